@@ -1,0 +1,57 @@
+"""Decima: learned and heuristic scheduling of DAG-structured jobs, reproducible from data to figures.
+
+The public names are resolved on first use, so that `import decima` stays quick and pulls in none of the heavy
+libraries.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "__version__",
+    "check_scheduler",
+    "compare",
+    "list_schedulers",
+    "load",
+    "make_scheduler",
+    "simulate",
+    "workload",
+]
+
+# public name -> (module, attribute); no attribute stands for the module itself
+_EXPORTS: dict[str, tuple[str, str | None]] = {
+    "check_scheduler": ("decima.schedulers", "check_scheduler"),
+    "compare": ("decima.evaluation.comparison", "compare"),
+    "list_schedulers": ("decima.schedulers", "list_schedulers"),
+    "load": ("decima.workload", "load"),
+    "make_scheduler": ("decima.schedulers", "make_scheduler"),
+    "simulate": ("decima.evaluation.run", "simulate"),
+    "workload": ("decima.workload", None),
+}
+
+if TYPE_CHECKING:
+    from decima import workload as workload
+    from decima.evaluation.comparison import compare as compare
+    from decima.evaluation.run import simulate as simulate
+    from decima.schedulers import check_scheduler as check_scheduler
+    from decima.schedulers import list_schedulers as list_schedulers
+    from decima.schedulers import make_scheduler as make_scheduler
+    from decima.workload import load as load
+
+
+def __getattr__(name: str) -> Any:
+    """Resolve a public name on first use (PEP 562)."""
+    try:
+        module_name, attribute = _EXPORTS[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    module = import_module(module_name)
+    value = module if attribute is None else getattr(module, attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))
