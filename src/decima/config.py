@@ -1,0 +1,65 @@
+"""Where data lives on disk. Nothing is created on import; writers create the folders they need."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+
+import platformdirs
+
+DISTRIBUTION = "decima-sched"
+DATA_DIR_VARIABLE = "DECIMA_DATA_DIR"
+MIRROR_VARIABLE = "DECIMA_DATA_MIRROR"
+
+
+def checkout_root(start: Path | None = None) -> Path | None:
+    """Find the checkout of this project that holds a folder.
+
+    Args:
+        start: folder to start from; the current directory when omitted.
+
+    Returns:
+        The nearest folder at or above `start` whose `pyproject.toml` is this project's, or None.
+    """
+    start = Path.cwd() if start is None else Path(start).resolve()
+    for folder in (start, *start.parents):
+        if _is_project(folder / "pyproject.toml"):
+            return folder
+    return None
+
+
+def data_root() -> Path:
+    """Folder of all data: `$DECIMA_DATA_DIR`, else `data/` of the checkout, else the user's data folder."""
+    if chosen := os.environ.get(DATA_DIR_VARIABLE):
+        return Path(chosen).expanduser().absolute()
+    root = checkout_root()
+    if root is not None:
+        return root / "data"
+    return Path(platformdirs.user_data_dir(DISTRIBUTION, appauthor=False))
+
+
+def raw_tpch_dir() -> Path:
+    """Folder of the fetched TPC-H files, never edited: `<size>/task_duration_<query>.npy` and so on."""
+    return data_root() / "raw" / "tpch"
+
+
+def workloads_dir() -> Path:
+    """Folder of prepared profiles in the columnar format (`docs/workload-format.md`)."""
+    return data_root() / "workloads"
+
+
+def mirror_dir() -> Path | None:
+    """Local copy of the public data sets to fetch from (`$DECIMA_DATA_MIRROR`), or None when unset."""
+    chosen = os.environ.get(MIRROR_VARIABLE)
+    return Path(chosen).expanduser().absolute() if chosen else None
+
+
+def _is_project(pyproject: Path) -> bool:
+    if not pyproject.is_file():
+        return False
+    try:
+        content = tomllib.loads(pyproject.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return False  # somebody else's broken file above the current directory is no concern of ours
+    return content.get("project", {}).get("name") == DISTRIBUTION

@@ -1,0 +1,65 @@
+"""Writing files so that a killed process leaves either the old file or the whole new one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
+    """Give a temporary path to write to; flush and rename it to `path` when the block succeeds.
+
+    The temporary file lies in the same folder, so the rename is atomic. When the block raises, it is removed
+    and `path` is as before.
+
+    Args:
+        path: where the finished file belongs; missing folders are created.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The suffix is kept: libraries such as matplotlib choose the format by it.
+    handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=f".part{path.suffix}", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with open(temporary, "rb") as written:
+            os.fsync(written.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def atomic_write_bytes(path: str | os.PathLike, content: bytes) -> None:
+    """Write bytes through `atomic_path`."""
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def atomic_write_text(path: str | os.PathLike, content: str) -> None:
+    """Write text as UTF-8, line ends as they are, through `atomic_path`."""
+    atomic_write_bytes(path, content.encode("utf-8"))
+
+
+def _umask() -> int:
+    # mkstemp makes files private; finished files get the permissions any other file would have.
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
