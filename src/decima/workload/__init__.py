@@ -1,0 +1,1 @@
+"""Jobs, their profiles, and where they come from."""

@@ -1,0 +1,133 @@
+"""Jobs that arrive at a cluster, and workloads made of them."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from decima.exceptions import WorkloadError
+from decima.workload.profile import JobProfile
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One arrival of a profile.
+
+    Attributes:
+        profile: what runs.
+        arrival_ms: time of arrival in ms.
+        initial: present when the run starts, without an arrival event; such a job has `arrival_ms` 0. When
+            omitted: True for `arrival_ms` 0. An explicit False at 0 makes the arrival an event at time 0.
+        name: shown in tables and figures; the profile's name when omitted.
+
+    Raises:
+        WorkloadError: the arrival is NaN, infinite or negative, or an initial job arrives later than 0.
+    """
+
+    profile: JobProfile
+    arrival_ms: float = 0.0
+    initial: bool | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.profile, JobProfile):
+            raise WorkloadError(f"a job's profile is {type(self.profile).__name__}; expected a JobProfile")
+        if not self.name:
+            object.__setattr__(self, "name", self.profile.name)
+        try:
+            arrival_ms = float(self.arrival_ms)
+        except (TypeError, ValueError):
+            arrival_ms = math.nan
+        if not 0.0 <= arrival_ms < math.inf:
+            raise WorkloadError(
+                f"job {self.name!r}: arrival_ms is {self.arrival_ms!r}; "
+                "expected a finite number of milliseconds >= 0"
+            )
+        object.__setattr__(self, "arrival_ms", arrival_ms)
+        initial = arrival_ms == 0.0 if self.initial is None else bool(self.initial)
+        if initial and arrival_ms > 0.0:
+            raise WorkloadError(f"job {self.name!r}: initial, yet it arrives at {arrival_ms} ms; expected 0")
+        object.__setattr__(self, "initial", initial)
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """Jobs in arrival order of the sequence, and what to call them.
+
+    Attributes:
+        jobs: at least one.
+        label: shown in titles and file names, for example `TPC-H` or `embedded synthetic`.
+
+    Raises:
+        WorkloadError: there is no job or no label.
+    """
+
+    jobs: tuple[Job, ...]
+    label: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "jobs", tuple(self.jobs))
+        if not isinstance(self.label, str) or not self.label:
+            raise WorkloadError(f"the workload's label is {self.label!r}; expected a non-empty string")
+        if not self.jobs:
+            raise WorkloadError(f"workload {self.label!r} has no jobs; expected at least one")
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    @property
+    def slug(self) -> str:
+        """The label for file names: lower case, words joined by hyphens."""
+        return re.sub(r"[^a-z0-9]+", "-", self.label.lower()).strip("-") or "workload"
+
+    @cached_property
+    def profiles(self) -> tuple[JobProfile, ...]:
+        """The distinct profile objects in order of first use."""
+        return tuple(dict.fromkeys(job.profile for job in self.jobs))
+
+    @cached_property
+    def profile_index(self) -> np.ndarray:
+        """Int64 [jobs], position in `profiles`."""
+        position = {profile: index for index, profile in enumerate(self.profiles)}
+        return _frozen(np.array([position[job.profile] for job in self.jobs], dtype=np.int64))
+
+    @cached_property
+    def arrival_ms(self) -> np.ndarray:
+        """Float64 [jobs], ms."""
+        return _frozen(np.array([job.arrival_ms for job in self.jobs], dtype=np.float64))
+
+    @cached_property
+    def initial(self) -> np.ndarray:
+        """Bool [jobs], present when the run starts."""
+        return _frozen(np.array([job.initial for job in self.jobs], dtype=bool))
+
+    def describe(self) -> pandas.DataFrame:
+        """One row per job: name, stages, tasks, work_s, critical_path_s (nominal durations), arrival_s."""
+        import pandas
+
+        return pandas.DataFrame(
+            [
+                {
+                    "name": job.name,
+                    "stages": len(job.profile.stages),
+                    "tasks": job.profile.num_tasks,
+                    "work_s": job.profile.work_ms / 1000.0,
+                    "critical_path_s": job.profile.critical_path_ms / 1000.0,
+                    "arrival_s": job.arrival_ms / 1000.0,
+                }
+                for job in self.jobs
+            ]
+        )
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array.setflags(write=False)
+    return array

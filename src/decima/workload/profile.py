@@ -1,0 +1,287 @@
+"""What a job looks like before it arrives: a DAG of stages with profiled task durations."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from decima.exceptions import WorkloadError
+
+if TYPE_CHECKING:
+    import networkx
+
+WAVES = ("fresh", "first", "rest")
+MAX_TASKS = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One stage of a job. Checked by the `JobProfile` that holds it, whose errors name job and stage.
+
+    Attributes:
+        name: unique inside the job.
+        num_tasks: tasks to run.
+        parents: indices, inside the job, of the stages that must finish first.
+        levels: executor counts the job was profiled with, ascending.
+        fresh: per level, float64 ms, tasks that ran first on an executor new to the job. May be empty.
+        first: per level, float64 ms, first task of an executor in this stage if not fresh. May be empty.
+        rest: per level, float64 ms, later tasks of an executor in this stage. May be empty.
+
+    Every level has at least one duration in one of the three waves.
+    """
+
+    name: str
+    num_tasks: int
+    parents: tuple[int, ...]
+    levels: tuple[int, ...]
+    fresh: tuple[np.ndarray, ...]
+    first: tuple[np.ndarray, ...]
+    rest: tuple[np.ndarray, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parents", tuple(self.parents))
+        object.__setattr__(self, "levels", tuple(self.levels))
+        for wave in WAVES:
+            lists = getattr(self, wave)
+            object.__setattr__(self, wave, tuple(_durations(self.name, wave, values) for values in lists))
+
+    @property
+    def all_durations_ms(self) -> np.ndarray:
+        """Float64 ms, all recorded durations of all waves and levels in one array."""
+        return np.concatenate([*self.fresh, *self.first, *self.rest])
+
+    @cached_property
+    def mean_duration_ms(self) -> float:
+        """Nominal task duration: mean over the durations of all waves and levels pooled."""
+        pooled = self.all_durations_ms
+        return math.fsum(pooled.tolist()) / len(pooled)  # fsum: exact, the same on every platform
+
+    @property
+    def work_ms(self) -> float:
+        """Nominal executor time: tasks times mean duration."""
+        return self.num_tasks * self.mean_duration_ms
+
+    def equals(self, other: Stage) -> bool:
+        """True when all fields, durations included, are the same."""
+        fields = ("name", "num_tasks", "parents", "levels")
+        return all(getattr(self, field) == getattr(other, field) for field in fields) and all(
+            np.array_equal(mine, theirs)
+            for wave in WAVES
+            for mine, theirs in zip(getattr(self, wave), getattr(other, wave), strict=True)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class JobProfile:
+    """A DAG of stages; several jobs of a workload may share one.
+
+    Attributes:
+        name: shown in tables and errors.
+        stages: in any order; an edge goes parent -> child.
+        source: where it comes from: `tpch`, `synthetic`, `json`, ...
+
+    Raises:
+        WorkloadError: a stage is malformed or the parents do not form a DAG; names job and stage.
+    """
+
+    name: str
+    stages: tuple[Stage, ...]
+    source: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stages", tuple(self.stages))
+        for field in ("name", "source"):
+            value = getattr(self, field)
+            if not isinstance(value, str) or not value:
+                raise WorkloadError(f"job {self.name!r}: {field} is {value!r}; expected a non-empty string")
+        if not self.stages:
+            raise WorkloadError(f"job {self.name!r} has no stages; expected at least one")
+        seen: set[str] = set()
+        for stage in self.stages:
+            where = f"job {self.name!r}, stage {stage.name!r}"
+            if not isinstance(stage.name, str) or not stage.name or stage.name in seen:
+                raise WorkloadError(
+                    f"{where}: the stage name must be a non-empty string, unique inside the job"
+                )
+            seen.add(stage.name)
+            _check_tasks(where, stage.num_tasks)
+            _check_levels(where, stage)
+            _check_durations(where, stage)
+        _check_dag(self)
+
+    @cached_property
+    def graph(self) -> networkx.DiGraph:
+        """The DAG over stage indices; an edge goes parent -> child."""
+        return _graph(self.stages)
+
+    @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """Per stage, the indices of its children, ascending."""
+        children: list[list[int]] = [[] for _ in self.stages]
+        for index, stage in enumerate(self.stages):
+            for parent in stage.parents:
+                children[parent].append(index)
+        return tuple(map(tuple, children))
+
+    @cached_property
+    def topological_order(self) -> tuple[int, ...]:
+        """Stage indices, parents before children; the smallest index first among equals."""
+        if _parents_come_first(self.stages):
+            return tuple(range(len(self.stages)))
+        import networkx
+
+        return tuple(networkx.lexicographical_topological_sort(self.graph))
+
+    @cached_property
+    def num_tasks(self) -> int:
+        """Tasks of all stages."""
+        return sum(stage.num_tasks for stage in self.stages)
+
+    @cached_property
+    def work_ms(self) -> float:
+        """Nominal executor time of all stages."""
+        return math.fsum(stage.work_ms for stage in self.stages)
+
+    @cached_property
+    def critical_path_ms(self) -> float:
+        """Longest path with one mean task duration per stage: the time with unlimited executors."""
+        return float(self.downstream_path_ms.max())
+
+    @cached_property
+    def downstream_path_ms(self) -> np.ndarray:
+        """Float64 ms [stages], longest path from a stage down with one mean task duration per stage."""
+        path = self._longest_path_down([stage.mean_duration_ms for stage in self.stages])
+        path.setflags(write=False)
+        return path
+
+    @cached_property
+    def downstream_work_ms(self) -> np.ndarray:
+        """Float64 ms [stages], work on the heaviest path from a stage down, itself included.
+
+        Source: §5.1, footnote 5.
+        """
+        work = self._longest_path_down([stage.work_ms for stage in self.stages])
+        work.setflags(write=False)
+        return work
+
+    def equals(self, other: JobProfile) -> bool:
+        """True when all fields, durations included, are the same."""
+        if (self.name, self.source, len(self.stages)) != (other.name, other.source, len(other.stages)):
+            return False
+        return all(mine.equals(theirs) for mine, theirs in zip(self.stages, other.stages, strict=True))
+
+    def _longest_path_down(self, weight: Sequence[float]) -> np.ndarray:
+        length = np.zeros(len(self.stages))
+        for index in reversed(self.topological_order):
+            below = max((length[child] for child in self.children[index]), default=0.0)
+            length[index] = weight[index] + below
+        return length
+
+
+def _durations(stage: str, wave: str, values) -> np.ndarray:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise WorkloadError(f"stage {stage!r}: {wave} durations are not all numbers ({error})") from error
+    if array.ndim != 1:
+        raise WorkloadError(
+            f"stage {stage!r}: {wave} durations have {array.ndim} dimensions; expected one list per level"
+        )
+    if array.flags.writeable:
+        array = array.copy()
+        array.setflags(write=False)
+    return array
+
+
+def _is_integer(value) -> bool:
+    return type(value) is int or (isinstance(value, numbers.Integral) and not isinstance(value, bool))
+
+
+def _check_tasks(where: str, num_tasks) -> None:
+    if not _is_integer(num_tasks) or not 1 <= num_tasks <= MAX_TASKS:
+        raise WorkloadError(f"{where}: num_tasks is {num_tasks!r}; expected an integer from 1 to {MAX_TASKS}")
+
+
+def _check_levels(where: str, stage: Stage) -> None:
+    levels = stage.levels
+    if not levels:
+        raise WorkloadError(
+            f"{where} has no profile level; expected durations at one executor count at least"
+        )
+    for level in levels:
+        if not _is_integer(level) or level < 1:
+            raise WorkloadError(
+                f"{where}: profile level {level!r}; expected a positive integer executor count"
+            )
+    for lower, upper in pairwise(levels):
+        if lower == upper:
+            raise WorkloadError(f"{where}: profile level {lower} is given twice")
+        if lower > upper:
+            raise WorkloadError(f"{where}: profile levels {list(levels)} are not ascending")
+    for wave in WAVES:
+        if len(getattr(stage, wave)) != len(levels):
+            raise WorkloadError(
+                f"{where}: {len(getattr(stage, wave))} lists of {wave} durations "
+                f"for {len(levels)} profile levels; expected one per level"
+            )
+    for level, *lists in zip(levels, stage.fresh, stage.first, stage.rest, strict=True):
+        if not any(map(len, lists)):
+            raise WorkloadError(f"{where}: profile level {level} is missing: no duration in any wave")
+
+
+def _check_durations(where: str, stage: Stage) -> None:
+    pooled = stage.all_durations_ms
+    if pooled.min() >= 0.0 and pooled.max() < math.inf:  # NaN fails both
+        return
+    for wave in WAVES:
+        for level, values in zip(stage.levels, getattr(stage, wave), strict=True):
+            bad = values[~((values >= 0.0) & np.isfinite(values))]
+            if len(bad):
+                raise WorkloadError(
+                    f"{where}: {wave} duration {float(bad[0])} ms at level {level}; "
+                    "expected a finite number >= 0"
+                )
+
+
+def _check_dag(profile: JobProfile) -> None:
+    stages = profile.stages
+    for index, stage in enumerate(stages):
+        where = f"job {profile.name!r}, stage {stage.name!r}"
+        for parent in stage.parents:
+            if not _is_integer(parent) or not 0 <= parent < len(stages):
+                raise WorkloadError(
+                    f"{where}: parent {parent!r} does not exist; expected 0 to {len(stages) - 1}"
+                )
+            if parent == index:
+                raise WorkloadError(f"{where} is its own parent")
+        if len(set(stage.parents)) != len(stage.parents):
+            raise WorkloadError(f"{where}: a parent is listed twice in {list(stage.parents)}")
+    if _parents_come_first(stages):
+        return
+    import networkx
+
+    if not networkx.is_directed_acyclic_graph(profile.graph):
+        cycle = [edge[0] for edge in networkx.find_cycle(profile.graph)]
+        path = " -> ".join(repr(stages[index].name) for index in [*cycle, cycle[0]])
+        raise WorkloadError(f"job {profile.name!r}: stages form a cycle: {path}; expected a DAG")
+
+
+def _parents_come_first(stages: tuple[Stage, ...]) -> bool:
+    # Such an order rules a cycle out, and spares most readers the import of networkx.
+    return all(parent < index for index, stage in enumerate(stages) for parent in stage.parents)
+
+
+def _graph(stages: tuple[Stage, ...]) -> networkx.DiGraph:
+    import networkx
+
+    graph = networkx.DiGraph()
+    graph.add_nodes_from(range(len(stages)))
+    graph.add_edges_from((parent, child) for child, stage in enumerate(stages) for parent in stage.parents)
+    return graph
