@@ -1,0 +1,210 @@
+"""The columnar profile format: one parquet file, one row per stage (`docs/workload-format.md`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from decima.exceptions import DataUnavailableError, WorkloadError
+from decima.files import atomic_path
+from decima.workload.profile import WAVES, JobProfile, Stage
+
+FORMAT = "decima-profiles"
+VERSION = "1"
+_PREFIX = "decima."
+
+
+def write_profiles(
+    profiles: Iterable[JobProfile], path: str | os.PathLike, metadata: Mapping[str, str] | None = None
+) -> None:
+    """Write profiles to one file, atomically. The same profiles give the same bytes.
+
+    Args:
+        profiles: at least one.
+        path: the parquet file.
+        metadata: further text to keep in the file, read back by `read_metadata`.
+
+    Raises:
+        WorkloadError: there is no profile.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    profiles = list(profiles)
+    if not profiles:
+        raise WorkloadError(f"no job profile to write to {path}; expected at least one")
+    rows = [
+        (index, job, number, stage)
+        for index, job in enumerate(profiles)
+        for number, stage in enumerate(job.stages)
+    ]
+    stages = [stage for *_, stage in rows]
+    columns = [
+        [index for index, *_ in rows],
+        [job.name for _, job, *_ in rows],
+        [job.source for _, job, *_ in rows],
+        [number for _, _, number, _ in rows],
+        [stage.name for stage in stages],
+        [stage.num_tasks for stage in stages],
+        [[int(parent) for parent in stage.parents] for stage in stages],
+        [[int(level) for level in stage.levels] for stage in stages],
+        *(_nested([getattr(stage, wave) for stage in stages]) for wave in WAVES),
+    ]
+    text = {f"{_PREFIX}{key}": value for key, value in (metadata or {}).items()}
+    schema = _schema().with_metadata({**text, f"{_PREFIX}format": FORMAT, f"{_PREFIX}version": VERSION})
+    arrays = [
+        column if isinstance(column, pyarrow.Array) else pyarrow.array(column, type=field.type)
+        for column, field in zip(columns, schema, strict=True)
+    ]
+    table = pyarrow.Table.from_arrays(arrays, schema=schema)
+    with atomic_path(path) as temporary:
+        parquet.write_table(
+            table, temporary, compression="zstd", compression_level=9, write_page_checksum=True
+        )
+
+
+def read_profiles(path: str | os.PathLike) -> list[JobProfile]:
+    """Read and validate every profile of a file written by `write_profiles`.
+
+    Durations are read-only views into one buffer, so loading many profiles is cheap.
+
+    Raises:
+        DataUnavailableError: there is no such file.
+        WorkloadError: the file is truncated, damaged, of another format or version, or holds a malformed job.
+    """
+    from pyarrow import parquet
+
+    _read_checked_schema(path)
+    table = _arrow(path, lambda: parquet.ParquetFile(path, page_checksum_verification=True).read())
+    column = {name: table.column(name).combine_chunks() for name in table.column_names}
+    for name, array in column.items():
+        while array is not None:
+            if array.null_count:
+                raise WorkloadError(f"{path}: column {name} holds null; expected a value everywhere")
+            array = getattr(array, "values", None)
+    flat = {
+        name: column[name].to_pylist()
+        for name in ("job_index", "job", "source", "stage_index", "stage", "num_tasks", "parents", "levels")
+    }
+    waves = [_unnest(column[f"{wave}_ms"]) for wave in WAVES]
+    profiles: list[JobProfile] = []
+    for begin, end in _job_rows(path, flat["job_index"], flat["stage_index"]):
+        stages = tuple(
+            Stage(
+                flat["stage"][row],
+                flat["num_tasks"][row],
+                flat["parents"][row],
+                flat["levels"][row],
+                *(wave[row] for wave in waves),
+            )
+            for row in range(begin, end)
+        )
+        for field in ("job", "source"):
+            if len(set(flat[field][begin:end])) != 1:
+                raise WorkloadError(
+                    f"{path}: the rows of job {flat['job'][begin]!r} differ in column {field}"
+                )
+        profiles.append(JobProfile(flat["job"][begin], stages, flat["source"][begin]))
+    return profiles
+
+
+def read_metadata(path: str | os.PathLike) -> dict[str, str]:
+    """Text kept in the file, `format` and `version` included; reads the footer only.
+
+    Raises:
+        DataUnavailableError: there is no such file.
+        WorkloadError: the file is truncated, damaged or of another format or version.
+    """
+    return _read_checked_schema(path)
+
+
+def _read_checked_schema(path: str | os.PathLike) -> dict[str, str]:
+    from pyarrow import parquet
+
+    if not Path(path).is_file():
+        raise DataUnavailableError(f"no profile file at {path}")
+    schema = _arrow(path, lambda: parquet.read_schema(path))
+    text = {key.decode(): value.decode() for key, value in (schema.metadata or {}).items()}
+    text = {key.removeprefix(_PREFIX): value for key, value in text.items() if key.startswith(_PREFIX)}
+    if text.get("format") != FORMAT:
+        raise WorkloadError(f"{path} is a parquet file, but not one of job profiles (format {FORMAT!r})")
+    if text.get("version") != VERSION:
+        raise WorkloadError(
+            f"{path} has format version {text.get('version')!r}; this release reads {VERSION!r}"
+        )
+    if not schema.equals(_schema()):
+        raise WorkloadError(
+            f"{path}: columns are {schema.names}; expected {_schema().names} with the documented types"
+        )
+    return text
+
+
+def _arrow(path: str | os.PathLike, read):
+    import pyarrow
+
+    try:
+        return read()
+    except (pyarrow.ArrowException, OSError) as error:
+        raise WorkloadError(f"{path} is truncated, damaged or not a parquet file: {error}") from error
+
+
+def _schema():
+    import pyarrow as pa
+
+    lists = pa.list_(pa.list_(pa.float64()))
+    return pa.schema(
+        [
+            ("job_index", pa.int32()),
+            ("job", pa.string()),
+            ("source", pa.string()),
+            ("stage_index", pa.int32()),
+            ("stage", pa.string()),
+            ("num_tasks", pa.int32()),
+            ("parents", pa.list_(pa.int32())),
+            ("levels", pa.list_(pa.int32())),
+            *((f"{wave}_ms", lists) for wave in WAVES),
+        ]
+    )
+
+
+def _nested(lists: list[tuple[np.ndarray, ...]]):
+    """Rows of lists of arrays as an Arrow list<list<double>>, without going through Python floats."""
+    import pyarrow as pa
+
+    arrays = [array for row in lists for array in row]
+    outer = np.cumsum([0, *(len(row) for row in lists)], dtype=np.int64)
+    inner = np.cumsum([0, *(len(array) for array in arrays)], dtype=np.int64)
+    if inner[-1] > np.iinfo(np.int32).max:
+        raise WorkloadError(
+            f"{inner[-1]} durations in one column; one file holds at most {np.iinfo(np.int32).max}"
+        )
+    values = pa.ListArray.from_arrays(
+        pa.array(inner, pa.int32()), pa.array(np.concatenate(arrays), pa.float64())
+    )
+    return pa.ListArray.from_arrays(pa.array(outer, pa.int32()), values)
+
+
+def _unnest(column) -> list[list[np.ndarray]]:
+    outer = column.offsets.to_pylist()
+    inner = column.values.offsets.to_pylist()
+    flat = column.values.values
+    # A view of Arrow's buffer, read-only. (Arrow's own to_numpy imports pandas, half a second.)
+    values = np.frombuffer(flat.buffers()[1], dtype=np.float64)[flat.offset : flat.offset + len(flat)]
+    return [
+        [values[inner[item] : inner[item + 1]] for item in range(begin, end)]
+        for begin, end in pairwise(outer)
+    ]
+
+
+def _job_rows(path: str | os.PathLike, job_index: list[int], stage_index: list[int]) -> list[tuple[int, int]]:
+    """First and last+1 row of each job, after checking that the indices count up from 0 without a gap."""
+    begins = [row for row, number in enumerate(stage_index) if number == 0]
+    bounds = list(zip(begins, [*begins[1:], len(job_index)], strict=True))
+    expected = [(job, row - begin) for job, (begin, end) in enumerate(bounds) for row in range(begin, end)]
+    if not expected or list(zip(job_index, stage_index, strict=True)) != expected:
+        raise WorkloadError(f"{path}: job_index and stage_index do not count up from 0 without a gap")
+    return bounds
