@@ -1,0 +1,36 @@
+"""Errors a user can meet; each message says what was got, what was expected and where."""
+
+
+class DecimaError(Exception):
+    """Base of every error raised on bad input or failed work; the command line turns it into exit code 2."""
+
+
+class ConfigError(DecimaError, ValueError):
+    """A parameter is outside its range or of the wrong kind."""
+
+
+class WorkloadError(DecimaError, ValueError):
+    """A job, stage or profile is malformed (cycle, dangling parent, no tasks, bad duration, ...)."""
+
+
+class DataUnavailableError(DecimaError):
+    """A data set is neither on disk nor reachable at any known source."""
+
+
+class ChecksumError(DecimaError):
+    """A file differs from the checksum kept in the project."""
+
+
+class UnknownSchedulerError(DecimaError, KeyError):
+    """No scheduler is registered under that name."""
+
+    def __str__(self) -> str:  # KeyError would show the repr of the message
+        return str(self.args[0])
+
+
+class InvalidDecisionError(DecimaError, ValueError):
+    """A scheduler or a replay chose something that cannot be done in the current state."""
+
+
+class DeadlockError(DecimaError, RuntimeError):
+    """No event is left while jobs are unfinished: every executor was parked by the policy."""

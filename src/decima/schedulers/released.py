@@ -1,0 +1,50 @@
+"""The two heuristics of the published simulator, rule by rule, as its reference runs use them.
+
+Source: ``dynamic_partition`` and ``spark_fifo`` of the released code. Differs from the paper's fair and FIFO: an offered
+executor stays with its job whatever the job's share is, and FIFO counts an executor as held for as long as the job lives.
+"""
+
+from numba import njit
+
+from decima.schedulers.stages import pick_runnable_first
+from decima.simulator.kernels import ACTIVE, NONE, choose, choose_idle, job_held, stage_room
+from decima.simulator.state_type import CompiledDecision, state_at
+
+
+@njit
+def _stay_or_partition(state, cap, count_grants):
+    """Own job first with everything offered, else the first job by arrival below the cap, else idle."""
+    job = state.source_job
+    if job != NONE and state.job_state[job] == ACTIVE:
+        stage = pick_runnable_first(state, job)
+        if stage != NONE:
+            choose(state, stage, state.num_source)
+            return
+    for index in range(state.num_active):
+        job = state.active[index]
+        held = int(state.scratch_job[job]) if count_grants else job_held(state, job)
+        if held >= cap:
+            continue
+        stage = pick_runnable_first(state, job)
+        if stage != NONE:
+            used = min(stage_room(state, stage), cap - held, state.num_source)
+            if count_grants:
+                state.scratch_job[job] += used
+            choose(state, stage, used)
+            return
+    choose_idle(state)
+
+
+@CompiledDecision
+def released_fair(address):
+    """``dynamic_partition``: equal shares, rounded up, of the executors among jobs with an unsaturated stage."""
+    state = state_at(address)
+    jobs = max(1, state.num_jobs_unsaturated)
+    _stay_or_partition(state, (state.num_executors + jobs - 1) // jobs, False)
+
+
+@CompiledDecision
+def released_fifo(address):
+    """``spark_fifo`` with a cap of all executors: jobs in order of arrival."""
+    state = state_at(address)
+    _stay_or_partition(state, state.num_executors, True)

@@ -1,0 +1,385 @@
+"""The event loop: resets a state and advances it to the next decision or to the end.
+
+Source: §3, §5.2 and §6.2 of the paper and the rules of the released simulator.
+"""
+
+from numba import njit
+
+from decima.simulator.kernels import (
+    ACTIVE,
+    ARRIVING,
+    FINISHED,
+    NONE,
+    REST,
+    add_runnable,
+    commit,
+    detach,
+    drop_commitments,
+    fall_back,
+    fulfil_one,
+    heap_pop,
+    heap_replace_top,
+    job_allocation,
+    join_job_pool,
+    join_null_pool,
+    launch,
+    mark_all_pools,
+    mark_pool,
+    pool_remove,
+    stage_room,
+    take_task,
+    unmark_pool,
+    update_frontier,
+    update_saturation,
+)
+from decima.simulator.state_type import cached, call_decide, state_at
+
+# What ``advance`` returns.
+DONE, NEEDS_DECISION, LOG_FULL, DEADLOCK, INVALID = 0, 1, 2, 3, 4
+# Codes in ``state.error``.
+NOT_IN_FRONTIER, LIMIT_TOO_SMALL, LIMIT_TOO_LARGE, IDLE_TWICE = 1, 2, 3, 4
+
+
+# ---- rounds: a source of free executors and the decisions about them ------------------------------------------------
+
+
+@njit
+def _open_pool_round(state, pool):
+    """Offer every executor of a pool."""
+    unmark_pool(state, pool)
+    state.source = state.num_stages + pool
+    state.source_job = pool if pool < state.num_jobs else NONE
+    state.num_source = state.pool_size[pool]
+    count = 0
+    executor = state.pool_head[pool]
+    while executor != NONE:
+        state.free_executors[count] = executor
+        count += 1
+        executor = state.pool_next[executor]
+    state.num_free = count
+
+
+@njit
+def _open_executor_round(state, executor, job):
+    """Offer an executor that just finished a task, with those still running on its stage if ``commit_ahead``."""
+    stage = state.executor_stage[executor]
+    state.source = stage
+    state.source_job = job
+    state.num_source = state.stage_executors[stage] if state.commit_ahead else 1
+    state.free_executors[0] = executor
+    state.num_free = 1
+
+
+@njit
+def _open_marked_round(state):
+    """Offer the first marked pool, null pool first, then jobs by arrival; False if there is nothing to do."""
+    if state.num_marked == 0 or state.num_runnable_open == 0:
+        return False
+    if state.pool_marked[state.num_jobs]:
+        _open_pool_round(state, state.num_jobs)
+        return True
+    for index in range(state.num_active):
+        if state.pool_marked[state.active[index]]:
+            _open_pool_round(state, state.active[index])
+            return True
+    return False
+
+
+@njit
+def _close_round(state):
+    """Forget the selections, then let the free executors follow the commitments."""
+    for index in range(state.num_selected):
+        stage = state.selected[index]
+        state.stage_selected[stage] = 0
+        update_frontier(state, stage)
+    state.num_selected = 0
+    state.idle_selected = 0
+    source = state.source
+    index = 0
+    while index < state.num_free and state.commit_head[source] != NONE:
+        executor = state.free_executors[index]
+        pool_remove(state, executor)
+        fulfil_one(state, source, executor)
+        index += 1
+    state.num_free = 0
+
+
+@njit
+def _record_decision(state, frontier, used):
+    row = 8 * state.num_decisions_logged
+    stage = state.action_stage
+    job = NONE if stage == NONE else state.stage_job[stage]
+    state.decision_rows[row] = state.now_ms
+    state.decision_rows[row + 1] = state.source_job
+    state.decision_rows[row + 2] = state.num_source
+    state.decision_rows[row + 3] = frontier
+    state.decision_rows[row + 4] = job
+    state.decision_rows[row + 5] = NONE if stage == NONE else stage - state.job_first_stage[job]
+    state.decision_rows[row + 6] = state.action_limit
+    state.decision_rows[row + 7] = used
+    state.num_decisions_logged += 1
+
+
+@njit
+def _apply_action(state):
+    """Carry out the decision in action_*; returns an error code, 0 if it was valid."""
+    stage = state.action_stage
+    if stage == NONE:
+        used = state.action_limit
+        if state.idle_selected:
+            return IDLE_TWICE
+    else:
+        if stage < 0 or stage >= state.num_stages or not state.stage_in_frontier[stage]:
+            return NOT_IN_FRONTIER
+        used = state.action_limit
+        if state.job_limit:
+            used = min(used - job_allocation(state, state.stage_job[stage]), state.num_source)
+        used = min(used, stage_room(state, stage))
+    if used <= 0:
+        return LIMIT_TOO_SMALL
+    if used > state.num_source:
+        return LIMIT_TOO_LARGE
+    if state.log_decisions:
+        _record_decision(state, state.num_frontier, used)
+    state.num_decisions += 1
+    commit(state, state.source, stage, used)
+    if stage == NONE:
+        state.idle_selected = 1
+    else:
+        state.stage_selected[stage] = 1
+        state.selected[state.num_selected] = stage
+        state.num_selected += 1
+        update_saturation(state, stage)
+        update_frontier(state, stage)
+    state.num_source -= used
+    return 0
+
+
+# ---- events ---------------------------------------------------------------------------------------------------------
+
+
+@njit
+def _count_area(state):
+    """Bring the integral of active jobs up to now; call before their number changes."""
+    state.area_ms += state.num_active * (state.now_ms - state.area_time_ms)
+    state.area_time_ms = state.now_ms
+
+
+@njit
+def _admit_job(state, job):
+    """The job enters the system."""
+    _count_area(state)
+    state.job_state[job] = ACTIVE
+    state.active[state.num_active] = job
+    state.num_active += 1
+    first = state.job_first_stage[job]
+    end = state.job_first_stage[job + 1]
+    state.job_unsaturated[job] = end - first
+    state.num_jobs_unsaturated += 1
+    state.job_unexhausted[job] = end - first
+    state.job_unfinished[job] = end - first
+    for stage in range(first, end):
+        row = state.stage_row[stage]
+        parents = state.parent_offset[row + 1] - state.parent_offset[row]
+        state.stage_unsaturated_parents[stage] = parents
+        state.stage_unfinished_parents[stage] = parents
+        if parents == 0:
+            add_runnable(state, stage)
+        update_frontier(state, stage)
+    if state.reoffer:
+        mark_all_pools(state)
+
+
+@njit
+def _retire_job(state, job):
+    """The job has finished: its executors belong to nobody, promises and moves to it lose their destination."""
+    _count_area(state)
+    state.job_state[job] = FINISHED
+    state.job_finish_ms[job] = state.now_ms
+    state.completion_order[state.num_done] = job
+    state.num_done += 1
+    state.num_active -= 1
+    index = 0
+    while state.active[index] != job:
+        index += 1
+    while index < state.num_active:
+        state.active[index] = state.active[index + 1]
+        index += 1
+    executor = state.pool_head[job]
+    while executor != NONE:
+        after = state.pool_next[executor]
+        pool_remove(state, executor)
+        join_null_pool(state, executor)
+        executor = after
+    if state.reoffer:
+        mark_pool(state, state.num_jobs)
+    drop_commitments(state, job)
+    if state.job_moving[job] > 0:
+        for executor in range(state.num_executors):
+            if state.executor_moving[executor]:
+                stage = state.executor_destination[executor]
+                if stage != NONE and state.stage_job[stage] == job:
+                    state.executor_destination[executor] = NONE
+        state.job_moving[job] = 0
+
+
+@njit
+def _finish_stage(state, stage):
+    """Mark the stage finished and make its children runnable; returns how many became so."""
+    state.stage_finish_ms[stage] = state.now_ms
+    job = state.stage_job[stage]
+    state.job_unfinished[job] -= 1
+    row = state.stage_row[stage]
+    first = state.job_first_stage[job]
+    enabled = 0
+    for index in range(state.child_offset[row], state.child_offset[row + 1]):
+        child = first + state.child[index]
+        state.stage_unfinished_parents[child] -= 1
+        if state.stage_unfinished_parents[child] == 0:
+            add_runnable(state, child)
+            enabled += 1
+            if state.runnable_only:
+                update_frontier(state, child)
+    if enabled > 0 and state.reoffer:
+        mark_all_pools(state)
+    return enabled
+
+
+@njit
+def _drained_stage_event(state, executor, stage, finished):
+    """A task ended and its stage has no further one: §5.2 scheduling events (i) and (ii)."""
+    job = state.stage_job[stage]
+    enabled = _finish_stage(state, stage) if finished else 0
+    if state.commit_head[stage] != NONE:
+        fulfil_one(state, stage, executor)
+        if enabled > 0 and state.pool_size[job] > 0:
+            _open_pool_round(state, job)
+    elif enabled > 0:
+        join_job_pool(state, executor)
+        _open_pool_round(state, job)
+    else:
+        _open_executor_round(state, executor, job)
+    if state.job_unfinished[job] == 0:
+        if state.num_free > 0 and state.executor_job[executor] == job and state.executor_pool[executor] == NONE:
+            # The last executor is offered without a job; it keeps no tie to the stage that made it free.
+            state.stage_executors[stage] -= 1
+            state.executor_stage[executor] = NONE
+            detach(state, executor)
+            state.source = state.num_stages + state.num_jobs
+        _retire_job(state, job)
+
+
+@njit
+def _executor_arrival_event(state, executor):
+    """An executor reaches the job it moved to."""
+    state.executor_events += 1
+    state.executor_moving[executor] = 0
+    stage = state.executor_destination[executor]
+    state.executor_destination[executor] = NONE
+    if stage == NONE:
+        fall_back(state, executor)
+        return
+    job = state.stage_job[stage]
+    state.stage_moving[stage] -= 1
+    state.job_moving[job] -= 1
+    state.executor_job[executor] = job
+    state.job_attached[job] += 1
+    if state.stage_next[stage] >= state.stage_tasks[stage]:
+        fall_back(state, executor)
+    elif state.stage_unfinished_parents[stage] == 0:
+        launch(state, executor, stage)
+    else:
+        join_job_pool(state, executor)
+        if state.reoffer:
+            mark_pool(state, job)
+    update_saturation(state, stage)
+
+
+@njit
+def _next_event(state):
+    """Handle the earliest event. Returns False when there is none (or the time limit comes first)."""
+    arrival = state.next_arrival < state.num_arrivals
+    if not arrival and state.heap_size == 0:
+        return False
+    time = state.heap_ms[0]
+    if arrival:
+        arrival_ms = state.job_arrival_ms[state.arrival_order[state.next_arrival]]
+        # Arrivals were there first, so they win ties.
+        arrival = state.heap_size == 0 or arrival_ms <= time
+        if arrival:
+            time = arrival_ms
+    if time > state.time_limit_ms:
+        state.now_ms = state.time_limit_ms
+        state.truncated = 1
+        return False
+    state.now_ms = time
+    if arrival:
+        state.job_events += 1
+        job = state.arrival_order[state.next_arrival]
+        state.next_arrival += 1
+        _admit_job(state, job)
+        if state.pool_size[state.num_jobs] > 0:
+            _open_pool_round(state, state.num_jobs)
+        return True
+    executor = state.heap_executor[0]
+    if state.executor_moving[executor]:
+        heap_pop(state)
+        _executor_arrival_event(state, executor)
+        return True
+    state.task_events += 1
+    stage = state.executor_stage[executor]
+    finished = state.stage_finished_tasks[stage] + 1
+    state.stage_finished_tasks[stage] = finished
+    if state.stage_next[stage] < state.stage_tasks[stage]:
+        heap_replace_top(state, take_task(state, stage, executor, REST), executor)
+        update_saturation(state, stage)
+    else:
+        heap_pop(state)
+        _drained_stage_event(state, executor, stage, finished == state.stage_tasks[stage])
+    return True
+
+
+# ---- entry points ---------------------------------------------------------------------------------------------------
+
+
+@cached(njit(cache=True, nogil=True))
+def reset(address):
+    """Put a zero-filled state (with its lists set to NONE) at time 0 and open the first round."""
+    state = state_at(address)
+    for record in range(state.num_commits):
+        state.commit_next[record] = record + 1 if record + 1 < state.num_commits else NONE
+    state.commit_free = 0
+    for executor in range(state.num_executors):
+        join_null_pool(state, executor)
+    for job in range(state.num_jobs):
+        if state.job_state[job] == ARRIVING and state.job_initial[job]:
+            _admit_job(state, job)
+    _open_pool_round(state, state.num_jobs)
+
+
+@cached(njit(cache=True, nogil=True))
+def advance(address):
+    """Run until a decision is needed from the caller or the run ends; returns one of the codes above."""
+    state = state_at(address)
+    while True:
+        if state.num_source > 0:
+            if state.log_decisions and state.num_decisions_logged == state.max_decisions_logged:
+                return LOG_FULL
+            if state.has_action:
+                state.has_action = 0
+            elif state.decide_fn != 0:
+                call_decide(state.decide_fn, state)
+            else:
+                return NEEDS_DECISION
+            state.error = _apply_action(state)
+            if state.error != 0:
+                return INVALID
+            if state.num_source == 0:
+                _close_round(state)
+        elif state.reoffer and _open_marked_round(state):
+            pass
+        elif not _next_event(state):
+            _count_area(state)
+            if state.truncated or state.num_done == state.num_jobs:
+                return DONE
+            return DEADLOCK

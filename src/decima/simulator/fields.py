@@ -1,0 +1,242 @@
+"""The fields of the cluster state: one table that Python and the compiled kernels share.
+
+``ClusterState`` is one block of memory. Its header holds the scalars and, for every array, the array's address;
+``state_type`` makes the same names available inside compiled code. A field is added here and nowhere else.
+
+Words: *stage id* is global over all jobs of the run (``job_first_stage[j] + local index``); ``-1`` means none.
+Source ids of commitments: a stage id, ``num_stages + job`` for a job's pool, ``num_stages + num_jobs`` for the
+null pool. Pool ids: a job, or ``num_jobs`` for the null pool.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+I32, I64, F64, U8 = np.dtype("i4"), np.dtype("i8"), np.dtype("f8"), np.dtype("u1")
+
+
+@dataclass(frozen=True)
+class Field:
+    """One scalar (``extent is None``) or array of the state.
+
+    ``extent`` names the length of an array owned by the state; ``"static"`` arrays belong to the workload tables and
+    are shared between runs, ``"log"`` arrays exist only while a log is on.
+    """
+
+    name: str
+    dtype: np.dtype
+    extent: str | None
+    doc: str
+
+
+def _fields(dtype: np.dtype, extent: str | None, **docs: str) -> list[Field]:
+    return [Field(name, dtype, extent, doc) for name, doc in docs.items()]
+
+
+FIELDS: tuple[Field, ...] = (
+    # ---- sizes and settings -------------------------------------------------------------------------------------
+    *_fields(
+        I64,
+        None,
+        num_jobs="jobs of the workload",
+        num_stages="stages of all jobs",
+        num_executors="executors of the cluster",
+        num_commits="capacity of the commitment records",
+        grid_width="entries per level grid",
+        sampled="1: draw durations, 0: use means",
+        job_limit="1: a decision's limit is the job's parallelism, 0: executors taken from this source",
+        reoffer="1: offer idle executors again whenever a stage becomes runnable",
+        commit_ahead="1: a drained stage's running executors are offered with the first free one",
+        keep_warm="1: an executor idling in its own job keeps its JVM",
+        runnable_only="1: the frontier holds only stages whose parents have finished",
+        log_tasks="1: record every task",
+        log_decisions="1: record every decision",
+        decide_fn="address of the compiled scheduler, 0: ask the caller",
+        duration_rng="address of the bit generator's state, durations",
+        duration_next="address of its next_uint64",
+        policy_rng="address of the bit generator's state, scheduler",
+        policy_next="address of its next_uint64",
+    ),
+    *_fields(
+        F64,
+        None,
+        moving_delay_ms="time an executor needs to join another job",
+        time_limit_ms="the run is cut when the next event is later",
+        now_ms="simulated time",
+        area_ms="integral of active jobs over time up to area_time_ms",
+        area_time_ms="when area_ms was last brought up to date",
+        busy_ms="sum of the durations of all launched tasks",
+    ),
+    # ---- counters of the run ------------------------------------------------------------------------------------
+    *_fields(
+        I64,
+        None,
+        sequence="events pushed so far; breaks ties in time",
+        heap_size="events waiting (tasks and moves)",
+        next_arrival="index into arrival_order",
+        num_arrivals="length of arrival_order",
+        num_active="jobs in the system",
+        num_done="finished jobs",
+        num_frontier="stages of the frontier",
+        num_jobs_unsaturated="active jobs with an unsaturated stage",
+        num_runnable_open="runnable, unsaturated stages",
+        num_marked="pools marked for an offer",
+        task_events="task completions",
+        job_events="job arrivals",
+        executor_events="executor arrivals",
+        num_decisions="decisions taken",
+        num_tasks_logged="rows of the task log",
+        num_decisions_logged="rows of the decision log",
+        max_decisions_logged="capacity of the decision log",
+        truncated="1: the time limit ended the run",
+        error="code of an invalid decision, 0: none",
+    ),
+    # ---- the open round -----------------------------------------------------------------------------------------
+    *_fields(
+        I64,
+        None,
+        source="source id the free executors belong to",
+        source_job="job of the source (may be finished), -1: null pool",
+        num_source="executors of the source still to be assigned; 0: no round is open",
+        num_free="executors in free_executors",
+        num_selected="stages in selected",
+        idle_selected="1: idling was chosen in this round",
+        has_action="1: action_* hold a decision of the caller",
+        action_stage="chosen stage id, -1: idle",
+        action_limit="chosen limit (meaning: job_limit)",
+        commit_free="head of the list of unused commitment records",
+    ),
+    # ---- workload tables, shared --------------------------------------------------------------------------------
+    *_fields(
+        I32,
+        "static",
+        stage_job="[stage] its job",
+        stage_tasks="[stage] number of tasks",
+        stage_row="[stage] row of its profile in the profile tables",
+        job_first_stage="[job+1] first stage id",
+        arrival_order="jobs that arrive later, by time",
+        child_offset="[row+1] into child",
+        child="local indices of children",
+        parent_offset="[row+1] into parent",
+        parent="local indices of parents",
+        row_grid="[row] its level grid",
+        row_list="[row] its first duration list",
+        grid_left="[grid, n] level index left of n executors",
+        grid_right="[grid, n] level index right of n executors",
+        list_offset="[row list, level, situation] first value",
+        list_length="[row list, level, situation] number of values",
+    ),
+    *_fields(U8, "static", job_initial="[job] 1: present at time 0 without an event"),
+    *_fields(
+        F64,
+        "static",
+        job_arrival_ms="[job]",
+        job_work_ms="[job] tasks x nominal duration over all stages",
+        job_priority="[job] free for schedulers that rank jobs from outside",
+        job_cap="[job] free for schedulers that cap jobs from outside",
+        row_nominal_ms="[row] nominal task duration",
+        row_path_work_ms="[row] work along the heaviest path to the sink",
+        row_path_ms="[row] one task per stage along the longest path to the sink",
+        grid_weight="[grid, n] probability of the right level",
+        list_add_ms="[row list, level, situation] warm-up added",
+        list_mean_ms="[row list, level, situation] mean, warm-up included",
+        values_ms="duration samples",
+        params="parameters of the compiled scheduler",
+    ),
+    # ---- per stage ----------------------------------------------------------------------------------------------
+    *_fields(
+        I32,
+        "stage",
+        stage_next="tasks launched",
+        stage_finished_tasks="tasks finished",
+        stage_commit="commitments to it",
+        stage_moving="executors moving to it",
+        stage_executors="executors at it",
+        stage_unsaturated_parents="parents not saturated",
+        stage_unfinished_parents="parents not finished",
+        runnable_next="next in the job's runnable list",
+        runnable_prev="previous in the job's runnable list",
+    ),
+    *_fields(
+        U8,
+        "stage",
+        stage_saturated="1: no further executor is useful",
+        stage_in_frontier="1: may be chosen now",
+        stage_selected="1: chosen in this round",
+        stage_runnable="1: parents finished, tasks waiting",
+    ),
+    *_fields(F64, "stage", stage_finish_ms="when its last task finished, NaN before"),
+    # ---- per job ------------------------------------------------------------------------------------------------
+    *_fields(
+        I32,
+        "job",
+        job_attached="executors running for it or idle in its pool",
+        job_moving="executors moving to it",
+        job_commit="commitments to it from other sources than its own",
+        job_unsaturated="unsaturated stages",
+        job_frontier="stages in the frontier",
+        job_unexhausted="stages with tasks to launch",
+        job_unfinished="stages not finished",
+        job_completed_rank="position in the order of completion",
+        runnable_head="first runnable stage",
+        runnable_tail="last runnable stage",
+        active="active jobs in order of arrival",
+        completion_order="finished jobs in order of completion",
+    ),
+    *_fields(U8, "job", job_state="0: to arrive, 1: active, 2: finished"),
+    *_fields(F64, "job", job_finish_ms="completion time, NaN before", scratch_job="free for schedulers"),
+    # ---- per executor -------------------------------------------------------------------------------------------
+    *_fields(
+        I32,
+        "executor",
+        executor_job="job it is attached to",
+        executor_stage="stage it is at",
+        executor_last="stage of its last task while its JVM is warm",
+        executor_destination="stage it moves to",
+        executor_pool="pool it idles in",
+        pool_next="next in the pool",
+        pool_prev="previous in the pool",
+        free_executors="immediately free executors of the round",
+        heap_executor="event heap: executor",
+    ),
+    *_fields(U8, "executor", executor_moving="1: under way to another job"),
+    *_fields(F64, "executor", heap_ms="event heap: time"),
+    *_fields(I64, "executor", heap_sequence="event heap: push counter"),
+    # ---- pools, commitments -------------------------------------------------------------------------------------
+    *_fields(I32, "pool", pool_head="first member", pool_tail="last member", pool_size="members"),
+    *_fields(U8, "pool", pool_marked="1: to be offered"),
+    *_fields(I32, "source", commit_head="first commitment", commit_tail="last commitment"),
+    *_fields(
+        I32,
+        "commit",
+        commit_source="source id",
+        commit_stage="destination stage, -1: idle",
+        commit_count="executors",
+        commit_next="next of the same source",
+        selected="stages chosen in this round",
+    ),
+    # ---- logs ---------------------------------------------------------------------------------------------------
+    *_fields(
+        I32, "log", task_stage="stage id", task_executor="executor", task_wave="0 fresh, 1 first, 2 rest"
+    ),
+    *_fields(F64, "log", task_start_ms="launch time", task_finish_ms="finish time"),
+    *_fields(F64, "log", decision_rows="[n, 8] time, source job, executors, frontier, job, stage, limit, used"),
+)
+
+SCALARS = {field.name: field for field in FIELDS if field.extent is None}
+ARRAYS = {field.name: field for field in FIELDS if field.extent is not None}
+# Header: scalars, then one address per array; every entry takes eight bytes.
+OFFSETS = {name: 8 * index for index, name in enumerate([*SCALARS, *ARRAYS])}
+HEADER_DTYPE = np.dtype(
+    [(name, field.dtype) for name, field in SCALARS.items()] + [(name, I64) for name in ARRAYS]
+)
+DECISION_COLUMNS = (
+    "time_ms",
+    "source_job",
+    "num_source_exec",
+    "frontier_size",
+    "job",
+    "stage",
+    "limit_requested",
+    "executors_used",
+)

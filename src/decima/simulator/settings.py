@@ -1,0 +1,113 @@
+"""What a simulated cluster is like: one record of named switches; the two modes are two sets of values."""
+
+from dataclasses import asdict, dataclass, fields, replace
+
+from decima.exceptions import ConfigError
+
+LEVEL_RULES = ("interpolate", "inverted", "left", "right")
+DURATIONS = ("sampled", "mean")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Parameters of the simulated cluster. Times in ms.
+
+    Mode ``paper`` is the default; :meth:`released` gives the rules of the authors' published simulator. Every
+    difference between the two is one field here and one row of ``docs/deviations.md``.
+
+    Attributes:
+        executors: Identical executors (task slots), at least 1.
+        mode: Name of the set of rules, kept for titles and files.
+        durations: ``"sampled"`` from the profile, or its ``"mean"`` (deterministic).
+        moving_delay_ms: Idle time of an executor that changes jobs (§6.2, effect 2).
+        warmup_delay_ms: Added to a first-wave duration where a new executor's own was not measured.
+        level_rule: How durations for an executor count between two profiled ones are found: ``"interpolate"``
+            (nearer level more likely; mean durations linearly), ``"inverted"`` (released code: nearer level *less*
+            likely), ``"left"`` or ``"right"`` (released code without chance).
+        job_limit: The action's limit is the parallelism of the job (§5.2) instead of a number of offered executors.
+        reoffer: Idle executors are offered again whenever a stage becomes runnable, and executors that find their
+            destination drained are offered instead of being sent elsewhere by a fixed rule.
+        keep_warm: An executor that idles in its own job's pool keeps its JVM and is not "fresh" afterwards.
+        time_limit_applies: Runs end at ``time_limit_ms``; the released simulator ignores its limit.
+        commit_ahead: When a stage drains, executors still running on it are offered along with the first free one.
+        runnable_only: The frontier holds runnable stages only, not those whose parents are merely saturated.
+        first_wave: Effect 1 of §6.2, first waves slower than later ones.
+        startup: Effect 2 of §6.2, moving delay and slower tasks on fresh executors.
+        inflation: Effect 3 of §6.2, slower tasks at high parallelism; off: the lowest profiled level is used.
+        time_limit_ms: End of the episode, infinite by default.
+    """
+
+    executors: int = 50
+    mode: str = "paper"
+    durations: str = "sampled"
+    moving_delay_ms: float = 2000.0
+    warmup_delay_ms: float = 1000.0
+    level_rule: str = "interpolate"
+    job_limit: bool = True
+    reoffer: bool = True
+    keep_warm: bool = True
+    time_limit_applies: bool = True
+    commit_ahead: bool = True
+    runnable_only: bool = False
+    first_wave: bool = True
+    startup: bool = True
+    inflation: bool = True
+    time_limit_ms: float = float("inf")
+
+    def __post_init__(self) -> None:
+        if isinstance(self.executors, bool) or int(self.executors) != self.executors or self.executors < 1:
+            raise ConfigError(f"executors must be a whole number of at least 1, got {self.executors!r}")
+        if self.durations not in DURATIONS:
+            raise ConfigError(f"durations must be one of {', '.join(DURATIONS)}, got {self.durations!r}")
+        if self.level_rule not in LEVEL_RULES:
+            raise ConfigError(f"level_rule must be one of {', '.join(LEVEL_RULES)}, got {self.level_rule!r}")
+        for name in ("moving_delay_ms", "warmup_delay_ms"):
+            value = getattr(self, name)
+            if not 0.0 <= value < float("inf"):
+                raise ConfigError(f"{name} must be a finite number of at least 0, got {value!r}")
+        if not self.time_limit_ms > 0.0:
+            raise ConfigError(f"time_limit_ms must be above 0, got {self.time_limit_ms!r}")
+
+    @classmethod
+    def paper(cls, **overrides) -> "Settings":
+        """Rules as the paper states them."""
+        return cls(**overrides)
+
+    @classmethod
+    def released(cls, **overrides) -> "Settings":
+        """Rules of the published simulator, bit for bit; mean durations take the left level, as its reference runs."""
+        rule = "left" if overrides.get("durations") == "mean" else "inverted"
+        values = {
+            "mode": "released",
+            "level_rule": rule,
+            "job_limit": False,
+            "reoffer": False,
+            "keep_warm": False,
+            "time_limit_applies": False,
+        }
+        return cls(**(values | overrides))
+
+    @classmethod
+    def simplified(cls, **overrides) -> "Settings":
+        """The environment of appendix H: no waves, no start-up or moving cost, no slowdown by parallelism."""
+        values = {"mode": "simplified", "durations": "mean", "first_wave": False, "startup": False, "inflation": False}
+        return cls(**(values | overrides))
+
+    @classmethod
+    def of_mode(cls, mode: str, **overrides) -> "Settings":
+        """Settings of the mode ``paper``, ``released`` or ``simplified``, some of them replaced."""
+        makers = {"paper": cls.paper, "released": cls.released, "simplified": cls.simplified}
+        if mode not in makers:
+            raise ConfigError(f"mode must be one of {', '.join(makers)}, got {mode!r}")
+        unknown = set(overrides) - {field.name for field in fields(cls)}
+        if unknown:
+            raise ConfigError(f"unknown simulator setting: {', '.join(sorted(unknown))}")
+        return makers[mode](**overrides)
+
+    def replace(self, **changes) -> "Settings":
+        """A copy with some fields changed."""
+        return replace(self, **changes)
+
+    def as_dict(self) -> dict:
+        """Fields by name, for cards and result files."""
+        return asdict(self)
