@@ -1,0 +1,92 @@
+# Needs only python >= 3.11 (with venv and pip), make and git. Everything else goes into .venv.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+UV_VERSION := 0.13.8
+LOCK_FLAGS ?=
+PYTEST_FLAGS ?=
+
+# Commands of the environment come first, in recipes and in whatever they start (dvc stages call `decima`).
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+# The name of the stamp holds the content of the inputs and the place of the checkout (scripts in .venv carry
+# absolute paths), so that neither a touched file nor a moved folder is mistaken for what was installed.
+ENV_KEY := $(shell { cat requirements.lock pyproject.toml; pwd; } | cksum | tr ' ' '-')
+STAMP := $(VENV)/.ready-$(ENV_KEY)
+
+NOTEBOOKS := $(wildcard notebooks/*.ipynb)
+
+# First interpreter that is new enough and can make environments; `make PYTHON=/path/to/python` overrides it.
+PYTHON_CANDIDATES := python3.11 python3.12 python3.13 python3 /usr/bin/python3.11 /usr/bin/python3
+PYTHON_CHECK := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+define find_python
+	python="$(PYTHON)"; \
+	for candidate in $${python:-$(PYTHON_CANDIDATES)}; do \
+		if "$$candidate" -c '$(PYTHON_CHECK)' >/dev/null 2>&1; then python="$$candidate"; found=yes; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+		echo "error: no Python >= 3.11 with the modules venv and ensurepip found (tried: $${python:-$(PYTHON_CANDIDATES)});" \
+			"install python3.11 with venv, or run make PYTHON=/path/to/python3.11" >&2; \
+		exit 1; \
+	fi
+endef
+
+.PHONY: help env reproduce test lint lab lock clean
+
+help:
+	@echo "make reproduce   environment, data, whole pipeline; prints where the report and the figures are"
+	@echo "make test        environment, linter and all tests, as the continuous integration does"
+	@echo "make lab         open the notebooks in JupyterLab"
+	@echo "make env         only build $(VENV) from requirements.lock"
+	@echo "make lint        only the linter"
+	@echo "make lock        renew requirements.lock after a change of pyproject.toml (LOCK_FLAGS=--upgrade for newer versions)"
+	@echo "make clean       remove $(VENV) and caches; data and results stay"
+
+env: $(STAMP)
+
+# No stamp at all means that an earlier build was cut short: start over. An old stamp: update in place.
+$(STAMP):
+	@$(find_python); \
+	set -e; \
+	if ! ls $(VENV)/.ready-* >/dev/null 2>&1; then \
+		echo "building $(VENV) with $$("$$python" --version), which takes a minute or two"; \
+		"$$python" -m venv --clear $(VENV); \
+	fi; \
+	rm -f $(VENV)/.ready-*; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .; \
+	touch $@
+
+reproduce: env
+	@$(BIN)/decima reproduce
+
+lint: env
+	$(BIN)/ruff check .
+
+# One pytest run for tests and notebooks, so that its exit code and closing line stand for all of them.
+# A file stays on one worker: the cells of a notebook share a kernel.
+test: lint
+	$(BIN)/pytest -n auto --dist loadfile -p no:benchmark --nbval-lax --nbval-current-env $(PYTEST_FLAGS) tests $(NOTEBOOKS)
+
+lab: env
+	$(BIN)/jupyter lab notebooks
+
+# The settings of pip on this machine play no part: uv does not read them, and no index address is written.
+lock:
+	@$(find_python); \
+	set -e; \
+	"$$python" -m venv .venv-lock; \
+	.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION); \
+	.venv-lock/bin/uv pip compile pyproject.toml --extra dev --python-version 3.11 --universal --fork-strategy fewest \
+		--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --quiet \
+		--custom-compile-command "make lock" $(LOCK_FLAGS) --output-file requirements.lock; \
+	{ echo "# requirements.lock without its hashes, for environment.yml: pip refuses an editable package beside hashes."; \
+		sed -n 's/^\([A-Za-z0-9].*[^ ]\) *\\$$/\1/p' requirements.lock; } > requirements-conda.txt; \
+	rm -rf .venv-lock
+
+clean:
+	rm -rf $(VENV) .venv-lock .pytest_cache .ruff_cache .hypothesis .benchmarks build dist
+	find $(wildcard src tests benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +
