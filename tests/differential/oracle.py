@@ -1,0 +1,442 @@
+"""The simulator's rules as a plain loop over Python objects: slow, short, independent of the compiled core.
+
+The compiled core is tested against this file event by event and random draw by random draw, so nothing
+compiled is imported here: the standard library and numpy only. The defaults are the rules of the released
+simulator; keyword arguments of `OracleSimulator` switch single rules to what the paper says instead.
+"""
+
+import heapq
+import math
+from collections import Counter
+from itertools import count
+
+import numpy as np
+
+from tests.differential.oracle_durations import FIRST, FRESH, REST, DurationModel
+from tests.differential.oracle_state import Executor, JobState, OracleResult, Pool
+
+
+class OracleDeadlockError(RuntimeError):
+    """No event is left while jobs are unfinished: every executor was parked by the policy."""
+
+
+class OracleDecisionError(ValueError):
+    """The policy chose something that cannot be done in the current state."""
+
+
+class OracleSimulator:
+    """One episode.
+
+    Args:
+        workload: has `jobs`, each with `profile.stages`, `arrival_ms`, `initial`.
+        executors: number of executors.
+        moving_delay_ms: time an executor needs to get to another job.
+        warmup_delay_ms: added when a fresh duration has to be taken from the first wave.
+        key_rule: which profiled executor count gives the duration, see `DurationModel`.
+        durations: "mean" or "sampled".
+        rng: numpy Generator, needed for "sampled".
+        job_limit: the policy's limit bounds what the job holds, not what this decision grants.
+        reoffer: offer idle executors again when a stage becomes runnable.
+        commit_ahead: a stage that runs out of tasks asks for all executors still on it, not only the free
+            one.
+        time_limit_ms: events later than this do not happen.
+    """
+
+    def __init__(
+        self,
+        workload,
+        executors,
+        moving_delay_ms=2000.0,
+        warmup_delay_ms=1000.0,
+        key_rule="left",
+        durations="mean",
+        rng=None,
+        job_limit=False,
+        reoffer=False,
+        commit_ahead=True,
+        time_limit_ms=math.inf,
+    ):
+        self.workload = workload
+        self.num_executors = executors
+        self.moving_delay_ms = moving_delay_ms
+        self.durations = DurationModel(key_rule, durations, warmup_delay_ms, rng)
+        self.job_limit = job_limit
+        self.reoffer = reoffer
+        self.commit_ahead = commit_ahead
+        self.time_limit_ms = time_limit_ms
+
+        self.now_ms = 0.0
+        self.truncated = False
+        self.all_jobs = [JobState(i, job) for i, job in enumerate(workload.jobs)]
+        self.jobs = []  # in the system, in order of arrival
+        self.executors = [Executor(i) for i in range(executors)]
+        self.null_pool = Pool(None)
+        self.destination = {}  # moving executor -> StageState; None when its job finished meanwhile
+        self.heap = []
+        self.push_order = count()
+
+        # the round: who is to be assigned, and how many are still without a destination
+        self.num_source = 0
+        self.source_job = None
+        self.listed = []
+        self.selected = {}
+
+        self.decisions = []
+        self.tasks = []
+        self.num_events = Counter(task=0, job=0, executor=0)
+        self.completion_order = []
+        self.total_reward = 0.0
+        self.reward_ms = 0.0  # time up to which rewards are given
+        self.unrewarded = {}  # jobs with time in the system not yet in the reward
+
+    # ---- what a policy reads
+
+    def frontier(self):
+        """Stages that can be chosen: not chosen in this round, unsaturated, all parents saturated."""
+        return [
+            stage
+            for job in self.jobs
+            for stage in job.stages
+            if stage not in self.selected and not stage.saturated and all(p.saturated for p in stage.parents)
+        ]
+
+    def held(self, job):
+        """Executors attached to `job`, moving to it, or committed to it from outside."""
+        coming = sum(stage.moving for stage in job.stages)
+        for source in self.sources():
+            if source.job is not job:
+                for stage, executors in source.commitments.items():
+                    coming += executors if stage is not None and stage.job is job else 0
+        return len(job.attached) + coming
+
+    def allocated(self, job):
+        """`held` without those executors of the source that are still to be assigned."""
+        return self.held(job) - (self.num_source if self.source_job is job and not job.finished else 0)
+
+    def sources(self):
+        """Everything that can have commitments."""
+        yield self.null_pool
+        for job in self.jobs:
+            yield job.pool
+            yield from job.stages
+
+    # ---- the episode
+
+    def run(self, policy):
+        """Run to the end.
+
+        Args:
+            policy: called with this object, returns (job index, stage index, limit) or (None, None, limit).
+        """
+        for executor in self.executors:
+            self.null_pool.executors[executor] = None
+        for job, given in zip(self.all_jobs, self.workload.jobs, strict=True):
+            if given.initial:
+                self.add_job(job)
+            else:
+                self.push(job.arrival_ms, job)
+        self.open_pool_round(self.null_pool)
+        while self.num_source > 0:
+            self.decide(policy)
+            self.run_to_next_round()
+            self.add_reward()
+        if self.jobs and not self.truncated:
+            raise OracleDeadlockError(
+                f"{len(self.jobs)} unfinished jobs and no event left at {self.now_ms} ms"
+            )
+        return self.result()
+
+    def decide(self, policy):
+        """Ask the policy once and commit executors; carry out the commitments once all are made."""
+        frontier = self.frontier()
+        source_job = None if self.source_job is None else self.source_job.index
+        row = [self.now_ms, source_job, self.num_source, len(frontier)]
+        job_index, stage_index, limit = policy(self)
+        if job_index is None:
+            stage, used = None, limit
+        else:
+            job = self.all_jobs[job_index]
+            stage = job.stages[stage_index]
+            if stage not in frontier:
+                raise OracleDecisionError(f"stage {stage_index} of job {job_index} is not in the frontier")
+            used = min(stage.room, limit)
+            if self.job_limit:
+                used = min(stage.room, limit - self.allocated(job), self.num_source)
+        if stage in self.selected:
+            raise OracleDecisionError(f"stage {stage_index} of job {job_index} chosen twice in a round")
+        if not 0 < used <= self.num_source:
+            raise OracleDecisionError(f"{used} executors to commit, expected 1 to {self.num_source}")
+        self.decisions.append([*row, job_index, stage_index, limit, used])
+
+        self.selected[stage] = None
+        source = self.source()
+        source.commitments[stage] = source.commitments.get(stage, 0) + used
+        if stage is not None:
+            stage.committed += used
+        self.num_source -= used
+        if self.num_source == 0:
+            self.selected.clear()
+            self.fulfil()
+
+    def run_to_next_round(self):
+        """Handle events until the policy has to be asked or nothing is left."""
+        while self.num_source == 0:
+            if self.reoffer and self.offer_idle():
+                return
+            if not self.heap:
+                return
+            if self.heap[0][0] > self.time_limit_ms:
+                self.now_ms = self.time_limit_ms
+                self.truncated = True
+                return
+            self.now_ms, _, subject = heapq.heappop(self.heap)
+            if isinstance(subject, JobState):
+                self.num_events["job"] += 1
+                self.on_job_arrival(subject)
+            elif isinstance(subject, Executor) and subject in self.destination:
+                self.num_events["executor"] += 1
+                self.on_executor_arrival(subject)
+            else:
+                self.num_events["task"] += 1
+                self.on_task_completion(subject)
+
+    def push(self, time_ms, subject):
+        """Add an event; events of one instant happen in the order in which they were pushed."""
+        heapq.heappush(self.heap, (time_ms, next(self.push_order), subject))
+
+    # ---- events
+
+    def add_job(self, job):
+        self.jobs.append(job)
+        self.unrewarded[job] = None
+        self.mark_all_pools()
+
+    def on_job_arrival(self, job):
+        self.add_job(job)
+        self.open_pool_round(self.null_pool)
+
+    def on_executor_arrival(self, executor):
+        stage = self.destination.pop(executor)
+        if stage is None:
+            self.backup(executor)
+            return
+        stage.moving -= 1
+        executor.job = stage.job
+        stage.job.attached[executor] = None
+        if stage.exhausted:
+            self.backup(executor)
+        elif stage in stage.job.runnable:
+            self.launch(executor, stage)
+        else:
+            self.enter_pool(executor, stage.job.pool, mark=True)
+
+    def on_task_completion(self, executor):
+        stage = executor.stage
+        job = stage.job
+        stage.finished_tasks += 1
+        enabled = []
+        if stage.finished:
+            stage.finish_ms = self.now_ms
+            enabled = [s for s in stage.children if all(p.finished for p in s.parents)]
+            for child in enabled:
+                job.runnable[child] = None
+            if enabled:
+                self.mark_all_pools()
+
+        if not stage.exhausted:
+            self.launch(executor, stage)
+        elif enabled:
+            if stage.commitments:
+                self.fulfil_with([executor])
+            else:
+                self.enter_pool(executor, job.pool, mark=True)
+            self.open_pool_round(job.pool)
+        elif stage.commitments:
+            self.fulfil_with([executor])
+        else:
+            on_stage = len(stage.executors) if self.commit_ahead else 1
+            self.open_round(job, [executor], on_stage)
+
+        if all(s.finished for s in job.stages):
+            self.remove_job(job)
+
+    def remove_job(self, job):
+        job.completion_ms = self.now_ms
+        self.completion_order.append(job.index)
+        self.jobs.remove(job)
+        for executor in list(job.attached):
+            self.detach(executor)
+        for executor in job.pool.executors:
+            self.null_pool.executors[executor] = None
+            self.null_pool.marked = True
+        for source in self.sources():
+            for stage in [s for s in source.commitments if s is not None and s.job is job]:
+                del source.commitments[stage]
+        for executor, stage in self.destination.items():
+            if stage is not None and stage.job is job:
+                self.destination[executor] = None
+
+    # ---- rounds
+
+    def open_round(self, job, listed, num_source):
+        """The policy shall say where `num_source` executors go; `listed` ones are free now."""
+        self.source_job = job
+        self.listed = listed
+        self.num_source = num_source
+
+    def open_pool_round(self, pool):
+        """A round over a whole pool; none if the pool is empty."""
+        pool.marked = False
+        self.open_round(pool.job, list(pool.executors), len(pool.executors))
+
+    def source(self):
+        """Where the commitments of the round are kept: stage of the first listed executor, else its pool."""
+        executor = self.listed[0]
+        return self.own_pool(executor) if executor.stage is None else executor.stage
+
+    def own_pool(self, executor):
+        return self.null_pool if executor.job is None else executor.job.pool
+
+    def mark_all_pools(self):
+        """Some stage became runnable: whoever is idle has to be offered again."""
+        for pool in [self.null_pool, *(job.pool for job in self.jobs)]:
+            if pool.executors:
+                pool.marked = True
+
+    def offer_idle(self):
+        """Open a round over the first marked pool if there is anything to run; True if a round is open."""
+        if not any(not stage.saturated for job in self.jobs for stage in job.runnable):
+            return False
+        for pool in [self.null_pool, *(job.pool for job in self.jobs)]:
+            if pool.marked and pool.executors:
+                self.open_pool_round(pool)
+                return True
+        return False
+
+    def fulfil(self):
+        listed, self.listed = self.listed, []
+        self.fulfil_with(listed)
+
+    def fulfil_with(self, listed):
+        """Carry out commitments of the source of `listed`, oldest destination first, one executor each."""
+        self.listed = listed
+        source = self.source()
+        while source.commitments and self.listed:
+            stage = next(iter(source.commitments))
+            source.commitments[stage] -= 1
+            if source.commitments[stage] == 0:
+                del source.commitments[stage]
+            if stage is not None:
+                stage.committed -= 1
+            executor = self.listed.pop(0)
+            self.own_pool(executor).executors.pop(executor, None)
+            self.carry_out(executor, stage)
+
+    def carry_out(self, executor, stage):
+        job = executor.job
+        if stage is None:
+            has_work = job is not None and any(not s.exhausted for s in job.stages)
+            self.enter_pool(executor, job.pool if has_work else self.null_pool, mark=False)
+        elif stage.exhausted:
+            self.backup(executor)
+        elif stage.job is not job:
+            self.start_moving(executor, stage)
+        elif stage in job.runnable:
+            self.launch(executor, stage)
+        else:
+            self.enter_pool(executor, job.pool, mark=False)
+
+    def backup(self, executor):
+        """Find something for an executor whose destination is gone, without asking the policy."""
+        if executor.job is not None:
+            for stage in executor.job.runnable:
+                if not stage.saturated:
+                    self.launch(executor, stage)
+                    return
+        frontier = self.frontier()
+        if frontier:
+            self.start_moving(executor, frontier[0])
+        else:
+            self.enter_pool(executor, self.own_pool(executor), mark=True)
+
+    # ---- executors
+
+    def leave_stage(self, executor):
+        """The executor forgets what it ran: its next task will be a fresh one."""
+        if executor.stage is not None:
+            del executor.stage.executors[executor]
+        executor.stage = None
+        executor.last_stage = None
+
+    def detach(self, executor):
+        self.leave_stage(executor)
+        if executor.job is not None:
+            del executor.job.attached[executor]
+        executor.job = None
+
+    def enter_pool(self, executor, pool, mark):
+        if pool.job is None:
+            self.detach(executor)
+        else:
+            self.leave_stage(executor)
+        pool.executors[executor] = None
+        pool.marked = pool.marked or mark
+
+    def start_moving(self, executor, stage):
+        self.detach(executor)
+        self.destination[executor] = stage
+        stage.moving += 1
+        self.push(self.now_ms + self.moving_delay_ms, executor)
+
+    def launch(self, executor, stage):
+        """Start the next task of `stage` on an executor attached to its job."""
+        if executor.last_stage is None or executor.last_stage.job is not stage.job:
+            wave = FRESH
+        elif executor.last_stage is stage:
+            wave = REST
+        else:
+            wave = FIRST
+        duration_ms = self.durations.duration_ms(stage.profile, wave, len(stage.job.attached))
+        if executor.stage is not stage:
+            self.leave_stage(executor)
+            stage.executors[executor] = None
+            executor.stage = stage
+        executor.last_stage = stage
+        stage.next_task += 1
+        if stage.exhausted:
+            del stage.job.runnable[stage]
+        stage.durations_ms.append(duration_ms)
+        finish_ms = self.now_ms + duration_ms
+        self.tasks.append((stage.job.index, stage.index, executor.index, self.now_ms, finish_ms, wave))
+        self.push(finish_ms, executor)
+
+    # ---- totals
+
+    def add_reward(self):
+        """Minus the time the jobs spent in the system since the last reward, in units of 100 s."""
+        reward = 0.0
+        for job in list(self.unrewarded):
+            reward -= (min(job.completion_ms, self.now_ms) - max(job.arrival_ms, self.reward_ms)) / 100000.0
+            if job.finished:
+                del self.unrewarded[job]
+        self.total_reward += reward
+        self.reward_ms = self.now_ms
+
+    def result(self):
+        done = [job for job in self.all_jobs if job.finished]
+        all_durations_ms = (d for job in self.all_jobs for stage in job.stages for d in stage.durations_ms)
+        jct_ms = [job.completion_ms - job.arrival_ms for job in done]
+        return OracleResult(
+            completion_ms=[job.completion_ms if job.finished else math.nan for job in self.all_jobs],
+            completion_order=self.completion_order,
+            makespan_ms=max((job.completion_ms for job in done), default=math.nan),
+            avg_jct_ms=float(np.mean(jct_ms)) if done else math.nan,
+            num_events=dict(self.num_events),
+            node_finish_ms=[[stage.finish_ms for stage in job.stages] for job in self.all_jobs],
+            busy_ms=sum(all_durations_ms, 0.0),
+            total_reward=self.total_reward,
+            now_ms=self.now_ms,
+            truncated=self.truncated,
+            decisions=self.decisions,
+            tasks=self.tasks,
+        )
