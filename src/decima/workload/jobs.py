@@ -44,7 +44,7 @@ class Job:
             object.__setattr__(self, "name", self.profile.name)
         try:
             arrival_ms = float(self.arrival_ms)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             arrival_ms = math.nan
         if not 0.0 <= arrival_ms < math.inf:
             raise WorkloadError(

@@ -187,15 +187,17 @@ class JobProfile:
 
 def _durations(stage: str, wave: str, values) -> np.ndarray:
     try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise WorkloadError(f"stage {stage!r}: {wave} durations are not all numbers ({error})") from error
+        array = np.asarray(values)
+    except ValueError as error:  # lists of different lengths
+        raise WorkloadError(f"stage {stage!r}: {wave} durations are nested ({error})") from error
+    if array.size and array.dtype.kind not in "iuf":  # numpy would take "5", True and None for numbers
+        raise WorkloadError(f"stage {stage!r}: {wave} durations are not all numbers: {values!r:.60}")
     if array.ndim != 1:
         raise WorkloadError(
             f"stage {stage!r}: {wave} durations have {array.ndim} dimensions; expected one list per level"
         )
-    if array.flags.writeable:
-        array = array.copy()
+    if array.dtype != np.float64 or array.flags.writeable:
+        array = array.astype(np.float64)
         array.setflags(write=False)
     return array
 

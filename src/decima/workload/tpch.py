@@ -8,7 +8,8 @@ from pathlib import Path
 
 from decima import config
 from decima.exceptions import DataUnavailableError, WorkloadError
-from decima.workload import store, tpch_raw
+from decima.workload import arrivals, store, tpch_raw
+from decima.workload.jobs import Workload
 from decima.workload.profile import JobProfile
 
 LABEL = "TPC-H"
@@ -54,6 +55,58 @@ def tpch_profiles(
         _check_key(size, query)
     table = _table()
     return tuple(table[profile_name(*key)] for key in keys)
+
+
+def tpch_batch(n: int = 20, seed: int = 0, sizes: str | Sequence[str] = "paper") -> Workload:
+    """Queries drawn uniformly over all queries and sizes, all present at the start.
+
+    Args:
+        n: number of jobs.
+        seed: 0 or more.
+        sizes: as in `tpch_profiles`.
+
+    Raises:
+        ConfigError: `n` or `seed` is out of range.
+        WorkloadError: there is no such size.
+        DataUnavailableError: the data was not fetched.
+
+    Source: §7.2, batched arrivals.
+    """
+    return arrivals.batch(tpch_profiles(sizes), n, seed, label=LABEL)
+
+
+def tpch_poisson(
+    n: int,
+    mean_interarrival_s: float,
+    seed: int = 0,
+    sizes: str | Sequence[str] = "paper",
+    initial: int = 1,
+) -> Workload:
+    """Queries drawn uniformly over all queries and sizes, arriving as a Poisson process.
+
+    Args:
+        n: number of arrivals, besides the initial jobs.
+        mean_interarrival_s: mean gap in seconds.
+        seed: 0 or more.
+        sizes: as in `tpch_profiles`.
+        initial: jobs present at time 0.
+
+    Raises:
+        ConfigError: a number is out of range.
+        WorkloadError: there is no such size.
+        DataUnavailableError: the data was not fetched.
+
+    Source: §7.2, continuous arrivals.
+    """
+    return arrivals.poisson(tpch_profiles(sizes), n, mean_interarrival_s, seed, initial, label=LABEL)
+
+
+def tpch_available() -> bool:
+    """True when the profiles are on disk, prepared or as a full set of raw files."""
+    raw = config.raw_tpch_dir()
+    return (config.workloads_dir() / PREPARED_NAME).is_file() or all(
+        (raw / name).is_file() for name in tpch_raw.checksums()
+    )
 
 
 def resolve_sizes(sizes: str | Sequence[str]) -> tuple[str, ...]:
