@@ -1,0 +1,292 @@
+"""Parametric generator of job profiles; its default is the workload that ships with the package.
+
+Everything works on the embedded workload with no data at all. Whatever is computed from it is labelled
+`embedded synthetic`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from decima.exceptions import ConfigError, WorkloadError
+from decima.workload import arrivals
+from decima.workload.jobs import Workload
+from decima.workload.profile import JobProfile, Stage
+
+LABEL = "embedded synthetic"
+SOURCE = "synthetic"
+EMBEDDED_COUNT = 154
+EMBEDDED_SEED = 0
+
+
+@dataclass(frozen=True)
+class SyntheticParameters:
+    """What jobs look like. The defaults lie near the TPC-H profiles, with a heavier tail of work.
+
+    Attributes:
+        class_names: job size classes; job i of a generated set is of class i modulo their number.
+        class_work_s: mean nominal work of a job of each class, in executor seconds.
+        work_spread: standard deviation of log work between jobs of one class.
+        mean_stages: mean number of stages of a job before it is cut to `min_stages` and `max_stages`.
+        min_stages: fewest stages.
+        max_stages: most stages.
+        depth_ratio: layers of the DAG per stage: 1 gives chains, small values give wide DAGs.
+        early_weight: how many times likelier a stage lies in a layer than in the next one; above 1, DAGs have
+            many sources and narrow towards their only sink, as joins do.
+        extra_edge_probability: chance that a stage has a second child.
+        median_tasks: median number of tasks of a stage in a job of mean work.
+        task_spread: standard deviation of the log of that number.
+        max_tasks: most tasks of a stage.
+        task_growth: tasks grow with the job's work to this power; durations take the rest.
+        stage_spread: standard deviation of the log task duration between stages of one job.
+        duration_spread: standard deviation of the log duration between tasks of one stage and wave.
+        first_slowdown: mean duration of a first-wave task over that of a later one.
+        fresh_slowdown: mean duration of a task on a fresh executor over that of a later one.
+        inflation: relative slowdown of all tasks at 100 executors, mean over jobs.
+        inflation_exponent: slowdown grows with executors to this power.
+        inflation_spread: standard deviation of the log slowdown between jobs.
+        levels: executor counts to profile, ascending.
+        max_samples: longest list of durations per stage, level and wave.
+
+    Raises:
+        ConfigError: a parameter is out of range; names it.
+    """
+
+    class_names: tuple[str, ...] = ("xs", "s", "m", "l", "xl", "2xl", "3xl")
+    class_work_s: tuple[float, ...] = (30.0, 65.0, 140.0, 300.0, 800.0, 1800.0, 3300.0)
+    work_spread: float = 0.4
+    mean_stages: float = 9.0
+    min_stages: int = 2
+    max_stages: int = 18
+    depth_ratio: float = 0.65
+    early_weight: float = 1.5
+    extra_edge_probability: float = 0.08
+    median_tasks: float = 70.0
+    task_spread: float = 1.5
+    max_tasks: int = 600
+    task_growth: float = 0.35
+    stage_spread: float = 0.8
+    duration_spread: float = 0.35
+    first_slowdown: float = 1.8
+    fresh_slowdown: float = 3.0
+    inflation: float = 0.5
+    inflation_exponent: float = 1.5
+    inflation_spread: float = 0.5
+    levels: tuple[int, ...] = (2, 5, 10, 20, 40, 50, 60, 80, 100)
+    max_samples: int = 24
+
+    def __post_init__(self) -> None:
+        at_least = dict.fromkeys(("min_stages", "max_stages", "max_tasks", "max_samples", "mean_stages"), 1)
+        at_least |= dict.fromkeys(("median_tasks", "first_slowdown", "fresh_slowdown"), 1)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in ("class_names", "class_work_s", "levels"):
+                continue
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+                raise ConfigError(f"{field.name} is {value!r}; expected a finite number")
+            if field.type == "int" and not isinstance(value, int):
+                raise ConfigError(f"{field.name} is {value!r}; expected an integer")
+            if value < at_least.get(field.name, 0):
+                raise ConfigError(
+                    f"{field.name} is {value!r}; expected at least {at_least.get(field.name, 0)}"
+                )
+        if self.max_stages < self.min_stages:
+            raise ConfigError(f"max_stages is {self.max_stages}, below min_stages {self.min_stages}")
+        for name in ("extra_edge_probability", "depth_ratio"):
+            if getattr(self, name) > 1:
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; expected at most 1")
+        if self.early_weight == 0:
+            raise ConfigError("early_weight is 0; expected a number above 0")
+        if not self.class_work_s or not all(0 < work < math.inf for work in self.class_work_s):
+            raise ConfigError(f"class_work_s is {self.class_work_s!r}; expected positive numbers of seconds")
+        if len(self.class_names) != len(self.class_work_s) or len(set(self.class_names)) != len(
+            self.class_names
+        ):
+            raise ConfigError(
+                f"class_names is {self.class_names!r}; expected one name per class, all different"
+            )
+        if not self.levels or self.levels[0] < 1 or list(self.levels) != sorted(set(self.levels)):
+            raise ConfigError(f"levels is {self.levels!r}; expected ascending positive executor counts")
+
+
+def synthetic_profiles(
+    count: int = EMBEDDED_COUNT, seed: int = EMBEDDED_SEED, parameters: SyntheticParameters | None = None
+) -> tuple[JobProfile, ...]:
+    """Generate job profiles.
+
+    Profile i depends on the seed, i and the parameters alone, so a longer set begins like a shorter one.
+    Durations are rounded to whole milliseconds, as in measured logs, which also hides differences in the last
+    digit between the mathematical libraries of different platforms.
+
+    Args:
+        count: at least 1.
+        seed: 0 or more.
+        parameters: the defaults when omitted.
+
+    Raises:
+        ConfigError: `count` or `seed` is out of range.
+    """
+    parameters = SyntheticParameters() if parameters is None else parameters
+    arrivals.check_count("count", count, least=1)
+    arrivals.check_count("seed", seed, least=0)
+    children = np.random.SeedSequence(int(seed)).spawn(int(count))
+    return tuple(
+        _profile(index, np.random.default_rng(child), parameters) for index, child in enumerate(children)
+    )
+
+
+def embedded_profiles(sizes: str | Sequence[str] = "released") -> tuple[JobProfile, ...]:
+    """The profiles that ship with the package: 22 of each of seven size classes.
+
+    Args:
+        sizes: `"released"` (all seven classes), `"paper"` (all but `2xl`, which stands where the
+            paper's six sizes lack 80 GB) or a list of class names; so calls look like those for TPC-H.
+
+    Raises:
+        WorkloadError: there is no such class.
+    """
+    names = SyntheticParameters.class_names
+    if isinstance(sizes, str):
+        paper = tuple(name for name in names if name != "2xl")
+        sizes = {"paper": paper, "released": names}.get(sizes, (sizes,))
+    if not sizes:
+        raise WorkloadError(f"no size class given; expected 'paper', 'released' or some of {names}")
+    for name in sizes:
+        if name not in names:
+            raise WorkloadError(
+                f"synthetic size class {name!r} is unknown; expected one of {', '.join(names)}"
+            )
+    profiles = _embedded()
+    return tuple(profile for name in sizes for profile in profiles[names.index(name) :: len(names)])
+
+
+def synthetic_batch(n: int = 20, seed: int = 0, sizes: str | Sequence[str] = "paper") -> Workload:
+    """Embedded profiles drawn uniformly, all present at the start.
+
+    Args:
+        n: number of jobs.
+        seed: 0 or more; chooses the jobs, the profiles themselves are always the same.
+        sizes: as in `embedded_profiles`.
+
+    Raises:
+        ConfigError: `n` or `seed` is out of range.
+        WorkloadError: there is no such size class.
+    """
+    return arrivals.batch(embedded_profiles(sizes), n, seed, label=LABEL)
+
+
+def synthetic_poisson(
+    n: int,
+    mean_interarrival_s: float,
+    seed: int = 0,
+    sizes: str | Sequence[str] = "paper",
+    initial: int = 1,
+) -> Workload:
+    """Embedded profiles drawn uniformly, arriving as a Poisson process.
+
+    Args:
+        n: number of arrivals, besides the initial jobs.
+        mean_interarrival_s: mean gap in seconds.
+        seed: 0 or more; chooses jobs and gaps, the profiles themselves are always the same.
+        sizes: as in `embedded_profiles`.
+        initial: jobs present at time 0.
+
+    Raises:
+        ConfigError: a number is out of range.
+        WorkloadError: there is no such size class.
+    """
+    return arrivals.poisson(embedded_profiles(sizes), n, mean_interarrival_s, seed, initial, label=LABEL)
+
+
+@functools.cache
+def _embedded() -> tuple[JobProfile, ...]:
+    return synthetic_profiles(EMBEDDED_COUNT, EMBEDDED_SEED)
+
+
+def _profile(index: int, rng: np.random.Generator, parameters: SyntheticParameters) -> JobProfile:
+    size = index % len(parameters.class_names)
+    work_ms = 1000.0 * parameters.class_work_s[size] * _mean_one(rng, parameters.work_spread)
+    parents = _dag(rng, parameters)
+    relative_work = work_ms / (1000.0 * float(np.mean(parameters.class_work_s)))
+    tasks = _task_counts(rng, parameters, len(parents), relative_work**parameters.task_growth)
+    duration = _mean_one(rng, parameters.stage_spread, len(parents))
+    inflation = parameters.inflation * float(_mean_one(rng, parameters.inflation_spread))
+    slowdown = 1.0 + inflation * (np.array(parameters.levels) / 100.0) ** parameters.inflation_exponent
+    # Axes of every stage's table: wave (fresh, first, rest), level, sample.
+    tables = [_draw_durations(rng, parameters, mean * slowdown) for mean in duration]
+    counts = [_samples(parameters, int(number)) for number in tasks]
+    pooled_mean = [_pooled_mean(table, count) for table, count in zip(tables, counts, strict=True)]
+    scale = work_ms / float(np.dot(tasks, pooled_mean))
+    stages = []
+    for number, (table, count) in enumerate(zip(tables, counts, strict=True)):
+        table = np.maximum(np.rint(scale * table), 1.0)
+        table.setflags(write=False)
+        waves = [
+            tuple(durations[:length] for durations, length in zip(*wave, strict=True))
+            for wave in zip(table, count, strict=True)
+        ]
+        stages.append(Stage(str(number), int(tasks[number]), parents[number], parameters.levels, *waves))
+    return JobProfile(f"{parameters.class_names[size]}-{index:03d}", tuple(stages), SOURCE)
+
+
+def _dag(rng: np.random.Generator, parameters: SyntheticParameters) -> list[tuple[int, ...]]:
+    """Parents of each stage, in topological order: layers of stages that narrow towards one sink."""
+    low, high = parameters.min_stages, parameters.max_stages
+    count = min(max(1 + int(rng.poisson(parameters.mean_stages - 1.0)), low), high)
+    depth = min(max(round(parameters.depth_ratio * count * float(rng.uniform(0.75, 1.25))), 1), count)
+    if count > 1:
+        depth = max(depth, 2)  # the sink is alone in its layer
+    # One stage in every layer makes the chain that gives the depth; the others crowd into the early layers.
+    weight = parameters.early_weight ** -np.arange(depth - 1, dtype=np.float64)
+    others = rng.choice(depth - 1, size=count - depth, p=weight / weight.sum()) if count > depth else []
+    layer = np.sort(np.concatenate([np.arange(depth), others]).astype(np.int64))
+    members = [np.flatnonzero(layer == number) for number in range(depth)]
+    parents: list[set[int]] = [set() for _ in range(count)]
+    for number in range(depth - 1):
+        for position, stage in enumerate(members[number]):
+            # The first of each layer feeds the first of the next.
+            child = members[number + 1][0] if position == 0 else rng.choice(members[number + 1])
+            parents[child].add(int(stage))
+            if rng.random() < parameters.extra_edge_probability:
+                later = np.flatnonzero(layer > number)
+                parents[rng.choice(later)].add(int(stage))
+    return [tuple(sorted(group)) for group in parents]
+
+
+def _task_counts(
+    rng: np.random.Generator, parameters: SyntheticParameters, stages: int, growth: float
+) -> np.ndarray:
+    counts = parameters.median_tasks * growth * np.exp(parameters.task_spread * rng.standard_normal(stages))
+    return np.clip(np.rint(counts), 1, parameters.max_tasks).astype(np.int64)
+
+
+def _draw_durations(
+    rng: np.random.Generator, parameters: SyntheticParameters, rest_mean: np.ndarray
+) -> np.ndarray:
+    """Unscaled durations, float64 [waves, levels, max_samples]; `rest_mean` is per level."""
+    factors = np.array([parameters.fresh_slowdown, parameters.first_slowdown, 1.0])
+    shape = (len(factors), len(rest_mean), parameters.max_samples)
+    return factors[:, None, None] * rest_mean[:, None] * _mean_one(rng, parameters.duration_spread, shape)
+
+
+def _samples(parameters: SyntheticParameters, tasks: int) -> np.ndarray:
+    """How many durations to keep, int [waves, levels]: what a run at that level would record, up to a limit.
+
+    There is no later wave where every task has an executor of its own.
+    """
+    at_once = np.minimum(parameters.levels, tasks)
+    return np.minimum([at_once, at_once, tasks - at_once], parameters.max_samples)
+
+
+def _pooled_mean(table: np.ndarray, count: np.ndarray) -> float:
+    return float(table[np.arange(table.shape[-1]) < count[:, :, None]].mean())
+
+
+def _mean_one(rng: np.random.Generator, spread: float, shape=None):
+    """Lognormal draws of mean 1."""
+    return np.exp(spread * rng.standard_normal(shape) - 0.5 * spread**2)
