@@ -1,1 +1,53 @@
-"""Jobs, their profiles, and where they come from."""
+"""Jobs, their profiles, when they arrive, and where they come from.
+
+    jobs = decima.workload.tpch_batch(n=20, seed=0)
+    jobs = decima.workload.load("jobs.json")
+
+The public names are resolved on first use: TPC-H reading needs pyarrow, describing needs pandas, and so on.
+"""
+
+from importlib import import_module
+from typing import Any
+
+# public name -> module of this package
+_EXPORTS = {
+    "Job": "jobs",
+    "JobProfile": "profile",
+    "PAPER_SIZES": "tpch",
+    "RELEASED_SIZES": "tpch",
+    "Stage": "profile",
+    "SyntheticParameters": "synthetic",
+    "Workload": "jobs",
+    "batch": "arrivals",
+    "explicit": "arrivals",
+    "fetch_tpch": "fetch",
+    "load": "json_jobs",
+    "poisson": "arrivals",
+    "prepare_tpch": "tpch",
+    "read_profiles": "store",
+    "save": "json_jobs",
+    "synthetic_batch": "synthetic",
+    "synthetic_poisson": "synthetic",
+    "synthetic_profiles": "synthetic",
+    "tpch_available": "tpch",
+    "tpch_batch": "tpch",
+    "tpch_poisson": "tpch",
+    "tpch_profile": "tpch",
+    "tpch_profiles": "tpch",
+    "write_profiles": "store",
+}
+
+__all__ = sorted(_EXPORTS)
+
+
+def __getattr__(name: str) -> Any:
+    """Resolve a public name on first use (PEP 562)."""
+    if name not in _EXPORTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_EXPORTS[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_EXPORTS))

@@ -1,0 +1,313 @@
+"""A user's own jobs in JSON: a dozen lines describe a simple DAG (`docs/workload-format.md`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from decima.exceptions import DataUnavailableError, WorkloadError
+from decima.files import atomic_write_text
+from decima.workload import store, tpch, tpch_raw
+from decima.workload.jobs import Job, Workload
+from decima.workload.profile import WAVES, JobProfile, Stage
+
+SOURCE = "json"
+ANY_LEVEL = 1  # the one level of a stage whose durations do not depend on the number of executors
+_ARRIVAL_KEYS = ("name", "arrival_ms", "initial")
+_TPCH_NAME = re.compile(r"q(?P<query>\d+)-(?P<size>\d+g)")
+
+
+def load(path: str | os.PathLike) -> Workload:
+    """Read a workload from JSON, or all profiles of a `.parquet` file as one batch.
+
+    The label is the one in the file, else the file's name without its ending.
+
+    Args:
+        path: the file.
+
+    Raises:
+        DataUnavailableError: there is no such file, or a TPC-H job is asked for and the data was not fetched.
+        WorkloadError: the content is malformed; names job and stage, or line and column.
+    """
+    path = Path(path)
+    if path.suffix == ".parquet":
+        return Workload(tuple(Job(profile) for profile in store.read_profiles(path)), path.stem)
+    try:
+        return _workload(_parse(path), path.stem)
+    except WorkloadError as error:
+        raise WorkloadError(f"{path}: {error}") from error
+
+
+def save(workload: Workload, path: str | os.PathLike) -> None:
+    """Write a workload as JSON, atomically; `load` gives the same jobs, profiles shared as before.
+
+    TPC-H profiles are written as references to query and size, all others in full.
+
+    Raises:
+        WorkloadError: the name ends in `.parquet`, which stands for another format.
+    """
+    path = Path(path)
+    if path.suffix == ".parquet":
+        raise WorkloadError(
+            f"{path}: a workload is written as JSON; expected a name such as {path.stem}.json"
+        )
+    references: dict[JobProfile, dict[str, Any]] = {}
+    profiles: dict[str, dict[str, Any]] = {}
+    for profile in workload.profiles:
+        reference = _tpch_reference(profile)
+        if reference is None:
+            key = profile.name
+            while key in profiles:
+                key += "'"
+            profiles[key] = _profile_body(profile, key)
+            reference = {"profile": key}
+        references[profile] = reference
+    jobs = [references[job.profile] | _arrival_body(job) for job in workload.jobs]
+    atomic_write_text(path, _layout(workload.label, profiles, jobs))
+
+
+def _parse(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique_keys)
+    except OSError as error:
+        raise DataUnavailableError(f"no workload file to read at {path}: {error.strerror}") from error
+    except json.JSONDecodeError as error:
+        raise WorkloadError(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
+    except WorkloadError:
+        raise
+    except (ValueError, RecursionError) as error:  # not UTF-8, endless digits, endless nesting
+        raise WorkloadError(f"not JSON text: {error}") from error
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise WorkloadError(f"key {twice!r} is given twice in one object, among {sorted(content)}")
+    return content
+
+
+def _workload(content: Any, default_label: str) -> Workload:
+    if isinstance(content, list):
+        content = {"jobs": content}
+    where = "workload"
+    _expect(where, "the content", content, dict)
+    _check_keys(where, content, required=("jobs",), optional=("label", "profiles"))
+    bodies = _expect(where, "profiles", content.get("profiles", {}), dict)
+    named = {name: _profile(f"profile {name!r}", name, body) for name, body in bodies.items()}
+    jobs = [
+        _job(index, entry, named) for index, entry in enumerate(_expect(where, "jobs", content["jobs"], list))
+    ]
+    return Workload(tuple(jobs), _expect(where, "label", content.get("label", default_label), str))
+
+
+def _job(index: int, entry: Any, named: Mapping[str, JobProfile]) -> Job:
+    where = f"job {index}"
+    _expect(where, "entry", entry, dict)
+    name = _expect(where, "name", entry.get("name", ""), str)
+    if name:
+        where += f" ({name!r})"
+    if "stages" in entry:
+        _check_keys(where, entry, required=("stages",), optional=_ARRIVAL_KEYS)
+        profile = _profile(where, name or f"job-{index}", {"stages": entry["stages"]})
+    elif "profile" in entry:
+        _check_keys(where, entry, required=("profile",), optional=_ARRIVAL_KEYS)
+        key = _expect(where, "profile", entry["profile"], str)
+        if key not in named:
+            raise WorkloadError(f"{where}: profile {key!r} is not defined; the file defines {sorted(named)}")
+        profile = named[key]
+    else:
+        _check_keys(where, entry, required=("size", "query"), optional=_ARRIVAL_KEYS)
+        size, query = (entry[key] for key in ("size", "query"))
+        _expect(where, "size", size, str)
+        _expect(where, "query", query, int)
+        try:
+            profile = tpch.tpch_profile(size, query)
+        except WorkloadError as error:
+            raise WorkloadError(f"{where}: {error}") from error
+    arrival_ms = _expect(where, "arrival_ms", entry.get("arrival_ms", 0), (int, float))
+    initial = entry.get("initial")
+    if initial is not None:
+        _expect(where, "initial", initial, bool)
+    try:
+        return Job(profile, arrival_ms, initial, name)
+    except WorkloadError as error:
+        raise WorkloadError(f"{where}: {error}") from error
+
+
+def _profile(where: str, name: str, body: Any) -> JobProfile:
+    _expect(where, "profile", body, dict)
+    _check_keys(where, body, required=("stages",), optional=("name", "source"))
+    bodies = _expect(where, "stages", body["stages"], list)
+    names = [
+        _expect(
+            f"{where}, stage {index}",
+            "name",
+            _expect(where, "stage", stage, dict).get("name", str(index)),
+            str,
+        )
+        for index, stage in enumerate(bodies)
+    ]
+    # The first stage of a name is meant by it; JobProfile refuses names that occur twice.
+    number = {stage: index for index, stage in reversed(list(enumerate(names)))}
+    stages = tuple(
+        _stage(f"{where}, stage {names[index]!r}", names[index], stage, number)
+        for index, stage in enumerate(bodies)
+    )
+    return JobProfile(body.get("name", name), stages, body.get("source", SOURCE))
+
+
+def _stage(where: str, name: str, body: dict, number: Mapping[str, int]) -> Stage:
+    _check_keys(where, body, required=("tasks",), optional=("name", "parents", "duration_ms", "durations"))
+    if ("duration_ms" in body) == ("durations" in body):
+        raise WorkloadError(
+            f"{where}: expected exactly one of 'duration_ms' and 'durations' (per executor count)"
+        )
+    if "duration_ms" in body:
+        tables = {ANY_LEVEL: _waves(where, body["duration_ms"])}
+    else:
+        tables = _levels(where, _expect(where, "durations", body["durations"], dict))
+    parents = [
+        _parent(where, parent, number) for parent in _expect(where, "parents", body.get("parents", []), list)
+    ]
+    levels = tuple(sorted(tables))
+    return Stage(
+        name,
+        body["tasks"],
+        parents,
+        levels,
+        *(tuple(tables[level][wave] for level in levels) for wave in WAVES),
+    )
+
+
+def _parent(where: str, parent: Any, number: Mapping[str, int]) -> int:
+    if isinstance(parent, str):
+        if parent not in number:
+            raise WorkloadError(f"{where}: parent {parent!r} does not exist; expected one of {list(number)}")
+        return number[parent]
+    return _expect(where, "parent", parent, int)
+
+
+def _levels(where: str, durations: dict) -> dict[int, dict[str, np.ndarray]]:
+    tables: dict[int, dict[str, np.ndarray]] = {}
+    for key, value in durations.items():
+        if not re.fullmatch(r"[1-9][0-9]{0,8}", key):
+            raise WorkloadError(f"{where}: profile level {key!r}; expected a positive executor count")
+        tables[int(key)] = _waves(f"{where}, level {key}", value)
+    return tables
+
+
+def _waves(where: str, value: Any) -> dict[str, np.ndarray]:
+    """A number or a list holds for every wave; an object gives the waves apart."""
+    if not isinstance(value, dict):
+        return dict.fromkeys(WAVES, _durations(where, value))
+    _check_keys(where, value, optional=WAVES)
+    return {wave: _durations(f"{where}, {wave}", value.get(wave, [])) for wave in WAVES}
+
+
+def _durations(where: str, value: Any) -> np.ndarray:
+    values = value if isinstance(value, list) else [value]
+    for item in values:
+        _expect(where, "duration", item, (int, float))
+    try:
+        return np.array(values, dtype=np.float64)
+    except OverflowError as error:
+        raise WorkloadError(f"{where}: a duration is too large for a number of milliseconds") from error
+
+
+def _tpch_reference(profile: JobProfile) -> dict[str, Any] | None:
+    match = _TPCH_NAME.fullmatch(profile.name) if profile.source == tpch_raw.SOURCE else None
+    if match is None or not tpch.tpch_available():
+        return None
+    if match["size"] not in tpch.RELEASED_SIZES or int(match["query"]) not in tpch.QUERIES:
+        return None
+    reference = {"size": match["size"], "query": int(match["query"])}
+    return reference if tpch.tpch_profile(**reference).equals(profile) else None
+
+
+def _arrival_body(job: Job) -> dict[str, Any]:
+    body: dict[str, Any] = {"arrival_ms": _number(job.arrival_ms), "initial": job.initial}
+    if job.name != job.profile.name:
+        body["name"] = job.name
+    return body
+
+
+def _profile_body(profile: JobProfile, key: str) -> dict[str, Any]:
+    body: dict[str, Any] = {} if profile.name == key else {"name": profile.name}
+    if profile.source != SOURCE:
+        body["source"] = profile.source
+    body["stages"] = [
+        {
+            "name": stage.name,
+            "tasks": int(stage.num_tasks),
+            "parents": [int(parent) for parent in stage.parents],
+            "durations": {
+                str(level): {
+                    wave: [_number(value) for value in getattr(stage, wave)[index].tolist()] for wave in WAVES
+                }
+                for index, level in enumerate(stage.levels)
+            },
+        }
+        for stage in profile.stages
+    ]
+    return body
+
+
+def _layout(label: str, profiles: dict[str, dict], jobs: list[dict]) -> str:
+    """One line per profile and per job: readable, and small differences stay small."""
+
+    def text(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+    lines = ["{", f'"label": {text(label)},']
+    if profiles:
+        lines += [
+            '"profiles": {',
+            ",\n".join(f"  {text(key)}: {text(body)}" for key, body in profiles.items()),
+            "},",
+        ]
+    lines += ['"jobs": [', ",\n".join(f"  {text(job)}" for job in jobs), "]", "}"]
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: float) -> int | float:
+    return int(value) if value.is_integer() else value
+
+
+def _expect(where: str, name: str, value: Any, kinds: type | tuple[type, ...]) -> Any:
+    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        expected = {
+            list: "a list",
+            dict: "an object",
+            str: "a string",
+            bool: "true or false",
+            int: "an integer",
+        }
+        wanted = "a number" if float in kinds else expected[kinds[0]]
+        raise WorkloadError(f"{where}: {name} is {_kind(value)}; expected {wanted}")
+    return value
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, (list, dict)):
+        return "a list" if isinstance(value, list) else "an object"
+    return json.dumps(value)
+
+
+def _check_keys(
+    where: str, body: dict, required: tuple[str, ...] = (), optional: tuple[str, ...] = ()
+) -> None:
+    for key in body:
+        if key not in required and key not in optional:
+            raise WorkloadError(f"{where}: unknown key {key!r}; expected {', '.join([*required, *optional])}")
+    for key in required:
+        if key not in body:
+            raise WorkloadError(f"{where}: key {key!r} is missing; got {', '.join(body) or 'none'}")
