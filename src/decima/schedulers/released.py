@@ -6,6 +6,8 @@ executor stays with its job whatever the job's share is, and FIFO counts an exec
 
 from numba import njit
 
+from decima.schedulers.interface import CompiledScheduler
+from decima.schedulers.registry import register
 from decima.schedulers.stages import pick_runnable_first
 from decima.simulator.kernels import ACTIVE, NONE, choose, choose_idle, job_held, stage_room
 from decima.simulator.state_type import CompiledDecision, state_at
@@ -22,21 +24,21 @@ def _stay_or_partition(state, cap, count_grants):
             return
     for index in range(state.num_active):
         job = state.active[index]
-        held = int(state.scratch_job[job]) if count_grants else job_held(state, job)
+        held = int(state.job_share[job]) if count_grants else job_held(state, job)
         if held >= cap:
             continue
         stage = pick_runnable_first(state, job)
         if stage != NONE:
             used = min(stage_room(state, stage), cap - held, state.num_source)
             if count_grants:
-                state.scratch_job[job] += used
+                state.job_share[job] += used
             choose(state, stage, used)
             return
     choose_idle(state)
 
 
 @CompiledDecision
-def released_fair(address):
+def _released_fair(address):
     """``dynamic_partition``: equal shares, rounded up, of the executors among jobs with an unsaturated stage."""
     state = state_at(address)
     jobs = max(1, state.num_jobs_unsaturated)
@@ -44,7 +46,19 @@ def released_fair(address):
 
 
 @CompiledDecision
-def released_fifo(address):
+def _released_fifo(address):
     """``spark_fifo`` with a cap of all executors: jobs in order of arrival."""
     state = state_at(address)
     _stay_or_partition(state, state.num_executors, True)
+
+
+@register("released_fair")
+def released_fair(**values) -> CompiledScheduler:
+    """Fair as published: equal shares, but offered executors always stay with their job while it can use them."""
+    return CompiledScheduler("released_fair", _released_fair, (), values)
+
+
+@register("released_fifo")
+def released_fifo(**values) -> CompiledScheduler:
+    """FIFO as published: executors once granted count against a job for as long as it lives."""
+    return CompiledScheduler("released_fifo", _released_fifo, (), values)

@@ -41,3 +41,11 @@ def pick_critical_path(state, job, runnable_first):
                 best_runnable = runnable
                 best_path = path
     return best
+
+
+@njit
+def pick_stage(state, job, rule):
+    """Stage of the job by rule number: 0 runnable first in order, 1 runnable first by critical path, 2 critical path."""
+    if rule == 0:
+        return pick_runnable_first(state, job)
+    return pick_critical_path(state, job, rule == 1)

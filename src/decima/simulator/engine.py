@@ -24,13 +24,13 @@ from decima.simulator.kernels import (
     join_null_pool,
     launch,
     mark_all_pools,
-    mark_pool,
     pool_remove,
     stage_room,
     take_task,
     unmark_pool,
     update_frontier,
     update_saturation,
+    wait_in_pool,
 )
 from decima.simulator.state_type import cached, call_decide, state_at
 
@@ -186,8 +186,7 @@ def _admit_job(state, job):
         if parents == 0:
             add_runnable(state, stage)
         update_frontier(state, stage)
-    if state.reoffer:
-        mark_all_pools(state)
+    mark_all_pools(state)
 
 
 @njit
@@ -211,8 +210,7 @@ def _retire_job(state, job):
         pool_remove(state, executor)
         join_null_pool(state, executor)
         executor = after
-    if state.reoffer:
-        mark_pool(state, state.num_jobs)
+    mark_all_pools(state)
     drop_commitments(state, job)
     if state.job_moving[job] > 0:
         for executor in range(state.num_executors):
@@ -240,7 +238,7 @@ def _finish_stage(state, stage):
             enabled += 1
             if state.runnable_only:
                 update_frontier(state, child)
-    if enabled > 0 and state.reoffer:
+    if enabled > 0:
         mark_all_pools(state)
     return enabled
 
@@ -290,8 +288,7 @@ def _executor_arrival_event(state, executor):
         launch(state, executor, stage)
     else:
         join_job_pool(state, executor)
-        if state.reoffer:
-            mark_pool(state, job)
+        wait_in_pool(state, executor)
     update_saturation(state, stage)
 
 

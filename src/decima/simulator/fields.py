@@ -81,6 +81,7 @@ FIELDS: tuple[Field, ...] = (
         num_jobs_unsaturated="active jobs with an unsaturated stage",
         num_runnable_open="runnable, unsaturated stages",
         num_marked="pools marked for an offer",
+        calls="how often all idle executors were called up; a decision to wait holds until the next call",
         task_events="task completions",
         job_events="job arrivals",
         executor_events="executor arrivals",
@@ -173,6 +174,7 @@ FIELDS: tuple[Field, ...] = (
         job_attached="executors running for it or idle in its pool",
         job_moving="executors moving to it",
         job_commit="commitments to it from other sources than its own",
+        job_outgoing="commitments of its own sources to other jobs",
         job_unsaturated="unsaturated stages",
         job_frontier="stages in the frontier",
         job_unexhausted="stages with tasks to launch",
@@ -184,7 +186,7 @@ FIELDS: tuple[Field, ...] = (
         completion_order="finished jobs in order of completion",
     ),
     *_fields(U8, "job", job_state="0: to arrive, 1: active, 2: finished"),
-    *_fields(F64, "job", job_finish_ms="completion time, NaN before", scratch_job="free for schedulers"),
+    *_fields(F64, "job", job_finish_ms="completion time, NaN before", job_key="scheduler: jobs are served in ascending order of it", job_share="scheduler: executors the job should hold"),
     # ---- per executor -------------------------------------------------------------------------------------------
     *_fields(
         I32,
@@ -193,6 +195,7 @@ FIELDS: tuple[Field, ...] = (
         executor_stage="stage it is at",
         executor_last="stage of its last task while its JVM is warm",
         executor_destination="stage it moves to",
+        executor_calls="calls when its present destination was decided, -1: never",
         executor_pool="pool it idles in",
         pool_next="next in the pool",
         pool_prev="previous in the pool",
@@ -205,7 +208,9 @@ FIELDS: tuple[Field, ...] = (
     # ---- pools, commitments -------------------------------------------------------------------------------------
     *_fields(I32, "pool", pool_head="first member", pool_tail="last member", pool_size="members"),
     *_fields(U8, "pool", pool_marked="1: to be offered"),
-    *_fields(I32, "source", commit_head="first commitment", commit_tail="last commitment"),
+    *_fields(
+        I32, "source", commit_head="first commitment", commit_tail="last commitment", source_calls="calls when made"
+    ),
     *_fields(
         I32,
         "commit",

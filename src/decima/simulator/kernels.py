@@ -247,7 +247,8 @@ def unmark_pool(state, pool):
 
 @njit
 def mark_all_pools(state):
-    """A stage became runnable: every idle executor is to be offered."""
+    """A stage became runnable or a job ended: every idle executor is to be offered."""
+    state.calls += 1
     mark_pool(state, state.num_jobs)
     for index in range(state.num_active):
         mark_pool(state, state.active[index])
@@ -396,6 +397,13 @@ def start_move(state, executor, stage):
 
 
 @njit
+def wait_in_pool(state, executor):
+    """The executor idles because a scheduler said so; it is offered again if it was called up since (``reoffer``)."""
+    if state.reoffer and state.executor_calls[executor] != state.calls:
+        mark_pool(state, state.executor_pool[executor])
+
+
+@njit
 def fall_back(state, executor):
     """Its destination has no task left: what the executor does without asking the scheduler.
 
@@ -403,6 +411,7 @@ def fall_back(state, executor):
     unsaturated stage of its job, else to the first frontier stage of all jobs, else to its pool.
     """
     job = state.executor_job[executor]
+    state.executor_calls[executor] = NONE
     if state.reoffer:
         mark_pool(state, join_own_pool(state, executor))
         return
@@ -438,13 +447,23 @@ def source_job_of(state, source):
 
 
 @njit
+def _count_commitment(state, source, stage, change):
+    """Keep the counters of a promise to a stage."""
+    state.stage_commit[stage] += change
+    job = state.stage_job[stage]
+    owner = source_job_of(state, source)
+    if owner != job:
+        state.job_commit[job] += change
+        if owner != NONE:
+            state.job_outgoing[owner] += change
+
+
+@njit
 def commit(state, source, stage, count):
     """Promise ``count`` executors of the source to a stage (NONE: to idling)."""
+    state.source_calls[source] = state.calls
     if stage != NONE:
-        state.stage_commit[stage] += count
-        job = state.stage_job[stage]
-        if source_job_of(state, source) != job:
-            state.job_commit[job] += count
+        _count_commitment(state, source, stage, count)
     record = state.commit_head[source]
     while record != NONE:
         if state.commit_stage[record] == stage:
@@ -492,25 +511,25 @@ def fulfil_one(state, source, executor):
     state.commit_count[record] -= 1
     if state.commit_count[record] == 0:
         _remove_commit(state, source, record)
+    state.executor_calls[executor] = state.source_calls[source]
     job = state.executor_job[executor]
     if stage == NONE:
         if job != NONE and state.job_unexhausted[job] > 0:
             join_job_pool(state, executor)
         else:
             join_null_pool(state, executor)
+        wait_in_pool(state, executor)
         return
-    target = state.stage_job[stage]
-    state.stage_commit[stage] -= 1
-    if source_job_of(state, source) != target:
-        state.job_commit[target] -= 1
+    _count_commitment(state, source, stage, -1)
     if state.stage_next[stage] >= state.stage_tasks[stage]:
         fall_back(state, executor)
-    elif job != target:
+    elif job != state.stage_job[stage]:
         start_move(state, executor, stage)
     elif state.stage_unfinished_parents[stage] == 0:
         launch(state, executor, stage)
     else:
         join_job_pool(state, executor)
+        wait_in_pool(state, executor)
     update_saturation(state, stage)
 
 
@@ -523,11 +542,8 @@ def drop_commitments(state, job):
         if state.commit_count[record] > 0 and state.commit_stage[record] != NONE:
             stage = state.commit_stage[record]
             if state.stage_job[stage] == job:
-                count = state.commit_count[record]
-                state.stage_commit[stage] -= count
                 source = state.commit_source[record]
-                if source_job_of(state, source) != job:
-                    state.job_commit[job] -= count
+                _count_commitment(state, source, stage, -state.commit_count[record])
                 _remove_commit(state, source, record)
 
 
@@ -542,8 +558,8 @@ def job_held(state, job):
 
 @njit
 def job_allocation(state, job):
-    """Executors the job holds apart from those being offered now; a parallelism limit must exceed it (§5.2)."""
-    held = job_held(state, job)
+    """Executors the job holds and keeps, apart from those being offered now; a limit must exceed it (§5.2)."""
+    held = job_held(state, job) - state.job_outgoing[job]
     if job == state.source_job and state.job_state[job] == ACTIVE:
         held -= state.num_source
     return held

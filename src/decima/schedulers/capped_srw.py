@@ -1,0 +1,60 @@
+"""Capped shortest remaining work: the strongest rule known to us; no paper has it.
+
+Jobs are served by remaining work (unfinished tasks times nominal duration), smallest first. A job may hold
+``ceil(c0 * E * W^p / sum W^p + c1)`` executors, a share that grows with its remaining work W and is oversubscribed: order
+decides who goes first, shares only keep a job from taking more than it uses well. When all jobs have their share,
+executors are handed out one at a time in the same order. A job above ``release`` times its share gives the excess back.
+"""
+
+from math import ceil
+
+from numba import njit
+
+from decima.schedulers.interface import CompiledScheduler, Parameter
+from decima.schedulers.registry import register
+from decima.schedulers.sharing import LEFTOVER, STAGE_RULE, share_executors
+from decima.simulator.state_type import CompiledDecision, state_at
+
+PARAMETERS = (
+    Parameter("c0", 3.0, 0.0, 20.0, "oversubscription of the proportional share", tunable=True),
+    Parameter("c1", 1.0, -2.0, 10.0, "executors added to every share", tunable=True),
+    Parameter("power", 0.5, -1.0, 2.0, "exponent of the remaining work", tunable=True),
+    Parameter("release", 1.25, 0.0, 10.0, "a job above this many shares gives the excess back", tunable=True),
+    Parameter(STAGE_RULE.name, 1, STAGE_RULE.low, STAGE_RULE.high, STAGE_RULE.doc),
+    LEFTOVER,
+)
+
+
+@njit
+def remaining_work_ms(state, job):
+    """Unfinished tasks times nominal duration over the job's stages."""
+    work = 0.0
+    for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
+        unfinished = state.stage_tasks[stage] - state.stage_finished_tasks[stage]
+        work += unfinished * state.row_nominal_ms[state.stage_row[stage]]
+    return work
+
+
+@CompiledDecision
+def _capped_srw(address):
+    state = state_at(address)
+    power = state.params[2]
+    total = 0.0
+    for index in range(state.num_active):
+        job = state.active[index]
+        work = remaining_work_ms(state, job)
+        weight = work**power if work > 0.0 else 0.0
+        state.job_key[job] = work
+        state.job_share[job] = weight
+        total += weight
+    for index in range(state.num_active):
+        job = state.active[index]
+        part = state.job_share[job] / total if total > 0.0 else 1.0
+        state.job_share[job] = max(1.0, ceil(state.params[0] * state.num_executors * part + state.params[1]))
+    share_executors(state, state.params[3], int(state.params[4]), int(state.params[5]))
+
+
+@register("capped_srw")
+def capped_srw(**values) -> CompiledScheduler:
+    """Smallest remaining work first, each job capped at an oversubscribed share that grows with its work."""
+    return CompiledScheduler("capped_srw", _capped_srw, PARAMETERS, values)

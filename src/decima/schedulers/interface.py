@@ -1,0 +1,290 @@
+"""What a scheduler is: ``decide`` looks at an :class:`Observation` and returns a :class:`Decision`."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
+
+from decima.exceptions import ConfigError
+from decima.simulator.kernels import ACTIVE
+
+if TYPE_CHECKING:
+    from decima.simulator.state import ClusterState
+    from decima.simulator.state_type import CompiledDecision
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Which stage gets executors, and how many.
+
+    Attributes:
+        stage: The stage (a :class:`StageView` or its id); None leaves all offered executors idle.
+        parallelism_limit: Upper limit on the executors of the stage's *job* (§5.2); in mode ``released`` the number of
+            offered executors to use. ``Observation.grant`` computes it for either mode.
+    """
+
+    stage: StageView | int | None
+    parallelism_limit: int = 0
+
+    @classmethod
+    def idle(cls) -> Decision:
+        """Leave all offered executors idle until the next scheduling event."""
+        return cls(None)
+
+
+@runtime_checkable
+class Scheduler(Protocol):
+    """Anything with a name and these two methods schedules; nothing has to be subclassed."""
+
+    name: str
+
+    def reset(self, rng: np.random.Generator) -> None:
+        """Called before each run with the scheduler's own source of chance."""
+
+    def decide(self, observation: Observation) -> Decision:
+        """Called whenever executors are free and at least one stage can be chosen."""
+
+
+class StageView:
+    """A stage as a scheduler sees it; reads the live state, so valid only inside ``decide``."""
+
+    __slots__ = ("_state", "id")
+
+    def __init__(self, state: ClusterState, stage: int) -> None:
+        self._state = state
+        self.id = int(stage)
+
+    def __repr__(self) -> str:
+        return f"StageView(job={self.job.id}, stage={self.index})"
+
+    @property
+    def job(self) -> JobView:
+        """Its job."""
+        return JobView(self._state, self._state.stage_job[self.id])
+
+    @property
+    def index(self) -> int:
+        """Index inside its job."""
+        return self.id - int(self._state.job_first_stage[self._state.stage_job[self.id]])
+
+    @property
+    def num_tasks(self) -> int:
+        """Tasks in all."""
+        return int(self._state.stage_tasks[self.id])
+
+    @property
+    def tasks_to_launch(self) -> int:
+        """Tasks not yet launched."""
+        return self.num_tasks - int(self._state.stage_next[self.id])
+
+    @property
+    def tasks_unfinished(self) -> int:
+        """Tasks not yet finished."""
+        return self.num_tasks - int(self._state.stage_finished_tasks[self.id])
+
+    @property
+    def room(self) -> int:
+        """Executors it can still use: tasks to launch less commitments and executors on their way."""
+        return self.tasks_to_launch - int(self._state.stage_commit[self.id]) - int(self._state.stage_moving[self.id])
+
+    @property
+    def executors(self) -> int:
+        """Executors working on it."""
+        return int(self._state.stage_executors[self.id])
+
+    @property
+    def mean_duration_ms(self) -> float:
+        """Nominal task duration, mean over the whole profile."""
+        return float(self._state.row_nominal_ms[self._state.stage_row[self.id]])
+
+    @property
+    def path_work_ms(self) -> float:
+        """Work along the heaviest path from here to the sink (§5.1, footnote 5)."""
+        return float(self._state.row_path_work_ms[self._state.stage_row[self.id]])
+
+    @property
+    def runnable(self) -> bool:
+        """All parents have finished and tasks wait."""
+        return bool(self._state.stage_runnable[self.id])
+
+    @property
+    def schedulable(self) -> bool:
+        """In the frontier: it may be chosen now."""
+        return bool(self._state.stage_in_frontier[self.id])
+
+
+class JobView:
+    """A job as a scheduler sees it; reads the live state, so valid only inside ``decide``."""
+
+    __slots__ = ("_state", "id")
+
+    def __init__(self, state: ClusterState, job: int) -> None:
+        self._state = state
+        self.id = int(job)
+
+    def __repr__(self) -> str:
+        return f"JobView({self.id})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JobView) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return self.id
+
+    @property
+    def stages(self) -> list[StageView]:
+        """All its stages, by index."""
+        first, end = self._state.job_first_stage[self.id : self.id + 2]
+        return [StageView(self._state, stage) for stage in range(first, end)]
+
+    @property
+    def arrival_ms(self) -> float:
+        """When it arrived."""
+        return float(self._state.job_arrival_ms[self.id])
+
+    @property
+    def work_ms(self) -> float:
+        """Tasks times nominal duration, over all stages."""
+        return float(self._state.job_work_ms[self.id])
+
+    @property
+    def remaining_work_ms(self) -> float:
+        """Unfinished tasks times nominal duration, over all stages."""
+        return sum(stage.tasks_unfinished * stage.mean_duration_ms for stage in self.stages)
+
+    @property
+    def allocation(self) -> int:
+        """Executors it holds and keeps, apart from those being offered now; a parallelism limit must exceed it."""
+        state, job = self._state, self.id
+        held = state.job_attached[job] + state.job_moving[job] + state.job_commit[job] - state.job_outgoing[job]
+        return int(held) - (state.num_source if job == state.source_job else 0)
+
+
+class Observation:
+    """The cluster at a decision. Views read the live state: keep numbers, not views, beyond ``decide``."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self.state = state
+
+    @property
+    def time_ms(self) -> float:
+        """Simulated time."""
+        return self.state.now_ms
+
+    @property
+    def num_executors(self) -> int:
+        """Executors of the cluster."""
+        return self.state.num_executors
+
+    @property
+    def num_free_executors(self) -> int:
+        """Executors offered now (with ``commit_ahead``, some of them still finish a task of a drained stage)."""
+        return self.state.num_source
+
+    @property
+    def source_job(self) -> JobView | None:
+        """Job the offered executors belong to; moving them elsewhere costs the moving delay."""
+        job = self.state.source_job
+        return JobView(self.state, job) if job >= 0 and self.state.job_state[job] == ACTIVE else None
+
+    @property
+    def jobs(self) -> list[JobView]:
+        """Jobs in the system, in order of arrival."""
+        return [JobView(self.state, job) for job in self.state.active[: self.state.num_active]]
+
+    @property
+    def frontier(self) -> list[StageView]:
+        """Stages that may be chosen now: not saturated, and every parent finished or saturated."""
+        return [StageView(self.state, stage) for stage in self.state.frontier()]
+
+    def grant(self, stage: StageView, executors: int) -> Decision:
+        """The decision that gives ``executors`` of the offered ones to the stage, whatever limits mean here."""
+        return Decision(stage, executors + stage.job.allocation if self.state.job_limit else executors)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A number that shapes a compiled scheduler.
+
+    Attributes:
+        name: Keyword of ``make_scheduler``.
+        default: Value if not given.
+        low: Least value.
+        high: Greatest value.
+        doc: Meaning.
+        tunable: Whether ``decima tune`` searches it.
+    """
+
+    name: str
+    default: float
+    low: float
+    high: float
+    doc: str
+    tunable: bool = False
+
+
+_DECIDE = ctypes.CFUNCTYPE(None, ctypes.c_int64)
+
+
+@dataclass
+class CompiledScheduler:
+    """A heuristic: a compiled function over the cluster state, run inside the core or through ``decide``.
+
+    Attributes:
+        name: Name in the registry.
+        decision: The compiled function.
+        parameters: What may be set; the function reads the values from ``state.params`` in this order.
+        values: Chosen values by name.
+    """
+
+    name: str
+    decision: CompiledDecision
+    parameters: tuple[Parameter, ...] = ()
+    values: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        known = {parameter.name: parameter for parameter in self.parameters}
+        for name, value in self.values.items():
+            if name not in known:
+                allowed = ", ".join(known) or "none"
+                raise ConfigError(f"scheduler {self.name} has no parameter {name!r}; it has: {allowed}")
+            low, high = known[name].low, known[name].high
+            try:
+                valid = low <= float(value) <= high
+            except (TypeError, ValueError):
+                valid = False
+            if not valid:
+                raise ConfigError(f"scheduler {self.name}: {name} must be from {low:g} to {high:g}, got {value!r}")
+        self.values = {name: float(self.values.get(name, known[name].default)) for name in known}
+
+    @property
+    def params(self) -> np.ndarray:
+        """Parameter values, float64, in the order of ``parameters``."""
+        return np.array(list(self.values.values()))
+
+    def bind(self, state: ClusterState) -> None:
+        """Hand the parameters to a state before its run starts."""
+        state.bind("params", self.params)
+
+    def reset(self, rng: np.random.Generator) -> None:
+        """Nothing to do: the state holds the source of chance."""
+
+    def decide(self, observation: Observation) -> Decision:
+        """The same decision as inside the core."""
+        state = observation.state
+        _DECIDE(self.decision.address)(state.address)
+        stage = state.action_stage
+        return Decision(None if stage < 0 else stage, state.action_limit)
+
+
+def stage_id(decision: Decision) -> int:
+    """Stage id of a decision, -1 for idling."""
+    if decision.stage is None:
+        return -1
+    return decision.stage.id if isinstance(decision.stage, StageView) else int(decision.stage)
+
+
+__all__ = ["CompiledScheduler", "Decision", "JobView", "Observation", "Parameter", "Scheduler", "StageView", "stage_id"]

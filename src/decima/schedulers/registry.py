@@ -1,0 +1,61 @@
+"""Schedulers by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from importlib import import_module
+
+from decima.exceptions import UnknownSchedulerError
+from decima.schedulers.interface import Scheduler
+
+_FACTORIES: dict[str, Callable[..., Scheduler]] = {}
+# Modules that register schedulers; imported on first use.
+_MODULES = ("capped_srw", "fair", "fifo", "priority", "random_choice", "released", "sjf_cp", "weighted_fair")
+
+
+def register(name: str) -> Callable:
+    """Decorator: make ``factory(**parameters) -> Scheduler`` known as ``name``; its docstring is the description."""
+
+    def wrap(factory):
+        _FACTORIES[name] = factory
+        return factory
+
+    return wrap
+
+
+def _load() -> dict[str, Callable[..., Scheduler]]:
+    for module in _MODULES:
+        import_module(f"decima.schedulers.{module}")
+    return _FACTORIES
+
+
+def list_schedulers() -> list[str]:
+    """Names that ``make_scheduler`` knows, sorted."""
+    return sorted(_load())
+
+
+def describe_scheduler(name: str) -> str:
+    """First line of the scheduler's documentation."""
+    return (_factory(name).__doc__ or "").strip().split("\n")[0]
+
+
+def _factory(name: str) -> Callable[..., Scheduler]:
+    factories = _load()
+    if name not in factories:
+        close = difflib.get_close_matches(str(name), factories, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise UnknownSchedulerError(f"unknown scheduler {name!r}{hint}; known: {', '.join(sorted(factories))}")
+    return factories[name]
+
+
+def make_scheduler(name: str | Scheduler, **parameters) -> Scheduler:
+    """A scheduler by name with its parameters; an object that already is one is returned as it is.
+
+    Raises:
+        UnknownSchedulerError: The name is not registered; the message lists those that are.
+        ConfigError: A parameter is unknown or out of range.
+    """
+    if isinstance(name, Scheduler) and not isinstance(name, type):
+        return name
+    return _factory(name)(**parameters)

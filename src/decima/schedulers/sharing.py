@@ -1,0 +1,69 @@
+"""The decision rule that most heuristics share: an order of jobs, a share of executors for each, a rule for stages.
+
+A heuristic fills ``state.job_key`` (jobs are served in ascending order) and ``state.job_share`` (executors a job should
+hold) for the active jobs and calls :func:`share_executors`.
+"""
+
+from numba import njit
+
+from decima.schedulers.interface import Parameter
+from decima.schedulers.stages import pick_stage
+from decima.simulator.kernels import ACTIVE, NONE, choose, choose_idle, job_allocation, job_held, stage_room
+
+UNLIMITED = 1e18
+
+STICKY = Parameter("sticky", 1, 0, 1, "1: offered executors stay with their job while it can use them; 0: they follow the order")
+STRICT = Parameter("sticky", 1, 0, 1, "1: offered executors stay with their job while it can use them; 0: up to its share only")
+LEFTOVER = Parameter("leftover", 1, 0, 1000, "executors handed out at a time when every job has its share; 0: they idle")
+STAGE_RULE = Parameter(
+    "stage_rule", 0, 0, 2, "0: runnable stages first, oldest first; 1: runnable first, critical path; 2: critical path"
+)
+
+
+@njit
+def _first_job(state, excess):
+    """Job with the smallest key among those with a frontier stage (and below their share, unless ``excess``)."""
+    best = NONE
+    for index in range(state.num_active):
+        job = state.active[index]
+        if state.job_frontier[job] == 0:
+            continue
+        if not excess and job_allocation(state, job) >= state.job_share[job]:
+            continue
+        if best == NONE or state.job_key[job] < state.job_key[best]:
+            best = job
+    return best
+
+
+@njit
+def share_executors(state, stay_factor, stage_rule, leftover):
+    """Decide about the offered executors from ``job_key`` and ``job_share``.
+
+    1. They stay with their own job if it can use them: all of them while the job holds at most ``stay_factor`` times its
+       share, else only up to its share. 0 makes the share strict; below 0 their own job is not preferred at all.
+    2. Otherwise they go to the first job below its share, up to the share.
+    3. When every job has its share: to the first job by the same order, ``leftover`` at a time; 0: idle.
+    """
+    job = state.source_job
+    offered = state.num_source
+    if stay_factor >= 0.0 and job != NONE and state.job_state[job] == ACTIVE and state.job_frontier[job] > 0:
+        share = state.job_share[job]
+        keep = offered
+        if job_held(state, job) > stay_factor * share:
+            keep = min(offered, int(min(share, UNLIMITED)) - job_allocation(state, job))
+        if keep > 0:
+            choose(state, pick_stage(state, job, stage_rule), keep)
+            return
+    job = _first_job(state, False)
+    if job != NONE:
+        stage = pick_stage(state, job, stage_rule)
+        used = int(min(state.job_share[job], UNLIMITED)) - job_allocation(state, job)
+        choose(state, stage, max(1, min(used, stage_room(state, stage), offered)))
+        return
+    if leftover > 0:
+        job = _first_job(state, True)
+        if job != NONE:
+            stage = pick_stage(state, job, stage_rule)
+            choose(state, stage, min(leftover, stage_room(state, stage), offered))
+            return
+    choose_idle(state)
