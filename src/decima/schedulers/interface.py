@@ -244,6 +244,7 @@ class CompiledScheduler:
     decision: CompiledDecision
     parameters: tuple[Parameter, ...] = ()
     values: dict[str, float] = field(default_factory=dict)
+    _bound: ClusterState | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         known = {parameter.name: parameter for parameter in self.parameters}
@@ -268,13 +269,17 @@ class CompiledScheduler:
     def bind(self, state: ClusterState) -> None:
         """Hand the parameters to a state before its run starts."""
         state.bind("params", self.params)
+        self._bound = state
 
     def reset(self, rng: np.random.Generator) -> None:
-        """Nothing to do: the state holds the source of chance."""
+        """Forget the last run; the state holds the source of chance."""
+        self._bound = None
 
     def decide(self, observation: Observation) -> Decision:
         """The same decision as inside the core."""
         state = observation.state
+        if self._bound is not state:
+            self.bind(state)
         _DECIDE(self.decision.address)(state.address)
         stage = state.action_stage
         return Decision(None if stage < 0 else stage, state.action_limit)

@@ -1,0 +1,1 @@
+"""The cluster simulator: settings, compiled core, results."""

@@ -133,8 +133,8 @@ class WorkloadTables:
     Jobs keep the order of the workload; ``arrival_order`` lists the later ones by time, ties in workload order.
     """
 
-    def __init__(self, workload: Workload, settings: Settings, universe: tuple[JobProfile, ...] | None = None) -> None:
-        profiles = universe if universe is not None else tuple(workload.profiles)
+    def __init__(self, workload: Workload, settings: Settings) -> None:
+        profiles = workload.universe
         shape = Settings(
             mode="tables",
             level_rule=settings.level_rule,
@@ -144,8 +144,7 @@ class WorkloadTables:
             inflation=settings.inflation,
         )
         tables = profile_tables(profiles, shape)
-        position = {id(profile): index for index, profile in enumerate(profiles)}
-        of_job = np.array([position[id(job.profile)] for job in workload.jobs])
+        of_job = workload.profile_index
         sizes = np.array([len(profile.stages) for profile in profiles])[of_job]
         first_stage = _offsets(sizes)
         self.num_jobs = len(of_job)

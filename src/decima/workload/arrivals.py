@@ -34,7 +34,7 @@ def batch(profiles: Sequence[JobProfile], n: int = 20, seed: int = 0, *, label: 
     """
     check_count("n", n, least=1)
     jobs_rng, _ = _generators(seed)
-    return Workload(tuple(Job(profile) for profile in _draw(profiles, n, jobs_rng)), label)
+    return Workload(tuple(Job(profile) for profile in _draw(profiles, n, jobs_rng)), label, tuple(profiles))
 
 
 def poisson(
@@ -74,7 +74,7 @@ def poisson(
         Job(profile, float(arrival_ms), initial=False)
         for profile, arrival_ms in zip(drawn[initial:], arrivals_ms, strict=True)
     ]
-    return Workload(tuple(jobs), label)
+    return Workload(tuple(jobs), label, tuple(profiles))
 
 
 def explicit(profiles: Sequence[JobProfile], arrivals_s: Sequence[float], *, label: str) -> Workload:

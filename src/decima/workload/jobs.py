@@ -65,13 +65,16 @@ class Workload:
     Attributes:
         jobs: at least one.
         label: shown in titles and file names, for example `TPC-H` or `embedded synthetic`.
+        universe: the profiles that the jobs were drawn from, when known; workloads of one universe share the
+            simulator's tables. The distinct profiles of the jobs when omitted.
 
     Raises:
-        WorkloadError: there is no job or no label.
+        WorkloadError: there is no job or no label, or a profile is missing from the universe.
     """
 
     jobs: tuple[Job, ...]
     label: str
+    universe: tuple[JobProfile, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "jobs", tuple(self.jobs))
@@ -79,6 +82,11 @@ class Workload:
             raise WorkloadError(f"the workload's label is {self.label!r}; expected a non-empty string")
         if not self.jobs:
             raise WorkloadError(f"workload {self.label!r} has no jobs; expected at least one")
+        object.__setattr__(self, "universe", tuple(self.universe) or self.profiles)
+        for profile in set(self.profiles).difference(self.universe):
+            raise WorkloadError(
+                f"workload {self.label!r}: profile {profile.name!r} is not in the given universe"
+            )
 
     def __len__(self) -> int:
         return len(self.jobs)
@@ -95,8 +103,8 @@ class Workload:
 
     @cached_property
     def profile_index(self) -> np.ndarray:
-        """Int64 [jobs], position in `profiles`."""
-        position = {profile: index for index, profile in enumerate(self.profiles)}
+        """Int64 [jobs], position in `universe`."""
+        position = {profile: index for index, profile in enumerate(self.universe)}
         return _frozen(np.array([position[job.profile] for job in self.jobs], dtype=np.int64))
 
     @cached_property

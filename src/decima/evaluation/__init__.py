@@ -1,0 +1,1 @@
+"""Runs, experiments, comparisons, tuning and bounds."""

@@ -1,0 +1,86 @@
+"""What happened in a run, task by task and decision by decision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from decima.simulator.fields import DECISION_COLUMNS
+
+if TYPE_CHECKING:
+    import pandas
+
+    from decima.simulator.state import ClusterState
+
+WAVE_NAMES = ("fresh", "first", "rest")
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeLog:
+    """Log of one run; a copy, independent of the state it came from.
+
+    Attributes:
+        job: int32 [tasks], in order of launch.
+        stage: int32 [tasks], index inside the job.
+        executor: int32 [tasks].
+        wave: int32 [tasks], 0 fresh, 1 first, 2 rest.
+        start_ms: float64 [tasks].
+        finish_ms: float64 [tasks].
+        decisions: float64 [decisions, 8], columns of ``DECISION_COLUMNS``, -1 for none.
+    """
+
+    job: np.ndarray
+    stage: np.ndarray
+    executor: np.ndarray
+    wave: np.ndarray
+    start_ms: np.ndarray
+    finish_ms: np.ndarray
+    decisions: np.ndarray
+
+    @classmethod
+    def of_state(cls, state: ClusterState) -> EpisodeLog:
+        """Copy the logs of a state that has run with both logs on."""
+        count = state.num_tasks_logged
+        stage = state.task_stage[:count]
+        job = state.stage_job[stage]
+        rows = state.decision_rows.reshape(-1, len(DECISION_COLUMNS))
+        return cls(
+            job=job,
+            stage=stage - state.job_first_stage[job],
+            executor=state.task_executor[:count].copy(),
+            wave=state.task_wave[:count].copy(),
+            start_ms=state.task_start_ms[:count].copy(),
+            finish_ms=state.task_finish_ms[:count].copy(),
+            decisions=rows[: state.num_decisions_logged].copy(),
+        )
+
+    def tasks(self) -> pandas.DataFrame:
+        """One row per task: job, stage, executor, wave, start_s, finish_s."""
+        import pandas
+
+        return pandas.DataFrame(
+            {
+                "job": self.job,
+                "stage": self.stage,
+                "executor": self.executor,
+                "wave": pandas.Categorical.from_codes(self.wave, WAVE_NAMES),
+                "start_s": self.start_ms / 1000.0,
+                "finish_s": self.finish_ms / 1000.0,
+            }
+        )
+
+    def decision_table(self) -> pandas.DataFrame:
+        """One row per decision, columns of ``DECISION_COLUMNS``; -1 stands for none."""
+        import pandas
+
+        whole = {name: "int64" for name in DECISION_COLUMNS[1:]}
+        return pandas.DataFrame(self.decisions, columns=list(DECISION_COLUMNS)).astype(whole)
+
+    def decision_lists(self) -> list[list]:
+        """Decisions as the reference runs write them: a list per decision, None for none."""
+        return [
+            [row[0]] + [None if column in (1, 4, 5) and row[column] < 0 else int(row[column]) for column in range(1, 8)]
+            for row in self.decisions.tolist()
+        ]

@@ -1,0 +1,116 @@
+"""Outcome of one run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from decima.simulator.log import EpisodeLog
+from decima.simulator.settings import Settings
+from decima.workload.jobs import Workload
+
+if TYPE_CHECKING:
+    import pandas
+
+    from decima.simulator.state import ClusterState
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Outcome of one run; times in ms unless the name ends in ``_s``.
+
+    Attributes:
+        workload: What ran.
+        settings: On which cluster.
+        scheduler: Name of the scheduler.
+        seed: Seed of durations and scheduler.
+        completion_ms: float64 [jobs], NaN where a run was cut before.
+        completion_order: Jobs in order of completion.
+        stage_finish_ms: One float64 array per job.
+        num_decisions: Decisions taken, idling included.
+        num_events: Counts of task completions, job arrivals and executor arrivals.
+        busy_ms: Sum of all task durations.
+        end_ms: Simulated time at the end.
+        truncated: The time limit ended the run.
+        log: Every task and decision, if asked for.
+    """
+
+    workload: Workload
+    settings: Settings
+    scheduler: str
+    seed: int
+    completion_ms: np.ndarray
+    completion_order: np.ndarray
+    stage_finish_ms: list[np.ndarray] = field(repr=False)
+    num_decisions: int
+    num_events: dict[str, int]
+    busy_ms: float
+    end_ms: float
+    truncated: bool
+    log: EpisodeLog | None = field(default=None, repr=False)
+
+    @classmethod
+    def of_state(cls, state: ClusterState, workload: Workload, scheduler: str, seed: int) -> Result:
+        """Copy the outcome out of a state that has run."""
+        return cls(
+            workload=workload,
+            settings=state.settings,
+            scheduler=scheduler,
+            seed=seed,
+            completion_ms=state.job_finish_ms.copy(),
+            completion_order=state.completion_order[: state.num_done].copy(),
+            stage_finish_ms=np.split(state.stage_finish_ms.copy(), state.job_first_stage[1:-1]),
+            num_decisions=state.num_decisions,
+            num_events={"task": state.task_events, "job": state.job_events, "executor": state.executor_events},
+            busy_ms=state.busy_ms,
+            end_ms=state.now_ms,
+            truncated=bool(state.truncated),
+            log=EpisodeLog.of_state(state) if state.log_tasks else None,
+        )
+
+    @property
+    def jct_ms(self) -> np.ndarray:
+        """float64 [jobs], completion less arrival; NaN for unfinished jobs."""
+        return self.completion_ms - self.workload.arrival_ms
+
+    @property
+    def num_unfinished(self) -> int:
+        """Jobs that the time limit left unfinished."""
+        return len(self.completion_ms) - len(self.completion_order)
+
+    @property
+    def avg_jct_ms(self) -> float:
+        """Mean JCT of the finished jobs, NaN if there is none."""
+        finished = self.jct_ms[~np.isnan(self.completion_ms)]
+        return float(np.mean(finished)) if len(finished) else float("nan")
+
+    @property
+    def avg_jct_s(self) -> float:
+        """Mean JCT of the finished jobs in seconds."""
+        return self.avg_jct_ms / 1000.0
+
+    @property
+    def makespan_ms(self) -> float:
+        """Completion of the last job; NaN if one is unfinished."""
+        return float(np.max(self.completion_ms))
+
+    @property
+    def makespan_s(self) -> float:
+        """Completion of the last job in seconds."""
+        return self.makespan_ms / 1000.0
+
+    @property
+    def utilization(self) -> float:
+        """Share of executor time spent on tasks (of a cut run: launched tasks count whole)."""
+        return self.busy_ms / (self.settings.executors * self.end_ms) if self.end_ms > 0 else 0.0
+
+    @cached_property
+    def jobs(self) -> pandas.DataFrame:
+        """One row per job: name, arrival_s, completion_s, jct_s, stages, tasks, work_s."""
+        table = self.workload.describe()
+        table["completion_s"] = self.completion_ms / 1000.0
+        table["jct_s"] = self.jct_ms / 1000.0
+        return table
