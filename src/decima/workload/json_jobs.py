@@ -190,7 +190,9 @@ def _stage(where: str, name: str, body: dict, number: Mapping[str, int]) -> Stag
 def _parent(where: str, parent: Any, number: Mapping[str, int]) -> int:
     if isinstance(parent, str):
         if parent not in number:
-            raise WorkloadError(f"{where}: parent {parent!r} does not exist; expected one of {list(number)}")
+            raise WorkloadError(
+                f"{where}: parent {parent!r} does not exist; expected one of {sorted(number)}"
+            )
         return number[parent]
     return _expect(where, "parent", parent, int)
 
