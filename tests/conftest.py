@@ -2,10 +2,32 @@
 
 import os
 
+import pytest
 from hypothesis import settings
+
+from decima import config
+from decima.workload import fetch_tpch, tpch_available
 
 # Compiled code is slow on its first call, so no example has a deadline; continuous integration draws the same
 # examples every time.
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+NO_TPCH = f"no TPC-H profiles: set {config.MIRROR_VARIABLE}, or run 'decima data fetch tpch'"
+
+
+@pytest.fixture(scope="session")
+def tpch_data(tmp_path_factory):
+    """Data root with the TPC-H profiles, set for the whole session.
+
+    Taken from the mirror into a temporary folder when `$DECIMA_DATA_MIRROR` is set, else from where they were
+    fetched to; only where neither has them, the test is skipped.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if config.mirror_dir() is not None:
+            patch.setenv(config.DATA_DIR_VARIABLE, str(tmp_path_factory.mktemp("data")))
+            fetch_tpch(progress=False)
+        elif not tpch_available():
+            pytest.skip(NO_TPCH)
+        yield config.data_root()

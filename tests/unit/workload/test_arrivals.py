@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+
+from decima.exceptions import ConfigError, WorkloadError
+from decima.workload import batch, explicit, poisson
+from tests.profiles import make_profile
+
+PROFILES = [make_profile(name=str(index)) for index in range(5)]
+
+
+def names(workload):
+    return [job.name for job in workload.jobs]
+
+
+def test_batch_is_there_from_the_start():
+    workload = batch(PROFILES, 30, seed=3, label="x")
+    assert len(workload) == 30
+    assert workload.initial.all()
+    assert not workload.arrival_ms.any()
+    assert set(workload.profiles) <= set(PROFILES)
+
+
+def test_same_seed_same_workload():
+    one, two = (poisson(PROFILES, 50, 25.0, seed=7, label="x") for _ in range(2))
+    assert names(one) == names(two)
+    assert one.arrival_ms.tolist() == two.arrival_ms.tolist()
+    assert names(poisson(PROFILES, 50, 25.0, seed=8, label="x")) != names(one)
+
+
+def test_batch_and_stream_of_one_seed_hold_the_same_jobs():
+    assert names(batch(PROFILES, 21, seed=4, label="x")) == names(
+        poisson(PROFILES, 20, 25.0, seed=4, label="x")
+    )
+
+
+def test_longer_stream_begins_like_a_shorter_one():
+    short, long = (poisson(PROFILES, n, 25.0, seed=5, label="x") for n in (10, 100))
+    assert names(long)[:11] == names(short)
+    assert long.arrival_ms[:11].tolist() == short.arrival_ms.tolist()
+
+
+def test_gaps_scale_with_their_mean_and_leave_the_jobs_alone():
+    one, two = (poisson(PROFILES, 20, mean, seed=1, label="x") for mean in (25.0, 50.0))
+    assert names(one) == names(two)
+    np.testing.assert_allclose(two.arrival_ms, 2 * one.arrival_ms, rtol=1e-12)
+
+
+def test_gaps_are_exponential_and_choice_is_uniform():
+    workload = poisson(PROFILES, 20_000, 45.0, seed=0, initial=0, label="x")
+    gaps_s = np.diff(workload.arrival_ms, prepend=0.0) / 1000.0
+    # Five standard errors; the standard deviation of an exponential equals its mean.
+    assert abs(gaps_s.mean() - 45.0) < 5 * 45.0 / np.sqrt(20_000)
+    assert abs(gaps_s.std() / 45.0 - 1.0) < 0.05
+    share = np.bincount(workload.profile_index, minlength=5) / 20_000
+    assert np.abs(share - 0.2).max() < 5 * np.sqrt(0.16 / 20_000)
+
+
+@pytest.mark.parametrize("initial", [0, 1, 4])
+def test_initial_jobs_come_first(initial):
+    workload = poisson(PROFILES, 6, 25.0, initial=initial, label="x")
+    assert workload.initial.tolist() == [True] * initial + [False] * 6
+    assert not workload.arrival_ms[:initial].any()
+    assert (np.diff(workload.arrival_ms[initial:]) > 0).all()
+
+
+def test_explicit_arrivals():
+    workload = explicit(PROFILES[:3], [0.0, 1.5, 1.5], label="mine")
+    assert workload.arrival_ms.tolist() == [0.0, 1500.0, 1500.0]
+    assert workload.initial.tolist() == [True, False, False]
+    assert workload.label == "mine"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: batch(PROFILES, 0, label="x"), "n is 0; expected an integer of at least 1"),
+        (lambda: batch(PROFILES, 2.5, label="x"), "n is 2.5"),
+        (lambda: batch(PROFILES, True, label="x"), "n is True"),
+        (lambda: batch(PROFILES, 3, seed=-1, label="x"), "seed is -1"),
+        (lambda: batch([], 3, label="x"), "no profiles to draw jobs from"),
+        (lambda: poisson(PROFILES, -1, 25.0, label="x"), "n is -1"),
+        (lambda: poisson(PROFILES, 0, 25.0, initial=0, label="x"), r"n \+ initial is 0"),
+        (lambda: poisson(PROFILES, 5, 25.0, initial=-1, label="x"), "initial is -1"),
+        (lambda: poisson(PROFILES, 5, 0.0, label="x"), "mean_interarrival_s is 0.0"),
+        (lambda: poisson(PROFILES, 5, float("nan"), label="x"), "mean_interarrival_s is nan"),
+        (lambda: poisson(PROFILES, 5, float("inf"), label="x"), "mean_interarrival_s is inf"),
+        (lambda: poisson(PROFILES, 5, "25", label="x"), "mean_interarrival_s is '25'"),
+        (lambda: explicit(PROFILES, [0.0], label="x"), "1 arrivals for 5 profiles"),
+    ],
+)
+def test_bad_arguments(call, message):
+    with pytest.raises(ConfigError, match=message):
+        call()
+
+
+def test_bad_explicit_arrival_names_the_job():
+    with pytest.raises(WorkloadError, match="job '1': arrival_ms is nan"):
+        explicit(PROFILES[:2], [0.0, float("nan")], label="x")
+    with pytest.raises(WorkloadError, match="has no jobs"):
+        explicit([], [], label="x")

@@ -1,0 +1,314 @@
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from decima.exceptions import DataUnavailableError, WorkloadError
+from decima.workload import Job, Workload, load, save, store, synthetic_poisson, tpch_poisson, tpch_profile
+from tests.profiles import make_profile, make_stage
+
+SIMPLE = """[
+  {"name": "etl",
+   "stages": [
+     {"name": "scan", "tasks": 10, "duration_ms": 1200},
+     {"name": "sort", "tasks": 4, "parents": ["scan"], "duration_ms": {"fresh": 900, "rest": [300, 350.5]}},
+     {"name": "write", "tasks": 1, "parents": [0, 1],
+      "durations": {"20": {"fresh": [1000], "first": 700}, "5": [600, 650]}}
+   ]},
+  {"arrival_ms": 2500, "stages": [{"tasks": 3, "duration_ms": 0}]}
+]
+"""
+
+
+def write(folder, content, name="jobs.json"):
+    path = folder / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def sharing(workload):
+    """Which jobs share a profile."""
+    return [workload.profiles.index(job.profile) for job in workload.jobs]
+
+
+def same(one, two):
+    return (
+        one.label == two.label
+        and [job.name for job in one.jobs] == [job.name for job in two.jobs]
+        and one.arrival_ms.tolist() == two.arrival_ms.tolist()
+        and one.initial.tolist() == two.initial.tolist()
+        and sharing(one) == sharing(two)
+        and all(a.equals(b) for a, b in zip(one.profiles, two.profiles, strict=True))
+    )
+
+
+def test_a_dozen_lines_are_enough(tmp_path):
+    assert len(SIMPLE.splitlines()) <= 12
+    workload = load(write(tmp_path, SIMPLE, "my jobs.json"))
+    assert workload.label == "my jobs"
+    etl, second = workload.jobs
+    scan, sort, out = etl.profile.stages
+    assert (etl.name, etl.profile.source) == ("etl", "json")
+    assert (scan.name, scan.num_tasks, scan.parents, scan.levels) == ("scan", 10, (), (1,))
+    assert [wave[0].tolist() for wave in (scan.fresh, scan.first, scan.rest)] == [[1200.0]] * 3
+    assert [wave[0].tolist() for wave in (sort.fresh, sort.first, sort.rest)] == [[900.0], [], [300.0, 350.5]]
+    assert (sort.parents, out.parents, out.levels) == ((0,), (0, 1), (5, 20))
+    assert [array.tolist() for array in out.fresh] == [[600.0, 650.0], [1000.0]]
+    assert [array.tolist() for array in out.first] == [[600.0, 650.0], [700.0]]
+    assert [array.tolist() for array in out.rest] == [[600.0, 650.0], []]
+    assert (etl.initial, etl.arrival_ms, second.initial, second.arrival_ms) == (True, 0.0, False, 2500.0)
+    assert (second.name, second.profile.stages[0].name) == ("job-1", "0")
+
+
+def test_parents_may_be_named_before_they_are_defined(tmp_path):
+    stages = [
+        {"name": "b", "tasks": 1, "parents": ["a"], "duration_ms": 1},
+        {"name": "a", "tasks": 1, "duration_ms": 2},
+    ]
+    profile = load(write(tmp_path, [{"stages": stages}])).profiles[0]
+    assert profile.stages[0].parents == (1,)
+
+
+def test_jobs_may_share_a_profile(tmp_path):
+    content = {
+        "label": "nightly",
+        "profiles": {"p": {"stages": [{"tasks": 1, "duration_ms": 5}]}},
+        "jobs": [
+            {"profile": "p"},
+            {"profile": "p", "arrival_ms": 10, "name": "late"},
+            {"profile": "p", "initial": False},
+        ],
+    }
+    workload = load(write(tmp_path, content))
+    assert workload.label == "nightly"
+    assert len(workload.profiles) == 1
+    assert [job.name for job in workload.jobs] == ["p", "late", "p"]
+    assert workload.initial.tolist() == [True, False, False]
+
+
+def test_round_trip_of_own_jobs(tmp_path):
+    workload = load(write(tmp_path, SIMPLE))
+    save(workload, tmp_path / "again.json")
+    assert same(load(tmp_path / "again.json"), workload)
+
+
+def test_round_trip_of_synthetic_jobs_keeps_shared_profiles(tmp_path):
+    workload = synthetic_poisson(30, 25.0, seed=2, sizes=["xs", "s"])
+    save(workload, tmp_path / "stream.json")
+    assert same(load(tmp_path / "stream.json"), workload)
+
+
+def test_round_trip_of_profiles_with_the_same_name(tmp_path):
+    one, two = make_profile(), make_profile(make_stage(tasks=9))
+    workload = Workload((Job(one), Job(two), Job(one, 5.5, name="other")), "twins")
+    save(workload, tmp_path / "twins.json")
+    assert same(load(tmp_path / "twins.json"), workload)
+
+
+def test_saved_twice_is_the_same_text(tmp_path):
+    workload = load(write(tmp_path, SIMPLE))
+    save(workload, tmp_path / "a.json")
+    save(load(tmp_path / "a.json"), tmp_path / "b.json")
+    assert (tmp_path / "a.json").read_text() == (tmp_path / "b.json").read_text()
+
+
+def test_tpch_jobs_are_references(tmp_path, tpch_data):
+    content = [
+        {"size": "10g", "query": 9, "arrival_ms": 0, "initial": True},
+        {"size": "2g", "query": 1, "arrival_ms": 4.5},
+    ]
+    workload = load(write(tmp_path, content))
+    assert workload.profiles == (tpch_profile("10g", 9), tpch_profile("2g", 1))
+    save(workload, tmp_path / "again.json")
+    assert json.loads((tmp_path / "again.json").read_text())["jobs"] == [
+        {"size": "10g", "query": 9, "arrival_ms": 0, "initial": True},
+        {"size": "2g", "query": 1, "arrival_ms": 4.5, "initial": False},
+    ]
+    assert same(load(tmp_path / "again.json"), workload)
+
+
+def test_round_trip_of_a_tpch_stream(tmp_path, tpch_data):
+    workload = tpch_poisson(40, 25.0, seed=3)
+    save(workload, tmp_path / "stream.json")
+    assert same(load(tmp_path / "stream.json"), workload)
+
+
+def test_own_profile_under_a_tpch_name_is_saved_in_full(tmp_path, tpch_data):
+    impostor = type(make_profile())("q9-10g", (make_stage(),), "tpch")
+    workload = Workload((Job(impostor),), "x")
+    save(workload, tmp_path / "x.json")
+    assert same(load(tmp_path / "x.json"), workload)
+
+
+def test_own_jobs_and_tpch_jobs_mix(tmp_path, tpch_data):
+    content = [{"stages": [{"tasks": 1, "duration_ms": 5}]}, {"size": "100g", "query": 2}]
+    assert [job.profile.source for job in load(write(tmp_path, content)).jobs] == ["json", "tpch"]
+
+
+def test_parquet_of_profiles_is_a_batch(tmp_path):
+    path = tmp_path / "mine.parquet"
+    store.write_profiles([make_profile(name="a"), make_profile(name="b")], path)
+    workload = load(path)
+    assert workload.label == "mine"
+    assert [job.name for job in workload.jobs] == ["a", "b"]
+    assert workload.initial.all()
+
+
+def stage(**change):
+    body = {"name": "s", "tasks": 2, "duration_ms": 5} | change
+    return [{"name": "etl", "stages": [{"name": "ok", "tasks": 1, "duration_ms": 1}, body]}]
+
+
+IN_STAGE = {
+    "zero tasks": (stage(tasks=0), "num_tasks is 0"),
+    "negative tasks": (stage(tasks=-1), "num_tasks is -1"),
+    "text for tasks": (stage(tasks="2"), "num_tasks is '2'"),
+    "null for tasks": (stage(tasks=None), "num_tasks is None"),
+    "nan": (stage(duration_ms=float("nan")), "duration nan ms"),
+    "negative duration": (stage(duration_ms=[1, -2]), "duration -2.0 ms"),
+    "text for duration": (stage(duration_ms="5"), 'duration is "5"; expected a number'),
+    "true for duration": (stage(duration_ms=[True]), "duration is true; expected a number"),
+    "endless duration": (stage(duration_ms=10**400), "too large"),
+    "no duration": (stage(duration_ms=[]), "level 1 is missing"),
+    "no wave": (stage(duration_ms={}), "level 1 is missing"),
+    "unknown wave": (stage(duration_ms={"last": 5}), "unknown key 'last'; expected fresh, first, rest"),
+    "unknown key": (stage(paernts=[0]), "unknown key 'paernts'; expected tasks, name, parents"),
+    "both": (stage(durations={"5": 1}), "exactly one of 'duration_ms' and 'durations'"),
+    "dangling name": (stage(parents=["nope"]), "parent 'nope' does not exist; expected one of ['ok', 's']"),
+    "dangling index": (stage(parents=[7]), "parent 7 does not exist"),
+    "own parent": (stage(parents=["s"]), "is its own parent"),
+    "fractional parent": (stage(parents=[0.5]), "parent is 0.5; expected an integer"),
+    "parents not a list": (stage(parents="ok"), 'parents is "ok"; expected a list'),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), IN_STAGE.values(), ids=IN_STAGE)
+def test_error_names_file_job_and_stage(tmp_path, content, message):
+    with pytest.raises(WorkloadError) as caught:
+        load(write(tmp_path, content))
+    for part in ("jobs.json", "'etl'", "stage 's'", message):
+        assert part in str(caught.value)
+
+
+def levels(durations):
+    return [{"name": "etl", "stages": [{"name": "s", "tasks": 2, "durations": durations}]}]
+
+
+ELSEWHERE = {
+    "empty list": ([], "'jobs' has no jobs"),
+    "a number": (5, "the content is 5; expected an object"),
+    "no jobs key": ({"label": "x"}, "key 'jobs' is missing; got label"),
+    "unknown top key": ({"jobs": [], "lable": "x"}, "unknown key 'lable'"),
+    "job not an object": ([5], "job 0: entry is 5; expected an object"),
+    "nothing in a job": ([{}], "job 0: key 'size' is missing; got none"),
+    "no query": ([{"size": "2g"}], "job 0: key 'query' is missing"),
+    "unknown size": ([{"size": "3g", "query": 1}], "job 0: TPC-H size '3g' is unknown"),
+    "unknown query": ([{"size": "2g", "query": 23}], "job 0: TPC-H query 23 is unknown; expected 1 to 22"),
+    "text for query": ([{"size": "2g", "query": "9"}], 'job 0: query is "9"; expected an integer'),
+    "typo in a job": ([{"size": "2g", "query": 9, "arrival": 5}], "job 0: unknown key 'arrival'"),
+    "stages empty": ([{"stages": []}], "job 'job-0' has no stages"),
+    "stages not a list": ([{"stages": {}}], "job 0: stages is an object; expected a list"),
+    "stage not an object": ([{"stages": [7]}], "job 0: stage is 7"),
+    "cycle": (
+        [
+            {
+                "name": "etl",
+                "stages": [
+                    {"tasks": 1, "parents": [1], "duration_ms": 1},
+                    {"tasks": 1, "parents": [0], "duration_ms": 1},
+                ],
+            }
+        ],
+        "job 'etl': stages form a cycle",
+    ),
+    "unknown profile": ([{"profile": "p"}], "job 0: profile 'p' is not defined; the file defines []"),
+    "level not a number": (levels({"five": 5}), "'etl'), stage 's': profile level 'five'"),
+    "level zero": (levels({"0": 5}), "'etl'), stage 's': profile level '0'"),
+    "no level": (levels({}), "job 'etl', stage 's' has no profile level"),
+    "missing level": (
+        levels({"5": 1, "20": {"rest": []}}),
+        "job 'etl', stage 's': profile level 20 is missing",
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), ELSEWHERE.values(), ids=ELSEWHERE)
+def test_error_outside_a_stage(tmp_path, content, message):
+    with pytest.raises(WorkloadError) as caught:
+        load(write(tmp_path, content))
+    assert message in str(caught.value)
+    assert "jobs.json" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"arrival_ms": -1}, r"job 0 \('etl'\): .*arrival_ms is -1"),
+        ({"arrival_ms": float("nan")}, "arrival_ms is nan"),
+        ({"arrival_ms": "0"}, 'arrival_ms is "0"; expected a number'),
+        ({"arrival_ms": 10**400}, "arrival_ms is 1000"),
+        ({"arrival_ms": 5, "initial": True}, r"initial, yet it arrives at 5\.0 ms"),
+        ({"initial": 1}, "initial is 1; expected true or false"),
+        ({"name": 5}, "name is 5; expected a string"),
+    ],
+)
+def test_bad_arrival(tmp_path, entry, message):
+    content = [{"name": "etl", "stages": [{"tasks": 1, "duration_ms": 1}]} | entry]
+    with pytest.raises(WorkloadError, match=message):
+        load(write(tmp_path, content))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[\n{"size": "2g",}\n]', r"line 2, column 1\d: "),
+        ("", "line 1, column 1: "),
+        ('[{"size": "2g", "size": "5g", "query": 1}]', "key 'size' is given twice"),
+        ("[" * 100_000, "not JSON text"),
+        ("[" + "9" * 5000 + "]", "not JSON text"),
+    ],
+)
+def test_malformed_json(tmp_path, text, message):
+    with pytest.raises(WorkloadError, match=message):
+        load(write(tmp_path, text))
+
+
+def test_binary_file(tmp_path):
+    (tmp_path / "x.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(WorkloadError, match=r"x\.json: not JSON text"):
+        load(tmp_path / "x.json")
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(DataUnavailableError, match=r"no workload file to read at .*none\.json"):
+        load(tmp_path / "none.json")
+
+
+def test_save_refuses_the_other_format(tmp_path):
+    with pytest.raises(WorkloadError, match=r"such as x\.json"):
+        save(Workload((Job(make_profile()),), "x"), tmp_path / "x.parquet")
+
+
+def test_interrupted_save_leaves_the_old_file(tmp_path, monkeypatch):
+    path = write(tmp_path, SIMPLE)
+
+    def die(handle):
+        raise KeyboardInterrupt
+
+    workload = load(path)
+    monkeypatch.setattr(os, "fsync", die)
+    with pytest.raises(KeyboardInterrupt):
+        save(workload, path)
+    assert path.read_text() == SIMPLE
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_examples_of_the_documentation_load(tmp_path):
+    text = (Path(__file__).parents[3] / "docs" / "workload-format.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
+    assert len(examples) == 2
+    first, second = (load(write(tmp_path, example)) for example in examples)
+    assert [stage.name for stage in first.profiles[0].stages] == ["scan", "sort", "write"]
+    assert (second.label, len(second.profiles), second.arrival_ms.tolist()) == ("nightly", 1, [0.0, 60000.0])

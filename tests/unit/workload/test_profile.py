@@ -1,0 +1,125 @@
+import numpy as np
+import pytest
+
+from decima.exceptions import DecimaError, WorkloadError
+from decima.workload.profile import Stage
+from tests.profiles import make_profile, make_stage
+
+NAN, INF = float("nan"), float("inf")
+
+
+def diamond():
+    """a -> b, c -> d with mean durations 1, 2, 3, 4 s and 1, 1, 2, 1 tasks."""
+    flat = {"fresh": [[]], "first": [[]]}
+    return make_profile(
+        make_stage("a", 1, (), rest=[[1000]], **flat),
+        make_stage("b", 1, (0,), rest=[[1500, 2500]], **flat),
+        make_stage("c", 2, (0,), rest=[[3000]], **flat),
+        make_stage("d", 1, (1, 2), rest=[[4000]], **flat),
+    )
+
+
+def test_derived_values_of_a_diamond():
+    profile = diamond()
+    assert profile.children == ((1, 2), (3,), (3,), ())
+    assert profile.topological_order == (0, 1, 2, 3)
+    assert profile.num_tasks == 5
+    assert profile.work_ms == 1000 + 2000 + 6000 + 4000
+    assert profile.critical_path_ms == 1000 + 3000 + 4000
+    assert profile.downstream_work_ms.tolist() == [11000, 6000, 10000, 4000]
+
+
+def test_stages_may_come_in_any_order():
+    profile = make_profile(make_stage("last", parents=(1,)), make_stage("start"))
+    assert profile.topological_order == (1, 0)
+    assert profile.children == ((), (0,))
+    assert profile.critical_path_ms == 2 * 2000
+
+
+def test_mean_pools_all_waves_and_levels():
+    stage = make_stage(levels=(5, 10), fresh=[[9], []], first=[[], [1]], rest=[[1, 1], [3]])
+    assert stage.mean_duration_ms == (9 + 1 + 1 + 1 + 3) / 5
+
+
+def test_mean_of_whole_numbers_is_exact():
+    values = [2**40 + 1, 1, 3, 7]
+    assert make_stage(rest=[values], fresh=[[]], first=[[]]).mean_duration_ms == sum(values) / 4
+
+
+def test_durations_are_copied_and_read_only():
+    values = np.array([1.0, 2.0])
+    stage = make_stage(rest=[values])
+    values[0] = 99.0
+    assert stage.rest[0].tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="read-only"):
+        stage.rest[0][0] = 5.0
+
+
+def test_zero_duration_is_allowed():
+    assert make_profile(make_stage(fresh=[[0]], first=[[0]], rest=[[0]])).work_ms == 0.0
+
+
+def test_equals_compares_durations():
+    assert diamond().equals(diamond())
+    assert not diamond().equals(make_profile())
+    assert not make_profile(make_stage(rest=[[1]])).equals(make_profile(make_stage(rest=[[2]])))
+
+
+BAD_STAGES = {
+    "zero tasks": (make_stage("s", tasks=0), "num_tasks is 0; expected an integer from 1"),
+    "negative tasks": (make_stage("s", tasks=-3), "num_tasks is -3"),
+    "fractional tasks": (make_stage("s", tasks=2.5), "num_tasks is 2.5"),
+    "whole float tasks": (make_stage("s", tasks=2.0), "num_tasks is 2.0"),
+    "boolean tasks": (make_stage("s", tasks=True), "num_tasks is True"),
+    "no tasks": (make_stage("s", tasks=None), "num_tasks is None"),
+    "too many tasks": (make_stage("s", tasks=2**31), "num_tasks is 2147483648"),
+    "nan": (make_stage("s", rest=[[1, NAN]]), "rest duration nan ms at level 5"),
+    "infinite": (make_stage("s", first=[[INF]]), "first duration inf ms at level 5"),
+    "negative": (make_stage("s", fresh=[[-1]]), "fresh duration -1.0 ms at level 5"),
+    "no level": (make_stage("s", levels=()), "no profile level"),
+    "level twice": (make_stage("s", levels=(5, 5)), "level 5 is given twice"),
+    "levels descend": (make_stage("s", levels=(10, 5)), "not ascending"),
+    "level zero": (make_stage("s", levels=(0, 5)), "profile level 0; expected a positive"),
+    "level not whole": (make_stage("s", levels=(2.5,)), "profile level 2.5"),
+    "missing level": (
+        make_stage("s", levels=(5, 10), fresh=[[1], []], first=[[1], []], rest=[[1], []]),
+        "level 10 is missing: no duration in any wave",
+    ),
+    "too few lists": (make_stage("s", levels=(5, 10), rest=[[1]]), "1 lists of rest durations for 2 profile"),
+    "dangling parent": (make_stage("s", parents=(7,)), "parent 7 does not exist; expected 0 to 1"),
+    "negative parent": (make_stage("s", parents=(-1,)), "parent -1 does not exist"),
+    "own parent": (make_stage("s", parents=(1,)), "is its own parent"),
+    "parent twice": (make_stage("s", parents=(0, 0)), "listed twice"),
+    "same name": (make_stage("ok"), "unique inside the job"),
+}
+
+
+@pytest.mark.parametrize(("stage", "message"), BAD_STAGES.values(), ids=BAD_STAGES)
+def test_bad_stage_is_refused_by_job_and_stage_name(stage, message):
+    with pytest.raises(WorkloadError) as caught:
+        make_profile(make_stage("ok"), stage, name="etl")
+    assert str(caught.value).startswith(f"job 'etl', stage {stage.name!r}")
+    assert message in str(caught.value)
+    assert isinstance(caught.value, DecimaError)
+
+
+def test_cycle_is_refused_and_spelled_out():
+    with pytest.raises(WorkloadError, match=r"job 'etl': stages form a cycle: .*'[bc]' -> '[bc]' -> '[bc]'"):
+        make_profile(
+            make_stage("a"), make_stage("b", parents=(0, 2)), make_stage("c", parents=(1,)), name="etl"
+        )
+
+
+@pytest.mark.parametrize(
+    "values", [["5"], [None], [True], [[1, 2], [3, 4]], [1, "x"], [10**400], [[1], [2, 3]]]
+)
+def test_durations_must_be_flat_numbers(values):
+    with pytest.raises(WorkloadError, match="stage 's': rest durations"):
+        Stage("s", 1, (), (5,), ([],), ([],), (values,))
+
+
+def test_job_needs_name_and_stages():
+    with pytest.raises(WorkloadError, match="name is ''"):
+        make_profile(name="")
+    with pytest.raises(WorkloadError, match="job 'none' has no stages"):
+        type(make_profile())("none", (), "test")

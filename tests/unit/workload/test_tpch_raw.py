@@ -1,0 +1,192 @@
+"""The reader of the published files, on files made by hand: no real data needed."""
+
+import io
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+from decima.exceptions import ChecksumError, DataUnavailableError, WorkloadError
+from decima.workload import tpch_raw
+from tests.unit.workload.raw_files import npy, write_set
+
+# Two stages; levels are stored unsorted. Stage 1 has 1 task at the first stored level and 2 at the other.
+TABLES = {
+    0: {
+        "fresh_durations": {20: [9, 9], 5: [9]},
+        "first_wave": {20: [9, 8, 9, 9], 5: [9, 7]},
+        "rest_wave": {20: [1], 5: [1, 2, 3]},
+    },
+    1: {
+        "fresh_durations": {20: [], 5: [4]},
+        "first_wave": {20: [6], 5: [4]},
+        "rest_wave": {20: [], 5: [5]},
+    },
+}
+ADJACENCY = np.array([[0.0, 1.0], [0.0, 0.0]])
+
+
+@pytest.fixture
+def raw(tmp_path, monkeypatch):
+    """Folder with query 1 at 2g, and checksums to match."""
+    write_set(
+        tmp_path, monkeypatch, {"2g/adj_mat_1.npy": npy(ADJACENCY), "2g/task_duration_1.npy": npy(TABLES)}
+    )
+    return tmp_path
+
+
+def lists(arrays):
+    return [array.tolist() for array in arrays]
+
+
+def test_profile_follows_the_data_rules(raw):
+    profile = tpch_raw.read_raw_profile(raw, "2g", 1)
+    first, second = profile.stages
+    assert (profile.name, profile.source) == ("q1-2g", "tpch")
+    assert (first.name, first.parents, second.name, second.parents) == ("0", (), "1", (0,))
+    assert (first.num_tasks, second.num_tasks) == (5, 1)  # at level 20, stored first, before cleaning
+    assert first.levels == second.levels == (5, 20)
+    assert lists(first.fresh) == [[9.0], [9.0, 9.0]]
+    assert lists(first.first) == [[7.0], [8.0, 9.0]]
+    assert lists(first.rest) == [[1.0, 2.0, 3.0], [1.0]]
+    assert lists(second.first) == [[], [6.0]]  # nothing below level 5 to inherit
+    assert first.mean_duration_ms == (9 + 9 + 9 + 7 + 8 + 9 + 1 + 2 + 3 + 1) / 10
+
+
+@pytest.mark.parametrize(
+    ("first", "fresh", "kept"),
+    [
+        ([1, 2, 3], [], [1, 2, 3]),
+        ([5, 5, 5], [5, 5], [5]),
+        ([5, 6, 5, 6], [5], [6, 5, 6]),
+        ([5, 6], [6, 5], []),
+        ([5], [7, 5, 5], []),
+    ],
+)
+def test_fresh_durations_are_removed_as_a_multiset(first, fresh, kept):
+    assert tpch_raw.remove_fresh(first, fresh) == kept
+
+
+def test_empty_first_waves_inherit_from_below_in_ascending_order():
+    first = {100: [4], 2: [1], 5: [2], 10: [3]}
+    fresh = {100: [4], 2: [1], 5: [], 10: [3]}
+    assert tpch_raw.clean_first_waves(first, fresh) == {2: [], 5: [2], 10: [2], 100: [2]}
+
+
+class Exploit:
+    """Unpickling this with plain pickle makes a folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.folder),)
+
+
+def malicious(folder):
+    return {
+        "bare": header() + pickle.dumps(Exploit(folder)),
+        "in an array": npy({0: Exploit(folder)}),
+        "system": header() + b"cposix\nsystem\n(Vtouch x\ntR.",
+        "eval": header() + b"cbuiltins\neval\n(V1+1\ntR.",
+        "numpy's own loader": header() + b"cnumpy\nload\n(Vx.npy\ntR.",
+        "dotted name": header() + pickle.dumps(None, 4)[:-2] + b"\x8c\x05numpy\x8c\x0bdtype.__new__\x93.",
+        "persistent id": header() + b"Pabc\n.",
+    }
+
+
+def header():
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"shape": (), "fortran_order": False, "descr": "|O"})
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("kind", malicious(""))
+def test_malicious_pickle_is_refused_before_it_runs(kind, tmp_path):
+    folder = tmp_path / "made by the pickle"
+    with pytest.raises(WorkloadError, match=r"bad\.npy"):
+        tpch_raw.load_restricted(malicious(folder)[kind], "bad.npy")
+    assert not folder.exists()
+
+
+def test_refusal_names_what_was_asked_for():
+    with pytest.raises(WorkloadError, match=r"asks for posix\.system, which profiles never need"):
+        tpch_raw.load_restricted(header() + b"cposix\nsystem\n(Vtouch x\ntR.", "bad.npy")
+
+
+def test_the_exploit_of_these_tests_would_work(tmp_path):
+    folder = tmp_path / "made"
+    pickle.loads(pickle.dumps(Exploit(folder)))
+    assert folder.is_dir()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x93NUMPY",
+        b"not numpy at all",
+        npy(TABLES)[:-40],
+        npy(np.zeros(3)),
+        header(),
+        b"\x93NUMPY\x02\x00",
+    ],
+)
+def test_truncated_or_other_file(content):
+    with pytest.raises(WorkloadError, match=r"some\.npy"):
+        tpch_raw.load_restricted(content, "some.npy")
+
+
+def test_changed_file_fails_its_checksum_before_it_is_parsed(raw):
+    folder = raw / "made"
+    path = raw / "2g" / "task_duration_1.npy"
+    path.write_bytes(npy({0: Exploit(folder)}))
+    with pytest.raises(
+        ChecksumError, match=r"task_duration_1\.npy: got SHA-256 [0-9a-f]{64} .*expected [0-9a-f]{64}"
+    ):
+        tpch_raw.read_raw_profile(raw, "2g", 1)
+    assert not folder.exists()
+
+
+def test_missing_file_is_named(raw):
+    (raw / "2g" / "adj_mat_1.npy").unlink()
+    with pytest.raises(DataUnavailableError, match=r"2g/adj_mat_1\.npy is missing"):
+        tpch_raw.read_raw_profile(raw, "2g", 1)
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "tables", "message"),
+    [
+        (np.zeros((2, 3)), TABLES, "expected a square matrix of 0 and 1"),
+        (ADJACENCY * 2, TABLES, "expected a square matrix of 0 and 1"),
+        (np.eye(3, k=1), TABLES, "one table for each of 3 stages"),
+        (
+            ADJACENCY,
+            {0: TABLES[0], 1: {}},
+            "job 'q1-2g', stage '1': expected one table for each of first_wave",
+        ),
+        (
+            ADJACENCY,
+            {0: TABLES[0], 1: {**TABLES[1], "rest_wave": {5: []}}},
+            "not profiled at the same levels",
+        ),
+        (ADJACENCY.T + ADJACENCY, TABLES, "stages form a cycle"),
+    ],
+)
+def test_malformed_content(tmp_path, monkeypatch, adjacency, tables, message):
+    files = {"2g/adj_mat_1.npy": npy(adjacency), "2g/task_duration_1.npy": npy(tables)}
+    write_set(tmp_path, monkeypatch, files)
+    with pytest.raises(WorkloadError, match=message):
+        tpch_raw.read_raw_profile(tmp_path, "2g", 1)
+
+
+def test_package_keeps_a_checksum_of_every_file():
+    names = {
+        f"{size}/{kind}_{query}.npy"
+        for size in ("2g", "5g", "10g", "20g", "50g", "80g", "100g")
+        for kind in ("adj_mat", "task_duration")
+        for query in range(1, 23)
+    }
+    assert set(tpch_raw.checksums()) == names
+    assert all(len(digest) == 64 for digest in tpch_raw.checksums().values())
