@@ -1,9 +1,10 @@
 """Capped shortest remaining work: the strongest rule known to us; no paper has it.
 
-Jobs are served by remaining work (unfinished tasks times nominal duration), smallest first. A job may hold
-``ceil(c0 * E * W^p / sum W^p + c1)`` executors, a share that grows with its remaining work W and is oversubscribed: order
+Jobs are served by remaining work (unfinished tasks times nominal duration), smallest first. A job may hold ``ceil(c0
+* E * W^p / sum W^p + c1)`` executors, a share that grows with its remaining work W and is oversubscribed: order
 decides who goes first, shares only keep a job from taking more than it uses well. When all jobs have their share,
-executors are handed out one at a time in the same order. A job above ``release`` times its share gives the excess back.
+executors are handed out one at a time in the same order. A job above ``release`` times its share gives the excess
+back.
 """
 
 from math import ceil

@@ -88,7 +88,11 @@ class StageView:
     @property
     def room(self) -> int:
         """Executors it can still use: tasks to launch less commitments and executors on their way."""
-        return self.tasks_to_launch - int(self._state.stage_commit[self.id]) - int(self._state.stage_moving[self.id])
+        return (
+            self.tasks_to_launch
+            - int(self._state.stage_commit[self.id])
+            - int(self._state.stage_moving[self.id])
+        )
 
     @property
     def executors(self) -> int:
@@ -159,7 +163,9 @@ class JobView:
     def allocation(self) -> int:
         """Executors it holds and keeps, apart from those being offered now; a parallelism limit must exceed it."""
         state, job = self._state, self.id
-        held = state.job_attached[job] + state.job_moving[job] + state.job_commit[job] - state.job_outgoing[job]
+        held = (
+            state.job_attached[job] + state.job_moving[job] + state.job_commit[job] - state.job_outgoing[job]
+        )
         return int(held) - (state.num_source if job == state.source_job else 0)
 
 
@@ -258,7 +264,9 @@ class CompiledScheduler:
             except (TypeError, ValueError):
                 valid = False
             if not valid:
-                raise ConfigError(f"scheduler {self.name}: {name} must be from {low:g} to {high:g}, got {value!r}")
+                raise ConfigError(
+                    f"scheduler {self.name}: {name} must be from {low:g} to {high:g}, got {value!r}"
+                )
         self.values = {name: float(self.values.get(name, known[name].default)) for name in known}
 
     @property
@@ -292,4 +300,13 @@ def stage_id(decision: Decision) -> int:
     return decision.stage.id if isinstance(decision.stage, StageView) else int(decision.stage)
 
 
-__all__ = ["CompiledScheduler", "Decision", "JobView", "Observation", "Parameter", "Scheduler", "StageView", "stage_id"]
+__all__ = [
+    "CompiledScheduler",
+    "Decision",
+    "JobView",
+    "Observation",
+    "Parameter",
+    "Scheduler",
+    "StageView",
+    "stage_id",
+]

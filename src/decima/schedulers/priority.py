@@ -19,7 +19,9 @@ def _priority(address):
     share_executors(state, state.params[0], int(state.params[1]), int(state.params[2]))
 
 
-STAY = type(STRICT)("stay", 1.0, -1.0, 1e9, "executors stay with a job below this many caps; negative: follow the order")
+STAY = type(STRICT)(
+    "stay", 1.0, -1.0, 1e9, "executors stay with a job below this many caps; negative: follow the order"
+)
 CRITICAL_PATH = type(STRICT)(STAGE_RULE.name, 1, STAGE_RULE.low, STAGE_RULE.high, STAGE_RULE.doc)
 
 

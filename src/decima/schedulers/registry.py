@@ -45,7 +45,9 @@ def _factory(name: str) -> Callable[..., Scheduler]:
     if name not in factories:
         close = difflib.get_close_matches(str(name), factories, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise UnknownSchedulerError(f"unknown scheduler {name!r}{hint}; known: {', '.join(sorted(factories))}")
+        raise UnknownSchedulerError(
+            f"unknown scheduler {name!r}{hint}; known: {', '.join(sorted(factories))}"
+        )
     return factories[name]
 
 

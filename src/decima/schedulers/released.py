@@ -1,7 +1,8 @@
 """The two heuristics of the published simulator, rule by rule, as its reference runs use them.
 
-Source: ``dynamic_partition`` and ``spark_fifo`` of the released code. Differs from the paper's fair and FIFO: an offered
-executor stays with its job whatever the job's share is, and FIFO counts an executor as held for as long as the job lives.
+Source: ``dynamic_partition`` and ``spark_fifo`` of the released code. Differs from the paper's fair and FIFO: an
+offered executor stays with its job whatever the job's share is, and FIFO counts an executor as held for as long as
+the job lives.
 """
 
 from numba import njit

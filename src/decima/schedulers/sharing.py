@@ -12,11 +12,29 @@ from decima.simulator.kernels import ACTIVE, NONE, choose, choose_idle, job_allo
 
 UNLIMITED = 1e18
 
-STICKY = Parameter("sticky", 1, 0, 1, "1: offered executors stay with their job while it can use them; 0: they follow the order")
-STRICT = Parameter("sticky", 1, 0, 1, "1: offered executors stay with their job while it can use them; 0: up to its share only")
-LEFTOVER = Parameter("leftover", 1, 0, 1000, "executors handed out at a time when every job has its share; 0: they idle")
+STICKY = Parameter(
+    "sticky",
+    1,
+    0,
+    1,
+    "1: offered executors stay with their job while it can use them; 0: they follow the order",
+)
+STRICT = Parameter(
+    "sticky",
+    1,
+    0,
+    1,
+    "1: offered executors stay with their job while it can use them; 0: up to its share only",
+)
+LEFTOVER = Parameter(
+    "leftover", 1, 0, 1000, "executors handed out at a time when every job has its share; 0: they idle"
+)
 STAGE_RULE = Parameter(
-    "stage_rule", 0, 0, 2, "0: runnable stages first, oldest first; 1: runnable first, critical path; 2: critical path"
+    "stage_rule",
+    0,
+    0,
+    2,
+    "0: runnable stages first, oldest first; 1: runnable first, critical path; 2: critical path",
 )
 
 
@@ -39,7 +57,8 @@ def _first_job(state, excess):
 def share_executors(state, stay_factor, stage_rule, leftover):
     """Decide about the offered executors from ``job_key`` and ``job_share``.
 
-    1. They stay with their own job if it can use them: all of them while the job holds at most ``stay_factor`` times its
+    1. They stay with their own job if it can use them: all of them while the job holds at most ``stay_factor`` times
+    its
        share, else only up to its share. 0 makes the share strict; below 0 their own job is not preferred at all.
     2. Otherwise they go to the first job below its share, up to the share.
     3. When every job has its share: to the first job by the same order, ``leftover`` at a time; 0: idle.

@@ -8,9 +8,10 @@ from decima.schedulers.registry import register
 from decima.schedulers.sharing import STAGE_RULE, STICKY, UNLIMITED, share_executors
 from decima.simulator.state_type import CompiledDecision, state_at
 
-
 CRITICAL_PATH = Parameter(STAGE_RULE.name, 1, STAGE_RULE.low, STAGE_RULE.high, STAGE_RULE.doc)
-EXCLUSIVE = Parameter(STICKY.name, 0, STICKY.low, STICKY.high, "1: executors stay with their job while it can use them")
+EXCLUSIVE = Parameter(
+    STICKY.name, 0, STICKY.low, STICKY.high, "1: executors stay with their job while it can use them"
+)
 
 
 @CompiledDecision

@@ -36,7 +36,11 @@ def pick_critical_path(state, job, runnable_first):
                 continue
             runnable = runnable_first and state.stage_runnable[stage] == 1
             path = state.row_path_work_ms[state.stage_row[stage]]
-            if best == NONE or (runnable and not best_runnable) or (runnable == best_runnable and path > best_path):
+            if (
+                best == NONE
+                or (runnable and not best_runnable)
+                or (runnable == best_runnable and path > best_path)
+            ):
                 best = stage
                 best_runnable = runnable
                 best_path = path
@@ -45,7 +49,7 @@ def pick_critical_path(state, job, runnable_first):
 
 @njit
 def pick_stage(state, job, rule):
-    """Stage of the job by rule number: 0 runnable first in order, 1 runnable first by critical path, 2 critical path."""
+    """Stage by rule number: 0 runnable first in order, 1 runnable first by critical path, 2 critical path."""
     if rule == 0:
         return pick_runnable_first(state, job)
     return pick_critical_path(state, job, rule == 1)

@@ -1,7 +1,7 @@
 """Weighted fair sharing: shares proportional to a power of the jobs' total work.
 
-Source: §7.1 (4) and (5): job i gets T_i^alpha / sum T^alpha of the executors. alpha = 0 is fair, 1 is naive weighted fair;
-the tuned alpha comes from :func:`decima.evaluation.alpha_sweep`.
+Source: §7.1 (4) and (5): job i gets T_i^alpha / sum T^alpha of the executors. alpha = 0 is fair, 1 is naive weighted
+fair; the tuned alpha comes from :func:`decima.evaluation.alpha_sweep`.
 """
 
 from math import ceil
@@ -28,7 +28,9 @@ def _weighted_fair(address):
             total += weight
     for index in range(state.num_active):
         job = state.active[index]
-        state.job_share[job] = ceil(state.num_executors * state.job_share[job] / total - 1e-9) if total > 0.0 else 1.0
+        state.job_share[job] = (
+            ceil(state.num_executors * state.job_share[job] / total - 1e-9) if total > 0.0 else 1.0
+        )
     share_executors(state, 1e9 * state.params[1], int(state.params[2]), int(state.params[3]))
 
 

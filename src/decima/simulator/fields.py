@@ -186,7 +186,13 @@ FIELDS: tuple[Field, ...] = (
         completion_order="finished jobs in order of completion",
     ),
     *_fields(U8, "job", job_state="0: to arrive, 1: active, 2: finished"),
-    *_fields(F64, "job", job_finish_ms="completion time, NaN before", job_key="scheduler: jobs are served in ascending order of it", job_share="scheduler: executors the job should hold"),
+    *_fields(
+        F64,
+        "job",
+        job_finish_ms="completion time, NaN before",
+        job_key="scheduler: jobs are served in ascending order of it",
+        job_share="scheduler: executors the job should hold",
+    ),
     # ---- per executor -------------------------------------------------------------------------------------------
     *_fields(
         I32,
@@ -209,7 +215,11 @@ FIELDS: tuple[Field, ...] = (
     *_fields(I32, "pool", pool_head="first member", pool_tail="last member", pool_size="members"),
     *_fields(U8, "pool", pool_marked="1: to be offered"),
     *_fields(
-        I32, "source", commit_head="first commitment", commit_tail="last commitment", source_calls="calls when made"
+        I32,
+        "source",
+        commit_head="first commitment",
+        commit_tail="last commitment",
+        source_calls="calls when made",
     ),
     *_fields(
         I32,
@@ -225,7 +235,9 @@ FIELDS: tuple[Field, ...] = (
         I32, "log", task_stage="stage id", task_executor="executor", task_wave="0 fresh, 1 first, 2 rest"
     ),
     *_fields(F64, "log", task_start_ms="launch time", task_finish_ms="finish time"),
-    *_fields(F64, "log", decision_rows="[n, 8] time, source job, executors, frontier, job, stage, limit, used"),
+    *_fields(
+        F64, "log", decision_rows="[n, 8] time, source job, executors, frontier, job, stage, limit, used"
+    ),
 )
 
 SCALARS = {field.name: field for field in FIELDS if field.extent is None}

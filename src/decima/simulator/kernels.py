@@ -2,8 +2,8 @@
 
 Every function takes the state first and changes only it. The event loop is in :mod:`decima.simulator.engine`.
 
-Source: §3, §5.2, §6.2 of the paper, and the released simulator, whose order of operations is kept so that runs agree bit
-for bit. ``docs/glossary.md`` defines the words.
+Source: §3, §5.2, §6.2 of the paper, and the released simulator, whose order of operations is kept so that runs agree
+bit for bit. ``docs/glossary.md`` defines the words.
 """
 
 from numba import njit
@@ -138,7 +138,10 @@ def heap_push(state, time, executor):
 def stage_room(state, stage):
     """Tasks of ``stage`` that no executor is launching, committed or moving for."""
     return (
-        state.stage_tasks[stage] - state.stage_next[stage] - state.stage_commit[stage] - state.stage_moving[stage]
+        state.stage_tasks[stage]
+        - state.stage_next[stage]
+        - state.stage_commit[stage]
+        - state.stage_moving[stage]
     )
 
 
@@ -146,7 +149,9 @@ def stage_room(state, stage):
 def update_frontier(state, stage):
     """Bring the stage's membership of the frontier up to date."""
     member = (
-        not state.stage_saturated[stage] and state.stage_unsaturated_parents[stage] == 0 and not state.stage_selected[stage]
+        not state.stage_saturated[stage]
+        and state.stage_unsaturated_parents[stage] == 0
+        and not state.stage_selected[stage]
     )
     if state.runnable_only and state.stage_unfinished_parents[stage] > 0:
         member = False
@@ -386,7 +391,7 @@ def launch(state, executor, stage):
 
 @njit
 def start_move(state, executor, stage):
-    """The executor leaves for a stage (of another job, as a rule) and arrives after the moving delay (§6.2 effect 2)."""
+    """The executor leaves for a stage, as a rule of another job, and arrives after the moving delay (§6.2)."""
     _leave_stage(state, executor)
     detach(state, executor)
     state.executor_destination[executor] = stage

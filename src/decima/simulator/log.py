@@ -75,12 +75,16 @@ class EpisodeLog:
         """One row per decision, columns of ``DECISION_COLUMNS``; -1 stands for none."""
         import pandas
 
-        whole = {name: "int64" for name in DECISION_COLUMNS[1:]}
+        whole = dict.fromkeys(DECISION_COLUMNS[1:], "int64")
         return pandas.DataFrame(self.decisions, columns=list(DECISION_COLUMNS)).astype(whole)
 
     def decision_lists(self) -> list[list]:
         """Decisions as the reference runs write them: a list per decision, None for none."""
         return [
-            [row[0]] + [None if column in (1, 4, 5) and row[column] < 0 else int(row[column]) for column in range(1, 8)]
+            [row[0]]
+            + [
+                None if column in (1, 4, 5) and row[column] < 0 else int(row[column])
+                for column in range(1, 8)
+            ]
             for row in self.decisions.tolist()
         ]

@@ -64,7 +64,11 @@ class Result:
             completion_order=state.completion_order[: state.num_done].copy(),
             stage_finish_ms=np.split(state.stage_finish_ms.copy(), state.job_first_stage[1:-1]),
             num_decisions=state.num_decisions,
-            num_events={"task": state.task_events, "job": state.job_events, "executor": state.executor_events},
+            num_events={
+                "task": state.task_events,
+                "job": state.job_events,
+                "executor": state.executor_events,
+            },
             busy_ms=state.busy_ms,
             end_ms=state.now_ms,
             truncated=bool(state.truncated),

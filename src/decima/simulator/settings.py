@@ -90,7 +90,13 @@ class Settings:
     @classmethod
     def simplified(cls, **overrides) -> "Settings":
         """The environment of appendix H: no waves, no start-up or moving cost, no slowdown by parallelism."""
-        values = {"mode": "simplified", "durations": "mean", "first_wave": False, "startup": False, "inflation": False}
+        values = {
+            "mode": "simplified",
+            "durations": "mean",
+            "first_wave": False,
+            "startup": False,
+            "inflation": False,
+        }
         return cls(**(values | overrides))
 
     @classmethod

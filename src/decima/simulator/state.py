@@ -11,9 +11,18 @@ from decima.simulator.settings import Settings
 from decima.simulator.tables import WorkloadTables
 
 _NONE_FILLED = (
-    "executor_job executor_stage executor_last executor_destination executor_pool pool_head pool_tail commit_head "
-    "commit_tail runnable_head runnable_tail"
-).split()
+    "executor_job",
+    "executor_stage",
+    "executor_last",
+    "executor_destination",
+    "executor_pool",
+    "pool_head",
+    "pool_tail",
+    "commit_head",
+    "commit_tail",
+    "runnable_head",
+    "runnable_tail",
+)
 _INVALID = {
     engine.NOT_IN_FRONTIER: "it is not in the frontier",
     engine.LIMIT_TOO_SMALL: "the limit gives it no executor",
@@ -36,7 +45,12 @@ class ClusterState:
     """
 
     def __init__(
-        self, tables: WorkloadTables, settings: Settings, *, log_tasks: bool = False, log_decisions: bool = False
+        self,
+        tables: WorkloadTables,
+        settings: Settings,
+        *,
+        log_tasks: bool = False,
+        log_decisions: bool = False,
     ) -> None:
         self.tables = tables
         self.settings = settings
@@ -190,7 +204,10 @@ class ClusterState:
             what = f"stage {stage - self.job_first_stage[job]} of job {job}"
         else:
             what = f"stage id {stage}"
-        frontier = [(int(self.stage_job[s]), int(s - self.job_first_stage[self.stage_job[s]])) for s in self.frontier()]
+        frontier = [
+            (int(self.stage_job[s]), int(s - self.job_first_stage[self.stage_job[s]]))
+            for s in self.frontier()
+        ]
         shown = ", ".join(map(str, frontier[:8])) + (", ..." if len(frontier) > 8 else "")
         return (
             f"decision {self.num_decisions} at {self.now_ms / 1000:.3f} s: cannot choose {what} with limit {limit}: "

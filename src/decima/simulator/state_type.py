@@ -61,7 +61,9 @@ def _slot(builder, state, name, llvm_type):
 @lower_getattr_generic(StateType)
 def _load_attribute(context, builder, _type, state, name):
     if name in SCALARS:
-        return builder.load(_slot(builder, state, name, context.get_value_type(from_dtype(SCALARS[name].dtype))))
+        return builder.load(
+            _slot(builder, state, name, context.get_value_type(from_dtype(SCALARS[name].dtype)))
+        )
     pointer = types.CPointer(from_dtype(ARRAYS[name].dtype))
     load = builder.load(_slot(builder, state, name, context.get_value_type(pointer)))
     # Array addresses never change while compiled code runs, so the load may be hoisted out of loops.

@@ -1,7 +1,7 @@
 """Workloads as flat arrays for the compiled core: stages, DAG edges and duration lists.
 
-A *row* is a stage of a profile. Each row has, for every profiled level, three lists of durations, one per situation of a
-launch (fresh, first, rest), with all fallbacks and switched-off effects already resolved.
+A *row* is a stage of a profile. Each row has, for every profiled level, three lists of durations, one per situation
+of a launch (fresh, first, rest), with all fallbacks and switched-off effects already resolved.
 """
 
 from functools import lru_cache
@@ -100,7 +100,9 @@ class ProfileTables:
         self.width = width
         self.arrays = {
             "child_offset": _offsets([len(kids) for profile in children for kids in profile]),
-            "child": np.array([kid for profile in children for kids in profile for kid in kids], dtype=np.int32),
+            "child": np.array(
+                [kid for profile in children for kids in profile for kid in kids], dtype=np.int32
+            ),
             "parent_offset": _offsets([len(stage.parents) for stage in stages]),
             "parent": np.array([parent for stage in stages for parent in stage.parents], dtype=np.int32),
             "row_grid": np.array(row_grid, dtype=np.int32),
@@ -112,7 +114,10 @@ class ProfileTables:
             "list_length": lengths,
             "list_add_ms": np.array(added),
             "list_mean_ms": np.array(
-                [sum(samples.tolist()) / len(samples) + extra for samples, extra in zip(values, added, strict=True)]
+                [
+                    sum(samples.tolist()) / len(samples) + extra
+                    for samples, extra in zip(values, added, strict=True)
+                ]
             ),
             "values_ms": np.concatenate(values),
             "row_nominal_ms": np.array([stage.mean_duration_ms for stage in stages]),
@@ -153,7 +158,9 @@ class WorkloadTables:
         self.grid_width = tables.width
         rows_before = np.repeat(tables.first_row[of_job] - first_stage[:-1], sizes)
         stage_row = (rows_before + np.arange(self.num_stages)).astype(np.int32)
-        tasks_of_row = np.array([stage.num_tasks for profile in profiles for stage in profile.stages], dtype=np.int32)
+        tasks_of_row = np.array(
+            [stage.num_tasks for profile in profiles for stage in profile.stages], dtype=np.int32
+        )
         later = np.flatnonzero(~workload.initial)
         order = later[np.argsort(workload.arrival_ms[later], kind="stable")]
         self.arrays = tables.arrays | {
