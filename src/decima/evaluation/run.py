@@ -13,18 +13,11 @@ from decima.exceptions import ConfigError
 from decima.schedulers import CompiledScheduler, Observation, Scheduler, make_scheduler
 from decima.schedulers.interface import stage_id
 from decima.simulator.result import Result
+from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
 from decima.workload.jobs import Workload
-
-
-def spawn_generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
-    """Generators for task durations and for the scheduler's own chance, independent, from one seed."""
-    if isinstance(seed, bool) or int(seed) != seed or seed < 0:
-        raise ConfigError(f"seed must be a whole number of at least 0, got {seed!r}")
-    durations, policy = np.random.SeedSequence(int(seed)).spawn(2)
-    return np.random.default_rng(durations), np.random.default_rng(policy)
 
 
 def run_state(state: ClusterState, scheduler: Scheduler, seed: int) -> None:
