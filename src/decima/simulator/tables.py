@@ -4,6 +4,7 @@ A *row* is a stage of a profile. Each row has, for every profiled level, three l
 of a launch (fresh, first, rest), with all fallbacks and switched-off effects already resolved.
 """
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -88,10 +89,11 @@ class ProfileTables:
         values: list[np.ndarray] = []
         added: list[float] = []
         for stage in stages:
-            row_grid.append(grids.setdefault(stage.levels, len(grids)))
+            levels = stage.levels if settings.inflation else stage.levels[:1]
+            row_grid.append(grids.setdefault(levels, len(grids)))
             row_list.append(len(values))
-            for level in range(len(stage.levels)):
-                for samples, extra in _situations(stage, level if settings.inflation else 0, settings):
+            for level in range(len(levels)):
+                for samples, extra in _situations(stage, level, settings):
                     values.append(samples)
                     added.append(extra)
         lengths = np.array([len(samples) for samples in values], dtype=np.int32)
@@ -115,7 +117,7 @@ class ProfileTables:
             "list_add_ms": np.array(added),
             "list_mean_ms": np.array(
                 [
-                    sum(samples.tolist()) / len(samples) + extra
+                    math.fsum(samples.tolist()) / len(samples) + extra
                     for samples, extra in zip(values, added, strict=True)
                 ]
             ),
