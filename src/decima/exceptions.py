@@ -28,6 +28,10 @@ class UnknownSchedulerError(DecimaError, KeyError):
         return str(self.args[0])
 
 
+class SchedulerError(DecimaError):
+    """An object offered as a scheduler, or its behaviour, is not what the interface asks for."""
+
+
 class InvalidDecisionError(DecimaError, ValueError):
     """A scheduler or a replay chose something that cannot be done in the current state."""
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from decima.exceptions import ConfigError
 from decima.schedulers import CompiledScheduler, Observation, Scheduler, make_scheduler
-from decima.schedulers.interface import stage_id
+from decima.schedulers.interface import stage_and_limit
 from decima.simulator.result import Result
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
@@ -27,6 +27,7 @@ def run_state(state: ClusterState, scheduler: Scheduler, seed: int) -> None:
     asking the latter. Both ways give the same run for the same decisions.
 
     Raises:
+        SchedulerError: The scheduler returned something that is no decision.
         InvalidDecisionError: The scheduler chose something that cannot be done.
         DeadlockError: The scheduler parked every executor.
     """
@@ -43,9 +44,8 @@ def run_state(state: ClusterState, scheduler: Scheduler, seed: int) -> None:
         if state.num_frontier == 0:
             state.decide(-1, state.num_source)
             continue
-        decision = scheduler.decide(observation)
-        stage = stage_id(decision)
-        state.decide(stage, state.num_source if stage < 0 else int(decision.parallelism_limit))
+        stage, limit = stage_and_limit(scheduler.decide(observation))
+        state.decide(stage, state.num_source if stage < 0 else limit)
 
 
 def simulate(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import difflib
+import operator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from decima.exceptions import ConfigError
+from decima.exceptions import ConfigError, SchedulerError
 from decima.simulator.kernels import ACTIVE
 
 if TYPE_CHECKING:
@@ -59,6 +61,12 @@ class StageView:
 
     def __repr__(self) -> str:
         return f"StageView(job={self.job.id}, stage={self.index})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StageView) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return self.id
 
     @property
     def job(self) -> JobView:
@@ -232,6 +240,7 @@ class Parameter:
     tunable: bool = False
 
 
+_LARGEST = 2**31 - 1
 _DECIDE = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 
 
@@ -256,8 +265,10 @@ class CompiledScheduler:
         known = {parameter.name: parameter for parameter in self.parameters}
         for name, value in self.values.items():
             if name not in known:
+                close = difflib.get_close_matches(name, known, n=1)
+                hint = f"; did you mean {close[0]!r}?" if close else ""
                 allowed = ", ".join(known) or "none"
-                raise ConfigError(f"scheduler {self.name} has no parameter {name!r}; it has: {allowed}")
+                raise ConfigError(f"scheduler {self.name} has no parameter {name!r}{hint}; it has: {allowed}")
             low, high = known[name].low, known[name].high
             try:
                 valid = low <= float(value) <= high
@@ -293,11 +304,51 @@ class CompiledScheduler:
         return Decision(None if stage < 0 else stage, state.action_limit)
 
 
-def stage_id(decision: Decision) -> int:
-    """Stage id of a decision, -1 for idling."""
-    if decision.stage is None:
-        return -1
-    return decision.stage.id if isinstance(decision.stage, StageView) else int(decision.stage)
+def stage_and_limit(decision: Decision) -> tuple[int, int]:
+    """Stage id (-1 for idling) and limit of what a scheduler returned.
+
+    Raises:
+        SchedulerError: It is no decision, or its stage or limit is of the wrong kind; names the likely mistake.
+    """
+    if not isinstance(decision, Decision):
+        hint = "; is a return missing?" if decision is None else ""
+        hint = "; wrap it: observation.grant(stage, executors)" if isinstance(decision, StageView) else hint
+        hint = "; wrap it: Decision(stage, parallelism_limit)" if isinstance(decision, tuple) else hint
+        raise SchedulerError(f"decide returned {_shown(decision)}; expected a Decision{hint}")
+    stage = decision.stage
+    if stage is None:
+        return -1, 0
+    if not isinstance(stage, StageView):
+        hint = "; choose one of the job's stages in observation.frontier" if isinstance(stage, JobView) else ""
+        try:
+            stage = _whole(stage)
+        except TypeError:
+            raise SchedulerError(
+                f"the stage of a Decision is {_shown(stage)}; expected a StageView, a stage id or None to idle{hint}"
+            ) from None
+        if stage < 0:
+            raise SchedulerError(f"the stage of a Decision is {stage}; expected an id of at least 0, or None to idle")
+    try:
+        limit = _whole(decision.parallelism_limit)
+    except TypeError:
+        raise SchedulerError(
+            f"the parallelism_limit of a Decision is {_shown(decision.parallelism_limit)}; expected a whole number; "
+            "round it with int() or math.ceil()"
+        ) from None
+    # The core counts in machine integers; a larger number means the same there.
+    return min(stage.id if isinstance(stage, StageView) else stage, _LARGEST), max(-_LARGEST, min(limit, _LARGEST))
+
+
+def _whole(value) -> int:
+    """An integer of Python or NumPy as int; TypeError for anything else, truth values included."""
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError
+    return operator.index(value)
+
+
+def _shown(value: object) -> str:
+    """An object in an error message."""
+    return "None" if value is None else f"{value!r:.60} ({type(value).__name__})"
 
 
 __all__ = [
@@ -308,5 +359,5 @@ __all__ = [
     "Parameter",
     "Scheduler",
     "StageView",
-    "stage_id",
+    "stage_and_limit",
 ]

@@ -6,8 +6,9 @@ import difflib
 from collections.abc import Callable
 from importlib import import_module
 
-from decima.exceptions import UnknownSchedulerError
+from decima.exceptions import ConfigError, UnknownSchedulerError
 from decima.schedulers.interface import Scheduler
+from decima.schedulers.protocol import require_protocol
 
 _FACTORIES: dict[str, Callable[..., Scheduler]] = {}
 # Modules that register schedulers; imported on first use.
@@ -56,8 +57,15 @@ def make_scheduler(name: str | Scheduler, **parameters) -> Scheduler:
 
     Raises:
         UnknownSchedulerError: The name is not registered; the message lists those that are.
-        ConfigError: A parameter is unknown or out of range.
+        SchedulerError: The object lacks a part of the interface; the message says which.
+        ConfigError: A parameter is unknown or out of range, or given for an object.
     """
-    if isinstance(name, Scheduler) and not isinstance(name, type):
-        return name
-    return _factory(name)(**parameters)
+    if isinstance(name, str):
+        return _factory(name)(**parameters)
+    require_protocol(name)
+    if parameters:
+        raise ConfigError(
+            f"parameters ({', '.join(parameters)}) were given for the scheduler object {name.name!r}; "
+            "expected them with a name only, an object is made with its own"
+        )
+    return name
