@@ -36,9 +36,14 @@ class OracleSimulator:
         durations: "mean" or "sampled".
         rng: numpy Generator, needed for "sampled".
         job_limit: the policy's limit bounds what the job holds, not what this decision grants.
-        reoffer: offer idle executors again when a stage becomes runnable.
+        reoffer: offer idle executors again when a stage becomes runnable or a job ends, and offer those whose
+            destination has no task left instead of sending them elsewhere by a rule.
         commit_ahead: a stage that runs out of tasks asks for all executors still on it, not only the free
             one.
+        keep_warm: an executor that idles in the pool of its own job remembers what it ran last.
+        runnable_only: only stages whose parents have finished can be chosen.
+        first_wave, startup, inflation: effects on durations, see `DurationModel`; without `startup` moving
+            takes no time either.
         time_limit_ms: events later than this do not happen.
     """
 
@@ -54,15 +59,24 @@ class OracleSimulator:
         job_limit=False,
         reoffer=False,
         commit_ahead=True,
+        keep_warm=False,
+        runnable_only=False,
+        first_wave=True,
+        startup=True,
+        inflation=True,
         time_limit_ms=math.inf,
     ):
         self.workload = workload
         self.num_executors = executors
-        self.moving_delay_ms = moving_delay_ms
-        self.durations = DurationModel(key_rule, durations, warmup_delay_ms, rng)
+        self.moving_delay_ms = moving_delay_ms if startup else 0.0
+        self.durations = DurationModel(
+            key_rule, durations, warmup_delay_ms, rng, first_wave=first_wave, startup=startup, inflation=inflation
+        )
         self.job_limit = job_limit
         self.reoffer = reoffer
         self.commit_ahead = commit_ahead
+        self.keep_warm = keep_warm
+        self.runnable_only = runnable_only
         self.time_limit_ms = time_limit_ms
 
         self.now_ms = 0.0
@@ -71,6 +85,7 @@ class OracleSimulator:
         self.jobs = []  # in the system, in order of arrival
         self.executors = [Executor(i) for i in range(executors)]
         self.null_pool = Pool(None)
+        self.calls = 0  # how often all idle executors were called up: a decision to wait holds until the next
         self.destination = {}  # moving executor -> StageState; None when its job finished meanwhile
         self.heap = []
         self.push_order = count()
@@ -92,12 +107,16 @@ class OracleSimulator:
     # ---- what a policy reads
 
     def frontier(self):
-        """Stages that can be chosen: not chosen in this round, unsaturated, all parents saturated."""
+        """Stages that can be chosen: not chosen in this round, unsaturated, all parents saturated (finished)."""
+
+        def ready(stage):
+            return all(p.finished if self.runnable_only else p.saturated for p in stage.parents)
+
         return [
             stage
             for job in self.jobs
             for stage in job.stages
-            if stage not in self.selected and not stage.saturated and all(p.saturated for p in stage.parents)
+            if stage not in self.selected and not stage.saturated and ready(stage)
         ]
 
     def held(self, job):
@@ -110,8 +129,15 @@ class OracleSimulator:
         return len(job.attached) + coming
 
     def allocated(self, job):
-        """`held` without those executors of the source that are still to be assigned."""
-        return self.held(job) - (self.num_source if self.source_job is job and not job.finished else 0)
+        """`held` without executors committed to other jobs and those of the source still to be assigned."""
+        leaving = sum(
+            executors
+            for source in (job.pool, *job.stages)
+            for stage, executors in source.commitments.items()
+            if stage is not None and stage.job is not job
+        )
+        offered = self.num_source if self.source_job is job and not job.finished else 0
+        return self.held(job) - leaving - offered
 
     def sources(self):
         """Everything that can have commitments."""
@@ -171,6 +197,7 @@ class OracleSimulator:
         self.selected[stage] = None
         source = self.source()
         source.commitments[stage] = source.commitments.get(stage, 0) + used
+        source.decided = self.calls
         if stage is not None:
             stage.committed += used
         self.num_source -= used
@@ -228,7 +255,7 @@ class OracleSimulator:
         elif stage in stage.job.runnable:
             self.launch(executor, stage)
         else:
-            self.enter_pool(executor, stage.job.pool, mark=True)
+            self.enter_pool(executor, stage.job.pool, mark=executor.decided != self.calls)
 
     def on_task_completion(self, executor):
         stage = executor.stage
@@ -264,6 +291,7 @@ class OracleSimulator:
         job.completion_ms = self.now_ms
         self.completion_order.append(job.index)
         self.jobs.remove(job)
+        self.mark_all_pools()
         for executor in list(job.attached):
             self.detach(executor)
         for executor in job.pool.executors:
@@ -298,7 +326,8 @@ class OracleSimulator:
         return self.null_pool if executor.job is None else executor.job.pool
 
     def mark_all_pools(self):
-        """Some stage became runnable: whoever is idle has to be offered again."""
+        """A stage became runnable or a job ended: whoever is idle has to be offered again."""
+        self.calls += 1
         for pool in [self.null_pool, *(job.pool for job in self.jobs)]:
             if pool.executors:
                 pool.marked = True
@@ -330,13 +359,15 @@ class OracleSimulator:
                 stage.committed -= 1
             executor = self.listed.pop(0)
             self.own_pool(executor).executors.pop(executor, None)
+            executor.decided = source.decided
             self.carry_out(executor, stage)
 
     def carry_out(self, executor, stage):
         job = executor.job
+        stale = executor.decided != self.calls
         if stage is None:
             has_work = job is not None and any(not s.exhausted for s in job.stages)
-            self.enter_pool(executor, job.pool if has_work else self.null_pool, mark=False)
+            self.enter_pool(executor, job.pool if has_work else self.null_pool, mark=stale)
         elif stage.exhausted:
             self.backup(executor)
         elif stage.job is not job:
@@ -344,10 +375,14 @@ class OracleSimulator:
         elif stage in job.runnable:
             self.launch(executor, stage)
         else:
-            self.enter_pool(executor, job.pool, mark=False)
+            self.enter_pool(executor, job.pool, mark=stale)
 
     def backup(self, executor):
-        """Find something for an executor whose destination is gone, without asking the policy."""
+        """What an executor does whose destination has no task left, without asking the policy."""
+        executor.decided = -1
+        if self.reoffer:
+            self.enter_pool(executor, self.own_pool(executor), mark=True)
+            return
         if executor.job is not None:
             for stage in executor.job.runnable:
                 if not stage.saturated:
@@ -361,12 +396,13 @@ class OracleSimulator:
 
     # ---- executors
 
-    def leave_stage(self, executor):
-        """The executor forgets what it ran: its next task will be a fresh one."""
+    def leave_stage(self, executor, forget=True):
+        """Having forgotten what it ran, the executor's next task will be a fresh one."""
         if executor.stage is not None:
             del executor.stage.executors[executor]
         executor.stage = None
-        executor.last_stage = None
+        if forget:
+            executor.last_stage = None
 
     def detach(self, executor):
         self.leave_stage(executor)
@@ -378,7 +414,7 @@ class OracleSimulator:
         if pool.job is None:
             self.detach(executor)
         else:
-            self.leave_stage(executor)
+            self.leave_stage(executor, forget=not self.keep_warm)
         pool.executors[executor] = None
         pool.marked = pool.marked or mark
 

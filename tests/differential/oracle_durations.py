@@ -44,9 +44,14 @@ class DurationModel:
         kind: "mean" or "sampled".
         warmup_delay_ms: added when a fresh duration is taken from another wave.
         rng: numpy Generator for "sampled".
+        first_wave: when off, the first task of an executor in a stage takes as long as later ones.
+        startup: when off, a fresh executor is as quick as one that comes from another stage of the job.
+        inflation: when off, the lowest profiled level holds for every number of executors.
     """
 
-    def __init__(self, key_rule, kind, warmup_delay_ms, rng):
+    def __init__(
+        self, key_rule, kind, warmup_delay_ms, rng, *, first_wave=True, startup=True, inflation=True
+    ):
         if key_rule not in KEY_RULES:
             raise ValueError(f"key rule {key_rule!r}, expected one of {KEY_RULES}")
         if kind not in ("mean", "sampled"):
@@ -57,11 +62,15 @@ class DurationModel:
         self.kind = kind
         self.warmup_delay_ms = warmup_delay_ms
         self.rng = rng
+        self.first_wave = first_wave
+        self.startup = startup
+        self.inflation = inflation
         self.means = {}  # id of a list -> (the list, its mean)
 
     def duration_ms(self, stage, wave, attached):
         """Duration of a task of `stage`, launched in `wave` while `attached` executors work for the job."""
-        left, right, p_right = self.levels(stage.levels, attached)
+        levels = stage.levels if self.inflation else stage.levels[:1]
+        left, right, p_right = self.levels(levels, attached)
         if self.kind == "mean":
             if left == right:
                 return self.mean_ms(stage, wave, left)
@@ -89,14 +98,13 @@ class DurationModel:
         """The list to draw from and what is added to its entries; other waves stand in for an empty one."""
         i = stage.levels.index(level)
         fresh, first, rest = stage.fresh[i], stage.first[i], stage.rest[i]
-        if wave == FRESH and len(fresh):
-            return fresh, 0.0
-        if wave == REST and len(rest):
+        if wave == FRESH and self.startup:
+            if len(fresh):
+                return fresh, 0.0
+            return first if len(first) else rest, self.warmup_delay_ms
+        if len(rest) and (wave == REST or not self.first_wave):
             return rest, 0.0
-        extra_ms = self.warmup_delay_ms if wave == FRESH else 0.0
-        if len(first):
-            return first, extra_ms
-        return (fresh, 0.0) if len(fresh) else (rest, extra_ms)
+        return next(durations for durations in (first, fresh, rest) if len(durations)), 0.0
 
     def mean_ms(self, stage, wave, level):
         durations, extra_ms = self.recorded(stage, wave, level)

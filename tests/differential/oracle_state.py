@@ -12,6 +12,7 @@ class Pool:
         self.executors = {}  # ordered: executor -> None; assigning a member again does not move it
         self.commitments = {}  # ordered: destination (StageState, or None = stay idle) -> number of executors
         self.marked = False  # to be offered again (`reoffer`)
+        self.decided = 0  # `OracleSimulator.calls` when its commitments were made
 
 
 class Executor:
@@ -22,6 +23,7 @@ class Executor:
         self.job = None
         self.stage = None
         self.last_stage = None
+        self.decided = -1  # `OracleSimulator.calls` when a policy chose its destination; -1 if none did
 
 
 class StageState:
@@ -42,6 +44,7 @@ class StageState:
         self.moving = 0  # executors on their way to this stage
         self.durations_ms = []  # of the tasks launched so far
         self.commitments = {}
+        self.decided = 0
 
     @property
     def exhausted(self):
