@@ -30,7 +30,7 @@ from decima.simulator.kernels import (
     unmark_pool,
     update_frontier,
     update_saturation,
-    wait_in_pool,
+    wait_for_stage,
 )
 from decima.simulator.state_type import cached, call_decide, state_at
 
@@ -44,18 +44,19 @@ NOT_IN_FRONTIER, LIMIT_TOO_SMALL, LIMIT_TOO_LARGE, IDLE_TWICE = 1, 2, 3, 4
 
 
 @njit
-def _open_pool_round(state, pool):
-    """Offer every executor of a pool."""
+def _open_pool_round(state, pool, reserved):
+    """Offer the executors of a pool, with or without the reserved ones."""
     unmark_pool(state, pool)
     state.source = state.num_stages + pool
     state.source_job = pool if pool < state.num_jobs else NONE
-    state.num_source = state.pool_size[pool]
     count = 0
     executor = state.pool_head[pool]
     while executor != NONE:
-        state.free_executors[count] = executor
-        count += 1
+        if reserved or not state.executor_reserved[executor]:
+            state.free_executors[count] = executor
+            count += 1
         executor = state.pool_next[executor]
+    state.num_source = count
     state.num_free = count
 
 
@@ -76,11 +77,11 @@ def _open_marked_round(state):
     if state.num_marked == 0 or state.num_runnable_open == 0:
         return False
     if state.pool_marked[state.num_jobs]:
-        _open_pool_round(state, state.num_jobs)
+        _open_pool_round(state, state.num_jobs, False)
         return True
     for index in range(state.num_active):
         if state.pool_marked[state.active[index]]:
-            _open_pool_round(state, state.active[index])
+            _open_pool_round(state, state.active[index], False)
             return True
     return False
 
@@ -251,10 +252,10 @@ def _drained_stage_event(state, executor, stage, finished):
     if state.commit_head[stage] != NONE:
         fulfil_one(state, stage, executor)
         if enabled > 0 and state.pool_size[job] > 0:
-            _open_pool_round(state, job)
+            _open_pool_round(state, job, True)
     elif enabled > 0:
         join_job_pool(state, executor)
-        _open_pool_round(state, job)
+        _open_pool_round(state, job, True)
     else:
         _open_executor_round(state, executor, job)
     if state.job_unfinished[job] == 0:
@@ -291,8 +292,7 @@ def _executor_arrival_event(state, executor):
     elif state.stage_unfinished_parents[stage] == 0:
         launch(state, executor, stage)
     else:
-        join_job_pool(state, executor)
-        wait_in_pool(state, executor)
+        wait_for_stage(state, executor)
     update_saturation(state, stage)
 
 
@@ -320,7 +320,7 @@ def _next_event(state):
         state.next_arrival += 1
         _admit_job(state, job)
         if state.pool_size[state.num_jobs] > 0:
-            _open_pool_round(state, state.num_jobs)
+            _open_pool_round(state, state.num_jobs, True)
         return True
     executor = state.heap_executor[0]
     if state.executor_moving[executor]:
@@ -355,7 +355,7 @@ def reset(address):
     for job in range(state.num_jobs):
         if state.job_state[job] == ARRIVING and state.job_initial[job]:
             _admit_job(state, job)
-    _open_pool_round(state, state.num_jobs)
+    _open_pool_round(state, state.num_jobs, True)
 
 
 @cached(njit(cache=True, nogil=True))

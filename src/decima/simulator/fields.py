@@ -208,11 +208,16 @@ FIELDS: tuple[Field, ...] = (
         free_executors="immediately free executors of the round",
         heap_executor="event heap: executor",
     ),
-    *_fields(U8, "executor", executor_moving="1: under way to another job"),
+    *_fields(
+        U8,
+        "executor",
+        executor_moving="1: under way to another job",
+        executor_reserved="1: idles in its job's pool because a stage of that job that is not runnable yet was chosen",
+    ),
     *_fields(F64, "executor", heap_ms="event heap: time"),
     *_fields(I64, "executor", heap_sequence="event heap: push counter"),
     # ---- pools, commitments -------------------------------------------------------------------------------------
-    *_fields(I32, "pool", pool_head="first member", pool_tail="last member", pool_size="members"),
+    *_fields(I32, "pool", pool_head="first member", pool_tail="last member", pool_size="members", pool_open="members not reserved"),
     *_fields(U8, "pool", pool_marked="1: to be offered"),
     *_fields(
         I32,

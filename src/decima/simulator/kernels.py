@@ -236,8 +236,8 @@ def first_frontier_stage(state, job):
 
 @njit
 def mark_pool(state, pool):
-    """Note that the pool's executors are to be offered."""
-    if state.pool_size[pool] > 0 and not state.pool_marked[pool]:
+    """Note that the pool's executors are to be offered, unless all of them are reserved."""
+    if state.pool_open[pool] > 0 and not state.pool_marked[pool]:
         state.pool_marked[pool] = 1
         state.num_marked += 1
 
@@ -272,6 +272,7 @@ def _pool_append(state, pool, executor):
         state.pool_next[tail] = executor
     state.pool_tail[pool] = executor
     state.pool_size[pool] += 1
+    state.pool_open[pool] += 1
     state.executor_pool[executor] = pool
 
 
@@ -293,7 +294,11 @@ def pool_remove(state, executor):
         state.pool_prev[after] = before
     state.executor_pool[executor] = NONE
     state.pool_size[pool] -= 1
-    if state.pool_size[pool] == 0:
+    if state.executor_reserved[executor]:
+        state.executor_reserved[executor] = 0
+    else:
+        state.pool_open[pool] -= 1
+    if state.pool_open[pool] == 0:
         unmark_pool(state, pool)
 
 
@@ -402,10 +407,27 @@ def start_move(state, executor, stage):
 
 
 @njit
-def wait_in_pool(state, executor):
-    """The executor idles because a scheduler said so; it is offered again if it was called up since (``reoffer``)."""
+def idle_on_decision(state, executor):
+    """The executor idles in its pool because the scheduler said so.
+
+    That holds until all idle executors are called up (``reoffer``); if it happened since the decision, it is offered.
+    """
     if state.reoffer and state.executor_calls[executor] != state.calls:
         mark_pool(state, state.executor_pool[executor])
+
+
+@njit
+def wait_for_stage(state, executor):
+    """The executor idles in its job's pool for a stage of the job that is not runnable yet.
+
+    It is offered again when a stage of the job becomes runnable, not when one of another job does.
+    """
+    join_job_pool(state, executor)
+    state.executor_reserved[executor] = 1
+    pool = state.executor_pool[executor]
+    state.pool_open[pool] -= 1
+    if state.pool_open[pool] == 0:
+        unmark_pool(state, pool)
 
 
 @njit
@@ -523,7 +545,7 @@ def fulfil_one(state, source, executor):
             join_job_pool(state, executor)
         else:
             join_null_pool(state, executor)
-        wait_in_pool(state, executor)
+        idle_on_decision(state, executor)
         return
     _count_commitment(state, source, stage, -1)
     if state.stage_next[stage] >= state.stage_tasks[stage]:
@@ -533,8 +555,7 @@ def fulfil_one(state, source, executor):
     elif state.stage_unfinished_parents[stage] == 0:
         launch(state, executor, stage)
     else:
-        join_job_pool(state, executor)
-        wait_in_pool(state, executor)
+        wait_for_stage(state, executor)
     update_saturation(state, stage)
 
 

@@ -25,8 +25,10 @@ class Settings:
             (nearer level more likely; mean durations linearly), ``"inverted"`` (released code: nearer level *less*
             likely), ``"left"`` or ``"right"`` (released code without chance).
         job_limit: The action's limit is the parallelism of the job (§5.2) instead of a number of offered executors.
-        reoffer: Idle executors are offered again whenever a stage becomes runnable, and executors that find their
-            destination drained are offered instead of being sent elsewhere by a fixed rule.
+        reoffer: Idle executors are called up, that is offered again, whenever a stage becomes runnable or a job ends,
+            and executors that find their destination drained are offered instead of being sent elsewhere by a fixed
+            rule. Executors that wait for a stage of their own job are reserved: they are offered when a stage of that
+            job becomes runnable.
         keep_warm: An executor that idles in its own job's pool keeps its JVM and is not "fresh" afterwards.
         time_limit_applies: Runs end at ``time_limit_ms``; the released simulator ignores its limit.
         commit_ahead: When a stage drains, executors still running on it are offered along with the first free one.

@@ -1,0 +1,298 @@
+"""Gymnasium environment ``decima/SparkCluster-v0``: a learner in the place of the scheduler.
+
+    import decima, gymnasium
+
+    env = gymnasium.make("decima/SparkCluster-v0", executors=10)
+    observation, info = env.reset(seed=0)
+    action = env.action_space.sample(mask=info["action_mask"])
+    observation, reward, terminated, truncated, info = env.step(action)
+
+One step is one decision (§5.2). An episode with seed s meets the same task durations as ``decima.simulate`` with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+
+from decima.exceptions import ConfigError, DeadlockError, InvalidDecisionError
+from decima.simulator.objectives import Objective, cost_of, make_objective
+from decima.simulator.padded import LAYOUT, PaddedView, Padding
+from decima.simulator.render import describe_state
+from decima.simulator.result import Result
+from decima.simulator.seeding import spawn_generators
+from decima.simulator.settings import Settings
+from decima.simulator.state import ClusterState
+from decima.simulator.tables import WorkloadTables
+from decima.workload.jobs import Workload
+
+DEFAULT_JOBS = 20
+
+
+def embedded_batch(seed: int) -> Workload:
+    """The default workload: a batch of embedded jobs, another one for every seed."""
+    from decima.workload import synthetic_batch
+
+    return synthetic_batch(DEFAULT_JOBS, seed)
+
+
+class SparkClusterEnv(gymnasium.Env):
+    """The simulated cluster as a Gymnasium environment.
+
+    Observation: a dict of padded arrays, see :data:`decima.simulator.padded.LAYOUT`.
+
+    Action: two whole numbers (slot, limit). Slot: row of a stage whose ``stage_mask`` is 1, or the last slot
+    (``max_stages``) to leave all offered executors idle, whatever the limit. Limit: executors that the stage's job may
+    hold from now on (§5.2), at least its ``job_min_limit``; with ``job_limit`` off (mode ``released``): how many of the
+    offered executors to use. Idling is not among the valid choices when nothing would ever happen after it.
+
+    Reward: minus the growth of the cost since the last step; the wait for the first decision counts. ``"jct"``:
+    -(t_k - t_(k-1)) J_k in seconds, J_k the jobs in the system, exact also when jobs come and go between two
+    decisions; over a finished episode it adds up to minus the sum of all JCTs. ``"makespan"``: -(t_k - t_(k-1)) in
+    seconds, which adds up to minus the makespan. A function ``state -> cost so far`` is taken as it is.
+
+    End: ``terminated`` when all jobs have finished; ``truncated`` at ``time_limit_ms``, or when every executor is
+    parked for good (``info["deadlock"]``).
+
+    Info: ``time_ms``; ``jobs``, int32, index in the workload of each job row; ``action_mask`` for
+    ``action_space.sample(mask=...)``, with the limits that are valid whichever stage is drawn; ``invalid_action`` and
+    ``invalid_reason``; ``deadlock``; at the end ``num_unfinished``, ``avg_jct_s`` of the finished jobs if there are
+    any, and ``makespan_s`` if all have finished.
+
+    Source: §5.2 (actions), §5.3 (rewards).
+
+    Args:
+        workload: A workload, the path of a job file, or a function ``seed -> workload`` called for every episode. A
+            batch of 20 embedded jobs, drawn anew for every episode, when omitted.
+        executors: Executors of the cluster.
+        mode: ``"paper"``, ``"released"`` or ``"simplified"``.
+        objective: ``"jct"``, ``"makespan"`` or a function.
+        max_jobs: Most jobs in the system at one time. As many as the workload has, when omitted.
+        max_stages: Most stages of these jobs. Enough for ``max_jobs`` of the largest profiles, when omitted.
+        max_edges: Most edges of these jobs, likewise.
+        invalid_action: ``"idle"``: an invalid action idles, or changes nothing where idling is invalid too, and is
+            reported in ``info``; ``"error"``: it raises and changes nothing.
+        log: Keep every task and decision for :meth:`result`.
+        render_mode: ``"ansi"``: ``render()`` returns a text.
+        **settings: Further fields of :class:`decima.simulator.settings.Settings`.
+
+    Raises:
+        ConfigError: A parameter is out of range.
+    """
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
+
+    def __init__(
+        self,
+        workload: Workload | str | Path | Callable[[int], Workload] | None = None,
+        executors: int = 50,
+        mode: str = "paper",
+        *,
+        objective: str | Objective = "jct",
+        max_jobs: int | None = None,
+        max_stages: int | None = None,
+        max_edges: int | None = None,
+        invalid_action: str = "idle",
+        log: bool = False,
+        render_mode: str | None = None,
+        **settings: Any,
+    ) -> None:
+        if invalid_action not in ("idle", "error"):
+            raise ConfigError(f"invalid_action must be idle or error, got {invalid_action!r}")
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ConfigError(f"render_mode must be ansi or None, got {render_mode!r}")
+        self.render_mode = render_mode
+        self.settings = Settings.of_mode(mode, executors=executors, **settings)
+        self._objective = make_objective(objective)
+        self._strict = invalid_action == "error"
+        self._log = log
+        if isinstance(workload, (str, Path)):
+            from decima.workload import load
+
+            workload = load(workload)
+        source = embedded_batch if workload is None else workload
+        self._make_workload = source if callable(source) else None
+        self._workload = _require_workload(source(0) if callable(source) else source)
+        self.padding = Padding.for_workload(
+            self._workload, executors, self._make_workload is not None, max_jobs, max_stages, max_edges
+        )
+        self.observation_space = spaces.Dict({part.name: self._box(part) for part in LAYOUT})
+        self.action_space = spaces.MultiDiscrete([self.padding.slots, executors], start=[0, 1])
+        self.state: ClusterState | None = None
+        self._over = True
+
+    def _box(self, part) -> spaces.Box:
+        size = self.padding.size
+        return spaces.Box(part.low, size(part.high), tuple(size(extent) for extent in part.shape), part.dtype)
+
+    # ---- episodes ---------------------------------------------------------------------------------------------------
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict, dict]:
+        """Begin an episode.
+
+        Args:
+            seed: Source of task durations, and of the workload if it is a function; from ``np_random`` if omitted.
+            options: ``{"workload": ...}`` replaces the workload for this episode.
+        """
+        super().reset(seed=seed)
+        unknown = set(options or {}) - {"workload"}
+        if unknown:
+            raise ConfigError(f"unknown options of reset: {', '.join(sorted(map(str, unknown)))}; expected workload")
+        self._over = True
+        self._seed = int(self.np_random.integers(2**31)) if seed is None else int(seed)
+        self._enter((options or {}).get("workload"))
+        self.state.start(*spawn_generators(self._seed))
+        self._cost = cost_of(self._objective, self.state)
+        return self._advance()
+
+    def _enter(self, workload: Workload | None) -> None:
+        """Make the state of the episode's workload, or keep the one there is."""
+        previous = self._workload
+        if workload is None and self._make_workload is not None:
+            workload = self._make_workload(self._seed)
+        if workload is not None:
+            self._workload = _require_workload(workload)
+        if self.state is None or self._workload is not previous:
+            tables = WorkloadTables(self._workload, self.settings)
+            self.state = ClusterState(tables, self.settings, log_tasks=self._log, log_decisions=self._log)
+            self._view = PaddedView(self.state, self._workload, self.padding)
+
+    def step(self, action) -> tuple[dict, float, bool, bool, dict]:
+        """Decide about the offered executors and run to the next decision.
+
+        Raises:
+            InvalidDecisionError: The action is not two whole numbers, or invalid with ``invalid_action="error"``.
+            ResetNeeded: The episode is over.
+        """
+        if self._over:
+            raise ResetNeeded("the episode is over, or none has begun; call reset() before step()")
+        slot, limit = _two_numbers(action)
+        try:
+            self.state.decide(*self._decision(slot, limit))
+            observation, info = self._advance()
+        except InvalidDecisionError as error:
+            if self._strict:
+                raise
+            if self._may_idle():
+                self.state.decide(-1, self.state.num_source)
+            observation, info = self._advance()
+            info |= {"invalid_action": True, "invalid_reason": str(error)}
+        cost = cost_of(self._objective, self.state)
+        reward, self._cost = self._cost - cost, cost
+        truncated = bool(info["deadlock"] or self.state.truncated)
+        return observation, reward, self._over and not truncated, truncated, info
+
+    def _decision(self, slot: int, limit: int) -> tuple[int, int]:
+        """Stage id and limit for the core, which judges everything else."""
+        if slot == self.padding.stages:
+            if not self._may_idle():
+                raise InvalidDecisionError("idling cannot be chosen: no event is ahead and nothing would ever happen")
+            return -1, self.state.num_source
+        if not 0 <= slot < len(self._view.stage_ids):
+            last = len(self._view.stage_ids) - 1
+            raise InvalidDecisionError(
+                f"slot {slot} holds no stage; expected 0 to {last}, or {self.padding.stages} to idle"
+            )
+        return int(self._view.stage_ids[slot]), limit
+
+    def _may_idle(self) -> bool:
+        """Something happens after idling: an event, or another round of offers."""
+        state = self.state
+        return bool(
+            state.heap_size > 0
+            or state.next_arrival < state.num_arrivals
+            or state.num_selected > 0
+            or (state.reoffer and state.num_marked > 0 and state.num_runnable_open > 0)
+        )
+
+    def _advance(self) -> tuple[dict, dict]:
+        """Run to the next decision that has a choice, or to the end."""
+        state = self.state
+        over = deadlock = False
+        try:
+            while state.advance():
+                if state.num_frontier > 0:
+                    break
+                state.decide(-1, state.num_source)
+            else:
+                over = True
+        except DeadlockError:
+            over = deadlock = True
+        self._over = True  # also if there is no room for the observation
+        observation = self._view.observe(not over and self._may_idle())
+        info = self._info(observation, over, deadlock)
+        self._over = over
+        return observation, info
+
+    def _info(self, observation: dict[str, np.ndarray], over: bool, deadlock: bool) -> dict[str, Any]:
+        state = self.state
+        stages = observation["stage_mask"].copy()
+        jobs = observation["stage_job"][np.flatnonzero(stages[:-1])]
+        limits = np.zeros(self.padding.executors, dtype=np.int8)
+        if len(jobs):
+            most = self.padding.executors if state.job_limit else state.num_source
+            limits[observation["job_min_limit"][jobs].max() - 1 : most] = 1
+        info = {
+            "time_ms": state.now_ms,
+            "jobs": self._view.job_ids.astype(np.int32),
+            "action_mask": (stages, limits),
+            "invalid_action": False,
+            "invalid_reason": "",
+            "deadlock": deadlock,
+        }
+        if over:
+            info["num_unfinished"] = state.num_jobs - state.num_done
+            if state.num_done:
+                finished = state.completion_order[: state.num_done]
+                jct_ms = state.job_finish_ms[finished] - state.job_arrival_ms[finished]
+                info["avg_jct_s"] = float(jct_ms.mean()) / 1000.0
+            if state.num_done == state.num_jobs:
+                info["makespan_s"] = state.now_ms / 1000.0
+        return info
+
+    # ---- looking at it ----------------------------------------------------------------------------------------------
+
+    def slot_of(self, stage: int) -> int:
+        """Slot of a stage id in the present observation.
+
+        Raises:
+            ConfigError: The stage's job is not in the system.
+        """
+        slots = np.flatnonzero(self._view.stage_ids == stage)
+        if not len(slots):
+            raise ConfigError(f"stage {stage} is not in the present observation")
+        return int(slots[0])
+
+    def result(self) -> Result:
+        """Outcome of the episode so far; with its log if the environment keeps one."""
+        if self.state is None:
+            raise ResetNeeded("no episode has begun; call reset() before result()")
+        return Result.of_state(self.state, self._workload, "environment", self._seed)
+
+    def render(self) -> str | None:
+        """The cluster as a text of a few lines."""
+        if self.render_mode is None:
+            gymnasium.logger.warn('render() shows nothing without a render mode; make the environment with "ansi"')
+            return None
+        if self.state is None:
+            raise ResetNeeded("no episode has begun; call reset() before render()")
+        return describe_state(self.state, self._workload)
+
+
+def _require_workload(workload: object) -> Workload:
+    if not isinstance(workload, Workload):
+        raise ConfigError(f"the workload is {workload!r:.60} ({type(workload).__name__}); expected a Workload")
+    return workload
+
+
+def _two_numbers(action) -> tuple[int, int]:
+    numbers = np.asarray(action)
+    if numbers.shape != (2,) or numbers.dtype.kind not in "iu":
+        raise InvalidDecisionError(f"action is {action!r:.60}; expected two whole numbers (slot, limit)")
+    return int(numbers[0]), int(numbers[1])
