@@ -1,0 +1,77 @@
+"""Commands of the pipeline: evaluate, plot, notebook, report, reproduce."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+RUN = Annotated[str, typer.Option("--run", help="Run of params.yaml; auto: tpch-quick if TPC-H is there, else embedded-quick.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    for command in (evaluate, plot, notebook, report, reproduce):
+        app.command()(command)
+
+
+def evaluate(
+    experiment: Annotated[str, typer.Argument(help="Name of the experiment, or all.")],
+    run: RUN = "auto",
+    threads: Annotated[int | None, typer.Option(help="Worker threads, all cores by default.")] = None,
+) -> None:
+    """Compute the tables of an experiment into reports/RUN/tables/EXPERIMENT."""
+    from decima.evaluation.experiments import EXPERIMENTS, resolve_run, run_experiment, run_folder
+
+    run = resolve_run(run)
+    names = EXPERIMENTS if experiment == "all" else (experiment,)
+    for name in names:
+        paths = run_experiment(name, run, threads=threads, progress=sys.stderr.isatty())
+        typer.echo(f"{name}: {len(paths)} tables in {run_folder(run) / 'tables' / name}")
+
+
+def plot(
+    experiment: Annotated[str, typer.Argument(help="Name of the experiment, or all.")],
+    run: RUN = "auto",
+) -> None:
+    """Draw the figures of an experiment into reports/RUN/figures/EXPERIMENT, as png and pdf."""
+    from decima.evaluation.experiments import EXPERIMENTS, load, resolve_run, run_folder
+    from decima.plotting.figures import draw
+
+    run = resolve_run(run)
+    for name in EXPERIMENTS if experiment == "all" else (experiment,):
+        folder = run_folder(run) / "figures" / name
+        written = draw(name, run, load(name, run, progress=sys.stderr.isatty()), folder)
+        typer.echo(f"{name}: {len(written)} figures in {folder}")
+
+
+def notebook(
+    slug: Annotated[str, typer.Argument(help="Name of the notebook without .ipynb, or all.")],
+    run: RUN = "auto",
+) -> None:
+    """Execute a notebook into reports/RUN/notebooks."""
+    from decima.evaluation.experiments import resolve_run, run_folder
+    from decima.evaluation.report import execute_notebook, notebook_slugs
+
+    run = resolve_run(run)
+    for name in notebook_slugs() if slug == "all" else (slug,):
+        execute_notebook(name, run)
+        typer.echo(f"{name}: {run_folder(run) / 'notebooks' / name}.ipynb")
+
+
+def report(run: RUN = "auto") -> None:
+    """Build one HTML page from the executed notebooks of a run."""
+    from decima.evaluation.experiments import resolve_run
+    from decima.evaluation.report import build_report
+
+    typer.echo(f"report: {build_report(resolve_run(run))}")
+
+
+def reproduce(
+    profile: Annotated[str, typer.Option(help="quick (minutes) or full (the published numbers).")] = "quick",
+) -> None:
+    """Fetch the data, run the whole pipeline and say where the report is; without TPC-H use the embedded workload."""
+    from decima.evaluation.report import reproduce as run_pipeline
+
+    run_pipeline(profile)

@@ -1,0 +1,47 @@
+"""§2: what parallelism is worth to different jobs, and one mix of jobs under the heuristics (Figures 2 and 3)."""
+
+from __future__ import annotations
+
+import pandas
+
+from decima.evaluation.experiments.sources import Source
+from decima.evaluation.experiments.store import Context
+from decima.evaluation.experiments.tidy import score_table
+from decima.evaluation.run import simulate
+from decima.schedulers import make_scheduler
+from decima.workload.jobs import Job, Workload
+
+SCHEDULERS = ("fifo", "sjf_cp", "fair")
+
+
+def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Tables ``fig02_parallelism``, ``fig03_tasks`` (one mix) and ``fig03_summary`` (many mixes)."""
+    runtimes = []
+    for profile in source.contrasting_profiles():
+        alone = Workload((Job(profile),), source.label)
+        for executors in params["parallelism"]:
+            for seed in range(params["parallelism_seeds"]):
+                runtime_s = simulate(alone, "fifo", executors, seed).makespan_s
+                runtimes.append({"job": profile.name, "executors": executors, "seed": seed, "runtime_s": runtime_s})
+    mixes = range(params["mixes"])
+    summary = score_table(
+        {name: make_scheduler(name) for name in SCHEDULERS},
+        source.batches(mixes, params["mix_jobs"]),
+        list(mixes),
+        context.settings(),
+        context,
+        "mixes of ten jobs",
+    )
+    shown = source.batches([params["shown_mix"]], params["mix_jobs"])[0]
+    tasks = []
+    for name in SCHEDULERS:
+        result = simulate(shown, name, context.executors, params["shown_mix"], log=True)
+        frame = result.log.tasks().drop(columns="wave")
+        frame.insert(0, "scheduler", name)
+        frame["job_name"] = [shown.jobs[job].name for job in frame["job"]]
+        tasks.append(frame)
+    return {
+        "fig02_parallelism": pandas.DataFrame(runtimes),
+        "fig03_tasks": pandas.concat(tasks),
+        "fig03_summary": summary,
+    }

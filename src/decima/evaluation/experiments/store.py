@@ -1,0 +1,162 @@
+"""Run an experiment, write its tables, read them back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from decima import config
+from decima.evaluation.experiments.sources import Source
+from decima.exceptions import ConfigError
+from decima.files import atomic_path, atomic_write_text
+from decima.simulator.settings import Settings
+
+if TYPE_CHECKING:
+    import pandas
+
+# In the order in which they may need one another's tables.
+EXPERIMENTS = ("tuning", "motivation", "effects", "batch", "stream", "released", "bounds", "appendix_a", "appendix_h")
+
+
+@dataclass(frozen=True)
+class Context:
+    """What every experiment gets besides its own parameters.
+
+    Attributes:
+        run: Name of the run.
+        executors: Executors of the cluster.
+        threads: Worker threads, None for all cores.
+        progress: Show progress bars.
+    """
+
+    run: str
+    executors: int = 50
+    threads: int | None = None
+    progress: bool = True
+
+    def settings(self, mode: str = "paper", **changes) -> Settings:
+        """The cluster of this run."""
+        return Settings.of_mode(mode, executors=self.executors, **changes)
+
+    def bar(self, label: str) -> str | None:
+        """Label for a progress bar, None when bars are off."""
+        return label if self.progress else None
+
+    def tables(self, experiment: str) -> dict[str, pandas.DataFrame]:
+        """Tables of an earlier experiment of the same run."""
+        return load(experiment, self.run, threads=self.threads, progress=self.progress)
+
+
+def _root() -> Path:
+    root = config.checkout_root()
+    if root is None:
+        raise ConfigError(
+            f"{Path.cwd()} is not inside a checkout of the project; experiments need its params.yaml and reports folder"
+        )
+    return root
+
+
+def read_params() -> dict:
+    """Runs and their parameters from ``params.yaml``."""
+    import yaml
+
+    return yaml.safe_load((_root() / "params.yaml").read_text(encoding="utf-8"))["runs"]
+
+
+def run_names() -> list[str]:
+    """Names of all runs."""
+    return list(read_params())
+
+
+def default_run() -> str:
+    """``tpch-quick`` when the TPC-H profiles are there, else ``embedded-quick``."""
+    from decima.workload import tpch_available
+
+    return "tpch-quick" if tpch_available() else "embedded-quick"
+
+
+def resolve_run(run: str) -> str:
+    """A run by name; ``"auto"`` is the default run.
+
+    Raises:
+        ConfigError: There is no such run.
+    """
+    if run == "auto":
+        return default_run()
+    if run not in run_names():
+        raise ConfigError(f"unknown run {run!r}; params.yaml has: {', '.join(run_names())}")
+    return run
+
+
+def run_folder(run: str) -> Path:
+    """``reports/<run>`` of the checkout."""
+    return _root() / "reports" / resolve_run(run)
+
+
+def _check_experiment(name: str) -> None:
+    if name not in EXPERIMENTS:
+        raise ConfigError(f"unknown experiment {name!r}; known: {', '.join(EXPERIMENTS)}")
+
+
+def _fingerprint(name: str, run: str) -> str:
+    params = read_params()[run]
+    relevant = {"workload": params["workload"], "executors": params["executors"], name: params[name]}
+    return hashlib.sha256(json.dumps(relevant, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def run_experiment(name: str, run: str, *, threads: int | None = None, progress: bool = True) -> dict[str, Path]:
+    """Compute an experiment and write its tables.
+
+    Returns:
+        Paths of the csv files by table name; ``card.json`` beside them lists them with their parameters.
+
+    Raises:
+        ConfigError: Unknown experiment or run.
+        DataUnavailableError: The run needs the TPC-H profiles and they were not fetched.
+    """
+    _check_experiment(name)
+    run = resolve_run(run)
+    params = read_params()[run]
+    context = Context(run, params["executors"], threads, progress)
+    module = import_module(f"decima.evaluation.experiments.{name}")
+    source = Source(params["workload"])
+    tables = module.compute(source, params[name], context)
+    folder = run_folder(run) / "tables" / name
+    paths = {}
+    for table, frame in tables.items():
+        paths[table] = folder / f"{table}.csv"
+        with atomic_path(paths[table]) as temporary:
+            frame.to_csv(temporary, index=False, lineterminator="\n")
+    card = {
+        "experiment": name,
+        "run": run,
+        "workload": source.label,
+        "fingerprint": _fingerprint(name, run),
+        "parameters": params[name],
+        "tables": sorted(tables),
+    }
+    atomic_write_text(folder / "card.json", json.dumps(card, indent=2) + "\n")
+    return paths
+
+
+def load(name: str, run: str = "auto", *, threads: int | None = None, progress: bool = True) -> dict:
+    """Tables of an experiment; computed first if they are missing or were made with other parameters.
+
+    Returns:
+        Data frames by table name.
+    """
+    import pandas
+
+    _check_experiment(name)
+    run = resolve_run(run)
+    folder = run_folder(run) / "tables" / name
+    card_path = folder / "card.json"
+    card = json.loads(card_path.read_text(encoding="utf-8")) if card_path.is_file() else {}
+    paths = {table: folder / f"{table}.csv" for table in card.get("tables", ())}
+    if card.get("fingerprint") != _fingerprint(name, run) or not all(path.is_file() for path in paths.values()):
+        paths = run_experiment(name, run, threads=threads, progress=progress)
+    return {table: pandas.read_csv(path) for table, path in paths.items()}

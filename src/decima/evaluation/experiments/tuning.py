@@ -1,0 +1,63 @@
+"""Parameters of the tuned heuristics, found on training sequences that no test sees (§7.1 (5))."""
+
+from __future__ import annotations
+
+import json
+
+import pandas
+
+from decima.evaluation.alpha import alpha_sweep
+from decima.evaluation.experiments.sources import TRAINING_SEED, Source
+from decima.evaluation.experiments.store import Context
+from decima.evaluation.tuning import tune
+from decima.schedulers import CompiledScheduler, make_scheduler
+from decima.workload.jobs import Workload
+
+# (sticky, stage_rule) shown on test sequences; training tries all.
+VARIANTS = ((1, 0), (0, 0), (1, 1), (0, 1))
+
+
+def arrival_kinds(source: Source, params: dict, seeds: list[int]) -> dict[str, list[Workload]]:
+    """Sequences by kind: ``batch`` and one ``stream-<gap>s`` per mean interarrival time."""
+    kinds = {"batch": source.batches(seeds, params["batch_jobs"])}
+    for gap_s in params["interarrival_s"]:
+        kinds[f"stream-{gap_s}s"] = source.streams(seeds, params["stream_jobs"], gap_s)
+    return kinds
+
+
+def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Tables ``tuned`` (best parameters by kind of arrivals) and ``alpha_training`` (curves of all variants)."""
+    seeds = [TRAINING_SEED + index for index in range(params["sequences"])]
+    settings = context.settings()
+    tuned, curves = [], []
+    for kind, workloads in arrival_kinds(source, params, seeds).items():
+        sweep = alpha_sweep(
+            workloads, settings, seeds=seeds, threads=context.threads, progress=context.bar(f"alpha, {kind}")
+        )
+        curves.append(sweep.table.assign(arrivals=kind))
+        found = {"weighted_fair": sweep.best(), "capped_srw": _tune(workloads, seeds, params, context, kind)}
+        tuned += [
+            {"arrivals": kind, "scheduler": name, "parameters": json.dumps(values, sort_keys=True)}
+            for name, values in found.items()
+        ]
+    return {"tuned": pandas.DataFrame(tuned), "alpha_training": pandas.concat(curves)}
+
+
+def _tune(workloads: list[Workload], seeds: list[int], params: dict, context: Context, kind: str) -> dict[str, float]:
+    result = tune(
+        "capped_srw",
+        workloads,
+        context.settings(),
+        train_seeds=seeds,
+        budget=params["budget"],
+        threads=context.threads,
+        progress=context.bar(f"capped_srw, {kind}"),
+    )
+    return result.parameters
+
+
+def tuned_schedulers(context: Context, kind: str) -> dict[str, CompiledScheduler]:
+    """``weighted_fair`` and ``capped_srw`` with the parameters found for this kind of arrivals."""
+    table = context.tables("tuning")["tuned"]
+    rows = table[table["arrivals"] == kind]
+    return {row.scheduler: make_scheduler(row.scheduler, **json.loads(row.parameters)) for row in rows.itertuples()}
