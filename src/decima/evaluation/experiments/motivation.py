@@ -1,4 +1,4 @@
-"""§2: what parallelism is worth to different jobs, and one mix of jobs under the heuristics (Figures 2 and 3)."""
+"""§2: jobs as graphs, what parallelism is worth to them, and one mix of jobs under the heuristics (Figures 1 to 3)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ SCHEDULERS = ("fifo", "sjf_cp", "fair")
 
 
 def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables ``fig02_parallelism``, ``fig03_tasks`` (one mix) and ``fig03_summary`` (many mixes)."""
+    """Tables ``fig01_stages``, ``fig01_edges``, ``fig02_parallelism``, ``fig03_tasks`` (one mix), ``fig03_summary`` (many)."""
+    profiles = source.illustrated_profiles()
+    stages = [
+        {"job": profile.name, "stage": index, "tasks": stage.num_tasks, "duration_s": stage.mean_duration_ms / 1000.0}
+        for profile in profiles
+        for index, stage in enumerate(profile.stages)
+    ]
+    edges = [{"job": profile.name, "parent": a, "child": b} for profile in profiles for a, b in profile.graph.edges]
     runtimes = []
     for profile in source.contrasting_profiles():
         alone = Workload((Job(profile),), source.label)
@@ -41,6 +48,8 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
         frame["job_name"] = [shown.jobs[job].name for job in frame["job"]]
         tasks.append(frame)
     return {
+        "fig01_stages": pandas.DataFrame(stages),
+        "fig01_edges": pandas.DataFrame(edges),
         "fig02_parallelism": pandas.DataFrame(runtimes),
         "fig03_tasks": pandas.concat(tasks),
         "fig03_summary": summary,
