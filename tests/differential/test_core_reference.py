@@ -45,7 +45,7 @@ def check(reference, workload, state):
     # The reward accumulates in steps of 100 s, the integral of active jobs event by event: rounding differs.
     assert -state.area_ms / 100_000.0 == pytest.approx(reference["total_reward"], rel=1e-12)
     if "tasks" in reference:
-        expected = [[[start, start + took, executor] for start, took, executor in tasks] for tasks in reference["tasks"]]
+        expected = [[[start, start + took, place] for start, took, place in tasks] for tasks in reference["tasks"]]
         assert trace(result) == expected
 
 
