@@ -1,0 +1,81 @@
+"""Replay drives a state by logged decisions, also where the frontier is empty."""
+
+import pytest
+
+from decima.evaluation.run import run_state, spawn_generators
+from decima.exceptions import DataUnavailableError, DeadlockError, InvalidDecisionError
+from decima.schedulers import make_scheduler
+from decima.schedulers.replay import read_decisions, replay
+from decima.simulator.settings import Settings
+from decima.simulator.state import ClusterState
+from decima.simulator.tables import WorkloadTables
+from decima.workload import Job, Workload
+from tests.profiles import make_profile, make_stage
+
+CHAIN = make_profile(make_stage("a", 3), make_stage("b", 2, parents=(0,)))
+JOBS = Workload((Job(CHAIN), Job(CHAIN, 4500.0)), "test")
+
+
+def started(settings):
+    state = ClusterState(WorkloadTables(JOBS, settings), settings, log_decisions=True)
+    state.start(*spawn_generators(0))
+    return state
+
+
+def logged(state):
+    rows = state.decision_rows.reshape(-1, 8)[: state.num_decisions_logged].tolist()
+    return [
+        tuple(None if column < 2 and value < 0 else int(value) for column, value in enumerate(row[4:7])) for row in rows
+    ]
+
+
+@pytest.mark.parametrize("mode", ["paper", "released", "simplified"])
+@pytest.mark.parametrize("scheduler", ["random", "fifo"])
+def test_a_log_repeats_its_run(mode, scheduler):
+    settings = Settings.of_mode(mode, executors=4)
+    first, second = started(settings), started(settings)
+    run_state(first, make_scheduler(scheduler), 0)
+    decisions = logged(first)
+    assert any(stage is None for _, stage, _ in decisions) or mode != "released"
+    replay(second, decisions)
+    assert logged(second) == decisions
+    assert second.job_finish_ms.tolist() == first.job_finish_ms.tolist()
+    assert second.busy_ms == first.busy_ms
+
+
+def test_too_few_and_too_many_decisions():
+    settings = Settings.released(executors=2, durations="mean")
+    state = started(settings)
+    run_state(state, make_scheduler("released_fair"), 0)
+    decisions = logged(state)
+    with pytest.raises(InvalidDecisionError, match=rf"asks for decision {len(decisions) - 1} at .* are logged"):
+        replay(started(settings), decisions[:-1])
+    with pytest.raises(
+        InvalidDecisionError, match=rf"{len(decisions) + 1} decisions are logged, but the run ended after"
+    ):
+        replay(started(settings), [*decisions, decisions[-1]])
+
+
+def test_stage_that_cannot_be_chosen():
+    settings = Settings.released(executors=2, durations="mean")
+    with pytest.raises(InvalidDecisionError, match=r"decision 0 at 0\.000 s: cannot choose stage 1 of job 0"):
+        replay(started(settings), [(0, 1, 2)])
+    with pytest.raises(InvalidDecisionError, match="decision 1: there is no job 2; expected 0 to 1"):
+        replay(started(settings), [(0, 0, 1), (2, 0, 1)])
+    with pytest.raises(InvalidDecisionError, match="decision 0: job 1 has no stage 2; expected 0 to 1"):
+        replay(started(settings), [(1, 2, 1)])
+    with pytest.raises(DeadlockError, match="parked every executor"):
+        replay(started(settings), [(None, None, 2), (None, None, 2)])
+
+
+def test_rows_of_three_and_of_eight(tmp_path):
+    path = tmp_path / "decisions.json"
+    path.write_text("[[1, 2, 3], [0.5, null, 7, 4, null, null, 7, 7], [0.5, 0, 7, 4, 5, 6, 7, 2]]")
+    assert read_decisions(path) == [(1, 2, 3), (None, None, 7), (5, 6, 7)]
+    path.write_text('{"decisions": [[null, null, 3]], "avg_jct_ms": 5}')
+    assert read_decisions(path) == [(None, None, 3)]
+    path.write_text("[[1, 2, 3, 4]]")
+    with pytest.raises(InvalidDecisionError, match=r"decision 0 is \[1, 2, 3, 4\]; expected \[job, stage, limit\]"):
+        read_decisions(path)
+    with pytest.raises(DataUnavailableError, match="No such file"):
+        read_decisions(tmp_path / "no.json")
