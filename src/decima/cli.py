@@ -1,0 +1,45 @@
+"""The command `decima`: what it offers is in `decima.commands`, one module per topic."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from decima import __version__
+from decima.commands import data, schedulers, simulate, workload
+from decima.commands.errors import PlainErrors
+
+app = typer.Typer(
+    name="decima",
+    cls=PlainErrors,
+    help="Schedule DAG-structured jobs on simulated clusters: workloads, heuristics, comparisons, figures.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"decima-sched {__version__}")
+        raise typer.Exit()
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+for topic in (data, workload, schedulers, simulate):
+    topic.register(app)
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    app(prog_name="decima")

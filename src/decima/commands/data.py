@@ -1,0 +1,98 @@
+"""`decima data`: fetch and prepare the data sets, and show what is there."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from decima.exceptions import ChecksumError, ConfigError
+
+DataSet = Annotated[str, typer.Argument(metavar="DATASET", help="Name of the data set: tpch.")]
+Force = Annotated[bool, typer.Option("--force", help="Fetch again what is already there.")]
+
+app = typer.Typer(help="Fetch and prepare data sets, and show what is there.", no_args_is_help=False)
+
+
+def register(root: typer.Typer) -> None:
+    """Add the commands."""
+    root.add_typer(app, name="data")
+
+
+@app.command()
+def fetch(data_set: DataSet, force: Force = False) -> None:
+    """Fetch a data set from $DECIMA_DATA_MIRROR or the public repository; every file is verified."""
+    from decima import config
+    from decima.workload import fetch_tpch, tpch_raw
+
+    _check_name(data_set)
+    folder = _fetch_again() if force else fetch_tpch()
+    source = config.mirror_dir() or "the public repository"
+    typer.echo(f"TPC-H: {len(tpch_raw.checksums())} files in {folder}, verified (source: {source})")
+
+
+@app.command()
+def prepare(data_set: DataSet) -> None:
+    """Turn the fetched files into one parquet file of job profiles; done by itself on first use otherwise."""
+    from decima.workload import prepare_tpch, tpch
+
+    _check_name(data_set)
+    path = prepare_tpch()
+    typer.echo(f"TPC-H: profiles of {len(tpch.RELEASED_SIZES)} sizes x {len(tpch.QUERIES)} queries in {path}")
+
+
+@app.command()
+def status() -> None:
+    """Show where data is looked for and which data sets are complete."""
+    from decima import config
+    from decima.workload import tpch, tpch_raw
+
+    raw, prepared = config.raw_tpch_dir(), config.workloads_dir() / tpch.PREPARED_NAME
+    names = tpch_raw.checksums()
+    present = [name for name in names if (raw / name).is_file()]
+    damaged = [name for name in present if not _verified(raw / name, name)]
+    rows = {
+        "data folder": config.data_root(),
+        "mirror": config.mirror_dir() or f"none ({config.MIRROR_VARIABLE} is not set)",
+        "TPC-H files": f"{len(present)} of {len(names)} in {raw}, {len(damaged)} damaged",
+        "TPC-H profiles": prepared if prepared.is_file() else f"not prepared ({prepared})",
+        "embedded workload": "part of the package",
+    }
+    for name, value in rows.items():
+        typer.echo(f"{name + ':':<19} {value}")
+    usable = tpch.tpch_available() and not damaged
+    typer.echo("TPC-H is ready to use" if usable else "TPC-H is missing or damaged: run 'decima data fetch tpch'")
+
+
+def _check_name(data_set: str) -> None:
+    if data_set != "tpch":
+        raise ConfigError(f"unknown data set {data_set!r}; expected tpch")
+
+
+def _fetch_again():
+    """Fetch everything into a folder beside the present one, then replace file by file."""
+    import os
+    import tempfile
+    from pathlib import Path
+
+    from decima import config
+    from decima.workload import fetch_tpch, tpch_raw
+
+    raw = config.raw_tpch_dir()
+    raw.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".tpch.", dir=raw.parent) as folder:
+        fetch_tpch(destination=Path(folder))
+        for name in tpch_raw.checksums():
+            (raw / name).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(Path(folder) / name, raw / name)
+    return raw
+
+
+def _verified(path, name: str) -> bool:
+    from decima.workload import tpch_raw
+
+    try:
+        tpch_raw.check_digest(path.read_bytes(), name, path)
+    except ChecksumError:
+        return False
+    return True

@@ -1,0 +1,145 @@
+"""Options that several commands share, so that they are called and mean the same everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from decima.exceptions import ConfigError
+
+JobsFile = Annotated[
+    Path | None,
+    typer.Option("--jobs", metavar="FILE", help="Workload to read: a .json of jobs or a .parquet of profiles."),
+]
+Kind = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KIND",
+        help="Workload to draw instead: tpch-batch, tpch-poisson, synthetic-batch or synthetic-poisson.",
+        show_default="tpch-batch",
+    ),
+]
+NumJobs = Annotated[
+    int | None,
+    typer.Option("--n", metavar="N", help="Jobs to draw; of a Poisson stream, those that arrive.", show_default="20"),
+]
+InterarrivalS = Annotated[
+    float | None,
+    typer.Option("--interarrival-s", metavar="S", help="Mean gap of a Poisson stream in seconds.", show_default="25"),
+]
+Initial = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Jobs of a Poisson stream that are present at time 0.", show_default="1"),
+]
+Sizes = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZES",
+        help="Job sizes to draw from: paper (six), released (seven) or a list such as 2g,10g.",
+        show_default="paper",
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="Source of all chance; the same seed gives the same result.")]
+Executors = Annotated[int, typer.Option(metavar="N", help="Executors of the cluster.")]
+Mode = Annotated[
+    str,
+    typer.Option(
+        metavar="paper|released|simplified",
+        help="Rules of the paper, of the published simulator, or of appendix H.",
+    ),
+]
+Durations = Annotated[
+    str | None,
+    typer.Option(metavar="sampled|mean", help="Draw task durations or use their means.", show_default="by mode"),
+]
+MovingDelay = Annotated[
+    float | None,
+    typer.Option("--moving-delay", metavar="MS", help="Time to join another job.", show_default="2000"),
+]
+WarmupDelay = Annotated[
+    float | None,
+    typer.Option(
+        "--warmup-delay",
+        metavar="MS",
+        help="Added to a first task where a fresh executor's was not measured.",
+        show_default="1000",
+    ),
+]
+ProfileKey = Annotated[
+    str | None,
+    typer.Option(
+        metavar="left|right|inverted|interpolate",
+        help="Durations for an executor count between two profiled ones.",
+        show_default="by mode",
+    ),
+]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option("--param", metavar="NAME=VALUE", help="Parameter of the scheduler; may be given several times."),
+]
+Threads = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Worker threads; no result depends on it.", show_default="all")
+]
+
+
+def simulator_settings(
+    mode: str,
+    executors: int,
+    durations: str | None = None,
+    moving_delay: float | None = None,
+    warmup_delay: float | None = None,
+    profile_key: str | None = None,
+    time_limit_s: float | None = None,
+):
+    """Settings of the simulated cluster from options; what was not given is as the mode has it.
+
+    Raises:
+        ConfigError: an option is out of range, or has no effect in that mode.
+    """
+    from decima.simulator.settings import Settings
+
+    if time_limit_s is not None and mode == "released":
+        raise ConfigError("--time-limit-s has no effect in mode released, whose rules never cut a run")
+    given = {
+        "durations": durations,
+        "moving_delay_ms": moving_delay,
+        "warmup_delay_ms": warmup_delay,
+        "level_rule": profile_key,
+        "time_limit_ms": None if time_limit_s is None else 1000.0 * time_limit_s,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    return Settings.of_mode(mode, executors=executors, **given)
+
+
+def parameter_values(pairs: list[str] | None) -> dict[str, float]:
+    """Numbers by name from `name=value` texts.
+
+    Raises:
+        ConfigError: a text is not of that form, or a name is given twice.
+    """
+    values: dict[str, float] = {}
+    for pair in pairs or ():
+        name, _, text = pair.partition("=")
+        try:
+            value = float(text)
+        except ValueError:
+            raise ConfigError(f"parameter {pair!r}: expected NAME=NUMBER, for example alpha=-1") from None
+        if not name or name in values:
+            raise ConfigError(f"parameter {pair!r}: " + ("the name is missing" if not name else "given twice"))
+        values[name] = value
+    return values
+
+
+def parse_scheduler(text: str):
+    """Scheduler from `name` or `name:parameter=value,...`.
+
+    Raises:
+        UnknownSchedulerError: no scheduler has that name.
+        ConfigError: a parameter is unknown or out of range.
+    """
+    from decima.schedulers import make_scheduler
+
+    name, _, parameters = text.partition(":")
+    return make_scheduler(name, **parameter_values(parameters.split(",") if parameters else None))

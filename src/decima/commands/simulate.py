@@ -1,0 +1,173 @@
+"""`decima simulate`: one run, its result file, task log and Gantt chart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from decima.commands import options
+from decima.commands.outputs import check_output, output_path, write_json, write_table
+from decima.commands.source import JobSource, count
+from decima.exceptions import ConfigError, InvalidDecisionError
+
+if TYPE_CHECKING:
+    from decima.simulator.result import Result
+    from decima.simulator.settings import Settings
+    from decima.workload.jobs import Workload
+
+REPLAY = "replay"
+
+
+def register(root: typer.Typer) -> None:
+    """Add the command."""
+    root.command()(simulate)
+
+
+def simulate(
+    jobs: options.JobsFile = None,
+    kind: options.Kind = None,
+    n: options.NumJobs = None,
+    interarrival_s: options.InterarrivalS = None,
+    initial: options.Initial = None,
+    sizes: options.Sizes = None,
+    scheduler: Annotated[str, typer.Option(metavar="NAME", help="See 'decima schedulers'.")] = "fair",
+    parameters: options.Parameters = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Follow logged [job, stage, limit] decisions instead of the scheduler (.json)."
+        ),
+    ] = None,
+    executors: options.Executors = 50,
+    mode: options.Mode = "paper",
+    durations: options.Durations = None,
+    moving_delay: options.MovingDelay = None,
+    warmup_delay: options.WarmupDelay = None,
+    profile_key: options.ProfileKey = None,
+    time_limit_s: Annotated[
+        float | None, typer.Option(metavar="S", help="End the run at this time.", show_default="none")
+    ] = None,
+    seed: options.Seed = 0,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result (.json).")] = None,
+    log: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every task (.parquet or .csv).")] = None,
+    gantt: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the tasks (.png or .pdf).")] = None,
+) -> None:
+    """Run one scheduler on one workload."""
+    check_output(out, ".json", inputs=(jobs, replay))
+    check_output(log, ".parquet", ".csv", inputs=(jobs, replay))
+    check_output(gantt, ".png", ".pdf", inputs=(jobs, replay))
+    settings = options.simulator_settings(
+        mode, executors, durations, moving_delay, warmup_delay, profile_key, time_limit_s
+    )
+    values = options.parameter_values(parameters)
+    chosen = _scheduler(scheduler, values, replay)
+    workload = JobSource(jobs, kind, n, interarrival_s, initial, sizes).workload(seed)
+    keep_log = any(path is not None for path in (out, log, gantt))
+    result = _run(workload, settings, chosen, replay, seed, keep_log)
+    if log is not None:
+        write_table(log, result.log.tasks())
+    if gantt is not None:
+        _draw(result, gantt)
+    if out is not None:
+        write_json(out, result_document(result, {} if replay else getattr(chosen, "values", {})))
+    _summarize(result, [path for path in (out, log, gantt) if path is not None])
+
+
+def result_document(result: Result, parameters: dict[str, float]) -> dict[str, Any]:
+    """Content of a result file; `decisions` are there if the result has a log."""
+    from decima.simulator.fields import DECISION_COLUMNS
+
+    document = {
+        "label": result.workload.label,
+        "scheduler": result.scheduler,
+        "parameters": parameters,
+        "seed": result.seed,
+        "settings": result.settings.as_dict(),
+        "jobs": [
+            {"name": job.name, "arrival_ms": job.arrival_ms, "initial": job.initial} for job in result.workload.jobs
+        ],
+        "completion_ms": result.completion_ms,
+        "completion_order": result.completion_order,
+        "makespan_ms": result.makespan_ms,
+        "avg_jct_ms": result.avg_jct_ms,
+        "num_unfinished": result.num_unfinished,
+        "end_ms": result.end_ms,
+        "truncated": result.truncated,
+        "utilization": result.utilization,
+        "num_decisions": result.num_decisions,
+        "num_events": result.num_events,
+        "node_finish_ms": result.stage_finish_ms,
+    }
+    if result.log is not None:
+        document["decision_fields"] = list(DECISION_COLUMNS)
+        document["decisions"] = result.log.decision_lists()
+    return document
+
+
+def _scheduler(name: str, values: dict[str, float], replay: Path | None):
+    """The scheduler of that name; None where a replay is named so."""
+    from decima.schedulers import make_scheduler
+
+    if name == REPLAY and replay is not None and not values:
+        return None
+    if name == REPLAY and replay is None:
+        raise ConfigError("scheduler 'replay' follows logged decisions; name their file with --replay")
+    return make_scheduler(name, **values)
+
+
+def _run(workload: Workload, settings: Settings, scheduler, replay: Path | None, seed: int, keep_log: bool) -> Result:
+    from decima.evaluation.run import run_state, spawn_generators
+    from decima.schedulers import replay as logged
+    from decima.simulator.result import Result
+    from decima.simulator.state import ClusterState
+    from decima.simulator.tables import WorkloadTables
+
+    decisions = None if replay is None else logged.read_decisions(replay)
+    tables = WorkloadTables(workload, settings)
+    state = ClusterState(tables, settings, log_tasks=keep_log, log_decisions=keep_log)
+    if decisions is None:
+        run_state(state, scheduler, seed)
+        return Result.of_state(state, workload, scheduler.name, seed)
+    state.start(*spawn_generators(seed))
+    try:
+        logged.replay(state, decisions)
+    except InvalidDecisionError as error:
+        raise InvalidDecisionError(f"{replay}: {error}") from error
+    return Result.of_state(state, workload, REPLAY, seed)
+
+
+def _draw(result: Result, path: Path) -> None:
+    import pandas
+
+    from decima.plotting import style
+    from decima.plotting.gantt import gantt
+
+    tasks = result.log.tasks()
+    if tasks.empty:
+        raise ConfigError(f"cannot draw {path}: no task was launched in {result.end_ms / 1000.0:g} s")
+    axes = style.new_figure(style.PAGE, 3.2).subplots()
+    name = style.scheduler_style(result.scheduler).label
+    arrival_s = pandas.Series(result.workload.arrival_ms / 1000.0)
+    gantt(tasks, axes, executors=result.settings.executors, title=name, arrival_s=arrival_s)
+    caption = f"{count(len(result.workload), 'job')}, mode {result.settings.mode}, seed {result.seed}"
+    style.entitle(axes.figure, "Executors over time", caption, result.workload.label)
+    with style.context(), output_path(path) as temporary:
+        axes.figure.savefig(temporary, metadata={"Software" if path.suffix == ".png" else "CreationDate": None})
+
+
+def _summarize(result: Result, written: list[Path]) -> None:
+    unfinished = f", {result.num_unfinished} unfinished" if result.num_unfinished else ""
+    jobs = count(len(result.workload), "job") + unfinished
+    makespan = "" if result.num_unfinished else f", makespan {result.makespan_s:.1f} s"
+    if len(result.completion_order):
+        outcome = f"average JCT {result.avg_jct_s:.2f} s{makespan}"
+    else:
+        outcome = f"no job finished in {result.end_ms / 1000.0:.1f} s"
+    typer.echo(
+        f"{result.scheduler} on {result.workload.label} ({jobs}, {count(result.settings.executors, 'executor')}, "
+        f"mode {result.settings.mode}, {result.settings.durations} durations): {outcome}, "
+        f"{count(sum(result.num_events.values()), 'event')}"
+        + (f"; wrote {', '.join(map(str, written))}" if written else "")
+    )
