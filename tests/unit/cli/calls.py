@@ -1,0 +1,63 @@
+"""Calls of the command line inside this process, and small job files."""
+
+import json
+
+from typer.testing import CliRunner
+
+from decima.cli import app
+
+DIAMOND = [
+    {
+        "name": "diamond",
+        "stages": [
+            {"name": "scan", "tasks": 6, "duration_ms": {"fresh": 900, "first": 700, "rest": [300, 350.5]}},
+            {"name": "left", "tasks": 3, "parents": ["scan"], "duration_ms": 400},
+            {"name": "right", "tasks": 2, "parents": ["scan"], "durations": {"2": 500, "20": {"rest": 600}}},
+            {"name": "join", "tasks": 1, "parents": ["left", "right"], "duration_ms": 100},
+        ],
+    },
+    {"name": "late", "arrival_ms": 2500, "stages": [{"tasks": 3, "duration_ms": 800}]},
+    {"name": "early", "arrival_ms": 1000, "stages": [{"tasks": 4, "duration_ms": [200, 260]}]},
+    {"name": "at once", "arrival_ms": 0, "initial": False, "stages": [{"tasks": 1, "duration_ms": 150}]},
+]
+
+
+def run(*arguments):
+    """Run `decima` with these arguments; returns exit code, stdout and stderr."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="decima")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def succeed(*arguments):
+    """Run `decima`, which must succeed in silence on stderr; returns the last line of stdout."""
+    result = run(*arguments)
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    return result.stdout.splitlines()[-1]
+
+
+def refuse(*arguments):
+    """Run `decima`, which must exit with 2, one line on stderr and nothing on stdout; returns the sentence."""
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.endswith("\n")
+    return result.stderr.removeprefix("error: ").rstrip("\n")
+
+
+def write_json(path, content):
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def read_json(path):
+    """Strict JSON: no NaN, no infinity."""
+
+    def fail(text):
+        raise AssertionError(f"{text} in {path}")
+
+    return json.loads(path.read_text(encoding="utf-8"), parse_constant=fail)

@@ -1,0 +1,23 @@
+"""`decima schedulers`."""
+
+from decima.schedulers import describe_scheduler, list_schedulers, make_scheduler
+from tests.unit.cli.calls import refuse, run, succeed
+
+
+def test_every_scheduler_is_listed_with_its_parameters():
+    lines = run("schedulers").stdout.splitlines()
+    names = [line.split()[0] for line in lines[:-1] if not line.startswith(" ")]
+    assert names == list_schedulers()
+    parameters = [line.split() for line in lines if line.startswith(" ")]
+    made = [(name, value) for scheduler in names for name, value in make_scheduler(scheduler).values.items()]
+    assert [(words[0], float(words[1])) for words in parameters] == made
+    assert all(words[3] == "to" for words in parameters)
+    assert lines[-1].startswith(f"{len(names)} schedulers")
+
+
+def test_one_scheduler():
+    text = run("schedulers", "naive_weighted_fair").stdout
+    assert text.startswith(f"naive_weighted_fair  {describe_scheduler('naive_weighted_fair')}\n")
+    assert "    alpha             1  -5 to 5" in text
+    assert succeed("schedulers", "random") == f"random               {describe_scheduler('random')}"
+    assert "unknown scheduler 'rando'" in refuse("schedulers", "rando")
