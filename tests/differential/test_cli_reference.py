@@ -1,0 +1,99 @@
+"""`decima simulate` repeats the reference runs of the released simulator: every field, bit for bit."""
+
+import json
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from decima.cli import app
+from tests.differential.reference_files import read_reference, reference_params
+
+OWN_HEURISTIC = {"dynamic_partition": "released_fair", "spark_fifo": "released_fifo"}
+FIELDS = (
+    "completion_ms",
+    "completion_order",
+    "makespan_ms",
+    "avg_jct_ms",
+    "num_decisions",
+    "num_events",
+    "node_finish_ms",
+    "decisions",
+)
+
+
+def arguments(reference, folder, replay):
+    """The command line of a reference run; replay with rows of three, as a user would write them."""
+    jobs, decisions, out = folder / "jobs.json", folder / "decisions.json", folder / "result.json"
+    jobs.write_text(json.dumps(reference["jobs"]))
+    chosen = ["--scheduler", OWN_HEURISTIC.get(reference["policy"], "released_fair")]
+    if replay:
+        decisions.write_text(json.dumps([row[4:7] for row in reference["decisions"]]))
+        chosen += ["--replay", str(decisions)]
+    options = {
+        "--jobs": jobs,
+        "--executors": reference["executors"],
+        "--mode": "released",
+        "--durations": "mean",
+        "--moving-delay": reference["moving_delay"],
+        "--warmup-delay": reference["warmup_delay"],
+        "--out": out,
+    }
+    if reference["key_rule"] != "left":  # left is what the mode takes by itself
+        options["--profile-key"] = reference["key_rule"]
+    return ["simulate", *chosen, *(str(word) for pair in options.items() for word in pair)], out
+
+
+def check(result_file, reference):
+    result = json.loads(result_file.read_text())
+    for step, (got, expected) in enumerate(zip(result["decisions"], reference["decisions"], strict=False)):
+        assert got == expected, f"decision {step}"
+    for field in FIELDS:
+        assert result[field] == reference[field], field
+
+
+def run(words):
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+
+
+@pytest.mark.differential
+@pytest.mark.parametrize("path", reference_params())
+def test_replay(path, tpch_data, tmp_path):
+    reference = read_reference(path)
+    words, out = arguments(reference, tmp_path, replay=True)
+    run(words)
+    check(out, reference)
+
+
+@pytest.mark.differential
+@pytest.mark.parametrize("path", reference_params(*OWN_HEURISTIC))
+def test_own_heuristic(path, tpch_data, tmp_path):
+    reference = read_reference(path)
+    words, out = arguments(reference, tmp_path, replay=False)
+    run(words)
+    check(out, reference)
+
+
+@pytest.mark.differential
+@pytest.mark.parametrize("path", reference_params("spark_fifo")[:1])
+def test_reference_file_itself_serves_as_decisions(path, tpch_data, tmp_path):
+    reference = read_reference(path)
+    words, out = arguments(reference, tmp_path, replay=True)
+    run([str(path) if word.endswith("decisions.json") else word for word in words])
+    check(out, reference)
+
+
+@pytest.mark.differential
+@pytest.mark.parametrize("replay", [True, False])
+@pytest.mark.parametrize("path", reference_params("dynamic_partition")[-2:])
+def test_in_a_process_of_its_own(path, replay, tpch_data, tmp_path):
+    reference = read_reference(path)
+    words, out = arguments(reference, tmp_path, replay)
+    command = Path(sysconfig.get_path("scripts")) / "decima"
+    done = subprocess.run([command, *words], capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    check(out, reference)
