@@ -1,11 +1,13 @@
 """Decima: learned and heuristic scheduling of DAG-structured jobs, reproducible from data to figures.
 
 The public names are resolved on first use, so that `import decima` stays quick and pulls in none of the heavy
-libraries.
+libraries. Gymnasium learns of the environment `decima/SparkCluster-v0`.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from decima.simulator.registration import register_environments
 
 __version__ = "0.1.0"
 
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from decima.schedulers import list_schedulers as list_schedulers
     from decima.schedulers import make_scheduler as make_scheduler
     from decima.workload import load as load
+
+register_environments()
 
 
 def __getattr__(name: str) -> Any:

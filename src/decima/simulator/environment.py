@@ -22,7 +22,8 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from decima.exceptions import ConfigError, DeadlockError, InvalidDecisionError
-from decima.simulator.objectives import Objective, cost_of, make_objective
+from decima.simulator.kernels import FINISHED
+from decima.simulator.objectives import Objective, cost_of, make_objective, makespan_cost_s
 from decima.simulator.padded import LAYOUT, PaddedView, Padding
 from decima.simulator.render import describe_state
 from decima.simulator.result import Result
@@ -185,8 +186,8 @@ class SparkClusterEnv(gymnasium.Env):
             info |= {"invalid_action": True, "invalid_reason": str(error)}
         cost = cost_of(self._objective, self.state)
         reward, self._cost = self._cost - cost, cost
-        truncated = bool(info["deadlock"] or self.state.truncated)
-        return observation, reward, self._over and not truncated, truncated, info
+        terminated = self.state.num_done == self.state.num_jobs
+        return observation, reward, terminated, self._over and not terminated, info
 
     def _decision(self, slot: int, limit: int) -> tuple[int, int]:
         """Stage id and limit for the core, which judges everything else."""
@@ -249,11 +250,10 @@ class SparkClusterEnv(gymnasium.Env):
         if over:
             info["num_unfinished"] = state.num_jobs - state.num_done
             if state.num_done:
-                finished = state.completion_order[: state.num_done]
-                jct_ms = state.job_finish_ms[finished] - state.job_arrival_ms[finished]
-                info["avg_jct_s"] = float(jct_ms.mean()) / 1000.0
+                finished = state.job_state == FINISHED
+                info["avg_jct_s"] = float(np.mean((state.job_finish_ms - state.job_arrival_ms)[finished])) / 1000.0
             if state.num_done == state.num_jobs:
-                info["makespan_s"] = state.now_ms / 1000.0
+                info["makespan_s"] = makespan_cost_s(state)
         return info
 
     # ---- looking at it ----------------------------------------------------------------------------------------------
