@@ -1,27 +1,34 @@
 """Capped shortest remaining work: the strongest rule known to us; no paper has it.
 
-Jobs are served by remaining work (unfinished tasks times nominal duration), smallest first. A job may hold ``ceil(c0
-* E * W^p / sum W^p + c1)`` executors, a share that grows with its remaining work W and is oversubscribed: order
-decides who goes first, shares only keep a job from taking more than it uses well. When all jobs have their share,
-executors are handed out one at a time in the same order. A job above ``release`` times its share gives the excess
-back.
+Jobs are served by remaining work (unfinished tasks times nominal duration), smallest first, those with a runnable stage
+before those that could only be given executors ahead of time. A job may hold ``ceil(c0 * E * W^p / sum W^p + c1)``
+executors, a share that grows with its remaining work W and is oversubscribed: order decides who goes first, shares only
+keep a job from taking more than it uses well. When all jobs have their share, executors are handed out one at a time in
+the same order. A job above ``release`` times its share gives the excess back.
+
+``state.job_priority`` and ``state.job_cap`` steer single jobs: natural logarithms of factors on the W that orders the
+job and on its W^p. They are 0 unless :func:`decima.evaluation.schedule_search.search_schedule` sets them.
 """
 
-from math import ceil
+from math import ceil, exp
 
 from numba import njit
 
 from decima.schedulers.interface import CompiledScheduler, Parameter
 from decima.schedulers.registry import register
 from decima.schedulers.sharing import LEFTOVER, STAGE_RULE, share_executors
+from decima.simulator.kernels import NONE
 from decima.simulator.state_type import CompiledDecision, state_at
 
+# Above any remaining work in ms.
+_LATER = 1e15
+
 PARAMETERS = (
-    Parameter("c0", 3.0, 0.0, 20.0, "oversubscription of the proportional share", tunable=True),
-    Parameter("c1", 1.0, -2.0, 10.0, "executors added to every share", tunable=True),
-    Parameter("power", 0.5, -1.0, 2.0, "exponent of the remaining work", tunable=True),
-    Parameter("release", 1.25, 0.0, 10.0, "a job above this many shares gives the excess back", tunable=True),
-    Parameter(STAGE_RULE.name, 1, STAGE_RULE.low, STAGE_RULE.high, STAGE_RULE.doc),
+    Parameter("c0", 3.0, 0.1, 30.0, "oversubscription of the proportional share", tunable=True),
+    Parameter("c1", 0.5, -2.0, 10.0, "executors added to every share", tunable=True),
+    Parameter("power", 0.35, -1.0, 2.0, "exponent of the remaining work", tunable=True),
+    Parameter("release", 1.5, 1.0, 10.0, "a job above this many shares gives the excess back", tunable=True),
+    STAGE_RULE,
     LEFTOVER,
 )
 
@@ -36,6 +43,17 @@ def remaining_work_ms(state, job):
     return work
 
 
+@njit
+def _can_launch(state, job):
+    """Whether a stage of the job's frontier is runnable."""
+    stage = state.runnable_head[job]
+    while stage != NONE:
+        if state.stage_in_frontier[stage]:
+            return True
+        stage = state.runnable_next[stage]
+    return False
+
+
 @CompiledDecision
 def _capped_srw(address):
     state = state_at(address)
@@ -44,8 +62,10 @@ def _capped_srw(address):
     for index in range(state.num_active):
         job = state.active[index]
         work = remaining_work_ms(state, job)
-        weight = work**power if work > 0.0 else 0.0
-        state.job_key[job] = work
+        weight = work**power * exp(state.job_cap[job]) if work > 0.0 else 0.0
+        state.job_key[job] = work * exp(state.job_priority[job])
+        if not _can_launch(state, job):
+            state.job_key[job] += _LATER
         state.job_share[job] = weight
         total += weight
     for index in range(state.num_active):

@@ -1,7 +1,8 @@
 """Weighted fair sharing: shares proportional to a power of the jobs' total work.
 
 Source: §7.1 (4) and (5): job i gets T_i^alpha / sum T^alpha of the executors. alpha = 0 is fair, 1 is naive weighted
-fair; the tuned alpha comes from :func:`decima.evaluation.alpha_sweep`.
+fair; the tuned alpha comes from :func:`decima.evaluation.alpha.alpha_sweep`. The paper does not say which of the jobs
+below their share is served first: by arrival unless ``order`` says otherwise.
 """
 
 from math import ceil
@@ -11,6 +12,7 @@ from decima.schedulers.registry import register
 from decima.schedulers.sharing import LEFTOVER, STAGE_RULE, STRICT, share_executors
 from decima.simulator.state_type import CompiledDecision, state_at
 
+ORDER = Parameter("order", 0, 0, 1, "jobs below their share are served 0: by arrival, 1: by total work, smallest first")
 ALPHA = Parameter("alpha", -1.0, -5.0, 5.0, "exponent of a job's total work", tunable=True)
 
 
@@ -22,27 +24,25 @@ def _weighted_fair(address):
     for index in range(state.num_active):
         job = state.active[index]
         weight = state.job_work_ms[job] ** alpha if state.job_work_ms[job] > 0.0 else 1.0
-        state.job_key[job] = index
+        state.job_key[job] = index if state.params[4] == 0.0 else state.job_work_ms[job]
         state.job_share[job] = weight
         if state.job_unsaturated[job] > 0:
             total += weight
     for index in range(state.num_active):
         job = state.active[index]
-        state.job_share[job] = (
-            ceil(state.num_executors * state.job_share[job] / total - 1e-9) if total > 0.0 else 1.0
-        )
+        state.job_share[job] = ceil(state.num_executors * state.job_share[job] / total - 1e-9) if total > 0.0 else 1.0
     share_executors(state, 1e9 * state.params[1], int(state.params[2]), int(state.params[3]))
 
 
 @register("weighted_fair")
 def weighted_fair(**values) -> CompiledScheduler:
     """Shares proportional to (total work)^alpha; tuned alpha is usually near -1."""
-    return CompiledScheduler("weighted_fair", _weighted_fair, (ALPHA, STRICT, STAGE_RULE, LEFTOVER), values)
+    return CompiledScheduler("weighted_fair", _weighted_fair, (ALPHA, STRICT, STAGE_RULE, LEFTOVER, ORDER), values)
 
 
 @register("naive_weighted_fair")
 def naive_weighted_fair(**values) -> CompiledScheduler:
     """Shares proportional to total work (alpha = 1)."""
     return CompiledScheduler(
-        "naive_weighted_fair", _weighted_fair, (ALPHA, STRICT, STAGE_RULE, LEFTOVER), {"alpha": 1.0} | values
+        "naive_weighted_fair", _weighted_fair, (ALPHA, STRICT, STAGE_RULE, LEFTOVER, ORDER), {"alpha": 1.0} | values
     )
