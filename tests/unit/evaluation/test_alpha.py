@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+
+from decima.evaluation.alpha import ALL_VARIANTS, ALPHAS, alpha_sweep
+from decima.evaluation.run import simulate
+from decima.exceptions import ConfigError
+from decima.schedulers import make_scheduler
+from decima.simulator.settings import Settings
+from decima.workload import synthetic_batch
+
+SETTINGS = Settings(executors=10)
+WORKLOADS = [synthetic_batch(4, seed=seed) for seed in range(3)]
+
+
+def test_the_curve_of_the_paper():
+    assert ALPHAS[0] == -2.0
+    assert ALPHAS[-1] == 2.0
+    assert len(ALPHAS) == 41
+    assert 0.0 in ALPHAS
+    assert len(set(ALL_VARIANTS)) == 8
+
+
+def test_sweep():
+    sweep = alpha_sweep(WORKLOADS, SETTINGS, (-1.0, 0.0, 1.5), ALL_VARIANTS, seeds=[7, 8, 9], threads=2)
+    assert list(sweep.table.columns) == ["alpha", "sticky", "stage_rule", "order", "seed", "avg_jct_s"]
+    assert len(sweep.table) == 3 * 8 * 3
+    row = sweep.table.query("alpha == 1.5 and sticky == 0 and stage_rule == 1 and seed == 8").iloc[0]
+    scheduler = make_scheduler("weighted_fair", alpha=1.5, sticky=0, stage_rule=1)
+    assert row.avg_jct_s == simulate(WORKLOADS[1], scheduler, 10, 8).avg_jct_s
+    row = sweep.table.query("alpha == -1 and sticky == 1 and stage_rule == 0 and order == 1 and seed == 9").iloc[0]
+    scheduler = make_scheduler("weighted_fair", alpha=-1.0, order=1)
+    assert row.avg_jct_s == simulate(WORKLOADS[2], scheduler, 10, 9).avg_jct_s
+
+    curve = sweep.curve()
+    assert len(curve) == 24
+    best = sweep.best()
+    chosen = curve.loc[curve.avg_jct_s.idxmin()]
+    assert {name: chosen[name] for name in best} == best
+    assert sweep.scores().mean() == curve.avg_jct_s.min()
+    assert simulate(WORKLOADS[0], sweep.scheduler(), 10, 7).avg_jct_s == sweep.scores()[0]
+
+    each = sweep.per_workload()
+    assert list(each.seed) == [7, 8, 9]
+    assert np.array_equal(each.avg_jct_s, [sweep.table.query("seed == @s").avg_jct_s.min() for s in each.seed])
+    assert each.avg_jct_s.mean() <= sweep.scores().mean()
+    assert f"best alpha {best['alpha']:g}" in str(sweep)
+    assert "<table" in sweep._repr_html_()
+
+
+def test_order_is_arrival_when_left_out():
+    pairs = alpha_sweep(WORKLOADS[:1], SETTINGS, (-1.0,), ((0, 2),))
+    assert pairs.table.order.tolist() == [0]
+    assert pairs.table.equals(alpha_sweep(WORKLOADS[:1], SETTINGS, (-1.0,), ((0, 2, 0),), threads=1).table)
+    assert pairs.scores(alpha=-1.0) == pairs.table.avg_jct_s[0]
+    with pytest.raises(ConfigError, match="no setting"):
+        pairs.scores(alpha=0.3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([], SETTINGS), "no workload"),
+        ((WORKLOADS, SETTINGS, ()), "no alpha or no variant"),
+        ((WORKLOADS, SETTINGS, (1.0,), ()), "no alpha or no variant"),
+        ((WORKLOADS, SETTINGS, (1.0, 1.0)), "given twice"),
+        ((WORKLOADS, SETTINGS, (9.0,)), "alpha must be from"),
+        ((WORKLOADS, SETTINGS, (1.0,), ((1, 0),), [1, 1, 2]), "seed is given twice"),
+        ((WORKLOADS, SETTINGS, (1.0,), ((1, 0),), [1]), "1 seeds for 3 workloads"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(ConfigError, match=message):
+        alpha_sweep(*arguments)
