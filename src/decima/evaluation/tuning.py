@@ -1,0 +1,346 @@
+"""Fit the parameters of a heuristic to a workload: CMA-ES on training workloads, scored on held-out ones.
+
+Every candidate meets the same workloads with the same seeds (common random numbers), so candidates differ by their
+parameters alone and the result depends on the arguments only, not on the number of threads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from decima import files
+from decima.evaluation.cma_search import Minimum, minimize
+from decima.evaluation.pool import RunPool, check_metric
+from decima.evaluation.statistics import paired_change
+from decima.exceptions import ConfigError
+from decima.schedulers import CompiledScheduler, Scheduler, make_scheduler
+from decima.schedulers.interface import Parameter
+from decima.simulator.settings import Settings
+from decima.workload.jobs import Workload
+
+if TYPE_CHECKING:
+    import pandas
+
+# First step of the search, as a part of each parameter's range.
+FIRST_STEP = 0.15
+# Test workloads have seeds of their own unless given.
+TEST_SEED = 1_000_000
+
+
+class Scaling:
+    """Parameters as numbers from 0 to 1: logarithmic where the range is positive and spans a factor of ten or more."""
+
+    def __init__(self, parameters: Sequence[Parameter]) -> None:
+        self.parameters = tuple(parameters)
+
+    @staticmethod
+    def _logarithmic(parameter: Parameter) -> bool:
+        return parameter.low > 0.0 and parameter.high >= 10.0 * parameter.low
+
+    def encode(self, values: Mapping[str, float]) -> np.ndarray:
+        """float64 [parameters] in 0..1."""
+        unit = []
+        for parameter in self.parameters:
+            low, high, value = parameter.low, parameter.high, float(values[parameter.name])
+            if self._logarithmic(parameter):
+                unit.append(math.log(value / low) / math.log(high / low))
+            else:
+                unit.append((value - low) / (high - low))
+        return np.array(unit)
+
+    def decode(self, unit: np.ndarray) -> dict[str, float]:
+        """Values by name, inside their bounds."""
+        values = {}
+        for parameter, part in zip(self.parameters, unit, strict=True):
+            low, high = parameter.low, parameter.high
+            value = low * (high / low) ** part if self._logarithmic(parameter) else low + part * (high - low)
+            values[parameter.name] = float(min(max(value, low), high))
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class TuneResult:
+    """Tuned parameters and how good they are.
+
+    Attributes:
+        scheduler: Name of the scheduler.
+        parameters: All its parameters by name, tuned and fixed.
+        tuned: Names of the tuned ones.
+        metric: What was minimised.
+        settings: The cluster.
+        train: float64 [workloads] per policy: ``tuned``, ``default`` and the baseline.
+        test: The same on held-out workloads; empty if there were none.
+        baseline: Label of the baseline, None if there was none.
+        curve: One row per generation: evaluations, best, median, step.
+        about: Workloads, seeds, budget: what it takes to repeat the search.
+    """
+
+    scheduler: str
+    parameters: dict[str, float]
+    tuned: tuple[str, ...]
+    metric: str
+    settings: Settings
+    train: dict[str, np.ndarray]
+    test: dict[str, np.ndarray]
+    baseline: str | None
+    curve: list[dict[str, float]] = field(repr=False)
+    about: dict = field(repr=False)
+
+    def make(self) -> Scheduler:
+        """The tuned scheduler."""
+        return make_scheduler(self.scheduler, **self.parameters)
+
+    def table(self) -> pandas.DataFrame:
+        """One row per set of workloads and policy: mean, standard error, paired change of the tuned one against it."""
+        import pandas
+
+        rows = []
+        for name, scores in (("train", self.train), ("test", self.test)):
+            for policy, values in scores.items():
+                change, low, high = paired_change(scores["tuned"], values)
+                sem = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+                rows.append(
+                    {
+                        "workloads": name,
+                        "policy": policy,
+                        "mean_s": float(np.mean(values)),
+                        "sem_s": sem,
+                        "tuned_change_percent": 0.0 if policy == "tuned" else change,
+                        "tuned_change_low": 0.0 if policy == "tuned" else low,
+                        "tuned_change_high": 0.0 if policy == "tuned" else high,
+                    }
+                )
+        return pandas.DataFrame(rows)
+
+    def card(self) -> dict:
+        """Everything about the result as plain JSON values; ``parameters`` is what ``make_scheduler`` takes."""
+        scores = self.table().to_dict(orient="records")
+        return _jsonable(
+            {
+                "scheduler": self.scheduler,
+                "parameters": self.parameters,
+                "tuned": list(self.tuned),
+                "metric": self.metric,
+                "baseline": self.baseline,
+                "scores": scores,
+                "settings": self.settings.as_dict(),
+                **self.about,
+                "curve": self.curve,
+            }
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the card."""
+        files.atomic_write_text(path, json.dumps(self.card(), indent=2, allow_nan=False) + "\n")
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{name}={self.parameters[name]:.3g}" for name in self.tuned)
+        return f"{self.scheduler}({values})\n{self.table().round(2).to_string(index=False)}"
+
+    def _repr_html_(self) -> str:
+        values = ", ".join(f"{name} = {self.parameters[name]:.3g}" for name in self.tuned)
+        return f"<p><b>{self.scheduler}</b>: {values}</p>{self.table().round(2).to_html(index=False, border=0)}"
+
+
+def load_card(path: str | Path) -> Scheduler:
+    """The scheduler that a saved card describes.
+
+    Raises:
+        ConfigError: The file is no such card.
+    """
+    try:
+        card = json.loads(Path(path).read_text(encoding="utf-8"))
+        name, parameters = card["scheduler"], dict(card["parameters"])
+    except OSError as error:
+        raise ConfigError(f"cannot read the card {path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path} is not a card of tuned parameters: {error!r}") from error
+    return make_scheduler(name, **parameters)
+
+
+def tune(
+    name: str,
+    train: Sequence[Workload],
+    settings: Settings,
+    *,
+    test: Sequence[Workload] | None = None,
+    train_seeds: Sequence[int] | None = None,
+    test_seeds: Sequence[int] | None = None,
+    metric: str = "avg_jct_s",
+    budget: int = 400,
+    seed: int = 0,
+    fixed: Mapping[str, float] | None = None,
+    start: Mapping[str, float] | None = None,
+    baseline: str | Scheduler | None = None,
+    population: int | None = None,
+    threads: int | None = None,
+    progress: str | None = None,
+    checkpoint: str | Path | None = None,
+) -> TuneResult:
+    """Fit the tunable parameters of a registered, compiled scheduler.
+
+    The defaults are among the candidates, so the result is never worse than they are on the training workloads.
+
+    Args:
+        name: Name of the scheduler.
+        train: Workloads to minimise the mean score on.
+        settings: The cluster.
+        test: Held-out workloads; they take no part in the search.
+        train_seeds: One seed per training workload, 0, 1, ... by default.
+        test_seeds: One seed per test workload, 1000000, ... by default.
+        metric: ``"avg_jct_s"`` or ``"makespan_s"``.
+        budget: Candidates to try, each on all training workloads; the last generation is completed.
+        seed: Source of chance of the search.
+        fixed: Values of parameters that are not to be tuned, for example ``{"stage_rule": 0}``.
+        start: Where the search begins, for parameters that shall not begin at their default.
+        baseline: Scheduler to compare with, by name or as an object.
+        population: Candidates per generation; by default it grows with the number of parameters.
+        threads: Workers, all cores by default. The result does not depend on it.
+        progress: Label of a progress bar; None for no bar.
+        checkpoint: File to keep the state of the search in. After an interruption the same call continues where it
+            stopped, and ends with the same result as an uninterrupted one; a larger budget extends a finished search.
+
+    Raises:
+        UnknownSchedulerError: No such scheduler.
+        ConfigError: It has nothing to tune, an argument is out of range, or the checkpoint belongs to another search.
+    """
+    from tqdm.auto import tqdm
+
+    check_metric(metric)
+    fixed = dict(fixed or {})
+    default = make_scheduler(name, **fixed)
+    if not isinstance(default, CompiledScheduler):
+        raise ConfigError(f"scheduler {name} is not a compiled heuristic; only these can be tuned")
+    tunable = [item for item in default.parameters if item.tunable and item.name not in fixed]
+    if not tunable:
+        raise ConfigError(f"scheduler {name} has no parameter to tune" + (" besides the fixed ones" if fixed else ""))
+    begin = make_scheduler(name, **(fixed | dict(start or {})))
+    scaling = Scaling(tunable)
+    against = None if baseline is None else make_scheduler(baseline)
+    pool = RunPool(train, settings, seeds=train_seeds, threads=threads)
+    test_pool = None
+    if test is not None:
+        seeds = range(TEST_SEED, TEST_SEED + len(test)) if test_seeds is None else test_seeds
+        test_pool = RunPool(test, settings, seeds=seeds, threads=threads)
+    about = {
+        "train": _describe(pool),
+        "test": _describe(test_pool) if test_pool else None,
+        "search": {"seed": int(seed), "population": population, "first_step": FIRST_STEP},
+    }
+    problem = _jsonable(
+        {
+            "scheduler": name,
+            "fixed": fixed,
+            "start": begin.values,
+            "metric": metric,
+            "settings": settings.as_dict(),
+            "train": about["train"],
+            "search": about["search"],
+        }
+    )
+    told = _read_checkpoint(checkpoint, problem) if checkpoint is not None else []
+
+    def candidate(unit: np.ndarray) -> Scheduler:
+        return make_scheduler(name, **(fixed | scaling.decode(unit)))
+
+    def evaluate(units: np.ndarray) -> np.ndarray:
+        scores = pool.measure([candidate(unit) for unit in units], (metric,))[metric]
+        return np.where(np.isnan(scores).any(axis=1), np.inf, scores.mean(axis=1))
+
+    def after_generation(values: list[list[float]], best: Minimum) -> None:
+        if checkpoint is not None:
+            content = {"problem": problem, "values": values}
+            files.atomic_write_text(checkpoint, json.dumps(content) + "\n")
+        bar.set_postfix_str(f"best {best.value:.2f}", refresh=False)
+        bar.update(len(values[-1]))
+
+    done = sum(map(len, told))
+    bar = tqdm(total=max(budget, done), initial=done, desc=progress, unit="try", disable=None if progress else True)
+    with bar:
+        best = minimize(
+            evaluate,
+            scaling.encode(begin.values),
+            sigma=FIRST_STEP,
+            bounds=(0.0, 1.0),
+            budget=budget,
+            seed=seed,
+            population=population,
+            inject=[scaling.encode(default.values)] if start else (),
+            told=told,
+            on_generation=after_generation,
+        )
+    tuned = candidate(best.x)
+    policies = {"tuned": tuned, "default": default}
+    if against is not None:
+        label = baseline if isinstance(baseline, str) else against.name
+        policies[label] = against
+
+    def scores_on(runs: RunPool) -> dict[str, np.ndarray]:
+        return dict(zip(policies, runs.measure(list(policies.values()), (metric,))[metric], strict=True))
+
+    return TuneResult(
+        scheduler=name,
+        parameters=dict(tuned.values),
+        tuned=tuple(item.name for item in tunable),
+        metric=metric,
+        settings=settings,
+        train=scores_on(pool),
+        test=scores_on(test_pool) if test_pool else {},
+        baseline=None if against is None else label,
+        curve=best.curve,
+        about=about | {"search": about["search"] | {"evaluations": best.curve[-1]["evaluations"]}},
+    )
+
+
+def _describe(pool: RunPool) -> dict:
+    """What a set of workloads is: labels, sizes, seeds, and a digest of jobs, arrivals and nominal durations."""
+    digest = hashlib.sha256()
+    for workload in pool.workloads:
+        for job in workload.jobs:
+            tasks = [(stage.num_tasks, stage.parents, stage.mean_duration_ms) for stage in job.profile.stages]
+            digest.update(repr((job.profile.name, job.arrival_ms, job.initial, tasks)).encode())
+    return {
+        "labels": sorted({workload.label for workload in pool.workloads}),
+        "workloads": len(pool),
+        "jobs": sum(len(workload) for workload in pool.workloads),
+        "seeds": pool.seeds,
+        "digest": digest.hexdigest()[:16],
+    }
+
+
+def _jsonable(value):
+    """Plain JSON values; infinities and NaN, which JSON lacks, become None."""
+    if isinstance(value, Mapping):
+        return {str(key): _jsonable(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, (float, np.floating)):
+        return float(value) if math.isfinite(value) else None
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def _read_checkpoint(path: str | Path, problem: dict) -> list[list[float]]:
+    """Values told so far; none if there is no file yet."""
+    path = Path(path)
+    if not path.exists():
+        return []
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        found, values = content["problem"], content["values"]
+        told = [[float(value) for value in generation] for generation in values]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path} is not a checkpoint of a parameter search: {error!r}") from error
+    if found != problem:
+        differs = ", ".join(sorted(key for key in problem if found.get(key) != problem[key])) or "contents"
+        raise ConfigError(
+            f"the checkpoint {path} belongs to another search ({differs} differ); remove it or choose another file"
+        )
+    return told

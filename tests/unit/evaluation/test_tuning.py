@@ -1,0 +1,149 @@
+import json
+
+import numpy as np
+import pytest
+
+from decima.evaluation import tuning
+from decima.evaluation.run import score_matrix
+from decima.evaluation.tuning import Scaling, load_card, tune
+from decima.exceptions import ConfigError, UnknownSchedulerError
+from decima.schedulers import CompiledScheduler, make_scheduler
+from decima.schedulers.interface import Parameter
+from decima.simulator.settings import Settings
+from decima.workload import synthetic_batch
+
+SETTINGS = Settings(executors=10)
+TRAIN = [synthetic_batch(4, seed=seed) for seed in range(3)]
+TEST = [synthetic_batch(4, seed=seed) for seed in range(10, 13)]
+
+
+def quick(name="capped_srw", **options):
+    return tune(name, TRAIN, SETTINGS, **({"budget": 24} | options))
+
+
+def test_scaling_is_logarithmic_where_the_range_is_wide():
+    scaling = Scaling(
+        [
+            Parameter("wide", 1.0, 0.01, 100.0, ""),
+            Parameter("signed", 0.0, -2.0, 2.0, ""),
+            Parameter("narrow", 2, 1, 3, ""),
+        ]
+    )
+    values = {"wide": 1.0, "signed": 1.0, "narrow": 1.5}
+    assert scaling.encode(values) == pytest.approx([0.5, 0.75, 0.25])
+    assert scaling.decode(scaling.encode(values)) == pytest.approx(values)
+    assert scaling.decode(np.ones(3)) == {"wide": 100.0, "signed": 2.0, "narrow": 3.0}
+    for scheduler in map(make_scheduler, ("capped_srw", "weighted_fair")):
+        scaling = Scaling([item for item in scheduler.parameters if item.tunable])
+        assert scaling.decode(scaling.encode(scheduler.values)) == pytest.approx(
+            {item.name: scheduler.values[item.name] for item in scaling.parameters}
+        )
+
+
+def test_result():
+    result = quick(test=TEST, baseline="fair", threads=2)
+    assert result.tuned == ("c0", "c1", "power", "release")
+    assert list(result.train) == list(result.test) == ["tuned", "default", "fair"]
+    assert result.train["tuned"].mean() == result.curve[-1]["best"] <= result.train["default"].mean()
+    expected = score_matrix(TEST, [result.make(), make_scheduler("fair")], SETTINGS, seeds=range(10**6, 10**6 + 3))
+    assert np.array_equal(result.test["tuned"], expected[0])
+    assert np.array_equal(result.test["fair"], expected[1])
+    table = result.table()
+    assert len(table) == 6
+    change = table.query("workloads == 'test' and policy == 'fair'").tuned_change_percent.item()
+    assert change == pytest.approx(100.0 * (expected[0].mean() / expected[1].mean() - 1.0))
+    assert "capped_srw(c0=" in str(result)
+    assert "<table" in result._repr_html_()
+
+
+def test_depends_on_the_seed_and_not_on_the_threads():
+    first, second = quick(threads=1), quick(threads=3)
+    assert first.parameters == second.parameters
+    assert first.curve == second.curve
+    assert quick(seed=1).curve != first.curve
+
+
+def test_one_parameter_with_others_fixed():
+    result = quick("weighted_fair", fixed={"sticky": 0}, start={"alpha": 1.0})
+    assert result.tuned == ("alpha",)
+    assert result.parameters["sticky"] == 0.0
+    assert result.test == {}
+    start = make_scheduler("weighted_fair", sticky=0, alpha=1.0)
+    worst = score_matrix(TRAIN, [start], SETTINGS).mean()
+    assert result.train["tuned"].mean() <= min(worst, result.train["default"].mean())
+
+
+class StoppedError(Exception):
+    pass
+
+
+def test_an_interrupted_search_ends_as_an_uninterrupted_one(tmp_path, monkeypatch):
+    path = tmp_path / "folder" / "search.json"
+    whole = quick()
+    calls = []
+    measure = tuning.RunPool.measure
+
+    def stop_in_the_third_generation(self, schedulers, *rest, **options):
+        calls.append(len(schedulers))
+        if len(calls) == 3:
+            raise StoppedError
+        return measure(self, schedulers, *rest, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tuning.RunPool, "measure", stop_in_the_third_generation)
+        with pytest.raises(StoppedError):
+            quick(checkpoint=path)
+    assert len(json.loads(path.read_text())["values"]) == 2
+    resumed = quick(checkpoint=path)
+    assert resumed.parameters == whole.parameters
+    assert resumed.curve == whole.curve
+    assert quick(checkpoint=path).curve == whole.curve  # a finished one is not repeated
+    assert [entry.name for entry in path.parent.iterdir()] == ["search.json"]
+
+
+def test_a_checkpoint_of_another_search_is_refused(tmp_path):
+    path = tmp_path / "search.json"
+    quick(checkpoint=path)
+    with pytest.raises(ConfigError, match=r"another search \(search differ\)"):
+        quick(checkpoint=path, seed=5)
+    with pytest.raises(ConfigError, match=r"another search \(train differ\)"):
+        tune("capped_srw", TRAIN[:2], SETTINGS, checkpoint=path)
+    path.write_text("{")
+    with pytest.raises(ConfigError, match="is not a checkpoint"):
+        quick(checkpoint=path)
+
+
+def test_card(tmp_path):
+    result = quick(test=TEST, baseline=make_scheduler("weighted_fair", alpha=-0.5))
+    result.save(tmp_path / "tuned.json")
+    card = json.loads((tmp_path / "tuned.json").read_text())
+    assert card["baseline"] == "weighted_fair"
+    assert card["train"]["workloads"] == 3
+    assert card["test"]["seeds"] == [10**6, 10**6 + 1, 10**6 + 2]
+    assert card["settings"]["executors"] == 10
+    assert card["curve"][-1]["evaluations"] == card["search"]["evaluations"] >= 24
+    loaded = load_card(tmp_path / "tuned.json")
+    assert isinstance(loaded, CompiledScheduler)
+    assert loaded.values == result.parameters
+    with pytest.raises(ConfigError, match="cannot read"):
+        load_card(tmp_path / "none.json")
+    (tmp_path / "other.json").write_text("[1]")
+    with pytest.raises(ConfigError, match="is not a card"):
+        load_card(tmp_path / "other.json")
+
+
+def test_bad_input():
+    with pytest.raises(UnknownSchedulerError, match="capped_srw"):
+        quick("capped_swr")
+    with pytest.raises(ConfigError, match="has no parameter to tune"):
+        quick("fifo")
+    with pytest.raises(ConfigError, match="no parameter to tune besides the fixed ones"):
+        quick("weighted_fair", fixed={"alpha": 1.0})
+    with pytest.raises(ConfigError, match="no parameter 'speed'"):
+        quick(fixed={"speed": 1.0})
+    with pytest.raises(ConfigError, match="no workload"):
+        tune("capped_srw", [], SETTINGS)
+    with pytest.raises(ConfigError, match="budget must be"):
+        quick(budget=0)
+    with pytest.raises(ConfigError, match="metric must be"):
+        quick(metric="speed")
