@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from decima import __version__
-from decima.commands import data, schedulers, simulate, workload
+from decima.commands import compare, data, optimum, schedulers, simulate, workload
 from decima.commands.errors import PlainErrors
 
 app = typer.Typer(
@@ -36,7 +36,7 @@ def _root(
         typer.echo(context.get_help())
 
 
-for topic in (data, workload, schedulers, simulate):
+for topic in (data, workload, schedulers, simulate, compare, optimum):
     topic.register(app)
 
 

@@ -75,6 +75,11 @@ ProfileKey = Annotated[
         show_default="by mode",
     ),
 ]
+SchedulerName = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="See 'decima schedulers'; or a .json that 'decima tune' wrote."),
+]
+Metric = Annotated[str, typer.Option(metavar="avg_jct_s|makespan_s", help="What is to be small.")]
 Parameters = Annotated[
     list[str] | None,
     typer.Option("--param", metavar="NAME=VALUE", help="Parameter of the scheduler; may be given several times."),
@@ -132,14 +137,29 @@ def parameter_values(pairs: list[str] | None) -> dict[str, float]:
     return values
 
 
-def parse_scheduler(text: str):
-    """Scheduler from `name` or `name:parameter=value,...`.
+def named_scheduler(name: str, values: dict[str, float]):
+    """Scheduler by registered name, or from a card of tuned parameters when the name ends in .json.
 
     Raises:
         UnknownSchedulerError: no scheduler has that name.
-        ConfigError: a parameter is unknown or out of range.
+        ConfigError: the file is no card, or a parameter is unknown or out of range.
     """
     from decima.schedulers import make_scheduler
 
+    if not name.endswith(".json"):
+        return make_scheduler(name, **values)
+    from decima.evaluation.tuning import load_card
+
+    tuned = load_card(name)
+    return make_scheduler(tuned.name, **(tuned.values | values)) if values else tuned
+
+
+def parse_scheduler(text: str):
+    """Scheduler from `name`, `name:parameter=value,...` or the path of a card.
+
+    Raises:
+        UnknownSchedulerError: no scheduler has that name.
+        ConfigError: the file is no card, or a parameter is unknown or out of range.
+    """
     name, _, parameters = text.partition(":")
-    return make_scheduler(name, **parameter_values(parameters.split(",") if parameters else None))
+    return named_scheduler(name, parameter_values(parameters.split(",") if parameters else None))

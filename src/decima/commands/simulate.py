@@ -32,7 +32,7 @@ def simulate(
     interarrival_s: options.InterarrivalS = None,
     initial: options.Initial = None,
     sizes: options.Sizes = None,
-    scheduler: Annotated[str, typer.Option(metavar="NAME", help="See 'decima schedulers'.")] = "fair",
+    scheduler: options.SchedulerName = "fair",
     parameters: options.Parameters = None,
     replay: Annotated[
         Path | None,
@@ -108,13 +108,11 @@ def result_document(result: Result, parameters: dict[str, float]) -> dict[str, A
 
 def _scheduler(name: str, values: dict[str, float], replay: Path | None):
     """The scheduler of that name; None where a replay is named so."""
-    from decima.schedulers import make_scheduler
-
     if name == REPLAY and replay is not None and not values:
         return None
     if name == REPLAY and replay is None:
         raise ConfigError("scheduler 'replay' follows logged decisions; name their file with --replay")
-    return make_scheduler(name, **values)
+    return options.named_scheduler(name, values)
 
 
 def _run(workload: Workload, settings: Settings, scheduler, replay: Path | None, seed: int, keep_log: bool) -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,6 +78,12 @@ class JobSource:
         draw = tpch.tpch_poisson if self.resolved_kind.startswith("tpch") else synthetic.synthetic_poisson
         interarrival_s = 25.0 if self.interarrival_s is None else self.interarrival_s
         return draw(n, interarrival_s, seed, sizes, 1 if self.initial is None else self.initial)
+
+    def workloads(self, seeds: Sequence[int]) -> list[Workload]:
+        """One workload per seed; a file is read once and stands for all of them."""
+        if self.file is not None:
+            return [self.workload(0)] * len(seeds)
+        return [self.workload(seed) for seed in seeds]
 
 
 def count(number: int, word: str) -> str:

@@ -1,0 +1,164 @@
+"""`decima compare` and `decima tune`: heuristics against each other, and at their best."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from decima.commands import options
+from decima.commands.outputs import check_output, output_path, write_table
+from decima.commands.source import JobSource, count
+from decima.exceptions import ConfigError
+
+
+def register(root: typer.Typer) -> None:
+    """Add the commands."""
+    root.command()(compare)
+    root.command()(tune)
+
+
+def compare(
+    schedulers: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SCHEDULER...",
+            help="Names, with parameters (weighted_fair:alpha=-1,sticky=0), or tuned .json files.",
+        ),
+    ],
+    jobs: options.JobsFile = None,
+    kind: options.Kind = None,
+    n: options.NumJobs = None,
+    interarrival_s: options.InterarrivalS = None,
+    initial: options.Initial = None,
+    sizes: options.Sizes = None,
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Runs of every scheduler.")] = 20,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help="First seed; with --jobs only task durations differ by seed.")
+    ] = 0,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Compare with this one.", show_default="the first")
+    ] = None,
+    metric: options.Metric = "avg_jct_s",
+    executors: options.Executors = 50,
+    mode: options.Mode = "paper",
+    durations: options.Durations = None,
+    moving_delay: options.MovingDelay = None,
+    warmup_delay: options.WarmupDelay = None,
+    profile_key: options.ProfileKey = None,
+    threads: options.Threads = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the score of every run (.csv or .parquet).")
+    ] = None,
+) -> None:
+    """Run several schedulers on the same workloads with the same seeds."""
+    from decima.evaluation.comparison import compare as run_comparison
+
+    check_output(out, ".csv", ".parquet", inputs=(jobs,))
+    settings = options.simulator_settings(mode, executors, durations, moving_delay, warmup_delay, profile_key)
+    made = {text: options.parse_scheduler(text) for text in schedulers}
+    if len(made) < len(schedulers):
+        twice = next(text for text in made if schedulers.count(text) > 1)
+        raise ConfigError(f"scheduler {twice!r} is given twice")
+    source = JobSource(jobs, kind, n, interarrival_s, initial, sizes)
+    comparison = run_comparison(
+        made,
+        source.workload(seed) if source.file is not None else source.workload,
+        seeds=range(seed, seed + seeds),
+        baseline=baseline,
+        metric=metric,
+        threads=threads,
+        progress="compare",
+        **settings.as_dict(),
+    )
+    if out is not None:
+        write_table(out, comparison.scores)
+    typer.echo(str(comparison))
+    summary = comparison.summary()
+    best = summary.iloc[0]
+    against = ""
+    if best.scheduler != comparison.baseline:
+        against = f", {best.change_percent:+.1f} % against {comparison.baseline}"
+    typer.echo(
+        f"best of {count(len(summary), 'scheduler')} on {comparison.label}: {best.scheduler} with {best.mean_s:.2f} s"
+        + against
+        + ("" if out is None else f"; wrote {out}")
+    )
+
+
+def tune(
+    scheduler: Annotated[str, typer.Argument(metavar="SCHEDULER", help="A scheduler with tunable parameters.")],
+    jobs: options.JobsFile = None,
+    kind: options.Kind = None,
+    n: options.NumJobs = None,
+    interarrival_s: options.InterarrivalS = None,
+    initial: options.Initial = None,
+    sizes: options.Sizes = None,
+    train: Annotated[int, typer.Option(metavar="N", min=1, help="Workloads to fit the parameters to.")] = 20,
+    test: Annotated[int, typer.Option(metavar="N", min=0, help="Held-out workloads to score the result on.")] = 20,
+    budget: Annotated[int, typer.Option(metavar="N", min=1, help="Candidates to try.")] = 400,
+    fixed: Annotated[
+        list[str] | None,
+        typer.Option("--param", metavar="NAME=VALUE", help="Set a parameter instead of tuning it; repeatable."),
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Scheduler to compare with, as in 'decima compare'.")
+    ] = None,
+    metric: options.Metric = "avg_jct_s",
+    executors: options.Executors = 50,
+    mode: options.Mode = "paper",
+    durations: options.Durations = None,
+    moving_delay: options.MovingDelay = None,
+    warmup_delay: options.WarmupDelay = None,
+    profile_key: options.ProfileKey = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the search and of the first workload.")] = 0,
+    threads: options.Threads = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep the search here; the same call continues it after an interruption."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write parameters and scores (.json); a scheduler elsewhere.")
+    ] = None,
+) -> None:
+    """Fit the parameters of a heuristic to a kind of workload by CMA-ES, and score them on held-out workloads."""
+    from decima.evaluation.tuning import TEST_SEED
+    from decima.evaluation.tuning import tune as run_tuning
+
+    check_output(out, ".json", inputs=(jobs, checkpoint))
+    check_output(checkpoint, ".json", inputs=(jobs,))
+    if seed + train > TEST_SEED:
+        raise ConfigError(f"seed + train must be at most {TEST_SEED}, where the seeds of test workloads begin")
+    settings = options.simulator_settings(mode, executors, durations, moving_delay, warmup_delay, profile_key)
+    values = options.parameter_values(fixed)
+    against = None if baseline is None else options.parse_scheduler(baseline)
+    source = JobSource(jobs, kind, n, interarrival_s, initial, sizes)
+    train_seeds = range(seed, seed + train)
+    test_seeds = range(TEST_SEED + seed, TEST_SEED + seed + test)
+    result = run_tuning(
+        scheduler,
+        source.workloads(train_seeds),
+        settings,
+        test=source.workloads(test_seeds) if test else None,
+        train_seeds=train_seeds,
+        test_seeds=test_seeds if test else None,
+        metric=metric,
+        budget=budget,
+        seed=seed,
+        fixed=values,
+        baseline=against,
+        threads=threads,
+        progress="tune",
+        checkpoint=checkpoint,
+    )
+    if out is not None:
+        with output_path(out) as temporary:
+            result.save(temporary)
+    typer.echo(str(result))
+    kept, scores = ("test", result.test) if result.test else ("train", result.train)
+    tuned, default = scores["tuned"].mean(), scores["default"].mean()
+    typer.echo(
+        f"{scheduler} tuned on {', '.join(result.about['train']['labels'])}: {tuned:.2f} s on {kept} workloads, "
+        f"{100.0 * (tuned / default - 1.0):+.1f} % against its defaults" + ("" if out is None else f"; wrote {out}")
+    )
