@@ -1,0 +1,137 @@
+"""`decima compare` and `decima tune`."""
+
+import pandas
+import pytest
+
+import decima
+from decima.evaluation.tuning import load_card
+from decima.workload import synthetic_batch
+from tests.unit.cli.calls import read_json, refuse, run, succeed
+
+SMALL = ("--kind", "synthetic-batch", "--n", 3, "--sizes", "xs,s", "--executors", 8)
+
+
+def test_scores_are_those_of_the_library(folder):
+    path = folder / "scores.csv"
+    result = run(
+        "compare", "fifo", "weighted_fair:alpha=0.5,sticky=0", "fair", *SMALL, "--seeds", 4, "--seed", 2, "--out", path
+    )
+    assert result.exit_code == 0, result.stderr
+    expected = decima.compare(
+        {
+            "fifo": "fifo",
+            "weighted_fair:alpha=0.5,sticky=0": decima.make_scheduler("weighted_fair", alpha=0.5, sticky=0),
+            "fair": "fair",
+        },
+        lambda seed: synthetic_batch(3, seed, ["xs", "s"]),
+        executors=8,
+        seeds=range(2, 6),
+    )
+    pandas.testing.assert_frame_equal(pandas.read_csv(path), expected.scores, check_exact=True)
+    lines = result.stdout.splitlines()
+    assert lines[:-1] == str(expected).splitlines()
+    best = expected.summary().iloc[0]
+    assert lines[-1].startswith(
+        f"best of 3 schedulers on embedded synthetic: {best.scheduler} with {best.mean_s:.2f} s"
+    )
+    assert lines[-1].endswith(f"; wrote {path}")
+
+
+def test_baseline_metric_and_file_of_jobs(jobs, folder):
+    path = folder / "scores.parquet"
+    call = ("compare", "random", "fair", "--jobs", jobs, "--seeds", 3, "--executors", 4)
+    line = succeed(*call, "--baseline", "fair", "--metric", "makespan_s", "--out", path)
+    table = pandas.read_parquet(path)
+    assert table["seed"].tolist() == [0, 1, 2] * 2
+    assert table["avg_jct_s"].nunique() > 2  # durations and decisions differ by seed
+    assert "makespan, jobs, 4 executors, mode paper, 3 runs each" in run(*call, "--metric", "makespan_s").stdout
+    assert line.startswith("best of 2 schedulers on jobs: fair with ")
+    assert "against fair" not in line
+    assert succeed(*call, "--threads", 1, "--baseline", "fair", "--metric", "makespan_s", "--out", path) == line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Missing argument 'SCHEDULER...'"),
+        (["nope"], "unknown scheduler 'nope'"),
+        (["fair", "fair"], "scheduler 'fair' is given twice"),
+        (["fair:sticky"], "expected NAME=NUMBER"),
+        (["fair:alpha=1"], "no parameter 'alpha'"),
+        (["no.json"], "cannot read the card no.json: No such file"),
+        (["fair", "--baseline", "fifo"], "baseline 'fifo' is not among the compared schedulers: fair"),
+        (["fair", "--metric", "speed"], "metric must be one of avg_jct_s, makespan_s, got 'speed'"),
+        (["fair", "--seeds", 0], "'--seeds'"),
+        (["fair", "--seed", -1], "'--seed'"),
+        (["fair", "--threads", 0], "'--threads'"),
+        (["fair", "--executors", 0], "executors must be a whole number of at least 1, got 0"),
+        (["fair", "--n", 0], "n is 0"),
+    ],
+)
+def test_bad_comparison(arguments, message, folder):
+    path = folder / "scores.csv"
+    assert message in refuse("compare", "--kind", "synthetic-batch", "--out", path, *arguments)
+    assert list(folder.iterdir()) == []
+
+
+def tune(folder, *more):
+    return succeed(
+        *("tune", "capped_srw", *SMALL, "--train", 2, "--test", 2, "--budget", 12, "--seed", 1),
+        *("--param", "stage_rule=0", *more),
+    )  # fmt: skip
+
+
+def test_tuned_parameters_are_a_scheduler_everywhere(jobs, folder):
+    path = folder / "tuned.json"
+    line = tune(folder, "--baseline", "fair", "--out", path)
+    assert line.startswith("capped_srw tuned on embedded synthetic: ")
+    assert line.endswith(f" against its defaults; wrote {path}")
+    card = read_json(path)
+    assert card["scheduler"] == "capped_srw"
+    assert card["parameters"]["stage_rule"] == 0.0
+    assert "stage_rule" not in card["tuned"]
+    assert card["train"]["seeds"] == [1, 2]
+    assert card["test"]["seeds"] == [1_000_001, 1_000_002]
+    assert {score["policy"] for score in card["scores"]} == {"tuned", "default", "fair"}
+    succeed("simulate", "--jobs", jobs, "--scheduler", path, "--out", folder / "r.json")
+    result = read_json(folder / "r.json")
+    assert result["scheduler"] == "capped_srw"
+    assert result["parameters"] == load_card(path).values
+    succeed("simulate", "--jobs", jobs, "--scheduler", path, "--param", "c0=2", "--out", folder / "r.json")
+    assert read_json(folder / "r.json")["parameters"] == load_card(path).values | {"c0": 2.0}
+    assert succeed("compare", path, "fair", *SMALL, "--seeds", 2).startswith("best of 2 schedulers")
+
+
+def test_search_continues_from_its_checkpoint(folder):
+    first, second = folder / "first.json", folder / "second.json"
+    tune(folder, "--out", first)
+    checkpoint = folder / "search.json"
+    tune(folder, "--checkpoint", checkpoint)
+    kept = checkpoint.read_bytes()
+    tune(folder, "--checkpoint", checkpoint, "--out", second)
+    assert checkpoint.read_bytes() == kept
+    assert second.read_bytes() == first.read_bytes()
+    call = ("tune", "capped_srw", *SMALL, "--train", 3, "--test", 0, "--budget", 6, "--checkpoint", checkpoint)
+    assert "belongs to another search" in refuse(*call, "--out", folder / "third.json")
+    assert not (folder / "third.json").exists()
+    assert checkpoint.read_bytes() == kept
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Missing argument 'SCHEDULER'"),
+        (["nope"], "unknown scheduler 'nope'"),
+        (["released_fair"], "scheduler released_fair has no parameter to tune"),
+        (["capped_srw", "--param", "c0=99"], "scheduler capped_srw: c0 must be from "),
+        (["capped_srw", "--budget", 0], "'--budget'"),
+        (["capped_srw", "--train", 0], "'--train'"),
+        (["capped_srw", "--seed", 2_000_000], "seed + train must be at most 1000000"),
+        (["capped_srw", "--baseline", "nope"], "unknown scheduler 'nope'"),
+        (["capped_srw", "--metric", "speed"], "metric must be one of"),
+        (["capped_srw", "--mode", "fast"], "mode must be one of"),
+    ],
+)
+def test_bad_tuning(arguments, message, folder):
+    assert message in refuse("tune", *arguments, *SMALL, "--out", folder / "tuned.json")
+    assert list(folder.iterdir()) == []
