@@ -116,9 +116,10 @@ def _scheduler(name: str, values: dict[str, float], replay: Path | None):
 
 
 def _run(workload: Workload, settings: Settings, scheduler, replay: Path | None, seed: int, keep_log: bool) -> Result:
-    from decima.evaluation.run import run_state, spawn_generators
+    from decima.evaluation.run import run_state
     from decima.schedulers import replay as logged
     from decima.simulator.result import Result
+    from decima.simulator.seeding import spawn_generators
     from decima.simulator.state import ClusterState
     from decima.simulator.tables import WorkloadTables
 

@@ -2,10 +2,11 @@
 
 import pytest
 
-from decima.evaluation.run import run_state, spawn_generators
+from decima.evaluation.run import run_state
 from decima.exceptions import DataUnavailableError, DeadlockError, InvalidDecisionError
 from decima.schedulers import make_scheduler
 from decima.schedulers.replay import read_decisions, replay
+from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
