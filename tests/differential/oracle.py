@@ -37,7 +37,8 @@ class OracleSimulator:
         rng: numpy Generator, needed for "sampled".
         job_limit: the policy's limit bounds what the job holds, not what this decision grants.
         reoffer: offer idle executors again when a stage becomes runnable or a job ends, and offer those whose
-            destination has no task left instead of sending them elsewhere by a rule.
+            destination has no task left instead of sending them elsewhere by a rule; a stage may be chosen
+            again in a round when nothing else is left to choose.
         commit_ahead: a stage that runs out of tasks asks for all executors still on it, not only the free
             one.
         keep_warm: an executor that idles in the pool of its own job remembers what it ran last.
@@ -204,6 +205,8 @@ class OracleSimulator:
         if self.num_source == 0:
             self.selected.clear()
             self.fulfil()
+        elif self.reoffer and not self.frontier():
+            self.selected = {stage: None for stage in self.selected if stage is None}
 
     def run_to_next_round(self):
         """Handle events until the policy has to be asked or nothing is left."""
@@ -255,7 +258,7 @@ class OracleSimulator:
         elif stage in stage.job.runnable:
             self.launch(executor, stage)
         else:
-            self.enter_pool(executor, stage.job.pool, mark=executor.decided != self.calls)
+            self.reserve(executor)
 
     def on_task_completion(self, executor):
         stage = executor.stage
@@ -295,6 +298,7 @@ class OracleSimulator:
         for executor in list(job.attached):
             self.detach(executor)
         for executor in job.pool.executors:
+            executor.reserved = False
             self.null_pool.executors[executor] = None
             self.null_pool.marked = True
         for source in self.sources():
@@ -312,10 +316,11 @@ class OracleSimulator:
         self.listed = listed
         self.num_source = num_source
 
-    def open_pool_round(self, pool):
-        """A round over a whole pool; none if the pool is empty."""
+    def open_pool_round(self, pool, reserved=True):
+        """A round over a pool, with or without its reserved executors; none if there are none."""
         pool.marked = False
-        self.open_round(pool.job, list(pool.executors), len(pool.executors))
+        listed = [executor for executor in pool.executors if reserved or not executor.reserved]
+        self.open_round(pool.job, listed, len(listed))
 
     def source(self):
         """Where the commitments of the round are kept: stage of the first listed executor, else its pool."""
@@ -329,16 +334,15 @@ class OracleSimulator:
         """A stage became runnable or a job ended: whoever is idle has to be offered again."""
         self.calls += 1
         for pool in [self.null_pool, *(job.pool for job in self.jobs)]:
-            if pool.executors:
-                pool.marked = True
+            pool.marked = pool.marked or pool.open
 
     def offer_idle(self):
         """Open a round over the first marked pool if there is anything to run; True if a round is open."""
         if not any(not stage.saturated for job in self.jobs for stage in job.runnable):
             return False
         for pool in [self.null_pool, *(job.pool for job in self.jobs)]:
-            if pool.marked and pool.executors:
-                self.open_pool_round(pool)
+            if pool.marked and pool.open:
+                self.open_pool_round(pool, reserved=False)
                 return True
         return False
 
@@ -359,13 +363,14 @@ class OracleSimulator:
                 stage.committed -= 1
             executor = self.listed.pop(0)
             self.own_pool(executor).executors.pop(executor, None)
+            executor.reserved = False
             executor.decided = source.decided
             self.carry_out(executor, stage)
 
     def carry_out(self, executor, stage):
         job = executor.job
-        stale = executor.decided != self.calls
         if stage is None:
+            stale = executor.decided != self.calls
             has_work = job is not None and any(not s.exhausted for s in job.stages)
             self.enter_pool(executor, job.pool if has_work else self.null_pool, mark=stale)
         elif stage.exhausted:
@@ -375,7 +380,7 @@ class OracleSimulator:
         elif stage in job.runnable:
             self.launch(executor, stage)
         else:
-            self.enter_pool(executor, job.pool, mark=stale)
+            self.reserve(executor)
 
     def backup(self, executor):
         """What an executor does whose destination has no task left, without asking the policy."""
@@ -417,6 +422,11 @@ class OracleSimulator:
             self.leave_stage(executor, forget=not self.keep_warm)
         pool.executors[executor] = None
         pool.marked = pool.marked or mark
+
+    def reserve(self, executor):
+        """The executor waits for a stage of its job that cannot run yet: it is offered when one of the job can."""
+        self.enter_pool(executor, executor.job.pool, mark=False)
+        executor.reserved = True
 
     def start_moving(self, executor, stage):
         self.detach(executor)

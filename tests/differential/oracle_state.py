@@ -14,6 +14,11 @@ class Pool:
         self.marked = False  # to be offered again (`reoffer`)
         self.decided = 0  # `OracleSimulator.calls` when its commitments were made
 
+    @property
+    def open(self):
+        """Whether some executor is not reserved."""
+        return not all(executor.reserved for executor in self.executors)
+
 
 class Executor:
     """`job` it is attached to, `stage` it stands on, `last_stage` whose task it ran last without a break."""
@@ -23,6 +28,7 @@ class Executor:
         self.job = None
         self.stage = None
         self.last_stage = None
+        self.reserved = False  # idles for a stage of its job that cannot run yet
         self.decided = -1  # `OracleSimulator.calls` when a policy chose its destination; -1 if none did
 
 

@@ -87,13 +87,19 @@ def _open_marked_round(state):
 
 
 @njit
-def _close_round(state):
-    """Forget the selections, then let the free executors follow the commitments."""
+def _forget_selections(state):
+    """Every stage with room may be chosen again."""
     for index in range(state.num_selected):
         stage = state.selected[index]
         state.stage_selected[stage] = 0
         update_frontier(state, stage)
     state.num_selected = 0
+
+
+@njit
+def _close_round(state):
+    """Forget the selections, then let the free executors follow the commitments."""
+    _forget_selections(state)
     state.idle_selected = 0
     source = state.source
     index = 0
@@ -377,6 +383,8 @@ def advance(address):
                 return INVALID
             if state.num_source == 0:
                 _close_round(state)
+            elif state.reoffer and state.num_frontier == 0:
+                _forget_selections(state)
         elif state.reoffer and _open_marked_round(state):
             pass
         elif not _next_event(state):

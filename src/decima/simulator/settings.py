@@ -28,7 +28,8 @@ class Settings:
         reoffer: Idle executors are called up, that is offered again, whenever a stage becomes runnable or a job ends,
             and executors that find their destination drained are offered instead of being sent elsewhere by a fixed
             rule. Executors that wait for a stage of their own job are reserved: they are offered when a stage of that
-            job becomes runnable.
+            job becomes runnable. When every stage of the frontier was chosen and executors are left, the stages that
+            can use more may be chosen again.
         keep_warm: An executor that idles in its own job's pool keeps its JVM and is not "fresh" afterwards.
         time_limit_applies: Runs end at ``time_limit_ms``; the released simulator ignores its limit.
         commit_ahead: When a stage drains, executors still running on it are offered along with the first free one.
