@@ -16,6 +16,7 @@ app = typer.Typer(
     help="Schedule DAG-structured jobs on simulated clusters: workloads, heuristics, comparisons, figures.",
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 
 

@@ -33,7 +33,7 @@ def compare(
     interarrival_s: options.InterarrivalS = None,
     initial: options.Initial = None,
     sizes: options.Sizes = None,
-    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Runs of every scheduler.")] = 20,
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, max=options.MOST, help="Runs of every scheduler.")] = 20,
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="First seed; with --jobs only task durations differ by seed.")
     ] = 0,
@@ -52,7 +52,7 @@ def compare(
         Path | None, typer.Option(metavar="FILE", help="Write the score of every run (.csv or .parquet).")
     ] = None,
 ) -> None:
-    """Run several schedulers on the same workloads with the same seeds."""
+    """Run several schedulers on the same workloads and seeds."""
     from decima.evaluation.comparison import compare as run_comparison
 
     check_output(out, ".csv", ".parquet", inputs=(jobs,))
@@ -95,9 +95,13 @@ def tune(
     interarrival_s: options.InterarrivalS = None,
     initial: options.Initial = None,
     sizes: options.Sizes = None,
-    train: Annotated[int, typer.Option(metavar="N", min=1, help="Workloads to fit the parameters to.")] = 20,
-    test: Annotated[int, typer.Option(metavar="N", min=0, help="Held-out workloads to score the result on.")] = 20,
-    budget: Annotated[int, typer.Option(metavar="N", min=1, help="Candidates to try.")] = 400,
+    train: Annotated[
+        int, typer.Option(metavar="N", min=1, max=options.MOST, help="Workloads to fit the parameters to.")
+    ] = 20,
+    test: Annotated[
+        int, typer.Option(metavar="N", min=0, max=options.MOST, help="Held-out workloads to score the result on.")
+    ] = 20,
+    budget: Annotated[int, typer.Option(metavar="N", min=1, max=options.MOST, help="Candidates to try.")] = 400,
     fixed: Annotated[
         list[str] | None,
         typer.Option("--param", metavar="NAME=VALUE", help="Set a parameter instead of tuning it; repeatable."),
@@ -122,7 +126,7 @@ def tune(
         Path | None, typer.Option(metavar="FILE", help="Write parameters and scores (.json); a scheduler elsewhere.")
     ] = None,
 ) -> None:
-    """Fit the parameters of a heuristic to a kind of workload by CMA-ES, and score them on held-out workloads."""
+    """Fit a heuristic by CMA-ES; score it on held-out workloads."""
     from decima.evaluation.tuning import TEST_SEED
     from decima.evaluation.tuning import tune as run_tuning
 

@@ -21,7 +21,7 @@ def register(root: typer.Typer) -> None:
 
 @app.command()
 def fetch(data_set: DataSet, force: Force = False) -> None:
-    """Fetch a data set from $DECIMA_DATA_MIRROR or the public repository; every file is verified."""
+    """Fetch from $DECIMA_DATA_MIRROR or the public repository."""
     from decima import config
     from decima.workload import fetch_tpch, tpch_raw
 
@@ -33,7 +33,7 @@ def fetch(data_set: DataSet, force: Force = False) -> None:
 
 @app.command()
 def prepare(data_set: DataSet) -> None:
-    """Turn the fetched files into one parquet file of job profiles; done by itself on first use otherwise."""
+    """Make one file of profiles (else done on first use)."""
     from decima.workload import prepare_tpch, tpch
 
     _check_name(data_set)

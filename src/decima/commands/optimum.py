@@ -23,7 +23,8 @@ def exhaustive(
     jobs: options.JobsFile = None,
     kind: options.Kind = None,
     n: Annotated[
-        int | None, typer.Option("--n", metavar="N", help="Jobs to draw; time grows as n!.", show_default="10")
+        int | None,
+        typer.Option("--n", metavar="N", max=options.MOST, help="Jobs to draw; time grows as n!.", show_default="10"),
     ] = None,
     sizes: options.Sizes = None,
     seed: options.Seed = 0,
@@ -34,11 +35,11 @@ def exhaustive(
     best_only: Annotated[
         bool, typer.Option("--best-only", help="Rule orders out by a bound: the same best order, no distribution.")
     ] = False,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Largest batch accepted.")] = 10,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=20, help="Largest batch accepted.")] = 10,
     threads: options.Threads = None,
     out: ResultOut = None,
 ) -> None:
-    """Try every order of a batch of jobs in the simplified environment of appendix H."""
+    """Try every order of a batch, simplified as in appendix H."""
     from decima.evaluation.exhaustive import exhaustive_search
 
     check_output(out, ".json", inputs=(jobs,))

@@ -9,6 +9,8 @@ import typer
 
 from decima.exceptions import ConfigError
 
+MOST = 10_000_000  # numbers beyond need more memory than machines have
+
 JobsFile = Annotated[
     Path | None,
     typer.Option("--jobs", metavar="FILE", help="Workload to read: a .json of jobs or a .parquet of profiles."),
@@ -23,7 +25,9 @@ Kind = Annotated[
 ]
 NumJobs = Annotated[
     int | None,
-    typer.Option("--n", metavar="N", help="Jobs to draw; of a Poisson stream, those that arrive.", show_default="20"),
+    typer.Option(
+        "--n", metavar="N", max=MOST, help="Jobs to draw; of a Poisson stream, those that arrive.", show_default="20"
+    ),
 ]
 InterarrivalS = Annotated[
     float | None,
@@ -31,7 +35,7 @@ InterarrivalS = Annotated[
 ]
 Initial = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Jobs of a Poisson stream that are present at time 0.", show_default="1"),
+    typer.Option(metavar="N", max=MOST, help="Jobs of a Poisson stream that are present at time 0.", show_default="1"),
 ]
 Sizes = Annotated[
     str | None,
@@ -42,7 +46,7 @@ Sizes = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="Source of all chance; the same seed gives the same result.")]
-Executors = Annotated[int, typer.Option(metavar="N", help="Executors of the cluster.")]
+Executors = Annotated[int, typer.Option(metavar="N", max=MOST, help="Executors of the cluster.")]
 Mode = Annotated[
     str,
     typer.Option(

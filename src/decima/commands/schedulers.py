@@ -13,9 +13,9 @@ def register(root: typer.Typer) -> None:
 
 
 def schedulers(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only this one.", show_default=False)] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only this one.", show_default=False)] = None,
 ) -> None:
-    """List the schedulers with their parameters, defaults and ranges."""
+    """List schedulers, their parameters, defaults and ranges."""
     from decima.schedulers import describe_scheduler, list_schedulers, make_scheduler
 
     names = list_schedulers() if name is None else [name]

@@ -37,7 +37,7 @@ def simulate(
     replay: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Follow logged [job, stage, limit] decisions instead of the scheduler (.json)."
+            metavar="FILE", help="Follow logged decisions, [job, stage, limit] each, instead of the scheduler (.json)."
         ),
     ] = None,
     executors: options.Executors = 50,

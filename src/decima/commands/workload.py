@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from decima.workload.jobs import Workload
 
 WorkloadFile = Annotated[
-    Path | None, typer.Argument(metavar="[FILE]", help="A .json of jobs or a .parquet of profiles.", show_default=False)
+    Path | None, typer.Argument(metavar="FILE", help="A .json of jobs or a .parquet of profiles.", show_default=False)
 ]
 WorkloadOut = Annotated[
     Path, typer.Option(metavar="FILE", help="Where to write: .json (jobs with arrivals) or .parquet (profiles).")
@@ -41,7 +41,7 @@ def describe(
     seed: options.Seed = 0,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table too: .csv or .parquet.")] = None,
 ) -> None:
-    """Show the jobs of a workload: stages, tasks, work, critical path, arrival."""
+    """Show jobs: stages, tasks, work, critical path, arrival."""
     check_output(out, ".csv", ".parquet", inputs=(file,))
     workload = JobSource(file, kind, n, interarrival_s, initial, sizes).workload(seed)
     table = workload.describe()

@@ -109,6 +109,7 @@ def test_damaged_parquet(tmp_path):
         (["--executors", -5], "executors must be a whole number of at least 1, got -5"),
         (["--executors", "many"], "'--executors'"),
         (["--executors", 2.5], "'--executors'"),
+        (["--executors", 10**30], "'--executors'"),
         (["--scheduler", "unfair"], "unknown scheduler 'unfair'; did you mean 'fair'?; known: capped_srw,"),
         (["--scheduler", "replay"], "name their file with --replay"),
         (["--mode", "fast"], "mode must be one of paper, released, simplified, got 'fast'"),
@@ -146,6 +147,7 @@ def test_option_out_of_range(options, message, jobs, folder):
     [
         (["--n", 0], "n is 0; expected an integer of at least 1"),
         (["--n", "x"], "'--n'"),
+        (["--n", 10**30], "'--n'"),
         (["--sizes", "huge"], "'huge' is unknown"),
         (["--sizes", ""], "is unknown"),
         (["--interarrival-s", 3], "--interarrival-s has no meaning for synthetic-batch"),
