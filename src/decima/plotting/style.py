@@ -1,0 +1,205 @@
+"""How figures look: one look per scheduler, one context, titles that name the workload, reproducible files."""
+
+from __future__ import annotations
+
+import io
+import re
+import textwrap
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+
+import matplotlib
+import matplotlib.figure
+import seaborn
+from matplotlib.axes import Axes
+
+from decima.files import atomic_path
+
+# Okabe and Ito's colours, told apart with every common kind of colour blindness.
+ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
+BLUE, VERMILION, PINK, BLACK = "#0072B2", "#D55E00", "#CC79A7", "#000000"
+OLIVE, INDIGO, WINE, GREY = "#888833", "#332288", "#882255", "#777777"
+
+IDLE = "#8E44AD"
+COMPLETION = "#E31A1C"
+
+# Inches: one column and two columns of the proceedings.
+COLUMN, PAGE = 3.5, 7.2
+
+
+@dataclass(frozen=True)
+class SchedulerStyle:
+    """How one scheduler is drawn, everywhere.
+
+    Attributes:
+        label: Name in legends and on axes.
+        color: Hex colour.
+        linestyle: Matplotlib line style.
+        marker: Matplotlib marker.
+    """
+
+    label: str
+    color: str
+    linestyle: str | tuple = "-"
+    marker: str = "o"
+
+    def line(self) -> dict:
+        """Keywords for a line."""
+        return {"color": self.color, "linestyle": self.linestyle, "label": self.label}
+
+
+_DASH, _DOT, _DASHDOT = (0, (4, 1.5)), (0, (1, 1.2)), (0, (4, 1.5, 1, 1.5))
+
+SCHEDULERS: dict[str, SchedulerStyle] = {
+    "fifo": SchedulerStyle("FIFO", ORANGE, _DASH, "s"),
+    "sjf_cp": SchedulerStyle("SJF-CP", PINK, _DASHDOT, "v"),
+    "fair": SchedulerStyle("fair", BLUE, "-", "o"),
+    "naive_weighted_fair": SchedulerStyle("naive weighted fair", SKY, _DOT, "^"),
+    "weighted_fair": SchedulerStyle("tuned weighted fair", GREEN, "-", "D"),
+    "weighted_fair_each": SchedulerStyle("weighted fair, tuned on each", GREEN, _DOT, "d"),
+    "capped_srw": SchedulerStyle("capped SRW", VERMILION, "-", "P"),
+    "decima": SchedulerStyle("Decima", BLACK, "-", "*"),
+    "priority": SchedulerStyle("fixed order", OLIVE, "-", "<"),
+    "random": SchedulerStyle("random", GREY, _DOT, "x"),
+    "released_fair": SchedulerStyle("fair (released)", BLUE, _DASH, "h"),
+    "released_fifo": SchedulerStyle("FIFO (released)", ORANGE, _DOT, "p"),
+    "sjf_cp_sticky": SchedulerStyle("SJF-CP, sticky", PINK, "-", "v"),
+    "fair_strict": SchedulerStyle("fair, strict shares", BLUE, _DASHDOT, "o"),
+    "critical_path": SchedulerStyle("critical path", PINK, _DASH, ">"),
+    "optimal": SchedulerStyle("optimal", GREEN, _DASHDOT, "X"),
+    "exhaustive": SchedulerStyle("exhaustive search", INDIGO, "-", "8"),
+    "search": SchedulerStyle("per-instance search", WINE, "-", "H"),
+    "lower_bound": SchedulerStyle("lower bound", BLACK, _DASH, "_"),
+}
+
+# For schedulers of the user's own, which are not in the table.
+_SPARE_COLORS = (OLIVE, INDIGO, WINE, "#44AA99", "#AA4499", "#661100")
+_SPARE_MARKERS = ("1", "2", "3", "4", "+", "|")
+
+
+def scheduler_style(name: str) -> SchedulerStyle:
+    """The look of a scheduler; one that is not in the table gets a look of its own that depends on the name alone."""
+    if name in SCHEDULERS:
+        return SCHEDULERS[name]
+    digest = zlib.crc32(name.encode())
+    marker = _SPARE_MARKERS[digest // len(_SPARE_COLORS) % len(_SPARE_MARKERS)]
+    return SchedulerStyle(name.replace("_", " "), _SPARE_COLORS[digest % len(_SPARE_COLORS)], "-", marker)
+
+
+def display_order(names) -> list[str]:
+    """Distinct scheduler names in the order of the table, unknown ones last as they come."""
+    names = list(dict.fromkeys(names))
+    known = [name for name in SCHEDULERS if name in names]
+    return known + [name for name in names if name not in SCHEDULERS]
+
+
+@contextmanager
+def context() -> Iterator[None]:
+    """Settings that all figures are drawn and saved with; those of the caller are restored afterwards."""
+    settings = seaborn.axes_style("ticks") | seaborn.plotting_context("paper", font_scale=0.9)
+    own = {
+        "axes.grid": True,
+        "axes.grid.axis": "y",
+        "axes.spines.right": False,
+        "axes.spines.top": False,
+        "axes.titlesize": 9.0,
+        "axes.unicode_minus": True,
+        "figure.titlesize": 10.0,
+        "font.family": "DejaVu Sans",  # comes with matplotlib, so files are the same on every machine
+        "font.sans-serif": ["DejaVu Sans"],
+        "grid.alpha": 0.5,
+        "grid.linewidth": 0.5,
+        "legend.frameon": False,
+        "lines.linewidth": 1.4,
+        "pdf.fonttype": 42,
+        "pdf.compression": 6,
+        "savefig.dpi": 200,
+    }
+    with matplotlib.rc_context(settings | own):
+        yield
+
+
+def styled(draw: Callable) -> Callable:
+    """Decorator: draw inside :func:`context`."""
+
+    @wraps(draw)
+    def inside(*args, **kwargs):
+        with context():
+            return draw(*args, **kwargs)
+
+    return inside
+
+
+class Figure(matplotlib.figure.Figure):
+    """A figure outside pyplot's registry: nothing to close, and a notebook shows it once, where it is returned.
+
+    Attributes:
+        caption: Text under the figure.
+    """
+
+    caption: str = ""
+
+    def _repr_png_(self) -> bytes:
+        content = io.BytesIO()
+        with context():
+            self.savefig(content, format="png", metadata={"Software": None})
+        return content.getvalue()
+
+
+def new_figure(width: float = COLUMN, height: float = 2.4) -> Figure:
+    """An empty figure in inches, laid out so that nothing overlaps."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def own_axes(axes: Axes | None, width: float = COLUMN, height: float = 2.4) -> Axes:
+    """The given axes, or the only axes of a new figure."""
+    return new_figure(width, height).subplots() if axes is None else axes
+
+
+def entitle(figure: Figure, title: str, caption: str, workload: str) -> Figure:
+    """Give a figure its title, which names the workload, and its caption.
+
+    Args:
+        figure: Finished figure.
+        title: What it shows.
+        caption: How many seeds or instances stand behind it, what bands mean.
+        workload: Label of the workload, as in ``Workload.label``.
+    """
+    width = figure.get_figwidth()
+    figure.suptitle(textwrap.fill(f"{title} ({workload})", int(13 * width)))
+    figure.caption = caption
+    figure.supxlabel(textwrap.fill(caption, int(17 * width)), fontsize=7, color="0.35", ha="center")
+    return figure
+
+
+def save(figure: matplotlib.figure.Figure, path: str | Path) -> tuple[Path, Path]:
+    """Write ``path`` with the suffixes ``.png`` and ``.pdf``; equal figures give equal bytes.
+
+    Returns:
+        The two paths.
+    """
+    stem = Path(path)
+    stem = stem.with_suffix("") if stem.suffix in (".png", ".pdf") else stem
+    png, pdf = stem.with_name(stem.name + ".png"), stem.with_name(stem.name + ".pdf")
+    with context():
+        for target, metadata in ((png, {"Software": None}), (pdf, {"CreationDate": None})):
+            with atomic_path(target) as temporary:
+                figure.savefig(temporary, metadata=metadata)
+    return png, pdf
+
+
+def job_label(name: str) -> str:
+    """Name of a job for people: ``q9-100g`` becomes ``Q9, 100 GB``, others stay."""
+    found = re.fullmatch(r"q(\d+)-(\d+)g", str(name))
+    return f"Q{found[1]}, {found[2]} GB" if found else str(name)
+
+
+def count(number: int, noun: str) -> str:
+    """Number and noun: ``1 seed``, ``20 seeds``, ``5 batches``."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun}{'es' if noun.endswith(('ch', 's', 'x')) else 's'}"
