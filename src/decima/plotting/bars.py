@@ -1,0 +1,205 @@
+"""Bars and points with error bars: schedulers side by side, effects and switches on and off, waves (§6.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas
+import seaborn
+from matplotlib.axes import Axes
+
+from decima.evaluation.statistics import mean_interval, paired_change
+from decima.plotting import style
+
+WAVES = {"fresh": "fresh\n(executor new\nto the job)", "first": "first\n(executor new\nto the stage)", "rest": "rest"}
+SWITCHES = {
+    "level_rule": "interpolation between levels",
+    "reoffer": "idle executors offered again",
+    "keep_warm": "idle executors stay warm",
+    "job_limit": "limit on the job's executors",
+    "commit_ahead": "no executors committed ahead",
+    "runnable_only": "runnable stages only",
+}
+
+
+@style.styled
+def scheduler_bars(
+    scores: pandas.DataFrame, axes: Axes | None = None, *, group: str, value: str = "avg_jct_s", legend: bool = True
+) -> Axes:
+    """Mean and 95 % confidence interval of the mean, bars per scheduler in each group.
+
+    Args:
+        scores: scheduler, the columns ``group`` and ``value`` (seconds); one row per seed.
+        axes: Where to draw; a new figure when omitted.
+        group: Column of the groups along the axis, in order of first appearance.
+        value: Column of the height.
+        legend: Name the schedulers beside the axes.
+    """
+    axes = style.own_axes(axes, style.PAGE, 2.6)
+    names = style.display_order(scores["scheduler"])
+    groups = list(dict.fromkeys(scores[group]))
+    width = 0.8 / len(names)
+    summary = scores.groupby([group, "scheduler"])[value].agg(lambda column: mean_interval(column.to_numpy()))
+    for index, name in enumerate(names):
+        look = style.scheduler_style(name)
+        here = [place for place, each in enumerate(groups) if (each, name) in summary.index]
+        mean, _, low, high = np.array([summary[groups[place], name] for place in here]).T
+        axes.bar(
+            np.array(here) + (index - (len(names) - 1) / 2) * width,
+            mean,
+            0.92 * width,
+            yerr=np.nan_to_num([mean - low, high - mean]),
+            color=look.color,
+            hatch=None if look.linestyle == "-" else "////",
+            edgecolor="white",
+            linewidth=0.3,
+            error_kw={"linewidth": 0.8, "capsize": 1.5},
+            label=look.label,
+        )
+    axes.set_xticks(range(len(groups)), [_wrapped(each) for each in groups])
+    axes.set(ylabel="average JCT (s)" if value == "avg_jct_s" else value)
+    axes.tick_params(axis="x", length=0)
+    if legend:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return axes
+
+
+def _wrapped(text) -> str:
+    words, lines = str(text).split(), [""]
+    for word in words:
+        if lines[-1] and len(lines[-1]) + len(word) > 15:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return "\n".join(lines)
+
+
+def changes_against(scores: pandas.DataFrame, column: str, baseline: str) -> pandas.DataFrame:
+    """Change of the mean against a baseline in percent, paired by seed, with its 95 % confidence interval.
+
+    Args:
+        scores: scheduler, seed, avg_jct_s and ``column``.
+        column: What differs from the baseline.
+        baseline: Value of that column.
+
+    Returns:
+        ``column``, scheduler, change_percent, low, high; the baseline itself is left out.
+    """
+    rows = []
+    for scheduler, group in scores.groupby("scheduler", sort=False):
+        table = group.pivot_table(index="seed", columns=column, values="avg_jct_s", sort=False)
+        for value in table.columns.drop(baseline):
+            change = paired_change(table[value].to_numpy(), table[baseline].to_numpy())
+            rows.append((value, scheduler, *change))
+    return pandas.DataFrame(rows, columns=[column, "scheduler", "change_percent", "low", "high"])
+
+
+@style.styled
+def change_points(changes: pandas.DataFrame, column: str, axes: Axes | None = None, *, legend: bool = True) -> Axes:
+    """Change in percent with its confidence interval, a row per value of ``column``, a point per scheduler.
+
+    Args:
+        changes: As :func:`changes_against` returns it.
+        column: The rows, from top to bottom in order of first appearance.
+        axes: Where to draw; a new figure when omitted.
+        legend: Name the schedulers beside the axes.
+    """
+    axes = style.own_axes(axes, 4.6, 2.6)
+    names = style.display_order(changes["scheduler"])
+    rows = list(dict.fromkeys(changes[column]))
+    for index, name in enumerate(names):
+        look = style.scheduler_style(name)
+        chosen = changes[changes["scheduler"] == name].set_index(column).reindex(rows)
+        axes.errorbar(
+            chosen["change_percent"],
+            np.arange(len(rows)) + (index - (len(names) - 1) / 2) * 0.16,
+            xerr=[chosen["change_percent"] - chosen["low"], chosen["high"] - chosen["change_percent"]],
+            linestyle="none",
+            marker=look.marker,
+            markersize=4,
+            color=look.color,
+            linewidth=1.0,
+            capsize=1.5,
+            label=look.label,
+        )
+    axes.axvline(0.0, color=style.GREY, linewidth=0.8)
+    axes.set_yticks(range(len(rows)), [SWITCHES.get(row, row) for row in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.grid(visible=True, axis="x")
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel("change of average JCT (%)")
+    if legend:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return axes
+
+
+def wave_ratios(waves: pandas.DataFrame) -> pandas.DataFrame:
+    """Mean duration by wave relative to the later waves of the same stage at the same level.
+
+    Args:
+        waves: job, stage, level, wave, duration_s (mean).
+
+    Returns:
+        wave, ratio; one row per stage, level and wave, where the later waves were measured and took any time.
+    """
+    table = waves.pivot_table(index=["job", "stage", "level"], columns="wave", values="duration_s")
+    table = table[table["rest"] > 0.0]
+    ratios = table.div(table["rest"], axis=0).melt(value_name="ratio", ignore_index=False).reset_index()
+    return ratios.loc[ratios["ratio"].notna() & (ratios["wave"] != "rest"), ["wave", "ratio"]].reset_index(drop=True)
+
+
+def level_ratios(waves: pandas.DataFrame, wave: str = "rest") -> pandas.DataFrame:
+    """Mean duration of a wave by level relative to the lowest level at which the same stage was measured.
+
+    Returns:
+        job, stage, level, ratio, without the lowest levels themselves.
+    """
+    rows = waves[(waves["wave"] == wave) & (waves["duration_s"] > 0.0)].sort_values(["job", "stage", "level"])
+    group = rows.groupby(["job", "stage"])
+    ratios = rows.assign(ratio=rows["duration_s"] / group["duration_s"].transform("first"))
+    return ratios.loc[group.cumcount() > 0, ["job", "stage", "level", "ratio"]]
+
+
+@style.styled
+def wave_boxes(waves: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+    """Task durations of fresh and first waves relative to later waves, over stages and levels.
+
+    Args:
+        waves: job, stage, level, wave, duration_s.
+        axes: Where to draw; a new figure when omitted.
+
+    Source: §6.2, effect (1).
+    """
+    axes = style.own_axes(axes, 2.6, 2.6)
+    order = ["fresh", "first"]
+    _boxes(wave_ratios(waves), "wave", order, axes)
+    axes.set_xticks(range(len(order)), [WAVES[name] for name in order])
+    axes.set(xlabel="wave", ylabel="relative task duration")
+    return axes
+
+
+@style.styled
+def level_boxes(waves: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+    """Task durations of later waves at each level relative to the lowest level, over stages.
+
+    Args:
+        waves: job, stage, level, wave, duration_s.
+        axes: Where to draw; a new figure when omitted.
+
+    Source: §6.2, effect (3).
+    """
+    axes = style.own_axes(axes, 3.6, 2.6)
+    ratios = level_ratios(waves)
+    levels = sorted(ratios["level"].unique())
+    _boxes(ratios, "level", levels, axes)
+    axes.set_xticks(range(len(levels)), [f"{level}" for level in levels])
+    axes.set(xlabel="profiled level (executors)", ylabel="relative task duration")
+    return axes
+
+
+def _boxes(ratios: pandas.DataFrame, column: str, order: list, axes: Axes) -> None:
+    seaborn.boxplot(
+        ratios, x=column, y="ratio", order=order, ax=axes, width=0.55, color=style.SKY, whis=(5, 95), showfliers=False,
+        linewidth=0.8,
+    )  # fmt: skip
+    axes.axhline(1.0, color=style.GREY, linewidth=0.8, linestyle="--")
+    axes.set_yscale("log", base=2)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}×")

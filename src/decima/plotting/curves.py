@@ -1,0 +1,226 @@
+"""Curves: runtime over parallelism (Figure 2), distributions (9a, 9b), jobs over time (10a), average JCT over alpha."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from decima.plotting import style
+
+_LINES = (
+    (style.BLUE, "-", "o"),
+    (style.VERMILION, (0, (4, 1.5)), "s"),
+    (style.GREEN, (0, (1, 1.2)), "^"),
+    (style.PINK, (0, (4, 1.5, 1, 1.5)), "D"),
+    (style.SKY, "-", "v"),
+    (style.BLACK, (0, (1, 1.2)), "P"),
+)
+STAGE_RULES = ("runnable stages first", "runnable first, critical path", "critical path first")
+
+
+def sweet_spot(runtime_s: pandas.Series, slack: float = 0.1) -> int:
+    """Fewest executors whose runtime (indexed by executors) is within ``slack`` of the best."""
+    good = runtime_s[runtime_s <= (1.0 + slack) * runtime_s.min()]
+    return int(good.index.min())
+
+
+@style.styled
+def parallelism(runtimes: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+    """Runtime of single jobs over executors: mean, band of one standard deviation, ring at the sweet spot.
+
+    Args:
+        runtimes: job, executors, seed, runtime_s.
+        axes: Where to draw; a new figure when omitted.
+
+    Source: §2.2, Figure 2.
+    """
+    axes = style.own_axes(axes, style.COLUMN, 2.4)
+    for index, (job, rows) in enumerate(runtimes.groupby("job", sort=False)):
+        color, dashes, marker = _LINES[index % len(_LINES)]
+        runtime = rows.groupby("executors")["runtime_s"].agg(["mean", "std"])
+        axes.plot(
+            runtime.index,
+            runtime["mean"],
+            color=color,
+            linestyle=dashes,
+            marker=marker,
+            markersize=3.5,
+            label=style.job_label(job),
+        )
+        spot = sweet_spot(runtime["mean"])
+        axes.plot(spot, runtime["mean"][spot], marker="o", markersize=9, markerfacecolor="none", color=color)
+        spread = runtime["std"].fillna(0.0)
+        axes.fill_between(
+            runtime.index, runtime["mean"] - spread, runtime["mean"] + spread, color=color, alpha=0.25, linewidth=0
+        )
+    axes.set(xlabel="degree of parallelism (executors)", ylabel="job runtime (s)", xlim=(0.0, None), yscale="log")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.legend()
+    return axes
+
+
+@style.styled
+def cdf(scores: pandas.DataFrame, axes: Axes | None = None, *, value: str = "avg_jct_s", log: bool = False) -> Axes:
+    """Cumulative distribution per scheduler; the legend gives the means, best first.
+
+    Args:
+        scores: scheduler and the column ``value`` in seconds, one row per experiment (or per job).
+        axes: Where to draw; a new figure when omitted.
+        value: ``"avg_jct_s"`` or ``"jct_s"``.
+        log: Logarithmic time axis.
+
+    Source: §7.2, Figures 9a and 9b.
+    """
+    axes = style.own_axes(axes, 5.4, 2.6)
+    means = scores.groupby("scheduler")[value].mean().sort_values(kind="stable")
+    for name, mean in means.items():
+        look = style.scheduler_style(name)
+        axes.ecdf(
+            scores.loc[scores["scheduler"] == name, value], **look.line() | {"label": f"{look.label}: {mean:.1f} s"}
+        )
+    axes.set(xlabel="average JCT (s)" if value == "avg_jct_s" else "JCT (s)", ylabel="CDF", ylim=(0.0, 1.02))
+    if log:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    else:
+        axes.set_xlim(left=0.0)
+    axes.legend(title="mean", loc="upper left", bbox_to_anchor=(1.0, 1.0), alignment="left")
+    return axes
+
+
+@style.styled
+def concurrent_jobs(series: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+    """Jobs in the system over time, a line per scheduler.
+
+    Args:
+        series: scheduler, time_s, active_jobs.
+        axes: Where to draw; a new figure when omitted.
+
+    Source: §7.2, Figure 10a.
+    """
+    axes = style.own_axes(axes, style.PAGE, 2.2)
+    hours = series["time_s"].max() >= 3.0 * 3600.0
+    for name in style.display_order(series["scheduler"]):
+        rows = series[series["scheduler"] == name].sort_values("time_s")
+        axes.step(rows["time_s"] / (3600.0 if hours else 60.0), rows["active_jobs"], where="post", **_thin(name))
+    axes.set(
+        xlabel="time (h)" if hours else "time (min)", ylabel="jobs in the system", xlim=(0.0, None), ylim=(0.0, None)
+    )
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return axes
+
+
+def _thin(name: str) -> dict:
+    # Dashes turn a jagged line into noise: the colour alone tells these lines apart, and the order in the legend.
+    return style.scheduler_style(name).line() | {"linewidth": 1.0, "linestyle": "-"}
+
+
+@style.styled
+def jct_against_work(jobs: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+    """JCT over work, a point per job and a colour per scheduler, with the median per tenth of the jobs as a line.
+
+    Args:
+        jobs: scheduler, work_s, jct_s.
+        axes: Where to draw; a new figure when omitted.
+
+    Source: §7.2, in the manner of Figure 10c.
+    """
+    axes = style.own_axes(axes, style.COLUMN, 2.6)
+    names = style.display_order(jobs["scheduler"])
+    for name in names:
+        rows, look = jobs[jobs["scheduler"] == name], style.scheduler_style(name)
+        axes.scatter(
+            rows["work_s"], rows["jct_s"], s=5, marker=look.marker, color=look.color, alpha=0.3, linewidths=0.4,
+            rasterized=True,
+        )  # fmt: skip
+        tenth = pandas.qcut(rows["work_s"], 10, duplicates="drop")
+        median = rows.groupby(tenth, observed=True)[["work_s", "jct_s"]].median()
+        axes.plot(median["work_s"], median["jct_s"], **look.line(), zorder=3)
+    axes.set(xlabel="work of the job (executor s)", ylabel="JCT (s)", xscale="log", yscale="log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.legend()
+    return axes
+
+
+def variant_label(sticky: int, stage_rule: int) -> str:
+    """Name of a variant of weighted fair scheduling."""
+    return f"{'sticky' if sticky else 'strict'} shares, {STAGE_RULES[int(stage_rule)]}"
+
+
+def alpha_means(sweep: pandas.DataFrame) -> pandas.DataFrame:
+    """Mean and standard error over seeds, a row per (sticky, stage_rule, alpha)."""
+    grouped = sweep.groupby(["sticky", "stage_rule", "alpha"])["avg_jct_s"]
+    return grouped.agg(mean="mean", sem="sem").reset_index()
+
+
+@style.styled
+def alpha_curve(sweep: pandas.DataFrame, axes: Axes | None = None, *, legend: str = "inside") -> Axes:
+    """Average JCT over alpha, a line per variant; band and optimum of the best one.
+
+    Args:
+        sweep: alpha, sticky, stage_rule, seed, avg_jct_s.
+        axes: Where to draw; a new figure when omitted.
+        legend: ``"inside"`` the axes or ``"beside"`` them.
+
+    Source: §7.1 (5), §7.2.
+    """
+    axes = style.own_axes(axes, 4.4, 2.9)
+    means = alpha_means(sweep)
+    best = means.loc[means["mean"].idxmin()]
+    for (sticky, rule), rows in means.groupby(["sticky", "stage_rule"]):
+        chosen = (sticky, rule) == (best["sticky"], best["stage_rule"])
+        color = (style.BLUE, style.VERMILION, style.GREEN)[int(rule)]
+        axes.plot(
+            rows["alpha"],
+            rows["mean"],
+            color=color,
+            linestyle="-" if sticky else (0, (4, 1.5)),
+            linewidth=2.0 if chosen else 1.0,
+            label=variant_label(sticky, rule),
+        )
+        if chosen:
+            band = rows["sem"].fillna(0.0)
+            axes.fill_between(
+                rows["alpha"], rows["mean"] - band, rows["mean"] + band, color=color, alpha=0.2, linewidth=0
+            )
+    axes.plot(
+        best["alpha"],
+        best["mean"],
+        marker="*",
+        markersize=9,
+        color=style.BLACK,
+        linestyle="none",
+        zorder=4,
+        label=f"best: α = {_signed(best['alpha'])}, {best['mean']:.1f} s",
+    )
+    axes.set(xlabel="α (0: fair, 1: naive weighted fair)", ylabel="average JCT (s)")
+    axes.margins(x=0.0)
+    if legend == "inside":
+        axes.legend(fontsize=7)
+    else:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return axes
+
+
+def _signed(alpha: float) -> str:
+    return f"{alpha:+.1f}".replace("-", "−") if alpha else "0"
+
+
+@style.styled
+def best_alpha(sweep: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+    """How often each alpha is the best for one workload, for the variant that is best on average."""
+    axes = style.own_axes(axes, style.COLUMN, 2.8)
+    means = alpha_means(sweep)
+    best = means.loc[means["mean"].idxmin()]
+    rows = sweep[(sweep["sticky"] == best["sticky"]) & (sweep["stage_rule"] == best["stage_rule"])]
+    chosen = rows.loc[rows.groupby("seed")["avg_jct_s"].idxmin(), "alpha"]
+    axes.hist(chosen, bins=np.arange(-2.05, 2.16, 0.2), color=style.SKY, edgecolor="white")
+    axes.axvline(chosen.median(), color=style.BLACK, linestyle="--", label=f"median {_signed(chosen.median())}")
+    axes.set(xlabel="best α of one workload", ylabel="workloads", xlim=(-2.05, 2.05))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+    axes.legend()
+    return axes

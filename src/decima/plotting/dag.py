@@ -1,0 +1,111 @@
+"""Jobs as graphs of stages (Figure 1)."""
+
+from __future__ import annotations
+
+import networkx
+import numpy as np
+import pandas
+from matplotlib.axes import Axes
+
+from decima.plotting import style
+
+
+def layered_positions(graph: networkx.DiGraph) -> dict[int, np.ndarray]:
+    """Positions by stage: parents above their children, siblings ordered so that few edges cross.
+
+    A stage lies as low as its children allow, so that inputs of a late join are drawn next to it.
+    """
+    depth = {}
+    for stage in reversed(list(networkx.topological_sort(graph))):
+        depth[stage] = max((depth[child] + 1 for child in graph.successors(stage)), default=0)
+    layers = [[stage for stage in graph if depth[stage] == level] for level in range(max(depth.values()) + 1)]
+    place = {stage: index - (len(layer) - 1) / 2 for layer in layers for index, stage in enumerate(layer)}
+    for _ in range(8):  # barycentre sweeps, down and up
+        for order, neighbours in ((layers, graph.successors), (layers[::-1], graph.predecessors)):
+            for layer in order:
+                wish = {stage: _mean([place[other] for other in neighbours(stage)], place[stage]) for stage in layer}
+                layer.sort(key=wish.__getitem__)
+                for index, stage in enumerate(layer):
+                    place[stage] = index - (len(layer) - 1) / 2
+    return {stage: np.array([place[stage], float(depth[stage])]) for stage in graph}
+
+
+def _mean(values: list[float], default: float) -> float:
+    return sum(values) / len(values) if values else default
+
+
+@style.styled
+def dag(stages: pandas.DataFrame, edges: pandas.DataFrame, axes: Axes | None = None, *, labels: bool = True) -> Axes:
+    """The stages of a job: area by work, labelled with tasks and mean task duration.
+
+    Args:
+        stages: One row per stage of one job: stage, tasks, duration_s; ``job`` for the title.
+        edges: One row per dependency of that job: parent, child.
+        axes: Where to draw; a new figure when omitted.
+        labels: Write tasks × mean task duration beside each stage.
+
+    Source: §2, Figure 1.
+    """
+    axes = style.own_axes(axes, style.COLUMN, 3.0)
+    graph = networkx.DiGraph()
+    graph.add_nodes_from(stages["stage"])
+    graph.add_edges_from(zip(edges["parent"], edges["child"], strict=True))
+    positions = layered_positions(graph)
+    work_s = (stages["tasks"] * stages["duration_s"]).to_numpy()
+    sizes = 18.0 + 180.0 * work_s / (work_s.max() or 1.0)
+    networkx.draw_networkx_edges(
+        graph, positions, ax=axes, nodelist=list(graph), node_size=sizes, edge_color="0.6", width=0.7, arrowsize=6
+    )
+    drawn = networkx.draw_networkx_nodes(
+        graph,
+        positions,
+        ax=axes,
+        nodelist=list(graph),
+        node_size=sizes,
+        node_color=style.SKY,
+        edgecolors=style.BLUE,
+        linewidths=0.7,
+    )
+    drawn.set_gid("stages")
+    for row, size in zip(stages.itertuples() if labels else (), sizes, strict=False):
+        axes.annotate(
+            f"{row.tasks} ×\n{_duration(row.duration_s)}",
+            positions[row.stage],
+            xytext=(np.sqrt(size) / 2.0 + 1.2, 0.0),
+            textcoords="offset points",
+            fontsize=5.5,
+            linespacing=0.95,
+            va="center",
+        )
+    number = f"{style.count(len(stages), 'stage')}, {style.count(int(stages['tasks'].sum()), 'task')}"
+    name = f"{style.job_label(stages['job'].iloc[0])}: " if "job" in stages else ""
+    axes.set_title(name + number, fontsize=8)
+    width = max(0.8, *(abs(position[0]) for position in positions.values()))
+    axes.set_xlim(-width * 1.08, width * 1.3)
+    axes.margins(y=0.08)
+    axes.set_axis_off()
+    return axes
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 0.1 else f"{1000.0 * seconds:.0f} ms"
+
+
+@style.styled
+def dag_panel(stages: pandas.DataFrame, edges: pandas.DataFrame, *, columns: int = 3) -> style.Figure:
+    """Several jobs side by side; areas can be compared inside a job, not between jobs.
+
+    Args:
+        stages: As for :func:`dag`, of several jobs.
+        edges: As for :func:`dag`, with the column ``job``.
+        columns: Jobs in a row.
+    """
+    jobs = stages["job"].unique()
+    rows = -(-len(jobs) // columns)
+    figure = style.new_figure(style.PAGE, 3.1 * rows)
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes, job in zip(grid, jobs, strict=False):
+        dag(stages[stages["job"] == job], edges[edges["job"] == job], axes)
+    for axes in grid[len(jobs) :]:
+        axes.set_axis_off()
+    return figure

@@ -1,0 +1,308 @@
+"""Every figure of the pipeline: from the tables of an experiment to a titled, captioned figure and its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas
+
+from decima.evaluation.experiments import read_params, resolve_run
+from decima.evaluation.experiments.sources import Source
+from decima.exceptions import ConfigError
+from decima.plotting import bars, curves, optimality, style
+from decima.plotting.dag import dag_panel
+from decima.plotting.gantt import gantt_panel
+from decima.plotting.style import Figure, count
+
+Tables = Mapping[str, pandas.DataFrame]
+INTERVAL = "95 % confidence interval of the mean"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What titles and captions say of a run: workload, executors of the cluster."""
+
+    workload: str
+    executors: int
+
+    @classmethod
+    def named(cls, run: str) -> Run:
+        """The run ``run`` of ``params.yaml``; ``"auto"`` is the default run."""
+        params = read_params()[resolve_run(run)]
+        return cls(Source(params["workload"]).label, params["executors"])
+
+    @property
+    def cluster(self) -> str:
+        """For captions."""
+        return f"{self.executors} executors"
+
+
+def fig01_dags(tables: Tables, run: Run) -> Figure:
+    """Figure 1."""
+    figure = dag_panel(tables["fig01_stages"], tables["fig01_edges"])
+    caption = (
+        f"{distinct(tables['fig01_stages'], 'job', 'job')}. A circle is a stage, its area in proportion to its work in "
+        "the job; beside it tasks × mean task duration. Data flow downwards."
+    )
+    return style.entitle(figure, "Figure 1: jobs are graphs of stages", caption, run.workload)
+
+
+def fig02_parallelism(tables: Tables, run: Run) -> Figure:
+    """Figure 2."""
+    table = tables["fig02_parallelism"]
+    figure = curves.parallelism(table).figure
+    caption = (
+        f"Each job alone. Mean over {distinct(table, 'seed', 'seed')}, band: one standard deviation; "
+        "ring: fewest executors within 10 % of the best."
+    )
+    return style.entitle(figure, "Figure 2: runtime over parallelism", caption, run.workload)
+
+
+def fig03_schedules(tables: Tables, run: Run) -> Figure:
+    """Figure 3, heuristic panels."""
+    tasks = tables["fig03_tasks"]
+    figure = gantt_panel(tasks, executors=run.executors)
+    caption = (
+        f"One batch of {distinct(tasks, 'job', 'job')}, 1 seed, {run.cluster}. A colour is a job, red lines are "
+        "completions."
+    )
+    return style.entitle(figure, "Figure 3: one batch under three schedulers", caption, run.workload)
+
+
+def fig03_mixes(tables: Tables, run: Run) -> Figure:
+    """The comparison of Figure 3 over many batches."""
+    table = tables["fig03_summary"]
+    caption = f"{distinct(table, 'seed', 'batch')} of ten jobs, one seed each, {run.cluster}."
+    return style.entitle(curves.cdf(table).figure, "Figure 3 over many batches", caption, run.workload)
+
+
+def effects_jct(tables: Tables, run: Run) -> Figure:
+    """§6.2: average JCT with effects on and off."""
+    table = tables["effects"]
+    figure = bars.scheduler_bars(table, group="setting").figure
+    return style.entitle(figure, "§6.2: real-world effects on and off", _batches(table, run), run.workload)
+
+
+def effects_change(tables: Tables, run: Run) -> Figure:
+    """§6.2: what switching an effect off changes."""
+    table = tables["effects"]
+    figure = bars.change_points(bars.changes_against(table, "setting", "all effects"), "setting").figure
+    caption = f"Against all effects, paired by seed. {_batches(table, run)}"
+    return style.entitle(figure, "§6.2: change when effects are switched off", caption, run.workload)
+
+
+def waves(tables: Tables, run: Run) -> Figure:
+    """§6.2: durations by wave and by level."""
+    table = tables["waves"]
+    figure = style.new_figure(style.PAGE, 2.6)
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.7))
+    bars.wave_boxes(table, left)
+    bars.level_boxes(table, right)
+    left.set_title("(1) first waves are slower", loc="left")
+    right.set_title("(3) high parallelism slows tasks (later waves)", loc="left")
+    caption = (
+        f"{count(table.groupby(['job', 'stage']).ngroups, 'stage')} of {distinct(table, 'job', 'job profile')}. Mean "
+        "task duration relative to (1) later waves, (3) the stage's lowest level; boxes: quartiles, whiskers: 5th to 95th "
+        "percentile."
+    )
+    return style.entitle(figure, "§6.2: task durations of the profiles", caption, run.workload)
+
+
+def switches(tables: Tables, run: Run) -> Figure:
+    """What each difference between the released rules and the paper's changes."""
+    table = tables["switches"]
+    arrivals = list(dict.fromkeys(table["arrivals"]))
+    bases = list(dict.fromkeys(table["base"]))
+    figure = style.new_figure(style.PAGE, 0.8 + 1.7 * len(bases))
+    grid = figure.subplots(len(bases), len(arrivals), sharex="col", sharey="row", squeeze=False)
+    for row, base in zip(grid, bases, strict=True):
+        for axes, kind in zip(row, arrivals, strict=True):
+            rows = table[(table["base"] == base) & (table["arrivals"] == kind)]
+            changes = bars.changes_against(rows, "switch", "none")
+            bars.change_points(changes, "switch", axes, legend=axes is grid[0, -1])
+            axes.set_title(f"{base} rules, {kind}", loc="left")
+    for axes in grid[:-1].ravel():
+        axes.set_xlabel("")
+    caption = (
+        f"Each switch alone against the rules above it, paired by seed; bars: {INTERVAL}; "
+        f"{distinct(table, 'seed', 'seed')}, {run.cluster}."
+    )
+    return style.entitle(figure, "Switches between the released rules and the paper's", caption, run.workload)
+
+
+def fig09a_batch(tables: Tables, run: Run) -> Figure:
+    """Figure 9a."""
+    table = tables["batch"]
+    caption = f"{distinct(table, 'seed', 'batch')} of 20 jobs, one seed each, {run.cluster}."
+    return style.entitle(curves.cdf(table).figure, "Figure 9a: batched arrivals", caption, run.workload)
+
+
+def alpha_batch(tables: Tables, run: Run) -> Figure:
+    """Average JCT over alpha, batches."""
+    return _alpha(tables["alpha_batch"], "batches of 20 jobs", "batch", run)
+
+
+def fig09b_stream(tables: Tables, run: Run) -> Figure:
+    """Figure 9b: JCT of the jobs of one stream, per mean interarrival time."""
+    jobs = tables["stream_jobs"]
+    gaps = sorted(jobs["interarrival_s"].unique())
+    figure = style.new_figure(style.PAGE, 0.5 + 2.3 * len(gaps))
+    for axes, gap in zip(figure.subplots(len(gaps), 1, squeeze=False)[:, 0], gaps, strict=True):
+        curves.cdf(jobs[jobs["interarrival_s"] == gap], axes, value="jct_s", log=True)
+        axes.set_title(f"one job every {gap:g} s", loc="left")
+    return style.entitle(figure, "Figure 9b: continuous arrivals", _one_stream(jobs, run), run.workload)
+
+
+def fig10a_jobs(tables: Tables, run: Run) -> Figure:
+    """Figure 10a, per mean interarrival time."""
+    series = tables["stream_series"]
+    gaps = sorted(series["interarrival_s"].unique())
+    figure = style.new_figure(style.PAGE, 0.6 + 1.9 * len(gaps))
+    for axes, gap in zip(figure.subplots(len(gaps), 1, squeeze=False)[:, 0], gaps, strict=True):
+        curves.concurrent_jobs(series[series["interarrival_s"] == gap], axes)
+        axes.set_title(f"one job every {gap:g} s", loc="left")
+    return style.entitle(
+        figure, "Figure 10a: jobs in the system", _one_stream(tables["stream_jobs"], run), run.workload
+    )
+
+
+def fig10c_work(tables: Tables, run: Run) -> Figure:
+    """Figure 10c in the manner of the paper, for two heuristics under the heaviest load."""
+    jobs = tables["stream_jobs"]
+    gap = jobs["interarrival_s"].min()
+    rows = jobs[(jobs["interarrival_s"] == gap) & jobs["scheduler"].isin(["fair", "capped_srw"])]
+    caption = f"One job every {gap:g} s; line: median per tenth of the jobs. {_one_stream(rows, run)}"
+    return style.entitle(curves.jct_against_work(rows).figure, "JCT over work", caption, run.workload)
+
+
+def alpha_stream(tables: Tables, run: Run) -> Figure:
+    """Average JCT over alpha, streams under the heaviest load."""
+    table = tables["alpha_stream"]
+    gap = table["interarrival_s"].min()
+    return _alpha(table[table["interarrival_s"] == gap], f"one job every {gap:g} s", "stream", run)
+
+
+def alpha_training(tables: Tables, run: Run) -> Figure:
+    """The curves from which the tuned alpha is taken."""
+    table = tables["alpha_training"]
+    kinds = list(dict.fromkeys(table["arrivals"]))
+    figure = style.new_figure(style.PAGE, 0.6 + 2.4 * len(kinds))
+    for axes, kind in zip(figure.subplots(len(kinds), 1, squeeze=False)[:, 0], kinds, strict=True):
+        curves.alpha_curve(table[table["arrivals"] == kind], axes, legend="beside")
+        axes.set_title(kind, loc="left")
+    caption = f"Training sequences, {distinct(table, 'seed', 'seed')}; band: one standard error; {run.cluster}."
+    return style.entitle(figure, "Tuning weighted fair", caption, run.workload)
+
+
+def released_rules(tables: Tables, run: Run) -> Figure:
+    """Heuristics under the released rules."""
+    table = tables["released"]
+    figure = bars.scheduler_bars(table, group="arrivals").figure
+    caption = f"Up to {distinct(table, 'seed', 'seed')} per group; bars: {INTERVAL}; {run.cluster}."
+    return style.entitle(figure, "Heuristics under the released rules", caption, run.workload)
+
+
+def bounds(tables: Tables, run: Run) -> Figure:
+    """How far every policy is from the best schedule found and from a bound that none can beat."""
+    table = tables["bounds"]
+    kinds = list(dict.fromkeys(table["arrivals"]))
+    figure = style.new_figure(style.PAGE, 2.9)
+    grid = figure.subplots(1, len(kinds), squeeze=False)[0]
+    for axes, kind in zip(grid, kinds, strict=True):
+        optimality.distance_from_floor(table[table["arrivals"] == kind], axes, legend=axes is grid[-1])
+        axes.set_title(kind, loc="left")
+    number = table.groupby("arrivals")["instance"].nunique().max()
+    caption = (
+        f"{count(number, 'instance')} of each kind, mean durations, {run.cluster}. The optimum lies on the grey line "
+        "between lower bound and search."
+    )
+    return style.entitle(figure, "How far from optimal", caption, run.workload)
+
+
+def fig16_schedules(tables: Tables, run: Run) -> Figure:
+    """Figure 16."""
+    tasks, summary = tables["appendix_a_tasks"], tables["appendix_a"]
+    figure = optimality.example_schedules(tasks)
+    slots, epsilon_s = tasks["executor"].max() + 1, summary["epsilon_s"].max()
+    caption = f"1 job, {slots} executors, ε = {epsilon_s:g} s, exact durations, 1 run per schedule."
+    return style.entitle(figure, "Figure 16: a schedule that plans ahead", caption, "the example of appendix A")
+
+
+def fig22_optimality(tables: Tables, run: Run) -> Figure:
+    """Figure 22."""
+    table = tables["appendix_h"]
+    figure = style.new_figure(style.PAGE, 2.8)
+    left, right = figure.subplots(1, 2)
+    optimality.policy_bars(table, left)
+    optimality.ratio_bars(table, right, reference="exhaustive")
+    caption = f"{distinct(table, 'batch', 'batch')} (dots), simplified environment, {run.cluster}; bars: {INTERVAL}."
+    return style.entitle(figure, "Figure 22: heuristics against exhaustive search", caption, run.workload)
+
+
+def distinct(table: pandas.DataFrame, column: str, noun: str) -> str:
+    """How many different values a column has, with a noun."""
+    return count(table[column].nunique(), noun)
+
+
+def _batches(table: pandas.DataFrame, run: Run) -> str:
+    return f"{distinct(table, 'seed', 'batch')} of 20 jobs, one seed each; bars: {INTERVAL}; {run.cluster}."
+
+
+def _one_stream(jobs: pandas.DataFrame, run: Run) -> str:
+    return f"1 stream of {distinct(jobs, 'job', 'job')}, 1 seed, {run.cluster}."
+
+
+def _alpha(table: pandas.DataFrame, arrivals: str, noun: str, run: Run) -> Figure:
+    figure = style.new_figure(style.PAGE, 2.9)
+    left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
+    curves.alpha_curve(table, left)
+    curves.best_alpha(table, right)
+    caption = f"{distinct(table, 'seed', noun)}, {run.cluster}; band: one standard error."
+    return style.entitle(figure, f"Weighted fair scheduling over α, {arrivals}", caption, run.workload)
+
+
+FIGURES: dict[str, tuple[Callable[[Tables, Run], Figure], ...]] = {
+    "tuning": (alpha_training,),
+    "motivation": (fig01_dags, fig02_parallelism, fig03_schedules, fig03_mixes),
+    "effects": (effects_jct, effects_change, waves, switches),
+    "batch": (fig09a_batch, alpha_batch),
+    "stream": (fig09b_stream, fig10a_jobs, fig10c_work, alpha_stream),
+    "released": (released_rules,),
+    "bounds": (bounds,),
+    "appendix_a": (fig16_schedules,),
+    "appendix_h": (fig22_optimality,),
+}
+
+
+def figure_names(experiment: str) -> list[str]:
+    """Names of the figures of an experiment, which are also their file names."""
+    if experiment not in FIGURES:
+        raise ConfigError(f"no figures for experiment {experiment!r}; known: {', '.join(FIGURES)}")
+    return [make.__name__ for make in FIGURES[experiment]]
+
+
+def make(name: str, tables: Tables, run: str = "auto") -> Figure:
+    """One figure by name, from the tables of its experiment.
+
+    Raises:
+        ConfigError: There is no such figure or run.
+    """
+    known = {function.__name__: function for functions in FIGURES.values() for function in functions}
+    if name not in known:
+        raise ConfigError(f"unknown figure {name!r}; known: {', '.join(known)}")
+    with style.context():
+        return known[name](tables, Run.named(run))
+
+
+def draw(experiment: str, run: str, tables: Tables, folder: str | Path) -> list[Path]:
+    """Draw all figures of an experiment into a folder, as png and pdf.
+
+    Returns:
+        Paths of the files.
+    """
+    paths: list[Path] = []
+    for name in figure_names(experiment):
+        paths += style.save(make(name, tables, run), Path(folder) / name)
+    return paths

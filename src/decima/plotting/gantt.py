@@ -1,0 +1,160 @@
+"""Who ran what on which executor: Gantt charts in the manner of Figure 3."""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Mapping
+
+import numpy as np
+import pandas
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.patches import Patch, Rectangle
+
+from decima.plotting import style
+
+# Neither purple (idle) nor red (completions); neighbours differ in lightness as well as in hue.
+_FEW_COLORS = (
+    style.BLUE,
+    style.YELLOW,
+    style.GREEN,
+    style.ORANGE,
+    style.SKY,
+    "#5B3A1E",
+    "#B8E0A0",
+    "#333333",
+    "#D9C7A0",
+    "#17A2A2",
+    "#C0C0C0",
+    "#8A6D00",
+)
+
+
+def job_colors(number: int) -> list[str]:
+    """Colours for jobs 0 to ``number - 1``: from a fixed list, or from yellow to blue in three shades for many jobs."""
+    if number <= len(_FEW_COLORS):
+        return list(_FEW_COLORS[:number])
+    # Golden-ratio steps keep jobs that follow each other far apart.
+    hues = 0.09 + 0.53 * (np.arange(number) * 0.618034 % 1.0)
+    shades = ((0.35, 0.75), (0.55, 0.65), (0.75, 0.6))
+    colors = [colorsys.hls_to_rgb(hue, *shades[index % 3]) for index, hue in enumerate(hues)]
+    return ["#" + "".join(f"{round(255 * channel):02x}" for channel in color) for color in colors]
+
+
+def _blocks(tasks: pandas.DataFrame, key: str) -> pandas.DataFrame:
+    """Merge tasks of one job that follow each other on an executor; no seams between them, and less to draw."""
+    ordered = tasks.sort_values(["executor", "start_s"], kind="stable")
+    gap = ordered["start_s"].to_numpy()[1:] - ordered["finish_s"].to_numpy()[:-1] > 1e-9
+    other = (np.diff(ordered["executor"]) != 0) | (np.diff(pandas.factorize(ordered[key])[0]) != 0)
+    block = np.concatenate([[0], np.cumsum(gap | other)])
+    return ordered.groupby(block).agg({"executor": "first", key: "first", "start_s": "first", "finish_s": "last"})
+
+
+def _rectangles(tasks: pandas.DataFrame, key: str, colors: Mapping, each_task: bool) -> PolyCollection:
+    blocks = tasks if each_task else _blocks(tasks, key)
+    left, right = blocks["start_s"].to_numpy(), blocks["finish_s"].to_numpy()
+    low = blocks["executor"].to_numpy() - 0.5
+    corners = np.stack([left, low, right, low, right, low + 1.0, left, low + 1.0], axis=-1)
+    # Blocks are drawn without smoothing, which would let the idle colour through, and as an image inside a pdf.
+    return PolyCollection(
+        corners.reshape(-1, 4, 2),
+        facecolors=[colors[value] for value in blocks[key]],
+        edgecolors="white",
+        linewidths=0.4 if each_task else 0.0,
+        antialiased=each_task,
+        rasterized=not each_task,
+        zorder=2,
+        gid="tasks",
+    )
+
+
+def _job_ends(tasks: pandas.DataFrame) -> pandas.Series:
+    return tasks.groupby("job")["finish_s"].max()
+
+
+@style.styled
+def gantt(
+    tasks: pandas.DataFrame,
+    axes: Axes | None = None,
+    *,
+    color_by: str = "job",
+    colors: Mapping | None = None,
+    executors: int | None = None,
+    title: str | None = None,
+    arrival_s: pandas.Series | None = None,
+    each_task: bool = False,
+) -> Axes:
+    """Executors over time: a colour per job, purple where idle, a red line where a job completes.
+
+    Args:
+        tasks: One row per task: job, stage, executor, start_s, finish_s. Twelve thousand take a fraction of a second.
+        axes: Where to draw; a new figure when omitted.
+        color_by: Column that chooses the colour: ``"job"`` or ``"stage"``.
+        colors: Colour by value of that column; chosen when omitted.
+        executors: Executors of the cluster; the largest number seen plus one when omitted.
+        title: Stands before the average JCT.
+        arrival_s: Arrival by job; all jobs at time 0 when omitted.
+        each_task: Draw the outline of every task, for few tasks; else tasks of a job that follow each other merge.
+
+    Returns:
+        The axes.
+
+    Source: §2.3, Figure 3.
+    """
+    axes = style.own_axes(axes, style.PAGE, 2.2)
+    values = sorted(tasks[color_by].unique())
+    if colors is None:
+        colors = dict(zip(range(max(values) + 1), job_colors(max(values) + 1), strict=True))
+    executors = int(tasks["executor"].max()) + 1 if executors is None else executors
+    end_s = float(tasks["finish_s"].max())
+    axes.add_patch(Rectangle((0.0, -0.5), end_s, executors, color=style.IDLE, linewidth=0, zorder=1, gid="idle"))
+    axes.add_collection(_rectangles(tasks, color_by, colors, each_task))
+    ends = _job_ends(tasks)
+    if color_by == "job":
+        axes.vlines(ends, -0.5, executors - 0.5, color=style.COMPLETION, linewidth=1.0, zorder=3, gid="completions")
+    arrivals = 0.0 if arrival_s is None else arrival_s.reindex(ends.index)
+    average = float((ends - arrivals).mean())
+    measure = f"average JCT {average:.1f} s" if len(ends) > 1 else f"JCT {average:.1f} s"
+    axes.set_title(f"{title}: {measure}" if title else measure, loc="left")
+    axes.set(xlabel="time (s)", ylabel="executor", xlim=(0.0, end_s), ylim=(-0.5, executors - 0.5))
+    axes.grid(False)
+    return axes
+
+
+@style.styled
+def gantt_panel(
+    tasks: pandas.DataFrame, *, by: str = "scheduler", executors: int | None = None, legend: bool = True
+) -> style.Figure:
+    """One Gantt chart per scheduler, one below the other, over the same time axis and in the same colours.
+
+    Args:
+        tasks: As for :func:`gantt`, with the column ``by``; ``job_name`` for the legend.
+        by: Column that tells the charts apart.
+        executors: Executors of the cluster.
+        legend: List the jobs under the charts (up to a dozen).
+    """
+    groups = dict(list(tasks.groupby(by, sort=False)))
+    names = style.display_order(groups)
+    executors = int(tasks["executor"].max()) + 1 if executors is None else executors
+    number = int(tasks["job"].max()) + 1
+    colors = dict(enumerate(job_colors(number)))
+    figure = style.new_figure(style.PAGE, 0.9 + 1.45 * len(names))
+    rows = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
+    for index, (axes, name) in enumerate(zip(rows, names, strict=True)):
+        title = f"({chr(ord('a') + index)}) {style.scheduler_style(name).label}"
+        gantt(groups[name], axes, colors=colors, executors=executors, title=title)
+    for axes in rows[:-1]:
+        axes.set_xlabel("")
+    rows[0].set_xlim(0.0, float(tasks["finish_s"].max()))
+    if legend and number <= len(_FEW_COLORS):
+        _legend(figure, tasks, colors)
+    return figure
+
+
+def _legend(figure: style.Figure, tasks: pandas.DataFrame, colors: Mapping[int, str]) -> None:
+    names = tasks.drop_duplicates("job").set_index("job")["job_name"].sort_index()
+    handles = [Patch(color=colors[job], label=style.job_label(name)) for job, name in names.items()]
+    handles.append(Patch(color=style.IDLE, label="idle"))
+    figure.legend(
+        handles=handles, loc="outside right center", fontsize=7, handlelength=1.0, title="jobs", title_fontsize=7
+    )

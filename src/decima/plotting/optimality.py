@@ -1,0 +1,136 @@
+"""How far from the best: schedules of appendix A, heuristics against exhaustive search (appendix H), bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+
+from decima.evaluation.statistics import mean_interval
+from decima.plotting import style
+from decima.plotting.gantt import gantt, job_colors
+
+
+@style.styled
+def example_schedules(tasks: pandas.DataFrame, names: dict[int, str] | None = None) -> style.Figure:
+    """Schedules of one small DAG, one below the other, a colour per stage and an outline per task.
+
+    Args:
+        tasks: case, stage, executor, start_s, finish_s, and job (one).
+        names: What to call the stages in the legend.
+
+    Source: appendix A, Figure 16.
+    """
+    cases = style.display_order(tasks["case"])
+    stages = sorted(tasks["stage"].unique())
+    colors = dict(zip(stages, job_colors(len(stages)), strict=True))
+    figure = style.new_figure(style.PAGE, 0.9 + 1.15 * len(cases))
+    rows = figure.subplots(len(cases), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, case in zip(rows, cases, strict=True):
+        chosen = tasks[tasks["case"] == case]
+        gantt(chosen, axes, color_by="stage", colors=colors, each_task=True)
+        makespan = chosen["finish_s"].max()
+        axes.set_title(f"{style.scheduler_style(case).label}: makespan {makespan:.2f} s", loc="left")
+        axes.set_yticks(range(int(tasks["executor"].max()) + 1))
+        axes.axvline(makespan, color=style.COMPLETION, linewidth=1.0, zorder=3)
+    for axes in rows[:-1]:
+        axes.set_xlabel("")
+    rows[0].set_xlim(0.0, 1.02 * float(tasks["finish_s"].max()))
+    handles = [Patch(color=colors[stage], label=(names or {}).get(stage, f"stage {stage}")) for stage in stages]
+    handles.append(Patch(color=style.IDLE, label="idle"))
+    figure.legend(handles=handles, loc="outside right center", fontsize=7, handlelength=1.0)
+    return figure
+
+
+def relative_to(scores: pandas.DataFrame, instance: str, reference: str) -> pandas.DataFrame:
+    """Average JCT over that of a reference policy on the same instance.
+
+    Args:
+        scores: policy, avg_jct_s and the column ``instance``.
+        instance: What a comparison is made inside of.
+        reference: Policy that is 1.
+
+    Returns:
+        The rows of ``scores`` with the column ``ratio``.
+    """
+    base = scores[scores["policy"] == reference].set_index(instance)["avg_jct_s"]
+    return scores.assign(ratio=scores["avg_jct_s"] / scores[instance].map(base))
+
+
+@style.styled
+def policy_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, instance: str = "batch") -> Axes:
+    """Mean average JCT per policy with its 95 % confidence interval, and a dot for each instance.
+
+    Args:
+        scores: policy, avg_jct_s and the column ``instance``.
+        axes: Where to draw; a new figure when omitted.
+        instance: Column of the instances.
+
+    Source: appendix H, Figure 22.
+    """
+    return _bars(scores, "avg_jct_s", "average JCT (s)", style.own_axes(axes, style.COLUMN, 2.6), instance)
+
+
+@style.styled
+def ratio_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, reference: str, instance: str = "batch") -> Axes:
+    """As :func:`policy_bars`, each instance relative to a reference policy."""
+    ratios = relative_to(scores, instance, reference)
+    label = f"average JCT / {style.scheduler_style(reference).label}"
+    axes = _bars(ratios, "ratio", label, style.own_axes(axes, style.COLUMN, 2.6), instance)
+    axes.axhline(1.0, color=style.BLACK, linewidth=0.8, linestyle="--")
+    return axes
+
+
+def _bars(scores: pandas.DataFrame, value: str, label: str, axes: Axes, instance: str) -> Axes:
+    order = scores.groupby("policy")[value].mean().sort_values(ascending=False, kind="stable").index
+    spread = np.linspace(-0.2, 0.2, max(2, scores[instance].nunique()))
+    for place, name in enumerate(order):
+        look = style.scheduler_style(name)
+        each = scores[scores["policy"] == name].sort_values(instance)[value].to_numpy()
+        mean, _, low, high = mean_interval(each)
+        axes.bar(place, mean, 0.7, color=look.color, alpha=0.75, label=look.label)
+        error = np.nan_to_num([[mean - low], [high - mean]])
+        axes.errorbar(place, mean, error, color=style.BLACK, linewidth=1.0, capsize=3)
+        axes.scatter(
+            place + spread[: len(each)], each, s=8, color="white", edgecolors=style.BLACK, linewidths=0.6, zorder=3
+        )
+        axes.annotate(
+            f"{mean:.3g}", (place, 0.0), xytext=(0, 3), textcoords="offset points", ha="center", color="white"
+        )
+    names = [style.scheduler_style(name).label.replace(" ", "\n") for name in order]
+    axes.set_xticks(range(len(order)), names)
+    axes.tick_params(axis="x", length=0)
+    axes.set(ylabel=label, ylim=(0.0, None))
+    return axes
+
+
+@style.styled
+def distance_from_floor(bounds: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
+    """Every policy, the best schedule found by search and the lower bound on each instance; instances sorted.
+
+    The grey line runs from the lower bound to the search: no schedule is left of it, the optimum lies on it.
+
+    Args:
+        bounds: instance, policy (also ``"search"`` and ``"lower_bound"``), avg_jct_s.
+        axes: Where to draw; a new figure when omitted.
+        legend: Name the policies beside the axes.
+    """
+    axes = style.own_axes(axes, 5.0, 2.8)
+    table = bounds.pivot_table(index="instance", columns="policy", values="avg_jct_s").sort_values("search")
+    place = np.arange(len(table))
+    axes.hlines(place, table["lower_bound"], table["search"], color="0.75", linewidth=4, zorder=1)
+    for name in style.display_order(table.columns):
+        look = style.scheduler_style(name)
+        marker = "|" if name == "lower_bound" else look.marker
+        axes.plot(
+            table[name], place, linestyle="none", marker=marker, markersize=9 if marker == "|" else 5, color=look.color,
+            label=look.label,
+        )  # fmt: skip
+    axes.set_yticks(place, [f"{instance}" for instance in table.index])
+    axes.set(xlabel="average JCT (s)", ylabel="instance", xlim=(0.0, None), ylim=(len(table) - 0.5, -0.5))
+    axes.grid(visible=True, axis="x")
+    axes.grid(visible=False, axis="y")
+    if legend:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return axes
