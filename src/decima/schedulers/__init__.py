@@ -1,5 +1,6 @@
 """Schedulers: the interface, the registry and the heuristics."""
 
+from decima.schedulers.check import CheckReport, check_scheduler
 from decima.schedulers.interface import (
     CompiledScheduler,
     Decision,
@@ -11,12 +12,14 @@ from decima.schedulers.interface import (
 from decima.schedulers.registry import describe_scheduler, list_schedulers, make_scheduler, register
 
 __all__ = [
+    "CheckReport",
     "CompiledScheduler",
     "Decision",
     "JobView",
     "Observation",
     "Scheduler",
     "StageView",
+    "check_scheduler",
     "describe_scheduler",
     "list_schedulers",
     "make_scheduler",

@@ -1,0 +1,280 @@
+"""``check_scheduler``: whether a scheduler keeps to the interface, in the manner of Gymnasium's ``check_env``."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from decima.exceptions import ConfigError, DeadlockError, InvalidDecisionError, SchedulerError
+from decima.schedulers.check_cases import small_workloads
+from decima.schedulers.check_guard import StateGuard
+from decima.schedulers.interface import CompiledScheduler, Observation, Scheduler, stage_and_limit
+from decima.schedulers.registry import make_scheduler
+from decima.simulator.engine import LIMIT_TOO_LARGE, LIMIT_TOO_SMALL, NOT_IN_FRONTIER
+from decima.simulator.fields import DECISION_COLUMNS
+from decima.simulator.seeding import spawn_generators
+from decima.simulator.settings import Settings
+from decima.simulator.state import ClusterState
+from decima.simulator.tables import WorkloadTables
+from decima.workload.jobs import Workload
+
+_HINTS = {
+    NOT_IN_FRONTIER: "choose from observation.frontier, anew at every decision",
+    LIMIT_TOO_SMALL: "a limit counts all executors of the stage's job and must exceed job.allocation; "
+    "observation.grant(stage, executors) adds it",
+    LIMIT_TOO_LARGE: "in mode released a limit counts offered executors; observation.grant(stage, executors) is right "
+    "in every mode",
+}
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What was tried.
+
+    Attributes:
+        name: Name of the scheduler.
+        kind: ``"compiled"`` or ``"Python"``.
+        cases: Combinations of workload, mode and number of executors.
+        runs: Runs of all cases.
+        decisions: Decisions of all runs.
+    """
+
+    name: str
+    kind: str
+    cases: int
+    runs: int
+    decisions: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} ({self.kind}) keeps to the interface: "
+            f"{self.cases} cases, {self.runs} runs, {self.decisions:,} decisions"
+        )
+
+
+@dataclass(frozen=True)
+class _Trace:
+    """What a run did."""
+
+    decisions: np.ndarray
+    completion_ms: np.ndarray
+
+
+def check_scheduler(
+    scheduler: str | Scheduler,
+    *,
+    parameters: Mapping[str, float] | None = None,
+    workloads: Workload | Mapping[str, Workload] | None = None,
+    executors: Sequence[int] = (1, 3, 50),
+    modes: Sequence[str] = ("paper", "released"),
+    seed: int = 0,
+) -> CheckReport:
+    """Try a scheduler on small workloads and raise on the first thing that is wrong.
+
+    It must have the three parts of the interface, choose only what can be chosen, finish all jobs, decide the same for
+    the same seed, forget the last run on ``reset``, draw chance only from the generator given there, and change neither
+    the cluster nor the workload. A compiled scheduler must also decide the same inside the core as through ``decide``.
+
+    Args:
+        scheduler: Registered name, or any object with ``name``, ``reset`` and ``decide``.
+        parameters: Parameters of a scheduler given by name.
+        workloads: What to run instead of the built-in small workloads.
+        executors: Cluster sizes.
+        modes: Rules; a scheduler that gives its limits itself instead of by ``observation.grant`` suits one mode only.
+        seed: Source of durations and of the scheduler's chance.
+
+    Raises:
+        SchedulerError: Says what was got, what was expected and the likely mistake.
+        UnknownSchedulerError: The name is not registered.
+    """
+    scheduler = make_scheduler(scheduler, **(parameters or {}))
+    if workloads is None:
+        workloads = small_workloads()
+    elif isinstance(workloads, Workload):
+        workloads = {workloads.label: workloads}
+    cases = [
+        _Case(scheduler, name, workload, Settings.of_mode(mode, executors=number), seed)
+        for name, workload in workloads.items()
+        for mode in modes
+        for number in executors
+    ]
+    if not cases:
+        raise ConfigError("nothing to check with; expected at least one workload, one mode and one number of executors")
+    compiled = isinstance(scheduler, CompiledScheduler)
+    pristine = None if compiled else _copied(scheduler)
+    traces: list[_Trace] = []
+    for case in cases:
+        traces += case.check_compiled() if compiled else case.check_python(pristine)
+    decisions = sum(len(trace.decisions) for trace in traces)
+    kind = "compiled" if compiled else "Python"
+    return CheckReport(scheduler.name, kind, len(cases), len(traces), decisions)
+
+
+class _Case:
+    """One scheduler on one workload and cluster."""
+
+    def __init__(self, scheduler: Scheduler, label: str, workload: Workload, settings: Settings, seed: int) -> None:
+        self._scheduler = scheduler
+        self._where = (
+            f"scheduler {scheduler.name!r}, workload {label!r}, mode {settings.mode}, "
+            f"executors {settings.executors}, seed {seed}"
+        )
+        self._workload = workload
+        self._settings = settings
+        self._seed = seed
+
+    def check_python(self, pristine: Scheduler | None) -> list[_Trace]:
+        """Two runs of the same object, alike."""
+        traces = [self._run(self._scheduler) for _ in range(2)]
+        if difference := _difference(*traces):
+            raise self._error(
+                f"two runs with the same seed differ {difference}; expected the same decisions; "
+                f"{self._why_they_differ(pristine)}"
+            )
+        return traces
+
+    def check_compiled(self) -> list[_Trace]:
+        """Runs inside the core and through ``decide``, alike."""
+        inside = [self._run_inside() for _ in range(2)]
+        if difference := _difference(*inside):
+            raise self._error(
+                f"two runs inside the core with the same seed differ {difference}; expected the same decisions; draw "
+                "chance from state.policy_rng only, and set job_key and job_share before reading them"
+            )
+        outside = self._run(self._scheduler)
+        if difference := _difference(inside[0], outside):
+            raise self._error(
+                f"the run inside the core and the one through decide differ {difference}; expected the same decisions; "
+                "decide must do what the compiled function does, and draw nothing when the frontier is empty"
+            )
+        return [*inside, outside]
+
+    def _why_they_differ(self, pristine: Scheduler | None) -> str:
+        """The likely mistake, from two runs of objects that have never run."""
+        chance = "draw chance from the generator given to reset(rng)"
+        leftover = "reset must forget the last run"
+        if pristine is None:
+            return f"{chance}, and {leftover}"
+        fresh = [self._run(copy.deepcopy(pristine)) for _ in range(2)]
+        return chance if _difference(*fresh) else leftover
+
+    def _state(self) -> ClusterState:
+        return ClusterState(WorkloadTables(self._workload, self._settings), self._settings, log_decisions=True)
+
+    def _run_inside(self) -> _Trace:
+        state = self._state()
+        self._scheduler.bind(state)
+        state.start(*spawn_generators(self._seed), self._scheduler.decision.address)
+        guard = StateGuard(state)
+        self._advance(state)
+        guard.require_workload(self._error)
+        return _trace(state)
+
+    def _run(self, scheduler: Scheduler) -> _Trace:
+        state = self._state()
+        rng, policy_rng = spawn_generators(self._seed)
+        state.start(rng, policy_rng)
+        observation = Observation(state)
+        with _GlobalChance(self._error):
+            self._call("reset", scheduler.reset, policy_rng)
+            guard = StateGuard(state)
+            while self._advance(state):
+                if state.num_frontier == 0:
+                    state.decide(-1, state.num_source)
+                    continue
+                guard.look()
+                decision = self._call("decide", scheduler.decide, observation)
+                guard.require_untouched(observation, self._error)
+                try:
+                    stage, limit = stage_and_limit(decision)
+                except SchedulerError as error:
+                    raise self._error(str(error)) from error
+                state.decide(stage, state.num_source if stage < 0 else limit)
+        guard.require_workload(self._error)
+        return _trace(state)
+
+    def _call(self, name: str, method, argument):
+        """Call the scheduler; whatever it raises is told with the place."""
+        try:
+            return method(argument)
+        except Exception as error:
+            raise self._error(f"{name} raised {type(error).__name__}: {error}; expected no exception") from error
+
+    def _advance(self, state: ClusterState) -> bool:
+        try:
+            return state.advance()
+        except InvalidDecisionError as error:
+            hint = _HINTS.get(state.error, "")
+            if state.decide_fn and state.num_frontier == 0:
+                hint = "inside the core decide is also called with an empty frontier: call choose_idle there"
+            raise self._error(f"{error}{'; ' if hint else ''}{hint}") from error
+        except DeadlockError as error:
+            raise self._error(
+                f"{error}; expected all jobs to finish; idle only while tasks are running that will lead to another "
+                "decision"
+            ) from error
+
+    def _error(self, message: str) -> SchedulerError:
+        return SchedulerError(f"{self._where}: {message}")
+
+
+class _GlobalChance:
+    """Notices draws from the global generators of NumPy and ``random``, and puts their state back."""
+
+    def __init__(self, make_error) -> None:
+        self._make_error = make_error
+
+    def __enter__(self) -> None:
+        self._numpy = np.random.get_state()  # noqa: NPY002
+        self._python = random.getstate()
+
+    def __exit__(self, kind, *_) -> None:
+        touched = []
+        if _comparable(np.random.get_state()) != _comparable(self._numpy):  # noqa: NPY002
+            touched.append("numpy.random")
+        if random.getstate() != self._python:
+            touched.append("random")
+        np.random.set_state(self._numpy)  # noqa: NPY002
+        random.setstate(self._python)
+        if touched and kind is None:
+            raise self._make_error(
+                f"the global generator of {' and of '.join(touched)} was used or seeded; expected it untouched; "
+                "draw chance from the generator given to reset(rng)"
+            )
+
+
+def _comparable(numpy_state: tuple) -> tuple:
+    return tuple(part.tobytes() if isinstance(part, np.ndarray) else part for part in numpy_state)
+
+
+def _copied(scheduler: Scheduler) -> Scheduler | None:
+    """A copy that has never run, if the object can be copied."""
+    try:
+        return copy.deepcopy(scheduler)
+    except Exception:  # only the diagnosis of a failure gets less precise
+        return None
+
+
+def _trace(state: ClusterState) -> _Trace:
+    rows = state.decision_rows.reshape(-1, len(DECISION_COLUMNS))[: state.num_decisions_logged]
+    return _Trace(rows.copy(), state.job_finish_ms.copy())
+
+
+def _difference(first: _Trace, second: _Trace) -> str:
+    """Where two runs part, empty if they do not."""
+    for number, rows in enumerate(zip(first.decisions, second.decisions, strict=False)):
+        if not np.array_equal(*rows):
+            return f"from decision {number} on ({_row(rows[0])} against {_row(rows[1])})"
+    if len(first.decisions) != len(second.decisions):
+        return f"in the number of decisions ({len(first.decisions)} against {len(second.decisions)})"
+    return "" if np.array_equal(first.completion_ms, second.completion_ms) else "in the completion times"
+
+
+def _row(row: np.ndarray) -> str:
+    job, stage, limit = (int(value) for value in row[4:7])
+    chosen = "idle" if stage < 0 else f"job {job}, stage {stage}, limit {limit}"
+    return f"{row[0] / 1000:.3f} s: {chosen}"
