@@ -24,7 +24,7 @@ def jct_cost_s(state: ClusterState) -> float:
 
 
 def makespan_cost_s(state: ClusterState) -> float:
-    """Time, in seconds; at the end the makespan, even if an executor is still moving after the last job has finished."""
+    """Time, in seconds; at the end the makespan, even if an executor is still moving after the last job."""
     if state.num_done == state.num_jobs:
         return float(state.job_finish_ms.max()) / 1000.0
     return state.now_ms / 1000.0
