@@ -104,8 +104,8 @@ def waves(tables: Tables, run: Run) -> Figure:
     right.set_title("(3) high parallelism slows tasks (later waves)", loc="left")
     caption = (
         f"{count(table.groupby(['job', 'stage']).ngroups, 'stage')} of {distinct(table, 'job', 'job profile')}. Mean "
-        "task duration relative to (1) later waves, (3) the stage's lowest level; boxes: quartiles, whiskers: 5th to 95th "
-        "percentile."
+        "task duration relative to (1) later waves, (3) the stage's lowest level; boxes: quartiles, whiskers: 5th to "
+        "95th percentile."
     )
     return style.entitle(figure, "§6.2: task durations of the profiles", caption, run.workload)
 
