@@ -1,5 +1,6 @@
 """Events per second of the compiled core against the plain-Python loop of the same rules, in one run."""
 
+import os
 import subprocess
 import sys
 import time
@@ -102,7 +103,7 @@ def test_first_compile(benchmark, tmp_path):
             [sys.executable, "-c", COLD_START],
             check=True,
             capture_output=True,
-            env={**__import__("os").environ, "NUMBA_CACHE_DIR": str(tmp_path / str(time.time_ns()))},
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / str(time.time_ns()))},
         )
 
     benchmark.pedantic(start, rounds=1, iterations=1)
@@ -132,7 +133,7 @@ def test_memory_of_a_long_stream(benchmark):
 
 def test_large_cluster(benchmark):
     """20,000 jobs on 30,000 executors, arriving so fast that the cluster is busy."""
-    workload = synthetic_poisson(20_000, 0.042, 0, "paper")
+    workload = synthetic_poisson(20_000, 0.042, 0)
     settings = Settings.paper(executors=30_000)
     state = ClusterState(WorkloadTables(workload, settings), settings)
     scheduler = make_scheduler("fair")
