@@ -8,7 +8,7 @@ from decima.evaluation.alpha import alpha_sweep
 from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context
 from decima.evaluation.experiments.tidy import score_table
-from decima.evaluation.experiments.tuning import VARIANTS, tuned_schedulers
+from decima.evaluation.experiments.tuning import tuned_schedulers
 from decima.schedulers import make_scheduler
 
 UNTUNED = ("fifo", "sjf_cp", "fair", "naive_weighted_fair", "random")
@@ -25,7 +25,7 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
     schedulers = {name: make_scheduler(name) for name in UNTUNED} | tuned_schedulers(context, "batch")
     scores = score_table(schedulers, workloads, seeds, context.settings(), context, "batches")
     sweep = alpha_sweep(
-        workloads, context.settings(), variants=VARIANTS, seeds=seeds, threads=context.threads, progress=context.bar("alpha")
+        workloads, context.settings(), seeds=seeds, threads=context.threads, progress=context.bar("alpha")
     )
     each = sweep.per_workload()[["seed", "avg_jct_s"]].assign(scheduler="weighted_fair_each")
     return {"batch": pandas.concat([scores, each])[scores.columns], "alpha_batch": sweep.table}

@@ -9,7 +9,7 @@ from decima.evaluation.alpha import alpha_sweep
 from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context
 from decima.evaluation.experiments.tidy import score_table
-from decima.evaluation.experiments.tuning import VARIANTS, tuned_schedulers
+from decima.evaluation.experiments.tuning import tuned_schedulers
 from decima.evaluation.run import simulate
 from decima.schedulers import make_scheduler
 from decima.simulator.result import Result
@@ -30,7 +30,7 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
             score_table(schedulers, workloads, seeds, context.settings(), context, f"streams, {gap_s} s", **gap)
         )
         sweep = alpha_sweep(
-            workloads, context.settings(), variants=VARIANTS, seeds=seeds, threads=context.threads, progress=context.bar("alpha")
+            workloads, context.settings(), seeds=seeds, threads=context.threads, progress=context.bar("alpha")
         )
         curves.append(sweep.table.assign(**gap))
         for name, scheduler in schedulers.items():

@@ -6,15 +6,12 @@ import json
 
 import pandas
 
-from decima.evaluation.alpha import alpha_sweep
+from decima.evaluation.alpha import ALL_VARIANTS, alpha_sweep
 from decima.evaluation.experiments.sources import TRAINING_SEED, Source
 from decima.evaluation.experiments.store import Context
 from decima.evaluation.tuning import tune
 from decima.schedulers import CompiledScheduler, make_scheduler
 from decima.workload.jobs import Workload
-
-# (sticky, stage_rule) shown on test sequences; training tries all.
-VARIANTS = ((1, 0), (0, 0), (1, 1), (0, 1))
 
 
 def arrival_kinds(source: Source, params: dict, seeds: list[int]) -> dict[str, list[Workload]]:
@@ -32,7 +29,12 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
     tuned, curves = [], []
     for kind, workloads in arrival_kinds(source, params, seeds).items():
         sweep = alpha_sweep(
-            workloads, settings, seeds=seeds, threads=context.threads, progress=context.bar(f"alpha, {kind}")
+            workloads,
+            settings,
+            variants=ALL_VARIANTS,
+            seeds=seeds,
+            threads=context.threads,
+            progress=context.bar(f"alpha, {kind}"),
         )
         curves.append(sweep.table.assign(arrivals=kind))
         found = {"weighted_fair": sweep.best(), "capped_srw": _tune(workloads, seeds, params, context, kind)}
