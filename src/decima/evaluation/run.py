@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
-from decima.exceptions import ConfigError
 from decima.schedulers import CompiledScheduler, Observation, Scheduler, make_scheduler
 from decima.schedulers.interface import stage_and_limit
 from decima.simulator.result import Result
@@ -112,7 +109,7 @@ def score_matrix(
 
     Args:
         workloads: What to run, W of them.
-        schedulers: S schedulers; compiled ones run in parallel threads.
+        schedulers: S schedulers. Compiled ones run in threads, others one run after the other.
         settings: The cluster.
         seeds: One seed per workload, 0..W-1 by default. All schedulers meet the same seed on a workload.
         metric: Name in ``METRICS``.
@@ -122,25 +119,7 @@ def score_matrix(
     Returns:
         float64 [S, W].
     """
-    from tqdm.auto import tqdm
+    from decima.evaluation.pool import RunPool
 
-    seeds = range(len(workloads)) if seeds is None else list(seeds)
-    if len(seeds) != len(workloads):
-        raise ConfigError(f"{len(seeds)} seeds for {len(workloads)} workloads; expected one each")
-    measure = METRICS[metric]
-    for scheduler in schedulers:  # compile once, before threads would do it side by side
-        if isinstance(scheduler, CompiledScheduler):
-            _ = scheduler.decision.address
-    bar = tqdm(total=len(workloads), desc=progress, unit="workload", disable=None if progress else True)
-
-    def column(index: int) -> list[float]:
-        state = ClusterState(WorkloadTables(workloads[index], settings), settings)
-        scores = []
-        for scheduler in schedulers:
-            run_state(state, scheduler, seeds[index])
-            scores.append(measure(state))
-        bar.update()
-        return scores
-
-    with bar, ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        return np.array(list(pool.map(column, range(len(workloads))))).T
+    pool = RunPool(workloads, settings, seeds=seeds, threads=threads, keep=False)
+    return pool.measure(schedulers, (metric,), progress=progress)[metric]
