@@ -1,0 +1,259 @@
+"""What holds for every run: precedence, conservation of executors, work conservation, repeatability."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decima.evaluation.run import METRICS, run_state, score_matrix
+from decima.schedulers import list_schedulers, make_scheduler
+from decima.simulator.result import Result
+from decima.simulator.settings import Settings
+from decima.simulator.state import ClusterState
+from decima.simulator.tables import WorkloadTables
+from tests.drivers import Greedy, Idler, Through, Watching, careless_choice
+from tests.random_clusters import SWITCHES, clusters, random_settings, random_workload, workloads
+from tests.schedule_checks import check_commitments, check_counters, check_durations, check_places, check_schedule
+
+SEEDS = st.integers(0, 2**32 - 1)
+FEW = settings(max_examples=25)
+# These idle executors by their own rule although a stage can run.
+IDLE_BY_RULE = {"released_fair", "released_fifo"}
+NEVER_IDLE = sorted(set(list_schedulers()) - IDLE_BY_RULE)
+
+
+def new_state(workload, cluster, log=True):
+    return ClusterState(WorkloadTables(workload, cluster), cluster, log_tasks=log, log_decisions=log)
+
+
+def run(workload, cluster, scheduler, seed=0):
+    """Result of a run with a log."""
+    state = new_state(workload, cluster)
+    run_state(state, make_scheduler(scheduler), seed)
+    return Result.of_state(state, workload, "test", seed)
+
+
+def same(one, other):
+    """Exact equality of everything two results hold."""
+    assert one.log.decision_lists() == other.log.decision_lists()
+    for name in ("job", "stage", "executor", "wave", "start_ms", "finish_ms"):
+        assert getattr(one.log, name).tolist() == getattr(other.log, name).tolist(), name
+    for name in ("completion_ms", "completion_order"):
+        assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True), name
+    for name in ("num_decisions", "num_events", "busy_ms", "end_ms", "truncated"):
+        assert getattr(one, name) == getattr(other, name), name
+
+
+# ---- schedules ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["paper", "released", "simplified"])
+@pytest.mark.parametrize("name", list_schedulers())
+def test_schedules_are_valid(name, mode):
+    @FEW
+    @given(workloads(), clusters(modes=(mode,)), SEEDS)
+    def check(workload, cluster, seed):
+        result = run(workload, cluster, name, seed)
+        check_schedule(result)
+        if cluster.durations == "sampled":
+            check_durations(result)
+
+    check()
+
+
+@given(workloads(), clusters(switches=SWITCHES), SEEDS)
+def test_schedules_are_valid_under_any_switches(workload, cluster, seed):
+    check_schedule(run(workload, cluster, "random", seed))
+
+
+# ---- the state while it runs ----------------------------------------------------------------------------------------
+
+
+@given(workloads(), clusters(switches=SWITCHES), SEEDS)
+def test_counts_agree_with_counting_afresh_at_every_decision(workload, cluster, seed):
+    times = [0.0]
+
+    def look(observation):
+        assert observation.time_ms >= times[-1]
+        times.append(observation.time_ms)
+        state = observation.state
+        check_counters(state)
+        check_commitments(state)
+        for job in observation.jobs:
+            assert 0 <= job.allocation <= state.num_executors
+
+    state = new_state(workload, cluster)
+    run_state(state, Watching("random", look), seed)
+    check_places(state)
+
+
+@pytest.mark.parametrize("name", list_schedulers())
+def test_nothing_is_left_over_at_the_end(name):
+    @FEW
+    @given(workloads(), clusters(switches=SWITCHES[:4]), SEEDS)
+    def check(workload, cluster, seed):
+        state = new_state(workload, cluster)
+        run_state(state, make_scheduler(name), seed)
+        assert check_commitments(state) == 0
+        assert state.heap_size == state.num_active == state.num_frontier == state.num_runnable_open == 0
+        assert state.num_jobs_unsaturated == state.num_selected == state.num_source == 0
+        assert state.pool_size[-1] == state.num_executors == sum(state.pool_size)
+        for field in ("stage_executors", "job_attached", "job_moving", "job_commit", "job_outgoing"):
+            assert not getattr(state, field).any(), field
+
+    check()
+
+
+# ---- work conservation ----------------------------------------------------------------------------------------------
+
+
+def stranded(state):
+    """Executors idle in a pool that is neither offered now nor about to be, although a stage could take them."""
+    if state.num_runnable_open == 0:
+        return []
+    offered = {state.num_stages + pool for pool in range(state.num_jobs + 1) if state.pool_marked[pool]}
+    offered.add(state.source)
+    return [
+        executor
+        for executor in range(state.num_executors)
+        if state.executor_pool[executor] >= 0 and state.num_stages + state.executor_pool[executor] not in offered
+    ]
+
+
+@pytest.mark.parametrize("name", NEVER_IDLE)
+def test_no_executor_idles_while_a_stage_can_run(name):
+    @FEW
+    @given(workloads(), clusters(modes=("paper",), runnable_only=True), SEEDS)
+    def check(workload, cluster, seed):
+        scheduler = Watching(name, lambda observation: stranded(observation.state) == [] or pytest.fail("stranded"))
+        run_state(new_state(workload, cluster), scheduler, seed)
+
+    check()
+
+
+@pytest.mark.parametrize("name", NEVER_IDLE)
+def test_executors_that_idle_while_a_stage_can_run_wait_for_a_stage_of_their_job(name):
+    """The frontier of mode paper has stages that cannot run yet; executors given to one are reserved for its job."""
+
+    @FEW
+    @given(workloads(), clusters(modes=("paper",)), SEEDS)
+    def check(workload, cluster, seed):
+        def look(observation):
+            state = observation.state
+            assert all(state.executor_reserved[executor] for executor in stranded(state))
+
+        run_state(new_state(workload, cluster), Watching(name, look), seed)
+
+    check()
+
+
+@given(workloads(), clusters(modes=("paper",), moving_delay_ms=0.0, commit_ahead=False, runnable_only=True), SEEDS)
+def test_work_conservation_seen_from_the_log(workload, cluster, seed):
+    """With nobody under way or promised elsewhere, all executors are busy while a runnable stage has tasks left."""
+    for scheduler in ("random", "fair", Greedy()):
+        log = run(workload, cluster, scheduler, seed).log
+        ready = {}  # (job, stage) -> from when it can run
+        for number, job in enumerate(workload.jobs):
+            for index, stage in enumerate(job.profile.stages):
+                ends = [log.finish_ms[(log.job == number) & (log.stage == p)].max() for p in stage.parents]
+                ready[number, index] = max([job.arrival_ms, *ends])
+        instants = np.unique(np.concatenate([log.start_ms, log.finish_ms, workload.arrival_ms]))
+        for now_ms, after_ms in pairwise(instants):
+            waiting = (log.start_ms >= after_ms) & np.array(
+                [ready[place] <= now_ms for place in zip(log.job.tolist(), log.stage.tolist(), strict=True)]
+            )
+            busy = ((log.start_ms <= now_ms) & (log.finish_ms >= after_ms)).sum()
+            assert busy == cluster.executors or not waiting.any(), now_ms
+
+
+@given(workloads(), clusters(modes=("paper",), switches=("commit_ahead", "runnable_only", "keep_warm")), SEEDS)
+def test_a_policy_that_never_idles_is_never_stuck(workload, cluster, seed):
+    for scheduler in (Greedy(), Through("random")):
+        assert not np.isnan(run(workload, cluster, scheduler, seed).completion_ms).any()
+
+
+# ---- repeatability --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", list_schedulers())
+def test_compiled_and_python_scheduler_give_identical_runs(name):
+    @FEW
+    @given(workloads(), clusters(switches=SWITCHES[:5]), SEEDS)
+    def check(workload, cluster, seed):
+        same(run(workload, cluster, name, seed), run(workload, cluster, Through(name), seed))
+
+    check()
+
+
+@FEW
+@given(workloads(), clusters(switches=SWITCHES), st.sampled_from(list_schedulers()), SEEDS)
+def test_same_seed_same_run(workload, cluster, name, seed):
+    same(run(workload, cluster, name, seed), run(workload, cluster, name, seed))
+
+
+def test_another_seed_gives_another_run():
+    rng = np.random.default_rng(1)
+    workload = random_workload(rng, kind="real", max_tasks=20)
+    cluster = Settings.paper(executors=4)
+    completions = {tuple(run(workload, cluster, "fair", seed).completion_ms) for seed in range(5)}
+    decisions = {
+        str(run(workload, cluster.replace(durations="mean"), "random", seed).log.decisions[:, 4:6]) for seed in range(5)
+    }
+    assert len(completions) == len(decisions) == 5
+
+
+@FEW
+@given(workloads(), clusters(switches=SWITCHES), st.lists(st.sampled_from(list_schedulers()), min_size=2, max_size=4))
+def test_a_used_state_gives_the_same_as_a_fresh_one(workload, cluster, names):
+    used = new_state(workload, cluster)
+    for seed, name in enumerate(names):
+        run_state(used, make_scheduler(name), seed)
+        same(Result.of_state(used, workload, "test", seed), run(workload, cluster, name, seed))
+
+
+def test_a_state_is_clean_after_a_run_that_was_cut_short():
+    workload = random_workload(np.random.default_rng(3), max_jobs=5, max_tasks=20)
+    cluster = Settings.paper(executors=3)
+    used, choose = new_state(workload, cluster), careless_choice(0, refused=0.0)
+    used.start(np.random.default_rng(0), np.random.default_rng(1))
+    for _ in range(10):
+        assert used.advance()
+        used.decide(*choose(used))
+    run_state(used, make_scheduler("fair"), 3)
+    same(Result.of_state(used, workload, "test", 3), run(workload, cluster, "fair", 3))
+
+
+def test_scores_do_not_depend_on_the_number_of_threads():
+    rng = np.random.default_rng(2)
+    jobs = [random_workload(rng, max_jobs=6, max_tasks=20) for _ in range(12)]
+    cluster = Settings.paper(executors=5)
+
+    def schedulers():
+        compiled = [make_scheduler("fair"), make_scheduler("random"), make_scheduler("weighted_fair", alpha=0.5)]
+        return [*compiled, Idler(0.0)]
+
+    for metric in METRICS:
+        one, two, five = (
+            score_matrix(jobs, schedulers(), cluster, metric=metric, threads=threads) for threads in (1, 2, 5)
+        )
+        assert one.shape == (4, 12)
+        assert one.tolist() == two.tolist() == five.tolist()
+        for row, scheduler in enumerate(schedulers()):
+            for column, workload in enumerate(jobs):
+                state = new_state(workload, cluster, log=False)
+                run_state(state, scheduler, column)
+                assert METRICS[metric](state) == one[row, column]
+
+
+def test_logs_change_nothing():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        workload, cluster = random_workload(rng), random_settings(rng)
+        with_log, without = new_state(workload, cluster), new_state(workload, cluster, log=False)
+        for state in (with_log, without):
+            run_state(state, make_scheduler("random"), seed)
+        assert np.array_equal(with_log.job_finish_ms, without.job_finish_ms, equal_nan=True)
+        assert (with_log.num_decisions, with_log.busy_ms) == (without.num_decisions, without.busy_ms)
+        assert without.num_tasks_logged == without.num_decisions_logged == 0
