@@ -1,0 +1,41 @@
+"""How far from optimal: heuristics, the best schedule found by search and a lower bound, on the same instances."""
+
+from __future__ import annotations
+
+import pandas
+
+from decima.evaluation.bounds import lower_bound
+from decima.evaluation.experiments.sources import Source
+from decima.evaluation.experiments.store import Context
+from decima.evaluation.experiments.tuning import tuned_schedulers
+from decima.evaluation.run import score_matrix
+from decima.evaluation.schedule_search import search_schedule
+from decima.schedulers import make_scheduler
+
+
+def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Table ``bounds``: average JCT with mean durations by kind of arrivals, instance and policy.
+
+    ``search`` is clairvoyant: it knows the batch and looks for the best schedule of that very batch.
+    """
+    settings = context.settings(durations="mean")
+    seeds = list(range(params["instances"]))
+    workloads = source.batches(seeds, params["jobs"])
+    heuristics = {"fair": make_scheduler("fair")} | tuned_schedulers(context, "batch")
+    scores = score_matrix(workloads, list(heuristics.values()), settings, threads=context.threads)
+    rows = []
+    for seed, workload in zip(seeds, workloads, strict=True):
+        found = search_schedule(
+            workload,
+            settings,
+            params["budget"],
+            start=heuristics["capped_srw"].values,
+            threads=context.threads,
+            progress=context.bar(f"search, instance {seed}"),
+        )
+        values = {name: score[seed] for name, score in zip(heuristics, scores, strict=True)}
+        values |= {"search": found.avg_jct_s, "lower_bound": lower_bound(workload, settings).avg_jct_s}
+        rows += [
+            {"arrivals": "batch", "instance": seed, "policy": name, "avg_jct_s": value} for name, value in values.items()
+        ]
+    return {"bounds": pandas.DataFrame(rows)}
