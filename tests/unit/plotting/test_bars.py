@@ -1,0 +1,88 @@
+import matplotlib.colors
+import numpy as np
+import pytest
+from matplotlib.container import BarContainer
+
+from decima.plotting import bars, style
+from tests.unit.plotting import frames
+
+
+def legend(axes):
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def test_scheduler_bars_draw_the_mean_of_every_group():
+    axes = bars.scheduler_bars(frames.effects(), group="setting")
+    assert legend(axes) == ["FIFO", "fair", "capped SRW"]
+    bars_of = {each.get_label(): each for each in axes.containers if isinstance(each, BarContainer)}
+    heights = {label: [bar.get_height() for bar in each] for label, each in bars_of.items()}
+    assert heights["FIFO"] == pytest.approx([102.0, 91.8, 51.0])
+    assert axes.get_ylabel() == "average JCT (s)"
+    assert axes.get_xticklabels()[1].get_text() == "no first-wave\nslowdown"
+
+
+def test_a_scheduler_may_be_missing_in_a_group():
+    table = frames.effects()
+    table = table[(table["setting"] != "none of the three") | (table["scheduler"] != "fifo")]
+    axes = bars.scheduler_bars(table, group="setting")
+    assert len(axes.patches) == 8
+
+
+def test_bars_keep_the_colour_of_the_scheduler():
+    axes = bars.scheduler_bars(frames.scores(group="all"), group="group")
+    assert [matplotlib.colors.to_hex(bar.get_facecolor()).upper() for bar in axes.patches] == [
+        style.SCHEDULERS[name].color for name in ("fifo", "fair", "capped_srw")
+    ]
+
+
+def test_changes_are_paired_by_seed():
+    table = bars.changes_against(frames.effects(), "setting", "all effects")
+    halved = table[(table["setting"] == "none of the three") & (table["scheduler"] == "fair")].iloc[0]
+    assert (halved["change_percent"], halved["low"], halved["high"]) == pytest.approx((-50.0, -50.0, -50.0))
+    assert len(table) == 6
+    assert "all effects" not in set(table["setting"])
+
+
+def test_change_points_have_a_row_per_change_and_a_marker_per_scheduler():
+    changes = bars.changes_against(frames.effects(), "setting", "all effects")
+    axes = bars.change_points(changes, "setting")
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["no first-wave slowdown", "none of the three"]
+    assert legend(axes) == ["FIFO", "fair", "capped SRW"]
+    assert axes.get_xlabel() == "change of average JCT (%)"
+    assert axes.get_ylim() == (1.5, -0.5)
+
+
+def test_switches_are_shown_by_what_they_do():
+    table = frames.switches()
+    table = table[(table["base"] == "released") & (table["arrivals"] == "batch")]
+    axes = bars.change_points(bars.changes_against(table, "switch", "none"), "switch")
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["idle executors offered again"]
+
+
+def test_wave_ratios_compare_inside_a_stage_and_level():
+    ratios = bars.wave_ratios(frames.waves()).groupby("wave")["ratio"]
+    assert ratios.count().to_dict() == {"first": 8, "fresh": 8}
+    assert ratios.min().to_dict() == pytest.approx({"first": 2.0, "fresh": 3.0})
+    assert ratios.max().to_dict() == pytest.approx({"first": 2.0, "fresh": 3.0})
+
+
+def test_stages_without_later_waves_are_left_out():
+    table = frames.waves()
+    table.loc[(table["stage"] == 0) & (table["wave"] == "rest"), "duration_s"] = 0.0
+    table = table[(table["stage"] != 1) | (table["wave"] != "rest")]
+    ratios = bars.wave_ratios(table)
+    assert len(ratios) == 8
+    assert np.isfinite(ratios["ratio"]).all()
+
+
+def test_level_ratios_start_from_the_lowest_level_of_a_stage():
+    ratios = bars.level_ratios(frames.waves().sample(frac=1.0, random_state=0))
+    assert set(ratios["level"]) == {20}
+    assert ratios["ratio"].to_list() == pytest.approx([1.5] * 4)
+
+
+def test_boxes_are_labelled():
+    waves, levels = bars.wave_boxes(frames.waves()), bars.level_boxes(frames.waves())
+    assert [label.get_text().split("\n")[0] for label in waves.get_xticklabels()] == ["fresh", "first"]
+    assert [label.get_text() for label in levels.get_xticklabels()] == ["20"]
+    assert levels.get_xlabel() == "profiled level (executors)"

@@ -1,0 +1,50 @@
+import networkx
+import pytest
+
+from decima.plotting.dag import dag, dag_panel, layered_positions
+from tests.unit.plotting import frames
+
+
+def one():
+    return frames.stages(("q9-100g",)), frames.edges(("q9-100g",))
+
+
+def test_parents_lie_above_their_children_and_no_two_stages_coincide():
+    graph = networkx.gn_graph(25, seed=1)
+    positions = layered_positions(graph)
+    assert all(positions[parent][1] > positions[child][1] for parent, child in graph.edges)
+    assert len({tuple(position) for position in positions.values()}) == 25
+
+
+def test_sweeps_remove_a_crossing_that_can_be_removed():
+    graph = networkx.DiGraph([(0, 3), (1, 2), (2, 4), (3, 4)])
+    place = {stage: position[0] for stage, position in layered_positions(graph).items()}
+    assert (place[0] - place[1]) * (place[3] - place[2]) > 0
+
+
+def test_area_grows_with_work_and_every_stage_is_labelled():
+    axes = dag(*one())
+    (stages,) = [child for child in axes.collections if child.get_gid() == "stages"]
+    sizes = stages.get_sizes()
+    assert len(sizes) == 4
+    assert sizes.argmax() == 1  # 10 tasks of 100 ms
+    assert {text.get_text() for text in axes.texts} == {"4 ×\n50 ms", "10 ×\n0.1 s", "1 ×\n0.2 s", "3 ×\n0.2 s"}
+    assert axes.get_title() == "Q9, 100 GB: 4 stages, 18 tasks"
+    assert len(axes.patches) == 3
+
+
+def test_labels_can_be_left_out():
+    assert len(dag(*one(), labels=False).texts) == 0
+
+
+def test_a_single_stage_is_drawn():
+    stages, edges = one()
+    axes = dag(stages[stages["stage"] == 0], edges.iloc[:0])
+    assert axes.get_title() == "Q9, 100 GB: 1 stage, 4 tasks"
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_panel_has_one_drawing_per_job(columns):
+    figure = dag_panel(frames.stages(), frames.edges(), columns=columns)
+    titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
+    assert titles == ["Q9, 100 GB: 4 stages, 18 tasks", "Q2, 2 GB: 4 stages, 18 tasks"]

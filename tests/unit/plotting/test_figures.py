@@ -1,0 +1,82 @@
+import ast
+from pathlib import Path
+
+import pytest
+
+import decima
+from decima.evaluation.experiments import EXPERIMENTS
+from decima.exceptions import ConfigError
+from decima.plotting import figures
+from tests.unit.plotting import frames
+
+NAMES = [name for experiment in figures.FIGURES for name in figures.figure_names(experiment)]
+
+
+def test_every_experiment_has_figures_and_no_name_is_used_twice():
+    assert set(figures.FIGURES) == set(EXPERIMENTS)
+    assert len(set(NAMES)) == len(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_figure_names_its_workload_and_how_many_runs_it_shows(name):
+    figure = figures.make(name, frames.tables(), "embedded-quick")
+    example = name == "fig16_schedules"  # the paper's own example, whatever the workload
+    assert ("(the example of appendix A)" if example else "(embedded synthetic)") in " ".join(
+        figure.get_suptitle().split()
+    )
+    assert any(character.isdigit() for character in figure.caption)
+    assert "(TPC-H)" in figures.make(name, frames.tables(), "tpch-quick").get_suptitle() or example
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_drawn_outside_the_figure(name):
+    figure = figures.make(name, frames.tables(), "embedded-quick")
+    figure.canvas.draw()
+    width, height = figure.canvas.get_width_height()
+    for text in (figure._suptitle, figure._supxlabel):
+        box = text.get_window_extent()
+        assert box.x0 >= 0
+        assert box.y0 >= 0
+        assert box.x1 <= width
+        assert box.y1 <= height
+
+
+def test_captions_count_what_the_table_holds():
+    tables = frames.tables()
+    assert figures.make("fig09a_batch", tables, "tpch-quick").caption.startswith("5 batches of 20 jobs")
+    assert figures.make("fig02_parallelism", tables, "tpch-quick").caption.startswith(
+        "Each job alone. Mean over 3 seeds"
+    )
+    assert "3 batches" in figures.make("fig22_optimality", tables, "tpch-quick").caption
+
+
+def test_draw_writes_png_and_pdf_of_every_figure(tmp_path):
+    written = figures.draw("batch", "embedded-quick", frames.tables(), tmp_path / "new")
+    assert [path.name for path in written] == [
+        f"{name}.{kind}" for name in ("fig09a_batch", "alpha_batch") for kind in ("png", "pdf")
+    ]
+    assert all(path.stat().st_size > 5000 for path in written)
+
+
+def test_unknown_names_are_refused_with_the_known_ones():
+    with pytest.raises(ConfigError, match=r"unknown figure 'fig99'; known: .*fig09a_batch"):
+        figures.make("fig99", frames.tables(), "tpch-quick")
+    with pytest.raises(ConfigError, match="no figures for experiment 'x'; known: tuning"):
+        figures.figure_names("x")
+
+
+def imported(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return {name.split(".")[0] for name in names}
+
+
+def test_matplotlib_is_imported_in_the_plotting_package_only():
+    package = Path(decima.__file__).parent
+    users = {
+        path.relative_to(package).parts[0]
+        for path in package.rglob("*.py")
+        if imported(path) & {"matplotlib", "seaborn"}
+    }
+    assert users == {"plotting"}

@@ -1,0 +1,101 @@
+import time
+
+import matplotlib.colors
+import numpy as np
+import pandas
+import pytest
+
+from decima.plotting import style
+from decima.plotting.gantt import gantt, gantt_panel, job_colors
+from tests.unit.plotting import frames
+
+
+def artist(axes, gid):
+    (found,) = [child for child in axes.get_children() if child.get_gid() == gid]
+    return found
+
+
+def fair():
+    return frames.tasks(("fair",))
+
+
+def test_tasks_that_follow_each_other_merge_into_one_block():
+    axes = gantt(fair())
+    assert len(artist(axes, "tasks").get_paths()) == 3
+    assert len(artist(gantt(fair(), each_task=True), "tasks").get_paths()) == 4
+
+
+def test_blocks_cover_what_the_tasks_cover():
+    boxes = [path.get_extents() for path in artist(gantt(fair()), "tasks").get_paths()]
+    spans = sorted((box.y0 + 0.5, box.x0, box.x1) for box in boxes)
+    assert spans == [(0.0, 0.0, 3.0), (1.0, 0.5, 2.0), (1.0, 3.0, 4.0)]
+
+
+def test_idle_is_purple_from_start_to_end_and_completions_are_red_lines():
+    axes = gantt(fair(), executors=3)
+    idle = artist(axes, "idle")
+    assert matplotlib.colors.same_color(idle.get_facecolor(), style.IDLE)
+    assert (idle.get_x(), idle.get_width(), idle.get_y(), idle.get_height()) == (0.0, 4.0, -0.5, 3)
+    lines = artist(axes, "completions")
+    assert sorted(segment[0, 0] for segment in lines.get_segments()) == [3.0, 4.0]
+    assert matplotlib.colors.same_color(lines.get_color(), style.COMPLETION)
+
+
+def test_title_holds_the_average_jct_and_labels_hold_units():
+    axes = gantt(fair(), title="fair")
+    assert axes.get_title(loc="left") == "fair: average JCT 3.5 s"
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("time (s)", "executor")
+
+
+def test_jct_counts_from_arrival():
+    arrival_s = pandas.Series({0: 1.0, 1: 2.0, 2: 99.0})
+    assert gantt(fair(), arrival_s=arrival_s).get_title(loc="left") == "average JCT 2.0 s"
+
+
+def test_a_job_has_one_colour_in_all_panels():
+    figure = gantt_panel(frames.tasks(("fair", "fifo")))
+    first, second = (artist(axes, "tasks").get_facecolor() for axes in figure.axes)
+    assert len(figure.axes) == 2
+    assert {tuple(color) for color in first} == {tuple(color) for color in second}
+
+
+def test_panels_share_the_time_axis_and_list_the_jobs():
+    figure = gantt_panel(frames.tasks(("fair", "fifo")), executors=4)
+    assert figure.axes[0].get_title(loc="left").startswith("(a) FIFO: ")
+    assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim() == (0.0, 4.0)
+    assert [axes.get_xlabel() for axes in figure.axes] == ["", "time (s)"]
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["Q9, 100 GB", "Q2, 2 GB", "idle"]
+
+
+@pytest.mark.parametrize("number", [1, 12, 13, 60])
+def test_job_colours_are_distinct_and_neither_idle_nor_completion(number):
+    colors = job_colors(number)
+    assert len(set(colors)) == number
+    rgb = np.array([matplotlib.colors.to_rgb(color) for color in colors])
+    for taken in (style.IDLE, style.COMPLETION):
+        assert np.linalg.norm(rgb - matplotlib.colors.to_rgb(taken), axis=1).min() > 0.25
+
+
+def test_jobs_that_follow_each_other_differ_clearly_even_if_there_are_many():
+    rgb = np.array([matplotlib.colors.to_rgb(color) for color in job_colors(500)])
+    assert np.linalg.norm(np.diff(rgb, axis=0), axis=1).min() > 0.2
+
+
+def test_twelve_thousand_tasks_are_quick():
+    rng = np.random.default_rng(0)
+    number = 12_000
+    start_s = np.sort(rng.uniform(0.0, 300.0, number))
+    tasks = pandas.DataFrame(
+        {
+            "job": rng.integers(0, 20, number),
+            "stage": 0,
+            "executor": rng.integers(0, 50, number),
+            "start_s": start_s,
+            "finish_s": start_s + 0.3,
+        }
+    )
+    begin = time.perf_counter()
+    figure = gantt(tasks).figure
+    figure.canvas.draw()
+    assert time.perf_counter() - begin < 5.0

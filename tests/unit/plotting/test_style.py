@@ -1,0 +1,115 @@
+import matplotlib
+import matplotlib.colors
+import numpy as np
+import pytest
+
+from decima.plotting import style
+from decima.schedulers import list_schedulers
+
+
+def simulated(color, matrix):
+    """A colour as people with a colour vision deficiency see it (Viénot, Brettel, Mollon 1999, on linear RGB)."""
+    rgb = np.array(matplotlib.colors.to_rgb(color))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(matrix @ linear, 0.0, 1.0)
+    return np.where(seen <= 0.0031308, 12.92 * seen, 1.055 * seen ** (1 / 2.4) - 0.055)
+
+
+NORMAL = np.eye(3)
+PROTANOPE = np.array([[0.11238, 0.88762, 0.0], [0.11238, 0.88762, 0.0], [0.00401, -0.00401, 1.0]])
+DEUTERANOPE = np.array([[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02234, 0.02234, 1.0]])
+
+
+def test_every_registered_scheduler_has_a_look():
+    assert set(list_schedulers()) <= set(style.SCHEDULERS)
+
+
+def test_no_two_schedulers_look_alike():
+    looks = style.SCHEDULERS.values()
+    assert len({(look.color, look.linestyle) for look in looks}) == len(looks)
+    assert (
+        len({(look.color, look.marker) for look in looks}) >= len(looks) - 2
+    )  # variants of one scheduler share theirs
+    assert len({look.label for look in looks}) == len(looks)
+
+
+@pytest.mark.parametrize("matrix", [NORMAL, PROTANOPE, DEUTERANOPE], ids=["normal", "protanope", "deuteranope"])
+def test_schedulers_of_one_figure_differ_in_colour_for_everybody(matrix):
+    names = ("fifo", "sjf_cp", "fair", "naive_weighted_fair", "weighted_fair", "capped_srw", "decima")
+    colors = [simulated(style.SCHEDULERS[name].color, matrix) for name in names]
+    distances = [np.linalg.norm(a - b) for place, a in enumerate(colors) for b in colors[:place]]
+    assert min(distances) > 0.1
+
+
+def test_an_unknown_scheduler_gets_a_look_that_depends_on_its_name_alone():
+    look = style.scheduler_style("my_own")
+    assert look == style.scheduler_style("my_own")
+    assert look.label == "my own"
+    assert look.color not in {style.SCHEDULERS[name].color for name in ("fifo", "fair", "weighted_fair", "capped_srw")}
+
+
+def test_display_order_is_that_of_the_table_with_unknown_names_last():
+    assert style.display_order(["mine", "capped_srw", "fifo", "fifo", "also_mine"]) == [
+        "fifo",
+        "capped_srw",
+        "mine",
+        "also_mine",
+    ]
+
+
+def test_context_leaves_the_callers_settings_alone():
+    before = dict(matplotlib.rcParams)
+    with style.context():
+        assert matplotlib.rcParams["pdf.fonttype"] == 42
+    assert dict(matplotlib.rcParams) == before
+
+
+def figure():
+    made = style.new_figure()
+    made.subplots().plot([1, 2], [3, 4])
+    return style.entitle(made, "A title", "5 seeds.", "embedded synthetic")
+
+
+def test_title_names_the_workload_and_caption_is_kept():
+    made = figure()
+    assert made.get_suptitle() == "A title (embedded synthetic)"
+    assert made.caption == made.get_supxlabel() == "5 seeds."
+
+
+def test_long_titles_and_captions_are_broken_not_cut():
+    made = style.entitle(
+        style.new_figure(), "A rather long title of a narrow figure", "word " * 60, "embedded synthetic"
+    )
+    assert made.get_suptitle().count("\n") == 1
+    assert max(map(len, made.get_supxlabel().split("\n"))) <= 17 * made.get_figwidth()
+    assert made.get_supxlabel().split() == made.caption.split() == ["word"] * 60
+
+
+def test_files_are_the_same_byte_for_byte_and_carry_no_date(tmp_path):
+    first = style.save(figure(), tmp_path / "one" / "name")
+    second = style.save(figure(), tmp_path / "two" / "name.png")
+    assert [path.name for path in first] == ["name.png", "name.pdf"]
+    for a, b in zip(first, second, strict=True):
+        assert a.read_bytes() == b.read_bytes()
+    assert b"Software" not in first[0].read_bytes()
+    assert b"CreationDate" not in first[1].read_bytes()
+
+
+def test_a_stem_with_a_dot_is_kept(tmp_path):
+    assert [path.name for path in style.save(figure(), tmp_path / "alpha-0.5")] == ["alpha-0.5.png", "alpha-0.5.pdf"]
+
+
+def test_a_notebook_shows_a_figure_as_png():
+    assert figure()._repr_png_().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "text"), [(1, "seed", "1 seed"), (20, "batch", "20 batches"), (1500, "task", "1,500 tasks")]
+)
+def test_count(number, noun, text):
+    assert style.count(number, noun) == text
+
+
+def test_job_label():
+    assert style.job_label("q9-100g") == "Q9, 100 GB"
+    assert style.job_label("etl-nightly") == "etl-nightly"
