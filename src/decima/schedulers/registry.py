@@ -44,7 +44,7 @@ def describe_scheduler(name: str) -> str:
 def _factory(name: str) -> Callable[..., Scheduler]:
     factories = _load()
     if name not in factories:
-        close = difflib.get_close_matches(str(name), factories, n=1)
+        close = difflib.get_close_matches(str(name).lower(), factories, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise UnknownSchedulerError(
             f"unknown scheduler {name!r}{hint}; known: {', '.join(sorted(factories))}"
