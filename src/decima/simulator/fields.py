@@ -217,7 +217,14 @@ FIELDS: tuple[Field, ...] = (
     *_fields(F64, "executor", heap_ms="event heap: time"),
     *_fields(I64, "executor", heap_sequence="event heap: push counter"),
     # ---- pools, commitments -------------------------------------------------------------------------------------
-    *_fields(I32, "pool", pool_head="first member", pool_tail="last member", pool_size="members", pool_open="members not reserved"),
+    *_fields(
+        I32,
+        "pool",
+        pool_head="first member",
+        pool_tail="last member",
+        pool_size="members",
+        pool_open="members not reserved",
+    ),
     *_fields(U8, "pool", pool_marked="1: to be offered"),
     *_fields(
         I32,
