@@ -6,6 +6,7 @@ from decima.schedulers.interface import (
     Decision,
     JobView,
     Observation,
+    Parameter,
     Scheduler,
     StageView,
 )
@@ -17,6 +18,7 @@ __all__ = [
     "Decision",
     "JobView",
     "Observation",
+    "Parameter",
     "Scheduler",
     "StageView",
     "check_scheduler",

@@ -160,7 +160,9 @@ def test_baselines_are_registered_and_described():
             assert parameter.low <= scheduler.values[parameter.name] <= parameter.high
 
 
-@pytest.mark.parametrize(("name", "meant"), [("weigted_fair", "weighted_fair"), ("FIFO", "fifo"), ("tetris", None), ("sjf-cp", "sjf_cp")])
+@pytest.mark.parametrize(
+    ("name", "meant"), [("weigted_fair", "weighted_fair"), ("FIFO", "fifo"), ("tetris", None), ("sjf-cp", "sjf_cp")]
+)
 def test_unknown_scheduler(name, meant):
     with pytest.raises(UnknownSchedulerError) as caught:
         decima.simulate(CHAIN, name)
