@@ -165,7 +165,10 @@ class JobView:
     @property
     def remaining_work_ms(self) -> float:
         """Unfinished tasks times nominal duration, over all stages."""
-        return sum(stage.tasks_unfinished * stage.mean_duration_ms for stage in self.stages)
+        state = self._state
+        own = slice(*state.job_first_stage[self.id : self.id + 2])
+        unfinished = state.stage_tasks[own] - state.stage_finished_tasks[own]
+        return float(unfinished @ state.row_nominal_ms[state.stage_row[own]])
 
     @property
     def allocation(self) -> int:
