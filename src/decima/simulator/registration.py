@@ -29,19 +29,27 @@ def _register() -> None:
 
 
 class _AfterGymnasium(MetaPathFinder):
-    """Waits for the import of Gymnasium, steps aside and registers after it."""
+    """Waits for the import of Gymnasium and registers after it."""
+
+    def __init__(self) -> None:
+        self._looking = False
 
     def find_spec(self, fullname, path=None, target=None):
         """Leave every other module alone."""
-        if fullname != "gymnasium":
+        if fullname != "gymnasium" or self._looking:
             return None
-        sys.meta_path.remove(self)
-        spec = find_spec(fullname)
+        self._looking = True
+        try:
+            spec = find_spec(fullname)
+        finally:
+            self._looking = False
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 
             def execute_and_register(module) -> None:
                 execute(module)
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
                 _register()
 
             spec.loader.exec_module = execute_and_register
