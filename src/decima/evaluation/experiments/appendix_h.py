@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas
 
 from decima.evaluation.alpha import alpha_sweep
@@ -16,7 +18,8 @@ from decima.schedulers import make_scheduler
 def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``appendix_h`` (average JCT by batch and policy) and ``appendix_h_orders`` (distribution over orders).
 
-    All policies run in the event simulator under the rules of the search; alpha is tuned on other batches.
+    All policies run in the event simulator under the rules of the search; alpha is tuned on other batches. A strict
+    order can be read in two ways (``exhaustive_search(runnable_only=...)``): ``exhaustive`` is the better of both.
     """
     seeds = list(range(params["batches"]))
     batches = source.batches(seeds, params["jobs"])
@@ -44,20 +47,22 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
     ]
     orders = []
     for seed, batch in zip(seeds, batches, strict=True):
-        found = exhaustive_search(
-            batch, context.executors, threads=context.threads, progress=context.bar(f"orders of batch {seed}")
-        )
-        rows.append({"batch": seed, "policy": "exhaustive", "avg_jct_s": found.replayed_best_avg_jct_s})
+        search = partial(exhaustive_search, batch, context.executors, threads=context.threads)
+        waiting = search(progress=context.bar(f"orders of batch {seed}"))
+        eager = search(runnable_only=True, distribution=False)
+        best_s = min(waiting.replayed_best_avg_jct_s, eager.replayed_best_avg_jct_s)
+        rows.append({"batch": seed, "policy": "exhaustive", "avg_jct_s": best_s})
         orders.append(
             {
                 "batch": seed,
-                "orders": found.num_orders,
-                "best_s": found.best_avg_jct_s,
-                "sjf_order_s": found.sjf_avg_jct_s,
-                "median_s": found.distribution.median_s,
-                "worst_s": found.distribution.max_s,
-                "replayed_best_s": found.replayed_best_avg_jct_s,
-                "replayed_sjf_order_s": found.replayed_sjf_avg_jct_s,
+                "orders": waiting.num_orders,
+                "best_s": waiting.best_avg_jct_s,
+                "sjf_order_s": waiting.sjf_avg_jct_s,
+                "median_s": waiting.distribution.median_s,
+                "worst_s": waiting.distribution.max_s,
+                "runnable_only_best_s": eager.best_avg_jct_s,
+                "replayed_best_s": waiting.replayed_best_avg_jct_s,
+                "replayed_runnable_only_best_s": eager.replayed_best_avg_jct_s,
             }
         )
     return {"appendix_h": pandas.DataFrame(rows), "appendix_h_orders": pandas.DataFrame(orders)}
