@@ -17,6 +17,8 @@ _LINES = (
     (style.SKY, "-", "v"),
     (style.BLACK, (0, (1, 1.2)), "P"),
 )
+# What tells variants of weighted fair scheduling apart.
+VARIANT = ["sticky", "stage_rule", "order"]
 STAGE_RULES = ("runnable stages first", "runnable first, critical path", "critical path first")
 
 
@@ -146,23 +148,27 @@ def jct_against_work(jobs: pandas.DataFrame, axes: Axes | None = None) -> Axes:
     return axes
 
 
-def variant_label(sticky: int, stage_rule: int) -> str:
+def variant_label(sticky: int, stage_rule: int, order: int = 0) -> str:
     """Name of a variant of weighted fair scheduling."""
-    return f"{'sticky' if sticky else 'strict'} shares, {STAGE_RULES[int(stage_rule)]}"
+    shares = "sticky shares" if sticky else "strict shares"
+    return f"{shares}, {STAGE_RULES[int(stage_rule)]}{', small jobs first' if order else ''}"
 
 
 def alpha_means(sweep: pandas.DataFrame) -> pandas.DataFrame:
-    """Mean and standard error over seeds, a row per (sticky, stage_rule, alpha)."""
-    grouped = sweep.groupby(["sticky", "stage_rule", "alpha"])["avg_jct_s"]
-    return grouped.agg(mean="mean", sem="sem").reset_index()
+    """Mean and standard error over seeds, a row per variant and alpha."""
+    return sweep.groupby([*VARIANT, "alpha"])["avg_jct_s"].agg(mean="mean", sem="sem").reset_index()
+
+
+def _best(means: pandas.DataFrame) -> pandas.Series:
+    return means.loc[means["mean"].idxmin()]
 
 
 @style.styled
 def alpha_curve(sweep: pandas.DataFrame, axes: Axes | None = None, *, legend: str = "inside") -> Axes:
-    """Average JCT over alpha, a line per variant; band and optimum of the best one.
+    """Average JCT over alpha, a line per variant; band (one standard error) and optimum of the best one.
 
     Args:
-        sweep: alpha, sticky, stage_rule, seed, avg_jct_s.
+        sweep: alpha, sticky, stage_rule, order, seed, avg_jct_s.
         axes: Where to draw; a new figure when omitted.
         legend: ``"inside"`` the axes or ``"beside"`` them.
 
@@ -170,23 +176,22 @@ def alpha_curve(sweep: pandas.DataFrame, axes: Axes | None = None, *, legend: st
     """
     axes = style.own_axes(axes, 4.4, 2.9)
     means = alpha_means(sweep)
-    best = means.loc[means["mean"].idxmin()]
-    for (sticky, rule), rows in means.groupby(["sticky", "stage_rule"]):
-        chosen = (sticky, rule) == (best["sticky"], best["stage_rule"])
-        color = (style.BLUE, style.VERMILION, style.GREEN)[int(rule)]
+    best = _best(means)
+    for variant, rows in means.groupby(VARIANT, sort=False):
+        sticky, rule, order = map(int, variant)
+        chosen = variant == tuple(best[VARIANT])
+        color = style.PINK if order else (style.BLUE, style.VERMILION, style.GREEN)[rule]
         axes.plot(
             rows["alpha"],
             rows["mean"],
             color=color,
             linestyle="-" if sticky else (0, (4, 1.5)),
             linewidth=2.0 if chosen else 1.0,
-            label=variant_label(sticky, rule),
+            label=variant_label(*variant),
         )
         if chosen:
-            band = rows["sem"].fillna(0.0)
-            axes.fill_between(
-                rows["alpha"], rows["mean"] - band, rows["mean"] + band, color=color, alpha=0.2, linewidth=0
-            )
+            low, high = rows["mean"] - rows["sem"].fillna(0.0), rows["mean"] + rows["sem"].fillna(0.0)
+            axes.fill_between(rows["alpha"], low, high, color=color, alpha=0.2, linewidth=0)
     axes.plot(
         best["alpha"],
         best["mean"],
@@ -214,9 +219,8 @@ def _signed(alpha: float) -> str:
 def best_alpha(sweep: pandas.DataFrame, axes: Axes | None = None) -> Axes:
     """How often each alpha is the best for one workload, for the variant that is best on average."""
     axes = style.own_axes(axes, style.COLUMN, 2.8)
-    means = alpha_means(sweep)
-    best = means.loc[means["mean"].idxmin()]
-    rows = sweep[(sweep["sticky"] == best["sticky"]) & (sweep["stage_rule"] == best["stage_rule"])]
+    best = _best(alpha_means(sweep))
+    rows = sweep[(sweep[VARIANT] == best[VARIANT]).all(axis=1)]
     chosen = rows.loc[rows.groupby("seed")["avg_jct_s"].idxmin(), "alpha"]
     axes.hist(chosen, bins=np.arange(-2.05, 2.16, 0.2), color=style.SKY, edgecolor="white")
     axes.axvline(chosen.median(), color=style.BLACK, linestyle="--", label=f"median {_signed(chosen.median())}")

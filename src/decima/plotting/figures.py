@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas
 
+from decima.evaluation.appendix_a import example_job
 from decima.evaluation.experiments import read_params, resolve_run
 from decima.evaluation.experiments.sources import Source
 from decima.exceptions import ConfigError
@@ -17,6 +18,15 @@ from decima.plotting.gantt import gantt_panel
 from decima.plotting.style import Figure, count
 
 Tables = Mapping[str, pandas.DataFrame]
+# The stages of appendix A are called by the colours of Figure 16; the short ones are grey.
+EXAMPLE_COLORS = {
+    "green": style.GREEN,
+    "blue": style.BLUE,
+    "orange": style.ORANGE,
+    "left": "0.75",
+    "right": "0.5",
+    "join": "0.2",
+}
 INTERVAL = "95 % confidence interval of the mean"
 
 
@@ -224,7 +234,9 @@ def bounds(tables: Tables, run: Run) -> Figure:
 def fig16_schedules(tables: Tables, run: Run) -> Figure:
     """Figure 16."""
     tasks, summary = tables["appendix_a_tasks"], tables["appendix_a"]
-    figure = optimality.example_schedules(tasks)
+    names = dict(enumerate(stage.name for stage in example_job().stages))
+    colors = {stage: EXAMPLE_COLORS[name] for stage, name in names.items()}
+    figure = optimality.example_schedules(tasks, names, colors)
     slots, epsilon_s = tasks["executor"].max() + 1, summary["epsilon_s"].max()
     caption = f"1 job, {slots} executors, ε = {epsilon_s:g} s, exact durations, 1 run per schedule."
     return style.entitle(figure, "Figure 16: a schedule that plans ahead", caption, "the example of appendix A")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas
 from matplotlib.axes import Axes
@@ -13,18 +15,21 @@ from decima.plotting.gantt import gantt, job_colors
 
 
 @style.styled
-def example_schedules(tasks: pandas.DataFrame, names: dict[int, str] | None = None) -> style.Figure:
+def example_schedules(
+    tasks: pandas.DataFrame, names: Mapping[int, str] | None = None, colors: Mapping[int, str] | None = None
+) -> style.Figure:
     """Schedules of one small DAG, one below the other, a colour per stage and an outline per task.
 
     Args:
         tasks: case, stage, executor, start_s, finish_s, and job (one).
-        names: What to call the stages in the legend.
+        names: What to call the stages in the legend, by stage.
+        colors: Colours by stage; chosen when omitted.
 
     Source: appendix A, Figure 16.
     """
     cases = style.display_order(tasks["case"])
     stages = sorted(tasks["stage"].unique())
-    colors = dict(zip(stages, job_colors(len(stages)), strict=True))
+    colors = colors or dict(zip(stages, job_colors(len(stages)), strict=True))
     figure = style.new_figure(style.PAGE, 0.9 + 1.15 * len(cases))
     rows = figure.subplots(len(cases), 1, sharex=True, squeeze=False)[:, 0]
     for axes, case in zip(rows, cases, strict=True):

@@ -76,13 +76,13 @@ def waves():
 def sweep():
     """Best at alpha -1 with sticky shares for every seed."""
     rows = [
-        (alpha, sticky, rule, seed, 50.0 + (alpha + 1.0) ** 2 + seed + 3.0 * (1 - sticky) + rule)
+        (alpha, sticky, rule, 0, seed, 50.0 + (alpha + 1.0) ** 2 + seed + 3.0 * (1 - sticky) + rule)
         for alpha in np.round(np.arange(-2.0, 2.01, 0.5), 1)
         for sticky in (0, 1)
         for rule in (0, 1)
         for seed in range(4)
     ]
-    return pandas.DataFrame(rows, columns=["alpha", "sticky", "stage_rule", "seed", "avg_jct_s"])
+    return pandas.DataFrame(rows, columns=["alpha", "sticky", "stage_rule", "order", "seed", "avg_jct_s"])
 
 
 def stream_jobs(schedulers=("fair", "capped_srw")):

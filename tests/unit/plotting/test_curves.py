@@ -93,3 +93,8 @@ def test_best_alpha_counts_workloads():
     assert heights[place] == 4
     assert axes.patches[place].get_x() <= -1.0 <= axes.patches[place].get_x() + axes.patches[place].get_width()
     assert legend(axes) == ["median −1.0"]
+
+
+def test_variants_are_named_by_what_they_do():
+    assert curves.variant_label(0, 2) == "strict shares, critical path first"
+    assert curves.variant_label(1, 0, 1) == "sticky shares, runnable stages first, small jobs first"
