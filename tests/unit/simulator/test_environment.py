@@ -73,7 +73,8 @@ def test_gymnasium_finds_nothing_wrong(name):
         "import gymnasium, decima; name = 'decima/SparkCluster-v0'",
         "import gymnasium; name = 'decima:decima/SparkCluster-v0'",
         "import decima, importlib; importlib.reload(decima); import gymnasium; name = 'decima/SparkCluster-v0'",
-        "import decima, importlib.util as u; u.find_spec('gymnasium'); import gymnasium; name = 'decima/SparkCluster-v0'",
+        "import decima; from importlib.util import find_spec; find_spec('gymnasium')\n"
+        "import gymnasium; name = 'decima/SparkCluster-v0'",
     ],
 )
 def test_environment_is_known_after_import(statements):
