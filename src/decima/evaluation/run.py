@@ -83,12 +83,13 @@ def simulate(
 
 
 def mean_jct_s(state: ClusterState) -> float:
-    """Average JCT in seconds of the finished jobs of a state that has run."""
-    return float(np.nanmean(state.job_finish_ms - state.job_arrival_ms)) / 1000.0
+    """Average JCT in seconds of the finished jobs of a state that has run, NaN if there is none."""
+    jct_ms = (state.job_finish_ms - state.job_arrival_ms)[~np.isnan(state.job_finish_ms)]
+    return float(np.mean(jct_ms)) / 1000.0 if len(jct_ms) else float("nan")
 
 
 def makespan_s(state: ClusterState) -> float:
-    """Completion of the last job in seconds."""
+    """Completion of the last job in seconds; NaN if one is unfinished."""
     return float(np.max(state.job_finish_ms)) / 1000.0
 
 
