@@ -249,7 +249,8 @@ def fig22_optimality(tables: Tables, run: Run) -> Figure:
     left, right = figure.subplots(1, 2)
     optimality.policy_bars(table, left)
     optimality.ratio_bars(table, right, reference="exhaustive")
-    caption = f"{distinct(table, 'batch', 'batch')} (dots), simplified environment, {run.cluster}; bars: {INTERVAL}."
+    bars_mean = f"; error bars: {INTERVAL}" if table["batch"].nunique() >= 3 else ""
+    caption = f"{distinct(table, 'batch', 'batch')} (dots), simplified environment, {run.cluster}{bars_mean}."
     return style.entitle(figure, "Figure 22: heuristics against exhaustive search", caption, run.workload)
 
 

@@ -65,7 +65,7 @@ def relative_to(scores: pandas.DataFrame, instance: str, reference: str) -> pand
 
 @style.styled
 def policy_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, instance: str = "batch") -> Axes:
-    """Mean average JCT per policy with its 95 % confidence interval, and a dot for each instance.
+    """Mean average JCT per policy with a dot for each instance, and the 95 % confidence interval from three on.
 
     Args:
         scores: policy, avg_jct_s and the column ``instance``.
@@ -74,39 +74,40 @@ def policy_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, instance:
 
     Source: appendix H, Figure 22.
     """
-    return _bars(scores, "avg_jct_s", "average JCT (s)", style.own_axes(axes, style.COLUMN, 2.6), instance)
+    axes = _bars(scores, "avg_jct_s", "{:.1f} s", style.own_axes(axes, style.COLUMN, 2.6), instance)
+    axes.set_xlabel("average JCT (s)")
+    return axes
 
 
 @style.styled
 def ratio_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, reference: str, instance: str = "batch") -> Axes:
     """As :func:`policy_bars`, each instance relative to a reference policy."""
     ratios = relative_to(scores, instance, reference)
-    label = f"average JCT / {style.scheduler_style(reference).label}"
-    axes = _bars(ratios, "ratio", label, style.own_axes(axes, style.COLUMN, 2.6), instance)
-    axes.axhline(1.0, color=style.BLACK, linewidth=0.8, linestyle="--")
+    axes = _bars(ratios, "ratio", "{:.2f}", style.own_axes(axes, style.COLUMN, 2.6), instance)
+    axes.set_xlabel(f"average JCT / {style.scheduler_style(reference).label}")
+    axes.axvline(1.0, color=style.BLACK, linewidth=0.8, linestyle="--")
     return axes
 
 
-def _bars(scores: pandas.DataFrame, value: str, label: str, axes: Axes, instance: str) -> Axes:
-    order = scores.groupby("policy")[value].mean().sort_values(ascending=False, kind="stable").index
-    spread = np.linspace(-0.2, 0.2, max(2, scores[instance].nunique()))
+def _bars(scores: pandas.DataFrame, value: str, text: str, axes: Axes, instance: str) -> Axes:
+    order = scores.groupby("policy")["avg_jct_s"].mean().sort_values(ascending=False, kind="stable").index
+    number = scores[instance].nunique()
+    spread = np.linspace(-0.2, 0.2, number) if number > 1 else np.zeros(1)
+    names = []
     for place, name in enumerate(order):
         look = style.scheduler_style(name)
         each = scores[scores["policy"] == name].sort_values(instance)[value].to_numpy()
         mean, _, low, high = mean_interval(each)
-        axes.bar(place, mean, 0.7, color=look.color, alpha=0.75, label=look.label)
-        error = np.nan_to_num([[mean - low], [high - mean]])
-        axes.errorbar(place, mean, error, color=style.BLACK, linewidth=1.0, capsize=3)
-        axes.scatter(
-            place + spread[: len(each)], each, s=8, color="white", edgecolors=style.BLACK, linewidths=0.6, zorder=3
-        )
-        axes.annotate(
-            f"{mean:.3g}", (place, 0.0), xytext=(0, 3), textcoords="offset points", ha="center", color="white"
-        )
-    names = [style.scheduler_style(name).label.replace(" ", "\n") for name in order]
-    axes.set_xticks(range(len(order)), names)
-    axes.tick_params(axis="x", length=0)
-    axes.set(ylabel=label, ylim=(0.0, None))
+        axes.barh(place, mean, 0.7, color=look.color, alpha=0.75, label=look.label)
+        if len(each) >= 3:  # of two, the interval says nothing
+            axes.errorbar(mean, place, xerr=[[mean - low], [high - mean]], color=style.BLACK, linewidth=1.0, capsize=3)
+        axes.scatter(each, place + spread, s=8, color="white", edgecolors=style.BLACK, linewidths=0.6, zorder=3)
+        names.append(f"{look.label}\n{text.format(mean)}")
+    axes.set_yticks(range(len(order)), names)
+    axes.tick_params(axis="y", length=0)
+    axes.set(xlim=(0.0, None), ylim=(len(order) - 0.5, -0.5))
+    axes.grid(visible=True, axis="x")
+    axes.grid(visible=False, axis="y")
     return axes
 
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from matplotlib.container import ErrorbarContainer
 
 from decima.plotting import optimality, style
 from tests.unit.plotting import frames
@@ -21,23 +22,34 @@ def test_relative_to_divides_inside_an_instance():
 
 def test_policy_bars_are_sorted_with_a_dot_per_batch():
     axes = optimality.policy_bars(frames.optimality())
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["fair", "SJF-CP", "exhaustive\nsearch"]
-    assert [bar.get_height() for bar in axes.patches] == pytest.approx([37.5, 31.25, 25.0])
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        "fair\n37.5 s",
+        "SJF-CP\n31.2 s",
+        "exhaustive search\n25.0 s",
+    ]
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx([37.5, 31.25, 25.0])
     dots = [each for each in axes.collections if len(each.get_offsets()) == 3]
     assert len(dots) == 3
-    assert axes.get_ylabel() == "average JCT (s)"
+    assert axes.get_xlabel() == "average JCT (s)"
 
 
 def test_ratio_bars_name_their_reference():
     axes = optimality.ratio_bars(frames.optimality(), reference="exhaustive")
-    assert axes.get_ylabel() == "average JCT / exhaustive search"
-    assert [bar.get_height() for bar in axes.patches] == pytest.approx([1.5, 1.25, 1.0])
+    assert axes.get_xlabel() == "average JCT / exhaustive search"
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx([1.5, 1.25, 1.0])
 
 
-def test_a_single_batch_has_no_error_bar_but_is_drawn():
+@pytest.mark.parametrize(("batches", "error_bars"), [(1, 0), (2, 0), (3, 3)])
+def test_error_bars_need_three_batches(batches, error_bars):
+    table = frames.optimality()
+    axes = optimality.policy_bars(table[table["batch"] < batches])
+    assert sum(isinstance(each, ErrorbarContainer) for each in axes.containers) == error_bars
+
+
+def test_a_single_batch_is_drawn():
     table = frames.optimality()
     axes = optimality.policy_bars(table[table["batch"] == 0])
-    assert [bar.get_height() for bar in axes.patches] == pytest.approx([30.0, 25.0, 20.0])
+    assert [bar.get_width() for bar in axes.patches] == pytest.approx([30.0, 25.0, 20.0])
 
 
 def test_distance_from_floor_spans_from_bound_to_search():
