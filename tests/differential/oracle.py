@@ -216,8 +216,9 @@ class OracleSimulator:
             if not self.heap:
                 return
             if self.heap[0][0] > self.time_limit_ms:
-                self.now_ms = self.time_limit_ms
-                self.truncated = True
+                if len(self.completion_order) < len(self.all_jobs):
+                    self.now_ms = self.time_limit_ms
+                    self.truncated = True
                 return
             self.now_ms, _, subject = heapq.heappop(self.heap)
             if isinstance(subject, JobState):

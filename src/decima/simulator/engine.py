@@ -316,8 +316,9 @@ def _next_event(state):
         if arrival:
             time = arrival_ms
     if time > state.time_limit_ms:
-        state.now_ms = state.time_limit_ms
-        state.truncated = 1
+        if state.num_done < state.num_jobs:  # else only moves to jobs that are gone are left
+            state.now_ms = state.time_limit_ms
+            state.truncated = 1
         return False
     state.now_ms = time
     if arrival:

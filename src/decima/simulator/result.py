@@ -33,7 +33,7 @@ class Result:
         num_decisions: Decisions taken, idling included.
         num_events: Counts of task completions, job arrivals and executor arrivals.
         busy_ms: Sum of all task durations.
-        end_ms: Simulated time at the end.
+        end_ms: Completion of the last job, or the time limit that cut the run.
         truncated: The time limit ended the run.
         log: Every task and decision, if asked for.
     """
@@ -70,7 +70,7 @@ class Result:
                 "executor": state.executor_events,
             },
             busy_ms=state.busy_ms,
-            end_ms=state.now_ms,
+            end_ms=state.now_ms if state.truncated else float(np.max(state.job_finish_ms)),
             truncated=bool(state.truncated),
             log=EpisodeLog.of_state(state) if state.log_tasks else None,
         )
