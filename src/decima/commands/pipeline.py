@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-RUN = Annotated[str, typer.Option("--run", help="Run of params.yaml; auto: tpch-quick if TPC-H is there, else embedded-quick.")]
+RUN = Annotated[
+    str, typer.Option("--run", help="Run of params.yaml; auto: tpch-quick if TPC-H is there, else embedded-quick.")
+]
 
 
 def register(app: typer.Typer) -> None:

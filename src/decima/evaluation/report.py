@@ -53,7 +53,8 @@ def execute_notebook(slug: str, run: str) -> Path:
             log_output=False,
         )
     except papermill.PapermillExecutionError as error:
-        raise DecimaError(f"notebook {slug} failed in cell {error.cell_index}: {error.ename}: {error.evalue}") from error
+        where = f"notebook {slug}, cell {error.cell_index}"
+        raise DecimaError(f"{where} failed: {error.ename}: {error.evalue}") from error
     executed.metadata.pop("papermill", None)
     executed.metadata.pop("widgets", None)
     executed.metadata.get("language_info", {}).pop("version", None)

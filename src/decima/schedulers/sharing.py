@@ -27,7 +27,7 @@ STRICT = Parameter(
     "1: offered executors stay with their job while it can use them; 0: up to its share only",
 )
 LEFTOVER = Parameter(
-    "leftover", 1, 0, 2, "when every job has its share: 0: idle; 1: divided evenly among the frontier; 2: first in order"
+    "leftover", 1, 0, 2, "when every job has its share: 0: idle; 1: divided evenly over the frontier; 2: first in order"
 )
 STAGE_RULE = Parameter(
     "stage_rule",
@@ -60,8 +60,8 @@ def share_executors(state, stay_factor, stage_rule, leftover):
     1. They stay with their own job if it can use them: all of them while the job holds at most ``stay_factor`` times
        its share, else only up to its share. 0 makes the share strict; below 0 their own job is not preferred at all.
     2. Otherwise they go to the first job below its share, up to the share.
-    3. When every job has its share, they are handed out nevertheless, in the same order: divided evenly among the stages
-       of the frontier (``leftover`` 1), as many as the first can use (2), or not at all (0).
+    3. When every job has its share, they are handed out nevertheless, in the same order: divided evenly among the
+       stages of the frontier (``leftover`` 1), as many as the first can use (2), or not at all (0).
     """
     job = state.source_job
     offered = state.num_source

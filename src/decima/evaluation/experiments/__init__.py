@@ -1,7 +1,8 @@
-"""The experiments behind the figures: parameters in ``params.yaml``, tidy tables in ``reports/<run>/tables/<experiment>``.
+"""The experiments behind the figures: parameters in ``params.yaml``, tables in ``reports/<run>/tables/<experiment>``.
 
 A *run* is a workload and a profile, such as ``tpch-quick``; runs differ only in parameters. Every experiment is a
-module with ``compute(source, params, context) -> dict[str, DataFrame]``; nothing else writes tables, figures only read them.
+module with ``compute(source, params, context) -> dict[str, DataFrame]``; nothing else writes tables, figures only read
+them.
 """
 
 from decima.evaluation.experiments.store import (

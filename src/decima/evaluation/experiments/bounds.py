@@ -35,7 +35,6 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
         )
         values = {name: score[seed] for name, score in zip(heuristics, scores, strict=True)}
         values |= {"search": found.avg_jct_s, "lower_bound": lower_bound(workload, settings).avg_jct_s}
-        rows += [
-            {"arrivals": "batch", "instance": seed, "policy": name, "avg_jct_s": value} for name, value in values.items()
-        ]
+        instance = {"arrivals": "batch", "instance": seed}
+        rows += [instance | {"policy": name, "avg_jct_s": value} for name, value in values.items()]
     return {"bounds": pandas.DataFrame(rows)}

@@ -15,7 +15,7 @@ SCHEDULERS = ("fifo", "sjf_cp", "fair")
 
 
 def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables ``fig01_stages``, ``fig01_edges``, ``fig02_parallelism``, ``fig03_tasks`` (one mix), ``fig03_summary`` (many)."""
+    """Tables ``fig01_stages``, ``fig01_edges``, ``fig02_parallelism``, ``fig03_tasks`` (one mix), ``fig03_summary``."""
     profiles = source.illustrated_profiles()
     stages = [
         {"job": profile.name, "stage": index, "tasks": stage.num_tasks, "duration_s": stage.mean_duration_ms / 1000.0}
