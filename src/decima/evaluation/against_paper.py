@@ -13,8 +13,8 @@ def against_paper(rows: Mapping[str, tuple[float | str | None, float | str]]) ->
     """Table with the columns paper, ours and gap.
 
     Args:
-        rows: Per quantity the paper's value (None: it gives no number) and ours. The gap of two numbers is ours less the
-            paper's, in percent of the paper's; anything else has none.
+        rows: Per quantity the paper's value (None: it gives no number) and ours. The gap of two numbers is ours less
+            the paper's, in percent of the paper's; anything else has none.
     """
     import pandas
 
