@@ -256,6 +256,16 @@ def test_an_event_at_the_time_limit_still_happens():
     assert result.completion_ms.tolist() == [32_000.0]
 
 
+def test_a_limit_after_the_last_job_cuts_nothing():
+    steps = Steps(workload(one_stage(3, 1.0), one_stage(4, 1.0)), 2, moving_delay_ms=5000.0, time_limit_ms=10_000.0)
+    steps.choose(0, 0, 1)
+    steps.choose(1, 0, 1)
+    steps.choose(1, 0, 2)  # still under way when the limit comes
+    result = steps.finish()
+    assert not result.truncated
+    assert (result.end_ms, result.num_events["executor"]) == (9000.0, 2)
+
+
 def test_mode_released_ignores_the_time_limit_as_published():
     result = Steps(workload(one_stage(3, 10.0)), 1, mode="released", time_limit_ms=5000.0).finish()
     assert not result.truncated
