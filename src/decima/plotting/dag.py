@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import networkx
 import numpy as np
 import pandas
 from matplotlib.axes import Axes
+from scipy.optimize import isotonic_regression
 
 from decima.plotting import style
 
 
 def layered_positions(graph: networkx.DiGraph) -> dict[int, np.ndarray]:
-    """Positions by stage: parents above their children, siblings ordered so that few edges cross.
+    """Positions by stage: parents above their children, few crossings, stages near the middle of their neighbours.
 
-    A stage lies as low as its children allow, so that inputs of a late join are drawn next to it.
+    A stage lies as low as its children allow, so that inputs of a late join are drawn next to it. Sweeps down and up
+    first order each layer by the mean place of its neighbours, then move its stages there as far as the order and a
+    distance of 1 allow, which is an isotonic regression.
     """
     depth = {}
     for stage in reversed(list(networkx.topological_sort(graph))):
         depth[stage] = max((depth[child] + 1 for child in graph.successors(stage)), default=0)
     layers = [[stage for stage in graph if depth[stage] == level] for level in range(max(depth.values()) + 1)]
-    place = {stage: index - (len(layer) - 1) / 2 for layer in layers for index, stage in enumerate(layer)}
-    for _ in range(8):  # barycentre sweeps, down and up
+    place = {stage: float(index) for layer in layers for index, stage in enumerate(layer)}
+
+    beside = graph.to_undirected().neighbors
+
+    def wishes(layer: list[int], neighbours: Callable) -> list[float]:
+        return [_mean([place[other] for other in neighbours(stage)], place[stage]) for stage in layer]
+
+    for sweep in range(12):
         for order, neighbours in ((layers, graph.successors), (layers[::-1], graph.predecessors)):
             for layer in order:
-                wish = {stage: _mean([place[other] for other in neighbours(stage)], place[stage]) for stage in layer}
-                layer.sort(key=wish.__getitem__)
-                for index, stage in enumerate(layer):
-                    place[stage] = index - (len(layer) - 1) / 2
+                if sweep < 8:
+                    wish = dict(zip(layer, wishes(layer, neighbours), strict=True))
+                    layer.sort(key=wish.__getitem__)
+                    moved = np.arange(len(layer)) - (len(layer) - 1) / 2
+                else:
+                    steps = np.arange(len(layer))
+                    moved = isotonic_regression(np.array(wishes(layer, beside)) - steps).x + steps
+                place |= dict(zip(layer, moved, strict=True))
     return {stage: np.array([place[stage], float(depth[stage])]) for stage in graph}
 
 
@@ -35,14 +50,22 @@ def _mean(values: list[float], default: float) -> float:
 
 
 @style.styled
-def dag(stages: pandas.DataFrame, edges: pandas.DataFrame, axes: Axes | None = None, *, labels: bool = True) -> Axes:
+def dag(
+    stages: pandas.DataFrame,
+    edges: pandas.DataFrame,
+    axes: Axes | None = None,
+    *,
+    labels: bool = True,
+    colors: Sequence[str] | None = None,
+) -> Axes:
     """The stages of a job: area by work, labelled with tasks and mean task duration.
 
     Args:
-        stages: One row per stage of one job: stage, tasks, duration_s; ``job`` for the title.
+        stages: One row per stage of one job: stage, tasks, duration_s; ``job`` for the title, ``name`` for the labels.
         edges: One row per dependency of that job: parent, child.
         axes: Where to draw; a new figure when omitted.
         labels: Write tasks × mean task duration beside each stage.
+        colors: One per stage; all alike when omitted.
 
     Source: §2, Figure 1.
     """
@@ -62,14 +85,15 @@ def dag(stages: pandas.DataFrame, edges: pandas.DataFrame, axes: Axes | None = N
         ax=axes,
         nodelist=list(graph),
         node_size=sizes,
-        node_color=style.SKY,
-        edgecolors=style.BLUE,
+        node_color=style.SKY if colors is None else list(colors),
+        edgecolors=style.BLUE if colors is None else "0.2",
         linewidths=0.7,
     )
     drawn.set_gid("stages")
     for row, size in zip(stages.itertuples() if labels else (), sizes, strict=False):
+        name = f"{row.name}\n" if "name" in stages else ""
         axes.annotate(
-            f"{row.tasks} ×\n{_duration(row.duration_s)}",
+            f"{name}{row.tasks} ×\n{_duration(row.duration_s)}",
             positions[row.stage],
             xytext=(np.sqrt(size) / 2.0 + 1.2, 0.0),
             textcoords="offset points",
@@ -80,8 +104,9 @@ def dag(stages: pandas.DataFrame, edges: pandas.DataFrame, axes: Axes | None = N
     number = f"{style.count(len(stages), 'stage')}, {style.count(int(stages['tasks'].sum()), 'task')}"
     name = f"{style.job_label(stages['job'].iloc[0])}: " if "job" in stages else ""
     axes.set_title(name + number, fontsize=8)
-    width = max(0.8, *(abs(position[0]) for position in positions.values()))
-    axes.set_xlim(-width * 1.08, width * 1.3)
+    places = [position[0] for position in positions.values()]
+    middle, half = (max(places) + min(places)) / 2, max(0.8, (max(places) - min(places)) / 2)
+    axes.set_xlim(middle - 1.08 * half, middle + 1.3 * half)  # labels stand to the right
     axes.margins(y=0.08)
     axes.set_axis_off()
     return axes

@@ -13,7 +13,7 @@ from decima.evaluation.experiments import read_params, resolve_run
 from decima.evaluation.experiments.sources import Source
 from decima.exceptions import ConfigError
 from decima.plotting import bars, curves, optimality, style
-from decima.plotting.dag import dag_panel
+from decima.plotting.dag import dag, dag_panel
 from decima.plotting.gantt import gantt_panel
 from decima.plotting.style import Figure, count
 
@@ -231,6 +231,27 @@ def bounds(tables: Tables, run: Run) -> Figure:
     return style.entitle(figure, "How far from optimal", caption, run.workload)
 
 
+def fig16_dag(tables: Tables, run: Run) -> Figure:
+    """The DAG of Figure 16."""
+    epsilon_s = float(tables["appendix_a"]["epsilon_s"].max())
+    profile = example_job(epsilon_s)
+    stages = pandas.DataFrame(
+        [
+            {
+                "stage": index,
+                "name": stage.name,
+                "tasks": stage.num_tasks,
+                "duration_s": stage.mean_duration_ms / 1000.0,
+            }
+            for index, stage in enumerate(profile.stages)
+        ]
+    )
+    edges = pandas.DataFrame(list(profile.graph.edges), columns=["parent", "child"])
+    axes = dag(stages, edges, colors=[EXAMPLE_COLORS[stage.name] for stage in profile.stages])
+    caption = f"1 job; beside each stage tasks × task duration, ε = {epsilon_s:g} s."
+    return style.entitle(axes.figure, "Figure 16: two branches and a join", caption, "the example of appendix A")
+
+
 def fig16_schedules(tables: Tables, run: Run) -> Figure:
     """Figure 16."""
     tasks, summary = tables["appendix_a_tasks"], tables["appendix_a"]
@@ -284,7 +305,7 @@ FIGURES: dict[str, tuple[Callable[[Tables, Run], Figure], ...]] = {
     "stream": (fig09b_stream, fig10a_jobs, fig10c_work, alpha_stream),
     "released": (released_rules,),
     "bounds": (bounds,),
-    "appendix_a": (fig16_schedules,),
+    "appendix_a": (fig16_dag, fig16_schedules),
     "appendix_h": (fig22_optimality,),
 }
 

@@ -1,4 +1,5 @@
 import networkx
+import numpy as np
 import pytest
 
 from decima.plotting.dag import dag, dag_panel, layered_positions
@@ -16,6 +17,19 @@ def test_parents_lie_above_their_children_and_no_two_stages_coincide():
     assert len({tuple(position) for position in positions.values()}) == 25
 
 
+def test_stages_of_a_layer_keep_their_distance():
+    positions = np.array(list(layered_positions(networkx.gn_graph(40, seed=3)).values()))
+    for level in set(positions[:, 1]):
+        places = np.sort(positions[positions[:, 1] == level, 0])
+        assert (np.diff(places) > 1.0 - 1e-9).all()
+
+
+def test_a_chain_is_a_straight_line_beside_another():
+    positions = layered_positions(networkx.DiGraph([(0, 1), (1, 4), (2, 3), (3, 4), (5, 2)]))
+    assert positions[5][0] == pytest.approx(positions[2][0], abs=0.2)
+    assert abs(positions[2][0] - positions[0][0]) >= 0.9
+
+
 def test_sweeps_remove_a_crossing_that_can_be_removed():
     graph = networkx.DiGraph([(0, 3), (1, 2), (2, 4), (3, 4)])
     place = {stage: position[0] for stage, position in layered_positions(graph).items()}
@@ -31,6 +45,14 @@ def test_area_grows_with_work_and_every_stage_is_labelled():
     assert {text.get_text() for text in axes.texts} == {"4 ×\n50 ms", "10 ×\n0.1 s", "1 ×\n0.2 s", "3 ×\n0.2 s"}
     assert axes.get_title() == "Q9, 100 GB: 4 stages, 18 tasks"
     assert len(axes.patches) == 3
+
+
+def test_stages_may_have_names_and_colours():
+    stages, edges = one()
+    axes = dag(stages.assign(name=list("abcd")), edges, colors=["red", "blue", "red", "blue"])
+    (drawn,) = [child for child in axes.collections if child.get_gid() == "stages"]
+    assert len({tuple(color) for color in drawn.get_facecolor()}) == 2
+    assert "a\n4 ×\n50 ms" in {text.get_text() for text in axes.texts}
 
 
 def test_labels_can_be_left_out():
