@@ -90,6 +90,7 @@ def _check_executors(result):
         else:
             expected = REST if log.stage[task] == log.stage[before] else FIRST
             assert wave == expected, f"{where}: wave inside its job"
+            assert settings.keep_warm or start_ms == log.finish_ms[before], f"{where}: warm after a pause"
 
 
 def _check_totals(result):
