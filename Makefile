@@ -8,6 +8,7 @@ BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
 LOCK_FLAGS ?=
 PYTEST_FLAGS ?=
+PROFILE ?= quick
 
 # Commands of the environment come first, in recipes and in whatever they start (dvc stages call `decima`).
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -37,7 +38,7 @@ endef
 .PHONY: help env reproduce test lint lab lock clean
 
 help:
-	@echo "make reproduce   environment, data, whole pipeline; prints where the report and the figures are"
+	@echo "make reproduce   environment, data, whole pipeline; prints where the report and the figures are (PROFILE=full: all)"
 	@echo "make test        environment, linter and all tests, as the continuous integration does"
 	@echo "make lab         open the notebooks in JupyterLab"
 	@echo "make env         only build $(VENV) from requirements.lock"
@@ -61,7 +62,7 @@ $(STAMP):
 	touch $@
 
 reproduce: env
-	@$(BIN)/decima reproduce
+	@$(BIN)/decima reproduce --profile $(PROFILE)
 
 lint: env
 	$(BIN)/ruff check .

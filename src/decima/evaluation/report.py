@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -126,8 +127,11 @@ def reproduce(profile: str = "quick") -> Path:
         run = "embedded-quick"
         print(f"The TPC-H profiles cannot be had: {error}")  # noqa: T201
         print(f"Running the same pipeline on the embedded synthetic workload instead (run {run}).")  # noqa: T201
+    root = notebooks_folder().parent
     command = [sys.executable, "-m", "dvc", "repro", f"report@{run}"]
-    if subprocess.run(command, cwd=notebooks_folder().parent, check=False).returncode != 0:
+    # The pipeline's data lie in the checkout, wherever the user keeps other data.
+    environment = os.environ | {config.DATA_DIR_VARIABLE: str(root / "data")}
+    if subprocess.run(command, cwd=root, env=environment, check=False).returncode != 0:
         raise DecimaError(f"the pipeline failed; its messages are above; to continue: dvc repro report@{run}")
     folder = run_folder(run)
     report = folder / "index.html"
