@@ -1,0 +1,137 @@
+"""Notebooks as they are committed: cleared, one cell of literal parameters, nothing of one machine. nbval runs them."""
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+
+from decima.evaluation import report
+from decima.evaluation.experiments import EXPERIMENTS, run_names
+from decima.plotting import figures
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+EXPECTED = {"02-motivation", "06-simulator", "07-baselines", "11-appendix-a", "18-appendix-h"}
+
+each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def code_cells(path):
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+
+
+def parameters(path):
+    """Names and values of the cell tagged ``parameters``."""
+    (cell,) = [cell for cell in code_cells(path) if "parameters" in cell.metadata.get("tags", [])]
+    values = {}
+    for statement in ast.parse(cell.source).body:
+        assert isinstance(statement, ast.Assign)
+        values[statement.targets[0].id] = ast.literal_eval(statement.value)
+    return values
+
+
+def calls(path, function):
+    """String arguments of the calls of a function, in all cells."""
+    trees = [ast.parse(cell.source) for cell in code_cells(path)]
+    found = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [node.args[0].value for node in found if ast.unparse(node.func) == function]
+
+
+def test_the_notebooks_of_this_part_of_the_paper_are_there():
+    assert {path.stem for path in NOTEBOOKS} >= EXPECTED
+
+
+@each
+def test_cleared(path):
+    for cell in code_cells(path):
+        assert cell.outputs == []
+        assert cell.execution_count is None
+        assert set(cell.metadata) <= {"tags"}
+
+
+@each
+def test_valid_and_named_by_section(path):
+    nbformat.validate(nbformat.read(path, as_version=4))
+    assert re.fullmatch(r"\d\d-[a-z0-9]+(-[a-z0-9]+)*", path.stem)
+    assert f"`{path.stem}`" in (ROOT / "notebooks" / "README.md").read_text(encoding="utf-8")
+
+
+@each
+def test_parameters_are_literals_with_a_comment(path):
+    assert parameters(path) == {"run": "auto"}
+    (cell,) = [cell for cell in code_cells(path) if "parameters" in cell.metadata.get("tags", [])]
+    assert all("#" in line for line in cell.source.splitlines())
+
+
+@each
+def test_nothing_of_one_machine(path):
+    text = path.read_text(encoding="utf-8")
+    found = re.findall(
+        r"(?<![\w.:<`/])/(?:home|root|tmp|work|Users|mnt|opt|usr|var)\b|[A-Z]:\\\\|https?://|file://", text
+    )
+    assert found == []
+
+
+@each
+def test_opens_with_the_question_and_ends_with_the_gap(path):
+    cells = nbformat.read(path, as_version=4).cells
+    opening = cells[0].source
+    for word in ("**Question.**", "Paper:", "Runtime:"):
+        assert word in opening
+    assert "against_paper(" in cells[-2].source
+    assert cells[-1].source.startswith("**Where we do not match.**")
+
+
+@each
+def test_claims_are_asserted(path):
+    trees = [ast.parse(cell.source) for cell in code_cells(path)]
+    assert sum(isinstance(node, ast.Assert) for tree in trees for node in ast.walk(tree)) >= 2
+
+
+@each
+def test_cells_are_short(path):
+    assert max(len(cell.source.splitlines()) for cell in code_cells(path)) <= 16
+    assert max(len(line) for cell in code_cells(path) for line in cell.source.splitlines()) <= 120
+
+
+@each
+def test_experiments_and_figures_exist(path):
+    experiments = calls(path, "experiments.load")
+    assert experiments
+    assert set(experiments) <= set(EXPERIMENTS)
+    known = {name for experiment in experiments for name in figures.figure_names(experiment)}
+    assert set(calls(path, "figures.make")) <= known
+
+
+@each
+def test_every_figure_of_the_experiments_is_shown_once(path):
+    shown = calls(path, "figures.make")
+    assert len(shown) == len(set(shown))
+
+
+def test_every_figure_of_the_pipeline_is_in_a_notebook():
+    shown = {name for path in NOTEBOOKS for name in calls(path, "figures.make")}
+    assert {name for experiment in EXPERIMENTS for name in figures.figure_names(experiment)} <= shown
+
+
+@each
+def test_the_pipeline_passes_parameters_that_exist(path):
+    passed = ast.parse(inspect.getsource(report.execute_notebook))
+    (keys,) = [
+        [key.value for key in keyword.value.keys]
+        for node in ast.walk(passed)
+        if isinstance(node, ast.Call)
+        for keyword in node.keywords
+        if keyword.arg == "parameters"
+    ]
+    assert set(keys) <= set(parameters(path))
+
+
+def test_the_pipeline_runs_all_notebooks_of_all_runs():
+    stage = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]["notebook"]
+    assert sorted(stage["matrix"]["slug"]) == [path.stem for path in NOTEBOOKS]
+    assert set(stage["matrix"]["run"]) == set(run_names())
