@@ -218,14 +218,14 @@ def bounds(tables: Tables, run: Run) -> Figure:
     """How far every policy is from the best schedule found and from a bound that none can beat."""
     table = tables["bounds"]
     kinds = list(dict.fromkeys(table["arrivals"]))
-    figure = style.new_figure(style.PAGE, 2.9)
+    number = int(table.groupby("arrivals")["instance"].nunique().max())
+    figure = style.new_figure(style.PAGE, max(2.1, 1.2 + 0.28 * number))
     grid = figure.subplots(1, len(kinds), squeeze=False)[0]
     for axes, kind in zip(grid, kinds, strict=True):
         optimality.distance_from_floor(table[table["arrivals"] == kind], axes, legend=axes is grid[-1])
         axes.set_title(kind, loc="left")
-    number = table.groupby("arrivals")["instance"].nunique().max()
     caption = (
-        f"{count(number, 'instance')} of each kind, mean durations, {run.cluster}. The optimum lies on the grey line "
+        f"{count(number, 'instance')}{' of each kind' if len(kinds) > 1 else ''}, mean durations, {run.cluster}. The optimum lies on the grey line "
         "between lower bound and search."
     )
     return style.entitle(figure, "How far from optimal", caption, run.workload)
