@@ -225,8 +225,8 @@ def bounds(tables: Tables, run: Run) -> Figure:
         optimality.distance_from_floor(table[table["arrivals"] == kind], axes, legend=axes is grid[-1])
         axes.set_title(kind, loc="left")
     caption = (
-        f"{count(number, 'instance')}{' of each kind' if len(kinds) > 1 else ''}, mean durations, {run.cluster}. The optimum lies on the grey line "
-        "between lower bound and search."
+        f"{count(number, 'instance')}{' of each kind' if len(kinds) > 1 else ''}, mean durations, {run.cluster}. "
+        "The optimum lies on the grey line between lower bound and search."
     )
     return style.entitle(figure, "How far from optimal", caption, run.workload)
 
