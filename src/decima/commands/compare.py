@@ -57,10 +57,7 @@ def compare(
 
     check_output(out, ".csv", ".parquet", inputs=(jobs,))
     settings = options.simulator_settings(mode, executors, durations, moving_delay, warmup_delay, profile_key)
-    made = {text: options.parse_scheduler(text) for text in schedulers}
-    if len(made) < len(schedulers):
-        twice = next(text for text in made if schedulers.count(text) > 1)
-        raise ConfigError(f"scheduler {twice!r} is given twice")
+    made = options.parse_schedulers(schedulers)
     source = JobSource(jobs, kind, n, interarrival_s, initial, sizes)
     comparison = run_comparison(
         made,

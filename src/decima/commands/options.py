@@ -167,3 +167,16 @@ def parse_scheduler(text: str):
     """
     name, _, parameters = text.partition(":")
     return named_scheduler(name, parameter_values(parameters.split(",") if parameters else None))
+
+
+def parse_schedulers(texts: list[str]) -> dict:
+    """Schedulers by the text that names them.
+
+    Raises:
+        UnknownSchedulerError: no scheduler has that name.
+        ConfigError: a text is given twice, or is not as expected.
+    """
+    for text in texts:
+        if texts.count(text) > 1:
+            raise ConfigError(f"scheduler {text!r} is given twice")
+    return {text: parse_scheduler(text) for text in texts}

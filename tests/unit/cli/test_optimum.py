@@ -1,10 +1,15 @@
 """`decima exhaustive` and `decima bound`."""
 
+import pandas
 import pytest
 
+from decima import make_scheduler
+from decima.evaluation.bounds import lower_bound, search_schedule
 from decima.evaluation.exhaustive import exhaustive_search
+from decima.evaluation.run import score_matrix
+from decima.simulator.settings import Settings
 from decima.workload import synthetic_batch
-from tests.unit.cli.calls import read_json, refuse, succeed, write_json
+from tests.unit.cli.calls import read_json, refuse, run, succeed, write_json
 
 SMALL = ("--kind", "synthetic-batch", "--n", 4, "--sizes", "xs", "--executors", 5, "--seed", 3)
 
@@ -39,3 +44,42 @@ def test_bad_exhaustive_search(jobs, folder):
     empty = write_json(folder / "jobs.json", [])
     assert "no jobs; expected at least one" in refuse("exhaustive", "--jobs", empty, "--out", path)
     assert list(folder.iterdir()) == [empty]
+
+
+def test_bound_is_what_the_library_computes(folder):
+    path = folder / "bounds.csv"
+    line = succeed("bound", "fifo", "weighted_fair:alpha=0", *SMALL, "--instances", 2, "--budget", 60, "--out", path)
+    settings = Settings.paper(executors=5, durations="mean")
+    workloads = [synthetic_batch(4, seed, ["xs"]) for seed in (3, 4)]
+    heuristics = [make_scheduler("fifo"), make_scheduler("weighted_fair", alpha=0)]
+    scores = score_matrix(workloads, heuristics, settings, seeds=[3, 4])
+    table = pandas.read_csv(path).pivot(index="instance", columns="policy", values="avg_jct_s")
+    assert table.index.tolist() == [3, 4]
+    assert table["fifo"].tolist() == scores[0].tolist()
+    assert table["weighted_fair:alpha=0"].tolist() == scores[1].tolist()
+    assert table["lower_bound"].tolist() == [lower_bound(each, settings).avg_jct_s for each in workloads]
+    assert table["search"].tolist() == [
+        search_schedule(each, settings, 60, seed=seed).avg_jct_s for each, seed in zip(workloads, (3, 4), strict=True)
+    ]
+    assert (table["lower_bound"] <= table["search"]).all()
+    mean = table.mean()
+    assert f"(2 instances, 4 jobs each, mean durations): best found {mean.drop('lower_bound').min():.2f} s" in line
+    assert line.endswith(f"lower bound {mean['lower_bound']:.2f} s; wrote {path}")
+
+
+def test_bound_without_search_on_a_file(jobs):
+    result = run("bound", "--jobs", jobs, "--budget", 0, "--executors", 3)
+    assert result.exit_code == 0, result.stderr
+    policies = [line.split()[0] for line in result.stdout.splitlines()[1:-1]]
+    assert policies == ["fair", "weighted_fair", "capped_srw", "lower_bound"]
+
+
+def test_bad_bound(jobs, folder):
+    call = ("bound", "--jobs", jobs, "--out", folder / "bounds.csv")
+    assert "unknown scheduler 'nope'" in refuse(*call, "nope")
+    assert "executors must be" in refuse(*call, "--executors", 0)
+    assert "'--budget'" in refuse(*call, "--budget", -1)
+    assert "'--instances'" in refuse(*call, "--instances", 0)
+    assert "scheduler 'fair' is given twice" in refuse(*call, "fair", "fair")
+    assert "ends in .csv or .parquet" in refuse("bound", "--jobs", jobs, "--out", folder / "bounds.json")
+    assert list(folder.iterdir()) == []
