@@ -5,6 +5,7 @@ import pytest
 
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile, Stage
+from tests.schedule_checks import check_commitments
 from tests.stepping import Steps
 from tests.toy_jobs import job, one_stage, stage, workload
 
@@ -208,6 +209,17 @@ def test_an_executor_under_way_to_a_job_that_ends_becomes_nobodys():
     assert steps.state.now_ms == 13_000.0  # its arrival is the last event
     assert result.end_ms == 9000.0
     assert steps.state.executor_job.tolist() == [-1, -1]
+
+
+def test_promises_to_a_job_that_ends_are_forgotten():
+    # Two executors run the three tasks of job 0, the third one job 1, until 14 s.
+    steps = Steps(workload(one_stage(3, 10.0), one_stage(12, 1.0)), 3)
+    steps.choose(0, 0, 2)
+    assert steps.choose(1, 0, 1) == (12.0, 0, 2)
+    # Both are promised to job 1: one leaves at once, the other would at 22 s, when its task ends.
+    assert steps.choose(1, 0, 3) == (14.0, 1, 1)
+    assert check_commitments(steps.state) == 0
+    assert steps.idle() == (22.0, 0, 1)
 
 
 # ---- the limit of a decision ----------------------------------------------------------------------------------------
