@@ -1,0 +1,71 @@
+"""No scheduler ever beats the lower bound, whatever the jobs, the mode and the draw of durations."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decima.evaluation.bounds import lower_bound
+from decima.evaluation.run import simulate
+from decima.schedulers import list_schedulers, make_scheduler
+from decima.simulator.settings import Settings
+from decima.workload import synthetic_batch
+from decima.workload.jobs import Job, Workload
+from decima.workload.profile import JobProfile, Stage
+from tests.profiles import job_profiles
+
+
+@st.composite
+def workloads(draw):
+    """Batches and streams of random DAGs."""
+    drawn = draw(st.lists(job_profiles(), min_size=1, max_size=5))
+    arrivals = draw(st.lists(st.floats(0.0, 20_000.0), min_size=len(drawn), max_size=len(drawn)))
+    batch = draw(st.booleans())
+    jobs = [Job(profile, 0.0 if batch else at) for profile, at in zip(drawn, arrivals, strict=True)]
+    return Workload(tuple(jobs), "random")
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    workload=workloads(),
+    executors=st.integers(1, 12),
+    mode=st.sampled_from(["paper", "released", "simplified"]),
+    durations=st.sampled_from(["mean", "sampled"]),
+    scheduler=st.sampled_from([name for name in list_schedulers() if name != "priority"]),
+    seed=st.integers(0, 5),
+)
+def test_no_run_is_below_the_bound(workload, executors, mode, durations, scheduler, seed):
+    cluster = Settings.of_mode(mode, executors=executors, durations=durations)
+    bound = lower_bound(workload, cluster, rounds=40)
+    result = simulate(workload, scheduler, executors, seed, mode=mode, durations=durations)
+    slack = 1e-9 * max(1.0, result.avg_jct_ms)
+    assert bound.avg_jct_ms <= result.avg_jct_ms + slack
+    assert np.all(bound.job_path_ms <= result.jct_ms + 1e-9 * np.maximum(1.0, result.completion_ms))
+
+
+def test_bound_of_one_job_by_hand():
+    """Four tasks of 1 s on two executors that arrive after 2 s: 4 s, and no schedule is faster."""
+    stage = Stage("only", 4, (), (1,), ([],), ([],), (np.array([1000.0]),))
+    job = JobProfile("job", (stage,), "json")
+    cluster = Settings.paper(executors=2, durations="mean", warmup_delay_ms=0.0)
+    bound = lower_bound(Workload((Job(job),), "one"), cluster)
+    assert bound.path_ms == bound.avg_jct_ms == 4000.0
+    result = simulate(Workload((Job(job),), "one"), "fair", 2, durations="mean", warmup_delay_ms=0.0)
+    assert result.avg_jct_ms == 4000.0
+
+
+def test_bound_is_not_vacuous():
+    batch = synthetic_batch(20, 0)
+    cluster = Settings.paper(durations="mean")
+    bound = lower_bound(batch, cluster)
+    best = min(simulate(batch, make_scheduler(name), durations="mean").avg_jct_ms for name in ("fair", "capped_srw"))
+    assert 0.4 * best < bound.avg_jct_ms < best
+    assert bound.combined_ms >= max(bound.path_ms, bound.work_ms) * 0.999
+
+
+@pytest.mark.parametrize("limit_ms", [1.0, 1e9])
+def test_no_bound_for_runs_that_are_cut(limit_ms):
+    from decima.exceptions import ConfigError
+
+    with pytest.raises(ConfigError, match="no time limit"):
+        lower_bound(synthetic_batch(2), Settings.paper(time_limit_ms=limit_ms))
