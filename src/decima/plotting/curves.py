@@ -93,23 +93,27 @@ def cdf(scores: pandas.DataFrame, axes: Axes | None = None, *, value: str = "avg
 
 
 @style.styled
-def concurrent_jobs(series: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+def concurrent_jobs(series: pandas.DataFrame, axes: Axes | None = None, *, points: int = 250) -> Axes:
     """Jobs in the system over time, a line per scheduler.
 
     Args:
-        series: scheduler, time_s, active_jobs.
+        series: scheduler, time_s, active_jobs, at regular times.
         axes: Where to draw; a new figure when omitted.
+        points: A longer series is averaged over this many intervals, to remain readable.
 
     Source: §7.2, Figure 10a.
     """
     axes = style.own_axes(axes, style.PAGE, 2.2)
-    hours = series["time_s"].max() >= 3.0 * 3600.0
+    end_s = series["time_s"].max()
+    unit_s, unit = (3600.0, "h") if end_s >= 3.0 * 3600.0 else (60.0, "min")
+    if series.groupby("scheduler").size().max() > points:
+        interval_s = end_s / points
+        start_s = (series["time_s"] // interval_s).clip(upper=points - 1) * interval_s
+        series = series.assign(time_s=start_s).groupby(["scheduler", "time_s"], as_index=False)["active_jobs"].mean()
     for name in style.display_order(series["scheduler"]):
         rows = series[series["scheduler"] == name].sort_values("time_s")
-        axes.step(rows["time_s"] / (3600.0 if hours else 60.0), rows["active_jobs"], where="post", **_thin(name))
-    axes.set(
-        xlabel="time (h)" if hours else "time (min)", ylabel="jobs in the system", xlim=(0.0, None), ylim=(0.0, None)
-    )
+        axes.step(rows["time_s"] / unit_s, rows["active_jobs"], where="post", **_thin(name))
+    axes.set(xlabel=f"time ({unit})", ylabel="jobs in the system", xlim=(0.0, None), ylim=(0.0, None))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return axes

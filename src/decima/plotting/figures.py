@@ -173,9 +173,10 @@ def fig10a_jobs(tables: Tables, run: Run) -> Figure:
     for axes, gap in zip(figure.subplots(len(gaps), 1, squeeze=False)[:, 0], gaps, strict=True):
         curves.concurrent_jobs(series[series["interarrival_s"] == gap], axes)
         axes.set_title(f"one job every {gap:g} s", loc="left")
-    return style.entitle(
-        figure, "Figure 10a: jobs in the system", _one_stream(tables["stream_jobs"], run), run.workload
+    caption = (
+        f"{_one_stream(tables['stream_jobs'], run)} Averaged over 1/250 of the time shown where the stream is long."
     )
+    return style.entitle(figure, "Figure 10a: jobs in the system", caption, run.workload)
 
 
 def fig10c_work(tables: Tables, run: Run) -> Figure:

@@ -60,6 +60,13 @@ def test_concurrent_jobs_chooses_minutes_or_hours(step_s, label, end):
     assert axes.get_ylabel() == "jobs in the system"
 
 
+def test_a_long_series_is_averaged_over_intervals():
+    axes = curves.concurrent_jobs(frames.series(), points=4)
+    times, jobs = line(axes, "fair").get_data()
+    assert len(times) == 4
+    assert jobs == pytest.approx([(0 + 1 + 2 + 0 + 1) / 5, (2 + 0 + 1 + 2 + 0) / 5, (1 + 2 + 0 + 1 + 2) / 5, 0.8])
+
+
 def test_jct_against_work_draws_points_and_medians():
     axes = curves.jct_against_work(frames.stream_jobs())
     assert [len(points.get_offsets()) for points in axes.collections] == [30, 30]
