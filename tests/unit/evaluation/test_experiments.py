@@ -18,7 +18,7 @@ TINY = {
     "motivation": {"parallelism": [1, 5], "parallelism_seeds": 1, "mix_jobs": 3, "mixes": 2, "shown_mix": 0},
     "effects": {"seeds": 2, "schedulers": ["fifo", "fair"], "stream_jobs": 3, "interarrival_s": 25},
     "batch": {"batches": 2, "jobs": 3},
-    "stream": {"streams": 2, "jobs": 3, "interarrival_s": [25], "series_step_s": 20},
+    "stream": {"streams": 2, "jobs": 3, "alpha_streams": 2, "interarrival_s": [25], "series_step_s": 20},
     "released": {"seeds": 2, "long_stream_jobs": 4},
     "bounds": {"instances": 1, "jobs": 3, "budget": 20},
     "appendix_a": {"epsilon_s": [0.1]},

@@ -29,8 +29,9 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
         scores.append(
             score_table(schedulers, workloads, seeds, context.settings(), context, f"streams, {gap_s} s", **gap)
         )
+        few = params["alpha_streams"]
         sweep = alpha_sweep(
-            workloads, context.settings(), seeds=seeds, threads=context.threads, progress=context.bar("alpha")
+            workloads[:few], context.settings(), seeds=seeds[:few], threads=context.threads, progress=context.bar("alpha")
         )
         curves.append(sweep.table.assign(**gap))
         for name, scheduler in schedulers.items():
