@@ -6,6 +6,7 @@ import numpy as np
 import pandas
 
 from decima.evaluation.alpha import alpha_sweep
+from decima.evaluation.experiments.batch import SHOWN
 from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context
 from decima.evaluation.experiments.tidy import score_table
@@ -31,7 +32,12 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
         )
         few = params["alpha_streams"]
         sweep = alpha_sweep(
-            workloads[:few], context.settings(), seeds=seeds[:few], threads=context.threads, progress=context.bar("alpha")
+            workloads[:few],
+            context.settings(),
+            variants=SHOWN,
+            seeds=seeds[:few],
+            threads=context.threads,
+            progress=context.bar("alpha"),
         )
         curves.append(sweep.table.assign(**gap))
         for name, scheduler in schedulers.items():
