@@ -27,7 +27,12 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
     schedulers = {name: make_scheduler(name) for name in UNTUNED} | tuned_schedulers(context, "batch")
     scores = score_table(schedulers, workloads, seeds, context.settings(), context, "batches")
     sweep = alpha_sweep(
-        workloads, context.settings(), variants=SHOWN, seeds=seeds, threads=context.threads, progress=context.bar("alpha")
+        workloads,
+        context.settings(),
+        variants=SHOWN,
+        seeds=seeds,
+        threads=context.threads,
+        progress=context.bar("alpha"),
     )
     each = sweep.per_workload()[["seed", "avg_jct_s"]].assign(scheduler="weighted_fair_each")
     return {"batch": pandas.concat([scores, each])[scores.columns], "alpha_batch": sweep.table}
