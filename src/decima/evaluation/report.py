@@ -96,7 +96,7 @@ def build_report(run: str) -> Path:
     for index, cell in enumerate(merged.cells):
         cell.id = f"cell-{index}"
     exporter = HTMLExporter(template_name="lab", embed_images=True)
-    exporter.mathjax_url = ""
+    exporter.mathjax_url = exporter.require_js_url = exporter.mermaid_js_url = ""  # nothing from other servers
     body, _ = exporter.from_notebook_node(merged, resources={"metadata": {"name": f"Decima, {run}"}})
     target = run_folder(run) / "index.html"
     atomic_write_text(target, body)
