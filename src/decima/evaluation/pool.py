@@ -177,7 +177,7 @@ class CandidatePool:
 
         Args:
             schedulers: One compiled scheduler per candidate.
-            priority: float64 [N, jobs], bound to ``state.job_priority``; zeros by default.
+            priority: float64 [N, jobs or what the scheduler wants], bound to ``state.job_priority``; zeros by default.
             cap: float64 [N, jobs], bound to ``state.job_cap``; zeros by default.
             metric: Name in ``METRICS``.
 

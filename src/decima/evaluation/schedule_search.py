@@ -1,10 +1,11 @@
 """The best schedule of one known instance that a search can find: a mark beside the lower bound.
 
-The search knows the jobs and, with mean durations, everything that will happen. It steers ``capped_srw`` job by job: a
-factor on the remaining work that orders the jobs, a factor on the weight that sets a job's share, and the four
-parameters of the rule. The schedule of ``capped_srw`` itself is the first candidate, so the result is never worse.
+The search knows the jobs and, with mean durations, everything that will happen. It steers ``capped_srw`` (see
+:mod:`decima.evaluation.steered`): a factor on the remaining work that orders the jobs and one on the weight of a job's
+share are found by CMA-ES; then small random changes of these and of the order of stages are kept if they do no harm.
+The schedule of ``capped_srw`` itself is the first candidate, so the result is never worse.
 
-Source: appendix H searches job orders; the shares and CMA-ES are ours.
+Source: appendix H searches job orders; the shares, the stages and the search are ours.
 """
 
 from __future__ import annotations
@@ -14,17 +15,28 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from decima.evaluation.cma_search import minimize
+from decima.evaluation.cma_search import Minimum, minimize
 from decima.evaluation.pool import CandidatePool
-from decima.evaluation.tuning import Scaling
+from decima.evaluation.run import run_state
+from decima.evaluation.steered import steered
+from decima.exceptions import ConfigError
 from decima.schedulers import make_scheduler
+from decima.simulator.result import Result
 from decima.simulator.settings import Settings
+from decima.simulator.state import ClusterState
+from decima.simulator.tables import WorkloadTables
 from decima.workload.jobs import Workload
 
-# Natural logarithm of the largest factor on a job's order and on its share.
-ORDER_RANGE = 3.0
-SHARE_RANGE = 2.0
-FIRST_STEP = 0.08
+# CMA-ES: its part of the budget, the schedules after which it has little to gain, first step and bound of a factor's
+# natural logarithm.
+GLOBAL_PART = 0.2
+GLOBAL_MOST = 2000
+FIRST_STEP = 0.3
+LARGEST_FACTOR = 5.0
+# Local search: changed schedules per round (fixed, so that the result does not depend on the threads), and the range of
+# the size of a change, drawn evenly in its logarithm.
+ROUND = 8
+CHANGE = (0.02, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,23 +48,40 @@ class SearchResult:
         start_avg_jct_s: Average JCT of ``capped_srw``, where the search began.
         order_factor: float64 [jobs], natural logarithm of the factor on the remaining work that orders the jobs.
         share_factor: float64 [jobs], natural logarithm of the factor on the weight of a job's share.
+        stage_priority: float64 [stages of all jobs], greater ones go first inside a job.
         parameters: Parameters of ``capped_srw``.
         evaluations: Schedules tried.
-        curve: One row per generation: evaluations, best, median, step.
+        curve: One row per improvement: evaluations, best (average JCT in s).
+        workload: The jobs.
+        settings: The cluster.
+        seed: Seed of sampled durations.
     """
 
     avg_jct_s: float
     start_avg_jct_s: float
     order_factor: np.ndarray = field(repr=False)
     share_factor: np.ndarray = field(repr=False)
+    stage_priority: np.ndarray = field(repr=False)
     parameters: dict[str, float]
     evaluations: int
     curve: list[dict[str, float]] = field(repr=False)
+    workload: Workload = field(repr=False)
+    settings: Settings = field(repr=False)
+    seed: int
 
     @property
     def change_percent(self) -> float:
         """Against ``capped_srw``."""
         return 100.0 * (self.avg_jct_s / self.start_avg_jct_s - 1.0)
+
+    def run(self, *, log: bool = False) -> Result:
+        """The schedule in detail; ``log`` keeps every task and decision."""
+        tables = WorkloadTables(self.workload, self.settings)
+        state = ClusterState(tables, self.settings, log_tasks=log, log_decisions=log)
+        state.bind("job_priority", np.concatenate([self.order_factor, self.stage_priority]))
+        state.bind("job_cap", self.share_factor)
+        run_state(state, steered(**self.parameters), self.seed)
+        return Result.of_state(state, self.workload, "search", self.seed)
 
     def __str__(self) -> str:
         return (
@@ -76,46 +105,82 @@ def search_schedule(
     Args:
         workload: The jobs.
         settings: The cluster. With sampled durations the search fits the one draw of ``seed``.
-        budget: Schedules to try, at least 1; the last generation is completed.
-        start: Parameters of ``capped_srw`` to begin with, its defaults when omitted.
+        budget: Schedules to try, at least 1; a generation or round begun is completed.
+        start: Parameters of ``capped_srw``, its defaults when omitted.
         seed: Source of chance of the search, and of sampled durations as in ``simulate``.
         threads: Workers, all cores by default. The result does not depend on it.
         progress: Label of a progress bar; None for no bar.
 
     Raises:
-        ConfigError: The budget is below 1 or a parameter is out of range.
+        ConfigError: The budget is below 1, a parameter is out of range, or a time limit would cut runs.
     """
     from tqdm.auto import tqdm
 
-    first = make_scheduler("capped_srw", **(start or {}))
-    tunable = [parameter for parameter in first.parameters if parameter.tunable]
-    fixed = {name: value for name, value in first.values.items() if name not in {p.name for p in tunable}}
-    scaling = Scaling(tunable)
-    jobs = len(workload)
+    if isinstance(budget, bool) or int(budget) != budget or budget < 1:
+        raise ConfigError(f"budget must be a whole number of at least 1, got {budget!r}")
+    if settings.time_limit_applies and settings.time_limit_ms < float("inf"):
+        raise ConfigError(f"no search for runs cut at {settings.time_limit_ms} ms; expected no time limit")
+    parameters = make_scheduler("capped_srw", **(start or {})).values
+    scheduler = steered(**parameters)
     pool = CandidatePool(workload, settings, seed=seed, threads=threads)
-
-    def decode(points: np.ndarray):
-        order, share, rest = np.split(points, [jobs, 2 * jobs], axis=1)
-        values = [scaling.decode(row) | fixed for row in rest]
-        return ORDER_RANGE * (2.0 * order - 1.0), SHARE_RANGE * (2.0 * share - 1.0), values
+    jobs, stages = pool.tables.num_jobs, pool.tables.num_stages
+    tried, curve = 0, []
 
     def evaluate(points: np.ndarray) -> np.ndarray:
-        order, share, values = decode(points)
-        scores = pool.scores([make_scheduler("capped_srw", **each) for each in values], order, share)
+        """Points hold the order factors, then the share factors, then the stage priorities if there are any."""
+        nonlocal tried
+        order, share, stage = np.split(points, [jobs, 2 * jobs], axis=1)
+        if not stage.size:
+            stage = np.zeros((len(points), stages))
+        scores = pool.scores([scheduler] * len(points), np.hstack([order, stage]), share)
+        tried += len(points)
+        if not curve or scores.min() < curve[-1]["best"]:
+            curve.append({"evaluations": tried, "best": float(scores.min())})
+            bar.set_postfix_str(f"best {curve[-1]['best']:.2f}", refresh=False)
         bar.update(len(points))
         return scores
 
-    middle = np.concatenate([np.full(2 * jobs, 0.5), scaling.encode(first.values)])
-    start_s = float(pool.scores([first])[0])
     with tqdm(total=budget, desc=progress, unit="schedule", disable=None if progress else True) as bar:
-        found = minimize(evaluate, middle, sigma=FIRST_STEP, bounds=(0.0, 1.0), budget=budget, seed=seed)
-    order, share, values = decode(found.x[None])
+        start_s = float(evaluate(np.zeros((1, 2 * jobs)))[0])
+        found = Minimum(np.zeros(2 * jobs), start_s)
+        if budget > 1:
+            found = minimize(
+                evaluate,
+                found.x,
+                sigma=FIRST_STEP,
+                bounds=(-LARGEST_FACTOR, LARGEST_FACTOR),
+                budget=max(1, min(GLOBAL_MOST, int(GLOBAL_PART * budget))),
+                seed=seed,
+            )
+        best, value = np.concatenate([found.x, np.zeros(stages)]), found.value
+        rng = np.random.default_rng(np.random.SeedSequence([seed, 1]))
+        while tried < budget:
+            points = np.array([_changed(best, jobs, rng) for _ in range(ROUND)])
+            scores = evaluate(points)
+            winner = int(np.argmin(scores))
+            if scores[winner] <= value:  # an equal one as well: it leads away from here
+                best, value = points[winner], float(scores[winner])
+    order, share, stage = np.split(best, [jobs, 2 * jobs])
     return SearchResult(
-        avg_jct_s=found.value,
+        avg_jct_s=value,
         start_avg_jct_s=start_s,
-        order_factor=order[0],
-        share_factor=share[0],
-        parameters=values[0],
-        evaluations=found.curve[-1]["evaluations"],
-        curve=found.curve,
+        order_factor=order,
+        share_factor=share,
+        stage_priority=stage,
+        parameters=dict(parameters),
+        evaluations=tried,
+        curve=curve,
+        workload=workload,
+        settings=settings,
+        seed=seed,
     )
+
+
+def _changed(point: np.ndarray, jobs: int, rng: np.random.Generator) -> np.ndarray:
+    """A copy with one or a few numbers moved; job orders, shares and stages are equally likely to be met."""
+    point = point.copy()
+    low, high = np.log(CHANGE)
+    for _ in range(1 + rng.poisson(1.0)):
+        first, end = ((0, jobs), (jobs, 2 * jobs), (2 * jobs, len(point)))[rng.integers(3)]
+        point[rng.integers(first, end)] += np.exp(rng.uniform(low, high)) * rng.standard_normal()
+    return point

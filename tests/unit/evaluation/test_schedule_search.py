@@ -1,14 +1,19 @@
 """The clairvoyant search: between the lower bound and the rule it starts from, and repeatable."""
 
+import numpy as np
 import pytest
 
 from decima.evaluation.bounds import lower_bound
-from decima.evaluation.run import score_matrix
+from decima.evaluation.pool import CandidatePool
+from decima.evaluation.run import run_state, score_matrix
 from decima.evaluation.schedule_search import search_schedule
+from decima.evaluation.steered import steered as steered_rule
 from decima.exceptions import ConfigError
 from decima.schedulers import make_scheduler
 from decima.simulator.settings import Settings
+from decima.simulator.state import ClusterState
 from decima.workload import synthetic_batch
+from tests.toy_jobs import job, stage, workload
 
 CLUSTER = Settings.paper(executors=10, durations="mean")
 
@@ -28,7 +33,50 @@ def test_search_depends_on_the_seed_not_on_the_threads():
     found = [search_schedule(batch, CLUSTER, 60, seed=seed, threads=n) for seed, n in ((0, 1), (0, 3), (1, 1))]
     assert found[0].curve == found[1].curve
     assert found[0].order_factor.tolist() == found[1].order_factor.tolist()
+    assert found[0].stage_priority.tolist() == found[1].stage_priority.tolist()
     assert found[0].curve != found[2].curve
+
+
+def test_the_schedule_found_can_be_run_again():
+    found = search_schedule(synthetic_batch(4, 1), CLUSTER, 120, start={"c0": 2.0})
+    again = found.run(log=True)
+    assert again.avg_jct_s == found.avg_jct_s < found.start_avg_jct_s
+    assert len(again.log.tasks()) == sum(job.profile.num_tasks for job in again.workload.jobs)
+    assert found.parameters["c0"] == 2.0
+    assert f"{found.avg_jct_s:.2f} s after" in str(found)
+
+
+def test_without_numbers_the_steered_rule_is_capped_srw():
+    batch = synthetic_batch(6, 2)
+    for mode in ("paper", "released"):
+        for rule in (0, 1):
+            values = {"c0": 1.5, "stage_rule": rule}
+            cluster = Settings.of_mode(mode, executors=7, durations="sampled")
+            plain, steered = (CandidatePool(batch, cluster, seed=3) for _ in range(2))
+            zeros = np.zeros((1, steered.tables.num_jobs + steered.tables.num_stages))
+            found = steered.scores([steered_rule(**values)], zeros)
+            assert found == plain.scores([make_scheduler("capped_srw", **values)])
+
+
+def test_stage_priorities_choose_the_stage():
+    """Two source stages; the long one first lets its child overlap with the other."""
+    wide = workload(job(stage("short", 1, 1.0), stage("long", 1, 2.0), stage("after", 1, 3.0, 1)))
+    cluster = Settings.simplified(executors=1)
+    pool = CandidatePool(wide, cluster)
+    order = []
+    for first in (0, 1):
+        state = ClusterState(pool.tables, cluster)
+        state.bind("job_priority", [0.0, *(1.0 if index == first else 0.0 for index in range(3))])
+        run_state(state, steered_rule(), 0)
+        order.append(state.stage_finish_ms.tolist())
+    assert order[0][0] == 1000.0
+    assert order[1][1] == 2000.0
+
+
+@pytest.mark.parametrize("limit_ms", [1.0, 1e9])
+def test_cut_runs_are_refused(limit_ms):
+    with pytest.raises(ConfigError, match="no time limit"):
+        search_schedule(synthetic_batch(2), CLUSTER.replace(time_limit_ms=limit_ms), 10)
 
 
 def test_sampled_durations_are_those_of_the_seed():
