@@ -44,7 +44,7 @@ __all__ = ["LowerBound", "SearchResult", "lower_bound", "search_schedule"]
 
 # Mirror ascent: rounds, and the first step in units of 1 / average bound.
 ROUNDS = 300
-FIRST_STEP = 2.0
+FIRST_STEP = 0.6
 
 
 @dataclass(frozen=True)
