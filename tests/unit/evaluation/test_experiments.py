@@ -123,8 +123,8 @@ def test_pipeline_covers_every_run_experiment_and_notebook(pipeline, runs):
     assert sorted(pipeline["plot"]["matrix"]["experiment"]) == sorted(experiments.EXPERIMENTS)
     for suffix, workload in (("", "tpch"), ("-embedded", "embedded")):
         of_workload = sorted(name for name, params in runs.items() if params["workload"] == workload)
-        computed = ["tuning"]
-        for stage in ("tune", "evaluate", "compare"):
+        computed = ["tuning", "bounds"]
+        for stage in ("tune", "evaluate", "compare", "bound"):
             matrix = pipeline[stage + suffix]["matrix"]
             assert sorted(matrix["run"]) == of_workload
             computed += matrix.get("experiment", [])
