@@ -76,10 +76,13 @@ def read_profiles(path: str | os.PathLike) -> list[JobProfile]:
         DataUnavailableError: there is no such file.
         WorkloadError: the file is truncated, damaged, of another format or version, or holds a malformed job.
     """
+    import pyarrow
     from pyarrow import parquet
 
     _read_checked_schema(path)
-    table = _arrow(path, lambda: parquet.ParquetFile(path, page_checksum_verification=True).read())
+    # One thread: several would each keep buffers far larger than the profiles.
+    table = _arrow(path, lambda: parquet.ParquetFile(path, page_checksum_verification=True).read(use_threads=False))
+    pyarrow.default_memory_pool().release_unused()
     column = {name: table.column(name).combine_chunks() for name in table.column_names}
     for name, array in column.items():
         while array is not None:
