@@ -273,6 +273,7 @@ class OracleSimulator:
                 job.runnable[child] = None
             if enabled:
                 self.mark_all_pools()
+                job.called = self.calls
 
         if not stage.exhausted:
             self.launch(executor, stage)
@@ -425,9 +426,13 @@ class OracleSimulator:
         pool.marked = pool.marked or mark
 
     def reserve(self, executor):
-        """The executor waits for a stage of its job that cannot run yet: it is offered when one of the job can."""
-        self.enter_pool(executor, executor.job.pool, mark=False)
-        executor.reserved = True
+        """The executor waits for a stage of its job that cannot run yet: it is offered when one of the job can.
+
+        If one became runnable since the policy decided, the executor is offered at once.
+        """
+        missed = self.reoffer and executor.decided < executor.job.called
+        self.enter_pool(executor, executor.job.pool, mark=missed)
+        executor.reserved = not missed
 
     def start_moving(self, executor, stage):
         self.detach(executor)

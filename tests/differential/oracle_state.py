@@ -86,6 +86,7 @@ class JobState:
         self.runnable = {stage: None for stage in self.stages if not stage.parents}
         self.attached = {}  # ordered set of executors
         self.pool = Pool(self)
+        self.called = 0  # `OracleSimulator.calls` when a stage last became runnable after another
 
     @property
     def finished(self):

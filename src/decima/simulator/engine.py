@@ -247,6 +247,7 @@ def _finish_stage(state, stage):
                 update_frontier(state, child)
     if enabled > 0:
         mark_all_pools(state)
+        state.job_calls[job] = state.calls
     return enabled
 
 

@@ -175,6 +175,7 @@ FIELDS: tuple[Field, ...] = (
         job_moving="executors moving to it",
         job_commit="commitments to it from other sources than its own",
         job_outgoing="commitments of its own sources to other jobs",
+        job_calls="calls when a stage of it last became runnable",
         job_unsaturated="unsaturated stages",
         job_frontier="stages in the frontier",
         job_unexhausted="stages with tasks to launch",

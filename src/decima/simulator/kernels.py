@@ -420,11 +420,15 @@ def idle_on_decision(state, executor):
 def wait_for_stage(state, executor):
     """The executor idles in its job's pool for a stage of the job that is not runnable yet.
 
-    It is offered again when a stage of the job becomes runnable, not when one of another job does.
+    It is offered again when a stage of the job becomes runnable, not when one of another job does; at once if that
+    happened since the decision (``reoffer``).
     """
     join_job_pool(state, executor)
-    state.executor_reserved[executor] = 1
     pool = state.executor_pool[executor]
+    if state.reoffer and state.executor_calls[executor] < state.job_calls[pool]:
+        mark_pool(state, pool)
+        return
+    state.executor_reserved[executor] = 1
     state.pool_open[pool] -= 1
     if state.pool_open[pool] == 0:
         unmark_pool(state, pool)
