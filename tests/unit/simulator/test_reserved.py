@@ -1,4 +1,4 @@
-"""Executors that wait for a stage of their job are not forgotten when another stage of it becomes runnable meanwhile."""
+"""Executors that wait for a stage of their job are offered when another stage of it became runnable meanwhile."""
 
 import decima
 from decima.workload import synthetic_poisson
