@@ -1,0 +1,1 @@
+"""The learned policy: architecture, features, TensorFlow network, compiled inference, stored weights."""

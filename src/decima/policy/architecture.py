@@ -1,0 +1,231 @@
+"""What a policy network looks like: one record, from which TensorFlow and the compiled core derive the same network.
+
+No TensorFlow here: running a stored policy needs only its architecture and its weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
+
+import numpy as np
+
+from decima.exceptions import ConfigError
+
+LIMITS = ("input", "output", "stage", "none")
+FEATURES = ("paper", "released")
+# Slope of the leaky rectifier for negative inputs; the released code's value.
+LEAK = 0.2
+# Limits enter the score function divided by this.
+LIMIT_SCALE = 50.0
+
+
+@dataclass(frozen=True)
+class Perceptron:
+    """One fully connected network: widths from input to output, and which layers have what.
+
+    Attributes:
+        name: Name in the weight file.
+        widths: Input width, hidden widths, output width.
+        output_activation: Whether the last layer is rectified too.
+        output_bias: Whether the last layer has a bias.
+    """
+
+    name: str
+    widths: tuple[int, ...]
+    output_activation: bool = False
+    output_bias: bool = True
+
+    @property
+    def shapes(self) -> list[tuple[str, tuple[int, ...]]]:
+        """(name, shape) of its arrays in order: kernel [in, out], bias [out], layer by layer."""
+        shapes: list[tuple[str, tuple[int, ...]]] = []
+        for layer, (rows, columns) in enumerate(zip(self.widths[:-1], self.widths[1:], strict=True)):
+            shapes.append((f"{self.name}/{layer}/kernel", (rows, columns)))
+            if self.output_bias or layer < len(self.widths) - 2:
+                shapes.append((f"{self.name}/{layer}/bias", (columns,)))
+        return shapes
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Shape of a policy network (§5.1, §5.2, §6.1) and the options of the paper's ablations.
+
+    Notation: x features of a stage, e its embedding, y embedding of its job, z of the cluster, l a parallelism limit.
+
+    Attributes:
+        name: ``"paper"``, ``"released"`` or a name of your own.
+        features: Which five features a stage has: those of §6.1 or those of the published code.
+        feature_log: Tasks and durations enter as ``log1p(value x scale)`` instead of ``value x scale``.
+        embedding: Width of e, y and z.
+        hidden: Hidden widths of the transformations f and g.
+        score_hidden: Hidden widths of the score functions q and w.
+        linear_input: x enters through one linear layer; else through a perceptron with ``hidden``.
+        rectified_outputs: The transformations rectify their outputs too.
+        summary_g: The job and cluster summaries have a second transformation g, as in Eq. (1).
+        score_output_bias: q and w have a bias at their output.
+        limit_context: What w sees besides y, z and l: the chosen stage's embedding (``"embedding"``) or the three
+            job features of the published code (``"job"``).
+        graph_embedding: Off: q and w see x only (§7.4, "no graph embedding").
+        two_level: Off: messages are summed without the second transformation g (appendix E).
+        limit: How limits are encoded (Figure 15a): ``"input"`` of w, one ``"output"`` of w per limit, a limit for
+            the ``"stage"`` instead of its job, or ``"none"`` at all (§7.4, "no parallelism control").
+        durations: Off: task durations are hidden (appendix J).
+        interarrival_hint: The mean interarrival time is a sixth feature (§7.4, Table 2).
+        max_executors: Largest cluster the policy may be used on; the number of outputs if ``limit`` is ``"output"``.
+    """
+
+    name: str = "paper"
+    features: str = "paper"
+    feature_log: bool = False
+    embedding: int = 16
+    hidden: tuple[int, ...] = (32, 16)
+    score_hidden: tuple[int, ...] = (32, 16)
+    linear_input: bool = True
+    rectified_outputs: bool = False
+    summary_g: bool = True
+    score_output_bias: bool = False
+    limit_context: str = "embedding"
+    graph_embedding: bool = True
+    two_level: bool = True
+    limit: str = "input"
+    durations: bool = True
+    interarrival_hint: bool = False
+    max_executors: int = 200
+
+    def __post_init__(self) -> None:
+        if self.limit not in LIMITS:
+            raise ConfigError(f"limit must be one of {', '.join(LIMITS)}, got {self.limit!r}")
+        if self.features not in FEATURES:
+            raise ConfigError(f"features must be one of {', '.join(FEATURES)}, got {self.features!r}")
+        if self.limit_context not in ("embedding", "job"):
+            raise ConfigError(f"limit_context must be 'embedding' or 'job', got {self.limit_context!r}")
+        if self.limit_context == "job" and self.features != "released":
+            raise ConfigError("limit_context 'job' needs the features of the published code")
+        if self.max_executors < 1 or self.embedding < 1:
+            raise ConfigError("max_executors and embedding must be at least 1")
+        for name in ("hidden", "score_hidden"):
+            object.__setattr__(self, name, tuple(int(width) for width in getattr(self, name)))
+
+    @classmethod
+    def paper(cls, **changes) -> Architecture:
+        """12,736 parameters (§6.1), in the reading that gives exactly this number."""
+        return cls(**changes)
+
+    @classmethod
+    def released(cls, **changes) -> Architecture:
+        """4,770 parameters: the network of the published code with its own features."""
+        values = {
+            "name": "released",
+            "features": "released",
+            "embedding": 8,
+            "hidden": (16, 8),
+            "score_hidden": (32, 16, 8),
+            "linear_input": False,
+            "rectified_outputs": True,
+            "summary_g": False,
+            "score_output_bias": True,
+            "limit_context": "job",
+        }
+        return cls(**(values | changes))
+
+    @classmethod
+    def named(cls, name: str, **changes) -> Architecture:
+        """``"paper"`` or ``"released"``, some fields replaced."""
+        makers = {"paper": cls.paper, "released": cls.released}
+        if name not in makers:
+            raise ConfigError(f"unknown architecture {name!r}; known: {', '.join(makers)}")
+        unknown = set(changes) - {field.name for field in fields(cls)}
+        if unknown:
+            raise ConfigError(f"unknown option of an architecture: {', '.join(sorted(unknown))}")
+        return makers[name](**changes)
+
+    def replace(self, **changes) -> Architecture:
+        """A copy with some fields changed."""
+        return replace(self, **changes)
+
+    def as_dict(self) -> dict:
+        """Fields by name, JSON-ready."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    @property
+    def num_features(self) -> int:
+        """Width of x."""
+        return 5 + self.interarrival_hint
+
+    @property
+    def stage_score_width(self) -> int:
+        """Width of the input of q: [x, e, y, z], or x alone."""
+        return self.num_features + (3 * self.embedding if self.graph_embedding else 0)
+
+    @property
+    def limit_score_width(self) -> int:
+        """Width of the input of w without l: [e, y, z], [job features, y, z], or x alone."""
+        if not self.graph_embedding:
+            return self.num_features
+        return 2 * self.embedding + (self.embedding if self.limit_context == "embedding" else 3)
+
+    @cached_property
+    def perceptrons(self) -> tuple[Perceptron, ...]:
+        """The networks in the order of the flat weight vector; absent ones are left out."""
+        x, e = self.num_features, self.embedding
+        rectified = self.rectified_outputs
+
+        def transformation(name: str, width: int) -> Perceptron:
+            return Perceptron(name, (width, *self.hidden, e), output_activation=rectified)
+
+        nets = []
+        if self.graph_embedding:
+            nets.append(Perceptron("input", (x, e)) if self.linear_input else transformation("input", x))
+            nets.append(transformation("stage_f", e))
+            if self.two_level:
+                nets.append(transformation("stage_g", e))
+            nets.append(transformation("job_f", x + e))
+            if self.summary_g and self.two_level:
+                nets.append(transformation("job_g", e))
+            nets.append(transformation("cluster_f", e))
+            if self.summary_g and self.two_level:
+                nets.append(transformation("cluster_g", e))
+        bias = self.score_output_bias
+        nets.append(Perceptron("q", (self.stage_score_width, *self.score_hidden, 1), output_bias=bias))
+        if self.limit != "none":
+            width = self.limit_score_width + (self.limit != "output")
+            outputs = self.max_executors if self.limit == "output" else 1
+            nets.append(Perceptron("w", (width, *self.score_hidden, outputs), output_bias=bias))
+        return tuple(nets)
+
+    @property
+    def shapes(self) -> list[tuple[str, tuple[int, ...]]]:
+        """(name, shape) of all weight arrays; the flat vector holds them one after the other, row by row."""
+        return [shape for net in self.perceptrons for shape in net.shapes]
+
+    @property
+    def num_parameters(self) -> int:
+        """Length of the flat weight vector."""
+        return sum(int(np.prod(shape)) for _, shape in self.shapes)
+
+    def split(self, weights: np.ndarray) -> dict[str, np.ndarray]:
+        """Views of the flat vector, float32 [num_parameters], by array name.
+
+        Raises:
+            ConfigError: The vector has another length.
+        """
+        if weights.shape != (self.num_parameters,):
+            raise ConfigError(
+                f"architecture {self.name} has {self.num_parameters} weights, got an array of shape {weights.shape}"
+            )
+        parts, first = {}, 0
+        for name, shape in self.shapes:
+            size = int(np.prod(shape))
+            parts[name] = weights[first : first + size].reshape(shape)
+            first += size
+        return parts
+
+    def initial_weights(self, seed: int) -> np.ndarray:
+        """Random weights, float32 [num_parameters]: Glorot-uniform kernels, zero biases."""
+        rng = np.random.default_rng(seed)
+        parts = []
+        for _, shape in self.shapes:
+            bound = np.sqrt(6.0 / sum(shape)) if len(shape) == 2 else 0.0
+            parts.append(rng.uniform(-bound, bound, size=shape).astype(np.float32).reshape(-1))
+        return np.concatenate(parts)
