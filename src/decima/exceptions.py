@@ -38,3 +38,11 @@ class InvalidDecisionError(DecimaError, ValueError):
 
 class DeadlockError(DecimaError, RuntimeError):
     """No event is left while jobs are unfinished: every executor was parked by the policy."""
+
+
+class TrainingError(DecimaError, RuntimeError):
+    """Training cannot go on, for example because a gradient is not finite."""
+
+
+class CheckpointError(DecimaError):
+    """A checkpoint cannot be written, read or continued."""

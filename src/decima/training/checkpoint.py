@@ -1,0 +1,71 @@
+"""The state of a training run in one file. It is replaced atomically: a killed run leaves the old one or the new one."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from decima.exceptions import CheckpointError
+from decima.files import atomic_write_bytes
+
+VERSION = 1
+FILE_NAME = "checkpoint.npz"
+
+
+@dataclass
+class Checkpoint:
+    """Everything that the next iteration depends on. Chance is not here: it is a function of seed and iteration.
+
+    Attributes:
+        about: What is trained and how: task, recipe, architecture, seed (JSON).
+        counters: Iteration, elapsed times, best validation and the like (JSON).
+        arrays: Weights, state of the optimiser, moving averages.
+        curve: One row per iteration, numbers by column.
+    """
+
+    about: dict
+    counters: dict
+    arrays: dict[str, np.ndarray]
+    curve: list[dict] = field(default_factory=list)
+
+    def save(self, folder: Path) -> None:
+        """Write into the folder.
+
+        Raises:
+            CheckpointError: The file cannot be written; an earlier one is as it was.
+        """
+        path = folder / FILE_NAME
+        document = {"version": VERSION, "about": self.about, "counters": self.counters, "curve": self.curve}
+        text = json.dumps(document)
+        content = io.BytesIO()
+        np.savez(content, document=np.frombuffer(text.encode("utf-8"), dtype=np.uint8), **self.arrays)
+        try:
+            atomic_write_bytes(path, content.getvalue())
+        except OSError as error:
+            kept = "; the last good checkpoint is intact" if path.exists() else ""
+            raise CheckpointError(f"cannot write {path}: {error.strerror or error}{kept}") from error
+
+    @classmethod
+    def load(cls, folder: Path) -> Checkpoint:
+        """Read from the folder.
+
+        Raises:
+            CheckpointError: There is no checkpoint, or it is damaged or of another version.
+        """
+        path = folder / FILE_NAME
+        if not path.is_file():
+            raise CheckpointError(f"cannot resume: there is no {path}")
+        try:
+            with np.load(path, allow_pickle=False) as content:
+                arrays = {name: content[name] for name in content.files}
+            document = json.loads(arrays.pop("document").tobytes().decode("utf-8"))
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise CheckpointError(f"{path} is damaged or no checkpoint: {error}") from error
+        if document.get("version") != VERSION:
+            raise CheckpointError(f"{path} has version {document.get('version')!r}, expected {VERSION}")
+        return cls(document["about"], document["counters"], arrays, document["curve"])

@@ -1,0 +1,274 @@
+"""Loss, gradients and Adam: the part of training that TensorFlow does.
+
+A batch is cut into chunks of a fixed number of decisions. Their gradients are computed in several threads, each chunk
+by one thread alone, and summed in the order of the chunks: memory is bounded and no result depends on the number of
+threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import tensorflow as tf
+
+from decima.exceptions import TrainingError
+from decima.policy.architecture import Architecture
+from decima.policy.batch import GraphBatch
+from decima.policy.network import DecimaNetwork, signature
+
+CHUNK = 512
+# What a chunk reports besides its gradient, all sums over decisions.
+SUMS = ("loss", "log_prob", "entropy_stage", "entropy_limit", "kl", "clipped")
+
+
+@dataclass(frozen=True)
+class Loss:
+    """How decisions become a loss.
+
+    The loss of a decision is -min(r A, clip(r, 1 - clip, 1 + clip) A) - entropy_weight (H_stage + H_limit), where r is
+    the ratio of its probability to the recorded one. Without ``ratio``, r is 1 and its gradient that of log P:
+    REINFORCE, or with A = 1 the cross-entropy of a teacher's decision.
+
+    Attributes:
+        ratio: Compare with the recorded probabilities (PPO).
+        clip: Range of the ratio.
+        entropy_weight: Weight of the entropy of both choices.
+        effect_classes: Probability and entropy of limits by effect.
+    """
+
+    ratio: bool = False
+    clip: float = 0.2
+    entropy_weight: float = 0.0
+    effect_classes: bool = True
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """Sum over decisions.
+
+    Attributes:
+        values: Float32 [parameters], gradient of the loss.
+        sums: Sums of :data:`SUMS` by name.
+        decisions: Number of decisions.
+    """
+
+    values: np.ndarray
+    sums: dict[str, float]
+    decisions: int
+
+    def mean(self, name: str) -> float:
+        """Average of one of the sums."""
+        return self.sums[name] / self.decisions
+
+
+def use_single_threaded_operations() -> bool:
+    """Let every TensorFlow operation use one thread; parallelism comes from chunks.
+
+    Returns:
+        Whether it is so: TensorFlow does not change it once it has computed something.
+    """
+    if tf.config.threading.get_intra_op_parallelism_threads() != 1:
+        try:
+            tf.config.threading.set_intra_op_parallelism_threads(1)
+        except RuntimeError:
+            return False
+    return True
+
+
+class Learner:
+    """Weights, their gradients and Adam.
+
+    Args:
+        architecture: Shape of the network.
+        weights: Float32 [parameters], where to start.
+        num_levels: Levels of the deepest job graph.
+        threads: Chunks computed at once.
+        betas: Decay of Adam's first and second moments.
+        epsilon: Adam's epsilon.
+        chunk: Decisions per chunk; changes results in the last digits only.
+    """
+
+    def __init__(
+        self,
+        architecture: Architecture,
+        weights: np.ndarray,
+        *,
+        num_levels: int,
+        threads: int = 1,
+        betas: tuple[float, float] = (0.9, 0.999),
+        epsilon: float = 1e-8,
+        chunk: int = CHUNK,
+    ) -> None:
+        use_single_threaded_operations()
+        self.architecture = architecture
+        self.network = DecimaNetwork(architecture, num_levels)
+        self._num_levels = num_levels
+        self._chunk = chunk
+        self._adam = (*betas, epsilon)
+        self._flat = tf.Variable(weights, dtype=tf.float32)
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="gradient")
+        self.restart_adam()
+        self._show_weights()
+        vector, number = tf.TensorSpec([None], tf.float32), tf.TensorSpec([], tf.float32)
+        self._function = tf.function(
+            self._chunk_gradient,
+            input_signature=[
+                signature(architecture, num_levels),
+                vector,
+                vector,
+                tf.TensorSpec([], tf.bool),
+                number,
+                number,
+                tf.TensorSpec([], tf.bool),
+            ],
+        )
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown(cancel_futures=True)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Float32 [parameters], a copy."""
+        return self._flat.numpy().copy()
+
+    def restart_adam(self) -> None:
+        """Forget Adam's moments."""
+        beta1, beta2, epsilon = self._adam
+        self.optimizer = tf.keras.optimizers.Adam(1e-3, beta_1=beta1, beta_2=beta2, epsilon=epsilon)
+        self.optimizer.build([self._flat])
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Weights and Adam's state, for a checkpoint."""
+        arrays = {f"adam_{index}": variable.numpy() for index, variable in enumerate(self.optimizer.variables)}
+        return {"weights": self.weights} | arrays
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take over what :meth:`state` returned."""
+        self._flat.assign(arrays["weights"])
+        for index, variable in enumerate(self.optimizer.variables):
+            variable.assign(arrays[f"adam_{index}"])
+        self._show_weights()
+
+    def _show_weights(self) -> None:
+        self.network.set_flat(self._flat.numpy())
+
+    def gradient(
+        self,
+        batch: GraphBatch,
+        decisions: np.ndarray,
+        advantages: np.ndarray,
+        log_prob: np.ndarray,
+        loss: Loss,
+    ) -> Gradient:
+        """Gradient of the summed loss.
+
+        Args:
+            batch: Recorded decisions.
+            decisions: Int [D], which of them, those of one episode next to each other.
+            advantages: Float [D], A of each.
+            log_prob: Float [D], recorded log-probability of each.
+            loss: The loss.
+
+        Raises:
+            TrainingError: The gradient or the loss is not finite.
+        """
+
+        def work(part: slice):
+            return self._function(
+                batch.tensors(decisions[part], self._num_levels),
+                advantages[part].astype(np.float32),
+                log_prob[part].astype(np.float32),
+                loss.ratio,
+                np.float32(loss.clip),
+                np.float32(loss.entropy_weight),
+                loss.effect_classes,
+            )
+
+        parts = [slice(first, first + self._chunk) for first in range(0, len(decisions), self._chunk)]
+        total, sums = np.zeros(self.architecture.num_parameters, np.float32), np.zeros(len(SUMS))
+        for values, chunk_sums in self._pool.map(work, parts):
+            total += values.numpy()
+            sums += chunk_sums.numpy()
+        if not (np.isfinite(total).all() and np.isfinite(sums).all()):
+            what = "gradient" if np.isfinite(sums).all() else "loss"
+            raise TrainingError(f"the {what} of {len(decisions)} decisions is not finite")
+        return Gradient(total, dict(zip(SUMS, sums.tolist(), strict=True)), len(decisions))
+
+    def apply(self, gradient: np.ndarray, learning_rate: float, largest_norm: float | None = None) -> float:
+        """One step of Adam.
+
+        Args:
+            gradient: Float32 [parameters].
+            learning_rate: Step size.
+            largest_norm: The gradient is scaled down to this norm; None: never.
+
+        Returns:
+            Norm of the gradient before that.
+
+        Raises:
+            TrainingError: The new weights are not finite.
+        """
+        norm = float(np.linalg.norm(gradient.astype(np.float64)))
+        if largest_norm is not None and norm > largest_norm:
+            gradient = (gradient * (largest_norm / norm)).astype(np.float32)
+        self.optimizer.learning_rate.assign(learning_rate)
+        self.optimizer.apply([tf.constant(gradient)], [self._flat])
+        if not np.isfinite(self._flat.numpy()).all():
+            raise TrainingError("the weights are not finite after a step")
+        self._show_weights()
+        return norm
+
+    def _chunk_gradient(self, tensors, advantages, recorded, ratio, clip, entropy_weight, effect_classes):
+        """Flat gradient [parameters] and sums [len(SUMS)] of one chunk; traced once."""
+        variables = self.network.trainable_variables
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
+            out = self.network(tensors)
+            log_prob_limit = tf.where(effect_classes, out["log_prob_class"], out["log_prob_limit"])
+            entropy_limit = tf.where(effect_classes, out["entropy_class"], out["entropy_limit"])
+            log_prob = out["log_prob_stage"] + log_prob_limit
+            change = log_prob - tf.where(ratio, recorded, tf.stop_gradient(log_prob))
+            quotient = tf.exp(change)
+            limited = tf.clip_by_value(quotient, 1.0 - clip, 1.0 + clip)
+            gain = tf.minimum(quotient * advantages, limited * advantages)
+            entropy = out["entropy_stage"] + entropy_limit
+            loss = -tf.reduce_sum(gain + entropy_weight * entropy)
+        gradients = tape.gradient(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        flat = tf.concat([tf.reshape(part, [-1]) for part in gradients], axis=0)
+        sums = [
+            loss,
+            tf.reduce_sum(log_prob),
+            tf.reduce_sum(out["entropy_stage"]),
+            tf.reduce_sum(entropy_limit),
+            tf.reduce_sum(quotient - 1.0 - change),
+            tf.reduce_sum(tf.cast(tf.abs(quotient - 1.0) > clip, tf.float32)),
+        ]
+        return flat, tf.stack(sums)
+
+
+def shuffled_parts(
+    groups: Sequence[np.ndarray], count: int, rng: np.random.Generator, segment: int = 64
+) -> list[np.ndarray]:
+    """Divide decisions into ``count`` parts at random, consecutive ones of an episode staying together.
+
+    Neighbours share most of their job graphs, so a part of whole segments costs less than one of single decisions.
+
+    Args:
+        groups: Int [D] per episode, its decisions in order.
+        count: Number of parts; fewer are returned if there are fewer segments.
+        rng: Source of chance.
+        segment: Decisions that stay together.
+
+    Returns:
+        Parts, int arrays; segments inside a part in their original order.
+    """
+    segments = [
+        group[first : first + segment] for group in groups for first in range(0, len(group), segment)
+    ]
+    order = rng.permutation(len(segments))
+    parts = [np.sort(part) for part in np.array_split(order, count) if len(part)]
+    return [np.concatenate([segments[index] for index in part]) for part in parts]

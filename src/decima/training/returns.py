@@ -1,0 +1,273 @@
+"""Returns, baselines and advantages of recorded episodes, in NumPy alone.
+
+An *episode* here has decisions at times t_k (seconds, ascending, several may coincide), a reward r_k that accrues
+evenly from t_k to the next decision or the end, and a state summary per decision. Episodes of one *sequence* have the
+same arrivals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Episode:
+    """What advantages are computed from.
+
+    Attributes:
+        time_s: Float64 [D], ascending.
+        end_s: End of the episode.
+        rewards: Float64 [D].
+        summary: Float64 [D, K], state summary for a linear baseline; K may be 0.
+    """
+
+    time_s: np.ndarray
+    end_s: float
+    rewards: np.ndarray
+    summary: np.ndarray
+
+    @property
+    def gaps_s(self) -> np.ndarray:
+        """Float64 [D], time to the next decision or the end."""
+        return np.diff(self.time_s, append=self.end_s)
+
+
+def discounted_rewards(episode: Episode, horizon_s: float | None) -> np.ndarray:
+    """Rewards seen from their decision: r (1 - exp(-dt / H)) H / dt, since they accrue evenly over dt; float64 [D]."""
+    if horizon_s is None:
+        return episode.rewards
+    share = episode.gaps_s / horizon_s
+    return episode.rewards * np.where(share > 1e-12, -np.expm1(-share) / np.maximum(share, 1e-12), 1.0)
+
+
+def backward_sums(values: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """s_k = values_k + factors_k s_{k+1}, from the last one on; float64 [D]."""
+    if np.all(factors == 1.0):
+        return np.cumsum(values[::-1])[::-1].copy()
+    total, sums = 0.0, []
+    for value, factor in zip(values[::-1].tolist(), factors[::-1].tolist(), strict=True):
+        total = value + factor * total
+        sums.append(total)
+    return np.array(sums[::-1])
+
+
+def decay(gaps_s: np.ndarray, *constants_s: float | None) -> np.ndarray:
+    """Product of exp(-dt / constant) over the constants that are not None; float64 [D]."""
+    rate = sum(1.0 / constant for constant in constants_s if constant is not None)
+    return np.exp(-rate * gaps_s)
+
+
+def returns_to_go(episode: Episode, horizon_s: float | None = None) -> np.ndarray:
+    """R_k of Algorithm 1, line 6: (discounted) rewards from each decision to the end; float64 [D]."""
+    return backward_sums(discounted_rewards(episode, horizon_s), decay(episode.gaps_s, horizon_s))
+
+
+def at_times(episode: Episode, values: np.ndarray, when_s: np.ndarray) -> np.ndarray:
+    """Values between decisions, linearly interpolated; the first before all of them, 0 from the end on.
+
+    Args:
+        episode: Where the values belong.
+        values: [D, ...], one per decision.
+        when_s: [Q], any times.
+
+    Returns:
+        [Q, ...].
+    """
+    times = np.append(episode.time_s, episode.end_s)
+    padded = np.concatenate([values, np.zeros((1, *values.shape[1:]))])
+    right = np.searchsorted(times, when_s, side="left")
+    inside = np.clip(right, 1, len(times) - 1)
+    gap = times[inside] - times[inside - 1]
+    share = np.clip((when_s - times[inside - 1]) / np.where(gap > 0.0, gap, 1.0), 0.0, 1.0)
+    share = share.reshape(-1, *[1] * (values.ndim - 1))
+    found = padded[inside - 1] * (1.0 - share) + padded[inside] * share
+    found[when_s >= episode.end_s] = 0.0
+    return found
+
+
+def time_average(episodes: Sequence[Episode], values: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Mean over the episodes of a sequence of their values at the time of each decision (§5.3, Algorithm 1, line 8).
+
+    Differs: Algorithm 1 averages over equal step numbers. Steps of different episodes lie at different times, so values
+    are interpolated at equal times, as the published code does.
+
+    Returns:
+        One array per episode, shaped as its values.
+    """
+    when = np.concatenate([episode.time_s for episode in episodes])
+    total = np.zeros((len(when), *values[0].shape[1:]))
+    for own, mine in zip(episodes, values, strict=True):
+        total += at_times(own, mine, when)
+    mean = total / len(episodes)
+    return np.split(mean, np.cumsum([len(episode.time_s) for episode in episodes])[:-1])
+
+
+@dataclass
+class RegressionMemory:
+    """Sums of products from which the linear part of the baseline is fitted, kept between iterations.
+
+    Attributes:
+        gram: Float64 [K, K], sum of products of summary columns.
+        moment: Float64 [K], sum of summary x residual return.
+    """
+
+    gram: np.ndarray
+    moment: np.ndarray
+
+    @classmethod
+    def empty(cls, columns: int) -> RegressionMemory:
+        """No observation."""
+        return cls(np.zeros((columns, columns)), np.zeros(columns))
+
+
+def solve_ridge(gram: np.ndarray, moment: np.ndarray, ridge: float) -> np.ndarray:
+    """Coefficients of a ridge regression whose penalty is relative to each column's own sum of squares; float64 [K]."""
+    scale = np.sqrt(np.diag(gram))
+    used = scale > 1e-9 * max(float(scale.max(initial=0.0)), 1e-300)
+    weights = np.zeros(len(moment))
+    if used.any():
+        scaled = gram[np.ix_(used, used)] / np.outer(scale[used], scale[used])
+        weights[used] = np.linalg.solve(scaled + ridge * np.eye(len(scaled)), moment[used] / scale[used]) / scale[used]
+    return weights
+
+
+@dataclass(frozen=True)
+class Advantages:
+    """What the gradient is weighted with.
+
+    Attributes:
+        values: Float64 [D] per episode.
+        returns: Float64 [D] per episode, returns to go.
+        explained_variance: Share of the variance of returns that the baseline takes away; NaN if there is none.
+    """
+
+    values: list[np.ndarray]
+    returns: list[np.ndarray]
+    explained_variance: float
+
+
+def advantages(
+    sequences: Sequence[Sequence[Episode]],
+    *,
+    horizon_s: float | None = None,
+    trace_s: float | None = None,
+    memory: RegressionMemory | None = None,
+    memory_share: float = 0.0,
+    ridge: float = 1e-3,
+    normalise: str = "none",
+) -> Advantages:
+    """Advantages of all decisions of an iteration.
+
+    The baseline at a decision is the sequence's mean return at that time, plus, with ``memory``, a linear function of
+    how the state summary differs from its own mean at that time. Its coefficients come from earlier iterations and from
+    the *other* episodes of this one, so the baseline does not see the action.
+
+    Args:
+        sequences: Episodes by sequence.
+        horizon_s: Time constant of the discount; None: undiscounted.
+        trace_s: Time constant of the trace: temporal differences ahead count exp(-dt / trace_s); None: full returns.
+        memory: Sums of earlier iterations; brought up to date in place. None: no linear part.
+        memory_share: What is kept of ``memory``.
+        ridge: See :func:`solve_ridge`.
+        normalise: Divide by the standard deviation over ``"all"`` decisions, per ``"sequence"``, or ``"none"``.
+
+    Returns:
+        Episodes in order, sequence after sequence.
+    """
+    returns = [[returns_to_go(episode, horizon_s) for episode in episodes] for episodes in sequences]
+    baselines = [time_average(*pair) for pair in zip(sequences, returns, strict=True)]
+    if memory is not None:
+        _add_linear_part(sequences, returns, baselines, memory, memory_share, ridge)
+    values = []
+    for episodes, own_returns, own_baselines in zip(sequences, returns, baselines, strict=True):
+        found = []
+        for episode, total, baseline in zip(episodes, own_returns, own_baselines, strict=True):
+            if trace_s is None:
+                found.append(total - baseline)
+                continue
+            ahead = np.append(baseline[1:], 0.0) * decay(episode.gaps_s, horizon_s)
+            surprise = discounted_rewards(episode, horizon_s) + ahead - baseline
+            found.append(backward_sums(surprise, decay(episode.gaps_s, horizon_s, trace_s)))
+        values.append(found)
+    variance = np.var(np.concatenate([total for group in returns for total in group]))
+    left = np.concatenate(
+        [
+            total - baseline
+            for group, base in zip(returns, baselines, strict=True)
+            for total, baseline in zip(group, base, strict=True)
+        ]
+    )
+    explained = float(1.0 - np.mean(left**2) / variance) if variance > 0.0 else float("nan")
+    flat = [part for group in _normalised(values, normalise) for part in group]
+    return Advantages(flat, [total for group in returns for total in group], explained)
+
+
+def _add_linear_part(sequences, returns, baselines, memory: RegressionMemory, share: float, ridge: float) -> None:
+    """Fit the linear function and add it to the baselines in place."""
+    differences, sums = [], []
+    for episodes, own_returns, own_baselines in zip(sequences, returns, baselines, strict=True):
+        means = time_average(episodes, [episode.summary for episode in episodes])
+        for episode, mean, total, baseline in zip(episodes, means, own_returns, own_baselines, strict=True):
+            difference = episode.summary - mean
+            differences.append(difference)
+            sums.append((difference.T @ difference, difference.T @ (total - baseline)))
+    gram = share * memory.gram + sum(own for own, _ in sums)
+    moment = share * memory.moment + sum(own for _, own in sums)
+    index = 0
+    for own_baselines in baselines:
+        for place, baseline in enumerate(own_baselines):
+            own_gram, own_moment = sums[index]
+            weights = solve_ridge(gram - own_gram, moment - own_moment, ridge)
+            own_baselines[place] = baseline + differences[index] @ weights
+            index += 1
+    memory.gram, memory.moment = gram, moment
+
+
+def _normalised(values: list[list[np.ndarray]], how: str) -> list[list[np.ndarray]]:
+    def scaled(groups: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
+        spread = float(np.std(np.concatenate([part for group in groups for part in group])))
+        return [[part / spread for part in group] for group in groups] if spread > 0.0 else groups
+
+    if how == "all":
+        return scaled(values)
+    if how == "sequence":
+        return [scaled([group])[0] for group in values]
+    return values
+
+
+@dataclass
+class RewardRate:
+    """Average reward per second over the last decisions (r-hat of appendix B).
+
+    Attributes:
+        rewards: Float64 [at most window].
+        gaps_s: Float64, of the same length.
+    """
+
+    rewards: np.ndarray
+    gaps_s: np.ndarray
+
+    @classmethod
+    def empty(cls) -> RewardRate:
+        """No decision yet."""
+        return cls(np.zeros(0), np.zeros(0))
+
+    def add(self, episodes: Sequence[Episode], window: int) -> None:
+        """Take in episodes; the oldest decisions beyond the window are forgotten."""
+        self.rewards = np.concatenate([self.rewards, *(episode.rewards for episode in episodes)])[-window:]
+        self.gaps_s = np.concatenate([self.gaps_s, *(episode.gaps_s for episode in episodes)])[-window:]
+
+    @property
+    def rate(self) -> float:
+        """Rewards per second; 0 before anything was seen."""
+        elapsed = float(self.gaps_s.sum())
+        return float(self.rewards.sum()) / elapsed if elapsed > 0.0 else 0.0
+
+    def subtract(self, episode: Episode) -> Episode:
+        """The episode with differential rewards."""
+        return Episode(
+            episode.time_s, episode.end_s, episode.rewards - self.rate * episode.gaps_s, episode.summary
+        )

@@ -1,0 +1,209 @@
+"""What a policy is trained for: jobs, cluster and objective, and which sequences it may see."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
+
+import numpy as np
+
+from decima.evaluation.experiments.sources import TRAINING_SEED, Source
+from decima.exceptions import ConfigError
+from decima.simulator.settings import Settings
+from decima.training.objectives import check_objective, objective_metric
+from decima.workload.jobs import Workload
+
+KINDS = ("batch", "stream")
+# Tests have sequence seeds below 100,000, tuning those from there on, validation and training begin here.
+VALIDATION_SEED = TRAINING_SEED + 50_000
+SEQUENCE_SEED = TRAINING_SEED + 100_000
+# What validation is compared with: parameters tuned on sequences that no test sees.
+REFERENCES: dict[str, dict[str, dict[str, float]]] = {
+    "batch": {
+        "weighted_fair": {"alpha": -1.3, "order": 1, "stage_rule": 0, "sticky": 1},
+        "capped_srw": {"c0": 2.7119, "c1": -0.1566, "leftover": 1, "power": 0.30685, "release": 2.0362},
+    },
+    "stream": {
+        "weighted_fair": {"alpha": 0.1, "order": 1, "stage_rule": 0, "sticky": 0},
+        "capped_srw": {"c0": 1.3317, "c1": 0.29937, "leftover": 1, "power": 0.14095, "release": 1.0932},
+    },
+}
+
+
+@dataclass(frozen=True)
+class JobSequence:
+    """Enough to draw one workload anywhere.
+
+    Attributes:
+        seed: Seed of the workload.
+        interarrival_s: Mean gap of a stream; None for a batch.
+        time_limit_s: End of the episode; None: when all jobs are done.
+    """
+
+    seed: int
+    interarrival_s: float | None = None
+    time_limit_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """Jobs, cluster and objective.
+
+    Attributes:
+        kind: ``"batch"`` (all jobs at the start) or ``"stream"`` (one at the start, then Poisson arrivals).
+        source: ``"tpch"`` or ``"embedded"``.
+        jobs: Jobs of a batch; of a stream, those that arrive later (at most).
+        interarrival_s: Mean gap of a stream, or the lowest and highest mean: each sequence then has its own in between.
+        sizes: Job sizes to draw from.
+        executors: Executors of the cluster.
+        mode: Rules of the simulator.
+        objective: Name of a registered objective.
+        settings: Further fields of :class:`decima.simulator.settings.Settings`.
+
+    Raises:
+        ConfigError: A value is out of range.
+    """
+
+    kind: str = "batch"
+    source: str = "tpch"
+    jobs: int | None = None
+    interarrival_s: float | tuple[float, float] = 25.0
+    sizes: str = "paper"
+    executors: int = 50
+    mode: str = "paper"
+    objective: str = "avg_jct"
+    settings: dict = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ConfigError(f"kind must be 'batch' or 'stream', got {self.kind!r}")
+        Source(self.source)
+        jobs = self.jobs if self.jobs is not None else {"batch": 20, "stream": 200}[self.kind]
+        if isinstance(jobs, bool) or not isinstance(jobs, numbers.Integral) or jobs < 1:
+            raise ConfigError(f"jobs must be a whole number of at least 1, got {self.jobs!r}")
+        object.__setattr__(self, "jobs", int(jobs))
+        gaps = self.interarrival_s
+        gaps = tuple(gaps) if isinstance(gaps, (tuple, list)) else (gaps, gaps)
+        if len(gaps) != 2 or not all(_is_number(gap) for gap in gaps) or not 0.0 < gaps[0] <= gaps[1] < float("inf"):
+            raise ConfigError(
+                f"interarrival_s must be a number above 0, or a low and a high one, got {self.interarrival_s!r}"
+            )
+        object.__setattr__(self, "interarrival_s", gaps[0] if gaps[0] == gaps[1] else gaps)
+        check_objective(self.objective)
+        _ = self.cluster
+
+    @cached_property
+    def cluster(self) -> Settings:
+        """Settings of the simulated cluster without a time limit."""
+        return Settings.of_mode(self.mode, executors=self.executors, **self.settings)
+
+    @property
+    def metric(self) -> str:
+        """Metric that selects checkpoints."""
+        return objective_metric(self.objective)
+
+    @property
+    def streaming(self) -> bool:
+        """Whether jobs arrive over time."""
+        return self.kind == "stream"
+
+    @property
+    def label(self) -> str:
+        """For logs and cards."""
+        arrivals = ""
+        if self.streaming:
+            gaps = np.atleast_1d(self.interarrival_s)
+            arrivals = " at " + "-".join(f"{gap:g}" for gap in gaps) + " s"
+        return f"{Source(self.source).label}, {self.kind} of {self.jobs} jobs{arrivals}, {self.executors} executors"
+
+    def as_dict(self) -> dict:
+        """Fields by name, JSON-ready."""
+        values = asdict(self)
+        if isinstance(self.interarrival_s, tuple):
+            values["interarrival_s"] = list(self.interarrival_s)
+        return values
+
+    @classmethod
+    def from_dict(cls, values: dict) -> Task:
+        """Inverse of :meth:`as_dict`."""
+        unknown = set(values) - {item.name for item in fields(cls)}
+        if unknown:
+            raise ConfigError(f"unknown field of a task: {', '.join(sorted(unknown))}")
+        return cls(**values)
+
+    def sequence_settings(self, sequence: JobSequence) -> Settings:
+        """The cluster for one sequence.
+
+        Raises:
+            ConfigError: The sequence has a time limit that the rules ignore.
+        """
+        if sequence.time_limit_s is None:
+            return self.cluster
+        if not self.cluster.time_limit_applies:
+            raise ConfigError(
+                f"mode {self.mode} never ends an episode early; set episode_start_s to none in the recipe, "
+                "or time_limit_applies in the settings"
+            )
+        return self.cluster.replace(time_limit_ms=1000.0 * sequence.time_limit_s)
+
+    def workload(self, sequence: JobSequence) -> Workload:
+        """Draw the jobs; of a stream with a time limit those that arrive in time and one more."""
+        source = Source(self.source)
+        if not self.streaming:
+            return source.batches([sequence.seed], self.jobs, self.sizes)[0]
+        workload = source.streams([sequence.seed], self.jobs, sequence.interarrival_s, self.sizes)[0]
+        if sequence.time_limit_s is None:
+            return workload
+        kept = 1 + int(np.searchsorted(workload.arrival_ms, 1000.0 * sequence.time_limit_s, side="right"))
+        if kept >= len(workload):
+            return workload
+        return Workload(workload.jobs[:kept], workload.label, workload.universe)
+
+    def training_sequences(
+        self, seed: int, iteration: int, count: int, mean_length_s: float | None = None
+    ) -> list[JobSequence]:
+        """Sequences of one iteration, a function of the arguments alone.
+
+        Args:
+            seed: Seed of the training run.
+            iteration: From 0.
+            count: Number of sequences.
+            mean_length_s: Mean of the exponential episode length (line 3 of Algorithm 1); None: no end.
+        """
+        rng = np.random.default_rng([seed, iteration, 0])
+        sequences = []
+        for _ in range(count):
+            number = SEQUENCE_SEED + int(rng.integers(2**31 - SEQUENCE_SEED))
+            position, length = rng.uniform(), rng.exponential()
+            limit_s = None if mean_length_s is None else max(mean_length_s * length, 1.0)
+            sequences.append(JobSequence(number, self._gap(position), limit_s))
+        return sequences
+
+    def validation_sequences(self, count: int) -> list[JobSequence]:
+        """The same sequences at every validation; mean gaps spread evenly."""
+        if count > SEQUENCE_SEED - VALIDATION_SEED:
+            raise ConfigError(f"at most {SEQUENCE_SEED - VALIDATION_SEED} validation sequences, got {count}")
+        return [JobSequence(VALIDATION_SEED + k, self._gap((k + 0.5) / count)) for k in range(count)]
+
+    def _gap(self, position: float) -> float | None:
+        if not self.streaming:
+            return None
+        low, high = np.broadcast_to(self.interarrival_s, 2)
+        return float(low + position * (high - low))
+
+    def reference_schedulers(self) -> dict:
+        """Heuristics that validation is compared with, by name."""
+        from decima.schedulers import make_scheduler
+
+        return {name: make_scheduler(name, **values) for name, values in REFERENCES[self.kind].items()}
+
+
+def rollout_seeds(seed: int, iteration: int, count: int) -> list[int]:
+    """Seeds of the episodes of one iteration: task durations and the policy's draws."""
+    rng = np.random.default_rng([seed, iteration, 1])
+    return [int(value) for value in rng.integers(2**62, size=count)]
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
