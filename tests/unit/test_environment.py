@@ -65,6 +65,13 @@ def test_lock_satisfies_every_dependency(text):
     assert dependency.specifier.contains(version), f"{pinned} is outside {text}"
 
 
+def test_the_learned_policy_needs_no_extra_and_rollouts_on_ray_are_in_the_lock():
+    names = {Requirement(text).name for text in PROJECT["dependencies"]}
+    assert {"tensorflow", "spektral", "tensorboard", "h5py"} <= names
+    assert "ray" not in names
+    assert "ray" in ENTRIES
+
+
 @pytest.mark.parametrize("file", ["requirements.lock", "requirements-conda.txt", "environment.yml"])
 def test_no_index_address_or_local_path(file):
     lines = logical_lines((ROOT / file).read_text())
@@ -105,6 +112,11 @@ def test_lock_is_usable_with_the_lowest_python():
     direct = {canonicalize_name(Requirement(text).name) for text in DEPENDENCIES}
     markers = {name: ENTRIES[name][0].marker for name in direct}
     assert [name for name, marker in markers.items() if marker and not marker.evaluate(environment)] == []
+
+
+def test_installer_comes_from_the_lock():
+    assert "uv" in ENTRIES
+    assert re.search(r"^UV_ENTRY := .*\^uv==.*requirements\.lock$", MAKEFILE, flags=re.MULTILINE)
 
 
 def test_distribution_names_and_extras():
