@@ -1,4 +1,4 @@
-"""The state of a training run in one file. It is replaced atomically: a killed run leaves the old one or the new one."""
+"""The state of a training run in one file, replaced atomically: a killed run leaves the old or the new one."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Recipe:
         baseline_ridge: Ridge penalty of the regression, relative to the variance of each column.
         trace_s: Time constant of the advantage's trace (lambda of GAE is exp(-dt / trace_s)); None: full returns.
         horizon_s: Time constant of the discount, exp(-dt / horizon_s); None: undiscounted.
-        normalise: Divide advantages by their standard deviation: ``"none"``, over ``"all"`` or per ``"sequence"``.
+        normalise: Divide advantages by their standard deviation over ``"all"`` decisions or per ``"sequence"``; or leave them ``"raw"``.
         reward_scale_s: Rewards are in units of this many job-seconds.
         differential: Subtract the average reward rate of the last ``differential_window`` decisions from the rewards of
             streams (appendix B). Differs: a rate per time, not per decision.
@@ -117,7 +117,7 @@ class Recipe:
     baseline_ridge: float = _number(1e-3, above=True)
     trace_s: float | None = _number(None, above=True, none=True)
     horizon_s: float | None = _number(None, above=True, none=True)
-    normalise: str = _choice("none", "none", "all", "sequence")
+    normalise: str = _choice("raw", "raw", "all", "sequence")
     reward_scale_s: float = _number(100.0, above=True)
     differential: bool = True
     differential_window: int = _whole(100_000, 1)
@@ -230,12 +230,12 @@ class Recipe:
         return yaml.safe_dump(self.as_dict(), sort_keys=False)
 
     @classmethod
-    def named(cls, name: str, **changes) -> Recipe:
+    def named(cls, recipe: str, /, **changes) -> Recipe:
         """The recipe ``"paper"`` or ``"fast"``, some fields replaced."""
-        if name not in RECIPES:
-            raise ConfigError(f"unknown recipe {name!r}; known: {', '.join(RECIPES)}, or the path of a .yaml file")
+        if recipe not in RECIPES:
+            raise ConfigError(f"unknown recipe {recipe!r}; known: {', '.join(RECIPES)}, or the path of a .yaml file")
         _check_names(changes)
-        return cls(**({"name": name} | RECIPES[name] | changes))
+        return cls(**({"name": recipe} | RECIPES[recipe] | changes))
 
     @classmethod
     def load(cls, path: str | Path) -> Recipe:
@@ -254,6 +254,7 @@ class Recipe:
         if not isinstance(content, dict):
             raise ConfigError(f"recipe {path} must hold fields and values, got {type(content).__name__}")
         base = content.pop("base", "paper")
+        content = {key: parse_value(value) if isinstance(value, str) else value for key, value in content.items()}
         try:
             return cls.named(base, **({"name": path.stem} | content))
         except ConfigError as error:

@@ -157,7 +157,7 @@ def advantages(
     memory: RegressionMemory | None = None,
     memory_share: float = 0.0,
     ridge: float = 1e-3,
-    normalise: str = "none",
+    normalise: str = "raw",
 ) -> Advantages:
     """Advantages of all decisions of an iteration.
 
@@ -172,7 +172,7 @@ def advantages(
         memory: Sums of earlier iterations; brought up to date in place. None: no linear part.
         memory_share: What is kept of ``memory``.
         ridge: See :func:`solve_ridge`.
-        normalise: Divide by the standard deviation over ``"all"`` decisions, per ``"sequence"``, or ``"none"``.
+        normalise: Divide by the standard deviation over ``"all"`` decisions, per ``"sequence"``; or leave them ``"raw"``.
 
     Returns:
         Episodes in order, sequence after sequence.

@@ -1,0 +1,114 @@
+"""What a training run writes while it runs: curve.csv, TensorBoard events, a progress bar."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from pathlib import Path
+
+from decima.exceptions import CheckpointError
+from decima.files import atomic_write_text
+
+CURVE_NAME = "curve.csv"
+EVENTS_NAME = "events"
+# One row per iteration; a value that an iteration does not have is left empty.
+COLUMNS = (
+    "iteration",
+    "phase",
+    "wall_s",
+    "cpu_s",
+    "decisions",
+    "episode_s",
+    "jct_s",
+    "return_mean",
+    "return_std",
+    "explained_variance",
+    "loss",
+    "cross_entropy",
+    "entropy_stage",
+    "entropy_limit",
+    "gradient_norm",
+    "kl",
+    "clipped",
+    "updates",
+    "learning_rate",
+    "entropy_weight",
+    "teacher_share",
+    "val_greedy",
+    "val_sampled",
+    "val_ratio_weighted_fair",
+    "val_ratio_capped_srw",
+)
+
+
+class TrainingLog:
+    """Rows of the curve, on disk and on the terminal.
+
+    Args:
+        folder: Where to write.
+        rows: Rows of the run so far; a file with other rows is replaced.
+        tensorboard: Write TensorBoard events too.
+        progress: Show a progress bar.
+    """
+
+    def __init__(self, folder: Path, rows: list[dict], *, tensorboard: bool = True, progress: bool = False) -> None:
+        self._path = folder / CURVE_NAME
+        self._write_all(rows)
+        self._events = None
+        if tensorboard:
+            import tensorflow as tf
+
+            self._events = tf.summary.create_file_writer(str(folder / EVENTS_NAME))
+        self._bar = None
+        if progress:
+            from tqdm.auto import tqdm
+
+            layout = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
+            self._bar = tqdm(total=1.0, desc="train", file=sys.stderr, bar_format=layout)
+
+    def _write_all(self, rows: list[dict]) -> None:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        try:
+            atomic_write_text(self._path, text.getvalue())
+        except OSError as error:
+            raise CheckpointError(f"cannot write {self._path}: {error.strerror or error}") from error
+
+    def add(self, row: dict, budget_used: float) -> None:
+        """One more iteration.
+
+        Args:
+            row: Values by column.
+            budget_used: Share of the budget that is used, 0 to 1.
+        """
+        try:
+            with open(self._path, "a", encoding="utf-8", newline="") as file:
+                csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n").writerow(row)
+        except OSError as error:
+            raise CheckpointError(f"cannot write {self._path}: {error.strerror or error}") from error
+        if self._events is not None:
+            self._write_events(row)
+        if self._bar is not None:
+            shown = {"it": row["iteration"] + 1, "jct": f"{row['jct_s']:.1f}"}
+            if "val_greedy" in row:
+                shown["val"] = f"{row['val_greedy']:.1f}"
+            self._bar.set_postfix(shown, refresh=False)
+            self._bar.update(budget_used - self._bar.n)
+
+    def _write_events(self, row: dict) -> None:
+        import tensorflow as tf
+
+        with self._events.as_default(step=row["iteration"]):
+            for name, value in row.items():
+                if name not in ("iteration", "phase"):
+                    tf.summary.scalar(name, value)
+
+    def close(self) -> None:
+        """Finish the files and the bar."""
+        if self._events is not None:
+            self._events.close()
+        if self._bar is not None:
+            self._bar.close()
