@@ -19,6 +19,7 @@ def register(root: typer.Typer) -> None:
     root.command()(tune)
 
 
+@options.grouped
 def compare(
     schedulers: Annotated[
         list[str],
@@ -27,12 +28,8 @@ def compare(
             help="Names, with parameters (weighted_fair:alpha=-1,sticky=0), or tuned .json files.",
         ),
     ],
-    jobs: options.JobsFile = None,
-    kind: options.Kind = None,
-    n: options.NumJobs = None,
-    interarrival_s: options.InterarrivalS = None,
-    initial: options.Initial = None,
-    sizes: options.Sizes = None,
+    *,
+    source: JobSource,
     seeds: Annotated[int, typer.Option(metavar="N", min=1, max=options.MOST, help="Runs of every scheduler.")] = 20,
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="First seed; with --jobs only task durations differ by seed.")
@@ -41,12 +38,7 @@ def compare(
         str | None, typer.Option(metavar="NAME", help="Compare with this one.", show_default="the first")
     ] = None,
     metric: options.Metric = "avg_jct_s",
-    executors: options.Executors = 50,
-    mode: options.Mode = "paper",
-    durations: options.Durations = None,
-    moving_delay: options.MovingDelay = None,
-    warmup_delay: options.WarmupDelay = None,
-    profile_key: options.ProfileKey = None,
+    cluster: options.Cluster,
     threads: options.Threads = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the score of every run (.csv or .parquet).")
@@ -55,10 +47,9 @@ def compare(
     """Run several schedulers on the same workloads and seeds."""
     from decima.evaluation.comparison import compare as run_comparison
 
-    check_output(out, ".csv", ".parquet", inputs=(jobs,))
-    settings = options.simulator_settings(mode, executors, durations, moving_delay, warmup_delay, profile_key)
+    check_output(out, ".csv", ".parquet", inputs=(source.file,))
+    settings = cluster.settings()
     made = options.parse_schedulers(schedulers)
-    source = JobSource(jobs, kind, n, interarrival_s, initial, sizes)
     comparison = run_comparison(
         made,
         source.workload(seed) if source.file is not None else source.workload,
@@ -84,14 +75,11 @@ def compare(
     )
 
 
+@options.grouped
 def tune(
     scheduler: Annotated[str, typer.Argument(metavar="SCHEDULER", help="A scheduler with tunable parameters.")],
-    jobs: options.JobsFile = None,
-    kind: options.Kind = None,
-    n: options.NumJobs = None,
-    interarrival_s: options.InterarrivalS = None,
-    initial: options.Initial = None,
-    sizes: options.Sizes = None,
+    *,
+    source: JobSource,
     train: Annotated[
         int, typer.Option(metavar="N", min=1, max=options.MOST, help="Workloads to fit the parameters to.")
     ] = 20,
@@ -107,12 +95,7 @@ def tune(
         str | None, typer.Option(metavar="NAME", help="Scheduler to compare with, as in 'decima compare'.")
     ] = None,
     metric: options.Metric = "avg_jct_s",
-    executors: options.Executors = 50,
-    mode: options.Mode = "paper",
-    durations: options.Durations = None,
-    moving_delay: options.MovingDelay = None,
-    warmup_delay: options.WarmupDelay = None,
-    profile_key: options.ProfileKey = None,
+    cluster: options.Cluster,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the search and of the first workload.")] = 0,
     threads: options.Threads = None,
     checkpoint: Annotated[
@@ -127,14 +110,13 @@ def tune(
     from decima.evaluation.tuning import TEST_SEED
     from decima.evaluation.tuning import tune as run_tuning
 
-    check_output(out, ".json", inputs=(jobs, checkpoint))
-    check_output(checkpoint, ".json", inputs=(jobs,))
+    check_output(out, ".json", inputs=(source.file, checkpoint))
+    check_output(checkpoint, ".json", inputs=(source.file,))
     if seed + train > TEST_SEED:
         raise ConfigError(f"seed + train must be at most {TEST_SEED}, where the seeds of test workloads begin")
-    settings = options.simulator_settings(mode, executors, durations, moving_delay, warmup_delay, profile_key)
+    settings = cluster.settings()
     values = options.parameter_values(fixed)
     against = None if baseline is None else options.parse_scheduler(baseline)
-    source = JobSource(jobs, kind, n, interarrival_s, initial, sizes)
     train_seeds = range(seed, seed + train)
     test_seeds = range(TEST_SEED + seed, TEST_SEED + seed + test)
     result = run_tuning(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,17 @@ def register(root: typer.Typer) -> None:
     root.command()(exhaustive)
 
 
+@dataclass(frozen=True)
+class KnownCluster(options.Cluster):
+    """The same options where the durations are known beforehand."""
+
+    durations: Annotated[
+        str,
+        typer.Option(metavar="sampled|mean", help="The search knows the durations; bounds of sampled ones are loose."),
+    ] = "mean"
+
+
+@options.grouped
 def bound(
     schedulers: Annotated[
         list[str] | None,
@@ -29,25 +41,13 @@ def bound(
             show_default="fair weighted_fair capped_srw",
         ),
     ] = None,
-    jobs: options.JobsFile = None,
-    kind: options.Kind = None,
-    n: options.NumJobs = None,
-    interarrival_s: options.InterarrivalS = None,
-    initial: options.Initial = None,
-    sizes: options.Sizes = None,
+    *,
+    source: JobSource,
     instances: Annotated[int, typer.Option(metavar="N", min=1, max=options.MOST, help="Workloads to draw.")] = 1,
     budget: Annotated[
         int, typer.Option(metavar="N", min=0, max=options.MOST, help="Schedules to try on each; 0: no search.")
     ] = 2000,
-    executors: options.Executors = 50,
-    mode: options.Mode = "paper",
-    durations: Annotated[
-        str,
-        typer.Option(metavar="sampled|mean", help="The search knows the durations; bounds of sampled ones are loose."),
-    ] = "mean",
-    moving_delay: options.MovingDelay = None,
-    warmup_delay: options.WarmupDelay = None,
-    profile_key: options.ProfileKey = None,
+    cluster: KnownCluster,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the search and of the first workload.")] = 0,
     threads: options.Threads = None,
     out: Annotated[
@@ -60,11 +60,11 @@ def bound(
     from decima.evaluation.bounds import lower_bound, search_schedule
     from decima.evaluation.pool import RunPool
 
-    check_output(out, ".csv", ".parquet", inputs=(jobs,))
-    settings = options.simulator_settings(mode, executors, durations, moving_delay, warmup_delay, profile_key)
+    check_output(out, ".csv", ".parquet", inputs=(source.file,))
+    settings = cluster.settings()
     made = options.parse_schedulers(schedulers or ["fair", "weighted_fair", "capped_srw"])
     seeds = range(seed, seed + instances)
-    workloads = JobSource(jobs, kind, n, interarrival_s, initial, sizes).workloads(seeds)
+    workloads = source.workloads(seeds)
     scores = RunPool(workloads, settings, seeds=seeds, threads=threads).measure(
         list(made.values()), progress="heuristics"
     )["avg_jct_s"]
@@ -108,8 +108,11 @@ def exhaustive(
     sizes: options.Sizes = None,
     seed: options.Seed = 0,
     executors: options.Executors = 50,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Executors wait for tasks of earlier jobs whose parents still run.")
+    runnable_only: Annotated[
+        bool,
+        typer.Option(
+            "--runnable-only", help="Executors go to the first job with a runnable stage instead of waiting for stages."
+        ),
     ] = False,
     best_only: Annotated[
         bool, typer.Option("--best-only", help="Rule orders out by a bound: the same best order, no distribution.")
@@ -128,7 +131,7 @@ def exhaustive(
     result = exhaustive_search(
         workload,
         executors,
-        runnable_only=not wait,
+        runnable_only=runnable_only,
         distribution=not best_only,
         limit=limit,
         threads=threads,

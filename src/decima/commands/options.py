@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 import typer
 
 from decima.exceptions import ConfigError
+
+if TYPE_CHECKING:
+    from decima.simulator.settings import Settings
 
 MOST = 10_000_000  # numbers beyond need more memory than machines have
 
@@ -93,33 +100,68 @@ Threads = Annotated[
 ]
 
 
-def simulator_settings(
-    mode: str,
-    executors: int,
-    durations: str | None = None,
-    moving_delay: float | None = None,
-    warmup_delay: float | None = None,
-    profile_key: str | None = None,
-    time_limit_s: float | None = None,
-):
-    """Settings of the simulated cluster from options; what was not given is as the mode has it.
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Decorator: a keyword-only parameter whose type is a dataclass of options appears as these options.
 
-    Raises:
-        ConfigError: an option is out of range, or has no effect in that mode.
+    The command gets the dataclass made of what was given, so that options which belong together are listed once.
     """
-    from decima.simulator.settings import Settings
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters: list[Parameter] = []
+    for parameter in signature(command).parameters.values():
+        name = parameter.name
+        if name in groups:
+            types = get_type_hints(groups[name], include_extras=True)
+            parameters += [
+                Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
+                for field in fields(groups[name])
+            ]
+        else:
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
 
-    if time_limit_s is not None and mode == "released":
-        raise ConfigError("--time-limit-s has no effect in mode released, whose rules never cut a run")
-    given = {
-        "durations": durations,
-        "moving_delay_ms": moving_delay,
-        "warmup_delay_ms": warmup_delay,
-        "level_rule": profile_key,
-        "time_limit_ms": None if time_limit_s is None else 1000.0 * time_limit_s,
-    }
-    given = {name: value for name, value in given.items() if value is not None}
-    return Settings.of_mode(mode, executors=executors, **given)
+    @wraps(command)
+    def call(**values) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    # What Typer reads; it must not look behind the wrapper.
+    del call.__wrapped__
+    call.__signature__ = Signature(parameters)
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The options of the simulated cluster; what was not given is as the mode has it."""
+
+    executors: Executors = 50
+    mode: Mode = "paper"
+    durations: Durations = None
+    moving_delay: MovingDelay = None
+    warmup_delay: WarmupDelay = None
+    profile_key: ProfileKey = None
+
+    def settings(self, time_limit_s: float | None = None) -> Settings:
+        """Settings of the simulator.
+
+        Raises:
+            ConfigError: an option is out of range, or has no effect in that mode.
+        """
+        from decima.simulator.settings import Settings
+
+        if time_limit_s is not None and self.mode == "released":
+            raise ConfigError("--time-limit-s has no effect in mode released, whose rules never cut a run")
+        given = {
+            "durations": self.durations,
+            "moving_delay_ms": self.moving_delay,
+            "warmup_delay_ms": self.warmup_delay,
+            "level_rule": self.profile_key,
+            "time_limit_ms": None if time_limit_s is None else 1000.0 * time_limit_s,
+        }
+        given = {name: value for name, value in given.items() if value is not None}
+        return Settings.of_mode(self.mode, executors=self.executors, **given)
 
 
 def parameter_values(pairs: list[str] | None) -> dict[str, float]:

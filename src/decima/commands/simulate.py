@@ -25,13 +25,10 @@ def register(root: typer.Typer) -> None:
     root.command()(simulate)
 
 
+@options.grouped
 def simulate(
-    jobs: options.JobsFile = None,
-    kind: options.Kind = None,
-    n: options.NumJobs = None,
-    interarrival_s: options.InterarrivalS = None,
-    initial: options.Initial = None,
-    sizes: options.Sizes = None,
+    *,
+    source: JobSource,
     scheduler: options.SchedulerName = "fair",
     parameters: options.Parameters = None,
     replay: Annotated[
@@ -40,12 +37,7 @@ def simulate(
             metavar="FILE", help="Follow logged decisions, [job, stage, limit] each, instead of the scheduler (.json)."
         ),
     ] = None,
-    executors: options.Executors = 50,
-    mode: options.Mode = "paper",
-    durations: options.Durations = None,
-    moving_delay: options.MovingDelay = None,
-    warmup_delay: options.WarmupDelay = None,
-    profile_key: options.ProfileKey = None,
+    cluster: options.Cluster,
     time_limit_s: Annotated[
         float | None, typer.Option(metavar="S", help="End the run at this time.", show_default="none")
     ] = None,
@@ -55,15 +47,13 @@ def simulate(
     gantt: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the tasks (.png or .pdf).")] = None,
 ) -> None:
     """Run one scheduler on one workload."""
-    check_output(out, ".json", inputs=(jobs, replay))
-    check_output(log, ".parquet", ".csv", inputs=(jobs, replay))
-    check_output(gantt, ".png", ".pdf", inputs=(jobs, replay))
-    settings = options.simulator_settings(
-        mode, executors, durations, moving_delay, warmup_delay, profile_key, time_limit_s
-    )
+    check_output(out, ".json", inputs=(source.file, replay))
+    check_output(log, ".parquet", ".csv", inputs=(source.file, replay))
+    check_output(gantt, ".png", ".pdf", inputs=(source.file, replay))
+    settings = cluster.settings(time_limit_s)
     values = options.parameter_values(parameters)
     chosen = _scheduler(scheduler, values, replay)
-    workload = JobSource(jobs, kind, n, interarrival_s, initial, sizes).workload(seed)
+    workload = source.workload(seed)
     keep_log = any(path is not None for path in (out, log, gantt))
     result = _run(workload, settings, chosen, replay, seed, keep_log)
     if log is not None:

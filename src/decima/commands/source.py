@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from decima.commands import options
 from decima.exceptions import ConfigError
 
 if TYPE_CHECKING:
@@ -23,22 +23,22 @@ class JobSource:
         ConfigError: options contradict each other, or the kind is unknown.
     """
 
-    file: Path | None = None
-    kind: str | None = None
-    n: int | None = None
-    interarrival_s: float | None = None
-    initial: int | None = None
-    sizes: str | None = None
+    file: options.JobsFile = None
+    kind: options.Kind = None
+    n: options.NumJobs = None
+    interarrival_s: options.InterarrivalS = None
+    initial: options.Initial = None
+    sizes: options.Sizes = None
 
     def __post_init__(self) -> None:
-        options = {
+        optional = {
             "--kind": self.kind,
             "--n": self.n,
             "--interarrival-s": self.interarrival_s,
             "--initial": self.initial,
             "--sizes": self.sizes,
         }
-        given = [name for name, value in options.items() if value is not None]
+        given = [name for name, value in optional.items() if value is not None]
         if self.file is not None and given:
             raise ConfigError(f"{', '.join(given)} cannot be combined with the workload file {self.file}")
         if self.file is None and self.resolved_kind not in KINDS:

@@ -14,11 +14,11 @@ from tests.unit.cli.calls import read_json, refuse, run, succeed, write_json
 SMALL = ("--kind", "synthetic-batch", "--n", 4, "--sizes", "xs", "--executors", 5, "--seed", 3)
 
 
-@pytest.mark.parametrize("options", [(), ("--best-only",), ("--wait",)])
+@pytest.mark.parametrize("options", [(), ("--best-only",), ("--runnable-only",)])
 def test_exhaustive_search(options, folder):
     path = folder / "best.json"
     line = succeed("exhaustive", *SMALL, *options, "--out", path)
-    expected = exhaustive_search(synthetic_batch(4, 3, ["xs"]), 5, runnable_only="--wait" not in options)
+    expected = exhaustive_search(synthetic_batch(4, 3, ["xs"]), 5, runnable_only="--runnable-only" in options)
     document = read_json(path)
     assert document["best_order"] == list(expected.best_order)
     assert document["best_avg_jct_s"] == expected.best_avg_jct_s

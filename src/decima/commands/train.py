@@ -1,0 +1,154 @@
+"""`decima train`: learn a policy from scratch, or go on where a run stopped."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from decima.commands import options
+from decima.exceptions import ConfigError
+
+if TYPE_CHECKING:
+    from decima.training.trainer import Trained
+
+
+def register(root: typer.Typer) -> None:
+    """Add the command."""
+    root.command()(train)
+
+
+def train(
+    kind: Annotated[str, typer.Argument(metavar="batch|stream", help="All jobs at the start, or Poisson arrivals.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where checkpoint, curve and policy go.")],
+    source: Annotated[str, typer.Option(metavar="tpch|embedded", help="Where jobs come from.")] = "tpch",
+    n: Annotated[
+        int | None,
+        typer.Option("--n", metavar="N", max=options.MOST, help="Jobs per sequence.", show_default="20, stream 200"),
+    ] = None,
+    interarrival_s: Annotated[
+        str,
+        typer.Option("--interarrival-s", metavar="S|LOW-HIGH", help="Mean gap of a stream; a range is mixed."),
+    ] = "25",
+    sizes: Annotated[str, typer.Option(metavar="SIZES", help="Job sizes to draw from: paper or released.")] = "paper",
+    executors: options.Executors = 50,
+    mode: options.Mode = "paper",
+    durations: options.Durations = None,
+    objective: Annotated[
+        str, typer.Option(metavar="NAME", help="What is to be small: avg_jct, makespan or p90_jct.")
+    ] = "avg_jct",
+    recipe: Annotated[str, typer.Option(metavar="fast|paper|FILE", help="How to learn; a file is YAML.")] = "fast",
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a field of the recipe; repeatable.")
+    ] = None,
+    architecture: Annotated[
+        str, typer.Option(metavar="paper|released", help="Network of the paper or of the published code.")
+    ] = "paper",
+    features: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="KEY=VALUE", help="Change a field of the architecture; repeatable."),
+    ] = None,
+    iterations: Annotated[int | None, typer.Option(metavar="N", help="Stop after so many iterations.")] = None,
+    minutes: Annotated[float | None, typer.Option(metavar="M", help="Stop after so many minutes.")] = None,
+    seed: options.Seed = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder.")] = False,
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Workers; no result depends on it.", show_default="all")
+    ] = None,
+    backend: Annotated[str, typer.Option(metavar="threads|processes|ray", help="Where episodes run.")] = "threads",
+) -> None:
+    """Train a policy; the best one at validation is kept.
+
+    A run that is limited by iterations has the same result for the same seed; the learning rate of one that is limited
+    by minutes follows the clock.
+    """
+    from decima.policy.architecture import Architecture
+    from decima.training.recipe import Recipe
+    from decima.training.task import Task
+
+    _check_folder(out)
+    task = Task(
+        kind,
+        source=source,
+        jobs=n,
+        interarrival_s=_gaps(interarrival_s),
+        sizes=sizes,
+        executors=executors,
+        mode=mode,
+        objective=objective,
+        settings={} if durations is None else {"durations": durations},
+    )
+    chosen = Recipe.of(recipe, changes or ())
+    limits = {"iterations": iterations, "wall_seconds": None if minutes is None else 60.0 * minutes}
+    chosen = chosen.replace(**{name: value for name, value in limits.items() if value is not None})
+    network = Architecture.named(architecture, **_fields(features))
+    if seed < 0:
+        raise ConfigError(f"seed must be a whole number of at least 0, got {seed}")
+    _quiet_tensorflow()
+    from decima.training.export import export
+    from decima.training.trainer import Trainer
+
+    trainer = Trainer(
+        task, chosen, network, seed, out, backend=backend, workers=workers, progress=sys.stderr.isatty()
+    )
+    try:
+        trained = trainer.train(resume)
+    except KeyboardInterrupt:
+        typer.echo(f"interrupted after {trainer.iterations} iterations; --resume continues {out}", err=True)
+        raise typer.Exit(130) from None
+    export(trainer, trained)
+    typer.echo(f"{chosen.name} on {task.label}: {_summary(trained, trainer.references)}; wrote {out}")
+
+
+def _summary(trained: Trained, references: dict[str, float]) -> str:
+    mode = "greedy" if trained.greedy else "sampled"
+    against = ", ".join(f"{100.0 * (trained.score / score - 1.0):+.1f} % against {name}" for name, score in references.items())
+    return (
+        f"{trained.iterations} iterations, best validation {trained.score:.2f} s ({mode}, "
+        f"after {trained.iteration}; {against})"
+    )
+
+
+def _gaps(text: str) -> float | tuple[float, float]:
+    """`25` or `20-45`."""
+    try:
+        gaps = tuple(float(part) for part in text.split("-"))
+    except ValueError:
+        gaps = ()
+    if len(gaps) not in (1, 2):
+        raise ConfigError(f"--interarrival-s: expected seconds such as 25, or a range such as 20-45, got {text!r}")
+    return gaps[0] if len(gaps) == 1 else gaps
+
+
+def _fields(pairs: list[str] | None) -> dict:
+    """Fields of an architecture from `key=value` texts."""
+    from decima.training.recipe import parse_value
+
+    values: dict = {}
+    for pair in pairs or ():
+        key, sign, text = pair.partition("=")
+        if not sign or not key or key in values:
+            raise ConfigError(f"--option {pair!r}: expected KEY=VALUE once per key, for example limit=none")
+        # `none` is the name of an encoding of limits here.
+        value = "none" if text.strip().lower() == "none" else parse_value(text)
+        values[key] = tuple(value) if isinstance(value, list) else value
+    return values
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder that could not be written, before any work is done for it."""
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"cannot write {folder}: it is not a folder")
+    known = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+    if not known.is_dir():
+        raise ConfigError(f"cannot write {folder}: {known} is not a folder")
+    if not os.access(known, os.W_OK | os.X_OK):
+        raise ConfigError(f"cannot write {folder}: no permission to write in {known}")
+
+
+def _quiet_tensorflow() -> None:
+    """Messages about missing accelerators are no news to somebody who trains on a CPU."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
