@@ -62,7 +62,8 @@ class Recipe:
         baseline_ridge: Ridge penalty of the regression, relative to the variance of each column.
         trace_s: Time constant of the advantage's trace (lambda of GAE is exp(-dt / trace_s)); None: full returns.
         horizon_s: Time constant of the discount, exp(-dt / horizon_s); None: undiscounted.
-        normalise: Divide advantages by their standard deviation over ``"all"`` decisions or per ``"sequence"``; or leave them ``"raw"``.
+        normalise: Divide advantages by their standard deviation over ``"all"`` decisions or per ``"sequence"``;
+            ``"raw"``: do not.
         reward_scale_s: Rewards are in units of this many job-seconds.
         differential: Subtract the average reward rate of the last ``differential_window`` decisions from the rewards of
             streams (appendix B). Differs: a rate per time, not per decision.

@@ -172,7 +172,7 @@ def advantages(
         memory: Sums of earlier iterations; brought up to date in place. None: no linear part.
         memory_share: What is kept of ``memory``.
         ridge: See :func:`solve_ridge`.
-        normalise: Divide by the standard deviation over ``"all"`` decisions, per ``"sequence"``; or leave them ``"raw"``.
+        normalise: Divide by the standard deviation over ``"all"`` decisions, per ``"sequence"``; ``"raw"``: do not.
 
     Returns:
         Episodes in order, sequence after sequence.

@@ -119,6 +119,16 @@ class Trainer:
             "best_iteration": 0,
         }
 
+    @property
+    def iterations(self) -> int:
+        """Iterations done."""
+        return self._counters["iteration"]
+
+    @property
+    def references(self) -> dict[str, float]:
+        """Validation scores of the reference heuristics."""
+        return self._validation.references
+
     # ---- the loop -----------------------------------------------------------------------------------------------
 
     def train(self, resume: bool = False) -> Trained:

@@ -1,0 +1,81 @@
+import errno
+import json
+
+import numpy as np
+import pytest
+
+from decima import files
+from decima.exceptions import CheckpointError
+from decima.training.checkpoint import FILE_NAME, Checkpoint
+
+
+def checkpoint(value=1.0):
+    arrays = {"weights": np.full(3, value, np.float32), "best": np.arange(2.0)}
+    return Checkpoint({"seed": 3}, {"iteration": 4, "best_score": None}, arrays, [{"jct_s": 0.1, "kl": float("nan")}])
+
+
+def test_round_trip_is_exact(tmp_path):
+    checkpoint(1.0 / 3.0).save(tmp_path)
+    found = Checkpoint.load(tmp_path)
+    assert found.about == {"seed": 3}
+    assert found.counters == {"iteration": 4, "best_score": None}
+    assert found.curve[0]["jct_s"] == 0.1
+    assert np.isnan(found.curve[0]["kl"])
+    assert found.arrays["weights"].dtype == np.float32
+    assert found.arrays["weights"].tolist() == [np.float32(1.0 / 3.0)] * 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == [FILE_NAME]
+
+
+@pytest.mark.parametrize("failing", ["write", "sync", "rename"])
+def test_full_disk_leaves_the_last_good_checkpoint(tmp_path, monkeypatch, failing):
+    checkpoint(1.0).save(tmp_path)
+    before = (tmp_path / FILE_NAME).read_bytes()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    target = {"write": (files.Path, "write_bytes"), "sync": (files.os, "fsync"), "rename": (files.os, "replace")}
+    with monkeypatch.context() as patch:
+        patch.setattr(*target[failing], full)
+        with pytest.raises(CheckpointError, match=r"cannot write .*No space left on device; the last good checkpoint"):
+            checkpoint(2.0).save(tmp_path)
+    assert (tmp_path / FILE_NAME).read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
+
+
+def test_killed_while_writing_leaves_the_old_checkpoint(tmp_path, monkeypatch):
+    checkpoint(1.0).save(tmp_path)
+
+    class Killed(BaseException):
+        pass
+
+    def kill(*_):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, "replace", kill)
+        with pytest.raises(Killed):
+            checkpoint(2.0).save(tmp_path)
+    assert Checkpoint.load(tmp_path).arrays["weights"][0] == 1.0
+
+
+def test_damaged_files_are_refused(tmp_path):
+    with pytest.raises(CheckpointError, match="cannot resume: there is no"):
+        Checkpoint.load(tmp_path)
+    path = tmp_path / FILE_NAME
+    checkpoint().save(tmp_path)
+    content = path.read_bytes()
+    for damaged in (b"", content[: len(content) // 2], content[:-30], b"\x00" * 500):
+        path.write_bytes(damaged)
+        with pytest.raises(CheckpointError, match="is damaged or no checkpoint"):
+            Checkpoint.load(tmp_path)
+    np.savez(path, weights=np.zeros(2))
+    with pytest.raises(CheckpointError, match="is damaged or no checkpoint"):
+        Checkpoint.load(tmp_path)
+
+
+def test_other_versions_are_refused(tmp_path):
+    document = json.dumps({"version": 0, "about": {}, "counters": {}, "curve": []})
+    np.savez(tmp_path / FILE_NAME, document=np.frombuffer(document.encode(), np.uint8))
+    with pytest.raises(CheckpointError, match="has version 0, expected 1"):
+        Checkpoint.load(tmp_path)
