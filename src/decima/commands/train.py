@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from decima.commands import options
+from decima.commands.errors import INTERRUPTED
 from decima.exceptions import ConfigError
 
 if TYPE_CHECKING:
@@ -97,15 +98,16 @@ def train(
     try:
         trained = trainer.train(resume)
     except KeyboardInterrupt:
-        typer.echo(f"interrupted after {trainer.iterations} iterations; --resume continues {out}", err=True)
-        raise typer.Exit(130) from None
+        typer.echo(f"error: interrupted after {trainer.iterations} iterations; --resume continues {out}", err=True)
+        sys.exit(INTERRUPTED)
     export(trainer, trained)
     typer.echo(f"{chosen.name} on {task.label}: {_summary(trained, trainer.references)}; wrote {out}")
 
 
 def _summary(trained: Trained, references: dict[str, float]) -> str:
     mode = "greedy" if trained.greedy else "sampled"
-    against = ", ".join(f"{100.0 * (trained.score / score - 1.0):+.1f} % against {name}" for name, score in references.items())
+    changes = {name: 100.0 * (trained.score / score - 1.0) for name, score in references.items()}
+    against = ", ".join(f"{change:+.1f} % against {name}" for name, change in changes.items())
     return (
         f"{trained.iterations} iterations, best validation {trained.score:.2f} s ({mode}, "
         f"after {trained.iteration}; {against})"
