@@ -60,6 +60,7 @@ SCHEDULERS: dict[str, SchedulerStyle] = {
     "fair": SchedulerStyle("fair", BLUE, "-", "o"),
     "naive_weighted_fair": SchedulerStyle("naive weighted fair", SKY, _DOT, "^"),
     "weighted_fair": SchedulerStyle("tuned weighted fair", GREEN, "-", "D"),
+    "weighted_fair_default": SchedulerStyle("weighted fair (α = −1)", GREEN, _DASH, "h"),
     "weighted_fair_each": SchedulerStyle("weighted fair, tuned on each", GREEN, _DOT, "d"),
     "capped_srw": SchedulerStyle("capped SRW", VERMILION, "-", "P"),
     "decima": SchedulerStyle("Decima", BLACK, "-", "*"),

@@ -50,6 +50,22 @@ def test_captions_count_what_the_table_holds():
     assert "3 batches" in figures.make("fig22_optimality", tables, "tpch-quick").caption
 
 
+@pytest.mark.parametrize("name", ["effects_jct", "effects_change", "switches", "released_rules"])
+def test_weighted_fair_is_called_tuned_only_where_it_is(name):
+    tables = {
+        key: table.replace({"scheduler": {"fair": "weighted_fair"}}) if "scheduler" in table else table
+        for key, table in frames.tables().items()
+    }
+    figure = figures.make(name, tables, "embedded-quick")
+    labels = {text for axes in figure.axes for text in axes.get_legend_handles_labels()[1]}
+    assert "weighted fair (α = −1)" in labels
+    assert "tuned weighted fair" not in labels
+
+
+def test_default_alpha_is_the_one_that_figures_name():
+    assert decima.make_scheduler("weighted_fair").values["alpha"] == -1.0
+
+
 def test_draw_writes_png_and_pdf_of_every_figure(tmp_path):
     written = figures.draw("batch", "embedded-quick", frames.tables(), tmp_path / "new")
     assert [path.name for path in written] == [
