@@ -32,32 +32,36 @@ def _make_block(width: int, group: int):
         return builder.load(builder.bitcast(address, vector.as_pointer()), align=4, typ=vector)
 
     @intrinsic
-    def block(_typing, x, x_first, x_stride, rows, inputs, w, w_first, w_stride, b_first, out, o_first, o_stride, act):
+    def block(
+        _typing, x, x_first, x_stride, rows, inputs, w, w_first, w_stride, b, b_first, b_stride, out, first, stride, act
+    ):
         integer = types.int64
         signature = types.void(
-            _POINTER, integer, integer, integer, integer, _POINTER, integer, integer, integer,
-            _POINTER, integer, integer, integer,
+            _POINTER, integer, integer, integer, integer, _POINTER, integer, integer,
+            _POINTER, integer, integer, _POINTER, integer, integer, integer,
         )  # fmt: skip
 
         def codegen(context, builder, _signature, args):
-            x, x_first, x_stride, rows, inputs, w, w_first, w_stride, b_first, out, o_first, o_stride, act = args
+            x, x_first, x_stride, rows, inputs, w, w_first, w_stride = args[:8]
+            b, b_first, b_stride, out, o_first, o_stride, act = args[8:]
             word = ir.IntType(64)
             zero = ir.Constant(vector, 0.0) if width == 1 else ir.Constant(vector, [0.0] * width)
             suffix = "f32" if width == 1 else f"v{width}f32"
             kind = ir.FunctionType(vector, [vector] * 3)
             fma = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fmuladd.{suffix}")
             sums = [cgutils.alloca_once(builder, vector) for _ in range(group)]
-            bias_slot = cgutils.alloca_once_value(builder, zero)
-            with builder.if_then(builder.icmp_signed(">=", b_first, word(0))):
-                builder.store(load(builder, w, b_first), bias_slot)
-            bias = builder.load(bias_slot)
+            biased = builder.icmp_signed(">=", b_first, word(0))
 
             def few_rows(row, count):
                 starts = [
                     builder.add(x_first, builder.mul(builder.add(row, word(k)), x_stride)) for k in range(count)
                 ]
                 for k in range(count):
-                    builder.store(bias, sums[k])
+                    builder.store(zero, sums[k])
+                with builder.if_then(biased):
+                    for k in range(count):
+                        start = builder.add(b_first, builder.mul(builder.add(row, word(k)), b_stride))
+                        builder.store(load(builder, b, start), sums[k])
                 with cgutils.for_range(builder, inputs) as loop:
                     weights = load(builder, w, builder.add(w_first, builder.mul(loop.index, w_stride)))
                     for k in range(count):
@@ -96,7 +100,9 @@ _block1 = _make_block(1, 8)
 
 
 @njit
-def dense(x, x_first, x_stride, rows, inputs, w, w_first, b_first, out, o_first, o_stride, outputs, rectify):
+def dense(
+    x, x_first, x_stride, rows, inputs, w, w_first, b, b_first, b_stride, out, o_first, o_stride, outputs, rectify
+):
     """``out = act(x @ W + b)`` for ``rows`` rows.
 
     Args:
@@ -105,9 +111,11 @@ def dense(x, x_first, x_stride, rows, inputs, w, w_first, b_first, out, o_first,
         x_stride: Values from one row to the next.
         rows: Number of rows.
         inputs: Width of the input.
-        w: float32 pointer to all weights; W is [inputs, outputs], row by row, from ``w_first``.
+        w: float32 pointer to weights; W is [inputs, outputs], row by row.
         w_first: Index of W.
-        b_first: Index of b in ``w``, -1 for no bias.
+        b: float32 pointer to biases; row r has its own from ``b_first + r * b_stride``, or all share one with stride 0.
+        b_first: Index of the first bias, -1 for no bias.
+        b_stride: Values from one row's biases to the next.
         out: float32 pointer, must not overlap the rows of x that are still to be read.
         o_first: Index of the first output.
         o_stride: Values from one output row to the next.
@@ -121,14 +129,22 @@ def dense(x, x_first, x_stride, rows, inputs, w, w_first, b_first, out, o_first,
         place = o_first + column
         weight = w_first + column
         if left >= 32:
-            _block32(x, x_first, x_stride, rows, inputs, w, weight, outputs, bias, out, place, o_stride, rectify)
+            _block32(
+                x, x_first, x_stride, rows, inputs, w, weight, outputs, b, bias, b_stride, out, place, o_stride, rectify
+            )
             column += 32
         elif left >= 16:
-            _block16(x, x_first, x_stride, rows, inputs, w, weight, outputs, bias, out, place, o_stride, rectify)
+            _block16(
+                x, x_first, x_stride, rows, inputs, w, weight, outputs, b, bias, b_stride, out, place, o_stride, rectify
+            )
             column += 16
         elif left >= 8:
-            _block8(x, x_first, x_stride, rows, inputs, w, weight, outputs, bias, out, place, o_stride, rectify)
+            _block8(
+                x, x_first, x_stride, rows, inputs, w, weight, outputs, b, bias, b_stride, out, place, o_stride, rectify
+            )
             column += 8
         else:
-            _block1(x, x_first, x_stride, rows, inputs, w, weight, outputs, bias, out, place, o_stride, rectify)
+            _block1(
+                x, x_first, x_stride, rows, inputs, w, weight, outputs, b, bias, b_stride, out, place, o_stride, rectify
+            )
             column += 1

@@ -11,8 +11,9 @@ from decima.schedulers.interface import Observation
 from decima.simulator.fields import ARRAYS, SCALARS
 from decima.simulator.state import ClusterState
 
-#: Fields that compiled heuristics write while they decide.
+#: Fields that compiled schedulers write while they decide; those of learned policies begin alike.
 _OWN = {"job_key", "job_share", "action_stage", "action_limit", "params"}
+_OWN |= {name for name in (*SCALARS, *ARRAYS) if name.startswith(("net_", "rec_"))}
 
 
 class StateGuard:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-I32, I64, F64, U8 = np.dtype("i4"), np.dtype("i8"), np.dtype("f8"), np.dtype("u1")
+I32, I64, F32, F64, U8 = np.dtype("i4"), np.dtype("i8"), np.dtype("f4"), np.dtype("f8"), np.dtype("u1")
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class Field:
     """One scalar (``extent is None``) or array of the state.
 
     ``extent`` names the length of an array owned by the state; ``"static"`` arrays belong to the workload tables and
-    are shared between runs, ``"log"`` arrays exist only while a log is on.
+    are shared between runs, ``"log"`` arrays exist only while a log is on, ``"policy"`` arrays only while a learned
+    policy is bound to the state (``decima.policy.scheduler``).
     """
 
     name: str
@@ -107,6 +108,33 @@ FIELDS: tuple[Field, ...] = (
         action_limit="chosen limit (meaning: job_limit)",
         commit_free="head of the list of unused commitment records",
     ),
+    # ---- learned policy: what it is, what it records (decima.policy) ------------------------------------------------
+    *_fields(
+        I64,
+        None,
+        net_ready="1: the caches belong to this run",
+        net_greedy="1: take the likeliest choice, 0: sample",
+        net_record="1: record decisions",
+        net_num_levels="levels of the deepest profile",
+        net_teacher="address of the compiled scheduler to imitate, 0: none",
+        rec_decisions="decisions recorded",
+        rec_instances="job graphs recorded",
+        rec_nodes="stages of these graphs",
+        rec_pairs="(decision, active job) recorded",
+        rec_candidates="(decision, frontier stage) recorded",
+        rec_full="1: a record was too small",
+        rec_max_decisions="capacity",
+        rec_max_instances="capacity",
+        rec_max_nodes="capacity",
+        rec_max_pairs="capacity",
+        rec_max_candidates="capacity",
+    ),
+    *_fields(
+        F64,
+        None,
+        net_teacher_share="probability that the teacher's decision is carried out instead of the policy's",
+        net_hint_ms="mean interarrival time told to the policy",
+    ),
     # ---- workload tables, shared --------------------------------------------------------------------------------
     *_fields(
         I32,
@@ -122,6 +150,7 @@ FIELDS: tuple[Field, ...] = (
         parent="local indices of parents",
         row_grid="[row] its level grid",
         row_list="[row] its first duration list",
+        row_level="[row] edges on the longest path to a stage without children",
         grid_left="[grid, n] level index left of n executors",
         grid_right="[grid, n] level index right of n executors",
         list_offset="[row list, level, situation] first value",
@@ -242,6 +271,58 @@ FIELDS: tuple[Field, ...] = (
         commit_count="executors",
         commit_next="next of the same source",
         selected="stages chosen in this round",
+    ),
+    # ---- learned policy (decima.policy): x features, e, y, z embeddings of stage, job and cluster -------------------
+    *_fields(
+        I32,
+        "policy",
+        net_layout="options, and where the layers of each perceptron are (decima.policy.layout)",
+        net_position="[stage] index among the unfinished stages of its job",
+        net_slot="[stage] row in the group being embedded",
+        net_job_size="[job] unfinished stages when it was embedded, 0: never",
+        net_job_instance="[job] its recorded graph, -1: changed since",
+        net_stages="stages of the group being embedded",
+        net_order="the same, children first",
+        net_jobs="jobs of the group being embedded",
+        net_level_end="ends of the levels in net_order",
+        net_candidates="stages of the frontier, jobs in order of arrival",
+        rec_instance_first="[graph+1] first stage",
+        rec_node_row="[node] profile row of the stage",
+        rec_node_local="[node] index of the stage in its job",
+        rec_decision_pairs="[decision+1] first pair",
+        rec_pair_instance="[pair] graph of the job",
+        rec_decision_candidates="[decision+1] first candidate",
+        rec_candidate_node="[candidate] node",
+        rec_candidate_instance="[candidate] graph",
+        rec_choice="[decision, 7] columns of decima.policy.record.CHOICE_COLUMNS",
+    ),
+    *_fields(
+        F32,
+        "policy",
+        net_weights="all kernels and biases",
+        net_xe="[stage] x and e, one after the other",
+        net_y="[job] y",
+        net_cluster_f="[job] f_cluster(y)",
+        net_z="z",
+        net_rows="[row of the group] x and e",
+        net_h="[row of the group] h, later y of its jobs",
+        net_message="[row of the group] outputs of f",
+        net_sum="[row of the group] sums of messages",
+        net_hidden="two buffers for activations inside a perceptron",
+        net_input="inputs of q, or of w without the limit",
+        net_base="what all rows share in the first layer of q or w",
+        net_first="activations of the first layer of q or w",
+        net_score="outputs of q or w",
+        net_limits="limits as inputs of w",
+        rec_x="[node] x",
+        rec_critic="[decision, 8] state summary for a baseline",
+    ),
+    *_fields(
+        F64,
+        "policy",
+        net_total="sums over jobs; work of jobs",
+        net_weight="exponentials of the scores",
+        rec_values="[decision, 5] columns of decima.policy.record.VALUE_COLUMNS",
     ),
     # ---- logs ---------------------------------------------------------------------------------------------------
     *_fields(

@@ -54,6 +54,7 @@ class ClusterState:
     ) -> None:
         self.tables = tables
         self.settings = settings
+        self.policy: object | None = None  # the learned policy whose fields are bound
         executors = int(settings.executors)
         commits = executors + 8
         extents = {
@@ -116,6 +117,19 @@ class ClusterState:
     def bind(self, name: str, array) -> None:
         """Give the run its own copy of a static array (``params``, ``job_priority``, ``job_cap``)."""
         self._own(name, np.array(array, dtype=ARRAYS[name].dtype).reshape(-1))
+
+    def bind_policy(self, arrays: dict[str, np.ndarray], numbers: dict[str, float]) -> None:
+        """Give the run the fields of a learned policy, not copied; they stay bound until others take their place.
+
+        Args:
+            arrays: Fields of extent ``"policy"``.
+            numbers: Scalars, for this run if one is under way and for all that start later.
+        """
+        for name, array in arrays.items():
+            self._own(name, array)
+        for name, value in numbers.items():
+            self._fixed[name] = value
+            self._scalars[name] = value
 
     def __getattr__(self, name: str):
         if name in SCALARS:

@@ -6,6 +6,7 @@ loads an address that is indexed like an array. Nothing checks bounds: kernels o
 """
 
 import hashlib
+import threading
 from functools import cached_property
 from pathlib import Path
 
@@ -152,9 +153,12 @@ class CompiledDecision:
     def __init__(self, function) -> None:
         self.function = function
         self.__doc__ = function.__doc__
+        self._lock = threading.Lock()
 
     @cached_property
     def address(self) -> int:
         """Address of the machine code; valid while this object lives."""
-        self._compiled = cached(numba.cfunc(types.void(types.int64), cache=True))(self.function)
-        return self._compiled.address
+        with self._lock:
+            if "_compiled" not in self.__dict__:
+                self._compiled = cached(numba.cfunc(types.void(types.int64), cache=True))(self.function)
+            return self._compiled.address

@@ -22,6 +22,14 @@ def _offsets(lengths) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(np.asarray(lengths, dtype=np.int64))]).astype(np.int32)
 
 
+def stage_levels(profile: JobProfile) -> list[int]:
+    """Edges on the longest path from each stage down to one without children."""
+    level = [0] * len(profile.stages)
+    for stage in reversed(profile.topological_order):
+        level[stage] = max((level[child] + 1 for child in profile.children[stage]), default=0)
+    return level
+
+
 def level_grid(levels: tuple[int, ...], rule: str, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Level indices left and right of every executor count 0..width-1 and the probability of the right one.
 
@@ -109,6 +117,7 @@ class ProfileTables:
             "parent": np.array([parent for stage in stages for parent in stage.parents], dtype=np.int32),
             "row_grid": np.array(row_grid, dtype=np.int32),
             "row_list": np.array(row_list, dtype=np.int32),
+            "row_level": np.concatenate([stage_levels(profile) for profile in profiles]).astype(np.int32),
             "grid_left": np.concatenate([left for left, _, _ in columns]),
             "grid_right": np.concatenate([right for _, right, _ in columns]),
             "grid_weight": np.concatenate([weight for _, _, weight in columns]),

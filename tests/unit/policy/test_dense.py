@@ -20,9 +20,8 @@ def _floats_at(_typing, address):
 @njit
 def _run(x, w, out, rows, inputs, outputs, bias, rectify):
     first = inputs * outputs if bias else -1
-    dense(
-        _floats_at(x), 0, inputs, rows, inputs, _floats_at(w), 0, first, _floats_at(out), 0, outputs, outputs, rectify
-    )
+    x, w, out = _floats_at(x), _floats_at(w), _floats_at(out)
+    dense(x, 0, inputs, rows, inputs, w, 0, w, first, 0, out, 0, outputs, outputs, rectify)
 
 
 @pytest.mark.parametrize("outputs", [1, 3, 8, 16, 32, 50])
@@ -55,3 +54,20 @@ def test_grouping_of_rows_changes_nothing():
         one = np.ascontiguousarray(x[row])
         _run(one.ctypes.data, w.ctypes.data, alone.ctypes.data, 1, 16, 32, 1, 1)
         np.testing.assert_array_equal(alone[0], together[row])
+
+
+@njit
+def _add(x, w, out, rows, inputs, outputs):
+    x, w, out = _floats_at(x), _floats_at(w), _floats_at(out)
+    dense(x, 0, inputs, rows, inputs, w, 0, out, 0, outputs, out, 0, outputs, outputs, 0)
+
+
+@pytest.mark.parametrize("outputs", [1, 16, 35])
+def test_rows_may_have_their_own_bias_even_in_place(outputs):
+    rng = np.random.default_rng(outputs)
+    x = rng.normal(size=(5, 3)).astype(np.float32)
+    w = rng.normal(size=(3, outputs)).astype(np.float32)
+    out = rng.normal(size=(5, outputs)).astype(np.float32)
+    wanted = out + x @ w
+    _add(x.ctypes.data, w.ctypes.data, out.ctypes.data, 5, 3, outputs)
+    np.testing.assert_allclose(out, wanted, atol=1e-5)

@@ -1,0 +1,59 @@
+"""An architecture as integers: what the compiled policy reads to know its options and where its weights are.
+
+One compiled function serves every architecture: nothing of it is known when it is compiled.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from decima.exceptions import ConfigError
+from decima.policy.architecture import FEATURES, LIMITS, Architecture
+
+# Positions of the options in the layout.
+FEATURE_SET, FEATURE_LOG, DURATIONS, HINT, NUM_FEATURES, EMBEDDING, GRAPH, LIMIT, JOB_CONTEXT, WIDTH = range(10)
+# Perceptrons in order; the first begins at FIRST_NET, each takes NET_SIZE entries. One that is absent passes its input
+# on. An entry begins with the number of layers, whether the output is rectified and the width of the output; then come
+# four numbers per layer: index of the kernel, index of the bias (-1: none), width of its input, width of its output.
+NETS = ("input", "stage_f", "stage_g", "job_f", "job_g", "cluster_f", "cluster_g", "q", "w")
+INPUT, STAGE_F, STAGE_G, JOB_F, JOB_G, CLUSTER_F, CLUSTER_G, Q, W = range(len(NETS))
+FIRST_NET, NET_HEAD, MAX_LAYERS = 16, 4, 8
+NET_SIZE = NET_HEAD + 4 * MAX_LAYERS
+# Numbers of options with names.
+PAPER_FEATURES, RELEASED_FEATURES = range(len(FEATURES))
+LIMIT_INPUT, LIMIT_OUTPUT, LIMIT_STAGE, LIMIT_NONE = range(len(LIMITS))
+
+
+def pack_layout(architecture: Architecture) -> np.ndarray:
+    """The architecture as int32, in the order given above.
+
+    Raises:
+        ConfigError: A perceptron has more layers than there is room for.
+    """
+    layout = np.zeros(FIRST_NET + NET_SIZE * len(NETS), dtype=np.int32)
+    layout[FEATURE_SET] = FEATURES.index(architecture.features)
+    layout[FEATURE_LOG] = architecture.feature_log
+    layout[DURATIONS] = architecture.durations
+    layout[HINT] = architecture.interarrival_hint
+    layout[NUM_FEATURES] = architecture.num_features
+    layout[EMBEDDING] = architecture.embedding
+    layout[GRAPH] = architecture.graph_embedding
+    layout[LIMIT] = LIMITS.index(architecture.limit)
+    layout[JOB_CONTEXT] = architecture.limit_context == "job"
+    layout[WIDTH] = max(max(net.widths[1:]) for net in architecture.perceptrons)
+    for index in range(len(NETS)):
+        layout[FIRST_NET + NET_SIZE * index + 2] = architecture.embedding
+    first = 0
+    for net in architecture.perceptrons:
+        count = len(net.widths) - 1
+        if count > MAX_LAYERS:
+            raise ConfigError(f"a perceptron may have {MAX_LAYERS} layers, {net.name} has {count}")
+        at = FIRST_NET + NET_SIZE * NETS.index(net.name)
+        layout[at : at + 3] = count, net.output_activation, net.widths[-1]
+        for layer, (inputs, outputs) in enumerate(zip(net.widths[:-1], net.widths[1:], strict=True)):
+            biased = net.output_bias or layer < count - 1
+            kernel, first = first, first + inputs * outputs
+            entry = at + NET_HEAD + 4 * layer
+            layout[entry : entry + 4] = kernel, first if biased else -1, inputs, outputs
+            first += outputs if biased else 0
+    return layout

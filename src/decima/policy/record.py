@@ -1,0 +1,177 @@
+"""``EpisodeRecord``: the decisions of one episode as plain arrays, and the buffers they are written to meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from decima.exceptions import DecimaError
+from decima.policy.recording import NUM_CHOICE, NUM_CRITIC, NUM_VALUE
+from decima.simulator.fields import ARRAYS
+from decima.simulator.state import ClusterState
+
+CHOICE_COLUMNS = ("choice", "limit", "limit_low", "limit_high", "class_low", "class_high", "classes")
+VALUE_COLUMNS = ("log_prob_stage", "log_prob_limit", "log_prob_class", "time_ms", "area_ms")
+CRITIC_FEATURES = (
+    "active_jobs",
+    "work_s",  # unfinished tasks times nominal duration, all jobs
+    "srw_bound_s",  # sum of completion times if all executors served one job after the other, least work first
+    "path_s",  # sum over jobs of the longest path left, one task per stage
+    "executors",  # attached to active jobs or moving to them
+    "num_source",  # executors offered
+    "sqrt_work",  # sum over jobs of the square root of their work in s
+    "bound_s",  # sum over jobs of max(work / executors, path)
+)
+_CAPACITIES = ("decisions", "instances", "nodes", "pairs", "candidates")
+
+
+class RecordFullError(DecimaError):
+    """An episode had more decisions than its buffers have room for; run it again with larger ones."""
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeRecord:
+    """What the policy saw and did in one episode: I job graphs with N stages, D decisions, C candidates, J jobs.
+
+    A job graph is (job, version): the unfinished stages of a job with their features, for as long as these last. Every
+    decision saw the graphs of the jobs that were active, and could choose among candidates, the stages of the frontier.
+
+    Attributes:
+        instance_first: Int32 [I + 1], nodes of graph i are ``first[i]:first[i + 1]``.
+        node_row: Int32 [N], row of the stage in the profile tables; ascending inside a graph.
+        node_local: Int32 [N], index of the stage in its job.
+        x: Float32 [N, F], features.
+        decision_pairs: Int32 [D + 1], graphs seen by decision d are ``pair_instance[pairs[d]:pairs[d + 1]]``.
+        pair_instance: Int32, jobs in order of arrival.
+        decision_candidates: Int32 [D + 1], candidates of decision d are ``candidates[d]:candidates[d + 1]``.
+        candidate_node: Int32 [C], its node.
+        candidate_instance: Int32 [C], its graph.
+        choice: Int32 [D], the chosen candidate, counted over all decisions.
+        limit: Int32 [D], the chosen limit; 0 when the policy has none.
+        limit_low: Int32 [D], first allowed limit.
+        limit_high: Int32 [D], last allowed limit.
+        class_low: Int32 [D], first limit with the effect of the chosen one.
+        class_high: Int32 [D], last limit with the effect of the chosen one.
+        classes: Int32 [D], number of different effects; 1: the limit does not matter.
+        log_prob_stage: Float32 [D], of the chosen stage.
+        log_prob_limit: Float32 [D], of the chosen limit given the stage.
+        log_prob_class: Float32 [D], of any limit with the same effect, given the stage.
+        time_ms: Float64 [D], simulated time.
+        area_ms: Float64 [D], integral of the number of active jobs up to then.
+        critic: Float32 [D, 8], state summary, columns :data:`CRITIC_FEATURES`.
+        end_ms: When the episode ended.
+        end_area_ms: Integral of the number of active jobs over the episode.
+        completion_ms: Float64 [J], NaN for unfinished jobs.
+        arrival_ms: Float64 [J].
+        truncated: Whether the time limit ended it.
+    """
+
+    instance_first: np.ndarray
+    node_row: np.ndarray
+    node_local: np.ndarray
+    x: np.ndarray
+    decision_pairs: np.ndarray
+    pair_instance: np.ndarray
+    decision_candidates: np.ndarray
+    candidate_node: np.ndarray
+    candidate_instance: np.ndarray
+    choice: np.ndarray
+    limit: np.ndarray
+    limit_low: np.ndarray
+    limit_high: np.ndarray
+    class_low: np.ndarray
+    class_high: np.ndarray
+    classes: np.ndarray
+    log_prob_stage: np.ndarray
+    log_prob_limit: np.ndarray
+    log_prob_class: np.ndarray
+    time_ms: np.ndarray
+    area_ms: np.ndarray
+    critic: np.ndarray
+    end_ms: float
+    end_area_ms: float
+    completion_ms: np.ndarray
+    arrival_ms: np.ndarray
+    truncated: bool
+
+    def __len__(self) -> int:
+        return len(self.choice)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all arrays."""
+        values = (getattr(self, field.name) for field in fields(self))
+        return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
+
+
+def bind_buffers(state: ClusterState, num_features: int, capacity: dict[str, int] | None = None) -> None:
+    """Give a state room for a record; a first guess that suits the workload unless ``capacity`` says how much.
+
+    Pages of memory that are never written to cost nothing.
+    """
+    if capacity is None:
+        decisions = 8 * state.tables.num_stages + 64
+        pairs = decisions * min(state.tables.num_jobs, 16)
+        sizes = (decisions, pairs // 2 + 64, 4 * pairs + 1024, pairs, 2 * pairs)
+        capacity = dict(zip(_CAPACITIES, sizes, strict=True))
+    lengths = {
+        "rec_instance_first": capacity["instances"] + 1,
+        "rec_node_row": capacity["nodes"],
+        "rec_node_local": capacity["nodes"],
+        "rec_x": capacity["nodes"] * num_features,
+        "rec_decision_pairs": capacity["decisions"] + 1,
+        "rec_pair_instance": capacity["pairs"],
+        "rec_decision_candidates": capacity["decisions"] + 1,
+        "rec_candidate_node": capacity["candidates"],
+        "rec_candidate_instance": capacity["candidates"],
+        "rec_choice": capacity["decisions"] * NUM_CHOICE,
+        "rec_values": capacity["decisions"] * NUM_VALUE,
+        "rec_critic": capacity["decisions"] * NUM_CRITIC,
+    }
+    state.bind_policy(
+        {name: np.empty(length, dtype=ARRAYS[name].dtype) for name, length in lengths.items()},
+        {f"rec_max_{name}": capacity[name] for name in _CAPACITIES},
+    )
+
+
+def enlarge_buffers(state: ClusterState, num_features: int) -> None:
+    """Twice the room of before."""
+    bind_buffers(state, num_features, {name: 2 * getattr(state, f"rec_max_{name}") for name in _CAPACITIES})
+
+
+def collect_record(state: ClusterState) -> EpisodeRecord:
+    """Copy what the state has recorded; call it after the run.
+
+    Raises:
+        RecordFullError: The buffers were too small.
+    """
+    if state.rec_full:
+        raise RecordFullError(f"the buffers hold {state.rec_decisions} decisions of this episode and no more")
+    decisions, instances = state.rec_decisions, state.rec_instances
+    nodes, pairs, candidates = state.rec_nodes, state.rec_pairs, state.rec_candidates
+    features = len(state.rec_x) // state.rec_max_nodes
+    choice = state.rec_choice[: decisions * NUM_CHOICE].reshape(decisions, NUM_CHOICE)
+    values = state.rec_values[: decisions * NUM_VALUE].reshape(decisions, NUM_VALUE)
+    columns = {name: choice[:, index].copy() for index, name in enumerate(CHOICE_COLUMNS)}
+    for index, name in enumerate(VALUE_COLUMNS):
+        kind = np.float64 if name.endswith("_ms") else np.float32
+        columns[name] = values[:, index].astype(kind)
+    return EpisodeRecord(
+        instance_first=state.rec_instance_first[: instances + 1].copy(),
+        node_row=state.rec_node_row[:nodes].copy(),
+        node_local=state.rec_node_local[:nodes].copy(),
+        x=state.rec_x[: nodes * features].reshape(nodes, features).copy(),
+        decision_pairs=state.rec_decision_pairs[: decisions + 1].copy(),
+        pair_instance=state.rec_pair_instance[:pairs].copy(),
+        decision_candidates=state.rec_decision_candidates[: decisions + 1].copy(),
+        candidate_node=state.rec_candidate_node[:candidates].copy(),
+        candidate_instance=state.rec_candidate_instance[:candidates].copy(),
+        critic=state.rec_critic[: decisions * NUM_CRITIC].reshape(decisions, NUM_CRITIC).copy(),
+        end_ms=state.now_ms,
+        end_area_ms=state.area_ms,
+        completion_ms=state.job_finish_ms.copy(),
+        arrival_ms=state.job_arrival_ms.copy(),
+        truncated=bool(state.truncated),
+        **columns,
+    )

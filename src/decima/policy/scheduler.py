@@ -1,0 +1,205 @@
+"""``LearnedScheduler``: a trained network wherever a scheduler is wanted; ``record_episode`` for training."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from decima.exceptions import ConfigError
+from decima.policy.architecture import Architecture
+from decima.policy.embedding import GROUP, ROWS
+from decima.policy.inference import decide_learned
+from decima.policy.layout import pack_layout
+from decima.policy.record import EpisodeRecord, RecordFullError, bind_buffers, collect_record, enlarge_buffers
+from decima.schedulers.interface import CompiledScheduler, Decision, Observation
+from decima.simulator.fields import ARRAYS
+from decima.simulator.seeding import spawn_generators
+from decima.simulator.state import ClusterState
+
+
+class LearnedScheduler(CompiledScheduler):
+    """A policy network as a scheduler: inside the core like a heuristic, or through ``decide``.
+
+    One object may serve many states in many threads; whatever changes lies in the state.
+
+    Args:
+        architecture: Shape of the network.
+        weights: Float32 [architecture.num_parameters], in the order of ``architecture.shapes``.
+        greedy: Take the likeliest stage and the likeliest number of executors; else sample both.
+        name: Name in results.
+        record: Record every decision, see :func:`record_episode`.
+        teacher: A compiled scheduler to imitate: its choices are what is recorded. Where it idles, nothing is.
+        teacher_share: Probability that the teacher's decision is carried out, not the policy's own.
+        interarrival_s: Mean interarrival time in seconds that the policy is told, if it has that feature; estimated
+            from the workload when omitted, 0 for batches.
+
+    Raises:
+        ConfigError: The weights do not fit the architecture, or are not finite; an argument is out of range.
+    """
+
+    decision = decide_learned
+
+    def __init__(
+        self,
+        architecture: Architecture,
+        weights: np.ndarray,
+        greedy: bool = True,
+        name: str = "decima",
+        record: bool = False,
+        teacher: CompiledScheduler | None = None,
+        teacher_share: float = 1.0,
+        interarrival_s: float | None = None,
+    ) -> None:
+        self.architecture = architecture
+        self.weights = _checked_weights(architecture, weights)
+        self.greedy = bool(greedy)
+        self.name = name
+        self.record = bool(record)
+        self.teacher = teacher
+        self.teacher_share = teacher_share
+        self.interarrival_s = interarrival_s
+        self.parameters = ()
+        self.values = {}
+        self._bound = None
+        self._layout = pack_layout(architecture)
+        compiled = isinstance(teacher, CompiledScheduler) and not isinstance(teacher, LearnedScheduler)
+        if teacher is not None and not compiled:
+            raise ConfigError(f"the teacher must be a compiled heuristic, got {type(teacher).__name__}")
+        if not 0.0 <= teacher_share <= 1.0:
+            raise ConfigError(f"teacher_share must be from 0 to 1, got {teacher_share!r}")
+        if interarrival_s is not None and not 0.0 <= interarrival_s < math.inf:
+            raise ConfigError(f"interarrival_s must be a finite number of at least 0, got {interarrival_s!r}")
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        kind = "greedy" if self.greedy else "sampled"
+        return f"LearnedScheduler({self.name!r}, architecture {self.architecture.name!r}, {kind})"
+
+    def bind(self, state: ClusterState) -> None:
+        """Give the state everything the policy needs, before a run or in the middle of one.
+
+        Raises:
+            ConfigError: The cluster is larger than the policy was made for.
+        """
+        executors = state.settings.executors
+        if executors > self.architecture.max_executors:
+            raise ConfigError(
+                f"the policy {self.name} is made for at most {self.architecture.max_executors} executors, "
+                f"the cluster has {executors}"
+            )
+        if self.teacher is not None:
+            self.teacher.bind(state)
+        self._bound = state
+        if state.policy is self:
+            return
+        known = state.policy.architecture if isinstance(state.policy, LearnedScheduler) else None
+        if known != self.architecture:
+            state.bind_policy(_workspace(self.architecture, self._layout, state), {})
+        if self.record and (known != self.architecture or not state.policy.record):
+            bind_buffers(state, self.architecture.num_features)
+        numbers = {
+            "net_ready": 0,
+            "net_greedy": self.greedy,
+            "net_record": self.record,
+            "net_num_levels": int(state.row_level.max()) + 1,
+            "net_teacher": 0 if self.teacher is None else self.teacher.decision.address,
+            "net_teacher_share": self.teacher_share,
+            "net_hint_ms": self._hint_ms(state),
+        }
+        state.bind_policy({"net_weights": self.weights}, numbers)
+        state.policy = self
+
+    def _hint_ms(self, state: ClusterState) -> float:
+        if not self.architecture.interarrival_hint:
+            return 0.0
+        if self.interarrival_s is not None:
+            return 1000.0 * self.interarrival_s
+        later = len(state.arrival_order)
+        return float(state.job_arrival_ms.max()) / later if later else 0.0
+
+    def decide(self, observation: Observation) -> Decision:
+        """The same decision as inside the core."""
+        if observation.state.policy is not self:
+            self._bound = None
+        return super().decide(observation)
+
+
+def _checked_weights(architecture: Architecture, weights: np.ndarray) -> np.ndarray:
+    """A read-only copy of the weights."""
+    if not isinstance(weights, np.ndarray) or weights.dtype != np.float32:
+        kind = weights.dtype if isinstance(weights, np.ndarray) else type(weights).__name__
+        raise ConfigError(f"weights must be a float32 array, got {kind}")
+    architecture.split(weights)
+    if not np.isfinite(weights).all():
+        index = int(np.flatnonzero(~np.isfinite(weights))[0])
+        raise ConfigError(f"weights must be finite, number {index} is {weights[index]}")
+    weights = np.array(weights)
+    weights.setflags(write=False)
+    return weights
+
+
+def _workspace(architecture: Architecture, layout: np.ndarray, state: ClusterState) -> dict[str, np.ndarray]:
+    """Arrays the compiled policy works in, by field name."""
+    stages, jobs = state.tables.num_stages, state.tables.num_jobs
+    executors = state.settings.executors
+    features, embedding = architecture.num_features, architecture.embedding
+    width = max(max(net.widths) for net in architecture.perceptrons)
+    group = min(stages, GROUP + int(np.diff(state.job_first_stage).max()))
+    rows = max(stages, executors + 1)
+    lengths = {
+        "net_position": stages,
+        "net_slot": stages,
+        "net_job_size": jobs,
+        "net_job_instance": jobs,
+        "net_stages": group,
+        "net_order": group,
+        "net_jobs": group,
+        "net_level_end": 2 * int(state.row_level.max()) + 3,
+        "net_candidates": stages,
+        "net_xe": stages * (features + embedding),
+        "net_y": jobs * embedding,
+        "net_cluster_f": jobs * embedding,
+        "net_z": embedding,
+        "net_rows": group * (features + embedding),
+        "net_h": group * embedding,
+        "net_message": group * embedding,
+        "net_sum": group * embedding,
+        "net_hidden": 2 * ROWS * width,
+        "net_input": stages * (features + 2 * embedding) + 3 * embedding,
+        "net_base": width,
+        "net_first": max(rows * width, architecture.max_executors),
+        "net_score": rows,
+        "net_limits": executors + 1,
+        "net_total": max(jobs, embedding),
+        "net_weight": rows,
+    }
+    arrays = {name: np.empty(length, dtype=ARRAYS[name].dtype) for name, length in lengths.items()}
+    arrays["net_xe"].fill(0.0)
+    return arrays | {"net_layout": layout}
+
+
+def record_episode(state: ClusterState, scheduler: LearnedScheduler, seed: int) -> EpisodeRecord:
+    """Run one episode and return its record; with the buffers too small it is run again with larger ones.
+
+    Args:
+        state: The cluster; it may be used again and again, which saves the buffers' set-up.
+        scheduler: A scheduler with ``record`` on.
+        seed: Source of durations and of the policy's choices, as in ``decima.simulate``.
+
+    Raises:
+        ConfigError: The scheduler does not record.
+        DeadlockError: The teacher parked every executor.
+    """
+    if not scheduler.record:
+        raise ConfigError(f"the scheduler {scheduler.name} does not record; make it with record=True")
+    while True:
+        scheduler.bind(state)
+        state.start(*spawn_generators(seed), scheduler.decision.address)
+        state.advance()
+        try:
+            return collect_record(state)
+        except RecordFullError:
+            enlarge_buffers(state, scheduler.architecture.num_features)

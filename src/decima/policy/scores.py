@@ -1,0 +1,223 @@
+"""Scores of stages and of parallelism limits, and choices among them (§5.2)."""
+
+from math import exp
+
+import numpy as np
+from numba import njit
+
+from decima.policy.architecture import LIMIT_SCALE
+from decima.policy.dense import dense
+from decima.policy.embedding import run_layers
+from decima.policy.layout import (
+    EMBEDDING,
+    FIRST_NET,
+    GRAPH,
+    JOB_CONTEXT,
+    LIMIT,
+    LIMIT_NONE,
+    LIMIT_OUTPUT,
+    LIMIT_STAGE,
+    NET_HEAD,
+    NET_SIZE,
+    NUM_FEATURES,
+    Q,
+    W,
+)
+from decima.simulator.kernels import job_allocation, stage_room
+
+# What the layout says of a layer.
+_KERNEL, _BIAS, _INPUTS, _OUTPUTS = range(4)
+
+
+@njit
+def _first_layer(state, net, part):
+    """A number of the entry of a perceptron's first layer."""
+    return state.net_layout[FIRST_NET + net * NET_SIZE + NET_HEAD + part]
+
+
+@njit
+def _rectifies_first(state, net):
+    """Whether the first layer is a hidden one."""
+    return 1 if state.net_layout[FIRST_NET + net * NET_SIZE] > 1 else 0
+
+
+@njit
+def list_candidates(state):
+    """Put the frontier into ``net_candidates``, jobs in order of arrival, stages by index; returns its size."""
+    count = 0
+    for index in range(state.num_active):
+        job = state.active[index]
+        if state.job_frontier[job] > 0:
+            for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
+                if state.stage_in_frontier[stage]:
+                    state.net_candidates[count] = stage
+                    count += 1
+    return count
+
+
+@njit
+def score_stages(state, count):
+    """Put q of the candidates into ``net_score``. What z contributes to the first layer is computed once."""
+    features = state.net_layout[NUM_FEATURES]
+    embedding = state.net_layout[EMBEDDING]
+    graph = state.net_layout[GRAPH]
+    width = features + embedding
+    inputs = width + embedding if graph else features
+    for index in range(count):
+        stage = state.net_candidates[index]
+        place = index * inputs
+        for k in range(width if graph else features):
+            state.net_input[place + k] = state.net_xe[stage * width + k]
+        if graph:
+            job = state.stage_job[stage]
+            for k in range(embedding):
+                state.net_input[place + width + k] = state.net_y[job * embedding + k]
+    kernel = _first_layer(state, Q, _KERNEL)
+    bias = _first_layer(state, Q, _BIAS)
+    outputs = _first_layer(state, Q, _OUTPUTS)
+    rectify = _rectifies_first(state, Q)
+    w = state.net_weights
+    shared, s_first = w, bias
+    if graph:
+        dense(
+            state.net_z, 0, embedding, 1, embedding, w, kernel + inputs * outputs, w, bias, 0,
+            state.net_base, 0, outputs, outputs, 0,
+        )  # fmt: skip
+        shared, s_first = state.net_base, 0
+    dense(
+        state.net_input, 0, inputs, count, inputs, w, kernel, shared, s_first, 0,
+        state.net_first, 0, outputs, outputs, rectify,
+    )  # fmt: skip
+    run_layers(state, Q, 1, state.net_first, 0, outputs, count, state.net_score, 0, 1)
+
+
+@njit
+def limit_range(state, stage):
+    """Of a stage: executors its limits count from, last allowed limit, number of limits that differ in effect.
+
+    Limits ``base + 1`` to ``last`` are allowed; ``l`` uses ``min(l - base, classes)`` of the offered executors.
+    """
+    kind = state.net_layout[LIMIT]
+    if kind == LIMIT_STAGE:
+        base = state.stage_executors[stage] + state.stage_commit[stage] + state.stage_moving[stage]
+    else:
+        base = job_allocation(state, state.stage_job[stage])
+    usable = min(state.num_source, stage_room(state, stage))
+    if kind == LIMIT_NONE:
+        return base, base + usable, 1
+    last = max(state.num_executors, base + 1)
+    return base, last, min(usable, last - base)
+
+
+@njit
+def _limit_context(state, stage):
+    """What w sees besides the limit, into ``net_input``; returns its width."""
+    features = state.net_layout[NUM_FEATURES]
+    embedding = state.net_layout[EMBEDDING]
+    place = stage * (features + embedding)
+    if not state.net_layout[GRAPH]:
+        for k in range(features):
+            state.net_input[k] = state.net_xe[place + k]
+        return features
+    count = 0
+    if state.net_layout[JOB_CONTEXT]:
+        for k in range(3):
+            state.net_input[k] = state.net_xe[place + k]
+        count = 3
+    else:
+        for k in range(embedding):
+            state.net_input[k] = state.net_xe[place + features + k]
+        count = embedding
+    job = state.stage_job[stage]
+    for k in range(embedding):
+        state.net_input[count + k] = state.net_y[job * embedding + k]
+        state.net_input[count + embedding + k] = state.net_z[k]
+    return count + 2 * embedding
+
+
+@njit
+def score_limits(state, stage, base, last):
+    """Put w of limits ``base + 1`` to ``last`` into ``net_score``; the part without the limit is computed once."""
+    width = _limit_context(state, stage)
+    if state.net_layout[LIMIT] == LIMIT_OUTPUT:
+        run_layers(state, W, 0, state.net_input, 0, width, 1, state.net_first, 0, 0)
+        outputs = state.net_layout[FIRST_NET + W * NET_SIZE + 2]
+        for index in range(last - base):
+            state.net_score[index] = state.net_first[min(base + index, outputs - 1)]
+        return
+    w = state.net_weights
+    kernel = _first_layer(state, W, _KERNEL)
+    outputs = _first_layer(state, W, _OUTPUTS)
+    count = last - base
+    dense(
+        state.net_input, 0, width, 1, width, w, kernel, w, _first_layer(state, W, _BIAS), 0,
+        state.net_base, 0, outputs, outputs, 0,
+    )  # fmt: skip
+    for index in range(count):
+        state.net_limits[index] = np.float32((base + 1 + index) * (1.0 / LIMIT_SCALE))
+    dense(
+        state.net_limits, 0, 1, count, 1, w, kernel + width * outputs, state.net_base, 0, 0,
+        state.net_first, 0, outputs, outputs, _rectifies_first(state, W),
+    )  # fmt: skip
+    run_layers(state, W, 1, state.net_first, 0, outputs, count, state.net_score, 0, 1)
+
+
+@njit
+def weigh_scores(state, count):
+    """Softmax without the division: weights into ``net_weight``, up to a factor; returns their sum."""
+    largest = state.net_score[0]
+    for index in range(1, count):
+        largest = max(largest, state.net_score[index])
+    total = 0.0
+    for index in range(count):
+        weight = exp(float(state.net_score[index]) - float(largest))
+        state.net_weight[index] = weight
+        total += weight
+    return total
+
+
+@njit
+def draw_index(state, count, total, uniform):
+    """Index drawn in proportion to ``net_weight``."""
+    left = uniform * total
+    for index in range(count - 1):
+        left -= state.net_weight[index]
+        if left < 0.0:
+            return index
+    return count - 1
+
+
+@njit
+def best_index(state, count):
+    """Index of the largest score, the first one if several are."""
+    best = 0
+    for index in range(1, count):
+        if state.net_score[index] > state.net_score[best]:
+            best = index
+    return best
+
+
+@njit
+def best_class(state, count, classes):
+    """Number of executors, 1 to ``classes``, whose limits are likeliest together; the fewest if several are."""
+    best = 0
+    most = -1.0
+    for used in range(classes):
+        weight = state.net_weight[used]
+        if used == classes - 1:
+            for index in range(classes, count):
+                weight += state.net_weight[index]
+        if weight > most:
+            best = used
+            most = weight
+    return best + 1
+
+
+@njit
+def class_weight(state, count, classes, used):
+    """Sum of the weights of all limits that use ``used`` executors."""
+    weight = state.net_weight[used - 1]
+    if used == classes:
+        for index in range(classes, count):
+            weight += state.net_weight[index]
+    return weight

@@ -1,0 +1,93 @@
+"""The learned scheduler wherever schedulers run: in the core, through ``decide``, in pools, with bad input."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import decima
+from decima.evaluation.run import run_state
+from decima.exceptions import ConfigError
+from decima.policy.architecture import Architecture
+from decima.policy.scheduler import LearnedScheduler, record_episode
+from decima.schedulers import check_scheduler, make_scheduler
+from decima.simulator.settings import Settings
+from decima.simulator.state import ClusterState
+from decima.simulator.tables import WorkloadTables
+from decima.workload import synthetic_batch, synthetic_poisson
+
+BASES = ("paper", "released")
+
+
+def make_policy(name="paper", seed=0, changes=None, **options):
+    architecture = Architecture.named(name, **(changes or {}))
+    return LearnedScheduler(architecture, architecture.initial_weights(seed), **options)
+
+
+def make_state(workload, mode="paper", **settings):
+    cluster = Settings.of_mode(mode, **settings)
+    return ClusterState(WorkloadTables(workload, cluster), cluster)
+
+
+@pytest.mark.parametrize("name", BASES)
+@pytest.mark.parametrize("greedy", [True, False])
+def test_keeps_the_rules_of_schedulers(name, greedy):
+    report = check_scheduler(make_policy(name, greedy=greedy))
+    assert report.kind == "compiled"
+
+
+def test_another_seed_samples_other_decisions():
+    workload = synthetic_batch(5)
+    state = make_state(workload, executors=10)
+    policy = make_policy(greedy=False, record=True)
+    first, again, other = (record_episode(state, policy, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first.choice, again.choice)
+    assert first.choice.shape != other.choice.shape or np.any(first.choice != other.choice)
+
+
+def test_the_state_serves_other_schedulers_in_between():
+    workload = synthetic_poisson(10, 20, 0)
+    state = make_state(workload, executors=10)
+    policies = [make_policy("paper"), make_policy("released"), make_policy("paper", seed=1), make_scheduler("fair")]
+    alone = []
+    for policy in policies:
+        fresh = make_state(workload, executors=10)
+        run_state(fresh, policy, 0)
+        alone.append(fresh.job_finish_ms.copy())
+    for index in (0, 1, 3, 2, 0, 2, 1, 3):
+        run_state(state, policies[index], 0)
+        np.testing.assert_array_equal(state.job_finish_ms, alone[index])
+
+
+def test_works_in_comparisons_and_simulations():
+    workload = synthetic_batch(4)
+    assert decima.simulate(workload, make_policy(), executors=8).avg_jct_s > 0
+    table = decima.compare([make_policy(), "fair"], workload, executors=8, seeds=range(2))
+    assert {"decima", "fair"} <= set(table.scores["scheduler"])
+
+
+def test_survives_pickling():
+    policy = make_policy("released", record=True, greedy=False)
+    state = make_state(synthetic_batch(3), executors=6)
+    copy = pickle.loads(pickle.dumps(policy))
+    np.testing.assert_array_equal(record_episode(state, policy, 3).choice, record_episode(state, copy, 3).choice)
+
+
+def test_cluster_larger_than_the_policy_allows():
+    with pytest.raises(ConfigError, match="at most 200 executors, the cluster has 201"):
+        decima.simulate(synthetic_batch(2), make_policy(), executors=201)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda weights: weights[:-1], "has 12736 weights"),
+        (lambda weights: weights.astype(np.float64), "float32"),
+        (lambda weights: weights.tolist(), "float32 array, got list"),
+        (lambda weights: np.where(np.arange(len(weights)) == 7, np.nan, weights).astype(np.float32), "number 7 is nan"),
+    ],
+)
+def test_bad_weights(spoil, message):
+    architecture = Architecture.paper()
+    with pytest.raises(ConfigError, match=message):
+        LearnedScheduler(architecture, spoil(architecture.initial_weights(0)))
