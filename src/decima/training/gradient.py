@@ -224,7 +224,7 @@ class Learner:
 
     def _chunk_gradient(self, tensors, advantages, recorded, ratio, clip, entropy_weight, effect_classes):
         """Flat gradient [parameters] and sums [len(SUMS)] of one chunk; traced once."""
-        variables = self.network.trainable_variables
+        variables = [variable.value for variable in self.network.trainable_variables]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
             out = self.network(tensors)

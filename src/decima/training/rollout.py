@@ -119,7 +119,7 @@ class SequenceStates:
 
     def run(self, architecture: Architecture, weights: np.ndarray, job: RolloutJob) -> EpisodeRecord:
         """One episode of a prepared sequence; may be called from several threads."""
-        from decima.policy.record import record_episode
+        from decima.policy.scheduler import record_episode
 
         tables, settings, idle = self._entries[job.sequence]
         try:
