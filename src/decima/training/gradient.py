@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import tensorflow as tf
@@ -88,7 +89,7 @@ class Learner:
         threads: Chunks computed at once.
         betas: Decay of Adam's first and second moments.
         epsilon: Adam's epsilon.
-        chunk: Decisions per chunk; changes results in the last digits only.
+        chunk: Most decisions per chunk; changes results in the last digits only.
     """
 
     def __init__(
@@ -107,24 +108,15 @@ class Learner:
         self.network = DecimaNetwork(architecture, num_levels)
         self._num_levels = num_levels
         self._chunk = chunk
-        self._adam = (*betas, epsilon)
         self._flat = tf.Variable(weights, dtype=tf.float32)
+        self._optimizer = tf.keras.optimizers.Adam(1e-3, beta_1=betas[0], beta_2=betas[1], epsilon=epsilon)
+        self._optimizer.build([self._flat])
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="gradient")
-        self.restart_adam()
+        flag, number, vector = tf.TensorSpec([], tf.bool), tf.TensorSpec([], tf.float32), tf.TensorSpec([None])
+        inputs = [signature(architecture, num_levels), vector, vector, flag, number, number, flag]
+        self._function = tf.function(self._chunk_gradient, input_signature=inputs)
+        self._step = tf.function(self._adam_step, input_signature=[vector, number])
         self._show_weights()
-        vector, number = tf.TensorSpec([None], tf.float32), tf.TensorSpec([], tf.float32)
-        self._function = tf.function(
-            self._chunk_gradient,
-            input_signature=[
-                signature(architecture, num_levels),
-                vector,
-                vector,
-                tf.TensorSpec([], tf.bool),
-                number,
-                number,
-                tf.TensorSpec([], tf.bool),
-            ],
-        )
 
     def close(self) -> None:
         """End the threads."""
@@ -137,19 +129,18 @@ class Learner:
 
     def restart_adam(self) -> None:
         """Forget Adam's moments."""
-        beta1, beta2, epsilon = self._adam
-        self.optimizer = tf.keras.optimizers.Adam(1e-3, beta_1=beta1, beta_2=beta2, epsilon=epsilon)
-        self.optimizer.build([self._flat])
+        for variable in self._optimizer.variables:
+            variable.assign(tf.zeros_like(variable))
 
     def state(self) -> dict[str, np.ndarray]:
         """Weights and Adam's state, for a checkpoint."""
-        arrays = {f"adam_{index}": variable.numpy() for index, variable in enumerate(self.optimizer.variables)}
-        return {"weights": self.weights} | arrays
+        arrays = {f"adam_{index}": variable.numpy() for index, variable in enumerate(self._optimizer.variables)}
+        return {"weights": self.weights} | {name: np.array(value) for name, value in arrays.items()}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over what :meth:`state` returned."""
         self._flat.assign(arrays["weights"])
-        for index, variable in enumerate(self.optimizer.variables):
+        for index, variable in enumerate(self._optimizer.variables):
             variable.assign(arrays[f"adam_{index}"])
         self._show_weights()
 
@@ -188,7 +179,7 @@ class Learner:
                 loss.effect_classes,
             )
 
-        parts = [slice(first, first + self._chunk) for first in range(0, len(decisions), self._chunk)]
+        parts = chunks(len(decisions), self._chunk)
         total, sums = np.zeros(self.architecture.num_parameters, np.float32), np.zeros(len(SUMS))
         for values, chunk_sums in self._pool.map(work, parts):
             total += values.numpy()
@@ -215,12 +206,19 @@ class Learner:
         norm = float(np.linalg.norm(gradient.astype(np.float64)))
         if largest_norm is not None and norm > largest_norm:
             gradient = (gradient * (largest_norm / norm)).astype(np.float32)
-        self.optimizer.learning_rate.assign(learning_rate)
-        self.optimizer.apply([tf.constant(gradient)], [self._flat])
+        self._step(gradient, np.float32(learning_rate))
         if not np.isfinite(self._flat.numpy()).all():
             raise TrainingError("the weights are not finite after a step")
-        self._show_weights()
         return norm
+
+    def _adam_step(self, gradient, learning_rate):
+        """Change the flat weights and show them to the network; traced once."""
+        self._optimizer.learning_rate.assign(learning_rate)
+        self._optimizer.apply([gradient], [self._flat])
+        variables = [variable.value for variable in self.network.trainable_variables]
+        parts = tf.split(self._flat, [variable.shape.num_elements() for variable in variables])
+        for variable, part in zip(variables, parts, strict=True):
+            variable.assign(tf.reshape(part, variable.shape))
 
     def _chunk_gradient(self, tensors, advantages, recorded, ratio, clip, entropy_weight, effect_classes):
         """Flat gradient [parameters] and sums [len(SUMS)] of one chunk; traced once."""
@@ -248,6 +246,18 @@ class Learner:
             tf.reduce_sum(tf.cast(tf.abs(quotient - 1.0) > clip, tf.float32)),
         ]
         return flat, tf.stack(sums)
+
+
+def chunks(count: int, largest: int) -> list[slice]:
+    """Cut ``count`` decisions into equal chunks of at most ``largest``, a multiple of four of them if there are many.
+
+    Four, so that the usual numbers of cores finish together; the number of threads must not matter.
+    """
+    parts = -(-count // largest)
+    if count >= largest:
+        parts = 4 * -(-parts // 4)
+    ends = [count * part // parts for part in range(parts + 1)]
+    return [slice(first, end) for first, end in pairwise(ends)]
 
 
 def shuffled_parts(
