@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -141,12 +142,14 @@ class Advantages:
     Attributes:
         values: Float64 [D] per episode.
         returns: Float64 [D] per episode, returns to go.
-        explained_variance: Share of the variance of returns that the baseline takes away; NaN if there is none.
+        explained_by_time: Share of the variance of returns that the mean at the same time takes away.
+        explained_by_summary: Share of the rest that the linear part takes away.
     """
 
     values: list[np.ndarray]
     returns: list[np.ndarray]
-    explained_variance: float
+    explained_by_time: float
+    explained_by_summary: float
 
 
 def advantages(
@@ -179,8 +182,10 @@ def advantages(
     """
     returns = [[returns_to_go(episode, horizon_s) for episode in episodes] for episodes in sequences]
     baselines = [time_average(*pair) for pair in zip(sequences, returns, strict=True)]
+    spread = [_mean_square(returns, None), _mean_square(returns, baselines)]
     if memory is not None:
         _add_linear_part(sequences, returns, baselines, memory, memory_share, ridge)
+    spread.append(_mean_square(returns, baselines))
     values = []
     for episodes, own_returns, own_baselines in zip(sequences, returns, baselines, strict=True):
         found = []
@@ -192,17 +197,19 @@ def advantages(
             surprise = discounted_rewards(episode, horizon_s) + ahead - baseline
             found.append(backward_sums(surprise, decay(episode.gaps_s, horizon_s, trace_s)))
         values.append(found)
-    variance = np.var(np.concatenate([total for group in returns for total in group]))
-    left = np.concatenate(
-        [
-            total - baseline
-            for group, base in zip(returns, baselines, strict=True)
-            for total, baseline in zip(group, base, strict=True)
-        ]
-    )
-    explained = float(1.0 - np.mean(left**2) / variance) if variance > 0.0 else float("nan")
     flat = [part for group in _normalised(values, normalise) for part in group]
-    return Advantages(flat, [total for group in returns for total in group], explained)
+    by_time, by_summary = (
+        1.0 - after / before if before > 0.0 else 0.0 for before, after in pairwise(spread)
+    )
+    return Advantages(flat, [total for group in returns for total in group], by_time, by_summary)
+
+
+def _mean_square(returns: list[list[np.ndarray]], baselines: list[list[np.ndarray]] | None) -> float:
+    """Of the returns less their baselines, or less their overall mean."""
+    flat = np.concatenate([part for group in returns for part in group])
+    if baselines is None:
+        return float(np.var(flat))
+    return float(np.mean((flat - np.concatenate([part for group in baselines for part in group])) ** 2))
 
 
 def _add_linear_part(sequences, returns, baselines, memory: RegressionMemory, share: float, ridge: float) -> None:

@@ -211,7 +211,8 @@ class Trainer:
         return row | {
             "learning_rate": rate,
             "entropy_weight": weight,
-            "explained_variance": found.explained_variance,
+            "explained_by_time": found.explained_by_time,
+            "explained_by_summary": found.explained_by_summary,
             "return_mean": float(total.mean()),
             "return_std": float(total.std()),
         }

@@ -147,8 +147,10 @@ def test_regression_takes_away_what_the_summary_explains():
         groups.append(group)
     plain = advantages(groups)
     fitted = advantages(groups, memory=RegressionMemory.empty(2), ridge=1e-6)
-    assert plain.explained_variance < 0.7
-    assert fitted.explained_variance > 0.99
+    assert plain.explained_by_summary == 0.0
+    assert 0.0 < plain.explained_by_time < 0.7
+    assert fitted.explained_by_time == plain.explained_by_time
+    assert fitted.explained_by_summary > 0.99
     assert np.std(np.concatenate(fitted.values)) < 0.05 * np.std(np.concatenate(plain.values))
 
 
