@@ -23,7 +23,6 @@ from decima.training.returns import RegressionMemory, RewardRate
 from decima.training.rollout import RolloutBackend, RolloutJob, check_workers, make_backend
 from decima.training.task import Task, rollout_seeds
 from decima.training.validation import Validation
-from decima.workload.profile import JobProfile
 
 SUMMARY_WIDTH = 8  # numbers that summarise the state at a decision
 
@@ -91,15 +90,12 @@ class Trainer:
         self.workers = check_workers(workers)
         self._backend = make_backend(backend, task, workers) if isinstance(backend, str) else backend
         self._progress, self._tensorboard = progress, tensorboard
-        sequence = task.training_sequences(seed, 0, 1)[0]
-        workload = task.workload(sequence)
-        tables = WorkloadTables(workload, task.cluster)
-        self._children = tables.arrays["child_offset"], tables.arrays["child"]
+        *self._children, num_levels = children_of(task)
         self._over = False
         self._learner = Learner(
             architecture,
             architecture.initial_weights(seed),
-            num_levels=max(profile_levels(profile) for profile in workload.universe),
+            num_levels=num_levels,
             threads=self.workers,
             betas=(recipe.adam_beta1, recipe.adam_beta2),
             epsilon=recipe.adam_epsilon,
@@ -327,12 +323,17 @@ def describe(records: list) -> dict:
     }
 
 
-def profile_levels(profile: JobProfile) -> int:
-    """Stages on the longest path of the job's DAG."""
-    levels = [0] * len(profile.stages)
-    for stage in reversed(profile.topological_order):
-        levels[stage] = 1 + max((levels[child] for child in profile.children[stage]), default=0)
-    return max(levels)
+def children_of(task: Task) -> tuple[np.ndarray, np.ndarray, int]:
+    """Edges of the task's profiles: ``child_offset`` and ``child`` of the tables, and stages on the longest path."""
+    workload = task.workload(task.validation_sequences(1)[0])
+    tables = WorkloadTables(workload, task.cluster)
+    depth = 0
+    for profile in workload.universe:
+        levels = [0] * len(profile.stages)
+        for stage in reversed(profile.topological_order):
+            levels[stage] = 1 + max((levels[child] for child in profile.children[stage]), default=0)
+        depth = max(depth, *levels)
+    return tables.arrays["child_offset"], tables.arrays["child"], depth
 
 
 def _difference(stored, mine) -> str:
