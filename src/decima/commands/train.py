@@ -82,7 +82,7 @@ def train(
         objective=objective,
         settings={} if durations is None else {"durations": durations},
     )
-    chosen = Recipe.of(recipe, changes or ())
+    chosen = Recipe.of(recipe, changes or (), kind)
     limits = {"iterations": iterations, "wall_seconds": None if minutes is None else 60.0 * minutes}
     chosen = chosen.replace(**{name: value for name, value in limits.items() if value is not None})
     network = Architecture.named(architecture, **_fields(features))

@@ -11,7 +11,7 @@ from decima.policy.batch import GraphBatch
 from decima.training.gradient import Learner, Loss, shuffled_parts
 from decima.training.recipe import Recipe
 from decima.training.rollout import Teacher
-from decima.training.schedules import teacher_share
+from decima.training.schedules import teacher_learning_rate, teacher_share
 
 if TYPE_CHECKING:
     from decima.policy.record import EpisodeRecord
@@ -28,6 +28,7 @@ def imitate(
     records: Sequence[EpisodeRecord],
     recipe: Recipe,
     rng: np.random.Generator,
+    iteration: int,
 ) -> dict[str, float]:
     """Lower the cross-entropy of the recorded decisions of the teacher: its stage and the effect of its limit.
 
@@ -37,19 +38,21 @@ def imitate(
         records: Episodes in which the teacher's decisions were recorded.
         recipe: Learning rate, passes and updates per pass.
         rng: Source of chance for the order of updates.
+        iteration: Of imitation, from 0.
 
     Returns:
         Averages over the decisions of the last pass, by column of the curve.
     """
     groups = useful_decisions(records)
     loss = Loss(effect_classes=True)
+    rate = teacher_learning_rate(recipe, iteration)
     for _ in range(recipe.epochs):
         gradients, norms = [], []
         for part in shuffled_parts(groups, recipe.minibatches, rng):
             ones = np.ones(len(part), np.float32)
             gradients.append(learner.gradient(batch, part, ones, ones, loss))
             mean = gradients[-1].values / np.float32(len(part))
-            norms.append(learner.apply(mean, recipe.teacher_lr, recipe.gradient_norm))
+            norms.append(learner.apply(mean, rate, recipe.gradient_norm))
     decisions = sum(gradient.decisions for gradient in gradients)
 
     def average(name: str) -> float:
@@ -60,7 +63,7 @@ def imitate(
         "entropy_stage": average("entropy_stage"),
         "entropy_limit": average("entropy_limit"),
         "gradient_norm": float(np.mean(norms)),
-        "learning_rate": recipe.teacher_lr,
+        "learning_rate": rate,
     }
 
 

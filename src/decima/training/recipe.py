@@ -81,7 +81,10 @@ class Recipe:
         teacher: Scheduler to imitate first; None: start from random weights.
         teacher_parameters: Its parameters by name.
         teacher_iterations: Iterations of imitation; 0: none.
-        teacher_lr: Learning rate during imitation.
+        teacher_sequences: Job sequences per iteration of imitation.
+        teacher_rollouts: Episodes per sequence then; different sequences teach more than repeated ones.
+        teacher_lr: Learning rate at its first iteration.
+        teacher_lr_end: Learning rate at its last one; geometric in between.
         teacher_share_start: Probability that a decision of the teacher, not of the policy, is carried out, at first.
         teacher_share_end: The same at the end of imitation.
         validate_every: Iterations between validations.
@@ -132,7 +135,10 @@ class Recipe:
     teacher: str | None = None
     teacher_parameters: dict[str, float] = field(default_factory=dict)
     teacher_iterations: int = _whole(0, 0)
+    teacher_sequences: int = _whole(16, 1)
+    teacher_rollouts: int = _whole(1, 1)
     teacher_lr: float = _number(1e-3, above=True)
+    teacher_lr_end: float = _number(1e-3, above=True)
     teacher_share_start: float = _number(1.0, 0.0, 1.0)
     teacher_share_end: float = _number(0.0, 0.0, 1.0)
     validate_every: int = _whole(25, 1)
@@ -215,8 +221,7 @@ class Recipe:
         Raises:
             ConfigError: A name is unknown or a value out of range.
         """
-        _check_names(changes)
-        return replace(self, **changes)
+        return replace(self, **_complete(changes))
 
     def as_dict(self) -> dict:
         """Fields by name, JSON-ready."""
@@ -231,16 +236,27 @@ class Recipe:
         return yaml.safe_dump(self.as_dict(), sort_keys=False)
 
     @classmethod
-    def named(cls, recipe: str, /, **changes) -> Recipe:
-        """The recipe ``"paper"`` or ``"fast"``, some fields replaced."""
-        if recipe not in RECIPES:
-            raise ConfigError(f"unknown recipe {recipe!r}; known: {', '.join(RECIPES)}, or the path of a .yaml file")
-        _check_names(changes)
-        return cls(**({"name": recipe} | RECIPES[recipe] | changes))
+    def named(cls, recipe: str, kind: str = "batch", /, **changes) -> Recipe:
+        """A recipe of :data:`RECIPES`, some fields replaced.
+
+        Args:
+            recipe: Its name; ``"fast"`` stands for ``"fast-batch"`` or ``"fast-stream"``.
+            kind: Kind of task that ``"fast"`` is for.
+            **changes: Fields.
+        """
+        name = f"fast-{kind}" if recipe == "fast" else recipe
+        if name not in RECIPES:
+            known = ", ".join(["fast", *RECIPES])
+            raise ConfigError(f"unknown recipe {recipe!r}; known: {known}, or the path of a .yaml file")
+        return cls(**({"name": name} | RECIPES[name] | _complete(changes)))
 
     @classmethod
-    def load(cls, path: str | Path) -> Recipe:
+    def load(cls, path: str | Path, kind: str = "batch") -> Recipe:
         """Read a YAML file of fields; ``base: fast`` starts from a named recipe instead of the defaults.
+
+        Args:
+            path: The file.
+            kind: As in :meth:`named`.
 
         Raises:
             ConfigError: The file cannot be read, is no mapping, or holds an unknown name or a bad value.
@@ -257,18 +273,23 @@ class Recipe:
         base = content.pop("base", "paper")
         content = {key: parse_value(value) if isinstance(value, str) else value for key, value in content.items()}
         try:
-            return cls.named(base, **({"name": path.stem} | content))
+            return cls.named(base, kind, **({"name": path.stem} | content))
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from error
 
     @classmethod
-    def of(cls, name: str, pairs: list[str] | tuple[str, ...] = ()) -> Recipe:
+    def of(cls, name: str, pairs: list[str] | tuple[str, ...] = (), kind: str = "batch") -> Recipe:
         """A named recipe or YAML file, some fields replaced by ``key=value`` texts as a command line gives them.
+
+        Args:
+            name: Name or path.
+            pairs: The texts.
+            kind: As in :meth:`named`.
 
         Raises:
             ConfigError: A text is not of that form, a name is unknown or a value out of range.
         """
-        recipe = cls.load(name) if name.endswith((".yaml", ".yml")) else cls.named(name)
+        recipe = cls.load(name, kind) if name.endswith((".yaml", ".yml")) else cls.named(name, kind)
         changes: dict = {}
         for pair in pairs:
             key, sign, text = pair.partition("=")
@@ -294,39 +315,44 @@ def parse_value(text: str):
     return value
 
 
-def _check_names(changes: dict) -> None:
+def _complete(changes: dict) -> dict:
+    """Checked names; with another teacher, the parameters of the former one do not stay."""
     known = [item.name for item in fields(Recipe)]
     for name in changes:
         if name not in known:
             close = difflib.get_close_matches(str(name), known, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"
             raise ConfigError(f"recipe: unknown field {name!r}{hint}")
+    return ({"teacher_parameters": {}} if "teacher" in changes else {}) | changes
 
 
+_FAST = {
+    "algorithm": "ppo",
+    "sequences": 2,
+    "rollouts": 8,
+    "epochs": 2,
+    "minibatches": 4,
+    "lr_start": 1e-3,
+    "lr_end": 1e-4,
+    "lr_shape": "geometric",
+    "gradient_norm": 1.0,
+    "loss_reduction": "mean",
+    "entropy_start": 0.01,
+    "entropy_end": 0.0,
+    "entropy_iterations": None,
+    "effect_classes": True,
+    "baseline": "regression",
+    "baseline_memory": 0.9,
+    "horizon_s": 200.0,
+    "normalise": "all",
+    "teacher": "capped_srw",
+    "teacher_iterations": 40,
+    "teacher_lr": 2e-3,
+    "teacher_lr_end": 5e-4,
+}
 # `paper`: Algorithm 1, the defaults. `fast`: every ingredient's worth is in the training report.
 RECIPES: dict[str, dict] = {
     "paper": {},
-    "fast": {
-        "algorithm": "ppo",
-        "sequences": 2,
-        "rollouts": 8,
-        "epochs": 2,
-        "minibatches": 4,
-        "lr_start": 1e-3,
-        "lr_end": 1e-4,
-        "lr_shape": "geometric",
-        "gradient_norm": 1.0,
-        "loss_reduction": "mean",
-        "entropy_start": 0.01,
-        "entropy_end": 0.0,
-        "entropy_iterations": None,
-        "effect_classes": True,
-        "baseline": "regression",
-        "baseline_memory": 0.9,
-        "horizon_s": 200.0,
-        "normalise": "all",
-        "teacher": "capped_srw",
-        "teacher_iterations": 40,
-        "teacher_lr": 2e-3,
-    },
+    "fast-batch": _FAST | {"teacher_parameters": {"c0": 2.71, "c1": -0.157, "power": 0.307, "release": 2.036}},
+    "fast-stream": _FAST | {"teacher_parameters": {"c0": 1.33, "c1": 0.3, "power": 0.141, "release": 1.093}},
 }

@@ -63,3 +63,9 @@ def teacher_share(recipe: Recipe, iteration: int) -> float:
     last = max(1, recipe.teacher_iterations - 1)
     start, end = recipe.teacher_share_start, recipe.teacher_share_end
     return start + (end - start) * min(1.0, iteration / last)
+
+
+def teacher_learning_rate(recipe: Recipe, iteration: int) -> float:
+    """Learning rate of imitation, geometric over its iterations."""
+    share = min(1.0, iteration / max(1, recipe.teacher_iterations - 1))
+    return recipe.teacher_lr * (recipe.teacher_lr_end / recipe.teacher_lr) ** share

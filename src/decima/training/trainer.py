@@ -175,7 +175,7 @@ class Trainer:
         rng = np.random.default_rng([self.seed, iteration, 2])
         row = {"iteration": iteration, "phase": "imitation" if imitating else self.recipe.algorithm}
         if imitating:
-            row |= imitate(self._learner, batch, records, self.recipe, rng)
+            row |= imitate(self._learner, batch, records, self.recipe, rng, iteration)
             row["teacher_share"] = schedules.teacher_share(self.recipe, iteration)
         else:
             row |= self._improve(batch, records, rng)
@@ -190,10 +190,13 @@ class Trainer:
     def _rollouts(self, iteration: int, imitating: bool) -> list:
         recipe = self.recipe
         length_s = schedules.mean_episode_s(recipe, *self._learning_time()) if self.task.streaming else None
-        sequences = self.task.training_sequences(self.seed, iteration, recipe.sequences, length_s)
+        count, runs = recipe.sequences, recipe.rollouts
+        if imitating:
+            count, runs = recipe.teacher_sequences, recipe.teacher_rollouts
+        sequences = self.task.training_sequences(self.seed, iteration, count, length_s)
         teacher = teacher_of(recipe, iteration) if imitating else None
-        seeds = iter(rollout_seeds(self.seed, iteration, recipe.sequences * recipe.rollouts))
-        jobs = [RolloutJob(sequence, next(seeds), teacher) for sequence in sequences for _ in range(recipe.rollouts)]
+        seeds = iter(rollout_seeds(self.seed, iteration, count * runs))
+        jobs = [RolloutJob(sequence, next(seeds), teacher) for sequence in sequences for _ in range(runs)]
         return self._backend.collect(self.architecture, self._learner.weights, jobs)
 
     def _improve(self, batch: GraphBatch, records: list, rng: np.random.Generator) -> dict:

@@ -18,6 +18,7 @@ def quick_recipe(**changes):
         "rollouts": 3,
         "iterations": 4,
         "teacher_iterations": 1,
+        "teacher_sequences": 4,
         "validate_every": 2,
         "validation_sequences": 2,
         "checkpoint_every": 2,

@@ -18,7 +18,9 @@ def test_named_recipes_exist_and_paper_is_algorithm_1():
     assert paper.differential_window == 100_000
     assert 1.0 / (1000.0 * paper.episode_start_s) == pytest.approx(5e-7)
     assert 1.0 / (1000.0 * paper.episode_end_s) == pytest.approx(5e-8)
-    assert Recipe.named("fast").algorithm == "ppo"
+    assert Recipe.named("fast") == Recipe.named("fast-batch")
+    assert Recipe.named("fast", "stream") == Recipe.named("fast-stream")
+    assert Recipe.of("fast", kind="stream").teacher_parameters != Recipe.of("fast").teacher_parameters
 
 
 @pytest.mark.parametrize("name", list(RECIPES))
@@ -88,7 +90,7 @@ def test_bad_files(content, message, tmp_path):
         Recipe.load(path)
     with pytest.raises(ConfigError, match=r"cannot read recipe .*none\.yaml: No such file"):
         Recipe.load(tmp_path / "none.yaml")
-    with pytest.raises(ConfigError, match="unknown recipe 'slow'; known: paper, fast"):
+    with pytest.raises(ConfigError, match="unknown recipe 'slow'; known: fast, paper, fast-batch"):
         Recipe.named("slow")
 
 
@@ -127,3 +129,5 @@ def test_teacher_hands_over():
     recipe = Recipe.named("fast", teacher_iterations=5)
     assert [schedules.teacher_share(recipe, k) for k in range(5)] == pytest.approx([1.0, 0.75, 0.5, 0.25, 0.0])
     assert schedules.teacher_share(recipe.replace(teacher_iterations=1), 0) == 1.0
+    rates = [schedules.teacher_learning_rate(recipe.replace(teacher_lr=1.0, teacher_lr_end=0.01), k) for k in (0, 2, 4)]
+    assert rates == pytest.approx([1.0, 0.1, 0.01])
