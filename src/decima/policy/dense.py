@@ -11,6 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from decima.policy.architecture import LEAK
+from decima.simulator.state_type import CompiledDecision
 
 _FLOAT = ir.FloatType()
 _POINTER = types.CPointer(types.float32)
@@ -84,8 +85,15 @@ def _make_block(width: int, group: int):
             with cgutils.for_range(builder, groups) as loop:
                 few_rows(builder.mul(loop.index, word(group)), group)
             done = builder.mul(groups, word(group))
-            with cgutils.for_range(builder, builder.sub(rows, done)) as loop:
-                few_rows(builder.add(done, loop.index), 1)
+            left = builder.sub(rows, done)
+            if group > 4:
+                with cgutils.for_range(builder, left) as loop:
+                    few_rows(builder.add(done, loop.index), 1)
+            else:
+                # The rest at once too: levels of job graphs are a few rows.
+                for count in range(1, group):
+                    with builder.if_then(builder.icmp_signed("==", left, word(count))):
+                        few_rows(done, count)
             return context.get_dummy_value()
 
         return signature, codegen
@@ -148,3 +156,38 @@ def dense(
                 x, x_first, x_stride, rows, inputs, w, weight, outputs, b, bias, b_stride, out, place, o_stride, rectify
             )
             column += 1
+
+
+class _CompiledLayer(CompiledDecision):
+    """``dense`` compiled on its own, so that its code is not copied into, and compiled with, all that use it."""
+
+    i64 = types.int64
+    signature = types.void(
+        _POINTER, i64, i64, i64, i64, _POINTER, i64, _POINTER, i64, i64, _POINTER, i64, i64, i64, i64
+    )
+
+
+@_CompiledLayer
+def dense_layer(
+    x, x_first, x_stride, rows, inputs, w, w_first, b, b_first, b_stride, out, o_first, o_stride, outputs, rectify
+):
+    """As :func:`dense`; its address is ``state.net_dense``."""
+    dense(
+        x, x_first, x_stride, rows, inputs, w, w_first, b, b_first, b_stride, out, o_first, o_stride, outputs, rectify
+    )
+
+
+@intrinsic
+def call_dense(
+    _typing, layer, x, x_first, x_stride, rows, inputs, w, w_first, b, b_first, b_stride, out, first, stride, width, act
+):  # fmt: skip
+    """Call the layer compiled at address ``layer``."""
+    signature = types.void(types.int64, *_CompiledLayer.signature.args)
+
+    def codegen(context, builder, signature, args):
+        kinds = [context.get_value_type(kind) for kind in signature.args[1:]]
+        function = builder.inttoptr(args[0], ir.FunctionType(ir.VoidType(), kinds).as_pointer())
+        builder.call(function, args[1:])
+        return context.get_dummy_value()
+
+    return signature, codegen

@@ -8,7 +8,7 @@ so that order is the same throughout a run.
 import numpy as np
 from numba import njit
 
-from decima.policy.dense import dense
+from decima.policy.dense import call_dense
 from decima.policy.features import observe_job
 from decima.policy.layout import (
     CLUSTER_F,
@@ -58,8 +58,8 @@ def run_layers(state, net, start, x, x_first, x_stride, rows, out, o_first, o_st
             t_first = o_first + first * o_stride if last else (layer & 1) * half
             t_stride = o_stride if last else outputs
             rectify = layout[at + 1] if last else 1
-            dense(
-                source, s_first, s_stride, number, inputs, w, layout[entry], w, layout[entry + 1], 0,
+            call_dense(
+                state.net_dense, source, s_first, s_stride, number, inputs, w, layout[entry], w, layout[entry + 1], 0,
                 target, t_first, t_stride, outputs, rectify,
             )  # fmt: skip
             source, s_first, s_stride = target, t_first, t_stride

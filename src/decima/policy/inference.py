@@ -14,16 +14,20 @@ from decima.policy.recording import record_decision
 from decima.policy.scores import (
     best_class,
     best_index,
-    class_weight,
     draw_index,
     limit_range,
     list_candidates,
+    log_class_weight,
     score_limits,
     score_stages,
+    scores_finite,
     weigh_scores,
 )
 from decima.simulator.kernels import NONE, choose, choose_idle, draw_uniform, job_allocation
 from decima.simulator.state_type import CompiledDecision, call_decide, next_raw, state_at
+
+# A stage that no engine accepts: the way to report that the network has no answer.
+IMPOSSIBLE = -2
 
 
 @njit
@@ -45,20 +49,19 @@ def _prepare(state):
 
 
 @njit
-def _choose_limit(state, stage, uniform):
-    """Choose a limit for the stage; returns it and the number of executors it uses."""
-    base, last, classes = limit_range(state, stage)
-    if state.net_layout[LIMIT] == LIMIT_NONE:
-        return last, last - base
-    if state.net_greedy:
-        if classes == 1:
-            return base + 1, 1
-        score_limits(state, stage, base, last)
-        weigh_scores(state, last - base)
-        used = best_class(state, last - base, classes)
-        return base + used, used
+def _weigh_limits(state, stage, base, last):
+    """Weights of limits ``base + 1`` to ``last`` of the stage; returns their sum."""
     score_limits(state, stage, base, last)
-    total = weigh_scores(state, last - base)
+    scores_finite(state, last - base)
+    return weigh_scores(state, last - base)
+
+
+@njit
+def _choose_limit(state, base, last, classes, total, uniform):
+    """Choose among weighed limits; returns the limit and the number of executors it uses."""
+    if state.net_greedy:
+        used = best_class(state, last - base, classes) if classes > 1 else 1
+        return base + used, used
     limit = base + 1 + draw_index(state, last - base, total, uniform)
     return limit, min(limit - base, classes)
 
@@ -73,20 +76,16 @@ def _act(state, stage, limit, used):
 
 
 @njit
-def _record(state, count, choice, log_stage, limit, used):
-    """Record a decision with the probabilities of its limit and of its effect."""
-    stage = state.net_candidates[choice]
-    base, last, classes = limit_range(state, stage)
+def _record(state, count, choice, log_stage, base, last, classes, limit, used, total):
+    """Record a decision whose limits have been weighed, with the probabilities of its limit and of its effect."""
     if state.net_layout[LIMIT] == LIMIT_NONE:
         record_decision(state, count, choice, log_stage, 0, 0, 0, 0, 0, 1, 0.0, 0.0)
         return
-    score_limits(state, stage, base, last)
-    total = weigh_scores(state, last - base)
     low = base + used
     high = last if used == classes else low
-    log_limit = float(state.net_score[limit - base - 1]) - float(state.net_score[best_index(state, last - base)])
-    log_limit -= log(total)
-    log_class = log(class_weight(state, last - base, classes, used) / total) if classes > 1 else 0.0
+    best = float(state.net_score[best_index(state, last - base)])
+    log_limit = float(state.net_score[limit - base - 1]) - best - log(total)
+    log_class = log_class_weight(state, last - base, classes, used) - log(total) if classes > 1 else 0.0
     record_decision(state, count, choice, log_stage, limit, base + 1, last, low, high, classes, log_limit, log_class)
 
 
@@ -126,6 +125,9 @@ def decide_learned(address):
     embed(state)
     count = list_candidates(state)
     score_stages(state, count)
+    if not scores_finite(state, count):
+        state.action_stage = IMPOSSIBLE
+        return
     best = best_index(state, count)
     best_score = float(state.net_score[best])
     choice = best
@@ -140,22 +142,35 @@ def decide_learned(address):
             target = _find_candidate(state, count, teacher_stage)
         if target != NONE:
             log_stage = float(state.net_score[target]) - best_score - log(total)
+    unlimited = state.net_layout[LIMIT] == LIMIT_NONE
     stage = state.net_candidates[choice]
     limit = 0
     used = 0
     if not follow:
-        limit, used = _choose_limit(state, stage, limit_chance)
-        if state.net_teacher == 0 and state.net_record:
-            _record(state, count, choice, log_stage, limit, used)
+        base, last, classes = limit_range(state, stage)
+        record = state.net_record and state.net_teacher == 0
+        total = 1.0
+        if unlimited:
+            used = last - base
+        else:
+            # One effect and nothing to draw or to record: the scores do not matter.
+            if classes > 1 or record or not state.net_greedy:
+                total = _weigh_limits(state, stage, base, last)
+            limit, used = _choose_limit(state, base, last, classes, total, limit_chance)
+        if record:
+            _record(state, count, choice, log_stage, base, last, classes, limit, used, total)
     if state.net_teacher != 0 and state.net_record and target != NONE:
-        base, _, classes = limit_range(state, teacher_stage)
+        base, last, classes = limit_range(state, teacher_stage)
+        total = 1.0 if unlimited else _weigh_limits(state, teacher_stage, base, last)
         wanted = teacher_limit
         if state.job_limit:
             wanted -= job_allocation(state, state.stage_job[teacher_stage])
         wanted = max(1, min(wanted, classes))
-        _record(state, count, target, log_stage, base + wanted, wanted)
-    if follow:
+        _record(state, count, target, log_stage, base, last, classes, base + wanted, wanted, total)
+    if state.net_invalid:
+        state.action_stage = IMPOSSIBLE
+    elif follow:
         state.action_stage = teacher_stage
         state.action_limit = teacher_limit
-        return
-    _act(state, stage, limit, used)
+    else:
+        _act(state, stage, limit, used)

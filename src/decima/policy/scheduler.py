@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from decima.exceptions import ConfigError
+from decima.exceptions import ConfigError, InvalidDecisionError
 from decima.policy.architecture import Architecture
+from decima.policy.dense import dense_layer
 from decima.policy.embedding import GROUP, ROWS
 from decima.policy.inference import decide_learned
 from decima.policy.layout import pack_layout
@@ -104,6 +105,7 @@ class LearnedScheduler(CompiledScheduler):
             "net_ready": 0,
             "net_greedy": self.greedy,
             "net_record": self.record,
+            "net_dense": dense_layer.address,
             "net_num_levels": int(state.row_level.max()) + 1,
             "net_teacher": 0 if self.teacher is None else self.teacher.decision.address,
             "net_teacher_share": self.teacher_share,
@@ -121,10 +123,18 @@ class LearnedScheduler(CompiledScheduler):
         return float(state.job_arrival_ms.max()) / later if later else 0.0
 
     def decide(self, observation: Observation) -> Decision:
-        """The same decision as inside the core."""
-        if observation.state.policy is not self:
+        """The same decision as inside the core.
+
+        Raises:
+            InvalidDecisionError: A score of the network is not a finite number.
+        """
+        state = observation.state
+        if state.policy is not self:
             self._bound = None
-        return super().decide(observation)
+        decision = super().decide(observation)
+        if state.net_invalid:
+            raise InvalidDecisionError(state.describe_invalid())
+        return decision
 
 
 def _checked_weights(architecture: Architecture, weights: np.ndarray) -> np.ndarray:

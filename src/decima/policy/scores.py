@@ -1,12 +1,12 @@
 """Scores of stages and of parallelism limits, and choices among them (§5.2)."""
 
-from math import exp
+from math import exp, log
 
 import numpy as np
 from numba import njit
 
 from decima.policy.architecture import LIMIT_SCALE
-from decima.policy.dense import dense
+from decima.policy.dense import call_dense
 from decima.policy.embedding import run_layers
 from decima.policy.layout import (
     EMBEDDING,
@@ -79,13 +79,13 @@ def score_stages(state, count):
     w = state.net_weights
     shared, s_first = w, bias
     if graph:
-        dense(
-            state.net_z, 0, embedding, 1, embedding, w, kernel + inputs * outputs, w, bias, 0,
+        call_dense(
+            state.net_dense, state.net_z, 0, embedding, 1, embedding, w, kernel + inputs * outputs, w, bias, 0,
             state.net_base, 0, outputs, outputs, 0,
         )  # fmt: skip
         shared, s_first = state.net_base, 0
-    dense(
-        state.net_input, 0, inputs, count, inputs, w, kernel, shared, s_first, 0,
+    call_dense(
+        state.net_dense, state.net_input, 0, inputs, count, inputs, w, kernel, shared, s_first, 0,
         state.net_first, 0, outputs, outputs, rectify,
     )  # fmt: skip
     run_layers(state, Q, 1, state.net_first, 0, outputs, count, state.net_score, 0, 1)
@@ -149,17 +149,29 @@ def score_limits(state, stage, base, last):
     kernel = _first_layer(state, W, _KERNEL)
     outputs = _first_layer(state, W, _OUTPUTS)
     count = last - base
-    dense(
-        state.net_input, 0, width, 1, width, w, kernel, w, _first_layer(state, W, _BIAS), 0,
+    call_dense(
+        state.net_dense, state.net_input, 0, width, 1, width, w, kernel, w, _first_layer(state, W, _BIAS), 0,
         state.net_base, 0, outputs, outputs, 0,
     )  # fmt: skip
     for index in range(count):
         state.net_limits[index] = np.float32((base + 1 + index) * (1.0 / LIMIT_SCALE))
-    dense(
-        state.net_limits, 0, 1, count, 1, w, kernel + width * outputs, state.net_base, 0, 0,
+    call_dense(
+        state.net_dense, state.net_limits, 0, 1, count, 1, w, kernel + width * outputs, state.net_base, 0, 0,
         state.net_first, 0, outputs, outputs, _rectifies_first(state, W),
     )  # fmt: skip
     run_layers(state, W, 1, state.net_first, 0, outputs, count, state.net_score, 0, 1)
+
+
+@njit
+def scores_finite(state, count):
+    """Whether all scores are finite numbers; notes it in ``net_invalid`` if not."""
+    total = 0.0
+    for index in range(count):
+        total += float(state.net_score[index]) * 0.0
+    if total == 0.0:
+        return True
+    state.net_invalid = 1
+    return False
 
 
 @njit
@@ -214,10 +226,13 @@ def best_class(state, count, classes):
 
 
 @njit
-def class_weight(state, count, classes, used):
-    """Sum of the weights of all limits that use ``used`` executors."""
-    weight = state.net_weight[used - 1]
-    if used == classes:
-        for index in range(classes, count):
-            weight += state.net_weight[index]
-    return weight
+def log_class_weight(state, count, classes, used):
+    """Logarithm of the summed weights of all limits that use ``used`` executors; finite however small they are."""
+    end = count if used == classes else used
+    largest = state.net_score[used - 1]
+    for index in range(used, end):
+        largest = max(largest, state.net_score[index])
+    total = 0.0
+    for index in range(used - 1, end):
+        total += exp(float(state.net_score[index]) - float(largest))
+    return log(total) + float(largest) - float(state.net_score[best_index(state, count)])

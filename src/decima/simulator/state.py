@@ -181,7 +181,7 @@ class ClusterState:
                 self._scalars["max_decisions_logged"] = 2 * len(rows)
                 continue
             if code == engine.INVALID:
-                raise InvalidDecisionError(self._describe_invalid())
+                raise InvalidDecisionError(self.describe_invalid())
             if code == engine.DEADLOCK:
                 waiting = np.flatnonzero(self.job_state == 1)
                 raise DeadlockError(
@@ -209,8 +209,14 @@ class ClusterState:
         rank[active] = np.arange(len(active))
         return members[np.argsort(rank[self.stage_job[members]], kind="stable")]
 
-    def _describe_invalid(self) -> str:
+    def describe_invalid(self) -> str:
+        """Why the decision in ``action_*`` cannot be carried out."""
         stage, limit = self.action_stage, self.action_limit
+        if self.net_invalid:
+            return (
+                f"decision {self.num_decisions} at {self.now_ms / 1000:.3f} s: the policy has no choice: a score of "
+                "its network is not a finite number; the weights are too large"
+            )
         if stage == -1:
             what = "idling"
         elif 0 <= stage < self.num_stages:

@@ -150,6 +150,8 @@ def cached(decorate):
 class CompiledDecision:
     """A decision rule ``function(address)`` compiled on first use to ``void decide(int64 address of the state)``."""
 
+    signature = types.void(types.int64)
+
     def __init__(self, function) -> None:
         self.function = function
         self.__doc__ = function.__doc__
@@ -160,5 +162,5 @@ class CompiledDecision:
         """Address of the machine code; valid while this object lives."""
         with self._lock:
             if "_compiled" not in self.__dict__:
-                self._compiled = cached(numba.cfunc(types.void(types.int64), cache=True))(self.function)
+                self._compiled = cached(numba.cfunc(self.signature, cache=True))(self.function)
             return self._compiled.address
