@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FLOAT, INT = np.dtype(np.float32), np.dtype(np.int32)
 
 # Tensors of a batch: name -> (dtype, shape). Sizes: N nodes, F features, L levels, M edges, P pairs of a decision and
-# an active job, C candidates, D decisions, K decisions whose limit matters, l limits.
+# an active job, C candidates in R runs, D decisions, K decisions whose limit matters, l limits.
 TENSORS: dict[str, tuple[np.dtype, tuple[str, ...]]] = {
     "x": (FLOAT, ("N", "F")),  # features, nodes by level
     "level_sizes": (INT, ("L",)),  # nodes of each level, level 0 first
@@ -32,8 +32,10 @@ TENSORS: dict[str, tuple[np.dtype, tuple[str, ...]]] = {
     "pair_instance": (INT, ("P",)),
     "pair_decision": (INT, ("P",)),  # ascending
     "candidate_node": (INT, ("C",)),
-    "candidate_instance": (INT, ("C",)),
     "candidate_decision": (INT, ("C",)),  # ascending
+    "candidate_run": (INT, ("C",)),  # ascending; a run is neighbouring candidates of one decision and one job
+    "run_instance": (INT, ("R",)),
+    "run_decision": (INT, ("R",)),  # ascending
     "choice": (INT, ("D",)),  # index into the candidates
     "limits": (INT, ("l",)),  # every limit that some decision allows, consecutive
     "limit_decision": (INT, ("K",)),  # decisions with more than one effect class
@@ -205,6 +207,10 @@ class GraphBatch:
         children = self._child_node[ranges(self._child_first[nodes], child_count)]
 
         candidates = ranges(self._candidate_first[decisions], candidate_count)
+        candidate_decision = np.repeat(np.arange(len(decisions)), candidate_count)
+        candidate_instance = instance_of[self._candidate_instance[candidates]]
+        begins = np.ones(len(candidates), dtype=bool)
+        begins[1:] = (np.diff(candidate_instance) != 0) | (np.diff(candidate_decision) != 0)
         limited = np.flatnonzero(self._classes[decisions] > 1)
         chosen = decisions[limited]
         low, high = self._low[chosen], self._high[chosen]
@@ -219,8 +225,10 @@ class GraphBatch:
             "pair_instance": instance_of[pair_instance],
             "pair_decision": np.repeat(np.arange(len(decisions)), pair_count),
             "candidate_node": position[self._candidate_node[candidates]],
-            "candidate_instance": instance_of[self._candidate_instance[candidates]],
-            "candidate_decision": np.repeat(np.arange(len(decisions)), candidate_count),
+            "candidate_decision": candidate_decision,
+            "candidate_run": np.cumsum(begins) - 1,
+            "run_instance": candidate_instance[begins],
+            "run_decision": candidate_decision[begins],
             "choice": _starts(candidate_count) + self._choice[decisions],
             "limits": np.arange(low.min(), high.max() + 1) if len(chosen) else np.zeros(0),
             "limit_decision": limited,

@@ -52,8 +52,10 @@ def test_tensors_of_two_decisions_by_hand():
         "pair_instance": [0, 1, 2, 1],
         "pair_decision": [0, 0, 1, 1],
         "candidate_node": [8, 5, 6, 7, 5],
-        "candidate_instance": [0, 1, 2, 2, 1],
         "candidate_decision": [0, 0, 1, 1, 1],
+        "candidate_run": [0, 1, 2, 2, 3],
+        "run_instance": [0, 1, 2, 1],
+        "run_decision": [0, 0, 1, 1],
         "choice": [1, 2],
         "limits": [2, 3, 4, 5, 6],
         "limit_decision": [0],
@@ -111,11 +113,13 @@ def described(tensors):
         pairs = tensors["pair_instance"][tensors["pair_decision"] == decision]
         candidates = np.flatnonzero(tensors["candidate_decision"] == decision)
         assert choice in candidates
+        runs = tensors["candidate_run"][candidates]
+        assert (tensors["run_decision"][runs] == decision).all()
         result.append(
             (
                 sorted(sorted(graphs[instance]) for instance in pairs),
                 [x[node] for node in tensors["candidate_node"][candidates]],
-                [sorted(graphs[instance]) for instance in tensors["candidate_instance"][candidates]],
+                [sorted(graphs[instance]) for instance in tensors["run_instance"][runs]],
                 int(choice - candidates[0]),
                 limits.get(decision),
             )

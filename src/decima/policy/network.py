@@ -1,0 +1,298 @@
+"""The policy network in TensorFlow: probabilities of recorded decisions, for losses and gradients.
+
+Running a policy does not need this module; :mod:`decima.policy.inference` computes the same network in compiled code.
+
+Source: §5.1 Eq. 1, §5.2. Notation as in :class:`decima.policy.architecture.Architecture`.
+"""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import tensorflow as tf
+from spektral.layers import MessagePassing
+
+from decima.policy.architecture import LEAK, LIMIT_SCALE, Architecture, Perceptron
+from decima.policy.batch import TENSORS
+
+# Score of a limit that is not allowed; finite, so that no gradient is NaN.
+_NEVER = -1e30
+
+
+def signature(architecture: Architecture, num_levels: int) -> dict[str, tf.TensorSpec]:
+    """Specification of a batch's tensors, with which a function of them is traced once for all batches.
+
+    Args:
+        architecture: Shape of the network.
+        num_levels: ``num_levels`` of the network and of :meth:`GraphBatch.tensors`.
+    """
+    fixed = {"F": architecture.num_features, "L": num_levels}
+    return {
+        name: tf.TensorSpec([fixed.get(size) for size in shape], tf.as_dtype(dtype), name=name)
+        for name, (dtype, shape) in TENSORS.items()
+    }
+
+
+class PerceptronLayer(keras.layers.Layer):
+    """A fully connected network: ``[..., inputs] -> [..., outputs]``, float32.
+
+    Args:
+        perceptron: Its widths and options.
+    """
+
+    def __init__(self, perceptron: Perceptron) -> None:
+        super().__init__(name=perceptron.name)
+        self.perceptron = perceptron
+        self.kernels, self.biases = [], []
+        for name, shape in perceptron.shapes:
+            _, layer, kind = name.split("/")
+            weight = self.add_weight(name=f"{kind}_{layer}", shape=shape, initializer="zeros", dtype="float32")
+            (self.kernels if kind == "kernel" else self.biases).append(weight)
+        if len(self.biases) < len(self.kernels):
+            self.biases.append(None)
+        self.built = True
+
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        """Outputs of the network."""
+        return self.after_first(tf.matmul(inputs, self.kernels[0]))
+
+    def parts(self, *widths: int) -> list[tf.Tensor]:
+        """The first kernel cut into blocks of rows, for inputs of which some are shared by many rows."""
+        return tf.split(tf.convert_to_tensor(self.kernels[0]), widths)
+
+    def after_first(self, values: tf.Tensor) -> tf.Tensor:
+        """Outputs from the product of the inputs with the first kernel."""
+        last = len(self.kernels) - 1
+        for layer, (kernel, bias) in enumerate(zip(self.kernels, self.biases, strict=True)):
+            if layer > 0:
+                values = tf.matmul(values, kernel)
+            if bias is not None:
+                values = tf.nn.bias_add(values, bias)
+            if layer < last or self.perceptron.output_activation:
+                values = tf.nn.leaky_relu(values, LEAK)
+        return values
+
+
+class StageMessages(MessagePassing):
+    """Messages from children to parents: ``g(sum of f(e_u) over the children u)``, without g if there is none.
+
+    Called with ``[e, a]``, embeddings [N, width] and a sparse matrix [N, N] with a[child, parent] = 1, it gives the
+    messages that every stage receives. The network uses :meth:`receive`, which visits the stages of one level only.
+
+    Args:
+        f: Transformation of a child's embedding.
+        g: Transformation of the sum, or None.
+
+    Source: §5.1, Eq. 1.
+    """
+
+    def __init__(self, f: PerceptronLayer, g: PerceptronLayer | None) -> None:
+        super().__init__(aggregate=_sum_of_sorted, name="stage_messages")
+        self.f, self.g = f, g
+        self.built = True
+
+    def receive(self, e: tf.Tensor, sources: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+        """Messages to the stages of one level.
+
+        Args:
+            e: Float32 [nodes below, width], embeddings of all stages below that level.
+            sources: Int32 [edges], children, indices into ``e``.
+            targets: Int32 [edges], parents inside the level, ascending; each stage of it has a child.
+
+        Returns:
+            Float32 [nodes of the level, width].
+        """
+        self.index_sources, self.index_targets, self.n_nodes = sources, targets, None
+        return self.update(self.aggregate(self.message(e)))
+
+    def propagate(self, x: tf.Tensor, a: tf.SparseTensor, e: None = None, **kwargs) -> tf.Tensor:
+        """Messages to all stages at once; see the class."""
+        self.index_sources, self.index_targets = a.indices[:, 0], a.indices[:, 1]
+        self.n_nodes = tf.shape(x)[0]
+        return self.update(self.aggregate(self.message(x)))
+
+    def message(self, x: tf.Tensor, **kwargs) -> tf.Tensor:
+        """Transformed embeddings of the children, one row per edge."""
+        return self.f(self.get_sources(x))
+
+    def update(self, embeddings: tf.Tensor, **kwargs) -> tf.Tensor:
+        """Transformed sums."""
+        return embeddings if self.g is None else self.g(embeddings)
+
+
+def _sum_of_sorted(values: tf.Tensor, index: tf.Tensor, count: tf.Tensor | None) -> tf.Tensor:
+    """Sums of rows with the same index; the indices ascend and miss no value if the count is left out."""
+    if count is None:
+        return tf.math.segment_sum(values, index)
+    return sum_by(values, index, count)
+
+
+@tf.custom_gradient
+def sum_by(values: tf.Tensor, index: tf.Tensor, count: tf.Tensor):
+    """Sums [count, width] of the rows with the same index, in any order; its gradient is one gather."""
+    return tf.math.unsorted_segment_sum(values, index, count), lambda up: (tf.gather(up, index), None, None)
+
+
+@tf.custom_gradient
+def gather_ascending(values: tf.Tensor, index: tf.Tensor):
+    """Rows of ``values``, where indices ascend and miss none: the gradient is a sum of neighbours, not a scatter."""
+    return tf.gather(values, index), lambda up: (tf.math.segment_sum(up, index), None)
+
+
+class DecimaNetwork(keras.Model):
+    """Probabilities of recorded decisions.
+
+    Called with the tensors of :class:`decima.policy.batch.GraphBatch`, it returns float32 [D] each:
+
+    - ``log_prob_stage``: log-probability of the chosen stage among the candidates.
+    - ``log_prob_limit``, ``log_prob_class``: log-probability of the chosen limit among the allowed ones, and of all
+      limits with its effect; 0 where every limit has the same effect.
+    - ``entropy_stage``, ``entropy_limit``, ``entropy_class``: entropies of the three distributions in nats.
+
+    Args:
+        architecture: Shape of the network.
+        num_levels: Levels of the deepest job graph it is traced for.
+        weights: Float32 [parameters]; zeros when omitted.
+    """
+
+    def __init__(self, architecture: Architecture, num_levels: int, weights: np.ndarray | None = None) -> None:
+        super().__init__(name=f"decima_{architecture.name}")
+        self.architecture = architecture
+        self.num_levels = num_levels
+        self.perceptrons = [PerceptronLayer(perceptron) for perceptron in architecture.perceptrons]
+        self._by_name = {layer.name: layer for layer in self.perceptrons}
+        if architecture.graph_embedding:
+            self.messages = StageMessages(self._by_name["stage_f"], self._by_name.get("stage_g"))
+        self.built = True
+        if weights is not None:
+            self.set_flat(weights)
+
+    def set_flat(self, weights: np.ndarray) -> None:
+        """Take over all weights, float32 [parameters] in the order of ``Architecture.shapes``."""
+        parts = self.architecture.split(np.asarray(weights, dtype=np.float32))
+        for variable, value in zip(self.trainable_variables, parts.values(), strict=True):
+            variable.assign(value)
+
+    def get_flat(self) -> np.ndarray:
+        """All weights, float32 [parameters]."""
+        return np.concatenate([variable.numpy().reshape(-1) for variable in self.trainable_variables])
+
+    def call(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Log-probabilities and entropies; see the class."""
+        embeddings = self.embed(batch) if self.architecture.graph_embedding else None
+        log_prob, entropy = _softmax_of_segments(
+            self.stage_scores(batch, embeddings), batch["candidate_decision"], batch["choice"]
+        )
+        result = {"log_prob_stage": log_prob, "entropy_stage": entropy}
+        names = ("log_prob_limit", "log_prob_class", "entropy_limit", "entropy_class")
+        if self.architecture.limit == "none":
+            return result | {name: tf.zeros_like(log_prob) for name in names}
+        columns = _softmax_of_limits(self.limit_scores(batch, embeddings), batch)
+        spread = tf.scatter_nd(batch["limit_decision"][:, None], columns, [tf.size(log_prob), len(names)])
+        return result | dict(zip(names, tf.unstack(spread, axis=1), strict=True))
+
+    def embed(self, batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Embeddings e [N, width], y [instances, width] and z [D, width]."""
+        net, x = self._by_name, batch["x"]
+        sources = tf.split(batch["edge_source"], batch["edge_level_sizes"], num=self.num_levels)
+        targets = tf.split(batch["edge_target"], batch["edge_level_sizes"], num=self.num_levels)
+        h = tf.split(net["input"](x), batch["level_sizes"], num=self.num_levels)
+        below = h[:1]
+        for level in range(1, self.num_levels):
+            e = tf.concat(below, axis=0)
+            below.append(self.messages.receive(e, sources[level], targets[level]) + h[level])
+        e = tf.concat(below, axis=0)
+        y = sum_by(net["job_f"](tf.concat([x, e], axis=1)), batch["node_instance"], batch["num_instances"])
+        if "job_g" in net:
+            y = net["job_g"](y)
+        z = tf.math.segment_sum(tf.gather(net["cluster_f"](y), batch["pair_instance"]), batch["pair_decision"])
+        if "cluster_g" in net:
+            z = net["cluster_g"](z)
+        return e, y, z
+
+    def stage_scores(self, batch: dict[str, tf.Tensor], embeddings: tuple | None) -> tf.Tensor:
+        """Score q of every candidate, float32 [C]."""
+        architecture, q = self.architecture, self._by_name["q"]
+        if embeddings is None:
+            return q(tf.gather(batch["x"], batch["candidate_node"]))[:, 0]
+        # Jobs and clusters are shared by many candidates: their part of the first layer is computed once for each.
+        e, y, z = embeddings
+        for_x, for_e, for_y, for_z = q.parts(architecture.num_features, *[architecture.embedding] * 3)
+        stage = tf.matmul(batch["x"], for_x) + tf.matmul(e, for_e)
+        job = tf.gather(tf.matmul(y, for_y), batch["run_instance"])
+        cluster = gather_ascending(tf.matmul(z, for_z), batch["run_decision"])
+        first = tf.gather(stage, batch["candidate_node"]) + gather_ascending(job + cluster, batch["candidate_run"])
+        return q.after_first(first)[:, 0]
+
+    def limit_scores(self, batch: dict[str, tf.Tensor], embeddings: tuple | None) -> tf.Tensor:
+        """Score w of every limit for the chosen stages, float32 [K, l]."""
+        architecture, w = self.architecture, self._by_name["w"]
+        chosen = tf.gather(batch["choice"], batch["limit_decision"])
+        node = tf.gather(batch["candidate_node"], chosen)
+        x = tf.gather(batch["x"], node)
+        if embeddings is None:
+            context = x
+        else:
+            e, y, z = embeddings
+            stage = tf.gather(e, node) if architecture.limit_context == "embedding" else x[:, :3]
+            job = tf.gather(y, tf.gather(batch["run_instance"], tf.gather(batch["candidate_run"], chosen)))
+            context = tf.concat([stage, job, tf.gather(z, batch["limit_decision"])], axis=1)
+        if architecture.limit == "output":
+            return tf.gather(w(context), batch["limits"] - 1, axis=1)
+        # The first layer is linear: the part of the context and that of the limit are computed apart and added.
+        for_context, for_limit = w.parts(architecture.limit_score_width, 1)
+        scaled = tf.cast(batch["limits"], tf.float32) / LIMIT_SCALE
+        first = tf.matmul(context, for_context)[:, None, :] + scaled[:, None] * for_limit
+        shape = tf.shape(first)
+        scores = w.after_first(tf.reshape(first, [shape[0] * shape[1], first.shape[2]]))
+        return tf.reshape(scores, shape[:2])
+
+
+def _softmax_of_segments(scores: tf.Tensor, segment: tf.Tensor, choice: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Log-probability of the choices and entropy of softmaxes over consecutive rows.
+
+    Args:
+        scores: Float32 [C].
+        segment: Int32 [C], ascending without gaps.
+        choice: Int32 [D], index of the chosen row of each segment.
+
+    Returns:
+        Float32 [D] each.
+    """
+    highest = tf.stop_gradient(tf.math.segment_max(scores, segment))
+    shifted = scores - gather_ascending(highest, segment)
+    weights = tf.exp(shifted)
+    sums = tf.math.segment_sum(tf.stack([weights, weights * shifted], axis=1), segment)
+    log_sum = tf.math.log(sums[:, 0])
+    return tf.gather(shifted, choice) - log_sum, log_sum - sums[:, 1] / sums[:, 0]
+
+
+def _softmax_of_limits(scores: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+    """Log-probability of the chosen limit and of its effect class, entropies over limits and over classes.
+
+    Args:
+        scores: Float32 [K, l].
+        batch: Tensors of the batch.
+
+    Returns:
+        Float32 [K, 4].
+    """
+    limits = batch["limits"][None, :]
+    low, high, tail, chosen = (batch[f"limit_{part}"][:, None] for part in ("low", "high", "tail", "chosen"))
+    allowed = (limits >= low) & (limits <= high)
+    log_prob = tf.nn.log_softmax(tf.where(allowed, scores, _NEVER), axis=1)
+    in_tail = allowed & (limits >= tail)
+    log_tail = tf.reduce_logsumexp(tf.where(in_tail, log_prob, _NEVER), axis=1)
+    plain = tf.reduce_sum(tf.where(limits == chosen, log_prob, 0.0), axis=1)
+    surprise = -tf.exp(log_prob) * log_prob
+    alone = tf.reduce_sum(tf.where(allowed & ~in_tail, surprise, 0.0), axis=1)
+    together = tf.reduce_sum(tf.where(in_tail, surprise, 0.0), axis=1)
+    return tf.stack(
+        [
+            plain,
+            tf.where(chosen[:, 0] >= tail[:, 0], log_tail, plain),
+            alone + together,
+            alone - tf.exp(log_tail) * log_tail,
+        ],
+        axis=1,
+    )
