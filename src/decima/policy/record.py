@@ -23,7 +23,8 @@ CRITIC_FEATURES = (
     "sqrt_work",  # sum over jobs of the square root of their work in s
     "bound_s",  # sum over jobs of max(work / executors, path)
 )
-_CAPACITIES = ("decisions", "instances", "nodes", "pairs", "candidates")
+# What buffers are sized by.
+CAPACITIES = ("decisions", "instances", "nodes", "pairs", "candidates")
 
 
 class RecordFullError(DecimaError):
@@ -114,7 +115,7 @@ def bind_buffers(state: ClusterState, num_features: int, capacity: dict[str, int
         decisions = 8 * state.tables.num_stages + 64
         pairs = decisions * min(state.tables.num_jobs, 16)
         sizes = (decisions, pairs // 2 + 64, 4 * pairs + 1024, pairs, 2 * pairs)
-        capacity = dict(zip(_CAPACITIES, sizes, strict=True))
+        capacity = dict(zip(CAPACITIES, sizes, strict=True))
     lengths = {
         "rec_instance_first": capacity["instances"] + 1,
         "rec_node_row": capacity["nodes"],
@@ -131,13 +132,13 @@ def bind_buffers(state: ClusterState, num_features: int, capacity: dict[str, int
     }
     state.bind_policy(
         {name: np.empty(length, dtype=ARRAYS[name].dtype) for name, length in lengths.items()},
-        {f"rec_max_{name}": capacity[name] for name in _CAPACITIES},
+        {f"rec_max_{name}": capacity[name] for name in CAPACITIES},
     )
 
 
 def enlarge_buffers(state: ClusterState, num_features: int) -> None:
     """Twice the room of before."""
-    bind_buffers(state, num_features, {name: 2 * getattr(state, f"rec_max_{name}") for name in _CAPACITIES})
+    bind_buffers(state, num_features, {name: 2 * getattr(state, f"rec_max_{name}") for name in CAPACITIES})
 
 
 def collect_record(state: ClusterState) -> EpisodeRecord:

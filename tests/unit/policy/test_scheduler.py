@@ -2,6 +2,7 @@
 
 import pickle
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -10,23 +11,9 @@ from decima.evaluation.run import run_state
 from decima.exceptions import ConfigError
 from decima.policy.architecture import Architecture
 from decima.policy.scheduler import LearnedScheduler, record_episode
-from decima.schedulers import check_scheduler, make_scheduler
-from decima.simulator.settings import Settings
-from decima.simulator.state import ClusterState
-from decima.simulator.tables import WorkloadTables
+from decima.schedulers import Observation, check_scheduler, make_scheduler
 from decima.workload import synthetic_batch, synthetic_poisson
-
-BASES = ("paper", "released")
-
-
-def make_policy(name="paper", seed=0, changes=None, **options):
-    architecture = Architecture.named(name, **(changes or {}))
-    return LearnedScheduler(architecture, architecture.initial_weights(seed), **options)
-
-
-def make_state(workload, mode="paper", **settings):
-    cluster = Settings.of_mode(mode, **settings)
-    return ClusterState(WorkloadTables(workload, cluster), cluster)
+from tests.unit.policy.policies import BASES, make_policy, make_state
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -91,3 +78,36 @@ def test_bad_weights(spoil, message):
     architecture = Architecture.paper()
     with pytest.raises(ConfigError, match=message):
         LearnedScheduler(architecture, spoil(architecture.initial_weights(0)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"teacher_share": 1.5}, "teacher_share"),
+        ({"teacher_share": float("nan")}, "teacher_share"),
+        ({"interarrival_s": -1.0}, "interarrival_s"),
+        ({"interarrival_s": float("inf")}, "interarrival_s"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ConfigError, match=message):
+        make_policy(**options)
+
+
+def test_the_policy_of_an_environment():
+    """The environment is stepped with the policy's decisions and gives the run of the core."""
+    workload = synthetic_batch(4)
+    env = gymnasium.make("decima/SparkCluster-v0", workload=workload, executors=8).unwrapped
+    policy = make_policy(greedy=False)
+    env.reset(seed=3)
+    observation = Observation(env.state)
+    over = False
+    while not over:
+        decision = policy.decide(observation)
+        action = np.array([env.slot_of(decision.stage), decision.parallelism_limit])
+        _, _, terminated, truncated, info = env.step(action)
+        assert not info["invalid_action"]
+        over = terminated or truncated
+    alone = make_state(workload, executors=8)
+    run_state(alone, policy, 3)
+    np.testing.assert_array_equal(env.state.job_finish_ms, alone.job_finish_ms)

@@ -1,0 +1,66 @@
+"""The compiled policy against the TensorFlow network, on every decision of recorded episodes."""
+
+import numpy as np
+import pytest
+
+from decima.policy.architecture import Architecture
+from decima.policy.batch import GraphBatch
+from decima.policy.scheduler import LearnedScheduler, record_episode
+from decima.schedulers import make_scheduler
+from decima.workload import synthetic_batch, synthetic_poisson, tpch_batch, tpch_poisson
+from tests.unit.policy.policies import BASES, architectures, describe, make_state, random_weights
+
+pytest.importorskip("tensorflow")
+
+from decima.policy.network import DecimaNetwork
+
+pytestmark = pytest.mark.differential
+COMPARED = ("log_prob_stage", "log_prob_limit", "log_prob_class")
+
+
+def differences(policy, records, state):
+    """Largest difference by output, and number of decisions; limits count where they matter."""
+    batch = GraphBatch(records, state.child_offset, state.child)
+    network = DecimaNetwork(policy.architecture, batch.num_levels, policy.weights)
+    tensors = network(batch.tensors())
+    matters = np.concatenate([record.classes for record in records]) > 1
+    largest = {}
+    for name in COMPARED:
+        ours = np.concatenate([getattr(record, name) for record in records])
+        gap = np.abs(ours - tensors[name].numpy())
+        largest[name] = float((gap if name == "log_prob_stage" else gap[matters]).max(initial=0.0))
+    return largest, batch.num_decisions
+
+
+def compare(architecture, weights, states, tolerance, teacher=None):
+    policy = LearnedScheduler(architecture, weights, greedy=False, record=True, teacher=teacher)
+    records = [record_episode(state, policy, seed) for seed, state in enumerate(states)]
+    largest, decisions = differences(policy, records, states[0])
+    assert max(largest.values()) <= tolerance, largest
+    return decisions
+
+
+@pytest.mark.parametrize("mode", ["paper", "released"])
+@pytest.mark.parametrize("architecture", list(architectures()), ids=describe)
+def test_same_probabilities(architecture, mode):
+    states = [make_state(synthetic_batch(10, seed), mode, executors=20) for seed in range(3)]
+    states.append(make_state(synthetic_poisson(10, 20, 0), mode, executors=20))
+    assert compare(architecture, random_weights(architecture), states, 1e-5) > 300
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_same_probabilities_of_a_teachers_choices(name):
+    architecture = Architecture.named(name)
+    states = [make_state(synthetic_batch(15, seed), executors=20) for seed in range(2)]
+    teacher = make_scheduler("capped_srw")
+    assert compare(architecture, random_weights(architecture), states, 1e-5, teacher) > 100
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tpch_data")
+@pytest.mark.parametrize("name", BASES)
+def test_same_probabilities_on_tpch(name):
+    architecture = Architecture.named(name)
+    states = [make_state(tpch_batch(20, seed)) for seed in range(5)]
+    states += [make_state(tpch_poisson(60, 25, seed)) for seed in range(2)]
+    assert compare(architecture, random_weights(architecture), states, 1e-5) > 3000

@@ -1,0 +1,132 @@
+"""Features of stages: by hand, and against the definition on the public view of the cluster."""
+
+import numpy as np
+import pytest
+
+from decima.policy.architecture import Architecture
+from decima.schedulers import Observation
+from tests.stepping import Steps
+from tests.toy_jobs import job, one_stage, stage, workload
+from tests.unit.policy.policies import make_policy, make_state, random_state, watch
+
+FEATURE_OPTIONS = [
+    Architecture.paper(),
+    Architecture.paper(feature_log=True),
+    Architecture.paper(durations=False),
+    Architecture.paper(interarrival_hint=True),
+    Architecture.released(),
+    Architecture.released(durations=False),
+    Architecture.released(interarrival_hint=True),
+]
+
+
+def wanted_features(observation, view, architecture, hint_ms=0.0):
+    """Features of a stage from the public view."""
+    state, job_view = observation.state, view.job
+    source = observation.source_job
+    offered = observation.num_free_executors
+    duration = view.mean_duration_ms if architecture.durations else 0.0
+    at_work = view.tasks_unfinished
+    if architecture.features == "paper":
+        coming = view.executors + int(state.stage_moving[view.id]) + int(state.stage_commit[view.id])
+        first = [at_work / 200, duration / 10_000]
+        if architecture.feature_log:
+            first = [np.log1p(at_work) / 4, np.log1p(duration / 10) / 4]
+        values = [*first, coming / 20, offered / 20, 1.0 if source == job_view else -1.0]
+    else:
+        held = sum(int(getattr(state, name)[job_view.id]) for name in ("job_attached", "job_moving", "job_commit"))
+        left = view.tasks_to_launch
+        values = [held / 20, 2.0 if source == job_view else -2.0, offered / 20, left * duration / 1e5, left / 200]
+    return [*values, hint_ms / 50_000] if architecture.interarrival_hint else values
+
+
+def stored_features(state, architecture):
+    """Float32 [stages, F], what the compiled policy stored last."""
+    width = architecture.num_features + architecture.embedding
+    return state.net_xe.reshape(state.num_stages, width)[:, : architecture.num_features]
+
+
+def observe(steps, policy):
+    """Ask the policy and return the features it saw, by stage."""
+    policy.decide(Observation(steps.state))
+    return stored_features(steps.state, policy.architecture)
+
+
+def two_jobs():
+    """Stage b after a of 2 s and 4 s; another job of 1 s."""
+    return workload(job(stage("a", 5, 2.0), stage("b", 3, 4.0, 0)), one_stage(10, 1.0))
+
+
+def test_paper_features_by_hand():
+    steps = Steps(two_jobs(), executors=4)
+    policy = make_policy("paper")
+    np.testing.assert_allclose(
+        observe(steps, policy),
+        [[5 / 200, 0.2, 0, 4 / 20, -1], [3 / 200, 0.4, 0, 4 / 20, -1], [10 / 200, 0.1, 0, 4 / 20, -1]],
+        rtol=1e-6,
+    )
+    # three of the four executors are promised to a, one is still offered
+    assert steps.choose(0, 0, 3) == (0.0, -1, 1)
+    np.testing.assert_allclose(observe(steps, policy)[:, 2], [3 / 20, 0, 0], rtol=1e-6)
+    np.testing.assert_allclose(observe(steps, policy)[:, 3], 1 / 20, rtol=1e-6)
+    # they reach a after 2 s; at 4 s two of them go on with its last tasks, and all three are offered
+    assert steps.choose(1, 0, 1) == (4.0, 0, 3)
+    np.testing.assert_allclose(
+        observe(steps, policy),
+        [[2 / 200, 0.2, 3 / 20, 3 / 20, 1], [3 / 200, 0.4, 0, 3 / 20, 1], [9 / 200, 0.1, 1 / 20, 3 / 20, -1]],
+        rtol=1e-6,
+    )
+
+
+def test_released_features_by_hand():
+    steps = Steps(two_jobs(), executors=4, mode="released")
+    policy = make_policy("released")
+    np.testing.assert_allclose(
+        observe(steps, policy),
+        [[0, -2, 0.2, 5 * 0.02, 5 / 200], [0, -2, 0.2, 3 * 0.04, 3 / 200], [0, -2, 0.2, 10 * 0.01, 10 / 200]],
+        rtol=1e-6,
+    )
+    steps.choose(0, 0, 3)
+    np.testing.assert_allclose(observe(steps, policy)[:, 0], [3 / 20, 3 / 20, 0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("architecture", FEATURE_OPTIONS, ids=str)
+def test_features_by_definition(architecture):
+    policy = make_policy(architecture, greedy=False, interarrival_s=7.0)
+    seen = 0
+    for seed in range(12):
+        state = random_state(seed)
+        expected = []
+
+        def look(observation, expected=expected, state=state):
+            check(state, expected)
+            expected[:] = [
+                (view.id, wanted_features(observation, view, architecture, 7000.0))
+                for jobs in observation.jobs
+                for view in jobs.stages
+                if view.tasks_unfinished > 0
+            ]
+
+        def check(state, expected):
+            nonlocal seen
+            if expected:
+                stages, values = zip(*expected, strict=True)
+                stored = stored_features(state, architecture)[list(stages)]
+                np.testing.assert_allclose(stored, np.array(values, dtype=np.float32), rtol=2e-7, atol=0)
+                seen += len(expected)
+
+        watch(state, policy, look)
+        check(state, expected)
+    assert seen > 300
+
+
+@pytest.mark.parametrize(
+    ("arrivals_s", "given_s", "hint"),
+    [((0, 0, 0), None, 0.0), ((0, 10, 40), None, 20.0 / 50), ((0, 10, 40), 5.0, 0.1), ((0, 0), 0.0, 0.0)],
+)
+def test_interarrival_hint(arrivals_s, given_s, hint):
+    jobs = workload(*(one_stage(2, 1.0, at_s=at) for at in arrivals_s))
+    policy = make_policy(Architecture.paper(interarrival_hint=True), interarrival_s=given_s)
+    state = make_state(jobs, executors=2)
+    watch(state, policy, lambda observation: None)
+    assert stored_features(state, policy.architecture)[0, 5] == pytest.approx(hint)
