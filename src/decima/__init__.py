@@ -17,6 +17,7 @@ __all__ = [
     "compare",
     "list_schedulers",
     "load",
+    "load_policy",
     "make_scheduler",
     "simulate",
     "workload",
@@ -28,6 +29,7 @@ _EXPORTS: dict[str, tuple[str, str | None]] = {
     "compare": ("decima.evaluation.comparison", "compare"),
     "list_schedulers": ("decima.schedulers", "list_schedulers"),
     "load": ("decima.workload", "load"),
+    "load_policy": ("decima.policy.store", "load_policy"),
     "make_scheduler": ("decima.schedulers", "make_scheduler"),
     "simulate": ("decima.evaluation.run", "simulate"),
     "workload": ("decima.workload", None),
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from decima import workload as workload
     from decima.evaluation.comparison import compare as compare
     from decima.evaluation.run import simulate as simulate
+    from decima.policy.store import load_policy as load_policy
     from decima.schedulers import check_scheduler as check_scheduler
     from decima.schedulers import list_schedulers as list_schedulers
     from decima.schedulers import make_scheduler as make_scheduler

@@ -40,6 +40,10 @@ class DeadlockError(DecimaError, RuntimeError):
     """No event is left while jobs are unfinished: every executor was parked by the policy."""
 
 
+class PolicyError(DecimaError):
+    """No policy is stored under that name, or its files are damaged or do not belong together."""
+
+
 class TrainingError(DecimaError, RuntimeError):
     """Training cannot go on, for example because a gradient is not finite."""
 

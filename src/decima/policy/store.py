@@ -1,0 +1,283 @@
+"""Trained policies on disk: `<name>.weights.h5` with the arrays and `<name>.json`, the card that says what they are.
+
+Reading them needs no TensorFlow.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import io
+import json
+import math
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from decima.config import checkout_root
+from decima.exceptions import ConfigError, PolicyError
+from decima.files import atomic_path, atomic_write_text
+from decima.policy.architecture import Architecture
+
+if TYPE_CHECKING:
+    from decima.policy.scheduler import LearnedScheduler
+
+WEIGHTS, CARD = ".weights.h5", ".json"
+FORMAT = 1
+# Written by `save_policy` itself.
+_OWN_KEYS = ("format", "name", "architecture", "parameters", "weights_sha256")
+_PACKAGE = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class StoredPolicy:
+    """A policy as it was read.
+
+    Attributes:
+        name: Its name, that of the files.
+        architecture: Shape of the network.
+        weights: Float32 [parameters] in the order of ``architecture.shapes``.
+        card: Everything in the card.
+        path: The file of the weights.
+    """
+
+    name: str
+    architecture: Architecture
+    weights: np.ndarray
+    card: dict[str, Any]
+    path: Path
+
+
+def save_policy(path: str | os.PathLike, architecture: Architecture, weights: np.ndarray, card: dict) -> Path:
+    """Write weights and card; both files are replaced atomically, weights first.
+
+    Args:
+        path: Folder and name of the policy; endings of the two files may be there or not.
+        architecture: Shape of the network.
+        weights: Float32 [parameters].
+        card: How the policy came about, JSON values: training parameters, data hash, git revision, seed, training
+            curve, evaluation. ``greedy`` says how it is meant to be run. Numbers that are not finite become null.
+
+    Returns:
+        The file of the weights.
+
+    Raises:
+        PolicyError: Weights are not finite or do not fit, the card has keys that are written here, or is not JSON.
+    """
+    weights_path, card_path = _files(path)
+    weights = np.asarray(weights)
+    if weights.dtype != np.float32:
+        raise PolicyError(f"weights of a policy must be float32, got {weights.dtype}")
+    try:
+        parts = architecture.split(weights)
+    except ConfigError as error:
+        raise PolicyError(str(error)) from error
+    _require_finite(parts, weights_path)
+    if taken := sorted(set(card) & set(_OWN_KEYS)):
+        raise PolicyError(f"the card of a policy has {', '.join(taken)} of its own, leave it out")
+    own = {
+        "format": FORMAT,
+        "name": _name(weights_path),
+        "architecture": architecture.as_dict(),
+        "parameters": architecture.num_parameters,
+        "weights_sha256": _checksum(weights),
+    }
+    try:
+        text = json.dumps(_plain(own | card), indent=2, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise PolicyError(f"the card of policy {own['name']} cannot be written as JSON: {error}") from error
+    import h5py
+
+    with atomic_path(weights_path) as temporary, h5py.File(temporary, "w") as file:
+        file.attrs["format"] = FORMAT
+        for name, values in parts.items():
+            file.create_dataset(name, data=values)
+    atomic_write_text(card_path, text + "\n")
+    return weights_path
+
+
+def read_policy(name_or_path: str | os.PathLike) -> StoredPolicy:
+    """Weights and card of a stored policy, checked against each other.
+
+    Args:
+        name_or_path: A name among :func:`list_policies`, or a path with a folder or one of the two endings.
+
+    Raises:
+        PolicyError: No such policy, or its files are damaged or do not belong together.
+    """
+    weights_path, card_path = _find(name_or_path)
+    card = _read_card(card_path)
+    architecture = _architecture(card, card_path)
+    weights = _read_weights(weights_path, architecture)
+    checksum = _checksum(weights)
+    if card.get("weights_sha256") != checksum:
+        raise PolicyError(
+            f"the weights in {weights_path} have checksum {checksum[:12]}..., {card_path.name} expects "
+            f"{str(card.get('weights_sha256'))[:12]}...: the two files are not of one policy"
+        )
+    return StoredPolicy(_name(weights_path), architecture, weights, card, weights_path)
+
+
+def load_weights(name_or_path: str | os.PathLike) -> np.ndarray:
+    """Weights of a stored policy, float32 [parameters]; as :func:`read_policy`."""
+    return read_policy(name_or_path).weights
+
+
+def load_policy(name_or_path: str | os.PathLike, *, greedy: bool | None = None) -> LearnedScheduler:
+    """A stored policy as a scheduler.
+
+    Args:
+        name_or_path: A name among :func:`list_policies`, or a path with a folder or one of the two endings.
+        greedy: Take the likeliest decision; else sample. When omitted, what the card says, else greedy.
+
+    Raises:
+        PolicyError: No such policy, or its files are damaged or do not belong together.
+    """
+    from decima.policy.scheduler import LearnedScheduler
+
+    policy = read_policy(name_or_path)
+    if greedy is None:
+        greedy = policy.card.get("greedy", True)
+        if not isinstance(greedy, bool):
+            raise PolicyError(f"the card of policy {policy.name} has greedy = {greedy!r}, expected true or false")
+    return LearnedScheduler(policy.architecture, policy.weights, greedy=greedy, name=policy.name)
+
+
+def list_policies() -> list[str]:
+    """Names of the policies of the checkout and of the installed package, sorted."""
+    return sorted({_name(path) for folder in _folders() for path in folder.glob(f"*{WEIGHTS}")})
+
+
+def _folders() -> list[Path]:
+    """Folders of trained policies: of the checkout around the current folder, and those that came with the package."""
+    folders = [_PACKAGE / "models"]
+    if (root := checkout_root()) is not None:
+        folders.insert(0, root / "models")
+    if (root := checkout_root(_PACKAGE)) is not None:
+        folders.append(root / "models")  # an editable install
+    return list(dict.fromkeys(folders))
+
+
+def _name(path: Path) -> str:
+    for ending in (WEIGHTS, CARD):
+        if path.name.endswith(ending) and path.name != ending:
+            return path.name.removesuffix(ending)
+    return path.name
+
+
+def _files(path: str | os.PathLike) -> tuple[Path, Path]:
+    """Files of weights and card."""
+    path = Path(path).expanduser()
+    name = _name(path)
+    return path.with_name(name + WEIGHTS), path.with_name(name + CARD)
+
+
+def _find(name_or_path: str | os.PathLike) -> tuple[Path, Path]:
+    text = os.fspath(name_or_path)
+    if not isinstance(text, str) or not text.strip():
+        raise PolicyError(f"a policy is given by its name or path, got {name_or_path!r}")
+    if isinstance(name_or_path, str) and Path(text).name == text and not text.endswith((WEIGHTS, CARD)):
+        for folder in _folders():
+            found = _files(folder / text)
+            if any(path.exists() for path in found):
+                break
+        else:
+            known = list_policies()
+            close = difflib.get_close_matches(text.lower(), known, n=3)
+            hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+            stored = f"known: {', '.join(known)}" if known else "none is stored"
+            places = ", ".join(str(folder) for folder in _folders())
+            raise PolicyError(f"unknown policy {text!r}{hint}; {stored} (in {places})")
+    else:
+        found = _files(text)
+    for path, what in zip(found, ("weights", "card"), strict=True):
+        if not path.is_file():
+            raise PolicyError(f"policy {_name(path)} lacks its {what}: there is no file {path}")
+    return found
+
+
+def _read_card(path: Path) -> dict[str, Any]:
+    try:
+        card = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PolicyError(f"cannot read {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise PolicyError(f"{path} is not the card of a policy: no valid JSON ({error})") from error
+    if not isinstance(card, dict):
+        raise PolicyError(f"{path} is not the card of a policy: got {type(card).__name__}, expected an object")
+    if card.get("format") != FORMAT:
+        raise PolicyError(f"{path} has format {card.get('format')!r}, expected the card of a policy with {FORMAT}")
+    return card
+
+
+def _architecture(card: dict[str, Any], path: Path) -> Architecture:
+    values = card.get("architecture")
+    if not isinstance(values, dict):
+        raise PolicyError(f"{path} says nothing of the architecture: got {values!r}, expected its fields by name")
+    defaults = Architecture().as_dict()
+    if unknown := sorted(set(values) - {field.name for field in fields(Architecture)}):
+        raise PolicyError(f"{path} describes an architecture with unknown fields: {', '.join(unknown)}")
+    for name, value in values.items():
+        if type(value) is not type(defaults[name]):
+            expected = type(defaults[name]).__name__
+            raise PolicyError(f"{path} has {name} = {value!r} in its architecture, expected a value like {expected}")
+    try:
+        return Architecture(**values)
+    except (ConfigError, TypeError, ValueError) as error:
+        raise PolicyError(f"{path} describes no valid architecture: {error}") from error
+
+
+def _read_weights(path: Path, architecture: Architecture) -> np.ndarray:
+    import h5py
+
+    arrays: dict[str, np.ndarray] = {}
+    try:
+        with h5py.File(io.BytesIO(path.read_bytes()), "r") as file:
+            names: list[str] = []
+            file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+            for name in names:
+                arrays[name] = file[name][()]
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
+        raise PolicyError(f"{path} is cut short or damaged: {error}") from error
+    expected = dict(architecture.shapes)
+    got = {name: np.shape(values) for name, values in arrays.items()}
+    for name in [*expected, *sorted(set(got) - set(expected))]:
+        if got.get(name) != expected.get(name):
+            raise PolicyError(
+                f"{path} holds weights of another architecture: {name} has shape {got.get(name, 'none')}, "
+                f"architecture {architecture.name} of its card expects {expected.get(name, 'none')}"
+            )
+    if wrong := [name for name in expected if arrays[name].dtype != np.float32]:
+        raise PolicyError(f"{path} holds {arrays[wrong[0]].dtype} in {wrong[0]}, expected float32")
+    _require_finite(arrays, path)
+    return np.concatenate([arrays[name].reshape(-1) for name in expected])
+
+
+def _require_finite(arrays: dict[str, np.ndarray], path: Path) -> None:
+    for name, values in arrays.items():
+        if not np.isfinite(values).all():
+            count = int((~np.isfinite(values)).sum())
+            raise PolicyError(
+                f"weights of {path}: {count} of {values.size} numbers in {name} are NaN or infinite, expected none"
+            )
+
+
+def _checksum(weights: np.ndarray) -> str:
+    """SHA-256 of the flat float32 vector, little-endian, in hexadecimal."""
+    return hashlib.sha256(np.ascontiguousarray(weights, dtype="<f4").tobytes()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """The same as JSON values: NumPy numbers and arrays resolved, numbers that are not finite as null."""
+    if isinstance(value, dict):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
