@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,6 +56,10 @@ def train(
     iterations: Annotated[int | None, typer.Option(metavar="N", help="Stop after so many iterations.")] = None,
     minutes: Annotated[float | None, typer.Option(metavar="M", help="Stop after so many minutes.")] = None,
     seed: options.Seed = 0,
+    policy: Annotated[
+        Path | None,
+        typer.Option(metavar="NAME", help="Folder and name of the policy.", show_default="FOLDER/policy"),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder.")] = False,
     workers: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Workers; no result depends on it.", show_default="all")
@@ -71,6 +76,8 @@ def train(
     from decima.training.task import Task
 
     _check_folder(out)
+    if policy is not None:
+        _check_folder(policy.parent)
     task = Task(
         kind,
         source=source,
@@ -88,7 +95,7 @@ def train(
     network = Architecture.named(architecture, **_fields(features))
     if seed < 0:
         raise ConfigError(f"seed must be a whole number of at least 0, got {seed}")
-    _quiet_tensorflow()
+    _import_tensorflow()
     from decima.training.export import export
     from decima.training.trainer import Trainer
 
@@ -100,8 +107,8 @@ def train(
     except KeyboardInterrupt:
         typer.echo(f"error: interrupted after {trainer.iterations} iterations; --resume continues {out}", err=True)
         sys.exit(INTERRUPTED)
-    export(trainer, trained)
-    typer.echo(f"{chosen.name} on {task.label}: {_summary(trained, trainer.references)}; wrote {out}")
+    written = export(trainer, trained, policy)
+    typer.echo(f"{chosen.name} on {task.label}: {_summary(trained, trainer.references)}; wrote {written}")
 
 
 def _summary(trained: Trained, references: dict[str, float]) -> str:
@@ -151,6 +158,19 @@ def _check_folder(folder: Path) -> None:
         raise ConfigError(f"cannot write {folder}: no permission to write in {known}")
 
 
-def _quiet_tensorflow() -> None:
-    """Messages about missing accelerators are no news to somebody who trains on a CPU."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+def _import_tensorflow() -> None:
+    """Import TensorFlow without its messages about missing accelerators, which no setting turns off."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as messages:
+        os.dup2(messages.fileno(), 2)
+        try:
+            import tensorflow  # noqa: F401
+        except BaseException:
+            messages.seek(0)
+            os.write(kept, messages.read())
+            raise
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)

@@ -1,0 +1,99 @@
+"""The outcome of a training run as a stored policy: weights and a card that says where they come from."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from decima import __version__
+from decima.config import checkout_root
+from decima.exceptions import CheckpointError, PolicyError
+from decima.policy.store import save_policy
+from decima.training.task import Task
+from decima.workload import synthetic, tpch_raw
+
+if TYPE_CHECKING:
+    from decima.training.trainer import Trained, Trainer
+
+POLICY_NAME = "policy"
+# Columns of the curve that a card keeps, of the iterations that were validated.
+_KEPT = ("iteration", "phase", "wall_s", "cpu_s", "jct_s", "val_greedy", "val_sampled")
+
+
+def export(trainer: Trainer, trained: Trained, path: Path | None = None) -> Path:
+    """Write the best policy of a run.
+
+    Args:
+        trainer: The run.
+        trained: Its outcome.
+        path: Folder and name of the policy; ``policy`` in the folder of the run when omitted.
+
+    Returns:
+        The file of the weights.
+
+    Raises:
+        CheckpointError: The files cannot be written.
+        PolicyError: The weights are not finite.
+    """
+    path = trainer.folder / POLICY_NAME if path is None else path
+    try:
+        return save_policy(path, trainer.architecture, trained.weights, card(trainer, trained))
+    except PolicyError:
+        raise
+    except OSError as error:
+        raise CheckpointError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def card(trainer: Trainer, trained: Trained) -> dict:
+    """What the card says besides name and architecture; JSON-ready."""
+    last = trained.curve[-1] if trained.curve else {}
+    validated = [row for row in trained.curve if "val_greedy" in row]
+    return {
+        "label": trainer.task.label,
+        "greedy": trained.greedy,
+        "validation": {
+            "metric": trainer.task.metric,
+            "score_s": trained.score,
+            "iteration": trained.iteration,
+            "sequences": trainer.recipe.validation_sequences,
+            "references_s": trainer.references,
+        },
+        "seed": trainer.seed,
+        "iterations": trained.iterations,
+        "wall_s": last.get("wall_s"),
+        "cpu_s": last.get("cpu_s"),
+        "task": trainer.task.as_dict(),
+        "recipe": trainer.recipe.as_dict(),
+        "data": data_version(trainer.task),
+        "revision": git_revision(),
+        "versions": {"decima-sched": __version__, "tensorflow": importlib.metadata.version("tensorflow")},
+        "curve": {name: [row.get(name) for row in validated] for name in _KEPT},
+    }
+
+
+def data_version(task: Task) -> str:
+    """Digest of the raw TPC-H files, or the seed of the embedded workload."""
+    if task.source == "tpch":
+        return f"tpch sha256:{tpch_raw.checksums_digest()}"
+    return f"{synthetic.LABEL} seed {synthetic.EMBEDDED_SEED}"
+
+
+def git_revision() -> str | None:
+    """Commit of the checkout that this code is in, with a plus if files differ from it; None outside of one."""
+    root = checkout_root(Path(__file__).parent)
+    if root is None:
+        return None
+
+    def git(*arguments: str) -> subprocess.CompletedProcess:
+        return subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
+
+    try:
+        found = git("rev-parse", "HEAD")
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", "src")
+    except FileNotFoundError:  # no git on this machine
+        return None
+    if found.returncode != 0:
+        return None
+    return found.stdout.strip() + ("+" if changed.stdout.strip() else "")

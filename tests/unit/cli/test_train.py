@@ -1,0 +1,137 @@
+"""`decima train`: a run from the command line, its files, its continuation, and what it refuses."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from decima.policy.store import read_policy
+from tests.unit.cli.calls import read_json, refuse, succeed
+
+SMALL = ["--source", "embedded", "--n", 3, "--executors", 6, "--workers", 2]
+BRIEF = [
+    *("--set", "teacher_sequences=2", "--set", "validation_sequences=2", "--set", "rollouts=2"),
+    *("--set", "teacher_iterations=1", "--set", "validate_every=1", "--set", "sequences=1"),
+]
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    """A finished run of three iterations and its summary."""
+    folder = tmp_path_factory.mktemp("train") / "run"
+    return folder, succeed("train", "batch", "--out", folder, *SMALL, *BRIEF, "--iterations", 3, "--seed", 4)
+
+
+def test_a_run_writes_a_policy_with_its_card(run_folder):
+    folder, summary = run_folder
+    assert summary.startswith("fast-batch on embedded synthetic, batch of 3 jobs, 6 executors: 3 iterations, best valid")
+    assert summary.endswith(f"; wrote {folder / 'policy.weights.h5'}")
+    assert {path.name for path in folder.iterdir()} == {
+        "checkpoint.npz",
+        "curve.csv",
+        "events",
+        "policy.json",
+        "policy.weights.h5",
+    }
+    card = read_json(folder / "policy.json")
+    assert (card["seed"], card["iterations"], card["task"]["jobs"]) == (4, 3, 3)
+    assert card["recipe"]["teacher"] == "capped_srw"
+    assert card["data"] == "embedded synthetic seed 0"
+    assert len(card["curve"]["val_greedy"]) == 3
+    scores = card["curve"]["val_greedy"] + card["curve"]["val_sampled"]
+    assert card["validation"]["score_s"] == min(scores)
+    assert card["greedy"] == (min(card["curve"]["val_greedy"]) == min(scores))
+
+
+def test_resume_goes_on_and_another_policy_name_is_taken(run_folder, tmp_path):
+    folder, summary = run_folder
+    before = read_policy(folder / "policy")
+    again = succeed(
+        *("train", "batch", "--out", folder, *SMALL, *BRIEF, "--iterations", 3, "--seed", 4),
+        *("--resume", "--policy", tmp_path / "models" / "small"),
+    )
+    assert again.split("; wrote ")[0] == summary.split("; wrote ")[0]
+    stored = read_policy(tmp_path / "models" / "small")
+    assert stored.name == "small"
+    assert np.array_equal(stored.weights, before.weights)
+
+
+def test_other_networks_and_streams(tmp_path):
+    summary = succeed(
+        *("train", "stream", "--out", tmp_path / "run", *SMALL, *BRIEF, "--iterations", 1),
+        *("--interarrival-s", "20-40", "--architecture", "released", "--option", "limit=none"),
+        *("--option", "hidden=[4]", "--recipe", "fast", "--set", "episode_start_s=none"),
+    )
+    assert "stream of 3 jobs at 20-40 s" in summary
+    architecture = read_policy(tmp_path / "run" / "policy").architecture
+    assert (architecture.name, architecture.limit, architecture.hidden) == ("released", "none", (4,))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trickle"], "kind must be 'batch' or 'stream', got 'trickle'"),
+        (["batch"], "nothing ends the training"),
+        (["batch", "--iterations", 0], "recipe: iterations must be a whole number of at least 1"),
+        (["batch", "--minutes", -1], "recipe: wall_seconds must be a number above 0"),
+        (["batch", "--iterations", 1, "--recipe", "slow"], "unknown recipe 'slow'; known: fast, paper"),
+        (["batch", "--iterations", 1, "--recipe", "none.yaml"], "cannot read recipe none.yaml"),
+        (["batch", "--iterations", 1, "--set", "lr_start"], "expected KEY=VALUE"),
+        (["batch", "--iterations", 1, "--set", "lr_strat=1"], "did you mean 'lr_start'"),
+        (["batch", "--iterations", 1, "--architecture", "large"], "unknown architecture 'large'"),
+        (["batch", "--iterations", 1, "--option", "limits=none"], "unknown option of an architecture: limits"),
+        (["batch", "--iterations", 1, "--option", "limit=all"], "limit must be one of"),
+        (["batch", "--iterations", 1, "--option", "max_executors=5"], "the task has 6 executors, the architecture all"),
+        (["stream", "--iterations", 1, "--interarrival-s", "often"], "--interarrival-s: expected seconds such as 25"),
+        (["stream", "--iterations", 1, "--interarrival-s", "-5"], "--interarrival-s"),
+        (["batch", "--iterations", 1, "--objective", "cost"], "unknown objective 'cost'; known: avg_jct"),
+        (["batch", "--iterations", 1, "--backend", "cloud"], "backend must be"),
+        (["batch", "--iterations", 1, "--seed", -1], "seed must be a whole number of at least 0"),
+        (["batch", "--iterations", 1, "--resume"], "cannot resume: there is no"),
+        (["stream", "--iterations", 2, "--mode", "released"], "mode released never ends an episode early"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments, message, tmp_path):
+    folder = tmp_path / "run"
+    assert message in refuse("train", *arguments, "--out", folder, *SMALL)
+    assert not (folder / "policy.json").exists()
+
+
+def test_folders_that_cannot_be_used(run_folder, tmp_path):
+    folder, _ = run_folder
+    common = ("train", "batch", *SMALL, *BRIEF, "--iterations", 3)
+    assert "already holds a training run: resume it" in refuse(*common, "--seed", 4, "--out", folder)
+    other = refuse(*common, "--seed", 4, "--set", "clip=0.5", "--resume", "--out", folder)
+    assert "its recipe is another one (clip is 0.2 there, 0.5 here)" in other
+    assert "it is not a folder" in refuse(*common, "--out", folder / "curve.csv")
+    (folder / "checkpoint.npz").rename(tmp_path / "kept")
+    (folder / "checkpoint.npz").write_bytes((tmp_path / "kept").read_bytes()[:1000])
+    assert "is damaged or no checkpoint" in refuse(*common, "--seed", 4, "--resume", "--out", folder)
+    (tmp_path / "kept").replace(folder / "checkpoint.npz")
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_one_line_and_the_run_can_go_on(tmp_path):
+    folder = tmp_path / "run"
+    command = ["train", "batch", "--out", folder, *SMALL, *BRIEF, "--iterations", 2000]
+    command = [sys.executable, "-m", "decima", *map(str, command)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    curve = folder / "curve.csv"
+    deadline = time.monotonic() + 240.0
+    while not (curve.exists() and curve.read_text().count("\n") > 3):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert out == ""
+    assert err.startswith("error: interrupted after ")
+    assert err.endswith(f"--resume continues {folder}\n")
+    assert err.count("\n") == 1
+    done = int(err.split()[3])
+    summary = succeed("train", "batch", "--out", folder, *SMALL, *BRIEF, "--iterations", done + 1, "--resume")
+    assert f": {done + 1} iterations," in summary
