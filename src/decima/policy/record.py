@@ -136,6 +136,11 @@ def bind_buffers(state: ClusterState, num_features: int, capacity: dict[str, int
     )
 
 
+def record_width(state: ClusterState) -> int:
+    """Number of features that the buffers of a state are made for, 0 if it has none."""
+    return len(state.rec_x) // state.rec_max_nodes if state.rec_max_nodes else 0
+
+
 def enlarge_buffers(state: ClusterState, num_features: int) -> None:
     """Twice the room of before."""
     bind_buffers(state, num_features, {name: 2 * getattr(state, f"rec_max_{name}") for name in CAPACITIES})
@@ -151,7 +156,7 @@ def collect_record(state: ClusterState) -> EpisodeRecord:
         raise RecordFullError(f"the buffers hold {state.rec_decisions} decisions of this episode and no more")
     decisions, instances = state.rec_decisions, state.rec_instances
     nodes, pairs, candidates = state.rec_nodes, state.rec_pairs, state.rec_candidates
-    features = len(state.rec_x) // state.rec_max_nodes
+    features = record_width(state)
     choice = state.rec_choice[: decisions * NUM_CHOICE].reshape(decisions, NUM_CHOICE)
     values = state.rec_values[: decisions * NUM_VALUE].reshape(decisions, NUM_VALUE)
     columns = {name: choice[:, index].copy() for index, name in enumerate(CHOICE_COLUMNS)}

@@ -12,8 +12,15 @@ from decima.policy.dense import dense_layer
 from decima.policy.embedding import GROUP, ROWS
 from decima.policy.inference import decide_learned
 from decima.policy.layout import pack_layout
-from decima.policy.record import EpisodeRecord, RecordFullError, bind_buffers, collect_record, enlarge_buffers
-from decima.schedulers.interface import CompiledScheduler, Decision, Observation
+from decima.policy.record import (
+    EpisodeRecord,
+    RecordFullError,
+    bind_buffers,
+    collect_record,
+    enlarge_buffers,
+    record_width,
+)
+from decima.schedulers.interface import CompiledScheduler, Decision, Observation, run_decision
 from decima.simulator.fields import ARRAYS
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.state import ClusterState
@@ -22,7 +29,7 @@ from decima.simulator.state import ClusterState
 class LearnedScheduler(CompiledScheduler):
     """A policy network as a scheduler: inside the core like a heuristic, or through ``decide``.
 
-    One object may serve many states in many threads; whatever changes lies in the state.
+    One object may serve many states in many threads: it never changes, whatever does lies in the state.
 
     Args:
         architecture: Shape of the network.
@@ -62,7 +69,6 @@ class LearnedScheduler(CompiledScheduler):
         self.interarrival_s = interarrival_s
         self.parameters = ()
         self.values = {}
-        self._bound = None
         self._layout = pack_layout(architecture)
         compiled = isinstance(teacher, CompiledScheduler) and not isinstance(teacher, LearnedScheduler)
         if teacher is not None and not compiled:
@@ -93,20 +99,17 @@ class LearnedScheduler(CompiledScheduler):
             )
         if self.teacher is not None:
             self.teacher.bind(state)
-        self._bound = state
-        if state.policy is self:
-            return
         known = state.policy.architecture if isinstance(state.policy, LearnedScheduler) else None
         if known != self.architecture:
             state.bind_policy(_workspace(self.architecture, self._layout, state), {})
-        if self.record and (known != self.architecture or not state.policy.record):
+        if self.record and record_width(state) != self.architecture.num_features:
             bind_buffers(state, self.architecture.num_features)
         numbers = {
             "net_ready": 0,
             "net_greedy": self.greedy,
             "net_record": self.record,
             "net_dense": dense_layer.address,
-            "net_num_levels": int(state.row_level.max()) + 1,
+            "net_num_levels": (len(state.net_level_end) - 1) // 2,
             "net_teacher": 0 if self.teacher is None else self.teacher.decision.address,
             "net_teacher_share": self.teacher_share,
             "net_hint_ms": self._hint_ms(state),
@@ -122,6 +125,9 @@ class LearnedScheduler(CompiledScheduler):
         later = len(state.arrival_order)
         return float(state.job_arrival_ms.max()) / later if later else 0.0
 
+    def reset(self, rng: np.random.Generator) -> None:
+        """Nothing to forget: the state notices that a run begins."""
+
     def decide(self, observation: Observation) -> Decision:
         """The same decision as inside the core.
 
@@ -130,8 +136,10 @@ class LearnedScheduler(CompiledScheduler):
         """
         state = observation.state
         if state.policy is not self:
-            self._bound = None
-        decision = super().decide(observation)
+            self.bind(state)
+        elif self.teacher is not None:
+            self.teacher.bind(state)
+        decision = run_decision(self.decision, state)
         if state.net_invalid:
             raise InvalidDecisionError(state.describe_invalid())
         return decision
@@ -167,7 +175,7 @@ def _workspace(architecture: Architecture, layout: np.ndarray, state: ClusterSta
         "net_stages": group,
         "net_order": group,
         "net_jobs": group,
-        "net_level_end": 2 * int(state.row_level.max()) + 3,
+        "net_level_end": 2 * (int(state.row_level.max()) + 1) + 1,
         "net_candidates": stages,
         "net_xe": stages * (features + embedding),
         "net_y": jobs * embedding,

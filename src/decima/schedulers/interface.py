@@ -302,9 +302,14 @@ class CompiledScheduler:
         state = observation.state
         if self._bound is not state:
             self.bind(state)
-        _DECIDE(self.decision.address)(state.address)
-        stage = state.action_stage
-        return Decision(None if stage < 0 else stage, state.action_limit)
+        return run_decision(self.decision, state)
+
+
+def run_decision(decision: CompiledDecision, state: ClusterState) -> Decision:
+    """Run a compiled decision rule on a state that has everything it needs."""
+    _DECIDE(decision.address)(state.address)
+    stage = state.action_stage
+    return Decision(None if stage < 0 else stage, state.action_limit)
 
 
 def stage_and_limit(decision: Decision) -> tuple[int, int]:

@@ -10,8 +10,10 @@ import decima
 from decima.evaluation.run import run_state
 from decima.exceptions import ConfigError
 from decima.policy.architecture import Architecture
+from decima.policy.record import collect_record
 from decima.policy.scheduler import LearnedScheduler, record_episode
 from decima.schedulers import Observation, check_scheduler, make_scheduler
+from decima.simulator.seeding import spawn_generators
 from decima.workload import synthetic_batch, synthetic_poisson
 from tests.unit.policy.policies import BASES, make_policy, make_state
 
@@ -111,3 +113,30 @@ def test_the_policy_of_an_environment():
     alone = make_state(workload, executors=8)
     run_state(alone, policy, 3)
     np.testing.assert_array_equal(env.state.job_finish_ms, alone.job_finish_ms)
+
+
+def test_one_object_on_two_states_in_turn():
+    """Through ``decide`` on two states, a decision here and a decision there: the records are those of the core."""
+    teacher = make_scheduler("capped_srw")
+    policy = make_policy(greedy=False, record=True, teacher=teacher, teacher_share=0.5)
+    workloads = [synthetic_poisson(8, 10, 0), synthetic_batch(5)]
+    wanted = [record_episode(make_state(workload, executors=9), policy, 1) for workload in workloads]
+    states = [make_state(workload, executors=9) for workload in workloads]
+    for state in states:
+        state.start(*spawn_generators(1))
+    open_ones = list(states)
+    while open_ones:
+        for state in list(open_ones):
+            if not state.advance():
+                open_ones.remove(state)
+            elif state.num_frontier == 0:
+                state.decide(-1, state.num_source)
+            else:
+                make_scheduler("weighted_fair").decide(Observation(state))  # binds its own parameters
+                decision = policy.decide(Observation(state))
+                idle = decision.stage is None
+                state.decide(-1 if idle else decision.stage, state.num_source if idle else decision.parallelism_limit)
+    for state, record in zip(states, wanted, strict=True):
+        found = collect_record(state)
+        for name, value in vars(record).items():
+            np.testing.assert_array_equal(getattr(found, name), value, err_msg=name)
