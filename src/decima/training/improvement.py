@@ -50,12 +50,14 @@ def episodes_of(
     return sequences
 
 
-def recipe_advantages(sequences: list[list[Episode]], recipe: Recipe, memory: RegressionMemory) -> Advantages:
-    """Advantages as the recipe wants them; ``memory`` is brought up to date."""
+def recipe_advantages(
+    sequences: list[list[Episode]], recipe: Recipe, memory: RegressionMemory, trace_s: float | None
+) -> Advantages:
+    """Advantages as the recipe wants them, with the present time constant of the trace; ``memory`` is updated."""
     return advantages(
         sequences,
         horizon_s=recipe.horizon_s,
-        trace_s=recipe.trace_s,
+        trace_s=trace_s,
         memory=memory if recipe.baseline == "regression" else None,
         memory_share=recipe.baseline_memory,
         ridge=recipe.baseline_ridge,

@@ -61,6 +61,8 @@ class Recipe:
         baseline_memory: Share of the regression's statistics kept from one iteration to the next; 0: none.
         baseline_ridge: Ridge penalty of the regression, relative to the variance of each column.
         trace_s: Time constant of the advantage's trace (lambda of GAE is exp(-dt / trace_s)); None: full returns.
+        trace_end_s: The time constant grows geometrically to this one over the budget; None: it stays. Short traces have
+            little noise while the policy is poor, but near the optimum they point elsewhere than the objective.
         horizon_s: Time constant of the discount, exp(-dt / horizon_s); None: undiscounted.
         normalise: Divide advantages by their standard deviation over ``"all"`` decisions or per ``"sequence"``;
             ``"raw"``: do not.
@@ -120,6 +122,7 @@ class Recipe:
     baseline_memory: float = _number(0.0, 0.0, 0.9999)
     baseline_ridge: float = _number(1e-3, above=True)
     trace_s: float | None = _number(None, above=True, none=True)
+    trace_end_s: float | None = _number(None, above=True, none=True)
     horizon_s: float | None = _number(None, above=True, none=True)
     normalise: str = _choice("raw", "raw", "all", "sequence")
     reward_scale_s: float = _number(100.0, above=True)
@@ -158,6 +161,8 @@ class Recipe:
             raise ConfigError(f"recipe: teacher_parameters must be a mapping, got {self.teacher_parameters!r}")
         if self.teacher is not None:
             self.make_teacher()
+        if self.trace_end_s is not None and self.trace_s is None:
+            raise ConfigError("recipe: trace_end_s needs trace_s, where it starts")
         if self.lr_shape == "geometric" and self.lr_end == 0.0:
             raise ConfigError("recipe: lr_end must be above 0 for lr_shape geometric")
         if self.episode_start_s is not None and (self.episode_end_s or 0.0) < self.episode_start_s:

@@ -48,6 +48,13 @@ def entropy_weight(recipe: Recipe, iteration: int, progress: float) -> float:
     return recipe.entropy_start + (recipe.entropy_end - recipe.entropy_start) * share
 
 
+def trace_s(recipe: Recipe, progress: float) -> float | None:
+    """Time constant of the advantage's trace at a share of the budget, 0 to 1; None for full returns."""
+    if recipe.trace_s is None or recipe.trace_end_s is None:
+        return recipe.trace_s
+    return recipe.trace_s * (recipe.trace_end_s / recipe.trace_s) ** progress
+
+
 def mean_episode_s(recipe: Recipe, iteration: int, progress: float) -> float | None:
     """Mean episode length of streams, None for no end; arguments as for :func:`learning_rate`."""
     if recipe.episode_start_s is None:

@@ -204,7 +204,8 @@ class Trainer:
         rate = schedules.learning_rate(self.recipe, *now)
         weight = schedules.entropy_weight(self.recipe, *now)
         episodes = episodes_of(records, self.task, self.recipe, self._reward_rate)
-        found = recipe_advantages(episodes, self.recipe, self._memory)
+        trace_s = schedules.trace_s(self.recipe, now[1])
+        found = recipe_advantages(episodes, self.recipe, self._memory, trace_s)
         total = np.concatenate(found.returns)
         row = improve(self._learner, batch, records, found, self.recipe, rng, rate, weight)
         return row | {
