@@ -56,7 +56,7 @@ class Architecture:
     Attributes:
         name: ``"paper"``, ``"released"`` or a name of your own.
         features: Which five features a stage has: those of §6.1 or those of the published code.
-        feature_log: Tasks and durations enter as ``log1p(value x scale)`` instead of ``value x scale``.
+        feature_log: Of the paper's features, tasks and durations enter as logarithms (``decima.policy.features``).
         embedding: Width of e, y and z.
         hidden: Hidden widths of the transformations f and g.
         score_hidden: Hidden widths of the score functions q and w.
@@ -102,6 +102,8 @@ class Architecture:
             raise ConfigError(f"limit_context must be 'embedding' or 'job', got {self.limit_context!r}")
         if self.limit_context == "job" and self.features != "released":
             raise ConfigError("limit_context 'job' needs the features of the published code")
+        if self.feature_log and self.features != "paper":
+            raise ConfigError("feature_log needs the features of the paper")
         if self.max_executors < 1 or self.embedding < 1:
             raise ConfigError("max_executors and embedding must be at least 1")
         for name in ("hidden", "score_hidden"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from decima.evaluation.run import run_state
-from decima.exceptions import InvalidDecisionError
+from decima.exceptions import ConfigError, InvalidDecisionError
 from decima.policy.architecture import Architecture
 from decima.policy.record import CAPACITIES, bind_buffers, collect_record
 from decima.policy.scheduler import LearnedScheduler, record_episode
@@ -232,3 +232,8 @@ def test_one_compiled_function_for_all():
     assert isinstance(LearnedScheduler.decision, CompiledDecision)
     addresses = {make_policy(architecture).decision.address for architecture in ARCHITECTURES}
     assert len(addresses) == 1
+
+
+def test_logarithmic_features_are_the_papers():
+    with pytest.raises(ConfigError, match="feature_log needs the features of the paper"):
+        Architecture.released(feature_log=True)
