@@ -30,21 +30,27 @@ def episodes_of(
         recipe: Scale of rewards; whether they are differential.
         reward_rate: Moving average; these episodes are added to it.
     """
+    differential = task.streaming and recipe.differential
     sequences = []
     for first in range(0, len(records), recipe.rollouts):
         group = records[first : first + recipe.rollouts]
+        ends_s = [record.end_ms / 1000.0 for record in group]
+        if differential:  # an average is subtracted over time: nobody gains by being done sooner or later
+            ends_s = [max(ends_s)] * len(group)
         sequences.append(
             [
                 Episode(
                     record.time_ms / 1000.0,
-                    record.end_ms / 1000.0,
+                    end_s,
                     rewards / recipe.reward_scale_s,
                     np.asarray(record.critic, dtype=np.float64),
                 )
-                for record, rewards in zip(group, objective_rewards(task.objective, group), strict=True)
+                for record, end_s, rewards in zip(
+                    group, ends_s, objective_rewards(task.objective, group), strict=True
+                )
             ]
         )
-    if task.streaming and recipe.differential:
+    if differential:
         reward_rate.add([episode for group in sequences for episode in group], recipe.differential_window)
         sequences = [[reward_rate.subtract(episode) for episode in group] for group in sequences]
     return sequences

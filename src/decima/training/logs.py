@@ -68,6 +68,12 @@ class TrainingLog:
             layout = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
             self._bar = tqdm(total=1.0, desc="train", file=sys.stderr, bar_format=layout)
 
+    def __enter__(self) -> TrainingLog:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
     def _write_all(self, rows: list[dict]) -> None:
         text = io.StringIO()
         writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")

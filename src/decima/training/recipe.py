@@ -11,6 +11,7 @@ from pathlib import Path
 import yaml
 
 from decima.exceptions import ConfigError, UnknownSchedulerError
+from decima.training.recipes import RECIPES
 
 _STOPS = ("iterations", "wall_seconds", "cpu_seconds")
 
@@ -61,8 +62,8 @@ class Recipe:
         baseline_memory: Share of the regression's statistics kept from one iteration to the next; 0: none.
         baseline_ridge: Ridge penalty of the regression, relative to the variance of each column.
         trace_s: Time constant of the advantage's trace (lambda of GAE is exp(-dt / trace_s)); None: full returns.
-        trace_end_s: The time constant grows geometrically to this one over the budget; None: it stays. Short traces have
-            little noise while the policy is poor, but near the optimum they point elsewhere than the objective.
+        trace_end_s: The time constant grows geometrically to this one over the budget; None: it stays. Short traces
+            have little noise while the policy is poor, but near the optimum they point elsewhere than the objective.
         horizon_s: Time constant of the discount, exp(-dt / horizon_s); None: undiscounted.
         normalise: Divide advantages by their standard deviation over ``"all"`` decisions or per ``"sequence"``;
             ``"raw"``: do not.
@@ -329,35 +330,3 @@ def _complete(changes: dict) -> dict:
             hint = f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"
             raise ConfigError(f"recipe: unknown field {name!r}{hint}")
     return ({"teacher_parameters": {}} if "teacher" in changes else {}) | changes
-
-
-_FAST = {
-    "algorithm": "ppo",
-    "sequences": 2,
-    "rollouts": 8,
-    "epochs": 2,
-    "minibatches": 4,
-    "lr_start": 1e-3,
-    "lr_end": 1e-4,
-    "lr_shape": "geometric",
-    "gradient_norm": 1.0,
-    "loss_reduction": "mean",
-    "entropy_start": 0.01,
-    "entropy_end": 0.0,
-    "entropy_iterations": None,
-    "effect_classes": True,
-    "baseline": "regression",
-    "baseline_memory": 0.9,
-    "horizon_s": 200.0,
-    "normalise": "all",
-    "teacher": "capped_srw",
-    "teacher_iterations": 40,
-    "teacher_lr": 2e-3,
-    "teacher_lr_end": 5e-4,
-}
-# `paper`: Algorithm 1, the defaults. `fast`: every ingredient's worth is in the training report.
-RECIPES: dict[str, dict] = {
-    "paper": {},
-    "fast-batch": _FAST | {"teacher_parameters": {"c0": 2.71, "c1": -0.157, "power": 0.307, "release": 2.036}},
-    "fast-stream": _FAST | {"teacher_parameters": {"c0": 1.33, "c1": 0.3, "power": 0.141, "release": 1.093}},
-}

@@ -5,14 +5,16 @@ from __future__ import annotations
 import multiprocessing
 import numbers
 import os
+import signal
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from decima.exceptions import ConfigError
+from decima.exceptions import ConfigError, TrainingError
 from decima.policy.architecture import Architecture
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
@@ -172,14 +174,23 @@ class ProcessBackend:
     def __init__(self, task: Task, workers: int | None = None) -> None:
         self.workers = check_workers(workers)
         self._task = task.as_dict()
-        self._pool = ProcessPoolExecutor(self.workers, mp_context=multiprocessing.get_context("spawn"))
+        # Ctrl-C reaches the whole process group; what to do about it is decided here alone.
+        self._pool = ProcessPoolExecutor(
+            self.workers,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=signal.signal,
+            initargs=(signal.SIGINT, signal.SIG_IGN),
+        )
 
     def collect(
         self, architecture: Architecture, weights: np.ndarray, jobs: Sequence[RolloutJob]
     ) -> list[EpisodeRecord]:
         """Run the jobs; see :class:`RolloutBackend`."""
         work = [(self._task, architecture, weights, job) for job in jobs]
-        return list(self._pool.map(run_in_worker, work))
+        try:
+            return list(self._pool.map(run_in_worker, work))
+        except BrokenProcessPool as error:
+            raise TrainingError("a worker process died, perhaps for want of memory") from error
 
     def close(self) -> None:
         """End the processes."""

@@ -11,6 +11,7 @@ import numpy as np
 from decima.evaluation.experiments.sources import TRAINING_SEED, Source
 from decima.exceptions import ConfigError
 from decima.simulator.settings import Settings
+from decima.simulator.tables import WorkloadTables
 from decima.training.objectives import check_objective, objective_metric
 from decima.workload.jobs import Workload
 
@@ -203,6 +204,19 @@ def rollout_seeds(seed: int, iteration: int, count: int) -> list[int]:
     """Seeds of the episodes of one iteration: task durations and the policy's draws."""
     rng = np.random.default_rng([seed, iteration, 1])
     return [int(value) for value in rng.integers(2**62, size=count)]
+
+
+def children_of(task: Task) -> tuple[np.ndarray, np.ndarray, int]:
+    """Edges of the task's profiles: ``child_offset`` and ``child`` of the tables, and stages on the longest path."""
+    workload = task.workload(task.validation_sequences(1)[0])
+    tables = WorkloadTables(workload, task.cluster)
+    depth = 0
+    for profile in workload.universe:
+        levels = [0] * len(profile.stages)
+        for stage in reversed(profile.topological_order):
+            levels[stage] = 1 + max((levels[child] for child in profile.children[stage]), default=0)
+        depth = max(depth, *levels)
+    return tables.arrays["child_offset"], tables.arrays["child"], depth
 
 
 def _is_number(value) -> bool:

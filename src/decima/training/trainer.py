@@ -11,7 +11,6 @@ import numpy as np
 from decima.exceptions import CheckpointError, ConfigError, TrainingError
 from decima.policy.architecture import Architecture
 from decima.policy.batch import GraphBatch
-from decima.simulator.tables import WorkloadTables
 from decima.training import schedules
 from decima.training.checkpoint import FILE_NAME, Checkpoint
 from decima.training.gradient import Learner
@@ -21,7 +20,7 @@ from decima.training.logs import TrainingLog
 from decima.training.recipe import Recipe
 from decima.training.returns import RegressionMemory, RewardRate
 from decima.training.rollout import RolloutBackend, RolloutJob, check_workers, make_backend
-from decima.training.task import Task, rollout_seeds
+from decima.training.task import Task, children_of, rollout_seeds
 from decima.training.validation import Validation
 
 SUMMARY_WIDTH = 8  # numbers that summarise the state at a decision
@@ -137,12 +136,22 @@ class Trainer:
             CheckpointError: The folder already holds a run (or, to resume, none or another one), or cannot be written.
             TrainingError: A gradient is not finite; the last good checkpoint stays.
         """
-        self._open(resume)
-        log = TrainingLog(self.folder, self._curve, tensorboard=self._tensorboard, progress=self._progress)
+        try:
+            self._open(resume)
+            options = {"tensorboard": self._tensorboard, "progress": self._progress}
+            with TrainingLog(self.folder, self._curve, **options) as log:
+                self._loop(log)
+        finally:
+            self._backend.close()
+            self._learner.close()
+        return self._outcome()
+
+    def _loop(self, log: TrainingLog) -> None:
+        """Iterations until the budget is used; a checkpoint is always of a whole number of them."""
         self._start = time.perf_counter() - self._counters["wall_s"], time.process_time() - self._counters["cpu_s"]
+        self._over = self._is_over()
         good = self._checkpoint()
         try:
-            self._over = self._is_over()
             while not self._over:
                 row = self._iterate()
                 self._curve.append(row)
@@ -150,18 +159,13 @@ class Trainer:
                 good = self._checkpoint()
                 if self._counters["iteration"] % self.recipe.checkpoint_every == 0:
                     good.save(self.folder)
-            good.save(self.folder)
-        except KeyboardInterrupt:
-            good.save(self.folder)
-            raise
         except TrainingError as error:
             kept = f"; the last good checkpoint is {self.folder / FILE_NAME}" if self._has_checkpoint() else ""
             raise TrainingError(f"iteration {self._counters['iteration']}: {error}{kept}") from error
-        finally:
-            log.close()
-            self._backend.close()
-            self._learner.close()
-        return self._outcome()
+        except KeyboardInterrupt:
+            good.save(self.folder)
+            raise
+        good.save(self.folder)
 
     def _iterate(self) -> dict:
         """One iteration; returns its row of the curve."""
@@ -325,19 +329,6 @@ def describe(records: list) -> dict:
         "episode_s": float(np.mean([record.end_ms for record in records])) / 1000.0,
         "jct_s": float(finished.mean()) / 1000.0 if len(finished) else float("nan"),
     }
-
-
-def children_of(task: Task) -> tuple[np.ndarray, np.ndarray, int]:
-    """Edges of the task's profiles: ``child_offset`` and ``child`` of the tables, and stages on the longest path."""
-    workload = task.workload(task.validation_sequences(1)[0])
-    tables = WorkloadTables(workload, task.cluster)
-    depth = 0
-    for profile in workload.universe:
-        levels = [0] * len(profile.stages)
-        for stage in reversed(profile.topological_order):
-            levels[stage] = 1 + max((levels[child] for child in profile.children[stage]), default=0)
-        depth = max(depth, *levels)
-    return tables.arrays["child_offset"], tables.arrays["child"], depth
 
 
 def _difference(stored, mine) -> str:

@@ -7,8 +7,7 @@ from decima.training.gradient import Learner, Loss, chunks, shuffled_parts
 from decima.training.imitation import useful_decisions
 from decima.training.improvement import recorded_log_prob
 from decima.training.rollout import RolloutJob, ThreadBackend
-from decima.training.task import rollout_seeds
-from decima.training.trainer import children_of
+from decima.training.task import children_of, rollout_seeds
 from tests.unit.training.small import NETWORK, TASK, same_arrays
 
 WEIGHTS = NETWORK.initial_weights(1)

@@ -1,9 +1,10 @@
+import os
 from dataclasses import fields
 
 import numpy as np
 import pytest
 
-from decima.exceptions import ConfigError
+from decima.exceptions import ConfigError, TrainingError
 from decima.training.rollout import RolloutJob, Teacher, ThreadBackend, make_backend
 from decima.training.task import rollout_seeds
 from tests.unit.training.small import NETWORK, STREAM, TASK
@@ -78,6 +79,15 @@ def test_a_teacher_that_always_acts_gives_its_own_run():
         state = ClusterState(WorkloadTables(TASK.workload(job.sequence), TASK.cluster), TASK.cluster)
         run_state(state, make_scheduler("fair"), job.seed)
         np.testing.assert_array_equal(record.completion_ms, state.job_finish_ms)
+    backend.close()
+
+
+def test_a_worker_that_dies_is_one_error():
+    backend = make_backend("processes", TASK, 1)
+    assert backend.collect(NETWORK, WEIGHTS, []) == []
+    backend._pool.submit(os._exit, 3)
+    with pytest.raises(TrainingError, match="a worker process died"):
+        backend.collect(NETWORK, WEIGHTS, jobs(TASK))
     backend.close()
 
 
