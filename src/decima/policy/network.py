@@ -217,11 +217,12 @@ class DecimaNetwork(keras.Model):
             return q(tf.gather(batch["x"], batch["candidate_node"]))[:, 0]
         # Jobs and clusters are shared by many candidates: their part of the first layer is computed once for each.
         e, y, z = embeddings
-        for_x, for_e, for_y, for_z = q.parts(architecture.num_features, *[architecture.embedding] * 3)
-        stage = tf.matmul(batch["x"], for_x) + tf.matmul(e, for_e)
+        width = architecture.embedding
+        for_stage, for_y, for_z = q.parts(architecture.num_features + width, width, width)
+        stage = tf.concat([tf.gather(part, batch["candidate_node"]) for part in (batch["x"], e)], axis=1)
         job = tf.gather(tf.matmul(y, for_y), batch["run_instance"])
         cluster = gather_ascending(tf.matmul(z, for_z), batch["run_decision"])
-        first = tf.gather(stage, batch["candidate_node"]) + gather_ascending(job + cluster, batch["candidate_run"])
+        first = tf.matmul(stage, for_stage) + gather_ascending(job + cluster, batch["candidate_run"])
         return q.after_first(first)[:, 0]
 
     def limit_scores(self, batch: dict[str, tf.Tensor], embeddings: tuple | None) -> tf.Tensor:
