@@ -71,7 +71,9 @@ class Architecture:
         limit: How limits are encoded (Figure 15a): ``"input"`` of w, one ``"output"`` of w per limit, a limit for
             the ``"stage"`` instead of its job, or ``"none"`` at all (§7.4, "no parallelism control").
         durations: Off: task durations are hidden (appendix J).
-        interarrival_hint: The mean interarrival time is a sixth feature (§7.4, Table 2).
+        interarrival_hint: The mean interarrival time is a further feature (§7.4, Table 2).
+        runnable_feature: Whether all parents of the stage have finished is a further feature. Differs: §6.1 does not
+            list it, but there every candidate is runnable; here stages may be given executors ahead of time.
         max_executors: Largest cluster the policy may be used on; the number of outputs if ``limit`` is ``"output"``.
     """
 
@@ -91,6 +93,7 @@ class Architecture:
     limit: str = "input"
     durations: bool = True
     interarrival_hint: bool = False
+    runnable_feature: bool = False
     max_executors: int = 200
 
     def __post_init__(self) -> None:
@@ -153,7 +156,7 @@ class Architecture:
     @property
     def num_features(self) -> int:
         """Width of x."""
-        return 5 + self.interarrival_hint
+        return 5 + self.interarrival_hint + self.runnable_feature
 
     @property
     def stage_score_width(self) -> int:

@@ -8,7 +8,16 @@ from math import log1p
 import numpy as np
 from numba import njit
 
-from decima.policy.layout import DURATIONS, EMBEDDING, FEATURE_LOG, FEATURE_SET, HINT, NUM_FEATURES, PAPER_FEATURES
+from decima.policy.layout import (
+    DURATIONS,
+    EMBEDDING,
+    FEATURE_LOG,
+    FEATURE_SET,
+    HINT,
+    NUM_FEATURES,
+    PAPER_FEATURES,
+    RUNNABLE,
+)
 from decima.simulator.kernels import ACTIVE, job_held
 
 # Scales that bring the features near 1.
@@ -71,6 +80,8 @@ def put_features(state, stage):
         changed = _put_released(state, state.net_xe, place, stage, duration, own)
     if layout[HINT]:
         changed |= _put(state.net_xe, place + 5, state.net_hint_ms * HINT_MS)
+    if layout[RUNNABLE]:
+        changed |= _put(state.net_xe, place + count - 1, float(state.stage_runnable[stage]))
     return changed
 
 

@@ -11,7 +11,8 @@ from decima.exceptions import ConfigError
 from decima.policy.architecture import FEATURES, LIMITS, Architecture
 
 # Positions of the options in the layout.
-FEATURE_SET, FEATURE_LOG, DURATIONS, HINT, NUM_FEATURES, EMBEDDING, GRAPH, LIMIT, JOB_CONTEXT, WIDTH = range(10)
+FEATURE_SET, FEATURE_LOG, DURATIONS, HINT, RUNNABLE = range(5)
+NUM_FEATURES, EMBEDDING, GRAPH, LIMIT, JOB_CONTEXT, WIDTH = range(5, 11)
 # Perceptrons in order; the first begins at FIRST_NET, each takes NET_SIZE entries. One that is absent passes its input
 # on. An entry begins with the number of layers, whether the output is rectified and the width of the output; then come
 # four numbers per layer: index of the kernel, index of the bias (-1: none), width of its input, width of its output.
@@ -35,6 +36,7 @@ def pack_layout(architecture: Architecture) -> np.ndarray:
     layout[FEATURE_LOG] = architecture.feature_log
     layout[DURATIONS] = architecture.durations
     layout[HINT] = architecture.interarrival_hint
+    layout[RUNNABLE] = architecture.runnable_feature
     layout[NUM_FEATURES] = architecture.num_features
     layout[EMBEDDING] = architecture.embedding
     layout[GRAPH] = architecture.graph_embedding

@@ -22,6 +22,7 @@ VARIANTS = (
     {"limit": "none"},
     {"durations": False},
     {"interarrival_hint": True},
+    {"runnable_feature": True},
     {"hidden": (24,), "score_hidden": (9,), "embedding": 5},
 )
 PAPER_VARIANTS = (*VARIANTS, {"feature_log": True}, {"linear_input": False}, {"rectified_outputs": True})

@@ -56,6 +56,7 @@ def test_released_has_4770_parameters():
     ("changes", "change"),
     [
         ({"interarrival_hint": True}, 16 + 32 + 32),  # input, f of jobs, q
+        ({"runnable_feature": True}, 16 + 32 + 32),
         ({"two_level": False}, -3 * layers(16, 32, 16, 16)),
         ({"summary_g": False}, -2 * layers(16, 32, 16, 16)),
         ({"score_output_bias": True}, 2),

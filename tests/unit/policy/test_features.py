@@ -17,6 +17,8 @@ FEATURE_OPTIONS = [
     Architecture.released(),
     Architecture.released(durations=False),
     Architecture.released(interarrival_hint=True),
+    Architecture.paper(runnable_feature=True),
+    Architecture.released(interarrival_hint=True, runnable_feature=True),
 ]
 
 
@@ -37,7 +39,11 @@ def wanted_features(observation, view, architecture, hint_ms=0.0):
         held = sum(int(getattr(state, name)[job_view.id]) for name in ("job_attached", "job_moving", "job_commit"))
         left = view.tasks_to_launch
         values = [held / 20, 2.0 if source == job_view else -2.0, offered / 20, left * duration / 1e5, left / 200]
-    return [*values, hint_ms / 50_000] if architecture.interarrival_hint else values
+    if architecture.interarrival_hint:
+        values.append(hint_ms / 50_000)
+    if architecture.runnable_feature:
+        values.append(float(view.runnable))
+    return values
 
 
 def stored_features(state, architecture):
