@@ -194,14 +194,7 @@ class DecimaNetwork(keras.Model):
     def embed(self, batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Embeddings e [N, width], y [instances, width] and z [D, width]."""
         net, x = self._by_name, batch["x"]
-        sources = tf.split(batch["edge_source"], batch["edge_level_sizes"], num=self.num_levels)
-        targets = tf.split(batch["edge_target"], batch["edge_level_sizes"], num=self.num_levels)
-        h = tf.split(net["input"](x), batch["level_sizes"], num=self.num_levels)
-        below = h[:1]
-        for level in range(1, self.num_levels):
-            e = tf.concat(below, axis=0)
-            below.append(self.messages.receive(e, sources[level], targets[level]) + h[level])
-        e = tf.concat(below, axis=0)
+        e = self.embed_stages(batch)
         y = sum_by(net["job_f"](tf.concat([x, e], axis=1)), batch["node_instance"], batch["num_instances"])
         if "job_g" in net:
             y = net["job_g"](y)
@@ -209,6 +202,17 @@ class DecimaNetwork(keras.Model):
         if "cluster_g" in net:
             z = net["cluster_g"](z)
         return e, y, z
+
+    def embed_stages(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Embeddings e [N, width]; of the batch it needs x, levels and edges."""
+        sources = tf.split(batch["edge_source"], batch["edge_level_sizes"], num=self.num_levels)
+        targets = tf.split(batch["edge_target"], batch["edge_level_sizes"], num=self.num_levels)
+        h = tf.split(self._by_name["input"](batch["x"]), batch["level_sizes"], num=self.num_levels)
+        below = h[:1]
+        for level in range(1, self.num_levels):
+            e = tf.concat(below, axis=0)
+            below.append(self.messages.receive(e, sources[level], targets[level]) + h[level])
+        return tf.concat(below, axis=0)
 
     def stage_scores(self, batch: dict[str, tf.Tensor], embeddings: tuple | None) -> tf.Tensor:
         """Score q of every candidate, float32 [C]."""
