@@ -15,7 +15,7 @@ from decima.plotting import figures
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-EXPECTED = {"02-motivation", "06-simulator", "07-baselines", "11-appendix-a", "18-appendix-h"}
+EXPECTED = {"02-motivation", "06-simulator", "07-baselines", "11-appendix-a", "15-appendix-e", "18-appendix-h"}
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -72,6 +71,7 @@ def train(
     by minutes follows the clock.
     """
     from decima.policy.architecture import Architecture
+    from decima.policy.quiet import import_tensorflow
     from decima.training.recipe import Recipe
     from decima.training.task import Task
 
@@ -95,7 +95,7 @@ def train(
     network = Architecture.named(architecture, **_fields(features))
     if seed < 0:
         raise ConfigError(f"seed must be a whole number of at least 0, got {seed}")
-    _import_tensorflow()
+    import_tensorflow()
     from decima.training.export import export
     from decima.training.trainer import Trainer
 
@@ -156,21 +156,3 @@ def _check_folder(folder: Path) -> None:
         raise ConfigError(f"cannot write {folder}: {known} is not a folder")
     if not os.access(known, os.W_OK | os.X_OK):
         raise ConfigError(f"cannot write {folder}: no permission to write in {known}")
-
-
-def _import_tensorflow() -> None:
-    """Import TensorFlow without its messages about missing accelerators, which no setting turns off."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    sys.stderr.flush()
-    kept = os.dup(2)
-    with tempfile.TemporaryFile() as messages:
-        os.dup2(messages.fileno(), 2)
-        try:
-            import tensorflow  # noqa: F401
-        except BaseException:
-            messages.seek(0)
-            os.write(kept, messages.read())
-            raise
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)

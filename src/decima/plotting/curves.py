@@ -1,4 +1,4 @@
-"""Curves: runtime over parallelism (Figure 2), distributions (9a, 9b), jobs over time (10a), average JCT over alpha."""
+"""Curves: runtime over parallelism (Figure 2), distributions (9a, 9b), jobs over time (10a), alpha, learning (19)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ _LINES = (
     (style.SKY, "-", "v"),
     (style.BLACK, (0, (1, 1.2)), "P"),
 )
+# Schemes of message passing (appendix E), from the one that learns best.
+_SCHEMES = {
+    "two_level": "two levels, f and g (Decima)",
+    "one_level_perceptron": "one level, perceptron as readout",
+    "one_level": "one level, f only",
+}
+_REMARK = {"ha": "right", "va": "top", "fontsize": 7, "color": style.GREY}
 # What tells variants of weighted fair scheduling apart.
 VARIANT = ["sticky", "stage_rule", "order"]
 STAGE_RULES = ("runnable stages first", "runnable first, critical path", "critical path first")
@@ -231,4 +238,29 @@ def best_alpha(sweep: pandas.DataFrame, axes: Axes | None = None) -> Axes:
     axes.set(xlabel="best α of one workload", ylabel="workloads", xlim=(-2.05, 2.05))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     axes.legend()
+    return axes
+
+
+@style.styled
+def expressiveness(accuracy: pandas.DataFrame, guess: float, axes: Axes | None = None) -> Axes:
+    """Accuracy over iterations of training, mean and range over seeds per scheme of message passing.
+
+    Args:
+        accuracy: scheme, seed, iteration, accuracy.
+        guess: Accuracy of a guess, drawn as a line.
+        axes: Where to draw; a new figure when omitted.
+
+    Source: appendix E, Figure 19.
+    """
+    axes = style.own_axes(axes, 5.4, 2.6)
+    for (scheme, label), (color, dashes, _) in zip(_SCHEMES.items(), _LINES, strict=False):
+        by_iteration = accuracy[accuracy["scheme"] == scheme].groupby("iteration")["accuracy"]
+        mean, low, high = by_iteration.mean(), by_iteration.min(), by_iteration.max()
+        axes.plot(mean.index, mean, color=color, linestyle=dashes, label=label)
+        axes.fill_between(mean.index, low, high, color=color, alpha=0.25, linewidth=0)
+    axes.axhline(guess, color=style.GREY, linewidth=0.8, linestyle=(0, (4, 1.5)))
+    axes.text(0.99, guess, "guess among stages without parents", transform=axes.get_yaxis_transform(), **_REMARK)
+    axes.set(xlabel="training iterations", ylabel="accuracy on unseen DAGs", ylim=(0.0, 1.02))
+    axes.set_xlim(0, accuracy["iteration"].max())
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.28))
     return axes

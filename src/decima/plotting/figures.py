@@ -264,6 +264,18 @@ def fig16_schedules(tables: Tables, run: Run) -> Figure:
     return style.entitle(figure, "Figure 16: a schedule that plans ahead", caption, "the example of appendix A")
 
 
+def fig19_expressiveness(tables: Tables, run: Run) -> Figure:
+    """Figure 19."""
+    table, graphs = tables["appendix_e"], tables["appendix_e_graphs"].iloc[0]
+    figure = curves.expressiveness(table, float(graphs["guess_accuracy"])).figure
+    caption = (
+        f"Share of {count(int(graphs['test_graphs']), 'unseen DAG')} of {graphs['stages']:g} stages in which the stage "
+        f"with the longest critical path is found; {graphs['graphs_per_iteration']:g} new DAGs per iteration. "
+        f"Mean over {distinct(table, 'seed', 'seed')}, band: lowest to highest."
+    )
+    return style.entitle(figure, "Figure 19: learning critical paths", caption, "random DAGs")
+
+
 def fig22_optimality(tables: Tables, run: Run) -> Figure:
     """Figure 22."""
     table = tables["appendix_h"]
@@ -312,6 +324,7 @@ FIGURES: dict[str, tuple[Callable[[Tables, Run], Figure], ...]] = {
     "released": (released_rules,),
     "bounds": (bounds,),
     "appendix_a": (fig16_dag, fig16_schedules),
+    "appendix_e": (fig19_expressiveness,),
     "appendix_h": (fig22_optimality,),
 }
 

@@ -22,6 +22,7 @@ TINY = {
     "released": {"seeds": 2, "long_stream_jobs": 4},
     "bounds": {"instances": 1, "jobs": 3, "budget": 20},
     "appendix_a": {"epsilon_s": [0.1]},
+    "appendix_e": {"seeds": 1, "iterations": 2, "every": 1, "test_graphs": 5},
     "appendix_h": {"batches": 2, "jobs": 3},
 }
 COLUMNS = {
@@ -33,6 +34,7 @@ COLUMNS = {
     "released": {"released": {"arrivals", "scheduler", "seed", "avg_jct_s"}},
     "bounds": {"bounds": {"arrivals", "instance", "policy", "avg_jct_s"}},
     "appendix_a": {"appendix_a": {"policy", "epsilon_s", "makespan_s", "paper_s"}},
+    "appendix_e": {"appendix_e": {"scheme", "seed", "iteration", "accuracy"}, "appendix_e_graphs": {"guess_accuracy"}},
     "appendix_h": {"appendix_h": {"batch", "policy", "avg_jct_s"}},
 }
 
@@ -118,12 +120,12 @@ def test_pipeline_covers_every_run_experiment_and_notebook(pipeline, runs):
     slugs = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9]*.ipynb"))
     assert slugs
     assert sorted(pipeline["notebook"]["matrix"]["slug"]) == slugs
-    for stage in ("plot", "notebook", "report"):
+    for stage in ("learn-critical-paths", "plot", "notebook", "report"):
         assert sorted(pipeline[stage]["matrix"]["run"]) == sorted(runs)
     assert sorted(pipeline["plot"]["matrix"]["experiment"]) == sorted(experiments.EXPERIMENTS)
     for suffix, workload in (("", "tpch"), ("-embedded", "embedded")):
         of_workload = sorted(name for name, params in runs.items() if params["workload"] == workload)
-        computed = ["tuning", "bounds"]
+        computed = ["tuning", "bounds", "appendix_e"]
         for stage in ("tune", "evaluate", "compare", "bound"):
             matrix = pipeline[stage + suffix]["matrix"]
             assert sorted(matrix["run"]) == of_workload

@@ -122,6 +122,20 @@ def optimality():
     return pandas.DataFrame(rows, columns=["batch", "policy", "avg_jct_s"])
 
 
+def accuracy(schemes=("two_level", "one_level", "one_level_perceptron")):
+    rows = [
+        (scheme, seed, iteration, min(0.9 - 0.2 * place, 0.01 * (iteration + seed)), 0.1)
+        for place, scheme in enumerate(schemes)
+        for seed in range(3)
+        for iteration in range(0, 101, 20)
+    ]
+    return pandas.DataFrame(rows, columns=["scheme", "seed", "iteration", "accuracy", "squared_error"])
+
+
+def random_graphs():
+    return pandas.DataFrame([{"test_graphs": 500, "graphs_per_iteration": 128, "stages": 10, "guess_accuracy": 0.3}])
+
+
 def bounds(arrivals="batch"):
     rows = [
         (arrivals, instance, policy, ratio * (30.0 - instance))
@@ -157,5 +171,7 @@ def tables():
         "bounds": pandas.concat([bounds(), bounds("stream")]),
         "appendix_a_tasks": example_tasks(),
         "appendix_a": example_summary(),
+        "appendix_e": accuracy(),
+        "appendix_e_graphs": random_graphs(),
         "appendix_h": optimality(),
     }

@@ -105,3 +105,15 @@ def test_best_alpha_counts_workloads():
 def test_variants_are_named_by_what_they_do():
     assert curves.variant_label(0, 2) == "strict shares, critical path first"
     assert curves.variant_label(1, 0, 1) == "sticky shares, runnable stages first, small jobs first"
+
+
+def test_expressiveness_has_a_band_per_scheme_and_the_line_of_a_guess():
+    table = frames.accuracy()
+    axes = curves.expressiveness(table, 0.3)
+    lines = {line.get_label(): line for line in axes.get_lines()}
+    first = lines["two levels, f and g (Decima)"]
+    expected = table[table["scheme"] == "two_level"].groupby("iteration")["accuracy"].mean()
+    assert first.get_xdata().tolist() == expected.index.tolist()
+    assert first.get_ydata() == pytest.approx(expected.to_numpy())
+    assert len(axes.collections) == 3
+    assert [0.3, 0.3] in [list(line.get_ydata()) for line in axes.get_lines()]

@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     import pandas
 
 # In the order in which they may need one another's tables.
-EXPERIMENTS = ("tuning", "motivation", "effects", "batch", "stream", "released", "bounds", "appendix_a", "appendix_h")
+EXPERIMENTS = (
+    "tuning",
+    "motivation",
+    "effects",
+    "batch",
+    "stream",
+    "released",
+    "bounds",
+    "appendix_a",
+    "appendix_e",
+    "appendix_h",
+)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,30 @@
+"""TensorFlow without its notes on accelerators that are not there."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+
+
+def import_tensorflow() -> None:
+    """Import TensorFlow and Spektral; what TensorFlow says meanwhile is shown only if it fails.
+
+    For commands, which print what they were asked for. No setting of TensorFlow turns off its messages about missing
+    accelerators, so the file descriptor of stderr leads elsewhere during the import.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as messages:
+        os.dup2(messages.fileno(), 2)
+        try:
+            import spektral  # noqa: F401
+            import tensorflow  # noqa: F401
+        except BaseException:
+            messages.seek(0)
+            os.write(kept, messages.read())
+            raise
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
