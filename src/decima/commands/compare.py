@@ -25,7 +25,7 @@ def compare(
         list[str],
         typer.Argument(
             metavar="SCHEDULER...",
-            help="Names, with parameters (weighted_fair:alpha=-1,sticky=0), or tuned .json files.",
+            help="Names, with parameters (weighted_fair:alpha=-1; decima:greedy=0), or tuned .json files.",
         ),
     ],
     *,
@@ -38,6 +38,7 @@ def compare(
         str | None, typer.Option(metavar="NAME", help="Compare with this one.", show_default="the first")
     ] = None,
     metric: options.Metric = "avg_jct_s",
+    learned: options.Learned,
     cluster: options.Cluster,
     threads: options.Threads = None,
     out: Annotated[
@@ -49,7 +50,7 @@ def compare(
 
     check_output(out, ".csv", ".parquet", inputs=(source.file,))
     settings = cluster.settings()
-    made = options.parse_schedulers(schedulers)
+    made = options.parse_schedulers(schedulers, learned)
     comparison = run_comparison(
         made,
         source.workload(seed) if source.file is not None else source.workload,

@@ -16,6 +16,7 @@ from decima.exceptions import ConfigError
 if TYPE_CHECKING:
     from decima.simulator.settings import Settings
 
+LEARNED = "decima"
 MOST = 10_000_000  # numbers beyond need more memory than machines have
 
 JobsFile = Annotated[
@@ -95,6 +96,22 @@ Parameters = Annotated[
     list[str] | None,
     typer.Option("--param", metavar="NAME=VALUE", help="Parameter of the scheduler; may be given several times."),
 ]
+Policy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="Stored policy of scheduler decima: a name of models/, or a .weights.h5 file.",
+        show_default="tpch-batch",
+    ),
+]
+Sampled = Annotated[
+    bool | None,
+    typer.Option(
+        "--sampled/--greedy",
+        help="Scheduler decima draws its actions, or takes the likeliest.",
+        show_default="as the policy's card says",
+    ),
+]
 Threads = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Worker threads; no result depends on it.", show_default="all")
 ]
@@ -164,17 +181,42 @@ class Cluster:
         return Settings.of_mode(self.mode, executors=self.executors, **given)
 
 
-def parameter_values(pairs: list[str] | None) -> dict[str, float]:
-    """Numbers by name from `name=value` texts.
+@dataclass(frozen=True)
+class Learned:
+    """The options of the learned scheduler."""
+
+    policy: Policy = None
+    sampled: Sampled = None
+
+    def values(self, *names: str) -> dict[str, float | str]:
+        """Parameters of the learned scheduler: those that were given, and the name of its policy.
+
+        Args:
+            names: The schedulers of the command.
+
+        Raises:
+            ConfigError: an option was given, and none of them is the learned one.
+        """
+        from decima.schedulers.learned import DEFAULT_POLICY
+
+        if LEARNED not in names and (self.policy, self.sampled) != (None, None):
+            option = "--policy" if self.policy is not None else "--sampled" if self.sampled else "--greedy"
+            raise ConfigError(f"{option} has no meaning for {', '.join(names)}; it is for scheduler {LEARNED!r}")
+        mode = {} if self.sampled is None else {"greedy": int(not self.sampled)}
+        return {"policy": DEFAULT_POLICY if self.policy is None else self.policy} | mode
+
+
+def parameter_values(pairs: list[str] | None) -> dict[str, float | str]:
+    """Values by name from `name=value` texts: numbers, and the name of a policy.
 
     Raises:
         ConfigError: a text is not of that form, or a name is given twice.
     """
-    values: dict[str, float] = {}
+    values: dict[str, float | str] = {}
     for pair in pairs or ():
         name, _, text = pair.partition("=")
         try:
-            value = float(text)
+            value = text if name == "policy" and text else float(text)
         except ValueError:
             raise ConfigError(f"parameter {pair!r}: expected NAME=NUMBER, for example alpha=-1") from None
         if not name or name in values:
@@ -183,8 +225,13 @@ def parameter_values(pairs: list[str] | None) -> dict[str, float]:
     return values
 
 
-def named_scheduler(name: str, values: dict[str, float]):
+def named_scheduler(name: str, values: dict[str, float | str], learned: Learned | None = None):
     """Scheduler by registered name, or from a card of tuned parameters when the name ends in .json.
+
+    Args:
+        name: Name or path.
+        values: Its parameters.
+        learned: Parameters of the learned scheduler that are not among the values.
 
     Raises:
         UnknownSchedulerError: no scheduler has that name.
@@ -192,6 +239,8 @@ def named_scheduler(name: str, values: dict[str, float]):
     """
     from decima.schedulers import make_scheduler
 
+    if name == LEARNED:
+        values = (learned or Learned()).values(name) | values
     if not name.endswith(".json"):
         return make_scheduler(name, **values)
     from decima.evaluation.tuning import load_card
@@ -200,18 +249,13 @@ def named_scheduler(name: str, values: dict[str, float]):
     return make_scheduler(tuned.name, **(tuned.values | values)) if values else tuned
 
 
-def parse_scheduler(text: str):
-    """Scheduler from `name`, `name:parameter=value,...` or the path of a card.
-
-    Raises:
-        UnknownSchedulerError: no scheduler has that name.
-        ConfigError: the file is no card, or a parameter is unknown or out of range.
-    """
+def parse_scheduler(text: str, learned: Learned | None = None):
+    """Scheduler from `name`, `name:parameter=value,...` or the path of a card; else as :func:`named_scheduler`."""
     name, _, parameters = text.partition(":")
-    return named_scheduler(name, parameter_values(parameters.split(",") if parameters else None))
+    return named_scheduler(name, parameter_values(parameters.split(",") if parameters else None), learned)
 
 
-def parse_schedulers(texts: list[str]) -> dict:
+def parse_schedulers(texts: list[str], learned: Learned = Learned()) -> dict:
     """Schedulers by the text that names them.
 
     Raises:
@@ -221,4 +265,5 @@ def parse_schedulers(texts: list[str]) -> dict:
     for text in texts:
         if texts.count(text) > 1:
             raise ConfigError(f"scheduler {text!r} is given twice")
-    return {text: parse_scheduler(text) for text in texts}
+    learned.values(*(text.partition(":")[0] for text in texts))
+    return {text: parse_scheduler(text, learned) for text in texts}

@@ -16,11 +16,16 @@ def schedulers(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only this one.", show_default=False)] = None,
 ) -> None:
     """List schedulers, their parameters, defaults and ranges."""
-    from decima.schedulers import describe_scheduler, list_schedulers, make_scheduler
+    from decima.schedulers import describe_scheduler, list_schedulers, make_scheduler, scheduler_options
 
     names = list_schedulers() if name is None else [name]
     for each in names:
         typer.echo(f"{each:<20} {describe_scheduler(each).replace('``', '')}")
+        options = scheduler_options(each)
+        for option, text in options.items():
+            typer.echo(f"    {option:<12} {text}")
+        if options:
+            continue
         made = make_scheduler(each)
         for parameter in getattr(made, "parameters", ()):
             default = f"{made.values[parameter.name]:g}"

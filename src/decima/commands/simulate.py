@@ -31,6 +31,7 @@ def simulate(
     source: JobSource,
     scheduler: options.SchedulerName = "fair",
     parameters: options.Parameters = None,
+    learned: options.Learned,
     replay: Annotated[
         Path | None,
         typer.Option(
@@ -52,7 +53,8 @@ def simulate(
     check_output(gantt, ".png", ".pdf", inputs=(source.file, replay))
     settings = cluster.settings(time_limit_s)
     values = options.parameter_values(parameters)
-    chosen = _scheduler(scheduler, values, replay)
+    learned.values(scheduler)
+    chosen = _scheduler(scheduler, values, learned, replay)
     workload = source.workload(seed)
     keep_log = any(path is not None for path in (out, log, gantt))
     result = _run(workload, settings, chosen, replay, seed, keep_log)
@@ -96,13 +98,13 @@ def result_document(result: Result, parameters: dict[str, float]) -> dict[str, A
     return document
 
 
-def _scheduler(name: str, values: dict[str, float], replay: Path | None):
+def _scheduler(name: str, values: dict[str, float | str], learned: options.Learned, replay: Path | None):
     """The scheduler of that name; None where a replay is named so."""
     if name == REPLAY and replay is not None and not values:
         return None
     if name == REPLAY and replay is None:
         raise ConfigError("scheduler 'replay' follows logged decisions; name their file with --replay")
-    return options.named_scheduler(name, values)
+    return options.named_scheduler(name, values, learned)
 
 
 def _run(workload: Workload, settings: Settings, scheduler, replay: Path | None, seed: int, keep_log: bool) -> Result:

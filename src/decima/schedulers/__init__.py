@@ -10,7 +10,13 @@ from decima.schedulers.interface import (
     Scheduler,
     StageView,
 )
-from decima.schedulers.registry import describe_scheduler, list_schedulers, make_scheduler, register
+from decima.schedulers.registry import (
+    describe_scheduler,
+    list_schedulers,
+    make_scheduler,
+    register,
+    scheduler_options,
+)
 
 __all__ = [
     "CheckReport",
@@ -26,4 +32,5 @@ __all__ = [
     "list_schedulers",
     "make_scheduler",
     "register",
+    "scheduler_options",
 ]

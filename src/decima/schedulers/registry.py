@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 
 from decima.exceptions import ConfigError, UnknownSchedulerError
@@ -11,15 +11,23 @@ from decima.schedulers.interface import Scheduler
 from decima.schedulers.protocol import require_protocol
 
 _FACTORIES: dict[str, Callable[..., Scheduler]] = {}
+_OPTIONS: dict[str, dict[str, str]] = {}
 # Modules that register schedulers; imported on first use.
-_MODULES = ("capped_srw", "fair", "fifo", "priority", "random_choice", "released", "sjf_cp", "weighted_fair")
+_MODULES = ("capped_srw", "fair", "fifo", "learned", "priority", "random_choice", "released", "sjf_cp", "weighted_fair")
 
 
-def register(name: str) -> Callable:
-    """Decorator: make ``factory(**parameters) -> Scheduler`` known as ``name``; its docstring is the description."""
+def register(name: str, *, options: Mapping[str, str] | None = None) -> Callable:
+    """Decorator: make ``factory(**parameters) -> Scheduler`` known as ``name``; its docstring is the description.
+
+    Args:
+        name: For ``make_scheduler``.
+        options: Keywords that are more than numbers, with their descriptions; such a scheduler can be listed without
+            being made, which may need files.
+    """
 
     def wrap(factory):
         _FACTORIES[name] = factory
+        _OPTIONS[name] = dict(options or {})
         return factory
 
     return wrap
@@ -39,6 +47,12 @@ def list_schedulers() -> list[str]:
 def describe_scheduler(name: str) -> str:
     """First line of the scheduler's documentation."""
     return (_factory(name).__doc__ or "").strip().split("\n")[0]
+
+
+def scheduler_options(name: str) -> dict[str, str]:
+    """Descriptions of the keywords of a scheduler that are more than numbers; empty for most."""
+    _factory(name)
+    return dict(_OPTIONS.get(name, {}))
 
 
 def _factory(name: str) -> Callable[..., Scheduler]:
