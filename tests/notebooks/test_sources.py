@@ -15,7 +15,19 @@ from decima.plotting import figures
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-EXPECTED = {"02-motivation", "06-simulator", "07-baselines", "11-appendix-a", "15-appendix-e", "18-appendix-h"}
+EXPECTED = {
+    "02-motivation",
+    "05-policy",
+    "05-training",
+    "06-simulator",
+    "07-baselines",
+    "07-decima",
+    "07-performance",
+    "11-appendix-a",
+    "13-appendix-c",
+    "15-appendix-e",
+    "18-appendix-h",
+}
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 

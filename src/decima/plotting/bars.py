@@ -56,7 +56,7 @@ def scheduler_bars(
             label=look.label,
         )
     axes.set_xticks(range(len(groups)), [_wrapped(each) for each in groups])
-    axes.set(ylabel="average JCT (s)" if value == "avg_jct_s" else value)
+    axes.set(ylabel="average JCT (s)" if value == "avg_jct_s" else value, ylim=(0.0, None))
     axes.tick_params(axis="x", length=0)
     if legend:
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -100,19 +100,22 @@ def cdf(scores: pandas.DataFrame, axes: Axes | None = None, *, value: str = "avg
 
 
 @style.styled
-def concurrent_jobs(series: pandas.DataFrame, axes: Axes | None = None, *, points: int = 250) -> Axes:
+def concurrent_jobs(
+    series: pandas.DataFrame, axes: Axes | None = None, *, points: int = 250, legend: bool = True
+) -> Axes:
     """Jobs in the system over time, a line per scheduler.
 
     Args:
         series: scheduler, time_s, active_jobs, at regular times.
         axes: Where to draw; a new figure when omitted.
         points: A longer series is averaged over this many intervals, to remain readable.
+        legend: Name the schedulers beside the axes.
 
     Source: §7.2, Figure 10a.
     """
     axes = style.own_axes(axes, style.PAGE, 2.2)
     end_s = series["time_s"].max()
-    unit_s, unit = (3600.0, "h") if end_s >= 3.0 * 3600.0 else (60.0, "min")
+    unit_s, unit = style.time_unit(end_s)
     if series.groupby("scheduler").size().max() > points:
         interval_s = end_s / points
         start_s = (series["time_s"] // interval_s).clip(upper=points - 1) * interval_s
@@ -122,41 +125,14 @@ def concurrent_jobs(series: pandas.DataFrame, axes: Axes | None = None, *, point
         axes.step(rows["time_s"] / unit_s, rows["active_jobs"], where="post", **_thin(name))
     axes.set(xlabel=f"time ({unit})", ylabel="jobs in the system", xlim=(0.0, None), ylim=(0.0, None))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    if legend:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return axes
 
 
 def _thin(name: str) -> dict:
     # Dashes turn a jagged line into noise: the colour alone tells these lines apart, and the order in the legend.
     return style.scheduler_style(name).line() | {"linewidth": 1.0, "linestyle": "-"}
-
-
-@style.styled
-def jct_against_work(jobs: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """JCT over work, a point per job and a colour per scheduler, with the median per tenth of the jobs as a line.
-
-    Args:
-        jobs: scheduler, work_s, jct_s.
-        axes: Where to draw; a new figure when omitted.
-
-    Source: §7.2, in the manner of Figure 10c.
-    """
-    axes = style.own_axes(axes, style.COLUMN, 2.6)
-    names = style.display_order(jobs["scheduler"])
-    for name in names:
-        rows, look = jobs[jobs["scheduler"] == name], style.scheduler_style(name)
-        axes.scatter(
-            rows["work_s"], rows["jct_s"], s=5, marker=look.marker, color=look.color, alpha=0.3, linewidths=0.4,
-            rasterized=True,
-        )  # fmt: skip
-        tenth = pandas.qcut(rows["work_s"], 10, duplicates="drop")
-        median = rows.groupby(tenth, observed=True)[["work_s", "jct_s"]].median()
-        axes.plot(median["work_s"], median["jct_s"], **look.line(), zorder=3)
-    axes.set(xlabel="work of the job (executor s)", ylabel="JCT (s)", xscale="log", yscale="log")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.legend()
-    return axes
 
 
 def variant_label(sticky: int, stage_rule: int, order: int = 0) -> str:

@@ -45,6 +45,13 @@ def layered_positions(graph: networkx.DiGraph) -> dict[int, np.ndarray]:
     return {stage: np.array([place[stage], float(depth[stage])]) for stage in graph}
 
 
+def _graph(stages: pandas.DataFrame, edges: pandas.DataFrame) -> networkx.DiGraph:
+    graph = networkx.DiGraph()
+    graph.add_nodes_from(stages["stage"])
+    graph.add_edges_from(zip(edges["parent"], edges["child"], strict=True))
+    return graph
+
+
 def _mean(values: list[float], default: float) -> float:
     return sum(values) / len(values) if values else default
 
@@ -55,7 +62,7 @@ def dag(
     edges: pandas.DataFrame,
     axes: Axes | None = None,
     *,
-    labels: bool = True,
+    labels: bool | Sequence[str] = True,
     colors: Sequence[str] | None = None,
 ) -> Axes:
     """The stages of a job: area by work, labelled with tasks and mean task duration.
@@ -64,15 +71,13 @@ def dag(
         stages: One row per stage of one job: stage, tasks, duration_s; ``job`` for the title, ``name`` for the labels.
         edges: One row per dependency of that job: parent, child.
         axes: Where to draw; a new figure when omitted.
-        labels: Write tasks × mean task duration beside each stage.
+        labels: Write tasks × mean task duration beside each stage, or these texts.
         colors: One per stage; all alike when omitted.
 
     Source: §2, Figure 1.
     """
     axes = style.own_axes(axes, style.COLUMN, 3.0)
-    graph = networkx.DiGraph()
-    graph.add_nodes_from(stages["stage"])
-    graph.add_edges_from(zip(edges["parent"], edges["child"], strict=True))
+    graph = _graph(stages, edges)
     positions = layered_positions(graph)
     work_s = (stages["tasks"] * stages["duration_s"]).to_numpy()
     sizes = 18.0 + 180.0 * work_s / (work_s.max() or 1.0)
@@ -90,14 +95,14 @@ def dag(
         linewidths=0.7,
     )
     drawn.set_gid("stages")
-    for row, size in zip(stages.itertuples() if labels else (), sizes, strict=False):
-        name = f"{row.name}\n" if "name" in stages else ""
+    texts = _labels(stages) if labels is True else labels or ()
+    for stage, text, size in zip(stages["stage"], texts, sizes, strict=bool(labels)):
         axes.annotate(
-            f"{name}{row.tasks} ×\n{_duration(row.duration_s)}",
-            positions[row.stage],
+            text,
+            positions[stage],
             xytext=(np.sqrt(size) / 2.0 + 1.2, 0.0),
             textcoords="offset points",
-            fontsize=5.5,
+            fontsize=5.5 if labels is True else 7.0,
             linespacing=0.95,
             va="center",
         )
@@ -110,6 +115,14 @@ def dag(
     axes.margins(y=0.08)
     axes.set_axis_off()
     return axes
+
+
+def _labels(stages: pandas.DataFrame) -> list[str]:
+    names = [f"{name}\n" for name in stages["name"]] if "name" in stages else [""] * len(stages)
+    return [
+        f"{name}{row.tasks} ×\n{_duration(row.duration_s)}"
+        for name, row in zip(names, stages.itertuples(), strict=True)
+    ]
 
 
 def _duration(seconds: float) -> str:

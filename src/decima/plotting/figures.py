@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas
 
 from decima.evaluation.appendix_a import example_job
-from decima.evaluation.experiments import read_params, resolve_run
-from decima.evaluation.experiments.sources import Source
 from decima.exceptions import ConfigError
 from decima.plotting import bars, curves, optimality, style
+from decima.plotting import figures_decima as decima
+from decima.plotting import figures_learning as training
 from decima.plotting.dag import dag, dag_panel
-from decima.plotting.gantt import gantt_panel
+from decima.plotting.run import INTERVAL, Run, Tables, distinct
 from decima.plotting.style import Figure, count
 
-Tables = Mapping[str, pandas.DataFrame]
 # The stages of appendix A are called by the colours of Figure 16; the short ones are grey.
 EXAMPLE_COLORS = {
     "green": style.GREEN,
@@ -27,26 +25,6 @@ EXAMPLE_COLORS = {
     "right": "0.5",
     "join": "0.2",
 }
-INTERVAL = "95 % confidence interval of the mean"
-
-
-@dataclass(frozen=True)
-class Run:
-    """What titles and captions say of a run: workload, executors of the cluster."""
-
-    workload: str
-    executors: int
-
-    @classmethod
-    def named(cls, run: str) -> Run:
-        """The run ``run`` of ``params.yaml``; ``"auto"`` is the default run."""
-        params = read_params()[resolve_run(run)]
-        return cls(Source(params["workload"]).label, params["executors"])
-
-    @property
-    def cluster(self) -> str:
-        """For captions."""
-        return f"{self.executors} executors"
 
 
 def fig01_dags(tables: Tables, run: Run) -> Figure:
@@ -68,24 +46,6 @@ def fig02_parallelism(tables: Tables, run: Run) -> Figure:
         "ring: fewest executors within 10 % of the best."
     )
     return style.entitle(figure, "Figure 2: runtime over parallelism", caption, run.workload)
-
-
-def fig03_schedules(tables: Tables, run: Run) -> Figure:
-    """Figure 3, heuristic panels."""
-    tasks = tables["fig03_tasks"]
-    figure = gantt_panel(tasks, executors=run.executors)
-    caption = (
-        f"One batch of {distinct(tasks, 'job', 'job')}, 1 seed, {run.cluster}. A colour is a job, red lines are "
-        "completions."
-    )
-    return style.entitle(figure, "Figure 3: one batch under three schedulers", caption, run.workload)
-
-
-def fig03_mixes(tables: Tables, run: Run) -> Figure:
-    """The comparison of Figure 3 over many batches."""
-    table = tables["fig03_summary"]
-    caption = f"{distinct(table, 'seed', 'batch')} of ten jobs, one seed each, {run.cluster}."
-    return style.entitle(curves.cdf(table).figure, "Figure 3 over many batches", caption, run.workload)
 
 
 def effects_jct(tables: Tables, run: Run) -> Figure:
@@ -142,11 +102,11 @@ def switches(tables: Tables, run: Run) -> Figure:
     return style.entitle(figure, "Switches between the released rules and the paper's", caption, run.workload)
 
 
-def fig09a_batch(tables: Tables, run: Run) -> Figure:
-    """Figure 9a."""
-    table = tables["batch"]
+def batch_heuristics(tables: Tables, run: Run) -> Figure:
+    """Figure 9a without Decima, and with the heuristics that it leaves out."""
+    table = _heuristics(tables["batch"])
     caption = f"{distinct(table, 'seed', 'batch')} of 20 jobs, one seed each, {run.cluster}."
-    return style.entitle(curves.cdf(table).figure, "Figure 9a: batched arrivals", caption, run.workload)
+    return style.entitle(curves.cdf(table).figure, "Heuristics on batched arrivals", caption, run.workload)
 
 
 def alpha_batch(tables: Tables, run: Run) -> Figure:
@@ -154,38 +114,13 @@ def alpha_batch(tables: Tables, run: Run) -> Figure:
     return _alpha(tables["alpha_batch"], "batches of 20 jobs", "batch", run)
 
 
-def fig09b_stream(tables: Tables, run: Run) -> Figure:
-    """Figure 9b: JCT of the jobs of one stream, per mean interarrival time."""
-    jobs = tables["stream_jobs"]
-    gaps = sorted(jobs["interarrival_s"].unique())
-    figure = style.new_figure(style.PAGE, 0.5 + 2.3 * len(gaps))
-    for axes, gap in zip(figure.subplots(len(gaps), 1, squeeze=False)[:, 0], gaps, strict=True):
-        curves.cdf(jobs[jobs["interarrival_s"] == gap], axes, value="jct_s", log=True)
-        axes.set_title(f"one job every {gap:g} s", loc="left")
-    return style.entitle(figure, "Figure 9b: continuous arrivals", _one_stream(jobs, run), run.workload)
-
-
-def fig10a_jobs(tables: Tables, run: Run) -> Figure:
-    """Figure 10a, per mean interarrival time."""
-    series = tables["stream_series"]
-    gaps = sorted(series["interarrival_s"].unique())
-    figure = style.new_figure(style.PAGE, 0.6 + 1.9 * len(gaps))
-    for axes, gap in zip(figure.subplots(len(gaps), 1, squeeze=False)[:, 0], gaps, strict=True):
-        curves.concurrent_jobs(series[series["interarrival_s"] == gap], axes)
-        axes.set_title(f"one job every {gap:g} s", loc="left")
-    caption = (
-        f"{_one_stream(tables['stream_jobs'], run)} Averaged over 1/250 of the time shown where the stream is long."
-    )
-    return style.entitle(figure, "Figure 10a: jobs in the system", caption, run.workload)
-
-
-def fig10c_work(tables: Tables, run: Run) -> Figure:
-    """Figure 10c in the manner of the paper, for two heuristics under the heaviest load."""
-    jobs = tables["stream_jobs"]
-    gap = jobs["interarrival_s"].min()
-    rows = jobs[(jobs["interarrival_s"] == gap) & jobs["scheduler"].isin(["fair", "capped_srw"])]
-    caption = f"One job every {gap:g} s; line: median per tenth of the jobs. {_one_stream(rows, run)}"
-    return style.entitle(curves.jct_against_work(rows).figure, "JCT over work", caption, run.workload)
+def stream_heuristics(tables: Tables, run: Run) -> Figure:
+    """Heuristics on streams."""
+    table = _heuristics(tables["stream"])
+    table = table.assign(gap=[f"every {gap:g} s" for gap in table["interarrival_s"]])
+    figure = bars.scheduler_bars(table, group="gap").figure
+    caption = f"{distinct(table, 'seed', 'stream')} per gap; bars: {INTERVAL}; {run.cluster}."
+    return style.entitle(figure, "Heuristics on continuous arrivals", caption, run.workload)
 
 
 def alpha_stream(tables: Tables, run: Run) -> Figure:
@@ -208,11 +143,14 @@ def alpha_training(tables: Tables, run: Run) -> Figure:
 
 
 def released_rules(tables: Tables, run: Run) -> Figure:
-    """Heuristics under the released rules."""
+    """Heuristics and the policy of the published shape under the released rules."""
     table = untuned(tables["released"])
     figure = bars.scheduler_bars(table, group="arrivals").figure
-    caption = f"Up to {distinct(table, 'seed', 'seed')} per group; bars: {INTERVAL}; {run.cluster}."
-    return style.entitle(figure, "Heuristics under the released rules", caption, run.workload)
+    caption = (
+        f"Up to {distinct(table, 'seed', 'seed')} per group; bars: {INTERVAL}; {run.cluster}; policy "
+        f"{run.policies['released']}, trained on TPC-H."
+    )
+    return style.entitle(figure, "Schedulers under the released rules", caption, run.workload)
 
 
 def bounds(tables: Tables, run: Run) -> Figure:
@@ -226,8 +164,8 @@ def bounds(tables: Tables, run: Run) -> Figure:
         optimality.distance_from_floor(table[table["arrivals"] == kind], axes, legend=axes is grid[-1])
         axes.set_title(kind, loc="left")
     caption = (
-        f"{count(number, 'instance')}{' of each kind' if len(kinds) > 1 else ''}, mean durations, {run.cluster}. "
-        "The optimum lies on the grey line between lower bound and search."
+        f"{count(number, 'instance')}{' of each kind' if len(kinds) > 1 else ''}, mean durations, {run.cluster}; "
+        f"policy {run.policies['batch']}. The optimum lies on the grey line between lower bound and search."
     )
     return style.entitle(figure, "How far from optimal", caption, run.workload)
 
@@ -279,13 +217,20 @@ def fig19_expressiveness(tables: Tables, run: Run) -> Figure:
 def fig22_optimality(tables: Tables, run: Run) -> Figure:
     """Figure 22."""
     table = tables["appendix_h"]
-    figure = style.new_figure(style.PAGE, 2.8)
+    figure = style.new_figure(style.PAGE, 0.9 + 0.36 * table["policy"].nunique())
     left, right = figure.subplots(1, 2)
     optimality.policy_bars(table, left)
     optimality.ratio_bars(table, right, reference="exhaustive")
     bars_mean = f"; error bars: {INTERVAL}" if table["batch"].nunique() >= 3 else ""
-    caption = f"{distinct(table, 'batch', 'batch')} (dots), simplified environment, {run.cluster}{bars_mean}."
-    return style.entitle(figure, "Figure 22: heuristics against exhaustive search", caption, run.workload)
+    caption = (
+        f"{distinct(table, 'batch', 'batch')} (dots), simplified environment, {run.cluster}{bars_mean}; policy "
+        f"{run.policies['batch']}."
+    )
+    return style.entitle(figure, "Figure 22: Decima and heuristics against exhaustive search", caption, run.workload)
+
+
+def _heuristics(table: pandas.DataFrame) -> pandas.DataFrame:
+    return table[~table["scheduler"].str.startswith("decima")]
 
 
 def untuned(table: pandas.DataFrame) -> pandas.DataFrame:
@@ -293,17 +238,8 @@ def untuned(table: pandas.DataFrame) -> pandas.DataFrame:
     return table.replace({"scheduler": {"weighted_fair": "weighted_fair_default"}})
 
 
-def distinct(table: pandas.DataFrame, column: str, noun: str) -> str:
-    """How many different values a column has, with a noun."""
-    return count(table[column].nunique(), noun)
-
-
 def _batches(table: pandas.DataFrame, run: Run) -> str:
     return f"{distinct(table, 'seed', 'batch')} of 20 jobs, one seed each; bars: {INTERVAL}; {run.cluster}."
-
-
-def _one_stream(jobs: pandas.DataFrame, run: Run) -> str:
-    return f"1 stream of {distinct(jobs, 'job', 'job')}, 1 seed, {run.cluster}."
 
 
 def _alpha(table: pandas.DataFrame, arrivals: str, noun: str, run: Run) -> Figure:
@@ -317,10 +253,21 @@ def _alpha(table: pandas.DataFrame, arrivals: str, noun: str, run: Run) -> Figur
 
 FIGURES: dict[str, tuple[Callable[[Tables, Run], Figure], ...]] = {
     "tuning": (alpha_training,),
-    "motivation": (fig01_dags, fig02_parallelism, fig03_schedules, fig03_mixes),
+    "motivation": (fig01_dags, fig02_parallelism, decima.fig03_schedules, decima.fig03_mixes),
+    "policy": (training.fig05_embeddings, training.fig06_choice),
+    "variance": (training.fig07_sequences, training.fig07_baselines),
     "effects": (effects_jct, effects_change, waves, switches),
-    "batch": (fig09a_batch, alpha_batch),
-    "stream": (fig09b_stream, fig10a_jobs, fig10c_work, alpha_stream),
+    "batch": (decima.fig09a_batch, decima.batch_changes, batch_heuristics, alpha_batch),
+    "stream": (
+        decima.fig09b_stream,
+        decima.fig09b_mean,
+        decima.stream_changes,
+        decima.fig10_stream,
+        stream_heuristics,
+        alpha_stream,
+    ),
+    "latency": (training.fig15b_latency,),
+    "learning": (training.fig15a_curve, training.training_curves, training.training_ingredients),
     "released": (released_rules,),
     "bounds": (bounds,),
     "appendix_a": (fig16_dag, fig16_schedules),

@@ -16,6 +16,8 @@ import matplotlib
 import matplotlib.figure
 import seaborn
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.ticker import NullFormatter
 
 from decima.files import atomic_path
 
@@ -52,7 +54,7 @@ class SchedulerStyle:
         return {"color": self.color, "linestyle": self.linestyle, "label": self.label}
 
 
-_DASH, _DOT, _DASHDOT = (0, (4, 1.5)), (0, (1, 1.2)), (0, (4, 1.5, 1, 1.5))
+_DASH, _DOT, _DASHDOT, _LONG = (0, (4, 1.5)), (0, (1, 1.2)), (0, (4, 1.5, 1, 1.5)), (0, (8, 2))
 
 SCHEDULERS: dict[str, SchedulerStyle] = {
     "fifo": SchedulerStyle("FIFO", ORANGE, _DASH, "s"),
@@ -60,10 +62,13 @@ SCHEDULERS: dict[str, SchedulerStyle] = {
     "fair": SchedulerStyle("fair", BLUE, "-", "o"),
     "naive_weighted_fair": SchedulerStyle("naive weighted fair", SKY, _DOT, "^"),
     "weighted_fair": SchedulerStyle("tuned weighted fair", GREEN, "-", "D"),
+    "weighted_fair_arrival": SchedulerStyle("tuned weighted fair, by arrival", GREEN, _LONG, "^"),
     "weighted_fair_default": SchedulerStyle("weighted fair (α = −1)", GREEN, _DASH, "h"),
     "weighted_fair_each": SchedulerStyle("weighted fair, tuned on each", GREEN, _DOT, "d"),
     "capped_srw": SchedulerStyle("capped SRW", VERMILION, "-", "P"),
     "decima": SchedulerStyle("Decima", BLACK, "-", "*"),
+    "decima_greedy": SchedulerStyle("Decima, greedy", BLACK, _DASHDOT, "H"),
+    "decima_sampled": SchedulerStyle("Decima, sampled", BLACK, _DOT, "p"),
     "priority": SchedulerStyle("fixed order", OLIVE, "-", "<"),
     "random": SchedulerStyle("random", GREY, _DOT, "x"),
     "released_fair": SchedulerStyle("fair (released)", BLUE, _DASH, "h"),
@@ -204,3 +209,15 @@ def count(number: int, noun: str) -> str:
     if number == 1:
         return f"1 {noun}"
     return f"{number:,} {noun}{'es' if noun.endswith(('ch', 's', 'x')) else 's'}"
+
+
+def time_unit(end_s: float) -> tuple[float, str]:
+    """Seconds per unit and its name for a time axis up to ``end_s``: hours from three hours on, else minutes."""
+    return (3600.0, "h") if end_s >= 3.0 * 3600.0 else (60.0, "min")
+
+
+def plain_numbers(*axes: Axis) -> None:
+    """Write the numbers of logarithmic axes out: 1000, not 10 to the third."""
+    for axis in axes:
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.set_minor_formatter(NullFormatter())

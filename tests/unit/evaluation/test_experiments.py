@@ -1,19 +1,25 @@
 """Experiments on a tiny run of the embedded workload, in a checkout of their own; the pipeline's definition."""
 
+import hashlib
 import json
 from pathlib import Path
 
+import pandas
 import pytest
 import yaml
 
 from decima.evaluation import experiments
-from decima.evaluation.experiments import store
-from decima.exceptions import ConfigError
+from decima.evaluation.experiments import learning, store
+from decima.evaluation.report import notebook_slugs
+from decima.exceptions import ConfigError, PolicyError
+from decima.policy.architecture import Architecture
+from decima.policy.store import save_policy
 
 ROOT = Path(__file__).parents[3]
 TINY = {
     "workload": "embedded",
     "executors": 10,
+    "policies": {"batch": "tiny", "stream": "tiny", "released": "tiny"},
     "tuning": {"sequences": 2, "batch_jobs": 3, "stream_jobs": 3, "interarrival_s": [25], "budget": 8},
     "motivation": {"parallelism": [1, 5], "parallelism_seeds": 1, "mix_jobs": 3, "mixes": 2, "shown_mix": 0},
     "effects": {"seeds": 2, "schedulers": ["fifo", "fair"], "stream_jobs": 3, "interarrival_s": 25},
@@ -24,13 +30,41 @@ TINY = {
     "appendix_a": {"epsilon_s": [0.1]},
     "appendix_e": {"seeds": 1, "iterations": 2, "every": 1, "test_graphs": 5},
     "appendix_h": {"batches": 2, "jobs": 3},
-}
+    "policy": {"seed": 0},
+    "variance": {
+        "interarrival_s": 10, "shared_s": 30, "horizon_s": 90, "step_s": 10, "sequences": 3, "rollouts": 2,
+    },
+    "latency": {"stream_jobs": 5, "interarrival_s": 25, "jobs": [1, 3], "decisions": 5},
+    "learning": {"budgets_min": [1, 2]},
+}  # fmt: skip
 COLUMNS = {
     "tuning": {"tuned": {"arrivals", "scheduler", "parameters"}},
     "motivation": {"fig02_parallelism": {"job", "executors", "seed", "runtime_s"}},
     "effects": {"effects": {"setting", "scheduler", "seed", "avg_jct_s"}, "switches": {"base", "switch", "arrivals"}},
-    "batch": {"batch": {"scheduler", "seed", "avg_jct_s"}, "alpha_batch": {"alpha", "sticky", "stage_rule"}},
-    "stream": {"stream": {"scheduler", "seed", "interarrival_s"}, "stream_series": {"time_s", "active_jobs"}},
+    "policy": {
+        "policy_stages": {"job", "stage", "finished"},
+        "policy_nodes": {"job", "stage", "level", "x0", "x4", "e0", "e15"},
+        "policy_candidates": {"job", "stage", "q", "probability", "chosen"},
+        "policy_limits": {"limit", "w", "probability", "used"},
+        "policy_parity": {"quantity", "numbers", "largest_difference"},
+    },
+    "variance": {
+        "variance_arrivals": {"sequence", "arrival_s", "work_s"},
+        "variance_explained": {"time_s", "time_baseline_s", "input_baseline_s", "share", "parted"},
+    },
+    "batch": {
+        "batch": {"scheduler", "seed", "avg_jct_s"},
+        "batch_changes": {"against", "scheduler", "change_percent", "low", "high"},
+        "alpha_batch": {"alpha", "sticky", "stage_rule"},
+    },
+    "stream": {
+        "stream": {"scheduler", "seed", "interarrival_s"},
+        "stream_changes": {"interarrival_s", "against", "scheduler", "change_percent"},
+        "stream_series": {"time_s", "active_jobs"},
+        "stream_executed": {"scheduler", "job", "executed_s", "executors"},
+    },
+    "latency": {"latency": {"time_s", "active_jobs", "latency_ms"}, "latency_jobs": {"jobs", "latency_ms"}},
+    "learning": {"learning_runs": {"run", "stored_as"}, "learning_budgets": {"budget_min", "change_percent"}},
     "released": {"released": {"arrivals", "scheduler", "seed", "avg_jct_s"}},
     "bounds": {"bounds": {"arrivals", "instance", "policy", "avg_jct_s"}},
     "appendix_a": {"appendix_a": {"policy", "epsilon_s", "makespan_s", "paper_s"}},
@@ -41,11 +75,36 @@ COLUMNS = {
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A folder that passes for a checkout, with a tiny run."""
+    """A folder that passes for a checkout, with a tiny run, a policy that knows nothing and curves of its training."""
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
     write_params(tmp_path, TINY)
+    store_policy(tmp_path, seed=0)
+    training = tmp_path / "models" / "training"
+    training.mkdir()
+    values = {
+        "run": "tiny-0", "setting": "tiny", "recipe": "fast-batch", "variant": "recipe", "seed": 0, "iterations": 20,
+        "wall_s": 130.0, "cpu_s": 300.0, "cores": 4, "stored_as": "tiny", "test_greedy_s": 1.0, "test_sampled_s": 1.0,
+    }  # fmt: skip
+    write_table(training / "runs.csv", learning.RUN_COLUMNS, {**values, "note": ""})
+    curve = [(0, 0.0, 0.0, 50.0, 51.0), (10, 50.0, 150.0, "", ""), (20, 130.0, 300.0, 30.0, 31.0)]
+    pandas.DataFrame(curve, columns=learning.CURVE_COLUMNS).to_csv(training / "tiny-0.csv", index=False)
+    write_table(training / "references.csv", learning.REFERENCE_COLUMNS, {
+        "setting": "tiny", "scheduler": "weighted_fair", "avg_jct_s": 40.0,
+    })  # fmt: skip
+    write_table(training / "ideas.csv", learning.IDEA_COLUMNS, {
+        "idea": "less", "setting": "tiny", "change_percent": 1.0, "low": 0.0, "high": 2.0, "kept": "no", "note": "",
+    })  # fmt: skip
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def store_policy(folder, seed):
+    architecture = Architecture.paper()
+    save_policy(folder / "models" / "tiny", architecture, architecture.initial_weights(seed), {"greedy": True})
+
+
+def write_table(path, columns, *rows):
+    pandas.DataFrame(list(rows), columns=columns).to_csv(path, index=False)
 
 
 def write_params(folder, run):
@@ -84,6 +143,50 @@ def test_tables_are_computed_once_and_again_when_parameters_change(checkout, mon
     assert set(changed["appendix_a"]["epsilon_s"]) == {0.2}
 
 
+def test_tables_are_computed_again_when_the_weights_of_a_policy_change(checkout):
+    first = experiments.load("motivation", "tiny", progress=False)["fig03_summary"]
+    store_policy(checkout, seed=1)
+    second = experiments.load("motivation", "tiny", progress=False)["fig03_summary"]
+    policy = first["scheduler"].str.startswith("decima")
+    assert first[~policy].equals(second[~policy])
+    assert not first[policy].equals(second[policy])
+
+
+def test_both_ways_to_run_a_policy_are_compared(checkout):
+    tables = experiments.load("batch", "tiny", progress=False)
+    assert {"decima", "decima_sampled", "weighted_fair", "weighted_fair_arrival"} <= set(tables["batch"]["scheduler"])
+    pairs = set(zip(tables["batch_changes"]["against"], tables["batch_changes"]["scheduler"], strict=True))
+    baselines = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")
+    assert pairs == {
+        (against, name)
+        for against in baselines
+        for name in ("capped_srw", "decima", "decima_sampled")
+        if against != name
+    }
+
+
+def test_a_policy_that_is_not_there_is_one_clear_error(checkout):
+    (checkout / "models" / "tiny.weights.h5").unlink()
+    with pytest.raises(PolicyError, match=r"policy tiny lacks its weights: there is no file .*tiny\.weights\.h5"):
+        experiments.load("variance", "tiny", progress=False)
+
+
+def test_the_compiled_policy_agrees_with_tensorflow(checkout):
+    parity = experiments.load("policy", "tiny", progress=False)["policy_parity"]
+    assert len(parity) == 7
+    assert parity["numbers"].min() > 1
+    assert parity["largest_difference"].max() < 1e-5
+
+
+def test_curves_keep_rows_with_a_validation_and_both_forms_of_the_recipe_have_one_name(checkout):
+    tables = experiments.load("learning", "tiny", progress=False)
+    assert tables["learning_curves"]["iteration"].to_list() == [0, 20]
+    assert set(tables["learning_runs"]["recipe"]) == {"fast"}
+    budgets = tables["learning_budgets"].set_index("budget_min")
+    assert budgets["best_s"].to_dict() == {1: 50.0, 2: 50.0}  # the better one came later than two minutes
+    assert budgets.loc[1, "change_percent"] == pytest.approx(25.0)
+
+
 def test_results_do_not_depend_on_the_number_of_threads(checkout):
     paths = [experiments.run_experiment("batch", "tiny", threads=n, progress=False)["batch"] for n in (1, 3)]
     contents = []
@@ -116,21 +219,57 @@ def runs():
     return yaml.safe_load((ROOT / "params.yaml").read_text())["runs"]
 
 
-def test_pipeline_covers_every_run_experiment_and_notebook(pipeline, runs):
-    slugs = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9]*.ipynb"))
-    assert slugs
-    assert sorted(pipeline["notebook"]["matrix"]["slug"]) == slugs
+def test_pipeline_covers_every_run_experiment_and_notebook(pipeline, runs, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert sorted(pipeline["notebook"]["matrix"]["slug"]) == notebook_slugs()
     for stage in ("learn-critical-paths", "plot", "notebook", "report"):
         assert sorted(pipeline[stage]["matrix"]["run"]) == sorted(runs)
     assert sorted(pipeline["plot"]["matrix"]["experiment"]) == sorted(experiments.EXPERIMENTS)
     for suffix, workload in (("", "tpch"), ("-embedded", "embedded")):
         of_workload = sorted(name for name, params in runs.items() if params["workload"] == workload)
-        computed = ["tuning", "bounds", "appendix_e"]
-        for stage in ("tune", "evaluate", "compare", "bound"):
+        computed = ["tuning", "bounds", "learning", "appendix_e"]
+        for stage in ("tune", "evaluate", "decide", "learn", "compare", "bound"):
             matrix = pipeline[stage + suffix]["matrix"]
             assert sorted(matrix["run"]) == of_workload
             computed += matrix.get("experiment", [])
         assert sorted(computed) == sorted(experiments.EXPERIMENTS)
+
+
+def test_stages_that_run_policies_depend_on_all_that_their_runs_name(pipeline, runs):
+    for suffix in ("", "-embedded"):
+        for stage in ("decide", "compare", "bound", "evaluate", "tune"):
+            entry = pipeline[stage + suffix]
+            names = set(entry["matrix"].get("experiment", ["bounds" if stage == "bound" else "tuning"]))
+            weights = {path for path in entry["deps"] if path.startswith("models/")}
+            if stage in ("evaluate", "tune"):
+                assert not names & set(store.POLICIES)
+                assert not weights
+                continue
+            assert names <= set(store.POLICIES)
+            used = {name for run in entry["matrix"]["run"] for name in runs[run]["policies"].values()}
+            assert weights == {f"models/{name}.weights.h5" for name in used}
+            assert "runs.${item.run}.policies" in entry["params"]
+            assert "src/decima/policy" in entry["deps"]
+
+
+def test_every_policy_is_the_output_of_a_frozen_training_stage(pipeline, runs):
+    training = yaml.safe_load((ROOT / "params.yaml").read_text())["training"]
+    assert set(training) == {name for run in runs.values() for name in run["policies"].values()}
+    stage = pipeline["train"]
+    assert stage["foreach"] == "${training}"
+    assert stage["do"]["frozen"]  # an hour each: only `dvc repro -f -s` runs them
+    outputs = {path: options for entry in stage["do"]["outs"] for path, options in entry.items()}
+    assert set(outputs) == {"models/${key}.weights.h5", "models/${key}.json"}
+    assert all(options["cache"] is False for options in outputs.values())
+
+
+@pytest.mark.parametrize("name", list(yaml.safe_load((ROOT / "params.yaml").read_text())["training"]))
+def test_stored_policies_are_those_of_the_lock_file(name):
+    """Otherwise a fresh clone would train them anew; `dvc commit -f train@NAME` brings the lock file up to date."""
+    locked = yaml.safe_load((ROOT / "dvc.lock").read_text())["stages"][f"train@{name}"]
+    checksums = {out["path"]: out["md5"] for out in locked["outs"]}
+    files = [f"models/{name}.json", f"models/{name}.weights.h5"]
+    assert checksums == {path: hashlib.md5((ROOT / path).read_bytes()).hexdigest() for path in files}
 
 
 def test_runs_have_the_same_parameters(runs):
@@ -143,6 +282,6 @@ def test_runs_have_the_same_parameters(runs):
 
 def test_pipeline_dependencies_exist(pipeline):
     for name, stage in pipeline.items():
-        for path in stage["deps"]:
+        for path in stage.get("do", stage)["deps"]:
             if "$" not in path and not path.startswith("data/"):
                 assert (ROOT / path).exists(), f"{name}: {path}"

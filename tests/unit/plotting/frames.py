@@ -145,6 +145,113 @@ def bounds(arrivals="batch"):
     return pandas.DataFrame(rows, columns=["arrivals", "instance", "policy", "avg_jct_s"])
 
 
+def changes():
+    rows = [("fair", "decima", 5, -20.0, -25.0, -15.0), ("capped_srw", "decima", 5, 1.0, -1.0, 3.0)]
+    return pandas.DataFrame(rows, columns=["against", "scheduler", "seeds", "change_percent", "low", "high"])
+
+
+def executed(schedulers=("weighted_fair", "decima")):
+    """Decima takes 10 % more executor time for every job."""
+    rows = [
+        (name, 0, job, 2.0 * (job + 1.0) * (1.1 if name == "decima" else 1.0), 5.0 + place)
+        for place, name in enumerate(schedulers)
+        for job in range(30)
+    ]
+    return pandas.DataFrame(rows, columns=["scheduler", "seed", "job", "executed_s", "executors"])
+
+
+def policy():
+    """Two jobs of four stages, the second without its first stage; embeddings of width 3."""
+    stage_rows = [
+        (job, name, stage, 10, 10 if (job, stage) != (1, 0) else 0, 0.1 * (stage + 1), int((job, stage) == (1, 0)))
+        for job, name in enumerate(("q9-100g", "q2-2g"))
+        for stage in range(4)
+    ]
+    columns = ["job", "name", "stage", "tasks", "unfinished", "duration_s", "finished"]
+    levels = {0: 2, 1: 2, 2: 1, 3: 0}
+    nodes = [(job, stage, levels[stage]) for job in (0, 1) for stage in range(4) if (job, stage) != (1, 0)]
+    values = np.linspace(-1.0, 1.0, len(nodes) * 8).reshape(len(nodes), 8)
+    names = [f"x{k}" for k in range(5)] + [f"e{k}" for k in range(3)]
+    node_table = pandas.concat(
+        [pandas.DataFrame(nodes, columns=["job", "stage", "level"]), pandas.DataFrame(values, columns=names)], axis=1
+    )
+    limits = pandas.DataFrame({"limit": range(5, 11), "w": np.arange(6.0), "used": [1, 2, 3, 3, 3, 3]})
+    return {
+        "policy_stages": pandas.DataFrame(stage_rows, columns=columns),
+        "policy_edges": pandas.DataFrame(
+            [(job, *edge) for job in (0, 1) for edge in ((0, 2), (1, 2), (2, 3))], columns=["job", "parent", "child"]
+        ),
+        "policy_nodes": node_table,
+        "policy_summaries": pandas.DataFrame(np.eye(3), columns=["v0", "v1", "v2"]).assign(job=[0, 1, -1]),
+        "policy_candidates": pandas.DataFrame(
+            [(0, 0, -0.5, 0.2, 0), (0, 1, 0.1, 0.3, 0), (1, 1, 0.4, 0.5, 1)],
+            columns=["job", "stage", "q", "probability", "chosen"],
+        ),
+        "policy_limits": limits.assign(probability=[0.05, 0.05, 0.1, 0.2, 0.3, 0.3]),
+    }
+
+
+def variance():
+    """Three sequences that part after 20 s; in the second most jobs wait, in the third fewest."""
+    returns = [
+        (10.0 * step, 2 if step <= 2 else int(jobs) + rollout, 10.0 * jobs * (step - 6) - rollout, sequence, rollout)
+        for sequence, jobs in enumerate((2.0, 4.0, 1.0))
+        for rollout in range(2)
+        for step in range(7)
+    ]
+    arrivals = [(sequence, 5.0 * k + sequence * (k > 4), 100.0 + k) for sequence in range(3) for k in range(10)]
+    explained = [(10.0 * step, 100.0 - 10 * step, 12.0 - 2 * step, 0.9, int(step > 2)) for step in range(7)]
+    return {
+        "variance_arrivals": pandas.DataFrame(arrivals, columns=["sequence", "arrival_s", "work_s"]),
+        "variance_returns": pandas.DataFrame(
+            returns, columns=["time_s", "active_jobs", "return_s", "sequence", "rollout"]
+        ),
+        "variance_explained": pandas.DataFrame(
+            explained, columns=["time_s", "time_baseline_s", "input_baseline_s", "share", "parted"]
+        ),
+    }
+
+
+def latency():
+    times = np.repeat(np.arange(10.0), 2)
+    decisions = pandas.DataFrame({"time_s": times, "active_jobs": 3, "frontier": 2, "latency_ms": 0.1 + 0.01 * times})
+    by_jobs = [(jobs, jobs, 0.01 * jobs * (1 + place)) for jobs in (1, 10, 100) for place in range(5)]
+    return {
+        "latency": decisions,
+        "latency_jobs": pandas.DataFrame(by_jobs, columns=["jobs", "active_jobs", "latency_ms"]),
+    }
+
+
+def learning():
+    """Curves of both settings: the recipe with two seeds, which ends at 40 s, and one variant, which ends at 50 s."""
+    runs, curves, budgets = [], [], []
+    for use in ("batch", "stream"):
+        for setting in (f"tpch-{use}", f"embedded-{use}"):
+            for recipe, variant, seed in (("fast", "recipe", 0), ("fast", "recipe", 1), ("fast", "limit per stage", 0)):
+                end = 40.0 if variant == "recipe" else 50.0
+                about = (f"{setting}-{variant}-{seed}", setting, recipe, variant, seed)
+                stored = setting if (variant, seed) == ("recipe", 0) else ""
+                runs.append((*about, stored))
+                for step in range(5):
+                    scores = (end + 40 - 10 * step, end + 42 - 10 * step)
+                    curves.append((*about, 10 * step, 60.0 * step, 200.0 * step, *scores))
+                budgets += [(*about, minutes, end, end - 50.0 - minutes) for minutes in (3, 15)]
+    about = ["run", "setting", "recipe", "variant", "seed"]
+    references = [
+        (f"{source}-{use}", name, value)
+        for source in ("tpch", "embedded")
+        for use in ("batch", "stream")
+        for name, value in (("fair", 60.0), ("weighted_fair", 50.0), ("capped_srw", 45.0))
+    ]
+    measured = ["iteration", "wall_s", "cpu_s", "val_greedy", "val_sampled"]
+    return {
+        "learning_runs": pandas.DataFrame(runs, columns=[*about, "stored_as"]),
+        "learning_curves": pandas.DataFrame(curves, columns=[*about, *measured]),
+        "learning_budgets": pandas.DataFrame(budgets, columns=[*about, "budget_min", "best_s", "change_percent"]),
+        "learning_references": pandas.DataFrame(references, columns=["setting", "scheduler", "avg_jct_s"]),
+    }
+
+
 def both_gaps(make):
     return pandas.concat([make().assign(interarrival_s=gap) for gap in (25, 45)])
 
@@ -155,16 +262,19 @@ def tables():
         "fig01_stages": stages(),
         "fig01_edges": edges(),
         "fig02_parallelism": runtimes(),
-        "fig03_tasks": tasks(("fifo", "sjf_cp", "fair")),
+        "fig03_tasks": tasks(("fifo", "sjf_cp", "fair", "decima")),
         "fig03_summary": scores(),
         "effects": effects(),
         "switches": switches(),
         "waves": waves(),
-        "batch": scores(),
+        "batch": scores(("fifo", "fair", "weighted_fair", "capped_srw", "decima", "decima_sampled")),
+        "batch_changes": changes(),
         "alpha_batch": sweep(),
         "stream": both_gaps(scores),
-        "stream_jobs": both_gaps(stream_jobs),
-        "stream_series": both_gaps(series),
+        "stream_changes": both_gaps(changes),
+        "stream_jobs": both_gaps(lambda: stream_jobs(("fair", "weighted_fair", "decima"))),
+        "stream_series": both_gaps(lambda: series(("fair", "weighted_fair", "decima"))),
+        "stream_executed": both_gaps(executed),
         "alpha_stream": both_gaps(sweep),
         "alpha_training": pandas.concat([sweep().assign(arrivals=kind) for kind in ("batch", "stream-25s")]),
         "released": pandas.concat([scores(arrivals=kind) for kind in ("batch, six sizes", "stream, seven sizes")]),
@@ -174,4 +284,8 @@ def tables():
         "appendix_e": accuracy(),
         "appendix_e_graphs": random_graphs(),
         "appendix_h": optimality(),
+        **policy(),
+        **variance(),
+        **latency(),
+        **learning(),
     }

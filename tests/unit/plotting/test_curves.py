@@ -3,7 +3,7 @@ import numpy as np
 import pandas
 import pytest
 
-from decima.plotting import curves, style
+from decima.plotting import curves, streams, style
 from tests.unit.plotting import frames
 
 
@@ -47,7 +47,7 @@ def test_one_scheduler_has_one_colour_in_every_figure():
     drawn = [
         line(curves.cdf(frames.scores()), "fair: 52.0 s"),
         line(curves.concurrent_jobs(frames.series()), "fair"),
-        line(curves.jct_against_work(frames.stream_jobs()), "fair"),
+        line(streams.against_work(frames.stream_jobs(), value="jct_s", label="JCT (s)"), "fair"),
     ]
     assert all(matplotlib.colors.same_color(each.get_color(), style.SCHEDULERS["fair"].color) for each in drawn)
 
@@ -65,13 +65,6 @@ def test_a_long_series_is_averaged_over_intervals():
     times, jobs = line(axes, "fair").get_data()
     assert len(times) == 4
     assert jobs == pytest.approx([(0 + 1 + 2 + 0 + 1) / 5, (2 + 0 + 1 + 2 + 0) / 5, (1 + 2 + 0 + 1 + 2) / 5, 0.8])
-
-
-def test_jct_against_work_draws_points_and_medians():
-    axes = curves.jct_against_work(frames.stream_jobs())
-    assert [len(points.get_offsets()) for points in axes.collections] == [30, 30]
-    assert [len(each.get_xdata()) for each in axes.lines] == [10, 10]
-    assert axes.get_xlabel() == "work of the job (executor s)"
 
 
 def test_alpha_curve_marks_the_best_variant_and_alpha():

@@ -1,6 +1,7 @@
 import ast
 from pathlib import Path
 
+import pandas
 import pytest
 
 import decima
@@ -65,10 +66,61 @@ def test_default_alpha_is_the_one_that_figures_name():
     assert decima.make_scheduler("weighted_fair").values["alpha"] == -1.0
 
 
+def test_figures_of_decima_name_the_stored_policy():
+    tables = frames.tables()
+    for name in ("fig03_schedules", "fig05_embeddings", "fig06_choice", "fig09a_batch", "batch_changes"):
+        assert "embedded-batch" in figures.make(name, tables, "embedded-quick").caption
+    for name in ("fig09b_stream", "fig10_stream", "stream_changes", "fig07_sequences", "fig15b_latency"):
+        assert "tpch-stream" in figures.make(name, tables, "tpch-quick").caption
+
+
+def test_heuristics_have_figures_of_their_own():
+    figure = figures.make("batch_heuristics", frames.tables(), "tpch-quick")
+    (axes,) = figure.axes
+    assert [text.get_text().split(":")[0] for text in axes.get_legend().get_texts()] == [
+        "capped SRW",
+        "tuned weighted fair",
+        "fair",
+        "FIFO",
+    ]
+
+
+def test_figure_10_shows_the_busiest_stream_under_two_schedulers():
+    figure = figures.make("fig10_stream", frames.tables(), "tpch-quick")
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [
+        "(a) jobs in the system",
+        "(b) JCT by time of arrival",
+        "(c) JCT by size",
+        "(d) executors by size",
+        "(e) executed work",
+    ]
+    assert figure.caption.startswith("One job every 25 s; 1 stream of 30 jobs")
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["tuned weighted fair", "Decima"]
+
+
+def test_figure_15a_shows_encodings_of_limits_only():
+    tables = frames.tables()
+    curves = tables["learning_curves"]
+    others = curves.assign(variant="no warm start", run="another")
+    figure = figures.make("fig15a_curve", tables | {"learning_curves": pandas.concat([curves, others])}, "tpch-quick")
+    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert labels[:4] == ["Decima", "Decima, sampled", "limit per stage", "limit per stage, sampled"]
+    assert "no warm start" not in labels
+
+
+def test_training_report_has_a_row_of_panels_per_setting():
+    figure = figures.make("training_curves", frames.tables(), "tpch-quick")
+    assert len(figure.axes) == 8
+    assert [axes.get_xlabel() for axes in figure.axes[:2]] == ["wall time (min)", "CPU time (min)"]
+    assert len(figures.make("training_ingredients", frames.tables(), "tpch-quick").axes) == 4
+
+
 def test_draw_writes_png_and_pdf_of_every_figure(tmp_path):
     written = figures.draw("batch", "embedded-quick", frames.tables(), tmp_path / "new")
     assert [path.name for path in written] == [
-        f"{name}.{kind}" for name in ("fig09a_batch", "alpha_batch") for kind in ("png", "pdf")
+        f"{name}.{kind}"
+        for name in ("fig09a_batch", "batch_changes", "batch_heuristics", "alpha_batch")
+        for kind in ("png", "pdf")
     ]
     assert all(path.stat().st_size > 5000 for path in written)
 

@@ -1,23 +1,22 @@
-"""§7.2, batched arrivals: average JCT over many batches of jobs (Figure 9a) and the curve over alpha."""
+"""§7.2, batched arrivals: average JCT of Decima and the heuristics over many batches (Figure 9a), curve over alpha."""
 
 from __future__ import annotations
 
 import pandas
 
 from decima.evaluation.alpha import alpha_sweep
+from decima.evaluation.experiments.learned import BASELINES, learned_schedulers
 from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context
-from decima.evaluation.experiments.tidy import score_table
-from decima.evaluation.experiments.tuning import tuned_schedulers
+from decima.evaluation.experiments.tidy import paired_changes, score_table
+from decima.evaluation.experiments.tuning import SHOWN, tuned_schedulers, weighted_fair_by_arrival
 from decima.schedulers import make_scheduler
 
-# Variants of weighted fair shown on the test batches: (sticky, stage_rule, order).
-SHOWN = ((1, 0, 0), (0, 0, 0), (1, 0, 1), (0, 0, 1))
 UNTUNED = ("fifo", "sjf_cp", "fair", "naive_weighted_fair", "random")
 
 
 def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables ``batch`` and ``alpha_batch``.
+    """Tables ``batch``, ``batch_changes`` (paired, in percent) and ``alpha_batch``.
 
     ``weighted_fair_each`` takes the best alpha and variant for each batch separately, as the paper says it does; it is
     optimistic, since it takes the minimum of many noisy scores.
@@ -25,6 +24,9 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
     seeds = list(range(params["batches"]))
     workloads = source.batches(seeds, params["jobs"])
     schedulers = {name: make_scheduler(name) for name in UNTUNED} | tuned_schedulers(context, "batch")
+    schedulers |= {"weighted_fair_arrival": weighted_fair_by_arrival(context, "batch")}
+    learned = learned_schedulers(context, "batch")
+    schedulers |= learned
     scores = score_table(schedulers, workloads, seeds, context.settings(), context, "batches")
     sweep = alpha_sweep(
         workloads,
@@ -35,4 +37,8 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
         progress=context.bar("alpha"),
     )
     each = sweep.per_workload()[["seed", "avg_jct_s"]].assign(scheduler="weighted_fair_each")
-    return {"batch": pandas.concat([scores, each])[scores.columns], "alpha_batch": sweep.table}
+    return {
+        "batch": pandas.concat([scores, each])[scores.columns],
+        "batch_changes": paired_changes(scores, ["capped_srw", *learned], BASELINES),
+        "alpha_batch": sweep.table,
+    }

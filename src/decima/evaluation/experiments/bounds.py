@@ -1,10 +1,11 @@
-"""How far from optimal: heuristics, the best schedule found by search and a lower bound, on the same instances."""
+"""How far from optimal: Decima, heuristics, the best schedule found by search, a lower bound, on the same instances."""
 
 from __future__ import annotations
 
 import pandas
 
 from decima.evaluation.bounds import lower_bound
+from decima.evaluation.experiments.learned import learned_schedulers
 from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context
 from decima.evaluation.experiments.tuning import tuned_schedulers
@@ -21,19 +22,20 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
     settings = context.settings(durations="mean")
     seeds = list(range(params["instances"]))
     workloads = source.batches(seeds, params["jobs"])
-    heuristics = {"fair": make_scheduler("fair")} | tuned_schedulers(context, "batch")
-    scores = score_matrix(workloads, list(heuristics.values()), settings, threads=context.threads)
+    tuned = tuned_schedulers(context, "batch")
+    policies = {"fair": make_scheduler("fair")} | tuned | learned_schedulers(context, "batch")
+    scores = score_matrix(workloads, list(policies.values()), settings, threads=context.threads)
     rows = []
     for seed, workload in zip(seeds, workloads, strict=True):
         found = search_schedule(
             workload,
             settings,
             params["budget"],
-            start=heuristics["capped_srw"].values,
+            start=tuned["capped_srw"].values,
             threads=context.threads,
             progress=context.bar(f"search, instance {seed}"),
         )
-        values = {name: score[seed] for name, score in zip(heuristics, scores, strict=True)}
+        values = {name: score[seed] for name, score in zip(policies, scores, strict=True)}
         values |= {"search": found.avg_jct_s, "lower_bound": lower_bound(workload, settings).avg_jct_s}
         instance = {"arrivals": "batch", "instance": seed}
         rows += [instance | {"policy": name, "avg_jct_s": value} for name, value in values.items()]

@@ -1,9 +1,10 @@
-"""§2: jobs as graphs, what parallelism is worth to them, and one mix of jobs under the heuristics (Figures 1 to 3)."""
+"""§2: jobs as graphs, what parallelism is worth to them, and one mix of jobs under four schedulers (Figures 1 to 3)."""
 
 from __future__ import annotations
 
 import pandas
 
+from decima.evaluation.experiments.learned import learned_schedulers
 from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context
 from decima.evaluation.experiments.tidy import score_table
@@ -11,7 +12,8 @@ from decima.evaluation.run import simulate
 from decima.schedulers import make_scheduler
 from decima.workload.jobs import Job, Workload
 
-SCHEDULERS = ("fifo", "sjf_cp", "fair")
+HEURISTICS = ("fifo", "sjf_cp", "fair")
+SHOWN = (*HEURISTICS, "decima")
 
 
 def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
@@ -31,8 +33,9 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
                 runtime_s = simulate(alone, "fifo", executors, seed).makespan_s
                 runtimes.append({"job": profile.name, "executors": executors, "seed": seed, "runtime_s": runtime_s})
     mixes = range(params["mixes"])
+    schedulers = {name: make_scheduler(name) for name in HEURISTICS} | learned_schedulers(context, "batch")
     summary = score_table(
-        {name: make_scheduler(name) for name in SCHEDULERS},
+        schedulers,
         source.batches(mixes, params["mix_jobs"]),
         list(mixes),
         context.settings(),
@@ -41,8 +44,9 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
     )
     shown = source.batches([params["shown_mix"]], params["mix_jobs"])[0]
     tasks = []
-    for name in SCHEDULERS:
-        result = simulate(shown, name, context.executors, params["shown_mix"], log=True)
+    for name in SHOWN:
+        scheduler = schedulers[name]
+        result = simulate(shown, scheduler, context.executors, params["shown_mix"], log=True)
         frame = result.log.tasks().drop(columns="wave")
         frame.insert(0, "scheduler", name)
         frame["job_name"] = [shown.jobs[job].name for job in frame["job"]]

@@ -1,9 +1,10 @@
-"""Heuristics under the released rules, to be held against the numbers of the published simulator."""
+"""Heuristics and a policy of the published shape under the released rules, beside the published simulator's numbers."""
 
 from __future__ import annotations
 
 import pandas
 
+from decima.evaluation.experiments.learned import learned_schedulers
 from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context
 from decima.evaluation.experiments.tidy import score_table
@@ -22,7 +23,10 @@ SCHEDULERS = {
 
 
 def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Table ``released``: batches of 20 (seven and six sizes) and streams of 1 + 200 jobs at 25 s (seven sizes)."""
+    """Table ``released``: batches of 20 (seven and six sizes) and streams of 1 + 200 jobs at 25 s (seven sizes).
+
+    The learned policy was trained on batches and is tested on batches.
+    """
     seeds = list(range(params["seeds"]))
     settings = context.settings("released")
     cases = {
@@ -33,9 +37,10 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
     if params["long_stream_jobs"]:
         cases["long stream, seven sizes"] = source.streams(seeds[:1], params["long_stream_jobs"], 25, "released")
     schedulers = {name: make_scheduler(kind, **values) for name, (kind, values) in SCHEDULERS.items()}
+    policies = learned_schedulers(context, "released")
     tables = []
     for case, workloads in cases.items():
-        chosen = schedulers
+        chosen = schedulers | policies if case.startswith("batch") else schedulers
         if case.startswith("long"):  # the others grow a backlog without end
             chosen = {name: schedulers[name] for name in ("released_fair", "fair_strict", "capped_srw")}
         tables.append(

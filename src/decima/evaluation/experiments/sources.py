@@ -63,3 +63,11 @@ class Source:
             return [tpch.tpch_profile("100g", query) for query in (2, 5, 8, 9, 18, 21)]
         profiles = sorted(synthetic.embedded_profiles("paper"), key=lambda profile: len(profile.stages))
         return [profiles[len(profiles) * part // 6 - 1] for part in range(1, 7)]
+
+    def small_profiles(self) -> list[JobProfile]:
+        """Three small jobs whose DAGs have joins, to look into a policy (Figures 5 and 6)."""
+        if self.name == "tpch":
+            return [tpch.tpch_profile("10g", 17), tpch.tpch_profile("5g", 3), tpch.tpch_profile("20g", 22)]
+        profiles = synthetic.embedded_profiles("paper")
+        joined = [each for each in profiles if max(len(stage.parents) for stage in each.stages) > 1]
+        return [each for each in sorted(joined, key=lambda profile: len(profile.stages)) if len(each.stages) > 5][:3]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,15 +23,32 @@ if TYPE_CHECKING:
 EXPERIMENTS = (
     "tuning",
     "motivation",
+    "policy",
+    "variance",
     "effects",
     "batch",
     "stream",
     "released",
+    "latency",
+    "learning",
     "bounds",
     "appendix_a",
     "appendix_e",
     "appendix_h",
 )
+# Stored policies an experiment uses, by what they are for (``policies`` of the run).
+POLICIES = {
+    "motivation": ("batch",),
+    "policy": ("batch",),
+    "variance": ("stream",),
+    "batch": ("batch",),
+    "stream": ("stream",),
+    "released": ("released",),
+    "latency": ("stream",),
+    "learning": ("batch", "stream", "released"),
+    "bounds": ("batch",),
+    "appendix_h": ("batch",),
+}
 
 
 @dataclass(frozen=True)
@@ -42,12 +60,14 @@ class Context:
         executors: Executors of the cluster.
         threads: Worker threads, None for all cores.
         progress: Show progress bars.
+        policies: Names of stored policies by what they are for: batch, stream, released.
     """
 
     run: str
     executors: int = 50
     threads: int | None = None
     progress: bool = True
+    policies: Mapping[str, str] = field(default_factory=dict)
 
     def settings(self, mode: str = "paper", **changes) -> Settings:
         """The cluster of this run."""
@@ -113,10 +133,29 @@ def _check_experiment(name: str) -> None:
         raise ConfigError(f"unknown experiment {name!r}; known: {', '.join(EXPERIMENTS)}")
 
 
+def training_folder() -> Path:
+    """``models/training`` of the checkout: curves of training runs."""
+    return _root() / "models" / "training"
+
+
+def _policy_digest(name: str) -> str:
+    """Of a stored policy's weights; of nothing where they are missing, which running it will tell."""
+    path = _root() / "models" / f"{name}.weights.h5"
+    content = path.read_bytes() if path.is_file() else b""
+    return f"{name} {hashlib.sha256(content).hexdigest()}"
+
+
 def _fingerprint(name: str, run: str) -> str:
+    """Changes with the parameters of an experiment and with the stored policies and curves it reads."""
     params = read_params()[run]
     relevant = {"workload": params["workload"], "executors": params["executors"], name: params[name]}
-    return hashlib.sha256(json.dumps(relevant, sort_keys=True).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(json.dumps(relevant, sort_keys=True).encode())
+    for use in POLICIES.get(name, ()):
+        digest.update(_policy_digest(params["policies"][use]).encode())
+    if name == "learning":
+        for path in sorted(training_folder().glob("*.csv")):
+            digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def run_experiment(name: str, run: str, *, threads: int | None = None, progress: bool = True) -> dict[str, Path]:
@@ -132,7 +171,7 @@ def run_experiment(name: str, run: str, *, threads: int | None = None, progress:
     _check_experiment(name)
     run = resolve_run(run)
     params = read_params()[run]
-    context = Context(run, params["executors"], threads, progress)
+    context = Context(run, params["executors"], threads, progress, params["policies"])
     module = import_module(f"decima.evaluation.experiments.{name}")
     source = Source(params["workload"])
     tables = module.compute(source, params[name], context)

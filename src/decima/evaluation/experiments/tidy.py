@@ -8,6 +8,7 @@ import pandas
 
 from decima.evaluation.experiments.store import Context
 from decima.evaluation.run import score_matrix
+from decima.evaluation.statistics import paired_change
 from decima.schedulers import Scheduler
 from decima.simulator.settings import Settings
 from decima.workload.jobs import Workload
@@ -42,3 +43,24 @@ def score_table(
             for seed, score in zip(seeds, row, strict=True)
         ]
     )
+
+
+def paired_changes(scores: pandas.DataFrame, schedulers: Sequence[str], baselines: Sequence[str]) -> pandas.DataFrame:
+    """Change of the mean against each baseline in percent, paired by seed, with its 95 % confidence interval.
+
+    Args:
+        scores: scheduler, seed, avg_jct_s.
+        schedulers: Who is compared.
+        baselines: With whom.
+
+    Returns:
+        against, scheduler, seeds, change_percent, low, high.
+    """
+    table = scores.pivot(index="seed", columns="scheduler", values="avg_jct_s")
+    rows = [
+        (baseline, name, len(table), *paired_change(table[name].to_numpy(), table[baseline].to_numpy()))
+        for baseline in baselines
+        for name in schedulers
+        if name != baseline
+    ]
+    return pandas.DataFrame(rows, columns=["against", "scheduler", "seeds", "change_percent", "low", "high"])

@@ -13,6 +13,9 @@ from decima.evaluation.tuning import tune
 from decima.schedulers import CompiledScheduler, make_scheduler
 from decima.workload.jobs import Workload
 
+# Variants of weighted fair whose curves are shown on test sequences: (sticky, stage_rule, order).
+SHOWN = ((1, 0, 0), (0, 0, 0), (1, 0, 1), (0, 0, 1))
+
 
 def arrival_kinds(source: Source, params: dict, seeds: list[int]) -> dict[str, list[Workload]]:
     """Sequences by kind: ``batch`` and one ``stream-<gap>s`` per mean interarrival time."""
@@ -63,3 +66,12 @@ def tuned_schedulers(context: Context, kind: str) -> dict[str, CompiledScheduler
     table = context.tables("tuning")["tuned"]
     rows = table[table["arrivals"] == kind]
     return {row.scheduler: make_scheduler(row.scheduler, **json.loads(row.parameters)) for row in rows.itertuples()}
+
+
+def weighted_fair_by_arrival(context: Context, kind: str) -> CompiledScheduler:
+    """Weighted fair at its best for this kind of arrivals if jobs below their share are served by arrival."""
+    curves = context.tables("tuning")["alpha_training"]
+    rows = curves[(curves["arrivals"] == kind) & (curves["order"] == 0)]
+    means = rows.groupby(["alpha", "sticky", "stage_rule"])["avg_jct_s"].mean()
+    alpha, sticky, stage_rule = means.idxmin()
+    return make_scheduler("weighted_fair", alpha=alpha, sticky=sticky, stage_rule=stage_rule, order=0)

@@ -1,0 +1,74 @@
+"""§7.4: how long a decision takes, and how often one is asked for (Figure 15b). One thread, wall clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pandas
+
+from decima.evaluation.experiments.learned import learned_policy
+from decima.evaluation.experiments.sources import Source
+from decima.evaluation.experiments.store import Context
+from decima.schedulers import CompiledScheduler, Observation
+from decima.schedulers.interface import stage_and_limit
+from decima.simulator.seeding import spawn_generators
+from decima.simulator.settings import Settings
+from decima.simulator.state import ClusterState
+from decima.simulator.tables import WorkloadTables
+from decima.workload.jobs import Workload
+
+
+def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Tables ``latency`` (decisions of one stream) and ``latency_jobs`` (first decisions of batches by size)."""
+    policy = learned_policy(context, "stream")
+    settings = context.settings()
+    stream = source.streams([0], params["stream_jobs"], params["interarrival_s"])[0]
+    batches = dict(zip(params["jobs"], (source.batches([0], jobs)[0] for jobs in params["jobs"]), strict=True))
+    for _ in timed_decisions(policy, batches[min(batches)], settings):  # compiles, fills caches
+        pass
+    decisions = pandas.DataFrame(timed_decisions(policy, stream, settings))
+    by_jobs = []
+    for jobs, batch in batches.items():
+        rows = timed_decisions(policy, batch, settings)
+        first = [row for row, _ in zip(rows, range(params["decisions"]), strict=False)]
+        by_jobs.append(pandas.DataFrame(first).assign(jobs=jobs))
+    return {"latency": decisions, "latency_jobs": pandas.concat(by_jobs)}
+
+
+def timed_decisions(policy: CompiledScheduler, workload: Workload, settings: Settings) -> Iterator[dict]:
+    """Run a workload and time every decision.
+
+    Yields:
+        time_s (simulated), active_jobs, frontier (stages to choose from), latency_ms (wall clock).
+    """
+    state = ClusterState(WorkloadTables(workload, settings), settings)
+    policy.bind(state)
+    durations, chance = spawn_generators(0)
+    state.start(durations, chance)
+    policy.reset(chance)
+    observation = Observation(state)
+    while state.advance():
+        if state.num_frontier == 0:
+            state.decide(-1, state.num_source)
+            continue
+        begin = time.perf_counter_ns()
+        stage, limit = stage_and_limit(policy.decide(observation))
+        latency_ms = (time.perf_counter_ns() - begin) / 1e6
+        yield {
+            "time_s": state.now_ms / 1000.0,
+            "active_jobs": int(state.num_active),
+            "frontier": int(state.num_frontier),
+            "latency_ms": latency_ms,
+        }
+        state.decide(stage, state.num_source if stage < 0 else limit)
+
+
+def event_intervals(time_s: np.ndarray) -> np.ndarray:
+    """Times between successive scheduling events in seconds; one event may ask for several decisions.
+
+    Args:
+        time_s: Of the decisions, float64 [decisions], ascending.
+    """
+    return np.diff(np.unique(time_s))

@@ -1,0 +1,191 @@
+"""Training from outside: learning curves, worth of ingredients, rewards of arrival sequences (Figures 7, 15a)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from decima.plotting import style
+
+GREEDY, SAMPLED = "val_greedy", "val_sampled"
+# Variants in order of appearance; the recipe itself is drawn as Decima is everywhere. No colours of the heuristics.
+_VARIANT_COLORS = (style.ORANGE, "#44AA99", style.INDIGO, style.WINE, style.OLIVE, style.PINK, style.SKY)
+_UNITS = {"wall_s": (60.0, "wall time (min)"), "cpu_s": (60.0, "CPU time (min)"), "iteration": (1.0, "iteration")}
+# Changes in percent beyond this are drawn as an arrow at the edge.
+_FAR = 30.0
+_REFERENCES = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")
+
+
+def variant_colors(variants: Sequence[str]) -> dict[str, str]:
+    """Colours by variant; ``"recipe"`` has that of Decima."""
+    others = [variant for variant in dict.fromkeys(variants) if variant != "recipe"]
+    colors = {variant: _VARIANT_COLORS[place % len(_VARIANT_COLORS)] for place, variant in enumerate(others)}
+    return {"recipe": style.SCHEDULERS["decima"].color} | colors
+
+
+@style.styled
+def learning_curves(
+    curves: pandas.DataFrame,
+    references: pandas.DataFrame,
+    axes: Axes | None = None,
+    *,
+    over: str = "iteration",
+    values: Sequence[str] = (GREEDY, SAMPLED),
+    legend: bool = True,
+) -> Axes:
+    """Validation score over training, a line per run and score; heuristics on the same sequences as level lines.
+
+    Args:
+        curves: run, variant, ``over``, ``values`` (average JCT in seconds).
+        references: scheduler, avg_jct_s.
+        axes: Where to draw; a new figure when omitted.
+        over: ``"iteration"``, ``"wall_s"`` or ``"cpu_s"``.
+        values: Which scores; a sampled one is dotted.
+        legend: Name variants and heuristics beside the axes.
+
+    Source: §7.4, Figure 15a.
+    """
+    axes = style.own_axes(axes, style.PAGE, 2.8)
+    scale, label = _UNITS[over]
+    colors = variant_colors(curves["variant"])
+    named = set()
+    for (variant, _), rows in curves.groupby(["variant", "run"], sort=False):
+        rows = rows.sort_values(over)
+        for value in values:
+            sampled = value == SAMPLED
+            name = ("Decima" if variant == "recipe" else variant) + (", sampled" if sampled else "")
+            axes.plot(
+                rows[over] / scale,
+                rows[value],
+                color=colors[variant],
+                linestyle=(0, (1, 1.2)) if sampled else "-",
+                linewidth=0.9,
+                label=name if name not in named else None,
+            )
+            named.add(name)
+    level = references.set_index("scheduler")["avg_jct_s"]
+    for name in (each for each in _REFERENCES if each in level.index):
+        look = style.scheduler_style(name)
+        axes.axhline(level[name], color=look.color, linestyle=look.linestyle, linewidth=1.0, label=look.label, zorder=1)
+    # A policy that knows nothing yet is far above; what matters is the neighbourhood of the heuristics.
+    shown = curves[list(values)].to_numpy()
+    top = min(np.nanmax(shown), 1.5 * level.max())
+    axes.set(xlabel=label, ylabel="average JCT (s)", ylim=(0.95 * min(np.nanmin(shown), level.min()), top))
+    axes.margins(x=0.0)
+    if legend:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return axes
+
+
+@style.styled
+def budget_points(budgets: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
+    """Change against tuned weighted fair that variants of a recipe reach, a marker per budget and a dot per run.
+
+    Args:
+        budgets: variant, run, budget_min, change_percent.
+        axes: Where to draw; a new figure when omitted.
+        legend: Name the budgets beside the axes.
+    """
+    variants = list(dict.fromkeys(["recipe", *budgets["variant"]]))
+    axes = style.own_axes(axes, style.PAGE, 1.1 + 0.28 * len(variants))
+    minutes = sorted(budgets["budget_min"].unique())
+    shades = np.linspace(0.75, 0.0, len(minutes))
+    for index, budget in enumerate(minutes):
+        rows = budgets[budgets["budget_min"] == budget]
+        shift = (index - (len(minutes) - 1) / 2) * 0.18
+        looks = {"color": f"{shades[index]}", "zorder": 3, "clip_on": False}
+        mean = rows.groupby("variant")["change_percent"].mean()
+        axes.scatter(
+            mean.clip(upper=_FAR), [variants.index(variant) + shift for variant in mean.index], s=34, marker="|",
+            linewidths=1.6, label=f"{budget:g} min", **looks,
+        )  # fmt: skip
+        for beyond, marker in ((False, "o"), (True, ">")):
+            some = rows[(rows["change_percent"] > _FAR) == beyond]
+            place = np.array([variants.index(variant) for variant in some["variant"]]) + shift
+            change, size = some["change_percent"].clip(upper=_FAR), 18 if beyond else 7
+            axes.scatter(change, place, s=size, marker=marker, linewidths=0, **looks)
+    axes.set_xlim(right=min(_FAR, 1.1 * max(1.0, budgets["change_percent"].max())))
+    axes.axvline(0.0, color=style.SCHEDULERS["weighted_fair"].color, linewidth=1.0)
+    axes.set_yticks(range(len(variants)), variants)
+    axes.set(xlabel="average JCT against tuned weighted fair (%)", ylim=(len(variants) - 0.5, -0.5))
+    axes.grid(visible=True, axis="x")
+    axes.grid(visible=False, axis="y")
+    if legend:
+        axes.legend(title="wall time", loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return axes
+
+
+def extreme_sequences(returns: pandas.DataFrame, shared_s: float) -> tuple[int, int]:
+    """Sequences with the worst and with the best mean return from ``shared_s`` on."""
+    table = returns[returns["time_s"] == shared_s].groupby("sequence")["return_s"].mean()
+    return int(table.idxmin()), int(table.idxmax())
+
+
+@style.styled
+def sequence_penalties(
+    arrivals: pandas.DataFrame, returns: pandas.DataFrame, shared_s: float, horizon_s: float
+) -> style.Figure:
+    """Two arrival sequences with the same beginning: sizes of the jobs that arrive, and the penalty that follows.
+
+    Args:
+        arrivals: sequence, arrival_s, work_s.
+        returns: sequence, rollout, time_s, active_jobs, return_s, at regular times.
+        shared_s: Time up to which the sequences agree.
+        horizon_s: End of the time axis.
+
+    Source: §5.3, Figure 7.
+    """
+    figure = style.new_figure(style.PAGE, 3.4)
+    grid = figure.subplots(2, 2, sharex=True, sharey="row", height_ratios=(1, 1.4))
+    for column, (sequence, color) in enumerate(
+        zip(extreme_sequences(returns, shared_s), (style.VERMILION, style.BLUE), strict=True)
+    ):
+        sizes, penalty = grid[:, column]
+        jobs = arrivals[arrivals["sequence"] == sequence]
+        sizes.vlines(jobs["arrival_s"], 0.0, jobs["work_s"], color=color, linewidth=1.2)
+        sizes.set_title(f"job sequence {column + 1}", loc="left")
+        rows = returns[returns["sequence"] == sequence]
+        active = rows.groupby("time_s")["active_jobs"].agg(["mean", "min", "max"])
+        penalty.fill_between(active.index, active["min"], active["max"], color=color, alpha=0.25, linewidth=0)
+        penalty.plot(active.index, active["mean"], color=color)
+        from_t = rows[rows["time_s"] == shared_s]["return_s"]
+        text = f"return from t on: {from_t.mean():,.0f} ± {from_t.std():,.0f} job s".replace("-", "−")
+        penalty.set_title(text, loc="left", fontsize=8)
+        penalty.set(xlabel="time (s)", xlim=(0.0, horizon_s), ylim=(0.0, None))
+        for axes in (sizes, penalty):
+            axes.axvline(shared_s, color=style.BLACK, linewidth=0.8, linestyle="--")
+        sizes.annotate("t", (shared_s, 1.0), xycoords=("data", "axes fraction"), xytext=(3, -8),
+                       textcoords="offset points", fontsize=8)  # fmt: skip
+    grid[0, 0].set(ylabel="job size\n(executor s)", ylim=(0.0, None))
+    grid[1, 0].set_ylabel("jobs in the system\n(penalty per s)")
+    grid[1, 0].yaxis.set_major_locator(MaxNLocator(integer=True))
+    return figure
+
+
+@style.styled
+def baseline_spread(explained: pandas.DataFrame, shared_s: float, axes: Axes | None = None) -> Axes:
+    """Standard deviation of the return around two baselines over time.
+
+    Args:
+        explained: time_s, time_baseline_s, input_baseline_s.
+        shared_s: Time up to which the sequences agree.
+        axes: Where to draw; a new figure when omitted.
+
+    Source: §5.3, challenge 2.
+    """
+    axes = style.own_axes(axes, style.PAGE, 2.2)
+    time_s = explained["time_s"]
+    axes.plot(time_s, explained["time_baseline_s"], color=style.ORANGE, label="mean of all episodes at that time")
+    axes.plot(
+        time_s, explained["input_baseline_s"], color=style.INDIGO, linestyle=(0, (4, 1.5)),
+        label="mean of the same sequence's episodes\n(input-dependent)",
+    )  # fmt: skip
+    axes.axvline(shared_s, color=style.BLACK, linewidth=0.8, linestyle="--", label="t: sequences part")
+    axes.set(xlabel="time of the action (s)", ylabel="spread of the return\n(s.d., job s)", ylim=(0.0, None))
+    axes.margins(x=0.0)
+    axes.legend(title="baseline", loc="upper left", bbox_to_anchor=(1.0, 1.0), alignment="left")
+    return axes

@@ -1,0 +1,103 @@
+"""Jobs of one stream under two schedulers: JCT over time and over size, executors, executed work (Figure 10b to e)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas
+from matplotlib.axes import Axes
+
+from decima.plotting import style
+
+
+@style.styled
+def jct_over_time(
+    jobs: pandas.DataFrame, axes: Axes | None = None, *, windows: int = 24, legend: bool = True
+) -> Axes:
+    """Mean JCT of the jobs that arrive in each window of time, a line per scheduler.
+
+    Args:
+        jobs: scheduler, arrival_s, jct_s.
+        axes: Where to draw; a new figure when omitted.
+        windows: Windows of equal length between the first and the last arrival.
+        legend: Name the schedulers beside the axes.
+
+    Source: §7.2, Figure 10b.
+    """
+    axes = style.own_axes(axes, style.PAGE, 2.0)
+    scale, unit = style.time_unit(jobs["arrival_s"].max())
+    edges = np.linspace(0.0, jobs["arrival_s"].max(), windows + 1)
+    middle = (edges[1:] + edges[:-1]) / 2.0
+    place = np.clip(np.searchsorted(edges, jobs["arrival_s"], side="right") - 1, 0, windows - 1)
+    means = jobs.groupby([place, "scheduler"])["jct_s"].mean().unstack("scheduler").reindex(range(windows))
+    for name in style.display_order(jobs["scheduler"]):
+        look = style.scheduler_style(name)
+        axes.plot(middle / scale, means[name], **look.line() | {"linestyle": "-"}, marker=look.marker, markersize=3)
+    axes.set(xlabel=f"time of arrival ({unit})", ylabel="mean JCT (s)", xlim=(0.0, None), ylim=(0.0, None))
+    if legend:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return axes
+
+
+@style.styled
+def against_work(
+    jobs: pandas.DataFrame, axes: Axes | None = None, *, value: str, label: str, log: bool = True, legend: bool = True
+) -> Axes:
+    """A number per job over its work, a point per job, and the median per tenth of the jobs as a line per scheduler.
+
+    Args:
+        jobs: scheduler, work_s, the column ``value``.
+        axes: Where to draw; a new figure when omitted.
+        value: Column of the height, above 0.
+        label: What it is, with its unit.
+        log: Logarithmic height.
+        legend: Name the schedulers.
+
+    Source: §7.2, Figure 10c and d.
+    """
+    axes = style.own_axes(axes, style.COLUMN, 2.6)
+    for name in style.display_order(jobs["scheduler"]):
+        rows, look = jobs[jobs["scheduler"] == name], style.scheduler_style(name)
+        axes.scatter(
+            rows["work_s"], rows[value], s=5, marker=look.marker, color=look.color, alpha=0.3, linewidths=0.4,
+            rasterized=True,
+        )  # fmt: skip
+        tenth = pandas.qcut(rows["work_s"], 10, duplicates="drop")
+        median = rows.groupby(tenth, observed=True)[["work_s", value]].median()
+        axes.plot(median["work_s"], median[value], **look.line(), zorder=3)
+    axes.set(xlabel="work of the job (executor s)", ylabel=label, xscale="log")
+    style.plain_numbers(axes.xaxis)
+    if log:
+        axes.set_yscale("log")
+        style.plain_numbers(axes.yaxis)
+    else:
+        axes.set_ylim(bottom=0.0)
+    if legend:
+        axes.legend()
+    return axes
+
+
+@style.styled
+def executed_against(jobs: pandas.DataFrame, axes: Axes | None = None, *, across: str, up: str) -> Axes:
+    """Executor time that each job took under two schedulers; on the diagonal both took the same.
+
+    Args:
+        jobs: scheduler, job, executed_s.
+        axes: Where to draw; a new figure when omitted.
+        across: Scheduler along the x axis.
+        up: Scheduler along the y axis.
+
+    Source: §7.2, Figure 10e.
+    """
+    axes = style.own_axes(axes, style.COLUMN, 2.6)
+    table = jobs.pivot(index="job", columns="scheduler", values="executed_s")
+    first, second = style.scheduler_style(across), style.scheduler_style(up)
+    low, high = table.to_numpy().min(), table.to_numpy().max()
+    axes.plot([low, high], [low, high], color=style.GREY, linewidth=0.8, zorder=1)
+    axes.scatter(
+        table[across], table[up], s=5, marker=second.marker, color=second.color, alpha=0.4, linewidths=0.4,
+        rasterized=True, zorder=2,
+    )  # fmt: skip
+    axes.set(xscale="log", yscale="log")
+    axes.set(xlabel=f"{first.label} (executor s)", ylabel=f"{second.label} (executor s)")
+    style.plain_numbers(axes.xaxis, axes.yaxis)
+    return axes

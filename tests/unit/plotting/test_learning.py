@@ -1,0 +1,82 @@
+import matplotlib.colors
+import numpy as np
+import pytest
+
+from decima.plotting import learning, style
+from tests.unit.plotting import frames
+
+
+def legend(axes):
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def one_setting(name="tpch-batch"):
+    tables = frames.learning()
+    return tuple(
+        tables[f"learning_{part}"][tables[f"learning_{part}"]["setting"] == name]
+        for part in ("curves", "references", "budgets")
+    )
+
+
+def test_curves_have_a_line_per_run_and_score_and_one_legend_entry_per_variant():
+    curves, references, _ = one_setting()
+    axes = learning.learning_curves(curves, references)
+    assert len(axes.lines) == 3 * 2 + 3
+    assert legend(axes) == [
+        "Decima",
+        "Decima, sampled",
+        "limit per stage",
+        "limit per stage, sampled",
+        "fair",
+        "tuned weighted fair",
+        "capped SRW",
+    ]
+    first = axes.lines[0]
+    assert matplotlib.colors.same_color(first.get_color(), style.SCHEDULERS["decima"].color)
+    assert first.get_ydata() == pytest.approx([80.0, 70.0, 60.0, 50.0, 40.0])
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("iteration", "average JCT (s)")
+
+
+def test_time_is_in_minutes_and_a_bad_start_is_cut_off():
+    curves, references, _ = one_setting()
+    curves = curves.assign(val_greedy=curves["val_greedy"] + 500.0 * (curves["iteration"] == 0))
+    axes = learning.learning_curves(curves, references, over="wall_s", values=["val_greedy"])
+    assert list(axes.lines[0].get_xdata()) == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert axes.get_ylim()[1] == pytest.approx(90.0)
+    assert len(axes.lines) == 3 + 3
+
+
+def test_budgets_are_dots_and_means_and_far_ones_arrows_at_the_edge():
+    _, _, budgets = one_setting()
+    budgets.loc[budgets["variant"] == "limit per stage", "change_percent"] = 150.0
+    axes = learning.budget_points(budgets)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["recipe", "limit per stage"]
+    assert legend(axes) == ["3 min", "15 min"]
+    points = np.concatenate([each.get_offsets() for each in axes.collections])
+    assert points[:, 0].max() == pytest.approx(axes.get_xlim()[1])
+    assert points[:, 0].min() == -25.0
+
+
+def test_variant_colours_are_not_those_of_heuristics():
+    colors = learning.variant_colors(["recipe", *"abcdefg"])
+    heuristics = {style.SCHEDULERS[name].color for name in ("fair", "weighted_fair", "capped_srw")}
+    assert colors["recipe"] == style.SCHEDULERS["decima"].color
+    assert len(set(colors.values())) == 8
+    assert not heuristics & set(colors.values())
+
+
+def test_sequences_shown_are_the_worst_and_the_best():
+    tables = frames.variance()
+    assert learning.extreme_sequences(tables["variance_returns"], 20.0) == (1, 2)
+    figure = learning.sequence_penalties(tables["variance_arrivals"], tables["variance_returns"], 20.0, 60.0)
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles[:2] == ["job sequence 1", "job sequence 2"]
+    assert titles[2] == "return from t on: −160 ± 1 job s"
+    assert figure.axes[2].get_ylabel() == "jobs in the system\n(penalty per s)"
+    assert figure.axes[2].get_ylim() == figure.axes[3].get_ylim()
+
+
+def test_spread_has_a_line_per_baseline():
+    axes = learning.baseline_spread(frames.variance()["variance_explained"], 20.0)
+    assert [len(each.get_xdata()) for each in axes.lines] == [7, 7, 2]
+    assert "input-dependent" in legend(axes)[1]
