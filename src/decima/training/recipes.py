@@ -35,7 +35,14 @@ _FAST: dict[str, Any] = {
 # `paper`: Algorithm 1, the defaults. `fast`: every ingredient's worth is in the training report.
 RECIPES: dict[str, dict[str, Any]] = {
     "paper": {},
-    "fast-batch": _FAST | {"teacher_parameters": {"c0": 2.71, "c1": -0.157, "power": 0.307, "release": 2.036}},
+    "fast-batch": _FAST
+    | {
+        "lr_end": 2e-4,
+        "trace_s": 30.0,
+        "teacher_iterations": 80,
+        "iterations": 200,
+        "teacher_parameters": {"c0": 2.71, "c1": -0.157, "power": 0.307, "release": 2.036},
+    },
     "fast-stream": _FAST
     | {
         "sequences": 2,
