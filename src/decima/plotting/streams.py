@@ -98,6 +98,6 @@ def executed_against(jobs: pandas.DataFrame, axes: Axes | None = None, *, across
         rasterized=True, zorder=2,
     )  # fmt: skip
     axes.set(xscale="log", yscale="log")
-    axes.set(xlabel=f"{first.label} (executor s)", ylabel=f"{second.label} (executor s)")
+    axes.set(xlabel=f"{first.label}\n(executor s)", ylabel=f"{second.label} (executor s)")
     style.plain_numbers(axes.xaxis, axes.yaxis)
     return axes
