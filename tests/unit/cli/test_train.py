@@ -74,7 +74,7 @@ def test_other_networks_and_streams(tmp_path):
     ("arguments", "message"),
     [
         (["trickle"], "kind must be 'batch' or 'stream', got 'trickle'"),
-        (["batch"], "nothing ends the training"),
+        (["batch", "--set", "iterations=none"], "nothing ends the training"),
         (["batch", "--iterations", 0], "recipe: iterations must be a whole number of at least 1"),
         (["batch", "--minutes", -1], "recipe: wall_seconds must be a number above 0"),
         (["batch", "--iterations", 1, "--recipe", "slow"], "unknown recipe 'slow'; known: fast, paper"),
@@ -91,7 +91,10 @@ def test_other_networks_and_streams(tmp_path):
         (["batch", "--iterations", 1, "--backend", "cloud"], "backend must be"),
         (["batch", "--iterations", 1, "--seed", -1], "seed must be a whole number of at least 0"),
         (["batch", "--iterations", 1, "--resume"], "cannot resume: there is no"),
-        (["stream", "--iterations", 2, "--mode", "released"], "mode released never ends an episode early"),
+        (
+            ["stream", "--iterations", 2, "--mode", "released", "--set", "episode_start_s=1000"],
+            "mode released never ends an episode early",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence(arguments, message, tmp_path):
