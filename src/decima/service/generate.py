@@ -1,0 +1,36 @@
+"""Generates the Python code of the protocol: `python -m decima.service.generate` after a change of scheduler.proto."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from decima.exceptions import ConfigError
+from decima.files import atomic_write_text
+
+_HERE = Path(__file__).parent
+_SOURCES = _HERE.parents[1]
+PROTO = _HERE / "scheduler.proto"
+_HEADER = "# ruff: noqa\n"
+
+
+def generated_files() -> dict[str, str]:
+    """Content of the generated modules by file name.
+
+    Raises:
+        ConfigError: The protocol is not valid; the compiler's words are on stderr.
+    """
+    from grpc_tools import protoc
+
+    with tempfile.TemporaryDirectory() as folder:
+        outputs = [f"--{kind}_out={folder}" for kind in ("python", "pyi", "grpc_python")]
+        code = protoc.main(["protoc", f"-I{_SOURCES}", *outputs, str(PROTO)])
+        if code != 0:
+            raise ConfigError(f"protoc refused {PROTO}")
+        paths = sorted(Path(folder).rglob("scheduler_pb2*"))
+        return {path.name: _HEADER + path.read_text(encoding="utf-8") for path in paths}
+
+
+if __name__ == "__main__":
+    for name, text in generated_files().items():
+        atomic_write_text(_HERE / name, text)

@@ -1,0 +1,21 @@
+"""The committed protocol and the code generated from it belong together."""
+
+from decima.service import generate, scheduler_pb2
+
+
+def test_generated_code_is_current():
+    files = generate.generated_files()
+    assert sorted(files) == ["scheduler_pb2.py", "scheduler_pb2.pyi", "scheduler_pb2_grpc.py"]
+    for name, text in files.items():
+        assert (generate.PROTO.parent / name).read_text() == text, "run python -m decima.service.generate"
+
+
+def test_java_client_finds_its_package():
+    options = scheduler_pb2.DESCRIPTOR.GetOptions()
+    assert options.java_package == "org.decima.spark.protocol"
+    assert options.java_multiple_files
+
+
+def test_protocol_needs_no_other_files():
+    """Spark's own shaded copy of protobuf knows none."""
+    assert list(scheduler_pb2.DESCRIPTOR.dependencies) == []
