@@ -38,6 +38,10 @@ def train(
     executors: options.Executors = 50,
     mode: options.Mode = "paper",
     durations: options.Durations = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--setting", metavar="KEY=VALUE", help="Change a setting of the simulated cluster; repeatable."),
+    ] = None,
     objective: Annotated[
         str, typer.Option(metavar="NAME", help="What is to be small: avg_jct, makespan or p90_jct.")
     ] = "avg_jct",
@@ -78,6 +82,9 @@ def train(
     _check_folder(out)
     if policy is not None:
         _check_folder(policy.parent)
+    switches = _fields("--setting", settings)
+    if taken := sorted({"executors", "mode"} & set(switches)):
+        raise ConfigError(f"--setting {taken[0]}: this has an option of its own, --{taken[0]}")
     task = Task(
         kind,
         source=source,
@@ -87,12 +94,12 @@ def train(
         executors=executors,
         mode=mode,
         objective=objective,
-        settings={} if durations is None else {"durations": durations},
+        settings=switches | ({} if durations is None else {"durations": durations}),
     )
     chosen = Recipe.of(recipe, changes or (), kind)
     limits = {"iterations": iterations, "wall_seconds": None if minutes is None else 60.0 * minutes}
     chosen = chosen.replace(**{name: value for name, value in limits.items() if value is not None})
-    network = Architecture.named(architecture, **_fields(features))
+    network = Architecture.named(architecture, **_fields("--option", features))
     if seed < 0:
         raise ConfigError(f"seed must be a whole number of at least 0, got {seed}")
     import_tensorflow()
@@ -132,15 +139,16 @@ def _gaps(text: str) -> float | tuple[float, float]:
     return gaps[0] if len(gaps) == 1 else gaps
 
 
-def _fields(pairs: list[str] | None) -> dict:
-    """Fields of an architecture from `key=value` texts."""
+def _fields(option: str, pairs: list[str] | None) -> dict:
+    """Fields of an architecture or of the settings from `key=value` texts."""
     from decima.training.recipe import parse_value
 
     values: dict = {}
     for pair in pairs or ():
         key, sign, text = pair.partition("=")
         if not sign or not key or key in values:
-            raise ConfigError(f"--option {pair!r}: expected KEY=VALUE once per key, for example limit=none")
+            example = {"--option": "limit=none", "--setting": "moving_delay_ms=0"}[option]
+            raise ConfigError(f"{option} {pair!r}: expected KEY=VALUE once per key, for example {example}")
         # `none` is the name of an encoding of limits here.
         value = "none" if text.strip().lower() == "none" else parse_value(text)
         values[key] = tuple(value) if isinstance(value, list) else value

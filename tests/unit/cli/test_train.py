@@ -63,10 +63,13 @@ def test_other_networks_and_streams(tmp_path):
     summary = succeed(
         *("train", "stream", "--out", tmp_path / "run", *SMALL, *BRIEF, "--iterations", 1),
         *("--interarrival-s", "20-40", "--architecture", "released", "--option", "limit=none"),
+        *("--setting", "moving_delay_ms=0", "--setting", "runnable_only=true"),
         *("--option", "hidden=[4]", "--recipe", "fast", "--set", "episode_start_s=none"),
     )
     assert "stream of 3 jobs at 20-40 s" in summary
-    architecture = read_policy(tmp_path / "run" / "policy").architecture
+    stored = read_policy(tmp_path / "run" / "policy")
+    assert stored.card["task"]["settings"] == {"moving_delay_ms": 0, "runnable_only": True}
+    architecture = stored.architecture
     assert (architecture.name, architecture.limit, architecture.hidden) == ("released", "none", (4,))
 
 
@@ -84,6 +87,9 @@ def test_other_networks_and_streams(tmp_path):
         (["batch", "--iterations", 1, "--architecture", "large"], "unknown architecture 'large'"),
         (["batch", "--iterations", 1, "--option", "limits=none"], "unknown option of an architecture: limits"),
         (["batch", "--iterations", 1, "--option", "limit=all"], "limit must be one of"),
+        (["batch", "--iterations", 1, "--setting", "keep_warm"], "--setting 'keep_warm': expected KEY=VALUE"),
+        (["batch", "--iterations", 1, "--setting", "keep_warmer=true"], "unknown simulator setting: keep_warmer"),
+        (["batch", "--iterations", 1, "--setting", "mode=released"], "this has an option of its own, --mode"),
         (["batch", "--iterations", 1, "--option", "max_executors=5"], "the task has 6 executors, the architecture all"),
         (["stream", "--iterations", 1, "--interarrival-s", "often"], "--interarrival-s: expected seconds such as 25"),
         (["stream", "--iterations", 1, "--interarrival-s", "-5"], "--interarrival-s"),
