@@ -50,3 +50,15 @@ class TrainingError(DecimaError, RuntimeError):
 
 class CheckpointError(DecimaError):
     """A checkpoint cannot be written, read or continued."""
+
+
+class EventLogError(DecimaError, ValueError):
+    """A Spark event log is not one, or is written in a way that is not supported."""
+
+
+class SparkError(DecimaError, RuntimeError):
+    """Real Spark cannot be used here, or a cluster or query of it failed."""
+
+
+class ServiceError(DecimaError):
+    """A scheduling service cannot be started or reached, or refuses or answers wrongly."""

@@ -1,0 +1,450 @@
+"""Turning the lines of an event log into plain records; nothing in a line is trusted to be there or of its type."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+MAX_MS = 2**53  # largest integer a float64 holds exactly; stamps beyond are damage
+_SQL = "org.apache.spark.sql.execution.ui."
+_PREFIX = b'{"Event":"'
+_ACCUMULABLES = b'"Accumulables":['
+_AFTER_ACCUMULABLES = (b']},"Task Executor Metrics":{', b']},"Task Metrics":{')
+
+# column of the task table -> path inside "Task Metrics" and what one unit of the log is in the column's unit
+METRICS: dict[str, tuple[tuple[tuple[str, ...], ...], float]] = {
+    "run_ms": ((("Executor Run Time",),), 1.0),
+    "cpu_ms": ((("Executor CPU Time",),), 1e-6),
+    "gc_ms": ((("JVM GC Time",),), 1.0),
+    "deserialize_ms": ((("Executor Deserialize Time",),), 1.0),
+    "result_serialize_ms": ((("Result Serialization Time",),), 1.0),
+    "fetch_wait_ms": ((("Shuffle Read Metrics", "Fetch Wait Time"),), 1.0),
+    "input_bytes": ((("Input Metrics", "Bytes Read"),), 1.0),
+    "shuffle_read_bytes": (
+        (("Shuffle Read Metrics", "Remote Bytes Read"), ("Shuffle Read Metrics", "Local Bytes Read")),
+        1.0,
+    ),
+    "shuffle_write_bytes": ((("Shuffle Write Metrics", "Shuffle Bytes Written"),), 1.0),
+    "output_bytes": ((("Output Metrics", "Bytes Written"),), 1.0),
+    "spill_bytes": ((("Disk Bytes Spilled",),), 1.0),
+    "result_bytes": ((("Result Size",),), 1.0),
+}
+STATUSES = ("success", "failed", "killed")
+TASK_NUMBERS = ("task_id", "spark_stage_id", "stage_attempt", "partition", "attempt", "launch_ms", "finish_ms")
+TASK_TEXTS = ("executor", "host", "status", "end_reason", "task_type")
+
+
+@dataclass
+class JobRecord:
+    """A Spark job: one action, or with adaptive execution one shuffle stage.
+
+    `broken` means that a stage of it could not be read from the event.
+    """
+
+    job_id: int
+    submit_ms: int
+    stage_ids: tuple[int, ...]
+    properties: dict[str, str]
+    broken: bool = False
+    finish_ms: int | None = None
+    succeeded: bool | None = None
+
+
+@dataclass(frozen=True)
+class StageRecord:
+    """A Spark stage as announced when its job started."""
+
+    stage_id: int
+    num_tasks: int
+    parent_ids: tuple[int, ...]
+    rdd_id: int | None
+    operators: tuple[str, ...]
+
+
+@dataclass
+class ExecutorRecord:
+    """An executor process. `added_ms` is None when the log does not tell."""
+
+    executor: str
+    host: str
+    added_ms: int | None
+    cores: int | None
+    requested_ms: int | None = None
+    removed_ms: int | None = None
+    removed_reason: str = ""
+
+
+class TaskColumns:
+    """Ended tasks, column by column in compact arrays: a log may hold a million."""
+
+    def __init__(self) -> None:
+        self.numbers = {name: array("q") for name in TASK_NUMBERS}
+        self.speculative = array("b")
+        self.getting_result_ms = array("d")
+        self.metrics = {name: array("d") for name in METRICS}
+        self.codes = {name: array("i") for name in TASK_TEXTS}
+        self.texts: dict[str, dict[str, int]] = {name: {} for name in TASK_TEXTS}
+
+    def __len__(self) -> int:
+        return len(self.speculative)
+
+    def text(self, column: str, value: str) -> None:
+        """Append a text, stored once for all tasks that share it."""
+        known = self.texts[column]
+        self.codes[column].append(known.setdefault(value, len(known)))
+
+
+@dataclass
+class EventRecords:
+    """What one log says, in the order of its lines.
+
+    Attributes:
+        lines: all lines, and how many of them were read, of which kind, or why not: these add up.
+        skipped_tasks: why ended tasks are not in `tasks`, counted.
+        executions: SQL execution -> whether it succeeded, for those that ended.
+    """
+
+    spark_version: str = ""
+    app_id: str = ""
+    app_name: str = ""
+    start_ms: int | None = None
+    end_ms: int | None = None
+    task_cpus: int = 1
+    adaptive: bool | None = None
+    lines: Counter = field(default_factory=Counter)
+    events: Counter = field(default_factory=Counter)
+    skipped_tasks: Counter = field(default_factory=Counter)
+    skipped_events: Counter = field(default_factory=Counter)
+    jobs: dict[int, JobRecord] = field(default_factory=dict)
+    stages: dict[int, StageRecord] = field(default_factory=dict)
+    stage_failures: dict[tuple[int, int], str] = field(default_factory=dict)
+    executors: dict[str, ExecutorRecord] = field(default_factory=dict)
+    executions: dict[str, bool] = field(default_factory=dict)
+    tasks: TaskColumns = field(default_factory=TaskColumns)
+    last_ms: int = 0
+
+    def read(self, line: bytes) -> None:
+        """Take one line in; whatever is wrong with it is counted, never raised."""
+        self.lines["all"] += 1
+        if line.startswith(_PREFIX):
+            end = line.find(b'"', len(_PREFIX))
+            name = line[len(_PREFIX) : end].decode("utf-8", "replace")
+            if end > 0 and name not in _HANDLERS and line.endswith(b"\n"):
+                # Most bytes of a log are in events that nothing is taken from: not worth parsing.
+                self.events[name] += 1
+                self.lines["of no use here"] += 1
+                return
+            if name == "SparkListenerTaskEnd":
+                line = _without_accumulables(line)
+        elif not line.strip():
+            self.lines["empty"] += 1
+            return
+        try:
+            event = json.loads(line)
+            name = event["Event"]
+            handler = _HANDLERS.get(name)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            self.lines["not a JSON event"] += 1
+            return
+        self.events[str(name)] += 1
+        if handler is None:
+            self.lines["of no use here"] += 1
+            return
+        reason = handler(self, event)
+        if reason:
+            self.skipped_events[f"{name}: {reason}"] += 1
+            if name == "SparkListenerTaskEnd":
+                self.skipped_tasks[reason] += 1
+        self.lines["without a needed field" if reason else "read"] += 1
+
+    def seen(self, time_ms: int | None) -> None:
+        """Keep the latest stamp: a log without an end event ends there."""
+        if time_ms is not None and time_ms > self.last_ms:
+            self.last_ms = time_ms
+
+
+def integer(value: Any, low: int = 0, high: int = MAX_MS) -> int | None:
+    """An integer of a JSON field in a range, also when written as float or text; else None."""
+    if isinstance(value, str):
+        try:
+            value = int(value)
+        except ValueError:
+            return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if type(value) is not int or not low <= value <= high:
+        return None
+    return value
+
+
+def mapping(value: Any) -> dict:
+    """The object of a JSON field, or an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def text(value: Any) -> str:
+    """The text of a JSON field, numbers as text, else empty."""
+    if isinstance(value, str):
+        return value
+    return str(value) if type(value) is int else ""
+
+
+def _without_accumulables(line: bytes) -> bytes:
+    """The line with an emptied list of accumulables, half of its length, where the usual order of fields allows.
+
+    Quotes inside JSON texts are escaped, so the searched byte sequences can only be what they look like.
+    """
+    begin = line.find(_ACCUMULABLES)
+    if begin > 0:
+        begin += len(_ACCUMULABLES)
+        for after in _AFTER_ACCUMULABLES:
+            end = line.find(after, begin)
+            if end > 0:
+                return line[:begin] + line[end:]
+    return line
+
+
+def _log_start(log: EventRecords, event: dict) -> None:
+    log.spark_version = text(event.get("Spark Version"))
+
+
+def _application_start(log: EventRecords, event: dict) -> None:
+    log.app_id = text(event.get("App ID"))
+    log.app_name = text(event.get("App Name"))
+    log.start_ms = integer(event.get("Timestamp"))
+
+
+def _application_end(log: EventRecords, event: dict) -> None:
+    log.end_ms = integer(event.get("Timestamp"))
+
+
+def _environment(log: EventRecords, event: dict) -> None:
+    settings = event.get("Spark Properties")
+    pairs = settings.items() if isinstance(settings, dict) else settings if isinstance(settings, list) else ()
+    for pair in pairs:
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            continue
+        name, value = pair
+        if name == "spark.task.cpus":
+            log.task_cpus = integer(value, 1, 2**31) or 1
+        elif name == "spark.sql.adaptive.enabled":
+            log.adaptive = text(value).lower() == "true"
+
+
+def _job_start(log: EventRecords, event: dict) -> str | None:
+    job_id, submit_ms = integer(event.get("Job ID")), integer(event.get("Submission Time"))
+    if job_id is None:
+        return "no job id"
+    if submit_ms is None:
+        return "no submission time"
+    if job_id in log.jobs:
+        return "the job started before"
+    infos = event.get("Stage Infos")
+    infos = infos if isinstance(infos, list) else []
+    stages = [stage for info in infos if (stage := _stage(info))]
+    for stage in stages:
+        log.stages.setdefault(stage.stage_id, stage)
+    properties = {
+        str(name): value
+        for name, value in mapping(event.get("Properties")).items()
+        if isinstance(value, str) and name in JOB_PROPERTIES
+    }
+    stage_ids = tuple(sorted({stage.stage_id for stage in stages}))
+    log.jobs[job_id] = JobRecord(job_id, submit_ms, stage_ids, properties, len(stage_ids) != len(infos))
+    log.seen(submit_ms)
+    return None
+
+
+JOB_PROPERTIES = frozenset(
+    {
+        "decima.query",
+        "decima.profile",
+        "decima.executors",
+        "spark.sql.execution.id",
+        "spark.sql.execution.root.id",
+        "spark.jobGroup.id",
+        "spark.job.description",
+        "spark.sql.adaptive.enabled",
+    }
+)
+
+
+def _stage(info: Any) -> StageRecord | None:
+    info = mapping(info)
+    stage_id, tasks = integer(info.get("Stage ID")), integer(info.get("Number of Tasks"), 1, 2**31 - 1)
+    if stage_id is None or tasks is None:
+        return None
+    parents = info.get("Parent IDs")
+    parent_ids = {integer(parent) for parent in parents} if isinstance(parents, list) else set()
+    rdds = info.get("RDD Info")
+    rdds = [mapping(rdd) for rdd in rdds] if isinstance(rdds, list) else []
+    # The first RDD is the one the stage computes, the others are its narrow ancestors in no fixed order.
+    operators = sorted({name for rdd in rdds if (name := _operator(rdd))})
+    return StageRecord(
+        stage_id,
+        tasks,
+        tuple(sorted(parent_ids - {None, stage_id})),
+        integer(rdds[0].get("RDD ID")) if rdds else None,
+        tuple(operators),
+    )
+
+
+def _operator(rdd: dict) -> str:
+    """Name of the SQL operator an RDD belongs to, else of the RDD."""
+    scope = rdd.get("Scope")
+    if isinstance(scope, str):
+        try:
+            return text(mapping(json.loads(scope)).get("name")).strip()
+        except (ValueError, RecursionError):
+            pass
+    return text(rdd.get("Name"))
+
+
+def _job_end(log: EventRecords, event: dict) -> str | None:
+    job = log.jobs.get(integer(event.get("Job ID"), -1))
+    finish_ms = integer(event.get("Completion Time"))
+    if job is None:
+        return "no start of that job"
+    if finish_ms is None or finish_ms < job.submit_ms:
+        return "no completion time after the submission"
+    if job.succeeded is not None:
+        return "the job ended before"
+    job.finish_ms = finish_ms
+    job.succeeded = mapping(event.get("Job Result")).get("Result") == "JobSucceeded"
+    log.seen(finish_ms)
+    return None
+
+
+def _stage_completed(log: EventRecords, event: dict) -> str | None:
+    info = mapping(event.get("Stage Info"))
+    key = integer(info.get("Stage ID")), integer(info.get("Stage Attempt ID"))
+    if None in key:
+        return "no stage id or attempt"
+    if "Failure Reason" in info:
+        log.stage_failures[key] = text(info["Failure Reason"])
+    return None
+
+
+def _executor_added(log: EventRecords, event: dict) -> str | None:
+    name, added_ms = text(event.get("Executor ID")), integer(event.get("Timestamp"))
+    if not name or added_ms is None:
+        return "no executor id or time"
+    info = mapping(event.get("Executor Info"))
+    cores = integer(info.get("Total Cores"), 1, 2**20)
+    requested_ms = integer(info.get("Request Time"), 0, added_ms)
+    log.executors[name] = ExecutorRecord(name, text(info.get("Host")), added_ms, cores, requested_ms)
+    log.seen(added_ms)
+    return None
+
+
+def _executor_removed(log: EventRecords, event: dict) -> str | None:
+    executor = log.executors.get(text(event.get("Executor ID")))
+    removed_ms = integer(event.get("Timestamp"))
+    if executor is None:
+        return "the executor was never added"
+    if removed_ms is None or removed_ms < executor.added_ms:
+        return "no time after the executor was added"
+    executor.removed_ms = removed_ms
+    executor.removed_reason = text(event.get("Removed Reason"))
+    log.seen(removed_ms)
+    return None
+
+
+def _execution_end(log: EventRecords, event: dict) -> str | None:
+    execution = integer(event.get("executionId"))
+    if execution is None:
+        return "no execution id"
+    log.executions[str(execution)] = not event.get("errorMessage")
+    return None
+
+
+def _task_end(log: EventRecords, event: dict) -> str | None:
+    info = mapping(event.get("Task Info"))
+    reason = text(mapping(event.get("Task End Reason")).get("Reason"))
+    if reason == "Resubmitted":
+        # Sent a second time for a finished task whose output was lost; its new run is a task of its own.
+        return "output lost, the task is run again"
+    values = (
+        integer(info.get("Task ID")),
+        integer(event.get("Stage ID")),
+        integer(event.get("Stage Attempt ID", 0)),
+        partition if (partition := integer(info.get("Partition ID"))) is not None else integer(info.get("Index")),
+        integer(info.get("Attempt", 0)),
+        integer(info.get("Launch Time"), 1),
+        integer(info.get("Finish Time"), 1),
+    )
+    executor = text(info.get("Executor ID"))
+    for name, value in zip(TASK_NUMBERS, values, strict=True):
+        if value is None:
+            return f"no valid {_FIELD_WORDS[name]}"
+    if not executor:
+        return "no executor id"
+    if values[-1] < values[-2]:
+        return "finished before its launch"
+    tasks = log.tasks
+    for name, value in zip(TASK_NUMBERS, values, strict=True):
+        tasks.numbers[name].append(value)
+    tasks.speculative.append(info.get("Speculative") is True)
+    getting = integer(info.get("Getting Result Time"), 1)
+    tasks.getting_result_ms.append(float(max(0, values[-1] - getting)) if getting else 0.0)
+    metrics = mapping(event.get("Task Metrics"))
+    for name, (paths, unit) in METRICS.items():
+        tasks.metrics[name].append(_metric(metrics, paths, unit))
+    tasks.text("executor", executor)
+    tasks.text("host", text(info.get("Host")))
+    tasks.text("status", _status(info, reason))
+    tasks.text("end_reason", reason or "unknown")
+    tasks.text("task_type", text(event.get("Task Type")))
+    log.seen(values[-1])
+    return None
+
+
+_FIELD_WORDS = {
+    "task_id": "task id",
+    "spark_stage_id": "stage id",
+    "stage_attempt": "stage attempt",
+    "partition": "task index",
+    "attempt": "task attempt",
+    "launch_ms": "launch time",
+    "finish_ms": "finish time",
+}
+
+
+def _status(info: dict, reason: str) -> str:
+    if info.get("Killed") is True or reason == "TaskKilled":
+        return "killed"
+    if reason == "Success" and info.get("Failed") is not True:
+        return "success"
+    return "failed"
+
+
+def _metric(metrics: dict, paths: tuple[tuple[str, ...], ...], unit: float) -> float:
+    """Sum of the fields in the column's unit; NaN when the log has none of them."""
+    total, found = 0, False
+    for path in paths:
+        value: Any = metrics
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        number = integer(value)
+        if number is not None:
+            total, found = total + number, True
+    return total * unit if found else float("nan")
+
+
+_HANDLERS: dict[str, Callable[[EventRecords, dict], str | None]] = {
+    "SparkListenerLogStart": _log_start,
+    "SparkListenerApplicationStart": _application_start,
+    "SparkListenerApplicationEnd": _application_end,
+    "SparkListenerEnvironmentUpdate": _environment,
+    "SparkListenerJobStart": _job_start,
+    "SparkListenerJobEnd": _job_end,
+    "SparkListenerStageCompleted": _stage_completed,
+    "SparkListenerExecutorAdded": _executor_added,
+    "SparkListenerExecutorRemoved": _executor_removed,
+    "SparkListenerTaskEnd": _task_end,
+    f"{_SQL}SparkListenerSQLExecutionEnd": _execution_end,
+}

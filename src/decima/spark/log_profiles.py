@@ -1,0 +1,176 @@
+"""Job profiles out of event logs: runs of the same query, at several executor counts, become one profile."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from decima.exceptions import WorkloadError
+from decima.spark.eventlog import Application
+from decima.spark.eventlog_tables import SIZES, USED
+from decima.workload.profile import WAVES, JobProfile, Stage
+
+if TYPE_CHECKING:
+    import pandas
+
+SOURCE = "spark"
+
+
+@dataclass(frozen=True, eq=False)
+class LogProfiles:
+    """Profiles of event logs and what belongs to them.
+
+    Attributes:
+        profiles: one per query and structure, in the order in which they first appear.
+        sizes: one row per stage of a profile: `job`, `stage_index`, `stage`, `operators`, `runs`, `num_tasks`, and the
+            mean over the runs of the bytes of all its tasks.
+        runs: one row per run of a query: `app_id`, `query`, `job` (empty when it is in no profile), `level`,
+            `duration_ms`.
+        report: as of :class:`~decima.spark.eventlog.Application`, with the log in `app_id`, and the rows of merging.
+    """
+
+    profiles: list[JobProfile]
+    sizes: pandas.DataFrame
+    runs: pandas.DataFrame
+    report: pandas.DataFrame
+
+
+@dataclass
+class _Run:
+    application: Application
+    query: str
+    level: int
+    duration_ms: float
+    parents: tuple[tuple[int, ...], ...]
+    stages: pandas.DataFrame
+
+
+def collect_profiles(applications: Sequence[Application], *, named_only: bool = False) -> LogProfiles:
+    """Merge all runs of the same name into job profiles.
+
+    Runs of a name that differ in structure (number of stages or edges) become profiles of their own, called `name~2`,
+    `name~3`, the most frequent structure keeping the plain name. The level of a run is the executor count it states,
+    else the time-weighted number of executor slots during the run; of a run beside others, the most tasks it ran at
+    once. Where runs differ in the task count of a stage, the most frequent one is taken, among equals that of the
+    lowest level.
+
+    Args:
+        applications: what was read; each log once.
+        named_only: leave out queries that have no name of their own (no `decima.` property, no job description), such
+            as the jobs with which Spark looks into files.
+    """
+    import pandas
+
+    grouped: dict[str, list[_Run]] = defaultdict(list)
+    notes: list[dict] = []
+    for application in applications:
+        for row in application.queries[application.queries.skipped == ""].itertuples():
+            if named_only and row.name == f"{application.app_id}/{row.query}":
+                notes.append(_note(application.app_id, "note profile", "query without a name", row.query))
+                continue
+            stages = application.stages[application.stages["query"] == row.query]
+            grouped[row.name].append(
+                _Run(application, row.query, level(row), row.duration_ms, tuple(stages.parents), stages)
+            )
+    profiles: list[JobProfile] = []
+    sizes: list[pandas.DataFrame] = []
+    runs: list[dict] = []
+    for name, members in grouped.items():
+        structures = Counter(run.parents for run in members)
+        for number, (structure, count) in enumerate(structures.most_common()):
+            job = name if number == 0 else f"{name}~{number + 1}"
+            mine = [run for run in members if run.parents == structure]
+            try:
+                profile = _profile(job, mine)
+            except WorkloadError as error:
+                notes += [_note(run.application.app_id, "note profile", str(error), run.query) for run in mine]
+                job = ""
+            else:
+                profiles.append(profile)
+                sizes.append(_sizes(profile, mine))
+                if number:
+                    why = f"{count} of {len(members)} runs of {name!r} have another structure and are profile {job!r}"
+                    notes.append(_note("", "note profile", why, ", ".join(run.query for run in mine[:10])))
+                notes += _different_counts(profile, mine)
+            runs += [
+                {
+                    "app_id": run.application.app_id,
+                    "query": run.query,
+                    "job": job,
+                    "level": run.level,
+                    "duration_ms": run.duration_ms,
+                }
+                for run in mine
+            ]
+    report = pandas.concat(
+        [application.report.assign(app_id=application.app_id) for application in applications]
+        + [pandas.DataFrame(notes, columns=["item", "reason", "count", "detail", "app_id"])],
+        ignore_index=True,
+    )
+    columns = ["job", "stage_index", "stage", "operators", "runs", "num_tasks", *SIZES]
+    return LogProfiles(
+        profiles,
+        pandas.concat(sizes, ignore_index=True) if sizes else pandas.DataFrame(columns=columns),
+        pandas.DataFrame(runs, columns=["app_id", "query", "job", "level", "duration_ms"]),
+        report[["app_id", "item", "reason", "count", "detail"]],
+    )
+
+
+def level(query) -> int:
+    """Executor count of a row of the query table, at least 1."""
+    if query.stated_executors == query.stated_executors:  # not NaN
+        return int(query.stated_executors)
+    return max(1, round(query.executors) if query.alone else query.peak_tasks)
+
+
+def _profile(name: str, runs: Sequence[_Run]) -> JobProfile:
+    durations: dict[tuple[int, int, str], list[np.ndarray]] = defaultdict(list)
+    for run in runs:
+        tasks = run.application.tasks
+        mine = tasks[(tasks["query"] == run.query) & (tasks.use == USED)]
+        for (stage, wave), group in mine.groupby(["stage", "wave"], observed=True):
+            durations[stage, run.level, wave].append(group.duration_ms.to_numpy())
+    stages = []
+    for index, parents in enumerate(runs[0].parents):
+        levels = sorted({of for stage, of, _ in durations if stage == index})
+        lists = {
+            wave: tuple(np.concatenate(durations.get((index, of, wave), [np.empty(0)])) for of in levels)
+            for wave in WAVES
+        }
+        counts = [(run.level, int(run.stages.num_tasks.iloc[index])) for run in sorted(runs, key=lambda run: run.level)]
+        num_tasks = Counter(count for _, count in counts).most_common(1)[0][0]
+        stages.append(Stage(f"stage-{index}", num_tasks, parents, tuple(levels), **lists))
+    return JobProfile(name, tuple(stages), SOURCE)
+
+
+def _sizes(profile: JobProfile, runs: Sequence[_Run]) -> pandas.DataFrame:
+    import pandas
+
+    mean = sum(run.stages[list(SIZES)].to_numpy(float) for run in runs) / len(runs)
+    table = pandas.DataFrame(mean, columns=list(SIZES))
+    table.insert(0, "num_tasks", [stage.num_tasks for stage in profile.stages])
+    table.insert(0, "runs", len(runs))
+    table.insert(0, "operators", runs[0].stages.operators.to_numpy())
+    table.insert(0, "stage", [stage.name for stage in profile.stages])
+    table.insert(0, "stage_index", np.arange(len(profile.stages)))
+    table.insert(0, "job", profile.name)
+    return table
+
+
+def _different_counts(profile: JobProfile, runs: Sequence[_Run]) -> list[dict]:
+    notes = []
+    for index, stage in enumerate(profile.stages):
+        counts = Counter(int(run.stages.num_tasks.iloc[index]) for run in runs)
+        if len(counts) > 1:
+            seen = ", ".join(f"{tasks} tasks in {times} runs" for tasks, times in sorted(counts.items()))
+            why = f"{profile.name!r}, {stage.name}: {seen}; {stage.num_tasks} kept"
+            notes.append(_note("", "note profile", why, ""))
+    return notes
+
+
+def _note(app_id: str, item: str, reason: str, detail: str) -> dict:
+    return {"item": item, "reason": reason, "count": 1, "detail": detail, "app_id": app_id}
