@@ -131,6 +131,11 @@ class ClusterState:
             self._fixed[name] = value
             self._scalars[name] = value
 
+    def put(self, **numbers: float) -> None:
+        """Overwrite scalars: for a state that mirrors a cluster kept elsewhere (``decima.service``)."""
+        for name, value in numbers.items():
+            self._scalars[name] = value
+
     def __getattr__(self, name: str):
         if name in SCALARS:
             return self._scalars[name].item()

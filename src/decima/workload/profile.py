@@ -85,7 +85,7 @@ class JobProfile:
     Attributes:
         name: shown in tables and errors.
         stages: in any order; an edge goes parent -> child.
-        source: where it comes from: `tpch`, `synthetic`, `json`, ...
+        source: where it comes from: `tpch`, `spark`, `extrapolated`, `synthetic`, `json`, ...
 
     Raises:
         WorkloadError: a stage is malformed or the parents do not form a DAG; names job and stage.
@@ -157,7 +157,7 @@ class JobProfile:
     @cached_property
     def downstream_path_ms(self) -> np.ndarray:
         """Float64 ms [stages], longest path from a stage down with one mean task duration per stage."""
-        path = self._longest_path_down([stage.mean_duration_ms for stage in self.stages])
+        path = self.longest_path_down([stage.mean_duration_ms for stage in self.stages])
         path.setflags(write=False)
         return path
 
@@ -167,7 +167,7 @@ class JobProfile:
 
         Source: §5.1, footnote 5.
         """
-        work = self._longest_path_down([stage.work_ms for stage in self.stages])
+        work = self.longest_path_down([stage.work_ms for stage in self.stages])
         work.setflags(write=False)
         return work
 
@@ -177,7 +177,8 @@ class JobProfile:
             return False
         return all(mine.equals(theirs) for mine, theirs in zip(self.stages, other.stages, strict=True))
 
-    def _longest_path_down(self, weight: Sequence[float]) -> np.ndarray:
+    def longest_path_down(self, weight: Sequence[float]) -> np.ndarray:
+        """Float64 [stages], largest sum of stage weights on a path from a stage down, itself included."""
         length = np.zeros(len(self.stages))
         for index in reversed(self.topological_order):
             below = max((length[child] for child in self.children[index]), default=0.0)

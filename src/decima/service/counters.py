@@ -1,0 +1,106 @@
+"""States of a client's jobs, checked and written into the mirror."""
+
+from __future__ import annotations
+
+from decima.service import scheduler_pb2 as protocol
+from decima.service.errors import invalid
+from decima.service.graphs import JobGraph, checked_number
+from decima.service.limits import Limits
+from decima.service.mirror import Mirror, Slot
+from decima.simulator.kernels import NONE
+
+_JOB_FIELDS = {"attached": "job_attached", "moving": "job_moving", "committed": "job_commit", "outgoing": "job_outgoing"}
+
+
+def put_state(mirror: Mirror, slot: Slot, message: protocol.JobState, limits: Limits) -> None:
+    """Write a job's state.
+
+    Raises:
+        Refusal: A number is out of range, or a stage is unknown. The job is then half written.
+    """
+    state, graph, most = mirror.state, slot.graph, limits.executors
+    changed = False
+    for stage in message.stages:
+        index = _index(graph, stage.stage)
+        tasks = graph.profile.stages[index].num_tasks
+        launched, finished = stage.launched, stage.finished
+        if not finished <= launched <= tasks:
+            raise invalid(
+                f"{_where(graph, stage.stage)}: launched is {launched} and finished {finished} of {tasks} tasks; "
+                "expected finished <= launched <= tasks"
+            )
+        executors, moving, committed = stage.executors, stage.moving, stage.committed
+        if max(executors, moving, committed) > most:
+            raise invalid(f"{_where(graph, stage.stage)}: more than {most} executors, moving or committed")
+        at = slot.first + index
+        state.stage_next[at] = launched
+        state.stage_executors[at] = executors
+        state.stage_moving[at] = moving
+        state.stage_commit[at] = committed
+        graph.finished[index] = finished
+        if stage.measured_tasks or stage.measured_ms:
+            changed |= _measure(graph, index, stage)
+    if len(message.stages):
+        mirror.put_counts(slot)
+    for name, field in _JOB_FIELDS.items():
+        value = getattr(message, name)
+        if value > most:
+            raise invalid(f"job {graph.label!r:.60}: {name} is {value}; expected 0 to {most}")
+        getattr(state, field)[slot.job] = value
+    _put_runnable(mirror, slot, message.runnable)
+    _put_frontier(mirror, slot, message.schedulable)
+    if changed:
+        mirror.put_durations(slot)
+
+
+def _measure(graph: JobGraph, index: int, stage: protocol.StageState) -> bool:
+    if stage.measured_tasks > stage.finished:
+        raise invalid(f"{_where(graph, stage.stage)}: measured_tasks is {stage.measured_tasks}, finished {stage.finished}")
+    total_ms = checked_number(_where(graph, stage.stage), "measured_ms", stage.measured_ms)
+    return graph.durations.measure(index, stage.measured_tasks, total_ms if stage.measured_tasks else 0.0)
+
+
+def _put_runnable(mirror: Mirror, slot: Slot, stages) -> None:
+    """The list of runnable stages, in its order."""
+    state, graph = mirror.state, slot.graph
+    own = slice(slot.first, slot.first + slot.size)
+    indices = [_index(graph, stage) for stage in stages]
+    if len(set(indices)) < len(indices):
+        raise invalid(f"job {graph.label!r:.60}: a stage is twice among the runnable ones")
+    state.stage_runnable[own] = 0
+    before = NONE
+    for index in indices:
+        stage = slot.first + index
+        state.stage_runnable[stage] = 1
+        state.runnable_prev[stage] = before
+        state.runnable_next[stage] = NONE
+        if before != NONE:
+            state.runnable_next[before] = stage
+        before = stage
+    state.runnable_head[slot.job] = slot.first + indices[0] if indices else NONE
+    state.runnable_tail[slot.job] = before
+
+
+def _put_frontier(mirror: Mirror, slot: Slot, stages) -> None:
+    """The stages that may be chosen; each must have room for an executor."""
+    state, graph = mirror.state, slot.graph
+    state.stage_in_frontier[slot.first : slot.first + slot.size] = 0
+    for stage in stages:
+        at = slot.first + _index(graph, stage)
+        if state.stage_saturated[at]:
+            raise invalid(
+                f"{_where(graph, stage)} is schedulable, but all its tasks are launched or have an executor coming"
+            )
+        state.stage_in_frontier[at] = 1
+    state.job_frontier[slot.job] = int(state.stage_in_frontier[slot.first : slot.first + slot.size].sum())
+
+
+def _index(graph: JobGraph, stage: int) -> int:
+    index = graph.index.get(stage)
+    if index is None:
+        raise invalid(f"{_where(graph, stage)}: there is no such stage")
+    return index
+
+
+def _where(graph: JobGraph, stage: int) -> str:
+    return f"job {graph.label!r:.60}, stage {stage}"

@@ -1,0 +1,326 @@
+"""A client's cluster as a ``ClusterState``, so that every scheduler decides on it as on a simulated one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from decima.exceptions import DecimaError
+from decima.schedulers.interface import CompiledScheduler, Observation, Scheduler, run_decision, stage_and_limit
+from decima.service.graphs import JobGraph
+from decima.service.mirror_tables import Capacity, MirrorTables
+from decima.simulator.fields import ARRAYS
+from decima.simulator.kernels import ACTIVE, NONE
+from decima.simulator.settings import Settings
+from decima.simulator.state import ClusterState
+
+_STAGE_COUNTERS = ("stage_next", "stage_finished_tasks", "stage_executors", "stage_moving", "stage_commit")
+_KEPT_BY_STAGE = (*_STAGE_COUNTERS, "stage_runnable", "stage_in_frontier", "stage_unfinished_parents")
+_LINKS = ("runnable_next", "runnable_prev")
+_HEADS = ("runnable_head", "runnable_tail")
+# What a decision may have noted for later ones goes with the job (released_fifo).
+_KEPT_BY_JOB = ("job_attached", "job_moving", "job_commit", "job_outgoing", "job_frontier", "job_unsaturated")
+_NOTES = ("job_share",)
+
+
+@dataclass
+class Slot:
+    """A job in the mirror: its index, its first stage, and its graph."""
+
+    job: int
+    first: int
+    graph: JobGraph
+
+    @property
+    def size(self) -> int:
+        """Number of stages."""
+        return len(self.graph.stage_ids)
+
+    @property
+    def edges(self) -> int:
+        """Number of edges."""
+        return sum(len(stage.parents) for stage in self.graph.profile.stages)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A decision about offered executors.
+
+    Attributes:
+        key: The job.
+        stage: Local index of the stage.
+        limit: As the scheduler gave it.
+        executors: Offered executors that it uses.
+    """
+
+    key: Hashable
+    stage: int
+    limit: int
+    executors: int
+
+
+class Mirror:
+    """The jobs of one cluster, by any hashable key, in order of arrival.
+
+    Args:
+        scheduler: What decides.
+        settings: The cluster.
+        rng: The scheduler's source of chance.
+        hint_ms: Mean interarrival time that a learned policy is told.
+
+    Raises:
+        ConfigError: The scheduler does not work on such a cluster.
+    """
+
+    def __init__(self, scheduler: Scheduler, settings: Settings, rng: np.random.Generator, hint_ms: float) -> None:
+        self._scheduler = scheduler
+        self._rng = rng
+        self._hint_ms = hint_ms
+        self._settings = settings
+        self.slots: dict[Hashable, Slot] = {}
+        self._keys: list[Hashable] = []
+        self._active: np.ndarray | None = None  # job indices in order of arrival, None: to be found again
+        if not isinstance(scheduler, CompiledScheduler):
+            scheduler.reset(rng)
+        need = Capacity(0, 0, 0, 16, 8, settings.executors)
+        self._build(need.grown(need))
+
+    # ---- memory -----------------------------------------------------------------------------------------------------
+
+    def _build(self, capacity: Capacity) -> None:
+        """New memory; the jobs move there."""
+        old = getattr(self, "state", None)
+        self._capacity = capacity
+        self._settings = self._settings.replace(executors=capacity.executors)
+        tables = MirrorTables(capacity)
+        self.state = ClusterState(tables, self._settings)
+        self._observation = Observation(self.state)
+        self.state.job_first_stage[1] = capacity.job_stages  # the largest job a policy makes room for
+        self.state.start(self._rng, self._rng)
+        if isinstance(self._scheduler, CompiledScheduler):
+            self._scheduler.bind(self.state)
+            self.state.bind_policy({}, {"net_hint_ms": self._hint_ms})
+        self.state.job_first_stage[1] = 0
+        self._next_job = self._next_stage = self._next_edge = 0
+        self._keys = []
+        self._active = None
+        slots, self.slots = self.slots, {}
+        if old is not None:
+            self.state.put(num_executors=old.num_executors)
+        for key, slot in slots.items():
+            self._append(key, slot.graph)
+            self._copy(old, slot, self.slots[key])
+
+    def _copy(self, old: ClusterState, source: Slot, target: Slot) -> None:
+        """The state of a job from its old place; the new one may have more stages."""
+        new, size, shift = self.state, source.size, target.first - source.first
+        before, after = slice(source.first, source.first + size), slice(target.first, target.first + size)
+        for name in _KEPT_BY_STAGE:
+            getattr(new, name)[after] = getattr(old, name)[before]
+        for name in _LINKS:
+            values = getattr(old, name)[before]
+            getattr(new, name)[after] = np.where(values == NONE, NONE, values + shift)
+        for name in _HEADS:
+            value = int(getattr(old, name)[source.job])
+            getattr(new, name)[target.job] = value if value == NONE else value + shift
+        for name in (*_KEPT_BY_JOB, *_NOTES):
+            getattr(new, name)[target.job] = getattr(old, name)[source.job]
+
+    def _need(self, graph: JobGraph) -> Capacity:
+        """What the present jobs and one more take when there are no gaps between them."""
+        slots = self.slots.values()
+        added = Slot(0, 0, graph)
+        return Capacity(
+            jobs=len(self.slots) + 1,
+            stages=sum(slot.size for slot in slots) + added.size,
+            edges=sum(slot.edges for slot in slots) + added.edges,
+            job_stages=added.size,
+            levels=max(graph.levels) + 1,
+            executors=self._capacity.executors,
+        )
+
+    def _append(self, key: Hashable, graph: JobGraph) -> None:
+        """Write a job's graph behind all others."""
+        state, slot = self.state, Slot(self._next_job, self._next_stage, graph)
+        self.slots[key] = slot
+        self._active = None
+        self._keys.append(key)
+        self._next_job += 1
+        self._next_stage += slot.size
+        profile, own = graph.profile, slice(slot.first, self._next_stage)
+        state.job_first_stage[slot.job] = slot.first
+        state.job_first_stage[slot.job + 1] = self._next_stage
+        state.stage_job[own] = slot.job
+        state.stage_tasks[own] = [stage.num_tasks for stage in profile.stages]
+        state.row_level[own] = graph.levels
+        for kind, lists in (("parent", [stage.parents for stage in profile.stages]), ("child", profile.children)):
+            values, offset, at = getattr(state, kind), getattr(state, f"{kind}_offset"), self._next_edge
+            for index, local in enumerate(lists):
+                offset[slot.first + index] = at
+                values[at : at + len(local)] = local
+                at += len(local)
+                offset[slot.first + index + 1] = at
+        self._next_edge += slot.edges
+        state.job_arrival_ms[slot.job] = graph.arrival_ms
+        state.job_priority[slot.job] = graph.priority
+        state.job_cap[slot.job] = graph.cap
+        state.job_state[slot.job] = ACTIVE
+        self.put_durations(slot)
+
+    # ---- jobs -------------------------------------------------------------------------------------------------------
+
+    def put_job(self, key: Hashable, graph: JobGraph) -> None:
+        """Add a job, or replace one by itself with more stages, which then keeps its place."""
+        old_slot = self.slots.get(key)
+        fits = (
+            self._next_job < self._capacity.jobs
+            and self._next_stage + len(graph.stage_ids) <= self._capacity.stages
+            and self._next_edge + Slot(0, 0, graph).edges <= self._capacity.edges
+            and self._capacity.covers(Capacity(0, 0, 0, len(graph.stage_ids), max(graph.levels) + 1, 0))
+        )
+        if not fits:
+            # The old graph of the job, if any, moves too.
+            self._build(self._capacity.grown(self._need(graph)))
+            old_slot = self.slots.get(key)
+        if old_slot is None:
+            self._append(key, graph)
+            self.start_counts(self.slots[key])
+            return
+        self._append(key, graph)  # keeps its place in the order of arrival
+        self._copy(self.state, old_slot, self.slots[key])
+        self._bury(old_slot)
+        self.put_counts(self.slots[key])
+
+    def drop_job(self, key: Hashable) -> None:
+        """The job is gone; its place stays empty until the next move."""
+        self._active = None
+        self._bury(self.slots.pop(key))
+
+    def _bury(self, slot: Slot) -> None:
+        """Leave nothing in a place that could be chosen."""
+        self.state.job_state[slot.job] = 0
+        self.state.stage_in_frontier[slot.first : slot.first + slot.size] = 0
+
+    def start_counts(self, slot: Slot) -> None:
+        """The job as it is before anything was told of its state."""
+        state, own = self.state, slice(slot.first, slot.first + slot.size)
+        for name in _KEPT_BY_STAGE:
+            getattr(state, name)[own] = 0
+        for name in _KEPT_BY_JOB:
+            getattr(state, name)[slot.job] = 0
+        for name in _LINKS:
+            getattr(state, name)[own] = NONE
+        for name in _HEADS:
+            getattr(state, name)[slot.job] = NONE
+        slot.graph.finished = [0] * slot.size
+        self.put_counts(slot)
+
+    def sort_jobs(self, keys: Sequence[Hashable]) -> None:
+        """Put all jobs into this order of arrival."""
+        self.slots = {key: self.slots[key] for key in keys}
+        self._active = None
+
+    def put_durations(self, slot: Slot) -> None:
+        """Bring nominal durations and what follows from them up to date."""
+        state, own = self.state, slice(slot.first, slot.first + slot.size)
+        durations, path_work, path, work_ms = slot.graph.nominal()
+        state.row_nominal_ms[own] = durations
+        state.row_path_work_ms[own] = path_work
+        state.row_path_ms[own] = path
+        state.job_work_ms[slot.job] = work_ms
+
+    def put_counts(self, slot: Slot) -> None:
+        """Bring what follows from a job's counters up to date: finished and saturated stages."""
+        state, own = self.state, slice(slot.first, slot.first + slot.size)
+        finished = slot.graph.countable_finished()
+        state.stage_finished_tasks[own] = finished
+        stages = slot.graph.profile.stages
+        done = [count == stage.num_tasks for count, stage in zip(finished, stages, strict=True)]
+        state.stage_unfinished_parents[own] = [
+            sum(not done[parent] for parent in stage.parents) for stage in stages
+        ]
+        room = state.stage_tasks[own] - state.stage_next[own] - state.stage_commit[own] - state.stage_moving[own]
+        state.job_unsaturated[slot.job] = np.count_nonzero(room > 0)
+        state.stage_saturated[own] = room <= 0
+
+    # ---- decisions --------------------------------------------------------------------------------------------------
+
+    def set_executors(self, executors: int) -> None:
+        """The cluster has so many executors now.
+
+        Raises:
+            ConfigError: The scheduler does not work on so many.
+        """
+        if executors > self._capacity.executors:
+            self._build(replace(self._capacity, executors=executors))
+        self.state.put(num_executors=executors)
+
+    def allocation(self, slot: Slot, source: Slot | None, offered: int) -> int:
+        """Executors the job holds and keeps, apart from those offered."""
+        state, job = self.state, slot.job
+        held = state.job_attached[job] + state.job_moving[job] + state.job_commit[job] - state.job_outgoing[job]
+        return int(held) - (offered if slot is source else 0)
+
+    def decide(self, now_ms: float, source: Hashable | None, offered: int) -> Choice | None:
+        """Decide about offered executors; None to leave them idle.
+
+        Args:
+            now_ms: Time of the client.
+            source: Job they were in last, None if there is none.
+            offered: Their number, at least 1.
+
+        Raises:
+            DecimaError: The scheduler has no answer, or none that can be carried out.
+        """
+        state = self.state
+        jobs = self._active
+        if jobs is None:
+            jobs = self._active = np.array([slot.job for slot in self.slots.values()], dtype=np.int64)
+            state.active[: len(jobs)] = jobs
+        frontier = int(state.job_frontier[jobs].sum())
+        from_slot = None if source is None else self.slots.get(source)
+        state.put(
+            num_active=len(jobs),
+            num_frontier=frontier,
+            num_jobs_unsaturated=int(np.count_nonzero(state.job_unsaturated[jobs])),
+            source_job=NONE if from_slot is None else from_slot.job,
+            num_source=offered,
+            now_ms=now_ms,
+        )
+        if frontier == 0:
+            return None
+        stage, limit = self._ask()
+        if stage < 0:
+            return None
+        return self._checked(stage, limit, from_slot, offered)
+
+    def _ask(self) -> tuple[int, int]:
+        """Stage id and limit."""
+        if not isinstance(self._scheduler, CompiledScheduler):
+            return stage_and_limit(self._scheduler.decide(self._observation))
+        run_decision(self._scheduler.decision, self.state)
+        if self.state.net_invalid:
+            raise DecimaError("a score of the policy's network is not a finite number")
+        return self.state.action_stage, self.state.action_limit
+
+    def _checked(self, stage: int, limit: int, source: Slot | None, offered: int) -> Choice:
+        """What the simulator would make of the decision."""
+        state = self.state
+        if not 0 <= stage < self._next_stage or not state.stage_in_frontier[stage]:
+            raise DecimaError(f"scheduler {self._scheduler.name} chose a stage that cannot be chosen")
+        job = int(state.stage_job[stage])
+        key = self._keys[job]
+        slot = self.slots[key]
+        used = limit
+        if state.job_limit:
+            used = min(limit - self.allocation(slot, source, offered), offered)
+        room = state.stage_tasks[stage] - state.stage_next[stage] - state.stage_commit[stage] - state.stage_moving[stage]
+        used = min(used, int(room))
+        if not 1 <= used <= offered:
+            raise DecimaError(f"scheduler {self._scheduler.name} chose limit {limit}, which gives {used} of {offered}")
+        return Choice(key, stage - slot.first, limit, used)
+
+
+assert {*_KEPT_BY_STAGE, *_LINKS, *_HEADS, *_KEPT_BY_JOB, *_NOTES} <= set(ARRAYS)

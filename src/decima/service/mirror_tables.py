@@ -1,0 +1,76 @@
+"""Memory for a cluster whose jobs are not known beforehand: tables with room for jobs to come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from decima.simulator.fields import ARRAYS
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What fits into a mirror; a learned policy makes its workspace from these numbers.
+
+    Attributes:
+        jobs: Jobs, those that are gone included.
+        stages: Stages of these jobs.
+        edges: Edges between them.
+        job_stages: Stages of the largest job.
+        levels: Edges on the longest path of a job, plus 1.
+        executors: Executors of the cluster.
+    """
+
+    jobs: int
+    stages: int
+    edges: int
+    job_stages: int
+    levels: int
+    executors: int
+
+    def covers(self, need: Capacity) -> bool:
+        """Whether nothing of the other is larger."""
+        return all(getattr(self, field.name) >= getattr(need, field.name) for field in fields(self))
+
+    def grown(self, need: Capacity) -> Capacity:
+        """Twice what is needed of what jobs use up, and no part smaller than it was for the rest."""
+        return Capacity(
+            jobs=max(8, 2 * need.jobs),
+            stages=max(64, 2 * need.stages),
+            edges=max(64, 2 * need.edges),
+            job_stages=max(self.job_stages, need.job_stages),
+            levels=max(self.levels, need.levels),
+            executors=max(self.executors, need.executors),
+        )
+
+
+class MirrorTables:
+    """Stands in for the workload tables of a cluster state; row ``s`` of the profile tables is stage ``s``.
+
+    Nothing is simulated on it, so the tables of task durations are empty.
+    """
+
+    def __init__(self, capacity: Capacity) -> None:
+        self.num_jobs = capacity.jobs
+        # One more stage: it shows the policy the longest path there may be.
+        self.num_stages = capacity.stages + 1
+        self.num_tasks = 0
+        self.grid_width = 1
+        lengths = {
+            "arrival_order": 0,
+            "child": capacity.edges,
+            "child_offset": self.num_stages + 1,
+            "parent": capacity.edges,
+            "parent_offset": self.num_stages + 1,
+            "job_first_stage": capacity.jobs + 1,
+            "values_ms": 0,
+            "params": 0,
+        }
+        self.arrays: dict[str, np.ndarray] = {}
+        for name, field in ARRAYS.items():
+            if field.extent == "static":
+                usual = capacity.jobs if name.startswith("job_") else self.num_stages
+                self.arrays[name] = np.zeros(lengths.get(name, usual), dtype=field.dtype)
+        self.arrays["stage_row"][:] = np.arange(self.num_stages)
+        self.arrays["row_level"][-1] = capacity.levels - 1

@@ -1,0 +1,109 @@
+"""What a simulated cluster tells a service: its jobs, and what changed since the last call."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from decima.service import scheduler_pb2 as protocol
+from decima.simulator.kernels import ACTIVE, NONE
+from decima.simulator.state import ClusterState
+
+_STAGE = {
+    "launched": "stage_next",
+    "finished": "stage_finished_tasks",
+    "executors": "stage_executors",
+    "moving": "stage_moving",
+    "committed": "stage_commit",
+}
+_FLAGS = ("stage_runnable", "stage_in_frontier")
+_JOB = {"attached": "job_attached", "moving": "job_moving", "committed": "job_commit", "outgoing": "job_outgoing"}
+
+
+class StateReporter:
+    """Writes requests about one run of a simulated cluster.
+
+    Args:
+        state: The cluster; its arrays stay where they are.
+    """
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._sent: dict[str, np.ndarray] = {}
+        self._known: set[int] = set()
+
+    def request(self, full: bool) -> protocol.DecideRequest:
+        """The next call, without session and number.
+
+        Args:
+            full: Tell everything.
+        """
+        state = self._state
+        active = state.active[: state.num_active].tolist()
+        request = protocol.DecideRequest(full=full, time_ms=state.now_ms, executors=state.num_executors)
+        request.offer.executors = state.num_source
+        source = state.source_job
+        if source != NONE and state.job_state[source] == ACTIVE:
+            request.offer.job = str(source)
+        if full:
+            self._known = set()
+        present = set(active)
+        request.gone.extend(str(job) for job in sorted(self._known - present))
+        new = [job for job in active if job not in self._known]
+        for job in new:
+            self._add_graph(request.jobs.add(), job)
+        stages, jobs = self._changes()
+        stages[np.isin(state.stage_job, new)] = True
+        touched = jobs
+        touched[state.stage_job[stages]] = True
+        touched[new] = True
+        for job in active:
+            if touched[job]:
+                self._add_state(request.states.add(), job, stages)
+        self._known = present
+        return request
+
+    def _changes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Stages and jobs that differ from what was sent; remembers what they are now."""
+        state, sent = self._state, self._sent
+        masks = []
+        for names, length in (((*_STAGE.values(), *_FLAGS), state.num_stages), (_JOB.values(), state.num_jobs)):
+            mask = np.zeros(length, dtype=bool)
+            for name in names:
+                now = getattr(state, name)
+                if name in sent:
+                    mask |= now != sent[name]
+                sent[name] = now.copy()
+            masks.append(mask)
+        return masks[0], masks[1]
+
+    def _add_graph(self, message: protocol.Job, job: int) -> None:
+        state = self._state
+        first, end = (int(bound) for bound in state.job_first_stage[job : job + 2])
+        message.job = str(job)
+        message.arrival_ms = state.job_arrival_ms[job]
+        message.priority = state.job_priority[job]
+        message.cap = state.job_cap[job]
+        for stage in range(first, end):
+            row = state.stage_row[stage]
+            parents = state.parent[state.parent_offset[row] : state.parent_offset[row + 1]]
+            message.stages.add(
+                stage=stage - first,
+                num_tasks=state.stage_tasks[stage],
+                parents=parents.tolist(),
+                duration_ms=state.row_nominal_ms[row],
+            )
+
+    def _add_state(self, message: protocol.JobState, job: int, changed: np.ndarray) -> None:
+        state = self._state
+        first, end = (int(bound) for bound in state.job_first_stage[job : job + 2])
+        message.job = str(job)
+        for name, field in _JOB.items():
+            setattr(message, name, getattr(state, field)[job])
+        stage = state.runnable_head[job]
+        while stage != NONE:
+            message.runnable.append(stage - first)
+            stage = state.runnable_next[stage]
+        message.schedulable.extend(np.flatnonzero(state.stage_in_frontier[first:end]).tolist())
+        for index in np.flatnonzero(changed[first:end]).tolist():
+            values = {name: getattr(state, field)[first + index] for name, field in _STAGE.items()}
+            message.stages.add(stage=index, **values)

@@ -1,0 +1,289 @@
+"""One client's session: takes its reports, keeps the mirror, asks the scheduler."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Hashable
+
+import grpc
+import numpy as np
+
+from decima.exceptions import ConfigError, DecimaError
+from decima.schedulers.interface import Scheduler
+from decima.service import scheduler_pb2 as protocol
+from decima.service.counters import put_state
+from decima.service.durations import Measured, ProfileBook
+from decima.service.errors import Refusal, exhausted, invalid, out_of_step
+from decima.service.graphs import LARGEST_MS, JobGraph, checked_number
+from decima.service.limits import Limits
+from decima.service.mirror import Choice, Mirror
+from decima.simulator.seeding import spawn_generators
+from decima.simulator.settings import Settings
+
+VERSION = 1
+
+
+def cluster_settings(request: protocol.OpenRequest, limits: Limits) -> Settings:
+    """The cluster that a client describes.
+
+    Raises:
+        Refusal: It speaks another version, or a number is out of range.
+    """
+    if request.version != VERSION:
+        raise invalid(f"protocol version is {request.version}; this service speaks {VERSION}")
+    if not 1 <= request.executors <= limits.executors:
+        raise invalid(f"executors is {request.executors}; expected 1 to {limits.executors}")
+    for name in ("client", "mode", "scheduler", "shared_cluster"):
+        if len(getattr(request, name)) > limits.text:
+            raise invalid(f"{name} is longer than {limits.text} characters")
+    checked_number("session", "interarrival_ms", request.interarrival_ms)
+    try:
+        return Settings.of_mode(
+            request.mode or "paper", executors=request.executors, moving_delay_ms=request.moving_delay_ms
+        )
+    except ConfigError as error:
+        raise invalid(str(error)) from error
+
+
+def chance(request: protocol.OpenRequest) -> np.random.Generator:
+    """The scheduler's source of chance: the client's own generator continued, or one from its seed."""
+    if not request.HasField("generator"):
+        return spawn_generators(request.seed)[1]
+    words = request.generator
+    bits = np.random.PCG64()
+    known = bits.state
+    known["state"] = {
+        "state": (words.state_high << 64) | words.state_low,
+        "inc": (words.increment_high << 64) | words.increment_low,
+    }
+    bits.state = known
+    return np.random.Generator(bits)
+
+
+class JobTable:
+    """Jobs of a mirror, reported by one client or, with different prefixes, by several.
+
+    Args:
+        mirror: Where they are kept.
+        book: Profiles for their durations.
+        limits: Largest sizes.
+    """
+
+    def __init__(self, mirror: Mirror, book: ProfileBook, limits: Limits) -> None:
+        self.mirror = mirror
+        self._book = book
+        self._limits = limits
+        self._measured = Measured()
+
+    def put_jobs(self, prefix: Hashable, messages) -> list[tuple]:
+        """Add jobs, or stages to jobs; returns their keys.
+
+        Raises:
+            Refusal: A graph is wrong, or there are too many of them.
+        """
+        mirror, limits = self.mirror, self._limits
+        keys = []
+        for message in messages:
+            graph = JobGraph(message, self._book, limits, self._measured)
+            key = (prefix, message.job)
+            slot = mirror.slots.get(key)
+            if slot is not None:
+                graph.continues(slot.graph)
+            elif len(mirror.slots) >= limits.jobs:
+                raise exhausted(f"there are {limits.jobs} jobs already, as many as the service takes")
+            if slot is None or len(graph.stage_ids) > slot.size:
+                stages = sum(slot.size for slot in mirror.slots.values()) + len(graph.stage_ids)
+                if stages > limits.stages:
+                    raise exhausted(f"there are more than {limits.stages} stages, as many as the service takes")
+                mirror.put_job(key, graph)
+            keys.append(key)
+        return keys
+
+    def put_all_jobs(self, prefix: Hashable, messages) -> list[tuple]:
+        """Take these jobs for all there are, nothing being known of their states; returns their keys.
+
+        Jobs that were there before keep their place and what the scheduler noted of them.
+
+        Raises:
+            Refusal: As for ``put_jobs``.
+        """
+        names = {message.job for message in messages}
+        if len(names) < len(messages):
+            raise invalid("a job is given twice")
+        self.drop_jobs(prefix, [key[1] for key in self.mirror.slots if key[0] == prefix and key[1] not in names])
+        for key in [(prefix, message.job) for message in messages]:
+            if key in self.mirror.slots:
+                self.mirror.start_counts(self.mirror.slots[key])
+        return self.put_jobs(prefix, messages)
+
+    def put_states(self, prefix: Hashable, messages) -> None:
+        """Write states of known jobs.
+
+        Raises:
+            Refusal: A number is out of range, or a job or stage is unknown.
+        """
+        for message in messages:
+            slot = self.mirror.slots.get((prefix, message.job))
+            if slot is None:
+                raise out_of_step(f"job {message.job!r:.60} has a state, but its graph is not known")
+            put_state(self.mirror, slot, message, self._limits)
+
+    def drop_jobs(self, prefix: Hashable, names) -> None:
+        """Forget jobs; unknown ones are fine."""
+        for name in names:
+            if (prefix, name) in self.mirror.slots:
+                self.mirror.drop_job((prefix, name))
+
+    def check_offer(self, prefix: Hashable, offer: protocol.Offer, executors: int) -> tuple | None:
+        """Key of the job that offered executors come from, None if there is none.
+
+        Raises:
+            Refusal: More are offered than there are, or than the job holds; or any job holds fewer than none.
+        """
+        if offer.executors > executors:
+            raise invalid(f"{offer.executors} executors are offered of {executors}")
+        key = (prefix, offer.job)
+        source = self.mirror.slots.get(key) if offer.job else None
+        for slot in self.mirror.slots.values():
+            kept = self.mirror.allocation(slot, source, offer.executors)
+            if kept < 0:
+                raise invalid(
+                    f"job {slot.graph.label!r:.60} holds {kept} executors apart from those offered and promised to "
+                    "others; expected at least 0"
+                )
+        return key if source is not None else None
+
+
+class CallOrder:
+    """Notices calls that were lost, repeated or came late."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._stale = True  # nothing is known yet, or a call failed half-way
+
+    def begin(self, request: protocol.DecideRequest) -> None:
+        """Accept a call.
+
+        Raises:
+            Refusal: It does not follow the last one.
+        """
+        expected = self._last + 1
+        if request.sequence < expected:
+            raise out_of_step(f"call {request.sequence} came after call {self._last}")
+        if not request.full and self._stale:
+            raise out_of_step("the state of this session is not known")
+        if not request.full and request.sequence != expected:
+            raise out_of_step(f"call {request.sequence} came where {expected} was expected")
+        self._last = request.sequence
+        self._stale = True
+
+    def done(self) -> None:
+        """The call was carried out."""
+        self._stale = False
+
+
+class Session:
+    """A client with a cluster of its own.
+
+    Args:
+        request: What the client said.
+        scheduler: What decides.
+        book: Profiles for durations.
+        limits: Largest sizes.
+
+    Raises:
+        Refusal: The request is wrong.
+        ConfigError: The scheduler does not work on such a cluster.
+    """
+
+    def __init__(
+        self, request: protocol.OpenRequest, scheduler: Scheduler, book: ProfileBook, limits: Limits
+    ) -> None:
+        self.client = request.client
+        self._limits = limits
+        settings = cluster_settings(request, limits)
+        mirror = Mirror(scheduler, settings, chance(request), request.interarrival_ms)
+        self._jobs = JobTable(mirror, book, limits)
+        self._calls = CallOrder()
+
+    @property
+    def num_jobs(self) -> int:
+        """Jobs in the system."""
+        return len(self._jobs.mirror.slots)
+
+    def decide(self, request: protocol.DecideRequest) -> protocol.Decision:
+        """Take a report and decide about the offered executors.
+
+        Raises:
+            Refusal: The message is wrong, or is not what comes next.
+        """
+        check_report(request, self._limits)
+        self._calls.begin(request)
+        jobs, mirror = self._jobs, self._jobs.mirror
+        if request.full:
+            mirror.sort_jobs(jobs.put_all_jobs(None, request.jobs))
+        else:
+            jobs.drop_jobs(None, request.gone)
+            jobs.put_jobs(None, request.jobs)
+        jobs.put_states(None, request.states)
+        set_executors(mirror, request.executors)
+        offered = request.offer.executors
+        reply = protocol.Decision(sequence=request.sequence, idle=True)
+        source = jobs.check_offer(None, request.offer, request.executors)
+        if offered:
+            choice, reply.decide_us = timed_choice(mirror, request.time_ms, source, offered)
+            if choice is not None:
+                put_choice(reply, mirror, choice)
+        self._calls.done()
+        return reply
+
+    def close(self) -> None:
+        """The client is gone."""
+
+
+def check_report(request: protocol.DecideRequest, limits: Limits) -> None:
+    """Check the numbers of a report that concern no job.
+
+    Raises:
+        Refusal: One is out of range.
+    """
+    if not math.isfinite(request.time_ms) or abs(request.time_ms) > LARGEST_MS:
+        raise invalid(f"time_ms is {request.time_ms!r}; expected a finite number")
+    if request.executors > limits.executors:
+        raise invalid(f"executors is {request.executors}; expected at most {limits.executors}")
+
+
+def set_executors(mirror: Mirror, executors: int) -> None:
+    """Tell the mirror how many executors there are.
+
+    Raises:
+        Refusal: The scheduler does not work on so many.
+    """
+    try:
+        mirror.set_executors(executors)
+    except ConfigError as error:
+        raise invalid(str(error)) from error
+
+
+def timed_choice(mirror: Mirror, now_ms: float, source: tuple | None, offered: int) -> tuple[Choice | None, float]:
+    """The decision and the time it took in microseconds.
+
+    Raises:
+        Refusal: The scheduler failed.
+    """
+    begin = time.perf_counter()
+    try:
+        choice = mirror.decide(now_ms, source, offered)
+    except DecimaError as error:
+        raise Refusal(grpc.StatusCode.INTERNAL, f"the scheduler failed: {error}") from error
+    return choice, 1e6 * (time.perf_counter() - begin)
+
+
+def put_choice(reply: protocol.Decision, mirror: Mirror, choice: Choice) -> None:
+    """Name the chosen stage in the client's words."""
+    reply.idle = False
+    reply.job = choice.key[1]
+    reply.stage = mirror.slots[choice.key].graph.stage_ids[choice.stage]
+    reply.limit = choice.limit
+    reply.executors = choice.executors

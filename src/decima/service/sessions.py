@@ -1,0 +1,145 @@
+"""Schedulers a service offers, and its open sessions."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from decima.exceptions import ConfigError
+from decima.schedulers.interface import CompiledScheduler, Scheduler
+from decima.service import scheduler_pb2 as protocol
+from decima.service.durations import ProfileBook
+from decima.service.errors import exhausted, invalid, unknown_session
+from decima.service.limits import Limits
+from decima.service.session import Session
+
+# Decisions of a compiled scheduler keep no state outside the mirror, so all sessions share one.
+Maker = Callable[[], Scheduler]
+
+
+class Offering:
+    """The schedulers of a service, by the name a client asks for.
+
+    Args:
+        makers: Functions that make them; the first is for clients that ask for none.
+
+    Raises:
+        ConfigError: There is none.
+        DecimaError: A scheduler cannot be made.
+    """
+
+    def __init__(self, makers: Mapping[str, Maker]) -> None:
+        if not makers:
+            raise ConfigError("a service needs at least one scheduler")
+        self.default = next(iter(makers))
+        self._makers = dict(makers)
+        self._shared: dict[str, CompiledScheduler] = {}
+        for name, make in makers.items():
+            scheduler = make()
+            if isinstance(scheduler, CompiledScheduler):
+                scheduler.decision.address  # noqa: B018 - compiled now, not during the first decision
+                self._shared[name] = scheduler
+
+    @property
+    def names(self) -> list[str]:
+        """Names, the default first."""
+        return list(self._makers)
+
+    def scheduler(self, name: str) -> tuple[str, Scheduler]:
+        """Name and scheduler for a session; the default if the name is empty.
+
+        Raises:
+            Refusal: There is none of that name here.
+        """
+        name = name or self.default
+        if name not in self._makers:
+            raise invalid(f"scheduler {name!r:.60} is not offered here; offered: {', '.join(self._makers)}")
+        return name, self._shared.get(name) or self._makers[name]()
+
+
+class Entry:
+    """An open session and when it was used last."""
+
+    __slots__ = ("lease_s", "scheduler", "session", "used")
+
+    def __init__(self, session, scheduler: str, lease_s: float) -> None:
+        self.session = session
+        self.scheduler = scheduler
+        self.lease_s = lease_s
+        self.used = time.monotonic()
+
+
+class Sessions:
+    """Open sessions by id.
+
+    Args:
+        offering: Schedulers.
+        book: Profiles for durations.
+        limits: Largest sizes.
+    """
+
+    def __init__(self, offering: Offering, book: ProfileBook | None = None, limits: Limits | None = None) -> None:
+        self.offering = offering
+        self.book = book or ProfileBook()
+        self.limits = limits or Limits()
+        self._open: dict[str, Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @property
+    def num_jobs(self) -> int:
+        """Jobs in all sessions."""
+        return sum(entry.session.num_jobs for entry in self._open.values())
+
+    def open(self, request: protocol.OpenRequest) -> protocol.OpenReply:
+        """Begin a session.
+
+        Raises:
+            Refusal: The request is wrong, or there are too many sessions.
+        """
+        if len(self._open) >= self.limits.sessions:
+            raise exhausted(f"{len(self._open)} sessions are open, as many as the service takes")
+        name, scheduler = self.offering.scheduler(request.scheduler)
+        try:
+            session = Session(request, scheduler, self.book, self.limits)
+        except ConfigError as error:
+            raise invalid(str(error)) from error
+        key = secrets.token_urlsafe(12)
+        self._open[key] = Entry(session, name, self.limits.lease_s)
+        return protocol.OpenReply(
+            session=key, version=request.version, scheduler=name, lease_ms=int(1000 * self.limits.lease_s)
+        )
+
+    def find(self, key: str) -> Entry:
+        """A session that is being used.
+
+        Raises:
+            Refusal: There is none of that id.
+        """
+        entry = self._open.get(key)
+        if entry is None:
+            raise unknown_session()
+        entry.used = time.monotonic()
+        return entry
+
+    def close(self, key: str) -> bool:
+        """End a session; False if there is none of that id."""
+        entry = self._open.pop(key, None)
+        if entry is not None:
+            entry.session.close()
+        return entry is not None
+
+    def expire(self) -> int:
+        """End sessions that were not used for their lease; returns how many."""
+        now = time.monotonic()
+        old = [key for key, entry in self._open.items() if now - entry.used > entry.lease_s]
+        for key in old:
+            self.close(key)
+        return len(old)
+
+
+def named_makers(texts: Iterable[str], make: Callable[[str], Scheduler]) -> dict[str, Maker]:
+    """Makers of schedulers by the text that describes them."""
+    return {text: lambda text=text: make(text) for text in texts}
