@@ -1,0 +1,234 @@
+package decima.spark;
+
+import java.nio.ByteBuffer;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.SparkContext;
+import org.apache.spark.TaskState;
+import org.apache.spark.scheduler.ActiveJob;
+import org.apache.spark.scheduler.ExecutorLossReason;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerJobEnd;
+import org.apache.spark.scheduler.TaskDescription;
+import org.apache.spark.scheduler.TaskSchedulerImpl;
+import org.apache.spark.scheduler.TaskSet;
+import org.apache.spark.scheduler.TaskSetManager;
+import org.apache.spark.scheduler.WorkerOffer;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.Enumeration;
+import scala.Option;
+import scala.collection.immutable.IndexedSeq;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Spark's task scheduler with the hooks the plugin needs. It only translates: decisions are made in {@link
+ * StageControl}. Nothing that goes wrong here may reach Spark, for an exception in submitTasks ends the SparkContext.
+ */
+final class DecimaTaskScheduler extends TaskSchedulerImpl {
+  private static final Logger LOG = LoggerFactory.getLogger(DecimaTaskScheduler.class);
+
+  private final Settings settings;
+  private final Metrics metrics;
+  private final QueryRegistry queries = new QueryRegistry();
+  private final Slots slots = new Slots();
+  private final ServiceLink link;
+  private final StageControl control;
+
+  /** Stage of each task set that is being submitted or scheduled, by stage id and attempt. */
+  private final Map<String, StageState> controlled = new HashMap<>();
+
+  private boolean bugLogged;
+
+  DecimaTaskScheduler(SparkContext context) {
+    super(context);
+    settings = Settings.read(context.conf());
+    metrics = new Metrics(settings.metricsFile(), settings.decisionsFile());
+    link = new ServiceLink(new GrpcAdvisor(settings, context.appName()), settings, metrics);
+    control = new StageControl(queries, slots, link, metrics, settings.timeoutMs());
+  }
+
+  @Override
+  public void start() {
+    link.start();
+    sc().addSparkListener(
+        new SparkListener() {
+          @Override
+          public void onJobEnd(SparkListenerJobEnd end) {
+            sparkJobEnded(end.jobId());
+          }
+        });
+    super.start();
+  }
+
+  @Override
+  public void stop(int exitCode) {
+    try {
+      super.stop(exitCode);
+    } finally {
+      link.close();
+      metrics.close();
+    }
+  }
+
+  @Override
+  public void submitTasks(TaskSet taskSet) {
+    try {
+      register(taskSet);
+    } catch (RuntimeException | LinkageError wrong) {
+      bug("reading the graph of stage " + taskSet.stageId(), wrong);
+    }
+    super.submitTasks(taskSet);
+  }
+
+  private void register(TaskSet taskSet) {
+    Option<ActiveJob> job = dagScheduler().jobIdToActiveJob().get(taskSet.priority());
+    // Pipelined stages run side by side with their parents; which slots they need is Spark's business.
+    if (job.isEmpty() || taskSet.isPipelined() || taskSet.resourceProfileId() != 0) {
+      return;
+    }
+    List<QueryState.Found> graph = QueryRegistry.readGraph(job.get());
+    synchronized (this) {
+      StageState stage = queries.submitted(taskSet, job.get().finalStage().id(), graph, System.currentTimeMillis());
+      if (stage != null) {
+        controlled.put(taskSet.id(), stage);
+      }
+    }
+  }
+
+  @Override
+  public TaskSetManager createTaskSetManager(TaskSet taskSet, int maxFailures) {
+    StageState stage = controlled.get(taskSet.id());
+    boolean barrier = taskSet.tasks().length > 0 && taskSet.tasks()[0].isBarrier();
+    if (stage == null && !barrier) {
+      return super.createTaskSetManager(taskSet, maxFailures);
+    }
+    DecimaTaskSetManager manager =
+        new DecimaTaskSetManager(
+            this, taskSet, maxFailures, barrier ? null : stage, TaskSetManager.$lessinit$greater$default$5());
+    if (manager.stage() != null) {
+      stage.started(manager);
+    }
+    return manager;
+  }
+
+  @Override
+  public synchronized void taskSetFinished(TaskSetManager manager) {
+    super.taskSetFinished(manager);
+    StageState stage = controlled.remove(manager.taskSet().id());
+    if (stage != null) {
+      stage.ended(manager);
+      queries.stageEnded(stage, manager.taskSet(), System.currentTimeMillis());
+    }
+  }
+
+  private synchronized void sparkJobEnded(int sparkJob) {
+    queries.sparkJobEnded(sparkJob, System.currentTimeMillis());
+  }
+
+  @Override
+  public synchronized Seq<Seq<TaskDescription>> resourceOffers(IndexedSeq<WorkerOffer> offers, boolean isAllFreeResources) {
+    boolean again = false;
+    try {
+      again = control.decideRound(freeSlots(offers), barrierTasks());
+    } catch (RuntimeException | LinkageError wrong) {
+      bug("deciding about free executors", wrong);
+      control.leaveToSpark();
+    }
+    Seq<Seq<TaskDescription>> launched = super.resourceOffers(offers, isAllFreeResources);
+    try {
+      again |= slots.releaseUnused();
+    } catch (RuntimeException wrong) {
+      bug("ending a round of offers", wrong);
+    }
+    if (again) {
+      backend().reviveOffers();
+    }
+    return launched;
+  }
+
+  private Map<String, Integer> freeSlots(IndexedSeq<WorkerOffer> offers) {
+    double cpus = CPUS_PER_TASK().doubleValue();
+    Map<String, Integer> free = new LinkedHashMap<>();
+    for (WorkerOffer offer : CollectionConverters.asJava(offers)) {
+      if (offer.resourceProfileId() == 0) {
+        free.put(offer.executorId(), (int) Math.floor(offer.cores().doubleValue() / cpus + 1e-9));
+      }
+    }
+    return free;
+  }
+
+  /** Tasks of the first barrier stage that waits for its slots, 0 when none does. */
+  private int barrierTasks() {
+    for (TaskSetManager manager : CollectionConverters.asJava(rootPool().getSortedTaskSetQueue())) {
+      if (manager.isBarrier() && !manager.isZombie() && manager.runningTasks() == 0) {
+        return manager.numTasks();
+      }
+    }
+    return 0;
+  }
+
+  /** Whether the stage may use the executor in this round. Called while Spark makes its offers. */
+  boolean mayLaunch(String executorId, StageState stage) {
+    return control.mayLaunch(executorId, stage);
+  }
+
+  /** A task is about to start; {@code stage} is null when Spark chose it by itself. */
+  void launched(long taskId, String executorId, StageState stage) {
+    slots.launched(taskId, executorId, stage);
+  }
+
+  @Override
+  public synchronized void statusUpdate(long taskId, Enumeration.Value state, ByteBuffer data) {
+    if (TaskState.isFinished(state)) {
+      Option<String> executor = taskIdToExecutorId().get(taskId);
+      if (executor.isDefined()) {
+        slots.ended(taskId, executor.get());
+      }
+    }
+    super.statusUpdate(taskId, state, data);
+  }
+
+  @Override
+  public void executorLost(String executorId, ExecutorLossReason reason) {
+    super.executorLost(executorId, reason);
+    synchronized (this) {
+      slots.lost(executorId);
+    }
+  }
+
+  Settings settings() {
+    return settings;
+  }
+
+  ServiceLink link() {
+    return link;
+  }
+
+  /** Reports the state of this driver; see {@link StageControl#report}. */
+  synchronized void report() {
+    try {
+      control.report();
+    } catch (RuntimeException wrong) {
+      bug("reporting to the service", wrong);
+    }
+  }
+
+  synchronized List<String> idleExecutors() {
+    return slots.idleExecutors();
+  }
+
+  synchronized int executorCount() {
+    return slots.executorCount();
+  }
+
+  private synchronized void bug(String where, Throwable wrong) {
+    if (!bugLogged) {
+      bugLogged = true;
+      LOG.error("Decima: unexpected error when {}; Spark goes on by itself there (reported once)", where, wrong);
+    }
+  }
+}

@@ -1,0 +1,177 @@
+package decima.spark;
+
+import decima.spark.Advisor.Advice;
+import decima.spark.Advisor.AdvisorException;
+import decima.spark.Advisor.ClusterView;
+import decima.spark.Advisor.Offer;
+import decima.spark.Advisor.QueryView;
+import decima.spark.Advisor.StageView;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import org.sparkproject.connect.protobuf.DynamicMessage;
+
+/** What the service knows of this driver: graphs go out once, afterwards only the counters that changed. */
+final class SessionState {
+  /** What was sent of one query. */
+  private static final class Sent {
+    int graphVersion;
+    Shape shape;
+    final Map<Integer, StageView> stages = new HashMap<>();
+  }
+
+  /** Everything of a JobState but its stages. */
+  private record Shape(int attached, String runnable, String schedulable) {}
+
+  private final long startMs = System.currentTimeMillis();
+  private final Map<String, Sent> known = new HashMap<>();
+  private long sequence;
+  private boolean full = true;
+
+  /** The service may know anything or nothing now: the next request holds all. */
+  void forget() {
+    full = true;
+  }
+
+  /** The service answered the last request. */
+  void acknowledged() {
+    full = false;
+  }
+
+  /** The next request of the session. */
+  DynamicMessage request(String session, ClusterView view, Offer offer) {
+    if (full) {
+      known.clear();
+    }
+    DynamicMessage.Builder request = Messages.builder("DecideRequest");
+    Messages.set(request, "session", session);
+    Messages.set(request, "sequence", ++sequence);
+    Messages.set(request, "full", full);
+    Messages.set(request, "time_ms", (double) (System.currentTimeMillis() - startMs));
+    Messages.set(request, "executors", view.slots());
+    if (offer != null) {
+      DynamicMessage.Builder offered = Messages.builder("Offer");
+      Messages.set(offered, "job", offer.last() == null ? "" : offer.last().id);
+      Messages.set(offered, "executors", offer.slots());
+      Messages.set(request, "offer", offered.build());
+    }
+    Set<String> present = new HashSet<>();
+    for (QueryView query : view.queries()) {
+      present.add(query.query().id);
+      addChanges(request, query);
+    }
+    for (String id : Set.copyOf(known.keySet())) {
+      if (!present.contains(id)) {
+        Messages.add(request, "gone", id);
+        known.remove(id);
+      }
+    }
+    return request.build();
+  }
+
+  private void addChanges(DynamicMessage.Builder request, QueryView view) {
+    QueryState query = view.query();
+    Sent sent = known.computeIfAbsent(query.id, id -> new Sent());
+    if (sent.graphVersion != query.graphVersion) {
+      Messages.add(request, "jobs", graph(query));
+      sent.graphVersion = query.graphVersion;
+    }
+    StringBuilder runnable = new StringBuilder();
+    StringBuilder schedulable = new StringBuilder();
+    for (StageView stage : view.stages()) {
+      append(runnable, stage.runnable(), stage.stage().id);
+      append(schedulable, stage.schedulable(), stage.stage().id);
+    }
+    Shape shape = new Shape(view.attached(), runnable.toString(), schedulable.toString());
+    DynamicMessage.Builder state = Messages.builder("JobState");
+    boolean changed = !Objects.equals(sent.shape, shape);
+    sent.shape = shape;
+    for (StageView stage : view.stages()) {
+      if (!stage.equals(sent.stages.put(stage.stage().id, stage))) {
+        Messages.add(state, "stages", counters(stage));
+        changed = true;
+      }
+    }
+    if (!changed) {
+      return;
+    }
+    Messages.set(state, "job", query.id);
+    Messages.set(state, "attached", view.attached());
+    for (StageView stage : view.stages()) {
+      if (stage.runnable()) {
+        Messages.add(state, "runnable", (long) stage.stage().id);
+      }
+      if (stage.schedulable()) {
+        Messages.add(state, "schedulable", (long) stage.stage().id);
+      }
+    }
+    Messages.add(request, "states", state.build());
+  }
+
+  private DynamicMessage graph(QueryState query) {
+    DynamicMessage.Builder job = Messages.builder("Job");
+    Messages.set(job, "job", query.id);
+    Messages.set(job, "name", query.id);
+    Messages.set(job, "profile", query.profile);
+    Messages.set(job, "arrival_ms", (double) (query.arrivalMs - startMs));
+    for (StageState stage : query.stages()) {
+      DynamicMessage.Builder node = Messages.builder("Stage");
+      Messages.set(node, "stage", (long) stage.id);
+      Messages.set(node, "num_tasks", Math.max(1, stage.tasks));
+      for (int parent : stage.parents) {
+        Messages.add(node, "parents", (long) parent);
+      }
+      Messages.add(job, "stages", node.build());
+    }
+    return job.build();
+  }
+
+  private static DynamicMessage counters(StageView view) {
+    DynamicMessage.Builder counters = Messages.builder("StageState");
+    Messages.set(counters, "stage", (long) view.stage().id);
+    Messages.set(counters, "launched", view.launched());
+    Messages.set(counters, "finished", view.finished());
+    Messages.set(counters, "executors", view.slots());
+    Messages.set(counters, "measured_tasks", view.measuredTasks());
+    Messages.set(counters, "measured_ms", view.measuredMs());
+    return counters.build();
+  }
+
+  private static void append(StringBuilder ids, boolean wanted, int id) {
+    if (wanted) {
+      ids.append(id).append(' ');
+    }
+  }
+
+  /** Reads a decision; everything in it that could not be carried out is an error of the service. */
+  static Advice advice(DynamicMessage reply, DynamicMessage request, ClusterView view, Offer offer) throws AdvisorException {
+    if (!Messages.get(reply, "sequence").equals(Messages.get(request, "sequence"))) {
+      throw new AdvisorException("the reply is to another call");
+    }
+    if (offer == null || (Boolean) Messages.get(reply, "idle")) {
+      return Advice.IDLE;
+    }
+    String job = (String) Messages.get(reply, "job");
+    long stageId = (Long) Messages.get(reply, "stage");
+    int limit = Messages.number(reply, "limit");
+    int slots = Messages.number(reply, "executors");
+    if (limit < 1) {
+      throw new AdvisorException("parallelism limit " + limit + " for job '" + job + "'");
+    }
+    if (slots < 1 || slots > offer.slots()) {
+      throw new AdvisorException(slots + " executors for stage " + stageId + " where " + offer.slots() + " were offered");
+    }
+    for (QueryView query : view.queries()) {
+      if (query.query().id.equals(job)) {
+        for (StageView stage : query.stages()) {
+          if (stage.stage().id == stageId && stage.schedulable()) {
+            return new Advice(stage.stage(), limit, slots);
+          }
+        }
+      }
+    }
+    throw new AdvisorException("stage " + stageId + " of job '" + job + "' cannot be scheduled now or does not exist");
+  }
+}

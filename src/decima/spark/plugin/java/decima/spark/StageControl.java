@@ -1,0 +1,233 @@
+package decima.spark;
+
+import decima.spark.Advisor.Advice;
+import decima.spark.Advisor.ClusterView;
+import decima.spark.Advisor.Offer;
+import decima.spark.Advisor.QueryView;
+import decima.spark.Advisor.StageView;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The loop of section 5.2: a slot stays with its stage while that has tasks to start; then it is free, and while free
+ * slots and runnable stages remain the service is asked for a stage and a parallelism limit of its job. Guarded by the
+ * lock of the task scheduler.
+ */
+final class StageControl {
+  private static final Logger LOG = LoggerFactory.getLogger(StageControl.class);
+
+  /** A free slot: its executor and the stage it served last. */
+  private record Free(String executorId, StageState last) {}
+
+  private final QueryRegistry queries;
+  private final Slots slots;
+  private final ServiceLink link;
+  private final Metrics metrics;
+  private final long roundBudgetMs;
+  private boolean restricting;
+  private boolean stallLogged;
+
+  StageControl(QueryRegistry queries, Slots slots, ServiceLink link, Metrics metrics, long roundBudgetMs) {
+    this.queries = queries;
+    this.slots = slots;
+    this.link = link;
+    this.metrics = metrics;
+    this.roundBudgetMs = roundBudgetMs;
+  }
+
+  /**
+   * Decides which stage each offered slot serves in this round.
+   *
+   * @param offered free slots by executor id
+   * @param barrierTasks tasks of a waiting barrier stage, 0 without: it needs all its slots at once, so nothing else is
+   *     decided while they are there
+   * @return whether there is more to decide than the time of one round allowed
+   */
+  boolean decideRound(Map<String, Integer> offered, int barrierTasks) {
+    Map<String, List<StageState>> idle = new LinkedHashMap<>();
+    offered.forEach((executor, free) -> idle.put(executor, slots.offered(executor, free)));
+    restricting = link.isUsable();
+    if (!restricting) {
+      metrics.freeRound();
+      return false;
+    }
+    Map<StageState, Integer> needs = needs();
+    List<Free> free = keepBindings(idle, needs);
+    if (barrierTasks > 0 && free.size() >= barrierTasks) {
+      return false;
+    }
+    boolean unfinished = bindFree(free, needs);
+    if (restricting) {
+      avoidStall(free, needs);
+    }
+    return unfinished;
+  }
+
+  /** Lets Spark decide this round. */
+  void leaveToSpark() {
+    restricting = false;
+  }
+
+  /** Whether a task of the stage may start on the executor; in fallback every executor may serve any stage. */
+  boolean mayLaunch(String executorId, StageState stage) {
+    return !restricting || slots.isBound(executorId, stage);
+  }
+
+  private Map<StageState, Integer> needs() {
+    Map<StageState, Integer> needs = new LinkedHashMap<>();
+    for (QueryState query : queries.active()) {
+      for (StageState stage : query.stages()) {
+        int launchable = stage.launchable();
+        if (launchable > 0) {
+          needs.put(stage, launchable);
+        }
+      }
+    }
+    return needs;
+  }
+
+  private List<Free> keepBindings(Map<String, List<StageState>> idle, Map<StageState, Integer> needs) {
+    long now = System.nanoTime();
+    List<Free> free = new ArrayList<>();
+    idle.forEach(
+        (executor, slotsOfIt) -> {
+          for (StageState last : slotsOfIt) {
+            if (last != null && needs.getOrDefault(last, 0) > 0 && !slots.refuses(executor, last, now)) {
+              bind(new Free(executor, last), last, needs);
+            } else {
+              free.add(new Free(executor, last));
+            }
+          }
+        });
+    return free;
+  }
+
+  private boolean bindFree(List<Free> free, Map<StageState, Integer> needs) {
+    long deadline = System.nanoTime() + roundBudgetMs * 1_000_000L;
+    for (Map.Entry<QueryState, List<Free>> group : byQuery(free).entrySet()) {
+      List<Free> left = group.getValue();
+      while (!left.isEmpty() && anyFits(left, needs)) {
+        long budgetMs = (deadline - System.nanoTime()) / 1_000_000L;
+        if (budgetMs <= 0) {
+          return true;
+        }
+        Advice advice = link.ask(view(needs), new Offer(group.getKey(), left.size()), budgetMs);
+        if (advice == null) {
+          restricting = false; // bindings are dropped: Spark's own order until the service answers again
+          return false;
+        }
+        if (advice.stage() == null || bindAdvised(advice, left, free, needs) == 0) {
+          break;
+        }
+      }
+    }
+    return false;
+  }
+
+  private int bindAdvised(Advice advice, List<Free> left, List<Free> free, Map<StageState, Integer> needs) {
+    StageState stage = advice.stage();
+    int allowed = Math.min(advice.slots(), advice.limit() - stage.query.held);
+    int bound = 0;
+    long now = System.nanoTime();
+    for (Free slot : List.copyOf(left)) {
+      if (bound >= allowed || needs.getOrDefault(stage, 0) <= 0) {
+        break;
+      }
+      if (!slots.refuses(slot.executorId(), stage, now)) {
+        bind(slot, stage, needs);
+        left.remove(slot);
+        free.remove(slot);
+        bound++;
+      }
+    }
+    link.decided(advice, bound);
+    return bound;
+  }
+
+  private void bind(Free slot, StageState stage, Map<StageState, Integer> needs) {
+    slots.bind(slot.executorId(), slot.last(), stage);
+    needs.merge(stage, -1, Integer::sum);
+  }
+
+  private boolean anyFits(List<Free> left, Map<StageState, Integer> needs) {
+    long now = System.nanoTime();
+    for (Map.Entry<StageState, Integer> need : needs.entrySet()) {
+      if (need.getValue() > 0 && left.stream().anyMatch(slot -> !slots.refuses(slot.executorId(), need.getKey(), now))) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private static Map<QueryState, List<Free>> byQuery(List<Free> free) {
+    Map<QueryState, List<Free>> groups = new LinkedHashMap<>();
+    for (Free slot : free) {
+      QueryState last = slot.last() == null || !slot.last().query.isActive() ? null : slot.last().query;
+      groups.computeIfAbsent(last, key -> new ArrayList<>()).add(slot);
+    }
+    return groups;
+  }
+
+  /** Tells the service how things stand without offering anything; a driver of a shared cluster lives by that. */
+  void report() {
+    if (link.isUsable()) {
+      link.ask(view(needs()), null, roundBudgetMs);
+    }
+  }
+
+  // With nothing running no event would come that asks again, and Spark would wait for ever.
+  private void avoidStall(List<Free> free, Map<StageState, Integer> needs) {
+    if (free.isEmpty() || slots.running() > 0 || needs.values().stream().mapToInt(Integer::intValue).sum() == 0) {
+      return;
+    }
+    for (StageState stage : needs.keySet()) {
+      if (slots.boundTo(stage) > 0) {
+        return;
+      }
+    }
+    long now = System.nanoTime();
+    for (StageState stage : needs.keySet()) {
+      for (Free slot : free) {
+        if (needs.get(stage) > 0 && !slots.refuses(slot.executorId(), stage, now)) {
+          if (!stallLogged) {
+            LOG.warn("Decima: the service leaves every executor idle while stages wait; one slot serves stage {}", stage);
+            stallLogged = true;
+          }
+          bind(slot, stage, needs);
+          return;
+        }
+      }
+    }
+  }
+
+  private ClusterView view(Map<StageState, Integer> needs) {
+    Map<QueryState, Integer> idle = slots.idleByQuery();
+    List<QueryView> views = new ArrayList<>();
+    for (QueryState query : queries.active()) {
+      List<StageView> stages = new ArrayList<>();
+      for (StageState stage : query.stages()) {
+        int bound = slots.boundTo(stage);
+        int launchable = needs.getOrDefault(stage, 0) + bound;
+        int waiting = Math.max(0, stage.waiting() - bound);
+        int running = stage.running() + bound;
+        stages.add(
+            new StageView(
+                stage,
+                stage.tasks - waiting,
+                Math.max(0, stage.tasks - waiting - running),
+                running,
+                stage.measuredTasks(),
+                stage.measuredMs(),
+                launchable > 0,
+                needs.getOrDefault(stage, 0) > 0));
+      }
+      views.add(new QueryView(query, query.held + idle.getOrDefault(query, 0), stages));
+    }
+    return new ClusterView(views, slots.total());
+  }
+}

@@ -1,0 +1,137 @@
+"""A scheduling service of a few lines, for what the real one would never do: wrong replies, delays, known limits."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent import futures
+from dataclasses import dataclass, field
+
+import grpc
+
+from decima.service import scheduler_pb2 as protocol
+
+NAME = "decima.service.Scheduler"
+
+
+@dataclass
+class Job:
+    """What was reported of one job."""
+
+    order: int
+    profile: str
+    stages: dict[int, int]
+    parents: dict[int, tuple[int, ...]]
+    attached: int = 0
+    schedulable: tuple[int, ...] = ()
+
+
+@dataclass
+class ToyService:
+    """FIFO by arrival, lowest stage id first, each job at most `cap` executors.
+
+    Attributes:
+        port: where it listens; 0: any free port, known after `start`.
+        cap: executors a job may hold.
+        delay_s: sleep before every reply to Decide.
+        spoil: changes a reply before it goes out, or gives the bytes to send instead.
+    """
+
+    port: int = 0
+    cap: int = 1
+    delay_s: float = 0.0
+    spoil: Callable[[protocol.Decision], protocol.Decision | bytes] | None = None
+    jobs: dict[str, Job] = field(default_factory=dict)
+    decisions: list[tuple[str, int, int]] = field(default_factory=list)
+    opened: list[protocol.OpenRequest] = field(default_factory=list)
+    requests: list[protocol.DecideRequest] = field(default_factory=list)
+    offers: int = 0
+    server: grpc.Server | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def start(self) -> ToyService:
+        """Listen on the port of before, if there was one, knowing nothing."""
+        self.jobs.clear()
+        self.server = grpc.server(futures.ThreadPoolExecutor(4), options=[("grpc.so_reuseport", 0)])
+        unary = grpc.unary_unary_rpc_method_handler
+        handlers = {
+            "Open": unary(self._open, protocol.OpenRequest.FromString, protocol.OpenReply.SerializeToString),
+            "Decide": unary(self._decide, protocol.DecideRequest.FromString, lambda reply: reply),
+            "Close": unary(self._close, protocol.CloseRequest.FromString, protocol.CloseReply.SerializeToString),
+        }
+        self.server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(NAME, handlers),))
+        self.port = self.server.add_insecure_port(f"127.0.0.1:{self.port}")
+        self.server.start()
+        return self
+
+    def stop(self) -> None:
+        """Be gone at once, as if killed."""
+        if self.server is not None:
+            self.server.stop(None).wait()
+            self.server = None
+
+    def __enter__(self) -> ToyService:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def _open(self, request: protocol.OpenRequest, context: grpc.ServicerContext) -> protocol.OpenReply:
+        self.opened.append(request)
+        return protocol.OpenReply(session=f"toy-{len(self.opened)}", version=1, scheduler="toy", lease_ms=60_000)
+
+    def _close(self, request: protocol.CloseRequest, context: grpc.ServicerContext) -> protocol.CloseReply:
+        return protocol.CloseReply()
+
+    def _decide(self, request: protocol.DecideRequest, context: grpc.ServicerContext) -> bytes:
+        time.sleep(self.delay_s)
+        with self.lock:
+            if request.session != f"toy-{len(self.opened)}":
+                context.abort(grpc.StatusCode.NOT_FOUND, "unknown session")
+            self.requests.append(request)
+            self._take(request)
+            reply = self._choose(request)
+        if self.spoil is not None:
+            reply = self.spoil(reply)
+        return reply if isinstance(reply, bytes) else reply.SerializeToString()
+
+    def _take(self, request: protocol.DecideRequest) -> None:
+        if request.full:
+            self.jobs.clear()
+        for job in request.gone:
+            del self.jobs[job]
+        for job in request.jobs:
+            self.jobs[job.job] = Job(
+                order=len(self.jobs),
+                profile=job.profile,
+                stages={stage.stage: stage.num_tasks for stage in job.stages},
+                parents={stage.stage: tuple(stage.parents) for stage in job.stages},
+            )
+        for state in request.states:
+            self.jobs[state.job].attached = state.attached
+            self.jobs[state.job].schedulable = tuple(state.schedulable)
+
+    def _choose(self, request: protocol.DecideRequest) -> protocol.Decision:
+        reply = protocol.Decision(sequence=request.sequence, idle=True)
+        offered = request.offer.executors
+        self.offers += offered > 0
+        for name, job in self.jobs.items():
+            # Executors that served the job last and are offered now are not held by it any more.
+            held = job.attached - (offered if request.offer.job == name else 0)
+            if offered and job.schedulable and held < self.cap:
+                stage = min(job.schedulable)
+                reply = protocol.Decision(
+                    sequence=request.sequence,
+                    job=name,
+                    stage=stage,
+                    limit=self.cap,
+                    executors=min(self.cap - held, offered),
+                )
+                self.decisions.append((name, stage, self.cap))
+                break
+        return reply
