@@ -1,0 +1,321 @@
+"""A standalone Spark cluster on this machine, started from the installed pyspark and stopped with all its processes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from decima.exceptions import SparkError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HOST = "127.0.0.1"
+START_S = 60.0  # longest wait for master, worker or executors
+STOP_S = 10.0  # from SIGTERM to SIGKILL
+# One core per executor, so one collector thread; no time spent on JIT threads for cores an executor does not have.
+EXECUTOR_JAVA = "-XX:+UseSerialGC -XX:ActiveProcessorCount=1 -Xss4m"
+DRIVER_JAVA = "-XX:+UseSerialGC -Xss4m"
+
+BASE_CONF: Mapping[str, str] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Failures reach the caller as exceptions; the rest is about messages to executors that were replaced.
+    "spark.log.level": "FATAL",
+    # A stage takes any free executor at once: all data are on this machine.
+    "spark.locality.wait": "0",
+    # Jobs begin when all executors are there.
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+    # Executors that were told to go are gone at once, not after 5 s.
+    "spark.standalone.executorRemoveDelayOnDisconnection": "0s",
+    "spark.executor.cores": "1",
+    "spark.executor.extraJavaOptions": EXECUTOR_JAVA,
+    "spark.driver.extraJavaOptions": DRIVER_JAVA,
+    "spark.driver.host": HOST,
+    "spark.driver.bindAddress": HOST,
+    # One plan per query, known before it starts, with one stage per shuffle.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.eventLog.compress": "false",
+    "spark.eventLog.rolling.enabled": "false",
+}
+
+
+@dataclass
+class StandaloneCluster:
+    """Context manager: one master and one worker of Spark's standalone mode, bound to the loopback address.
+
+    Each of the two is the leader of a process group of its own (executors belong to the worker's), and the whole
+    groups are ended when the block ends, however it ends.
+
+    Attributes:
+        executors: one-core executors the worker has room for.
+        memory_mb: memory of each executor in MiB; `session` asks for as much.
+        shuffle_service: let the worker keep shuffle files of executors that are gone, as applications need that
+            release executors while they run.
+        conf: further `spark.*` settings of master and worker.
+        url: address for `spark.master`, once started.
+    """
+
+    executors: int = 4
+    memory_mb: int = 2048
+    shuffle_service: bool = False
+    conf: Mapping[str, str] = field(default_factory=dict)
+    url: str = field(default="", init=False)
+    folder: Path = field(default=Path(), init=False)
+    processes: list[subprocess.Popen] = field(default_factory=list, init=False, repr=False)
+
+    def __enter__(self) -> StandaloneCluster:
+        """Start master and worker.
+
+        Raises:
+            SparkError: no Java or pyspark is installed, or a process does not start.
+        """
+        require_spark()
+        self.folder = Path(tempfile.mkdtemp(prefix="decima-spark-"))
+        try:
+            port = free_port()
+            self.url = f"spark://{HOST}:{port}"
+            self._start("master", master_command(port))
+            self._wait("master", "I have been elected leader")
+            self._start("worker", worker_command(self.url, self.executors, self.memory_mb, self.folder / "work"))
+            self._wait("worker", "Successfully registered with master")
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End all processes of the cluster and remove its scratch folder; may be called twice."""
+        while self.processes:
+            end_group(self.processes.pop())
+        if self.folder != Path():
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def pids(self) -> list[int]:
+        """Process ids of master and worker."""
+        return [process.pid for process in self.processes]
+
+    def _start(self, name: str, command: list[str]) -> None:
+        with open(self.folder / f"{name}.log", "wb") as log:
+            self.processes.append(
+                subprocess.Popen(
+                    command,
+                    env=self._environment(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            )
+
+    def _environment(self) -> dict[str, str]:
+        conf = {"spark.shuffle.service.enabled": str(self.shuffle_service).lower(), **self.conf}
+        options = " ".join(f"-D{key}={value}" for key, value in conf.items())
+        return {
+            **os.environ,
+            "SPARK_HOME": str(spark_home()),
+            "SPARK_LOCAL_IP": HOST,
+            "SPARK_DAEMON_MEMORY": "512m",
+            "SPARK_DAEMON_JAVA_OPTS": f"-XX:+UseSerialGC {options}",
+            "SPARK_LOCAL_DIRS": str(self.folder / "local"),
+            "SPARK_LOG_DIR": str(self.folder),
+        }
+
+    def _wait(self, name: str, sign: str) -> None:
+        log, process = self.folder / f"{name}.log", self.processes[-1]
+        end = time.monotonic() + START_S
+        while sign not in log.read_text(errors="replace"):
+            if process.poll() is not None or time.monotonic() > end:
+                tail = " / ".join(log.read_text(errors="replace").splitlines()[-3:])
+                raise SparkError(f"the Spark {name} did not start within {START_S:.0f} s; its last words: {tail}")
+            time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def session(
+    cluster: StandaloneCluster,
+    conf: Mapping[str, str] | None = None,
+    *,
+    executors: int | None = None,
+    event_log: Path | None = None,
+    name: str = "decima",
+    driver_memory_mb: int = 1536,
+) -> Iterator[SparkSession]:
+    """One Spark application with a driver JVM of its own; gives the session once all executors are registered.
+
+    Args:
+        cluster: where it runs.
+        conf: settings that add to, or replace, those of `BASE_CONF`.
+        executors: one-core executors of the application; all of the cluster when None.
+        event_log: folder for the event log `<application id>`, made when missing.
+        name: name of the application.
+        driver_memory_mb: heap of the driver in MiB.
+
+    Raises:
+        SparkError: the executors do not come, or another session is open in this process.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    if SparkContext._active_spark_context is not None:
+        raise SparkError("another Spark session is open in this process")
+    count = cluster.executors if executors is None else executors
+    settings = {
+        **BASE_CONF,
+        "spark.master": cluster.url,
+        "spark.app.name": name,
+        "spark.cores.max": str(count),
+        "spark.executor.memory": f"{cluster.memory_mb}m",
+        "spark.driver.memory": f"{driver_memory_mb}m",
+        "spark.local.dir": str(cluster.folder / "driver"),
+        "spark.sql.warehouse.dir": str(cluster.folder / "warehouse"),
+        "spark.shuffle.service.enabled": str(cluster.shuffle_service).lower(),
+    }
+    if event_log is not None:
+        event_log.mkdir(parents=True, exist_ok=True)
+        settings |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": event_log.absolute().as_uri()}
+    settings |= conf or {}
+    os.environ["SPARK_LOCAL_IP"] = HOST
+    spark = None
+    try:
+        spark = SparkSession.builder.config(conf=SparkConf().setAll(settings.items())).getOrCreate()
+        if "spark.dynamicAllocation.enabled" not in settings and settings["spark.cores.max"] != "0":
+            wait_for_executors(spark, count)
+        yield spark
+    finally:
+        _close(spark)
+
+
+def executor_ids(spark: SparkSession) -> list[str]:
+    """Ids of the executors that are registered with the application now."""
+    found = spark.sparkContext._jsc.sc().getExecutorIds()
+    return [found.apply(index) for index in range(found.size())]
+
+
+def wait_for_executors(spark: SparkSession, count: int) -> None:
+    """Wait until exactly that many executors are registered.
+
+    Raises:
+        SparkError: they are not after `START_S` seconds.
+    """
+    end = time.monotonic() + START_S
+    while (have := len(executor_ids(spark))) != count:
+        if time.monotonic() > end:
+            raise SparkError(f"{have} executors are registered after {START_S:.0f} s, expected {count}")
+        time.sleep(0.01)
+
+
+def replace_executors(spark: SparkSession, count: int) -> float:
+    """End all executors and start new ones.
+
+    Returns:
+        Seconds from the request for the new executors to the registration of the last one.
+
+    Raises:
+        SparkError: old executors do not go, or new ones do not come.
+    """
+    context = spark.sparkContext._jsc.sc()
+    context.killExecutors(context.getExecutorIds())
+    wait_for_executors(spark, 0)
+    asked = time.monotonic()
+    context.requestExecutors(count)
+    wait_for_executors(spark, count)
+    return time.monotonic() - asked
+
+
+def spark_home() -> Path:
+    """Folder of the installed pyspark.
+
+    Raises:
+        SparkError: pyspark is not installed.
+    """
+    try:
+        import pyspark
+    except ModuleNotFoundError:
+        raise SparkError("pyspark is not installed: pip install 'decima-sched[spark]'") from None
+    return Path(pyspark.__file__).parent
+
+
+def require_spark() -> None:
+    """Check that pyspark and Java are there.
+
+    Raises:
+        SparkError: says which one is missing and how to get it.
+    """
+    spark_home()
+    home = os.environ.get("JAVA_HOME")
+    java = Path(home, "bin", "java") if home else shutil.which("java")
+    if java is None or not os.access(java, os.X_OK):
+        where = f"in JAVA_HOME={home}" if home else "on the PATH"
+        raise SparkError(f"Spark needs Java 17 or newer, and none was found {where}: install openjdk-17-jre-headless")
+
+
+def free_port() -> int:
+    """A TCP port of the loopback address that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return probe.getsockname()[1]
+
+
+def master_command(port: int) -> list[str]:
+    """Command line of the master; its page for browsers gets any free port."""
+    return [
+        str(spark_home() / "bin" / "spark-class"),
+        "org.apache.spark.deploy.master.Master",
+        *("--host", HOST, "--port", str(port), "--webui-port", "0"),
+    ]
+
+
+def worker_command(url: str, executors: int, memory_mb: int, work: Path) -> list[str]:
+    """Command line of the worker, with one core per executor."""
+    return [
+        str(spark_home() / "bin" / "spark-class"),
+        "org.apache.spark.deploy.worker.Worker",
+        *("--host", HOST, "--webui-port", "0", "--cores", str(executors)),
+        *("--memory", f"{executors * memory_mb}M", "--work-dir", str(work), url),
+    ]
+
+
+def end_group(process: subprocess.Popen) -> None:
+    """End the process and its whole group: politely first, after `STOP_S` seconds for good."""
+    for number, wait_s in ((signal.SIGTERM, STOP_S), (signal.SIGKILL, STOP_S)):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        end = time.monotonic() + wait_s
+        while time.monotonic() < end:
+            process.poll()
+            try:
+                os.killpg(process.pid, 0)
+            except ProcessLookupError:
+                return
+            time.sleep(0.05)
+
+
+def _close(spark: SparkSession | None) -> None:
+    """Stop the application and end its driver JVM, so that the next one starts like the first."""
+    from pyspark import SparkContext
+
+    try:
+        if spark is not None:
+            spark.stop()
+    finally:
+        gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+        if gateway is not None:
+            gateway.shutdown()
+            gateway.proc.stdin.close()
+            gateway.proc.wait(timeout=STOP_S)

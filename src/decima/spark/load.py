@@ -1,0 +1,116 @@
+"""How busy the machine was with other things while a query ran.
+
+Two measures, both from `/proc`: how long the threads of Spark were ready to run and did not get a core (their wait
+share), and how much of the cores went to processes that are not Spark's (the foreign share). Executors and driver
+compete with each other as well, so that a wait share of some per cent is there on an idle machine, too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+# Wait share above which a query counts as contended; see data/spark/README.md for what a quiet machine shows.
+WAIT_LIMIT = 0.25
+PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Counters at one moment.
+
+    Attributes:
+        time_s: clock of the sample, in seconds.
+        threads: CPU time and time on a run queue in ns, by process and thread.
+        busy_s: time all cores together were not idle, in core seconds.
+    """
+
+    time_s: float
+    threads: dict[tuple[int, int], tuple[int, int]]
+    busy_s: float
+
+
+@dataclass(frozen=True)
+class Load:
+    """Load of the machine between two samples.
+
+    Attributes:
+        run_s: CPU time of the watched processes in seconds.
+        wait_s: time their threads were ready to run without a core.
+        foreign_share: share of all core time that other processes (and the host) took.
+        load_average: mean number of processes that are running or ready, over the last minute.
+        pressure: share of time in which some process waited for a core, over the last 10 s; None if the system does
+            not say.
+    """
+
+    run_s: float
+    wait_s: float
+    foreign_share: float
+    load_average: float
+    pressure: float | None
+
+    @property
+    def wait_share(self) -> float:
+        """Waiting as a share of waiting and running."""
+        total = self.run_s + self.wait_s
+        return self.wait_s / total if total > 0 else 0.0
+
+    def row(self) -> dict[str, float | None]:
+        """The values by name, rounded, for a table."""
+        values = {name: None if value is None else round(value, 4) for name, value in asdict(self).items()}
+        return values | {"wait_share": round(self.wait_share, 4)}
+
+
+def sample(pids: Iterable[int], time_s: float) -> Sample:
+    """Read the counters of these processes and of the machine; processes that are gone are left out."""
+    threads = {}
+    for pid in pids:
+        try:
+            names = os.listdir(PROC / str(pid) / "task")
+        except OSError:
+            continue
+        for name in names:
+            try:
+                run, wait, *_ = (PROC / str(pid) / "task" / name / "schedstat").read_text().split()
+            except OSError:
+                continue  # the thread has ended
+            threads[pid, int(name)] = int(run), int(wait)
+    times = psutil.cpu_times()
+    idle = times.idle + getattr(times, "iowait", 0.0)
+    # Time in guests is counted in user time already.
+    busy = sum(times) - idle - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
+    return Sample(time_s, threads, busy)
+
+
+def between(before: Sample, after: Sample, cores: int | None = None) -> Load:
+    """Load between two samples of the same processes; what threads did that came or went counts while it is known."""
+    run = wait = 0
+    for key, (run_ns, wait_ns) in after.threads.items():
+        run_before, wait_before = before.threads.get(key, (0, 0))
+        run += run_ns - run_before
+        wait += wait_ns - wait_before
+    run_s = run / 1e9
+    capacity = (after.time_s - before.time_s) * (os.cpu_count() if cores is None else cores)
+    foreign = max(0.0, after.busy_s - before.busy_s - run_s)
+    return Load(run_s, wait / 1e9, foreign / capacity if capacity > 0 else 0.0, os.getloadavg()[0], _pressure())
+
+
+def family(pid: int) -> list[int]:
+    """Ids of a process and all its descendants."""
+    try:
+        process = psutil.Process(pid)
+        return [pid, *(child.pid for child in process.children(recursive=True))]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _pressure() -> float | None:
+    try:
+        line = (PROC / "pressure" / "cpu").read_text().splitlines()[0]
+    except OSError:
+        return None
+    return float(dict(part.split("=") for part in line.split()[1:])["avg10"]) / 100.0
