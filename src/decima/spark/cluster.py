@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
-import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -16,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decima.exceptions import SparkError
+from decima.spark.processes import STOP_S, end_group, free_port, guard, release
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HOST = "127.0.0.1"
 START_S = 60.0  # longest wait for master, worker or executors
-STOP_S = 10.0  # from SIGTERM to SIGKILL
 # One core per executor, so one collector thread; no time spent on JIT threads for cores an executor does not have.
 EXECUTOR_JAVA = "-XX:+UseSerialGC -XX:ActiveProcessorCount=1 -Xss4m"
 DRIVER_JAVA = "-XX:+UseSerialGC -Xss4m"
@@ -57,7 +56,8 @@ class StandaloneCluster:
     """Context manager: one master and one worker of Spark's standalone mode, bound to the loopback address.
 
     Each of the two is the leader of a process group of its own (executors belong to the worker's), and the whole
-    groups are ended when the block ends, however it ends.
+    groups are ended when the block ends, however it ends. Should this process be killed, a third one, which waits for
+    just that, ends the groups.
 
     Attributes:
         executors: one-core executors the worker has room for.
@@ -75,6 +75,7 @@ class StandaloneCluster:
     url: str = field(default="", init=False)
     folder: Path = field(default=Path(), init=False)
     processes: list[subprocess.Popen] = field(default_factory=list, init=False, repr=False)
+    guard: subprocess.Popen | None = field(default=None, init=False, repr=False)
 
     def __enter__(self) -> StandaloneCluster:
         """Start master and worker.
@@ -85,11 +86,13 @@ class StandaloneCluster:
         require_spark()
         self.folder = Path(tempfile.mkdtemp(prefix="decima-spark-"))
         try:
-            port = free_port()
+            port = free_port(HOST)
             self.url = f"spark://{HOST}:{port}"
             self._start("master", master_command(port))
+            self._guard()
             self._wait("master", "I have been elected leader")
             self._start("worker", worker_command(self.url, self.executors, self.memory_mb, self.folder / "work"))
+            self._guard()
             self._wait("worker", "Successfully registered with master")
         except BaseException:
             self.stop()
@@ -102,7 +105,10 @@ class StandaloneCluster:
     def stop(self) -> None:
         """End all processes of the cluster and remove its scratch folder; may be called twice."""
         while self.processes:
-            end_group(self.processes.pop())
+            end_group(self.processes[-1])
+            self.processes.pop()
+        release(self.guard)
+        self.guard = None
         if self.folder != Path():
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -122,6 +128,10 @@ class StandaloneCluster:
                     start_new_session=True,
                 )
             )
+
+    def _guard(self) -> None:
+        before, self.guard = self.guard, guard(self.pids())
+        release(before)
 
     def _environment(self) -> dict[str, str]:
         conf = {"spark.shuffle.service.enabled": str(self.shuffle_service).lower(), **self.conf}
@@ -174,6 +184,8 @@ def session(
 
     if SparkContext._active_spark_context is not None:
         raise SparkError("another Spark session is open in this process")
+    # py4j reports every lost connection, and a driver that is gone has several.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     count = cluster.executors if executors is None else executors
     settings = {
         **BASE_CONF,
@@ -265,13 +277,6 @@ def require_spark() -> None:
         raise SparkError(f"Spark needs Java 17 or newer, and none was found {where}: install openjdk-17-jre-headless")
 
 
-def free_port() -> int:
-    """A TCP port of the loopback address that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return probe.getsockname()[1]
-
-
 def master_command(port: int) -> list[str]:
     """Command line of the master; its page for browsers gets any free port."""
     return [
@@ -291,31 +296,25 @@ def worker_command(url: str, executors: int, memory_mb: int, work: Path) -> list
     ]
 
 
-def end_group(process: subprocess.Popen) -> None:
-    """End the process and its whole group: politely first, after `STOP_S` seconds for good."""
-    for number, wait_s in ((signal.SIGTERM, STOP_S), (signal.SIGKILL, STOP_S)):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        end = time.monotonic() + wait_s
-        while time.monotonic() < end:
-            process.poll()
-            try:
-                os.killpg(process.pid, 0)
-            except ProcessLookupError:
-                return
-            time.sleep(0.05)
-
-
 def _close(spark: SparkSession | None) -> None:
     """Stop the application and end its driver JVM, so that the next one starts like the first."""
+    from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
     try:
         if spark is not None:
-            spark.stop()
+            # A driver that is gone (killed, out of memory) cannot be stopped, and need not be.
+            with contextlib.suppress(Py4JError, ConnectionError):
+                spark.stop()
     finally:
+        # What is left when stopping fails half-way; a new session would be refused.
+        SparkContext._active_spark_context = None
         gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
         if gateway is not None:
             gateway.shutdown()
             gateway.proc.stdin.close()
-            gateway.proc.wait(timeout=STOP_S)
+            try:
+                gateway.proc.wait(timeout=STOP_S)
+            except subprocess.TimeoutExpired:
+                gateway.proc.kill()
+                gateway.proc.wait()

@@ -1,0 +1,54 @@
+"""Groups of processes that are ended when the work is done, and when the process that started them dies."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+
+STOP_S = 10.0  # from SIGTERM to SIGKILL
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    """A TCP port of that address of this machine that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return probe.getsockname()[1]
+
+
+def guard(groups: list[int]) -> subprocess.Popen:
+    """Start a process that kills these process groups when this process ends before it has called `release`."""
+    # Its input ends without a line when this process dies, of whatever.
+    return subprocess.Popen(
+        ["/bin/sh", "-c", 'read -r _ || kill -KILL -- "$@"', "guard", *(str(-group) for group in groups)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def release(watching: subprocess.Popen | None) -> None:
+    """End the process that `guard` started, if any, without what it would do."""
+    if watching is not None:
+        # Gone already is as good.
+        with contextlib.suppress(BrokenPipeError):
+            watching.communicate(b"released\n")
+
+
+def end_group(process: subprocess.Popen) -> None:
+    """End the process and its whole group: politely first, after `STOP_S` seconds for good."""
+    for number, wait_s in ((signal.SIGTERM, STOP_S), (signal.SIGKILL, STOP_S)):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        end = time.monotonic() + wait_s
+        while time.monotonic() < end:
+            process.poll()
+            try:
+                os.killpg(process.pid, 0)
+            except ProcessLookupError:
+                return
+            time.sleep(0.05)
