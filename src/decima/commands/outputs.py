@@ -42,6 +42,21 @@ def check_output(path: Path | None, *endings: str, inputs: tuple[Path | None, ..
         raise ConfigError(f"cannot write {path}: no permission to write in {folder}")
 
 
+def check_folder(folder: Path) -> None:
+    """Refuse an output folder that could not be written, before any work is done for it.
+
+    Raises:
+        ConfigError: says what is wrong with the path.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"cannot write {folder}: it is not a folder")
+    known = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+    if not known.is_dir():
+        raise ConfigError(f"cannot write {folder}: {known} is not a folder")
+    if not os.access(known, os.W_OK | os.X_OK):
+        raise ConfigError(f"cannot write {folder}: no permission to write in {known}")
+
+
 @contextlib.contextmanager
 def output_path(path: Path) -> Iterator[Path]:
     """A temporary path to write to, put in place of `path` when the block succeeds.

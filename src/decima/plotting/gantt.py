@@ -151,6 +151,42 @@ def gantt_panel(
     return figure
 
 
+@style.styled
+def gantt_grid(
+    tasks: pandas.DataFrame, *, rows: str = "scheduler", columns: str = "where", executors: int | None = None
+) -> style.Figure:
+    """Gantt charts of schedulers below one another and of kinds of runs side by side, one time axis and one palette.
+
+    Args:
+        tasks: As for :func:`gantt_panel`, with the columns ``rows`` and ``columns``; a pair may be missing.
+        rows: Column that tells the rows apart, schedulers.
+        columns: Column that tells the columns apart, in order of first appearance.
+        executors: Executors of the cluster.
+    """
+    names, kinds = style.display_order(tasks[rows]), list(dict.fromkeys(tasks[columns]))
+    executors = int(tasks["executor"].max()) + 1 if executors is None else executors
+    colors = dict(enumerate(job_colors(int(tasks["job"].max()) + 1)))
+    figure = style.new_figure(style.PAGE, 1.2 + 0.95 * len(names))
+    grid = figure.subplots(len(names), len(kinds), sharex=True, sharey=True, squeeze=False)
+    for row, name in zip(grid, names, strict=True):
+        for axes, kind in zip(row, kinds, strict=True):
+            part = tasks[(tasks[rows] == name) & (tasks[columns] == kind)]
+            if len(part):
+                title = f"{style.scheduler_style(name).label}, {kind}"
+                gantt(part, axes, colors=colors, executors=executors, title=title)
+            else:
+                axes.set_axis_off()
+            if row is not grid[-1]:
+                axes.set_xlabel("")
+            if axes is not row[0]:
+                axes.set_ylabel("")
+    # Spark stamps the end of a task after the start of the next one on the same core, so bars may stand over a little.
+    grid[0, 0].set_xlim(0.0, float(tasks["finish_s"].max()))
+    if len(colors) <= len(_FEW_COLORS):
+        _legend(figure, tasks, colors)
+    return figure
+
+
 def _legend(figure: style.Figure, tasks: pandas.DataFrame, colors: Mapping[int, str]) -> None:
     names = tasks.drop_duplicates("job").set_index("job")["job_name"].sort_index()
     handles = [Patch(color=colors[job], label=style.job_label(name)) for job, name in names.items()]

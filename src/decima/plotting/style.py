@@ -74,6 +74,7 @@ SCHEDULERS: dict[str, SchedulerStyle] = {
     "released_fair": SchedulerStyle("fair (released)", BLUE, _DASH, "h"),
     "released_fifo": SchedulerStyle("FIFO (released)", ORANGE, _DOT, "p"),
     "sjf_cp_sticky": SchedulerStyle("SJF-CP, sticky", PINK, "-", "v"),
+    "spark_fifo": SchedulerStyle("Spark's FIFO", GREY, "-", "<"),
     "fair_strict": SchedulerStyle("fair, strict shares", BLUE, _DASHDOT, "o"),
     "critical_path": SchedulerStyle("critical path", PINK, _DASH, ">"),
     "optimal": SchedulerStyle("optimal", GREEN, _DASHDOT, "X"),
@@ -200,8 +201,10 @@ def save(figure: matplotlib.figure.Figure, path: str | Path) -> tuple[Path, Path
 
 def job_label(name: str) -> str:
     """Name of a job for people: ``q9-100g`` becomes ``Q9, 100 GB``, others stay."""
-    found = re.fullmatch(r"q(\d+)-(\d+)g", str(name))
-    return f"Q{found[1]}, {found[2]} GB" if found else str(name)
+    found = re.fullmatch(r"q0*(\d+)(?:-(\d+(?:\.\d+)?)g)?", str(name))
+    if not found:
+        return str(name)
+    return f"Q{found[1]}, {found[2]} GB" if found[2] else f"Q{found[1]}"
 
 
 def count(number: int, noun: str) -> str:

@@ -138,6 +138,11 @@ def training_folder() -> Path:
     return _root() / "models" / "training"
 
 
+def experiment_folder() -> Path:
+    """``data/spark/experiment`` of the checkout: batches measured on real Spark."""
+    return _root() / "data" / "spark" / "experiment"
+
+
 def _policy_digest(name: str) -> str:
     """Of a stored policy's weights; of nothing where they are missing, which running it will tell."""
     path = _root() / "models" / f"{name}.weights.h5"

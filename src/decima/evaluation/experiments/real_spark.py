@@ -1,0 +1,168 @@
+"""§7.2 on a real cluster: one batch of queries under several schedulers, as measured on Spark and as simulated.
+
+The measured side is read from `data/spark/experiment`, which `decima spark experiment` writes; no Spark is needed here.
+"""
+
+from __future__ import annotations
+
+import pandas
+
+from decima.evaluation.experiments.sources import Source
+from decima.evaluation.experiments.store import Context, experiment_folder
+from decima.evaluation.run import simulate
+from decima.evaluation.statistics import paired_change
+from decima.exceptions import ConfigError
+from decima.policy.store import read_policy
+from decima.schedulers import Scheduler, make_scheduler
+from decima.spark.experiment_plan import CONTROL, Plan
+from decima.spark.experiment_tables import Measured, read
+
+REAL, SIMULATED = "real Spark", "simulated"
+METRICS = ("avg_jct_s", "makespan_s")
+LOAD = ("wait_share", "foreign_share", "load_average")
+LATENCY = ("decisions", "round_trip_ms_median", "round_trip_ms_p99", "active_jobs_mean")
+
+
+def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Tables of the experiment.
+
+    ``real_spark`` (average JCT and makespan per run, measured and simulated), ``real_spark_changes`` (paired by run),
+    ``real_spark_jobs`` (JCT per job), ``real_spark_tasks`` (one measured and one simulated run per scheduler),
+    ``real_spark_runs`` (load of every attempt, contended ones included) and ``real_spark_plan``. They do not depend on
+    the workload of the run: the jobs are those that were measured.
+    """
+    measured = read(experiment_folder())
+    plan = measured.plan
+    schedulers = _schedulers(measured.card, context)
+    real = measured.scores().assign(where=REAL)
+    simulated, jobs, tasks = _simulate(plan, schedulers, params["seeds"])
+    scores = pandas.concat([real.drop(columns="run"), simulated], ignore_index=True)
+    shown = shown_round(measured)
+    return {
+        "real_spark": scores[["where", "batch", "repetition", "scheduler", *METRICS]],
+        "real_spark_changes": changes(scores),
+        "real_spark_jobs": _job_times(measured, jobs),
+        "real_spark_tasks": pandas.concat([_measured_tasks(measured, shown), tasks[tasks["batch"] == shown[0]]])[
+            ["where", "scheduler", "job", "job_name", "stage", "executor", "start_s", "finish_s"]
+        ],
+        "real_spark_runs": measured.runs.drop(columns="log"),
+        "real_spark_plan": _plan_table(measured, shown),
+    }
+
+
+def _schedulers(card: dict, context: Context) -> dict[str, Scheduler]:
+    """The schedulers of the card; the policy must be the one that was measured."""
+    made = {}
+    for name, entry in card["schedulers"].items():
+        parameters = dict(entry["parameters"])
+        if "policy" in parameters:
+            stored = read_policy(parameters["policy"])
+            if stored.card["weights_sha256"] != entry["weights_sha256"]:
+                raise ConfigError(
+                    f"policy {stored.name} is not the one that was measured on Spark: weights "
+                    f"{stored.card['weights_sha256'][:12]}..., measured {entry['weights_sha256'][:12]}..."
+                )
+        made[name] = make_scheduler(entry["scheduler"], **parameters)
+    return made
+
+
+def _simulate(
+    plan: Plan, schedulers: dict[str, Scheduler], seeds: int
+) -> tuple[pandas.DataFrame, pandas.DataFrame, pandas.DataFrame]:
+    """Scores per run, JCT per job and run, tasks of the first seed of every batch."""
+    settings = plan.settings()
+    scores, jobs, tasks = [], [], []
+    for batch in range(plan.batches):
+        workload = plan.workload(batch)
+        names = plan.batch(batch)
+        for name, scheduler in schedulers.items():
+            for seed in range(seeds):
+                result = simulate(
+                    workload, scheduler, settings.executors, seed, log=seed == 0, **_changed(settings.as_dict())
+                )
+                key = {"where": SIMULATED, "batch": batch, "repetition": seed, "scheduler": name}
+                scores.append(key | {"avg_jct_s": result.avg_jct_s, "makespan_s": result.makespan_s})
+                jobs += [key | {"job": job, "jct_s": ms / 1000.0} for job, ms in enumerate(result.jct_ms)]
+                if result.log is not None:
+                    frame = result.log.tasks().drop(columns="wave").assign(**key)
+                    frame["job_name"] = [names[job] for job in frame["job"]]
+                    tasks.append(frame)
+    return pandas.DataFrame(scores), pandas.DataFrame(jobs), pandas.concat(tasks, ignore_index=True)
+
+
+def _changed(settings: dict) -> dict:
+    return {name: value for name, value in settings.items() if name not in ("executors", "mode")}
+
+
+def changes(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Change of the mean of every scheduler against every other in percent, paired by batch and repetition.
+
+    Args:
+        scores: where, batch, repetition, scheduler, avg_jct_s, makespan_s.
+
+    Returns:
+        where, metric, against, scheduler, pairs, change_percent, low, high (95 % confidence interval).
+    """
+    rows = []
+    for where, part in scores.groupby("where", sort=False):
+        for metric in METRICS:
+            table = part.pivot(index=["batch", "repetition"], columns="scheduler", values=metric)
+            for against in table.columns:
+                for name in table.columns.drop(against):
+                    both = table[[name, against]].dropna()
+                    if len(both):
+                        change = paired_change(both[name].to_numpy(), both[against].to_numpy())
+                        rows.append((where, metric, against, name, len(both), *change))
+    columns = ["where", "metric", "against", "scheduler", "pairs", "change_percent", "low", "high"]
+    return pandas.DataFrame(rows, columns=columns)
+
+
+def shown_round(measured: Measured) -> tuple[int, int]:
+    """Batch and repetition to draw: the first in which every scheduler has a usable run.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    scores = measured.scores()
+    wanted = set(measured.plan.schedulers) | ({CONTROL} if measured.plan.control else set())
+    for place, part in scores.groupby(["batch", "repetition"]):
+        if set(part["scheduler"]) >= wanted:
+            return place
+    raise ConfigError("there is no round in which every scheduler has a run that is not contended")
+
+
+def _measured_tasks(measured: Measured, shown: tuple[int, int]) -> pandas.DataFrame:
+    runs = measured.runs[~measured.runs["contended"]]
+    chosen = runs[(runs["batch"] == shown[0]) & (runs["repetition"] == shown[1])].set_index("run")["scheduler"]
+    tasks = measured.tasks[measured.tasks["run"].isin(chosen.index)]
+    names = measured.plan.batch(shown[0])
+    return pandas.DataFrame(
+        {
+            "where": REAL,
+            "scheduler": tasks["run"].map(chosen),
+            "job": tasks["job"],
+            "job_name": [names[job] for job in tasks["job"]],
+            "stage": tasks["stage"],
+            "executor": tasks["executor"],
+            "start_s": tasks["start_ms"] / 1000.0,
+            "finish_s": tasks["finish_ms"] / 1000.0,
+        }
+    )
+
+
+def _job_times(measured: Measured, simulated: pandas.DataFrame) -> pandas.DataFrame:
+    """Mean JCT per batch, scheduler and job: batch, scheduler, job, query, real_s, simulated_s."""
+    usable = measured.runs[~measured.runs["contended"]]
+    real = measured.jobs.merge(usable[["run", "batch", "scheduler"]], on="run")
+    key = ["batch", "scheduler", "job"]
+    table = real.groupby([*key, "query"])["finish_s"].mean().rename("real_s").reset_index("query")
+    return table.join(simulated.groupby(key)["jct_s"].mean().rename("simulated_s"), how="inner").reset_index()
+
+
+def _plan_table(measured: Measured, shown: tuple[int, int]) -> pandas.DataFrame:
+    plan = measured.plan
+    values = {
+        "scale": plan.scale, "executors": plan.executors, "queries": plan.queries, "batches": plan.batches,
+        "repetitions": plan.repetitions, "shown_batch": shown[0], "shown_repetition": shown[1],
+    }  # fmt: skip
+    return pandas.DataFrame([values])
