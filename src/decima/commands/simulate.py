@@ -9,6 +9,7 @@ import typer
 
 from decima.commands import options
 from decima.commands.outputs import check_output, output_path, write_json, write_table
+from decima.commands.remote import Remote
 from decima.commands.source import JobSource, count
 from decima.exceptions import ConfigError, InvalidDecisionError
 
@@ -32,6 +33,7 @@ def simulate(
     scheduler: options.SchedulerName = "fair",
     parameters: options.Parameters = None,
     learned: options.Learned,
+    remote: Remote,
     replay: Annotated[
         Path | None,
         typer.Option(
@@ -54,10 +56,11 @@ def simulate(
     settings = cluster.settings(time_limit_s)
     values = options.parameter_values(parameters)
     learned.values(scheduler)
-    chosen = _scheduler(scheduler, values, learned, replay)
+    chosen = _scheduler(scheduler, values, learned, remote, replay)
     workload = source.workload(seed)
     keep_log = any(path is not None for path in (out, log, gantt))
-    result = _run(workload, settings, chosen, replay, seed, keep_log)
+    with remote.using(chosen):
+        result = _run(workload, settings, chosen, replay, seed, keep_log)
     if log is not None:
         write_table(log, result.log.tasks())
     if gantt is not None:
@@ -98,8 +101,14 @@ def result_document(result: Result, parameters: dict[str, float]) -> dict[str, A
     return document
 
 
-def _scheduler(name: str, values: dict[str, float | str], learned: options.Learned, replay: Path | None):
+def _scheduler(
+    name: str, values: dict[str, float | str], learned: options.Learned, remote: Remote, replay: Path | None
+):
     """The scheduler of that name; None where a replay is named so."""
+    if (asking := remote.scheduler(name)) is not None:
+        if values:
+            raise ConfigError("scheduler 'remote' has no parameters here; they are given to 'decima serve'")
+        return asking
     if name == REPLAY and replay is not None and not values:
         return None
     if name == REPLAY and replay is None:

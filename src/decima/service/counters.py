@@ -9,14 +9,19 @@ from decima.service.limits import Limits
 from decima.service.mirror import Mirror, Slot
 from decima.simulator.kernels import NONE
 
-_JOB_FIELDS = {"attached": "job_attached", "moving": "job_moving", "committed": "job_commit", "outgoing": "job_outgoing"}
+_JOB_FIELDS = {
+    "attached": "job_attached",
+    "moving": "job_moving",
+    "committed": "job_commit",
+    "outgoing": "job_outgoing",
+}
 
 
 def put_state(mirror: Mirror, slot: Slot, message: protocol.JobState, limits: Limits) -> None:
     """Write a job's state.
 
     Raises:
-        Refusal: A number is out of range, or a stage is unknown. The job is then half written.
+        RefusalError: A number is out of range, or a stage is unknown. The job is then half written.
     """
     state, graph, most = mirror.state, slot.graph, limits.executors
     changed = False
@@ -55,7 +60,8 @@ def put_state(mirror: Mirror, slot: Slot, message: protocol.JobState, limits: Li
 
 def _measure(graph: JobGraph, index: int, stage: protocol.StageState) -> bool:
     if stage.measured_tasks > stage.finished:
-        raise invalid(f"{_where(graph, stage.stage)}: measured_tasks is {stage.measured_tasks}, finished {stage.finished}")
+        where = _where(graph, stage.stage)
+        raise invalid(f"{where}: {stage.measured_tasks} tasks were measured, but {stage.finished} are finished")
     total_ms = checked_number(_where(graph, stage.stage), "measured_ms", stage.measured_ms)
     return graph.durations.measure(index, stage.measured_tasks, total_ms if stage.measured_tasks else 0.0)
 

@@ -7,7 +7,7 @@ import grpc
 from decima.exceptions import ServiceError
 
 
-class Refusal(ServiceError):
+class RefusalError(ServiceError):
     """A call is refused with a status code.
 
     Args:
@@ -20,21 +20,21 @@ class Refusal(ServiceError):
         self.code = code
 
 
-def invalid(message: str) -> Refusal:
+def invalid(message: str) -> RefusalError:
     """The message is wrong, whoever sends it."""
-    return Refusal(grpc.StatusCode.INVALID_ARGUMENT, message)
+    return RefusalError(grpc.StatusCode.INVALID_ARGUMENT, message)
 
 
-def unknown_session() -> Refusal:
+def unknown_session() -> RefusalError:
     """The client has to open a new session."""
-    return Refusal(grpc.StatusCode.NOT_FOUND, "unknown session: it was never opened here, was closed, or has expired")
+    return RefusalError(grpc.StatusCode.NOT_FOUND, "unknown session: never opened here, closed, or expired")
 
 
-def out_of_step(message: str) -> Refusal:
+def out_of_step(message: str) -> RefusalError:
     """The client has to send everything."""
-    return Refusal(grpc.StatusCode.FAILED_PRECONDITION, f"{message}; send everything (full)")
+    return RefusalError(grpc.StatusCode.FAILED_PRECONDITION, f"{message}; send everything (full)")
 
 
-def exhausted(message: str) -> Refusal:
+def exhausted(message: str) -> RefusalError:
     """A limit is reached."""
-    return Refusal(grpc.StatusCode.RESOURCE_EXHAUSTED, message)
+    return RefusalError(grpc.StatusCode.RESOURCE_EXHAUSTED, message)

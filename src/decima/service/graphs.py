@@ -22,7 +22,7 @@ def checked_number(where: str, name: str, value: float, low: float = 0.0, high: 
     """The number, if it is from ``low`` to ``high``.
 
     Raises:
-        Refusal: It is not, or NaN.
+        RefusalError: It is not, or NaN.
     """
     if not low <= value <= high:
         raise invalid(f"{where}: {name} is {value!r}; expected a number from {low:g} to {high:g}")
@@ -102,7 +102,7 @@ class JobGraph:
         """Take over what was learned of the same job when it had fewer stages.
 
         Raises:
-            Refusal: Its old stages have changed.
+            RefusalError: Its old stages have changed.
         """
         count = len(old.stage_ids)
         same = self.stage_ids[:count] == old.stage_ids and all(
@@ -115,8 +115,11 @@ class JobGraph:
         self.finished[:count] = old.finished
 
     def nominal(self) -> tuple[list[float], np.ndarray, np.ndarray, float]:
-        """Nominal durations and, after them, work of the heaviest path and time of the longest path down from each
-        stage, and the work of the job; all in ms."""
+        """Nominal durations of the stages in ms, and what follows from them.
+
+        Returns:
+            Durations, work of the heaviest path and time of the longest path down from each stage, work of the job.
+        """
         durations = self.durations.nominal_ms()
         works = [duration * stage.num_tasks for duration, stage in zip(durations, self.profile.stages, strict=True)]
         path_work = self.profile.longest_path_down(works)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
@@ -81,6 +82,7 @@ class Mirror:
         self._settings = settings
         self.slots: dict[Hashable, Slot] = {}
         self._keys: list[Hashable] = []
+        self._last_arrival_ms = -math.inf
         self._active: np.ndarray | None = None  # job indices in order of arrival, None: to be found again
         if not isinstance(scheduler, CompiledScheduler):
             scheduler.reset(rng)
@@ -187,6 +189,9 @@ class Mirror:
         if old_slot is None:
             self._append(key, graph)
             self.start_counts(self.slots[key])
+            if graph.arrival_ms < self._last_arrival_ms:
+                self.sort_jobs()  # it was here before, and was gone for a while
+            self._last_arrival_ms = max(self._last_arrival_ms, graph.arrival_ms)
             return
         self._append(key, graph)  # keeps its place in the order of arrival
         self._copy(self.state, old_slot, self.slots[key])
@@ -217,9 +222,10 @@ class Mirror:
         slot.graph.finished = [0] * slot.size
         self.put_counts(slot)
 
-    def sort_jobs(self, keys: Sequence[Hashable]) -> None:
-        """Put all jobs into this order of arrival."""
-        self.slots = {key: self.slots[key] for key in keys}
+    def sort_jobs(self, keys: Sequence[Hashable] | None = None) -> None:
+        """Put all jobs into order of arrival; jobs that arrived together as in ``keys``, else as they are."""
+        slots = [(key, self.slots[key]) for key in (self.slots if keys is None else keys)]
+        self.slots = dict(sorted(slots, key=lambda item: item[1].graph.arrival_ms))
         self._active = None
 
     def put_durations(self, slot: Slot) -> None:
@@ -316,8 +322,8 @@ class Mirror:
         used = limit
         if state.job_limit:
             used = min(limit - self.allocation(slot, source, offered), offered)
-        room = state.stage_tasks[stage] - state.stage_next[stage] - state.stage_commit[stage] - state.stage_moving[stage]
-        used = min(used, int(room))
+        coming = state.stage_commit[stage] + state.stage_moving[stage]
+        used = min(used, int(state.stage_tasks[stage] - state.stage_next[stage] - coming))
         if not 1 <= used <= offered:
             raise DecimaError(f"scheduler {self._scheduler.name} chose limit {limit}, which gives {used} of {offered}")
         return Choice(key, stage - slot.first, limit, used)

@@ -14,7 +14,7 @@ from decima.schedulers.interface import Scheduler
 from decima.service import scheduler_pb2 as protocol
 from decima.service.counters import put_state
 from decima.service.durations import Measured, ProfileBook
-from decima.service.errors import Refusal, exhausted, invalid, out_of_step
+from decima.service.errors import RefusalError, exhausted, invalid, out_of_step
 from decima.service.graphs import LARGEST_MS, JobGraph, checked_number
 from decima.service.limits import Limits
 from decima.service.mirror import Choice, Mirror
@@ -28,7 +28,7 @@ def cluster_settings(request: protocol.OpenRequest, limits: Limits) -> Settings:
     """The cluster that a client describes.
 
     Raises:
-        Refusal: It speaks another version, or a number is out of range.
+        RefusalError: It speaks another version, or a number is out of range.
     """
     if request.version != VERSION:
         raise invalid(f"protocol version is {request.version}; this service speaks {VERSION}")
@@ -80,7 +80,7 @@ class JobTable:
         """Add jobs, or stages to jobs; returns their keys.
 
         Raises:
-            Refusal: A graph is wrong, or there are too many of them.
+            RefusalError: A graph is wrong, or there are too many of them.
         """
         mirror, limits = self.mirror, self._limits
         keys = []
@@ -106,7 +106,7 @@ class JobTable:
         Jobs that were there before keep their place and what the scheduler noted of them.
 
         Raises:
-            Refusal: As for ``put_jobs``.
+            RefusalError: As for ``put_jobs``.
         """
         names = {message.job for message in messages}
         if len(names) < len(messages):
@@ -121,7 +121,7 @@ class JobTable:
         """Write states of known jobs.
 
         Raises:
-            Refusal: A number is out of range, or a job or stage is unknown.
+            RefusalError: A number is out of range, or a job or stage is unknown.
         """
         for message in messages:
             slot = self.mirror.slots.get((prefix, message.job))
@@ -139,7 +139,7 @@ class JobTable:
         """Key of the job that offered executors come from, None if there is none.
 
         Raises:
-            Refusal: More are offered than there are, or than the job holds; or any job holds fewer than none.
+            RefusalError: More are offered than there are, or than the job holds; or any job holds fewer than none.
         """
         if offer.executors > executors:
             raise invalid(f"{offer.executors} executors are offered of {executors}")
@@ -166,7 +166,7 @@ class CallOrder:
         """Accept a call.
 
         Raises:
-            Refusal: It does not follow the last one.
+            RefusalError: It does not follow the last one.
         """
         expected = self._last + 1
         if request.sequence < expected:
@@ -193,7 +193,7 @@ class Session:
         limits: Largest sizes.
 
     Raises:
-        Refusal: The request is wrong.
+        RefusalError: The request is wrong.
         ConfigError: The scheduler does not work on such a cluster.
     """
 
@@ -216,7 +216,7 @@ class Session:
         """Take a report and decide about the offered executors.
 
         Raises:
-            Refusal: The message is wrong, or is not what comes next.
+            RefusalError: The message is wrong, or is not what comes next.
         """
         check_report(request, self._limits)
         self._calls.begin(request)
@@ -246,7 +246,7 @@ def check_report(request: protocol.DecideRequest, limits: Limits) -> None:
     """Check the numbers of a report that concern no job.
 
     Raises:
-        Refusal: One is out of range.
+        RefusalError: One is out of range.
     """
     if not math.isfinite(request.time_ms) or abs(request.time_ms) > LARGEST_MS:
         raise invalid(f"time_ms is {request.time_ms!r}; expected a finite number")
@@ -258,7 +258,7 @@ def set_executors(mirror: Mirror, executors: int) -> None:
     """Tell the mirror how many executors there are.
 
     Raises:
-        Refusal: The scheduler does not work on so many.
+        RefusalError: The scheduler does not work on so many.
     """
     try:
         mirror.set_executors(executors)
@@ -270,13 +270,13 @@ def timed_choice(mirror: Mirror, now_ms: float, source: tuple | None, offered: i
     """The decision and the time it took in microseconds.
 
     Raises:
-        Refusal: The scheduler failed.
+        RefusalError: The scheduler failed.
     """
     begin = time.perf_counter()
     try:
         choice = mirror.decide(now_ms, source, offered)
     except DecimaError as error:
-        raise Refusal(grpc.StatusCode.INTERNAL, f"the scheduler failed: {error}") from error
+        raise RefusalError(grpc.StatusCode.INTERNAL, f"the scheduler failed: {error}") from error
     return choice, 1e6 * (time.perf_counter() - begin)
 
 

@@ -50,7 +50,7 @@ class Offering:
         """Name and scheduler for a session; the default if the name is empty.
 
         Raises:
-            Refusal: There is none of that name here.
+            RefusalError: There is none of that name here.
         """
         name = name or self.default
         if name not in self._makers:
@@ -97,7 +97,7 @@ class Sessions:
         """Begin a session.
 
         Raises:
-            Refusal: The request is wrong, or there are too many sessions.
+            RefusalError: The request is wrong, or there are too many sessions.
         """
         if len(self._open) >= self.limits.sessions:
             raise exhausted(f"{len(self._open)} sessions are open, as many as the service takes")
@@ -116,7 +116,7 @@ class Sessions:
         """A session that is being used.
 
         Raises:
-            Refusal: There is none of that id.
+            RefusalError: There is none of that id.
         """
         entry = self._open.get(key)
         if entry is None:

@@ -1,0 +1,93 @@
+"""`decima serve`: the scheduling service."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from decima.commands import options
+from decima.exceptions import ConfigError
+
+
+def register(root: typer.Typer) -> None:
+    """Add the command."""
+    root.command()(serve)
+
+
+@options.grouped
+def serve(
+    *,
+    scheduler: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME[:PARAM=VALUE,...]", help="Who decides; see 'decima schedulers', or a .json of 'decima tune'."
+        ),
+    ] = "fair",
+    parameters: options.Parameters = None,
+    learned: options.Learned,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[:...]", help="A further scheduler that clients may ask for; may be repeated."),
+    ] = None,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Interface to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0: any free one.")] = 50051,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, max=65535, help="Port of the metrics for Prometheus; 0: any.", show_default="none"
+        ),
+    ] = None,
+    profiles: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Measured durations for jobs that name their profile (.parquet or .json)."),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Token that clients must show; else DECIMA_SERVICE_TOKEN, if set."),
+    ] = None,
+    tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="Certificate chain (PEM).")] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key (PEM).")] = None,
+    max_sessions: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Most open sessions.")] = 2048,
+    lease_s: Annotated[float, typer.Option(metavar="S", help="A session unused for this long is forgotten.")] = 600.0,
+) -> None:
+    """Answer clients that ask what to schedule next: Spark through the plugin, or simulated clusters."""
+    from decima.service.limits import Limits
+    from decima.service.security import Security, is_loopback, read_token
+    from decima.service.server import Address, Service, run_service
+    from decima.service.sessions import Offering, Sessions, named_makers
+
+    security = Security(read_token(token_file), tls_cert, tls_key)
+    security.check(host)
+    values = options.parameter_values(parameters)
+    names = [scheduler, *(also or ())]
+    if len(set(names)) < len(names):
+        raise ConfigError("a scheduler is given twice")
+    learned.values(*(name.partition(":")[0] for name in names))
+    makers = named_makers(names, lambda text: options.parse_scheduler(text, learned))
+    if values:
+        makers[scheduler] = lambda: options.named_scheduler(scheduler, values, learned)
+    limits = Limits(sessions=max_sessions, lease_s=lease_s)
+    sessions = Sessions(Offering(makers), _book(profiles), limits)
+    service = Service(sessions, Address(host, port, metrics_port, security))
+    if not is_loopback(host) and tls_cert is None:
+        typer.echo("warning: token and jobs travel unencrypted; --tls-cert and --tls-key prevent that", err=True)
+
+    def ready() -> None:
+        metrics = "" if service.metrics_port is None else f", metrics at http://{host}:{service.metrics_port}/metrics"
+        typer.echo(f"serving {', '.join(names)} at {host}:{service.port}{metrics}")
+
+    run_service(service, ready)
+    typer.echo(f"stopped after {service.decisions} decisions")
+
+
+def _book(path: Path | None):
+    """Profiles of a file; none without one."""
+    from decima.service.durations import ProfileBook
+
+    if path is None:
+        return ProfileBook()
+    from decima.workload import load
+
+    return ProfileBook(load(path).universe)

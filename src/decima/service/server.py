@@ -1,0 +1,229 @@
+"""The gRPC server: one event loop, decisions one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import aio as health
+
+from decima.exceptions import ServiceError
+from decima.service import scheduler_pb2 as protocol
+from decima.service.errors import RefusalError, invalid
+from decima.service.metrics import ServiceMetrics
+from decima.service.security import Security
+from decima.service.sessions import Sessions
+
+NAME = protocol.DESCRIPTOR.services_by_name["Scheduler"].full_name
+DEFAULT_PORT = 50051
+_EXPIRY_S = 1.0
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the service listens.
+
+    Attributes:
+        host: Address of an interface.
+        port: 0: any free one.
+        metrics_port: Of the HTTP server for Prometheus, None: none; 0: any free one.
+        security: Token and certificate.
+        grace_s: How long calls may go on after a stop.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    metrics_port: int | None = None
+    security: Security = field(default_factory=Security)
+    grace_s: float = 3.0
+
+
+class Service:
+    """The service; ``start`` and ``stop`` belong to one event loop.
+
+    Args:
+        sessions: Schedulers and sessions.
+        address: Where to listen.
+    """
+
+    def __init__(self, sessions: Sessions, address: Address) -> None:
+        self.sessions = sessions
+        self.address = address
+        self.metrics = ServiceMetrics(sessions)
+        self.port: int | None = None
+        self.metrics_port: int | None = None
+        self.decisions = 0
+        self._http = None
+
+    async def start(self) -> None:
+        """Begin to answer.
+
+        Raises:
+            ServiceError: The address cannot be used, or would be open to strangers.
+        """
+        address = self.address
+        address.security.check(address.host)
+        credentials = address.security.credentials()
+        _require_free(address.host, address.port)
+        most = self.sessions.limits.message_bytes
+        self._server = grpc.aio.server(
+            options=[
+                ("grpc.so_reuseport", 0),
+                ("grpc.max_receive_message_length", most),
+                ("grpc.max_metadata_size", 16 * 1024),
+                ("grpc.max_concurrent_streams", 100),
+                # Dead and silent peers are found out.
+                ("grpc.keepalive_time_ms", 20_000),
+                ("grpc.keepalive_timeout_ms", 10_000),
+                ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+                ("grpc.server_handshake_timeout_ms", 10_000),
+            ]
+        )
+        self._server.add_generic_rpc_handlers((self._handlers(),))
+        self._health = health.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        await self._health.set(NAME, health_pb2.HealthCheckResponse.SERVING)
+        if address.metrics_port is not None:
+            self._http, self.metrics_port = self.metrics.serve(address.host, address.metrics_port)
+        target = f"[{address.host}]:{address.port}" if ":" in address.host else f"{address.host}:{address.port}"
+        try:
+            if credentials is None:
+                self.port = self._server.add_insecure_port(target)
+            else:
+                self.port = self._server.add_secure_port(target, credentials)
+        except RuntimeError as error:
+            raise ServiceError(f"cannot listen at {target}: {error}") from error
+        await self._server.start()
+        self._expiry = asyncio.create_task(self._expire())
+
+    async def stop(self) -> None:
+        """Tell health checks, finish running calls, end."""
+        await self._health.enter_graceful_shutdown()
+        self._expiry.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._expiry
+        await self._server.stop(self.address.grace_s)
+        if self._http is not None:
+            self._http.shutdown()
+            self._http.server_close()
+
+    async def _expire(self) -> None:
+        while True:
+            await asyncio.sleep(_EXPIRY_S)
+            self.metrics.expired.inc(self.sessions.expire())
+
+    # ---- calls ------------------------------------------------------------------------------------------------------
+
+    def _handlers(self) -> grpc.GenericRpcHandler:
+        """Handlers that get bytes: what cannot be parsed is the caller's mistake, not a failure of the server."""
+        calls = {
+            "Open": (protocol.OpenRequest, self._open),
+            "Decide": (protocol.DecideRequest, self._decide),
+            "Close": (protocol.CloseRequest, self._close),
+        }
+        handlers = {
+            name: grpc.unary_unary_rpc_method_handler(self._call(name, kind, answer))
+            for name, (kind, answer) in calls.items()
+        }
+        return grpc.method_handlers_generic_handler(NAME, handlers)
+
+    def _call(
+        self, name: str, kind: type[Message], answer: Callable[[Message], Message]
+    ) -> Callable[[bytes, grpc.aio.ServicerContext], Awaitable[bytes]]:
+        """A handler that lets ``answer`` raise what it likes."""
+
+        async def handle(data: bytes, context: grpc.aio.ServicerContext) -> bytes:
+            begin = time.perf_counter()
+            try:
+                self._admit(context)
+                reply = answer(_parsed(kind, data)).SerializeToString()
+            except RefusalError as error:
+                self.metrics.calls.labels(name, error.code.name).inc()
+                await context.abort(error.code, str(error))
+            except Exception:
+                _log.exception("call of %s failed", name)
+                self.metrics.calls.labels(name, "INTERNAL").inc()
+                await context.abort(grpc.StatusCode.INTERNAL, "the service failed; its log says why")
+            self.metrics.calls.labels(name, "OK").inc()
+            self.metrics.call_seconds.labels(name).observe(time.perf_counter() - begin)
+            return reply
+
+        return handle
+
+    def _admit(self, context: grpc.aio.ServicerContext) -> None:
+        if not self.address.security.admits(context.invocation_metadata()):
+            raise RefusalError(grpc.StatusCode.UNAUTHENTICATED, "the token is missing or wrong")
+
+    def _open(self, request: protocol.OpenRequest) -> protocol.OpenReply:
+        return self.sessions.open(request)
+
+    def _decide(self, request: protocol.DecideRequest) -> protocol.Decision:
+        entry = self.sessions.find(request.session)
+        reply = entry.session.decide(request)
+        self.decisions += 1
+        outcome = "stage" if not reply.idle else "idle" if request.offer.executors else "report"
+        self.metrics.decisions.labels(entry.scheduler, outcome).inc()
+        if reply.decide_us:
+            self.metrics.decision_seconds.labels(entry.scheduler).observe(1e-6 * reply.decide_us)
+        return reply
+
+    def _close(self, request: protocol.CloseRequest) -> protocol.CloseReply:
+        self.sessions.close(request.session)
+        return protocol.CloseReply()
+
+
+def _parsed(kind: type[Message], data: bytes) -> Message:
+    try:
+        return kind.FromString(data)
+    except DecodeError as error:
+        raise invalid(f"the message is not a {kind.DESCRIPTOR.name}: {error}") from error
+
+
+def _require_free(host: str, port: int) -> None:
+    """Notice a port in use before gRPC does, which would also write to stderr.
+
+    Raises:
+        ServiceError: The address cannot be bound.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise ServiceError(f"cannot listen at {host}:{port}: {why}") from error
+
+
+def run_service(service: Service, on_ready: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT; for the main thread.
+
+    Args:
+        service: Not started yet.
+        on_ready: Called when calls are answered.
+
+    Raises:
+        ServiceError: The address cannot be used, or would be open to strangers.
+    """
+
+    async def serve() -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        await service.start()
+        on_ready()
+        await stop.wait()
+        await service.stop()
+
+    asyncio.run(serve())
