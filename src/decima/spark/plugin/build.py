@@ -16,7 +16,7 @@ from pathlib import Path
 import platformdirs
 
 from decima.config import DISTRIBUTION
-from decima.exceptions import DecimaError
+from decima.exceptions import SparkError
 from decima.files import atomic_path
 
 #: The hooks are private API of Spark, which changes between minor releases.
@@ -32,10 +32,6 @@ _JAVA_RELEASE = "17"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-class PluginError(DecimaError):
-    """The plugin cannot be built here: no pyspark, another version of it, or no Java compiler."""
-
-
 def plugin_jar(out: str | os.PathLike | None = None) -> Path:
     """Give the path of the compiled plugin, compiling it if these sources were not compiled before.
 
@@ -48,7 +44,7 @@ def plugin_jar(out: str | os.PathLike | None = None) -> Path:
         The jar: `out`, else the one in the cache.
 
     Raises:
-        PluginError: pyspark is missing or of another version, there is no Java compiler, or it failed.
+        SparkError: pyspark is missing or of another version, there is no Java compiler, or it failed.
     """
     jars = spark_jars()
     descriptor = _descriptor()
@@ -70,20 +66,20 @@ def spark_jars() -> Path:
     """Folder of the jars of the installed pyspark.
 
     Raises:
-        PluginError: pyspark is not installed or of another version than the plugin is written for.
+        SparkError: pyspark is not installed or of another version than the plugin is written for.
     """
     try:
         version = importlib.metadata.version("pyspark")
     except importlib.metadata.PackageNotFoundError:
-        raise PluginError(
+        raise SparkError(
             f'the Spark plugin needs pyspark {SPARK_VERSION}, which is not installed: pip install "decima-sched[spark]"'
         ) from None
     if version != SPARK_VERSION:
-        raise PluginError(f"the Spark plugin is written for pyspark {SPARK_VERSION}, installed is {version}")
+        raise SparkError(f"the Spark plugin is written for pyspark {SPARK_VERSION}, installed is {version}")
     found = importlib.util.find_spec("pyspark")
     folder = Path(found.origin).parent / "jars" if found and found.origin else None
     if folder is None or not folder.is_dir():
-        raise PluginError(f"the installed pyspark has no jars (looked in {folder})")
+        raise SparkError(f"the installed pyspark has no jars (looked in {folder})")
     return folder
 
 
@@ -135,7 +131,7 @@ def _compile(classes: Path, jars: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-300:])
-        raise PluginError(f"the Java compiler {compiler} failed on the Spark plugin: {first}")
+        raise SparkError(f"the Java compiler {compiler} failed on the Spark plugin: {first}")
 
 
 def _java_compiler() -> str:
@@ -143,5 +139,5 @@ def _java_compiler() -> str:
     inside = shutil.which("javac", path=os.path.join(home, "bin")) if home else None
     compiler = inside or shutil.which("javac")
     if compiler is None:
-        raise PluginError(f"the Spark plugin needs a Java compiler (JDK {_JAVA_RELEASE} or later): no javac was found")
+        raise SparkError(f"the Spark plugin needs a Java compiler (JDK {_JAVA_RELEASE} or later): no javac was found")
     return compiler

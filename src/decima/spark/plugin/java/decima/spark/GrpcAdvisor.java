@@ -4,6 +4,7 @@ import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import javax.net.ssl.SSLException;
 import org.sparkproject.connect.grpc.CallOptions;
@@ -41,6 +42,7 @@ final class GrpcAdvisor implements Advisor {
   private final SessionState state = new SessionState();
   private ManagedChannel channel;
   private Channel calls;
+  private int lastSlots;
   private volatile String session;
   private volatile String schedulerName = "";
   private volatile Command command;
@@ -56,7 +58,10 @@ final class GrpcAdvisor implements Advisor {
     this.client = client;
   }
 
-  /** Begins a session, over a fresh connection: the back-off of gRPC itself can be minutes. */
+  /**
+   * Begins a session, over a fresh connection: the back-off of gRPC itself can be minutes. An empty report goes first,
+   * so that what is slow or wrong shows here and not under the scheduler's lock, and classes are loaded on both sides.
+   */
   synchronized void connect(long timeoutMs) throws AdvisorException {
     try {
       if (channel != null) {
@@ -65,6 +70,8 @@ final class GrpcAdvisor implements Advisor {
       channel = channel();
       calls = authorized(channel);
       open(timeoutMs);
+      decideOnce(new ClusterView(List.of(), lastSlots), null, timeoutMs);
+      state.forget();
     } catch (IOException | StatusRuntimeException failure) {
       throw new AdvisorException(reason(failure), failure);
     }
@@ -73,6 +80,7 @@ final class GrpcAdvisor implements Advisor {
   @Override
   public synchronized Advice decide(ClusterView view, Offer offer, long budgetMs) throws AdvisorException {
     long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(budgetMs);
+    lastSlots = view.slots();
     try {
       try {
         return decideOnce(view, offer, budgetMs);

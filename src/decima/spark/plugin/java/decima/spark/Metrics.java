@@ -25,6 +25,8 @@ final class Metrics {
   private long decisions;
   private long activeJobs;
   private int maxActiveJobs;
+  private long lastNs;
+  private int lastJobs;
   private int outages;
   private long freeRounds;
 
@@ -42,6 +44,8 @@ final class Metrics {
   /** A decision came back after this time, measured inside the scheduler's lock: coding, network and service. */
   synchronized void decided(long nanoseconds, int jobs) {
     roundTripNs[(int) (decisions++ % KEPT)] = nanoseconds;
+    lastNs = nanoseconds;
+    lastJobs = jobs;
     activeJobs += jobs;
     maxActiveJobs = Math.max(maxActiveJobs, jobs);
   }
@@ -55,7 +59,8 @@ final class Metrics {
     freeRounds++;
   }
 
-  synchronized void recordDecision(Advice advice, int bound) {
+  /** One line about a decision that names a stage, after {@link #decided} counted its round trip. */
+  synchronized void recordDecision(Advice advice, int bound, String scheduler) {
     if (decisionsWriter == null) {
       return;
     }
@@ -63,13 +68,17 @@ final class Metrics {
       decisionsWriter.write(
           String.format(
               Locale.ROOT,
-              "{\"time_ms\": %d, \"job\": %s, \"stage\": %d, \"limit\": %d, \"held\": %d, \"bound\": %d}%n",
+              "{\"time_ms\": %d, \"job\": %s, \"stage\": %d, \"limit\": %d, \"held\": %d, \"bound\": %d, "
+                  + "\"round_trip_ms\": %.4f, \"jobs\": %d, \"scheduler\": %s}%n",
               System.currentTimeMillis(),
               quoted(advice.stage().query.id),
               advice.stage().id,
               advice.limit(),
               advice.stage().query.held,
-              bound));
+              bound,
+              lastNs / 1e6,
+              lastJobs,
+              quoted(scheduler)));
     } catch (IOException wrong) {
       LOG.warn("Decima: decisions are no longer written: {}", wrong.toString());
       decisionsWriter = null;

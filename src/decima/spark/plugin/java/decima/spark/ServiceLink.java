@@ -91,7 +91,7 @@ final class ServiceLink {
 
   /** What became of an advice, for those who want to look at it afterwards. */
   void decided(Advice advice, int bound) {
-    metrics.recordDecision(advice, bound);
+    metrics.recordDecision(advice, bound, advisor.schedulerName());
   }
 
   GrpcAdvisor.Command command() {

@@ -1,0 +1,89 @@
+"""Round trip of a decision through the Spark plugin, with 20 queries in a real Spark at the same time.
+
+Run from the checkout: ``python -m benchmarks.spark_round_trip [SCHEDULER ...]``. The time is taken inside the plugin,
+under the lock of Spark's task scheduler: coding of the messages, gRPC, the service, the decision. Writes
+``benchmarks/results/spark_round_trip.csv``; ``idle_cpu`` is the share of the machine's cores that nobody used before the
+run began. On a busy machine the numbers are those of the machine.
+"""
+
+import json
+import os
+import socket
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import pandas
+import psutil
+
+from tests.spark.real_spark import decisions_of, metrics_of, plugin_driver, start_queries
+from tests.spark.service_process import service_process
+
+QUERIES = 20
+ROUNDS = 6
+STAGES = 4
+TASKS = 6
+TASK_S = 0.03
+RESULTS = Path(__file__).parent / "results"
+
+
+def query(driver, together: threading.Barrier):
+    """`ROUNDS` chains of stages with short tasks, begun when all other queries begin."""
+    sleep = f"reflect('java.lang.Thread', 'sleep', {round(1000 * TASK_S)}L) AS slept"
+
+    def run() -> int:
+        total = 0
+        for _ in range(ROUNDS):
+            together.wait()
+            table = driver.spark.range(0, TASKS, 1, TASKS)
+            for _ in range(STAGES - 1):
+                table = table.repartition(TASKS).selectExpr("id", sleep).where("slept IS NOT NULL").select("id")
+            total += sum(row[0] for row in table.collect())
+        return total
+
+    return run
+
+
+def measure(scheduler: str) -> dict:
+    """One application whose 20 queries all want the same two executors."""
+    idle_cpu = 1 - psutil.cpu_percent(interval=3) / 100
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with tempfile.TemporaryDirectory() as name, service_process(port, "--scheduler", scheduler):
+        folder = Path(name)
+        with plugin_driver(folder, f"127.0.0.1:{port}") as driver:
+            together = threading.Barrier(QUERIES)
+            start_queries(driver, {f"q{i}": query(driver, together) for i in range(QUERIES)}).wait(1800)
+        metrics = metrics_of(folder)
+        decisions = pandas.DataFrame(decisions_of(folder))
+    # The first round trips are those of code that is not compiled yet, in the driver and in the service.
+    warm = decisions.iloc[len(decisions) // 4 :]
+    full = warm[warm["jobs"] >= QUERIES * 3 // 4]["round_trip_ms"]
+    return {
+        "scheduler": scheduler,
+        "decisions": metrics["decisions"],
+        "mean_jobs": metrics["active_jobs"]["mean"],
+        "max_jobs": metrics["active_jobs"]["max"],
+        "median_ms": metrics["round_trip_ms"]["median"],
+        "p99_ms": metrics["round_trip_ms"]["p99"],
+        "warm_decisions_15_to_20_jobs": len(full),
+        "warm_median_ms": full.median(),
+        "warm_p99_ms": full.quantile(0.99),
+        "outages": metrics["outages"],
+        "idle_cpu": round(idle_cpu, 2),
+        "niceness": os.getpriority(os.PRIO_PROCESS, 0),
+        "cores": psutil.cpu_count(),
+    }
+
+
+def main() -> None:
+    table = pandas.DataFrame([measure(scheduler) for scheduler in sys.argv[1:] or ("fair", "decima")])
+    RESULTS.mkdir(exist_ok=True)
+    table.to_csv(RESULTS / "spark_round_trip.csv", index=False)
+    print(json.dumps(table.to_dict("records"), indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""The Spark plugin in a real Spark: short, part of every run of the tests."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.spark.real_spark import (
+    BUG,
+    OUTAGE,
+    RECOVERY,
+    decisions_of,
+    finished_tasks,
+    metrics_of,
+    most_at_once,
+    plugin_driver,
+    slow_sum,
+    start_queries,
+    tasks_of,
+    wait_until,
+)
+from tests.spark.service_process import service_process
+from tests.spark.toy_service import ToyService
+
+pytestmark = pytest.mark.spark
+
+TASKS = 8
+TASK_S = 0.4
+
+
+def test_limits_hold_and_spark_outlives_the_service(tmp_path):
+    expected = TASKS * (TASKS - 1) // 2
+    with ToyService(cap=1) as toy, plugin_driver(tmp_path, toy.address) as driver:
+        both = {"a": slow_sum(driver, TASKS, TASK_S), "b": slow_sum(driver, TASKS, TASK_S)}
+        assert start_queries(driver, both).wait() == {"a": expected, "b": expected}
+        limited_until = 1000 * time.time()
+
+        again = {"c": slow_sum(driver, TASKS, TASK_S), "d": slow_sum(driver, TASKS, TASK_S)}
+        running = start_queries(driver, again)
+        wait_until(lambda: finished_tasks(driver) >= 2)
+        toy.stop()
+        assert running.wait() == {"c": expected, "d": expected}
+        assert len(driver.lines(OUTAGE)) == 1
+        assert not driver.lines(RECOVERY)
+
+        with service_process(toy.port, "--scheduler", "fair"):
+            # The first decision after the service is back proves it, so there must be one to take.
+            wait_until(lambda: start_queries(driver, {"e": slow_sum(driver, 2, 0.0)}).wait() and driver.lines(RECOVERY))
+            assert start_queries(driver, {"f": slow_sum(driver, TASKS, 0.0)}).wait() == {"f": expected}
+        assert len(driver.lines(OUTAGE)) == 1
+        assert not driver.lines(BUG)
+
+    tasks = tasks_of(tmp_path)
+    for name in "ab":
+        assert most_at_once([task for task in tasks if task.query == name]) == 1
+    # Not because there was nothing else to run on: both queries ran side by side.
+    assert most_at_once([task for task in tasks if task.launched < limited_until]) == 2
+    # In fallback one job may use all executors.
+    assert max(most_at_once([task for task in tasks if task.query == name]) for name in "cd") == 2
+
+    decisions = decisions_of(tmp_path)
+    assert {(line["job"], line["limit"]) for line in decisions if line["scheduler"] == "toy"} >= {("a", 1), ("b", 1)}
+    assert all(line["held"] <= line["limit"] and line["bound"] >= 1 for line in decisions)
+    assert {line["job"] for line in decisions if line["scheduler"] == "fair"} >= {"f"}
+    assert metrics_of(tmp_path)["outages"] == 1

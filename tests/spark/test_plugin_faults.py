@@ -1,0 +1,304 @@
+"""What can go wrong between Spark and the service, in a real Spark."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+
+import psutil
+import pytest
+
+from decima.service import scheduler_pb2 as protocol
+from tests.spark.real_spark import (
+    BUG,
+    OUTAGE,
+    RECOVERY,
+    metrics_of,
+    most_at_once,
+    plugin_driver,
+    slow_sum,
+    start_queries,
+    tasks_of,
+    wait_until,
+)
+from tests.spark.toy_service import ToyService
+
+pytestmark = pytest.mark.spark_slow
+
+
+@pytest.fixture(scope="module")
+def toy():
+    with ToyService(cap=1) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory, toy):
+    folder = tmp_path_factory.mktemp("driver")
+    with plugin_driver(folder, toy.address, conf={"spark.decima.timeout": "1s"}) as running:
+        # The first decisions of a driver, with nothing compiled, are no measure of how slow a service is.
+        start_queries(running, {"warm": slow_sum(running, 4, 0.0)}).wait()
+        yield running
+
+
+@pytest.fixture
+def usable(driver, toy):
+    """The service answers rightly and the driver believes it, before and after the test."""
+
+    def restore() -> None:
+        toy.spoil, toy.delay_s = None, 0.0
+        # Only decisions prove it, so there have to be some.
+        wait_until(
+            lambda: (
+                start_queries(driver, {"probe": slow_sum(driver, 2, 0.0)}).wait()
+                and len(driver.lines(RECOVERY)) == len(driver.lines(OUTAGE))
+            )
+        )
+
+    restore()
+    yield driver
+    restore()
+    assert not driver.lines(BUG)
+
+
+def negative_limit(reply):
+    if not reply.idle:
+        reply.limit = -3
+    return reply
+
+
+def zero_limit(reply):
+    if not reply.idle:
+        reply.limit = 0
+    return reply
+
+
+def unknown_stage(reply):
+    if not reply.idle:
+        reply.stage = 999_999
+    return reply
+
+
+def unknown_job(reply):
+    if not reply.idle:
+        reply.job = "nobody's"
+    return reply
+
+
+def too_many_executors(reply):
+    if not reply.idle:
+        reply.executors = 77
+    return reply
+
+
+def another_call(reply):
+    reply.sequence += 1
+    return reply
+
+
+def not_a_message(reply):
+    return b"\xff\xff\xff\xff\xff"
+
+
+def text_that_is_not_utf8(reply):
+    return b"\x1a\x02\xff\xfe"
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        negative_limit,
+        zero_limit,
+        unknown_stage,
+        unknown_job,
+        too_many_executors,
+        another_call,
+        not_a_message,
+        text_that_is_not_utf8,
+    ],
+)
+def test_wrong_replies_cost_nothing_but_the_order(usable, toy, spoil):
+    before = len(usable.lines(OUTAGE))
+    toy.spoil = spoil
+    pair = {name: slow_sum(usable, 6, 0.1) for name in ("a", "b")}
+    assert start_queries(usable, pair).wait() == {"a": 15, "b": 15}
+    assert len(usable.lines(OUTAGE)) == before + 1
+
+
+def test_a_slow_service_is_left_alone(usable, toy):
+    before = len(usable.lines(OUTAGE))
+    toy.delay_s = 3.0
+    begin = time.monotonic()
+    assert start_queries(usable, {"a": slow_sum(usable, 6, 0.1)}).wait() == {"a": 15}
+    assert len(usable.lines(OUTAGE)) == before + 1
+    # One second of waiting per attempt; the decisions of six tasks and two stages would take many times that.
+    assert time.monotonic() - begin < 30
+
+
+def test_a_policy_that_leaves_all_idle_does_not_stop_spark(usable, toy):
+    toy.spoil = lambda reply: protocol.Decision(sequence=reply.sequence, idle=True)
+    assert start_queries(usable, {"a": slow_sum(usable, 4, 0.1)}).wait() == {"a": 6}
+    assert usable.lines("leaves every executor idle")
+
+
+def test_a_service_that_lost_its_memory_is_told_all_again(usable, toy):
+    outages = len(usable.lines(OUTAGE))
+    sessions = len(toy.opened)
+    running = start_queries(usable, {"a": slow_sum(usable, 6, 0.3)})
+    time.sleep(0.5)
+    toy.opened.append(protocol.OpenRequest())  # the session of the driver is unknown from now on
+    assert running.wait() == {"a": 15}
+    assert len(toy.opened) == sessions + 2
+    assert len(usable.lines(OUTAGE)) == outages
+
+
+def test_failed_tasks_are_tried_again_within_the_limit(usable, toy):
+    from pyspark import TaskContext
+
+    def fail_first(number):
+        if TaskContext.get().attemptNumber() == 0 and number % 3 == 0:
+            raise ValueError("first attempt")
+        return number
+
+    context = usable.spark.sparkContext
+    run = lambda: context.parallelize(range(6), 6).map(fail_first).sum()  # noqa: E731
+    assert start_queries(usable, {"a": run, "b": slow_sum(usable, 6, 0.2)}).wait() == {"a": 15, "b": 15}
+    assert {job for job, _, _ in toy.decisions[-4:]} >= {"a"}
+
+
+def test_a_cancelled_job_is_gone_and_others_go_on(usable, toy):
+    context = usable.spark.sparkContext
+
+    def cancelled():
+        context.setJobGroup("doomed", "to be cancelled", interruptOnCancel=True)
+        with contextlib.suppress(Exception):  # any: the cancellation comes as an error of py4j
+            slow_sum(usable, 6, 30.0)()
+        return -1
+
+    running = start_queries(usable, {"a": cancelled})
+    wait_until(lambda: "a" in toy.jobs)
+    context.cancelJobGroup("doomed")
+    assert running.wait() == {"a": -1}
+    assert start_queries(usable, {"b": slow_sum(usable, 4, 0.1)}).wait() == {"b": 6}
+    assert "a" not in toy.jobs
+
+
+def test_a_barrier_stage_gets_its_slots(usable):
+    def barrier():
+        numbers = usable.spark.sparkContext.parallelize(range(4), 2)
+        return numbers.barrier().mapPartitions(lambda part: [sum(part)]).sum()
+
+    assert start_queries(usable, {"a": slow_sum(usable, 8, 0.2), "b": barrier}).wait() == {"a": 28, "b": 6}
+
+
+def test_adaptive_execution_adds_stages_to_one_job(usable, toy):
+    spark = usable.spark
+    spark.conf.set("spark.sql.adaptive.enabled", "true")
+
+    def join():
+        left = spark.range(0, 100, 1, 3).selectExpr("id", "id % 10 AS key")
+        right = spark.range(0, 10, 1, 2).selectExpr("id AS key", "id * 2 AS twice")
+        rows = left.join(right.hint("shuffle_hash"), "key").groupBy("twice").count().collect()
+        return sum(row[1] for row in rows)
+
+    seen = len(toy.requests)
+    try:
+        assert start_queries(usable, {"aqe": join}).wait() == {"aqe": 100}
+    finally:
+        spark.conf.set("spark.sql.adaptive.enabled", "false")
+    graphs = [job for request in toy.requests[seen:] for job in request.jobs]
+    assert {job.job for job in graphs} == {"aqe"}
+    sizes = [len(job.stages) for job in graphs]
+    assert sizes == sorted(sizes)
+    assert sizes[-1] >= 3
+    last = {stage.stage: set(stage.parents) for stage in graphs[-1].stages}
+    assert all(parents <= set(last) for parents in last.values())
+    assert any(len(parents) == 2 for parents in last.values())
+
+
+def executor_processes() -> list[psutil.Process]:
+    """Executors that descend from this process."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if "org.apache.spark.executor.CoarseGrainedExecutorBackend" in process.cmdline():
+                found.append(process)
+    return found
+
+
+def test_a_killed_executor_loses_no_work(tmp_path):
+    # Its shuffle files are gone too: the first stage runs again in part, within the limit.
+    conf = {"spark.stage.maxConsecutiveAttempts": "10"}
+    with ToyService(cap=1) as toy, plugin_driver(tmp_path, toy.address, conf=conf) as driver:
+
+        def slow_end():
+            numbers = driver.spark.range(0, 8, 1, 4).repartition(4)
+            slept = numbers.selectExpr("id", "reflect('java.lang.Thread', 'sleep', 1000L) AS slept")
+            return sum(row[0] for row in slept.where("slept IS NOT NULL").collect())
+
+        running = start_queries(driver, {"a": slow_end, "b": slow_end})
+        wait_until(lambda: len({stage for _, stage, _ in toy.decisions}) == 4)  # both are in their second stage
+        executor_processes()[0].kill()
+        assert running.wait() == {"a": 28, "b": 28}
+        assert start_queries(driver, {"c": slow_sum(driver, 4, 0.1)}).wait() == {"c": 6}
+        assert not driver.lines(OUTAGE)
+        assert not driver.lines(BUG)
+    tasks = tasks_of(tmp_path)
+    assert any(task.failed for task in tasks)
+    for name in "ab":
+        assert most_at_once([task for task in tasks if task.query == name and not task.failed]) == 1
+
+
+def test_slots_of_a_wide_executor_are_bound_one_by_one(tmp_path):
+    with ToyService(cap=2) as toy, plugin_driver(tmp_path, toy.address, executors=1, cores=3) as driver:
+        pair = {name: slow_sum(driver, 8, 0.3) for name in ("a", "b")}
+        assert start_queries(driver, pair).wait() == {"a": 28, "b": 28}
+    tasks = tasks_of(tmp_path)
+    assert max(most_at_once([task for task in tasks if task.query == name]) for name in "ab") == 2
+    assert most_at_once(tasks) == 3
+
+
+def test_speculative_copies_run(tmp_path):
+    conf = {"spark.speculation": "true", "spark.speculation.quantile": "0.5"}
+    with ToyService(cap=2) as toy, plugin_driver(tmp_path, toy.address, conf=conf) as driver:
+        context = driver.spark.sparkContext
+
+        def straggle(number):
+            from pyspark import TaskContext
+
+            time.sleep(15.0 if number == 0 and TaskContext.get().attemptNumber() == 0 else 0.1)
+            return number
+
+        run = lambda: context.parallelize(range(6), 6).map(straggle).sum()  # noqa: E731
+        assert start_queries(driver, {"a": run}).wait() == {"a": 15}
+        assert not driver.lines(BUG)
+    assert len([task for task in tasks_of(tmp_path) if task.query == "a"]) == 7
+
+
+def test_a_service_that_is_not_there_at_the_start(tmp_path):
+    with ToyService() as gone:
+        port = gone.port
+    with plugin_driver(tmp_path, f"127.0.0.1:{port}", conf={"spark.decima.connect.timeout": "2s"}) as driver:
+        assert start_queries(driver, {"a": slow_sum(driver, 4, 0.1)}).wait() == {"a": 6}
+        assert len(driver.lines(OUTAGE)) == 1
+        with ToyService(port=port):
+            wait_until(lambda: start_queries(driver, {"b": slow_sum(driver, 2, 0.0)}).wait() and driver.lines(RECOVERY))
+    assert metrics_of(tmp_path)["outages"] == 1
+
+
+def test_many_jobs_at_once(tmp_path):
+    count = 20
+    with ToyService(cap=1) as toy, plugin_driver(tmp_path, toy.address) as driver:
+        barrier = threading.Barrier(count)
+
+        def query():
+            barrier.wait()
+            return slow_sum(driver, 4, 0.05)()
+
+        assert set(start_queries(driver, {f"q{i}": query for i in range(count)}).wait().values()) == {6}
+        assert not driver.lines(OUTAGE)
+    tasks = tasks_of(tmp_path)
+    for i in range(count):
+        assert most_at_once([task for task in tasks if task.query == f"q{i}"]) == 1
+    assert metrics_of(tmp_path)["active_jobs"]["max"] > 10

@@ -1,0 +1,76 @@
+"""Two applications on one standalone master, between which the real service moves executors."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from decima.spark.cluster import StandaloneCluster
+from tests.spark.real_spark import tasks_of
+from tests.spark.service_process import service_process
+
+pytestmark = pytest.mark.spark_slow
+
+EXECUTORS = 2
+
+
+def start_application(cluster: StandaloneCluster, folder: Path, port: int, tasks: int) -> subprocess.Popen:
+    """A driver of its own with one query; its last line of output is the result."""
+    folder.mkdir()
+    arguments = [str(folder), str(port), cluster.url, str(cluster.folder), str(tasks), str(EXECUTORS)]
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.spark.shared_application", *arguments], stdout=subprocess.PIPE, text=True
+    )
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def executors_over_time(folder: Path) -> list[tuple[int, int]]:
+    """(milliseconds, executors registered) after every change."""
+    (path,) = (folder / "events").iterdir()
+    count, changes = 0, []
+    for line in path.read_text().splitlines():
+        event = json.loads(line)
+        step = {"SparkListenerExecutorAdded": 1, "SparkListenerExecutorRemoved": -1}.get(event["Event"], 0)
+        if step:
+            count += step
+            changes.append((event["Timestamp"], count))
+    return changes
+
+
+def test_executors_move_between_applications(tmp_path):
+    port = free_port()
+    with (
+        service_process(port, "--scheduler", "fair"),
+        StandaloneCluster(executors=EXECUTORS, memory_mb=700, shuffle_service=True) as cluster,
+    ):
+        long = start_application(cluster, tmp_path / "long", port, tasks=60)
+        short = start_application(cluster, tmp_path / "short", port, tasks=10)
+        results = [process.communicate(timeout=400)[0].splitlines()[-1] for process in (long, short)]
+    assert results == ["1770", "45"]
+    for name in ("long", "short"):
+        log = (tmp_path / name / "driver.log").read_text()
+        assert "released executors" in log
+        assert "Spark schedules by itself" not in log
+    changes = {name: executors_over_time(tmp_path / name) for name in ("long", "short")}
+    # Both had executors while the other one ran, and together never more than there are.
+    merged = sorted((time, name, count) for name, steps in changes.items() for time, count in steps)
+    have = {"long": 0, "short": 0}
+    both = False
+    for _, name, count in merged:
+        have[name] = count
+        both |= min(have.values()) > 0
+    assert both
+    # What the short one gave back served the long one afterwards.
+    short_end = max(task.finished for task in tasks_of(tmp_path / "short"))
+    late = {task.executor for task in tasks_of(tmp_path / "long") if task.launched > short_end}
+    assert len(late) == EXECUTORS
