@@ -2,8 +2,8 @@
 
 Run from the checkout: ``python -m benchmarks.spark_round_trip [SCHEDULER ...]``. The time is taken inside the plugin,
 under the lock of Spark's task scheduler: coding of the messages, gRPC, the service, the decision. Writes
-``benchmarks/results/spark_round_trip.csv``; ``idle_cpu`` is the share of the machine's cores that nobody used before the
-run began. On a busy machine the numbers are those of the machine.
+``benchmarks/results/spark_round_trip.csv``; ``idle_cpu`` is the share of the machine's cores that nobody used before
+the run began. On a busy machine the numbers are those of the machine.
 """
 
 import json

@@ -66,10 +66,11 @@ final class DecimaTaskScheduler extends TaskSchedulerImpl {
 
   @Override
   public void stop(int exitCode) {
+    // First: what the end of Spark interrupts is no failure of the service.
+    link.close();
     try {
       super.stop(exitCode);
     } finally {
-      link.close();
       metrics.close();
     }
   }

@@ -58,9 +58,13 @@ final class QueryRegistry {
     Properties properties = taskSet.properties();
     int sparkJob = taskSet.priority();
     String id = queryId(properties, sparkJob);
-    QueryState query =
-        queries.computeIfAbsent(
-            id, key -> new QueryState(key, property(properties, Settings.PROFILE_PROPERTY, ""), nowMs));
+    QueryState query = queries.get(id);
+    // A name may be used again (a job group set once in a notebook): what has no stage in common is another query.
+    if (query == null || (!query.isActive() && query.held == 0 && !query.shares(found))) {
+      query = new QueryState(id, property(properties, Settings.PROFILE_PROPERTY, ""), nowMs);
+      queries.remove(id);
+      queries.put(id, query);
+    }
     query.merge(sparkJob, found);
     bySparkJob.put(sparkJob, query);
     finalStages.put(sparkJob, finalStage);

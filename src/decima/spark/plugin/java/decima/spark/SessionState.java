@@ -17,9 +17,14 @@ import org.sparkproject.connect.protobuf.DynamicMessage;
 final class SessionState {
   /** What was sent of one query. */
   private static final class Sent {
+    final QueryState query;
     int graphVersion;
     Shape shape;
     final Map<Integer, StageView> stages = new HashMap<>();
+
+    Sent(QueryState query) {
+      this.query = query;
+    }
   }
 
   /** Everything of a JobState but its stages. */
@@ -73,7 +78,12 @@ final class SessionState {
 
   private void addChanges(DynamicMessage.Builder request, QueryView view) {
     QueryState query = view.query();
-    Sent sent = known.computeIfAbsent(query.id, id -> new Sent());
+    Sent before = known.get(query.id);
+    if (before != null && before.query != query) {
+      Messages.add(request, "gone", query.id); // another query under the same name; the service reads this list first
+      known.remove(query.id);
+    }
+    Sent sent = known.computeIfAbsent(query.id, id -> new Sent(query));
     if (sent.graphVersion != query.graphVersion) {
       Messages.add(request, "jobs", graph(query));
       sent.graphVersion = query.graphVersion;
