@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 START_S = 60.0  # longest wait for master, worker or executors
 # One core per executor, so one collector thread; no time spent on JIT threads for cores an executor does not have.
-EXECUTOR_JAVA = "-XX:+UseSerialGC -XX:ActiveProcessorCount=1 -Xss4m"
+EXECUTOR_JAVA = "-XX:+UseSerialGC -XX:ActiveProcessorCount=1 -XX:TieredStopAtLevel=1 -Xss4m"
 DRIVER_JAVA = "-XX:+UseSerialGC -Xss4m"
 
 BASE_CONF: Mapping[str, str] = {
