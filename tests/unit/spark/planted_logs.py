@@ -1,0 +1,114 @@
+"""Event logs of a cluster that obeys the simulator: what is planted in them is known."""
+
+import json
+from dataclasses import dataclass, field
+
+from decima.evaluation.run import run_state
+from decima.simulator.log import EpisodeLog
+from decima.simulator.state import ClusterState
+from decima.simulator.tables import WorkloadTables
+from decima.spark.fidelity import at_level, cluster_settings
+from decima.spark.spark_order import RecordedOrder
+from decima.workload.jobs import Job, Workload
+
+EPOCH_MS = 1_700_000_000_000
+
+
+@dataclass
+class PlantedLog:
+    """One application; the clock of the log is `now_ms`, whole milliseconds as in Spark."""
+
+    name: str
+    executors: int
+    dispatch_ms: int = 0
+    start_ms: int = 0
+    now_ms: int = EPOCH_MS
+    events: list = field(default_factory=list)
+    jobs: int = 0
+    stages: int = 0
+    tasks: int = 0
+    rdds: int = 0
+    names: list = field(default_factory=list)
+    processes: int = 0
+
+    def __post_init__(self):
+        self.add("ApplicationStart", **{"App ID": self.name, "App Name": self.name, "Timestamp": self.now_ms})
+        self.new_executors()
+
+    def add(self, event, **values):
+        self.events.append({"Event": f"SparkListener{event}", **values})
+
+    def new_executors(self):
+        """End those that are there and start others, which takes `start_ms`."""
+        for name in self.names:
+            gone = {"Timestamp": self.now_ms, "Executor ID": name, "Removed Reason": "asked for"}
+            self.add("ExecutorRemoved", **gone)
+        requested = self.now_ms
+        self.now_ms += self.start_ms
+        self.names = [str(self.processes + number) for number in range(self.executors)]
+        self.processes += self.executors
+        for name in self.names:
+            info = {"Host": "localhost", "Total Cores": 1, "Request Time": requested}
+            self.add("ExecutorAdded", **{"Timestamp": self.now_ms, "Executor ID": name, "Executor Info": info})
+
+    def run(self, jobs, seed, **settings):
+        """Simulate jobs (id, profile, arrival_ms) as Spark would run them, and log it; an empty id is no query."""
+        profiles = [at_level(profile, self.executors) for _, profile, _ in jobs]
+        workload = Workload(
+            tuple(Job(profile, arrival) for profile, (_, _, arrival) in zip(profiles, jobs, strict=True)), "planted"
+        )
+        cluster = cluster_settings(self.executors, **settings)
+        state = ClusterState(WorkloadTables(workload, cluster), cluster, log_tasks=True)
+        run_state(state, RecordedOrder(range(state.tables.num_stages)), seed)
+        log = EpisodeLog.of_state(state)
+        begin, end = self.now_ms, self.now_ms
+        for number, ((identity, _, arrival), profile) in enumerate(zip(jobs, profiles, strict=True)):
+            mine = log.job == number
+            submit = begin + round(arrival)
+            self._job_start(identity, profile, submit)
+            rows = zip(
+                log.stage[mine], log.executor[mine], log.start_ms[mine], log.finish_ms[mine], strict=True
+            )
+            for partition, (stage, executor, start, finish) in enumerate(rows):
+                launch = round(start) + self.dispatch_ms
+                self._task(stage, partition, self.names[executor], begin + launch, begin + max(round(finish), launch))
+            finish = begin + round(float(log.finish_ms[mine].max()))
+            self.add(
+                "JobEnd",
+                **{"Job ID": self.jobs, "Completion Time": finish, "Job Result": {"Result": "JobSucceeded"}},
+            )
+            self.jobs += 1
+            self.stages += len(profile.stages)
+            self.rdds += len(profile.stages)
+            end = max(end, finish)
+        self.now_ms = end + 100
+
+    def _job_start(self, identity, profile, submit):
+        infos = [
+            {
+                "Stage ID": self.stages + index,
+                "Number of Tasks": stage.num_tasks,
+                "Parent IDs": [self.stages + parent for parent in stage.parents],
+                "RDD Info": [{"RDD ID": self.rdds + index, "Name": f"operator {index}"}],
+            }
+            for index, stage in enumerate(profile.stages)
+        ]
+        properties = {"decima.query": identity} if identity else {}
+        values = {"Job ID": self.jobs, "Submission Time": submit, "Stage Infos": infos, "Properties": properties}
+        self.add("JobStart", **values)
+
+    def _task(self, stage, partition, executor, launch, finish):
+        info = {
+            "Task ID": self.tasks, "Index": partition, "Attempt": 0, "Partition ID": partition, "Launch Time": launch,
+            "Executor ID": executor, "Host": "localhost", "Finish Time": finish, "Failed": False, "Killed": False,
+        }  # fmt: skip
+        values = {"Stage ID": self.stages + int(stage), "Stage Attempt ID": 0, "Task Type": "ShuffleMapTask"}
+        self.add("TaskEnd", **values, **{"Task End Reason": {"Reason": "Success"}, "Task Info": info})
+        self.tasks += 1
+
+    def write(self, folder):
+        """Write the log; returns its path."""
+        self.add("ApplicationEnd", Timestamp=self.now_ms)
+        path = folder / self.name
+        path.write_text("".join(json.dumps(event, separators=(",", ":")) + "\n" for event in self.events))
+        return path
