@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from decima import __version__
-from decima.commands import compare, data, optimum, pipeline, schedulers, serve, simulate, train, workload
+from decima.commands import compare, data, optimum, pipeline, schedulers, serve, simulate, spark, train, workload
 from decima.commands.errors import PlainErrors
 
 app = typer.Typer(
@@ -37,7 +37,7 @@ def _root(
         typer.echo(context.get_help())
 
 
-for topic in (data, workload, schedulers, serve, simulate, compare, train, optimum, pipeline):
+for topic in (data, workload, schedulers, serve, simulate, compare, train, optimum, pipeline, spark):
     topic.register(app)
 
 

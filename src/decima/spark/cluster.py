@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decima.exceptions import SparkError
+from decima.spark.machine import DAEMON_MB, DRIVER_MB, require_spark, spark_home
 from decima.spark.processes import STOP_S, end_group, free_port, guard, release
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class StandaloneCluster:
             **os.environ,
             "SPARK_HOME": str(spark_home()),
             "SPARK_LOCAL_IP": HOST,
-            "SPARK_DAEMON_MEMORY": "512m",
+            "SPARK_DAEMON_MEMORY": f"{DAEMON_MB}m",
             "SPARK_DAEMON_JAVA_OPTS": f"-XX:+UseSerialGC {options}",
             "SPARK_LOCAL_DIRS": str(self.folder / "local"),
             "SPARK_LOG_DIR": str(self.folder),
@@ -164,7 +165,7 @@ def session(
     executors: int | None = None,
     event_log: Path | None = None,
     name: str = "decima",
-    driver_memory_mb: int = 1536,
+    driver_memory_mb: int = DRIVER_MB,
 ) -> Iterator[SparkSession]:
     """One Spark application with a driver JVM of its own; gives the session once all executors are registered.
 
@@ -248,33 +249,6 @@ def replace_executors(spark: SparkSession, count: int) -> float:
     context.requestExecutors(count)
     wait_for_executors(spark, count)
     return time.monotonic() - asked
-
-
-def spark_home() -> Path:
-    """Folder of the installed pyspark.
-
-    Raises:
-        SparkError: pyspark is not installed.
-    """
-    try:
-        import pyspark
-    except ModuleNotFoundError:
-        raise SparkError("pyspark is not installed: pip install 'decima-sched[spark]'") from None
-    return Path(pyspark.__file__).parent
-
-
-def require_spark() -> None:
-    """Check that pyspark and Java are there.
-
-    Raises:
-        SparkError: says which one is missing and how to get it.
-    """
-    spark_home()
-    home = os.environ.get("JAVA_HOME")
-    java = Path(home, "bin", "java") if home else shutil.which("java")
-    if java is None or not os.access(java, os.X_OK):
-        where = f"in JAVA_HOME={home}" if home else "on the PATH"
-        raise SparkError(f"Spark needs Java 17 or newer, and none was found {where}: install openjdk-17-jre-headless")
 
 
 def master_command(port: int) -> list[str]:

@@ -8,6 +8,8 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
+from typing import NoReturn
 
 STOP_S = 10.0  # from SIGTERM to SIGKILL
 
@@ -52,3 +54,21 @@ def end_group(process: subprocess.Popen) -> None:
             except ProcessLookupError:
                 return
             time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the block as an exception does, so that what it opened is closed.
+
+    Their default is to end this process at once. SIGINT raises KeyboardInterrupt already. For the main thread.
+    """
+
+    def leave(number: int, _: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

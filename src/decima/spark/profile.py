@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decima.exceptions import ConfigError
+from decima.exceptions import ConfigError, SparkError
 from decima.spark import load, queries, tables
 from decima.spark.cluster import StandaloneCluster, replace_executors, session
+from decima.spark.machine import check_memory, require_spark
+from decima.spark.runs import Run, append_run, read_runs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RUNS = "runs.csv"
 LOGS = "events"
 ATTEMPTS = 3
 KINDS = ("warm", "fresh")
@@ -54,45 +54,6 @@ class Application:
             random.Random(f"{self.repetition}-{kind}").shuffle(names)
             order += [(name, kind) for name in names]
         return order
-
-
-@dataclass(frozen=True)
-class Run:
-    """One measured execution of a query: a row of `runs.csv`.
-
-    Attributes:
-        id: local property `decima.query` of its Spark jobs, unique within an event log.
-        log: name of the event log.
-        start_s: seconds since 1970 at which the query was handed to Spark.
-        duration_s: from there to the last row at the client.
-        rows: rows of the result.
-        executor_start_s: kind fresh: from the request for the executors to the registration of the last one.
-        run_s, wait_s, wait_share, foreign_share, load_average, pressure: see :class:`decima.spark.load.Load`.
-    """
-
-    id: str
-    log: str
-    query: str
-    kind: str
-    scale: float
-    executors: int
-    repetition: int
-    attempt: int
-    start_s: float
-    duration_s: float
-    rows: int
-    executor_start_s: float | None
-    run_s: float
-    wait_s: float
-    wait_share: float
-    foreign_share: float
-    load_average: float
-    pressure: float | None
-
-    @property
-    def contended(self) -> bool:
-        """Whether the machine was too busy with other things for the duration to be used."""
-        return self.wait_share > load.WAIT_LIMIT
 
 
 def plan(
@@ -155,6 +116,17 @@ class Measurement:
         """Runs that are to be measured now, without repetitions of contended ones."""
         return sum(len(self.missing(application)) for application in self.applications)
 
+    def check(self) -> None:
+        """Check what measuring needs before anything is started.
+
+        Raises:
+            SparkError: Java, pyspark or the generator is missing, or the machine has too little memory.
+        """
+        require_spark()
+        tables.generator()
+        most = max(application.executors for application in self.applications)
+        check_memory(most, self.memory_mb)
+
     def measure(self, finished: Callable[[Run], None] = lambda run: None) -> None:
         """Measure what is missing.
 
@@ -213,6 +185,9 @@ class Measurement:
         attempt: int,
         started: float | None,
     ) -> Run:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
         context = spark.sparkContext
         name = f"{query}#{kind}-{application.repetition}"
         context.setLocalProperty("decima.query", name)
@@ -221,7 +196,11 @@ class Measurement:
         pids = [pid for root in (os.getpid(), *cluster.pids()) for pid in load.family(root)]
         wall = time.time()
         before = load.sample(pids, time.monotonic())
-        rows = len(spark.sql(statement).collect())
+        try:
+            rows = len(spark.sql(statement).collect())
+        except (PySparkException, Py4JError) as error:
+            cause = next(iter(str(error).splitlines()), type(error).__name__)
+            raise SparkError(f"{name} at scale {application.scale:g} failed: {cause[:300]}") from error
         end = time.monotonic()
         after = load.sample(pids, end)
         context.setLocalProperty("decima.query", None)
@@ -244,40 +223,3 @@ def finish_logs(logs: Path) -> None:
             else:
                 path.unlink()
         folder.rmdir()
-
-
-def read_runs(folder: Path) -> list[Run]:
-    """Rows of `runs.csv`; none when there is no such file.
-
-    Raises:
-        ConfigError: the file is not such a table.
-    """
-    path = folder / RUNS
-    if not path.is_file():
-        return []
-    kinds = {one.name: one.type for one in fields(Run)}
-    with open(path, newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        if reader.fieldnames != list(kinds):
-            raise ConfigError(f"{path} has the columns {reader.fieldnames}, expected {list(kinds)}")
-        return [Run(**{key: _value(text, kinds[key]) for key, text in row.items()}) for row in reader]
-
-
-def append_run(folder: Path, run: Run) -> None:
-    """Add a row to `runs.csv`, on disk when this returns."""
-    path = folder / RUNS
-    folder.mkdir(parents=True, exist_ok=True)
-    new = not path.is_file()
-    with open(path, "a", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [one.name for one in fields(Run)], lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerow(asdict(run))
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _value(text: str, kind: str) -> str | int | float | None:
-    if "None" in kind and text == "":
-        return None
-    return {"str": str, "int": int}.get(kind, float)(text)

@@ -129,8 +129,12 @@ def _stage(info: dict[str, Any]) -> dict[str, Any]:
 
 def _settings(settings: Any) -> dict[str, str] | list:
     pairs = settings.items() if isinstance(settings, dict) else settings if isinstance(settings, list) else ()
-    kept = [(key, value) for key, value in pairs if not any(part in key.lower() for part in _PRIVATE) and "/" not in value]
+    kept = [(key, value) for key, value in pairs if "/" not in value and not _is_private(key)]
     return dict(kept) if isinstance(settings, dict) else [list(pair) for pair in kept]
+
+
+def _is_private(key: str) -> bool:
+    return any(part in key.lower() for part in _PRIVATE)
 
 
 def _keep(mapping_: dict[str, Any], names) -> dict[str, Any]:
