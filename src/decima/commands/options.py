@@ -27,7 +27,7 @@ Kind = Annotated[
     str | None,
     typer.Option(
         metavar="KIND",
-        help="Workload to draw instead: tpch-batch, tpch-poisson, synthetic-batch or synthetic-poisson.",
+        help="Workload to draw instead: tpch, embedded, measured or synthetic, with -batch or -poisson.",
         show_default="tpch-batch",
     ),
 ]
@@ -49,7 +49,7 @@ Sizes = Annotated[
     str | None,
     typer.Option(
         metavar="SIZES",
-        help="Job sizes to draw from: paper (six), released (seven) or a list such as 2g,10g.",
+        help="Job sizes to draw from: paper (six), released (seven) or a list such as 2g,10g (synthetic: xs,s).",
         show_default="paper",
     ),
 ]

@@ -12,7 +12,9 @@ from decima.exceptions import ConfigError
 if TYPE_CHECKING:
     from decima.workload.jobs import Workload
 
-KINDS = ("tpch-batch", "tpch-poisson", "synthetic-batch", "synthetic-poisson")
+# Where profiles come from: module of decima.workload, which has functions <name>_batch and <name>_poisson.
+SOURCES = ("tpch", "embedded", "measured", "synthetic")
+KINDS = tuple(f"{source}-{arrivals}" for source in SOURCES for arrivals in ("batch", "poisson"))
 
 
 @dataclass(frozen=True)
@@ -64,18 +66,17 @@ class JobSource:
         Raises:
             DecimaError: the file or an option is not as expected, or the data is missing.
         """
-        from decima.workload import load, synthetic, tpch
+        from decima import workload
 
         if self.file is not None:
-            return load(self.file)
+            return workload.load(self.file)
         sizes: str | list[str] = "paper" if self.sizes is None else self.sizes
         if "," in sizes:
             sizes = [size.strip() for size in sizes.split(",")]
         n = 20 if self.n is None else self.n
+        draw = getattr(workload, self.resolved_kind.replace("-", "_"))
         if not self.streaming:
-            draw = tpch.tpch_batch if self.resolved_kind.startswith("tpch") else synthetic.synthetic_batch
             return draw(n, seed, sizes)
-        draw = tpch.tpch_poisson if self.resolved_kind.startswith("tpch") else synthetic.synthetic_poisson
         interarrival_s = 25.0 if self.interarrival_s is None else self.interarrival_s
         return draw(n, interarrival_s, seed, sizes, 1 if self.initial is None else self.initial)
 

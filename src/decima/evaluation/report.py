@@ -126,7 +126,7 @@ def reproduce(profile: str = "quick") -> Path:
     except DataUnavailableError as error:
         run = "embedded-quick"
         print(f"The TPC-H profiles cannot be had: {error}")  # noqa: T201
-        print(f"Running the same pipeline on the embedded synthetic workload instead (run {run}).")  # noqa: T201
+        print(f"Running the same pipeline on the embedded workload instead (run {run}).")  # noqa: T201
     root = notebooks_folder().parent
     command = [sys.executable, "-m", "dvc", "repro", f"report@{run}"]
     # The pipeline's data lie in the checkout, wherever the user keeps other data.

@@ -38,9 +38,9 @@ DEFAULT_JOBS = 20
 
 def embedded_batch(seed: int) -> Workload:
     """The default workload: a batch of embedded jobs, another one for every seed."""
-    from decima.workload import synthetic_batch
+    from decima.workload import embedded_batch as draw
 
-    return synthetic_batch(DEFAULT_JOBS, seed)
+    return draw(DEFAULT_JOBS, seed)
 
 
 class SparkClusterEnv(gymnasium.Env):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import subprocess
 from pathlib import Path
@@ -12,7 +13,7 @@ from decima.config import checkout_root
 from decima.exceptions import CheckpointError, PolicyError
 from decima.policy.store import save_policy
 from decima.training.task import Task
-from decima.workload import synthetic, tpch_raw
+from decima.workload import embedded, measured, tpch_raw
 
 if TYPE_CHECKING:
     from decima.training.trainer import Trained, Trainer
@@ -74,10 +75,11 @@ def card(trainer: Trainer, trained: Trained) -> dict:
 
 
 def data_version(task: Task) -> str:
-    """Digest of the raw TPC-H files, or the seed of the embedded workload."""
+    """Digest of the raw TPC-H files, or of the file of profiles in the package."""
     if task.source == "tpch":
         return f"tpch sha256:{tpch_raw.checksums_digest()}"
-    return f"{synthetic.LABEL} seed {synthetic.EMBEDDED_SEED}"
+    path = embedded.PATH if task.source == "embedded" else measured.PATH
+    return f"{task.source} sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
 
 
 def git_revision() -> str | None:

@@ -53,7 +53,7 @@ class Task:
 
     Attributes:
         kind: ``"batch"`` (all jobs at the start) or ``"stream"`` (one at the start, then Poisson arrivals).
-        source: ``"tpch"`` or ``"embedded"``.
+        source: ``"tpch"``, ``"embedded"`` or ``"measured"``.
         jobs: Jobs of a batch; of a stream, those that arrive later (at most).
         interarrival_s: Mean gap of a stream, or the lowest and highest mean: each sequence then has its own in between.
         sizes: Job sizes to draw from.

@@ -1,6 +1,6 @@
 """Jobs, their profiles, when they arrive, and where they come from.
 
-    jobs = decima.workload.tpch_batch(n=20, seed=0)
+    jobs = decima.workload.embedded_batch(n=20, seed=0)
     jobs = decima.workload.load("jobs.json")
 
 The public names are resolved on first use: TPC-H reading needs pyarrow, describing needs pandas, and so on.
@@ -19,9 +19,15 @@ _EXPORTS = {
     "SyntheticParameters": "synthetic",
     "Workload": "jobs",
     "batch": "arrivals",
+    "embedded_batch": "embedded",
+    "embedded_poisson": "embedded",
+    "embedded_profiles": "embedded",
     "explicit": "arrivals",
     "fetch_tpch": "fetch",
     "load": "json_jobs",
+    "measured_batch": "measured",
+    "measured_poisson": "measured",
+    "measured_profiles": "measured",
     "poisson": "arrivals",
     "prepare_tpch": "tpch",
     "read_profiles": "store",

@@ -21,7 +21,7 @@ ATTEMPTS = 3
 _BOTH_WAYS = (
     f"Set {config.MIRROR_VARIABLE} to a folder with tpch/<size>/*.npy and run 'decima data fetch tpch', "
     "or run it with network access; files fetched and verified are kept. "
-    "The embedded synthetic workload needs no data."
+    "The embedded workload needs no data."
 )
 
 

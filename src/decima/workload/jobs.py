@@ -64,7 +64,7 @@ class Workload:
 
     Attributes:
         jobs: at least one.
-        label: shown in titles and file names, for example `TPC-H` or `embedded synthetic`.
+        label: shown in titles and file names, for example `TPC-H` or `synthetic`.
         universe: the profiles that the jobs were drawn from, when known; workloads of one universe share the
             simulator's tables. The distinct profiles of the jobs when omitted.
 

@@ -1,7 +1,6 @@
-"""Parametric generator of job profiles; its default is the workload that ships with the package.
+"""Parametric generator of job profiles, for workloads that are unlike the measured ones.
 
-Everything works on the embedded workload with no data at all. Whatever is computed from it is labelled
-`embedded synthetic`.
+Whatever is computed from a generated workload is labelled `synthetic`.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from decima.workload import arrivals
 from decima.workload.jobs import Workload
 from decima.workload.profile import JobProfile, Stage
 
-LABEL = "embedded synthetic"
+LABEL = "synthetic"
 SOURCE = "synthetic"
-EMBEDDED_COUNT = 154
-EMBEDDED_SEED = 0
+DEFAULT_COUNT = 154
+DEFAULT_SEED = 0
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ class SyntheticParameters:
 
 
 def synthetic_profiles(
-    count: int = EMBEDDED_COUNT, seed: int = EMBEDDED_SEED, parameters: SyntheticParameters | None = None
+    count: int = DEFAULT_COUNT, seed: int = DEFAULT_SEED, parameters: SyntheticParameters | None = None
 ) -> tuple[JobProfile, ...]:
     """Generate job profiles.
 
@@ -140,8 +139,8 @@ def synthetic_profiles(
     )
 
 
-def embedded_profiles(sizes: str | Sequence[str] = "released") -> tuple[JobProfile, ...]:
-    """The profiles that ship with the package: 22 of each of seven size classes.
+def default_profiles(sizes: str | Sequence[str] = "released") -> tuple[JobProfile, ...]:
+    """The profiles of the default parameters: 22 of each of seven size classes.
 
     Args:
         sizes: `"released"` (all seven classes), `"paper"` (all but `2xl`, which stands where the
@@ -161,23 +160,23 @@ def embedded_profiles(sizes: str | Sequence[str] = "released") -> tuple[JobProfi
             raise WorkloadError(
                 f"synthetic size class {name!r} is unknown; expected one of {', '.join(names)}"
             )
-    profiles = _embedded()
+    profiles = _default()
     return tuple(profile for name in sizes for profile in profiles[names.index(name) :: len(names)])
 
 
 def synthetic_batch(n: int = 20, seed: int = 0, sizes: str | Sequence[str] = "paper") -> Workload:
-    """Embedded profiles drawn uniformly, all present at the start.
+    """Profiles of the default parameters drawn uniformly, all present at the start.
 
     Args:
         n: number of jobs.
         seed: 0 or more; chooses the jobs, the profiles themselves are always the same.
-        sizes: as in `embedded_profiles`.
+        sizes: as in `default_profiles`.
 
     Raises:
         ConfigError: `n` or `seed` is out of range.
         WorkloadError: there is no such size class.
     """
-    return arrivals.batch(embedded_profiles(sizes), n, seed, label=LABEL)
+    return arrivals.batch(default_profiles(sizes), n, seed, label=LABEL)
 
 
 def synthetic_poisson(
@@ -187,25 +186,25 @@ def synthetic_poisson(
     sizes: str | Sequence[str] = "paper",
     initial: int = 1,
 ) -> Workload:
-    """Embedded profiles drawn uniformly, arriving as a Poisson process.
+    """Profiles of the default parameters drawn uniformly, arriving as a Poisson process.
 
     Args:
         n: number of arrivals, besides the initial jobs.
         mean_interarrival_s: mean gap in seconds.
         seed: 0 or more; chooses jobs and gaps, the profiles themselves are always the same.
-        sizes: as in `embedded_profiles`.
+        sizes: as in `default_profiles`.
         initial: jobs present at time 0.
 
     Raises:
         ConfigError: a number is out of range.
         WorkloadError: there is no such size class.
     """
-    return arrivals.poisson(embedded_profiles(sizes), n, mean_interarrival_s, seed, initial, label=LABEL)
+    return arrivals.poisson(default_profiles(sizes), n, mean_interarrival_s, seed, initial, label=LABEL)
 
 
 @functools.cache
-def _embedded() -> tuple[JobProfile, ...]:
-    return synthetic_profiles(EMBEDDED_COUNT, EMBEDDED_SEED)
+def _default() -> tuple[JobProfile, ...]:
+    return synthetic_profiles(DEFAULT_COUNT, DEFAULT_SEED)
 
 
 def _profile(index: int, rng: np.random.Generator, parameters: SyntheticParameters) -> JobProfile:

@@ -172,7 +172,7 @@ def _table() -> dict[str, JobProfile]:
         raise DataUnavailableError(
             f"TPC-H profiles are neither at {path} nor at {raw}: run 'decima data fetch tpch' (with "
             f"{config.MIRROR_VARIABLE} set to a local copy, or with network access), "
-            "or use the embedded synthetic workload"
+            "or use the embedded workload"
         )
     profiles, _ = _load(*_version(prepare_tpch(raw, path)))
     return profiles

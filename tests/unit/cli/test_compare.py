@@ -32,7 +32,7 @@ def test_scores_are_those_of_the_library(folder):
     assert lines[:-1] == str(expected).splitlines()
     best = expected.summary().iloc[0]
     assert lines[-1].startswith(
-        f"best of 3 schedulers on embedded synthetic: {best.scheduler} with {best.mean_s:.2f} s"
+        f"best of 3 schedulers on synthetic: {best.scheduler} with {best.mean_s:.2f} s"
     )
     assert lines[-1].endswith(f"; wrote {path}")
 
@@ -84,7 +84,7 @@ def tune(folder, *more):
 def test_tuned_parameters_are_a_scheduler_everywhere(jobs, folder):
     path = folder / "tuned.json"
     line = tune(folder, "--baseline", "fair", "--out", path)
-    assert line.startswith("capped_srw tuned on embedded synthetic: ")
+    assert line.startswith("capped_srw tuned on synthetic: ")
     assert line.endswith(f" against its defaults; wrote {path}")
     card = read_json(path)
     assert card["scheduler"] == "capped_srw"

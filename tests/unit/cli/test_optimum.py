@@ -29,7 +29,7 @@ def test_exhaustive_search(options, folder):
         assert document["distribution"] is None
     else:
         assert sum(document["distribution"]["counts"]) == 24
-    assert line.startswith("embedded synthetic (4 jobs, 5 executors): best of 24 orders: average JCT ")
+    assert line.startswith("synthetic (4 jobs, 5 executors): best of 24 orders: average JCT ")
     assert line.endswith(f"; wrote {path}")
 
 

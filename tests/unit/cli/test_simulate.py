@@ -202,7 +202,7 @@ def test_drawn_workload(kind, folder):
     call = ("simulate", "--kind", kind, "--n", 4, "--seed", 5, "--sizes", "xs,s")
     line = succeed(*call, "--out", folder / "r.json")
     jobs = 4 if kind == "synthetic-batch" else 5
-    assert line.startswith(f"fair on embedded synthetic ({jobs} jobs, 50 executors")
+    assert line.startswith(f"fair on synthetic ({jobs} jobs, 50 executors")
     succeed("workload", "generate", *call[1:], "--out", folder / "w.json")
     succeed("simulate", "--jobs", folder / "w.json", "--seed", 5, "--out", folder / "again.json")
     assert read_json(folder / "again.json") == read_json(folder / "r.json")

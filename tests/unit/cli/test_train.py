@@ -1,5 +1,6 @@
 """`decima train`: a run from the command line, its files, its continuation, and what it refuses."""
 
+import hashlib
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from decima.policy.store import read_policy
+from decima.workload import embedded
 from tests.unit.cli.calls import read_json, refuse, succeed
 
 SMALL = ["--source", "embedded", "--n", 3, "--executors", 6, "--workers", 2]
@@ -27,7 +29,7 @@ def run_folder(tmp_path_factory):
 
 def test_a_run_writes_a_policy_with_its_card(run_folder):
     folder, summary = run_folder
-    assert summary.startswith("fast-batch on embedded synthetic, batch of 3 jobs, 6 executors: 3 iterations, best ")
+    assert summary.startswith(f"fast-batch on {embedded.LABEL}, batch of 3 jobs, 6 executors: 3 iterations, best ")
     assert summary.endswith(f"; wrote {folder / 'policy.weights.h5'}")
     assert {path.name for path in folder.iterdir()} == {
         "checkpoint.npz",
@@ -39,7 +41,7 @@ def test_a_run_writes_a_policy_with_its_card(run_folder):
     card = read_json(folder / "policy.json")
     assert (card["seed"], card["iterations"], card["task"]["jobs"]) == (4, 3, 3)
     assert card["recipe"]["teacher"] == "capped_srw"
-    assert card["data"] == "embedded synthetic seed 0"
+    assert card["data"] == f"embedded sha256:{hashlib.sha256(embedded.PATH.read_bytes()).hexdigest()}"
     assert len(card["curve"]["val_greedy"]) == 3
     scores = card["curve"]["val_greedy"] + card["curve"]["val_sampled"]
     assert card["validation"]["score_s"] == min(scores)

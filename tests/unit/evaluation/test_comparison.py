@@ -63,7 +63,7 @@ def test_labels():
 def test_shown_to_people():
     result = decima.compare(["fair", "fifo"], batch, 10, range(3))
     text = str(result)
-    assert "average JCT, embedded synthetic, 10 executors, mode paper, 3 runs each" in text
+    assert "average JCT, synthetic, 10 executors, mode paper, 3 runs each" in text
     assert "against fair" in text
     assert "%" in text
     assert "<table" in result._repr_html_()

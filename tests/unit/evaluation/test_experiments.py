@@ -14,6 +14,7 @@ from decima.evaluation.report import notebook_slugs
 from decima.exceptions import ConfigError, PolicyError
 from decima.policy.architecture import Architecture
 from decima.policy.store import save_policy
+from decima.workload import embedded
 
 ROOT = Path(__file__).parents[3]
 TINY = {
@@ -120,7 +121,7 @@ def test_every_experiment_writes_its_tables(checkout, name):
         assert len(frame), table
         assert not frame.isna().any(axis=None), table
     card = json.loads((checkout / "reports" / "tiny" / "tables" / name / "card.json").read_text())
-    assert card["workload"] == "embedded synthetic"
+    assert card["workload"] == embedded.LABEL
     assert card["parameters"] == TINY[name]
 
 

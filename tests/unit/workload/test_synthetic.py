@@ -7,10 +7,10 @@ import pytest
 
 from decima.exceptions import ConfigError, WorkloadError
 from decima.workload import SyntheticParameters, synthetic_batch, synthetic_poisson, synthetic_profiles
-from decima.workload.synthetic import embedded_profiles
+from decima.workload.synthetic import default_profiles
 
 # Changes only with the generator or its defaults; then every number computed from the workload does too.
-EMBEDDED_DIGEST = "7be6244bfc4d0dc1e5aa3592f0e52fdf53b6fa4cf00a5a8a5c1831f6e230fb6a"
+DEFAULT_DIGEST = "7be6244bfc4d0dc1e5aa3592f0e52fdf53b6fa4cf00a5a8a5c1831f6e230fb6a"
 
 
 def digest(profiles):
@@ -26,11 +26,11 @@ def work_s(profiles):
     return np.array([profile.work_ms for profile in profiles]) / 1000.0
 
 
-def test_embedded_profiles_never_change():
-    assert digest(embedded_profiles()) == EMBEDDED_DIGEST
+def test_default_profiles_never_change():
+    assert digest(default_profiles()) == DEFAULT_DIGEST
 
 
-def test_embedded_profiles_are_made_quickly():
+def test_default_profiles_are_made_quickly():
     synthetic_profiles(7)  # imports
     start = time.perf_counter()
     assert len(synthetic_profiles()) == 154
@@ -49,13 +49,13 @@ def test_longer_set_begins_like_a_shorter_one():
     )
 
 
-def test_embedded_work_is_heavy_tailed_and_near_tpch():
-    work = np.sort(work_s(embedded_profiles("paper")))[::-1]
+def test_default_work_is_heavy_tailed_and_near_tpch():
+    work = np.sort(work_s(default_profiles("paper")))[::-1]
     assert len(work) == 132
     share = work[: round(0.23 * len(work))].sum() / work.sum()
     assert 0.78 < share < 0.84  # the paper states 82 % for 23 % of its jobs
     assert 700 < work.mean() < 900  # TPC-H: 757
-    profiles = embedded_profiles()
+    profiles = default_profiles()
     stages = [stage for profile in profiles for stage in profile.stages]
     assert 8 < len(stages) / len(profiles) < 10  # TPC-H: 9.2
     assert 100 < np.mean([stage.num_tasks for stage in stages]) < 140  # TPC-H: 126
@@ -136,10 +136,10 @@ def test_shape_parameters():
 
 
 def test_size_classes_select_profiles():
-    assert len(embedded_profiles()) == 154
-    assert not any(profile.name.startswith("2xl") for profile in embedded_profiles("paper"))
-    assert all(profile.name.startswith("xs-") for profile in embedded_profiles(["xs"]))
-    assert len(embedded_profiles("3xl")) == 22
+    assert len(default_profiles()) == 154
+    assert not any(profile.name.startswith("2xl") for profile in default_profiles("paper"))
+    assert all(profile.name.startswith("xs-") for profile in default_profiles(["xs"]))
+    assert len(default_profiles("3xl")) == 22
     for sizes in ("4xl", ["xs", "nope"], []):
         with pytest.raises(WorkloadError, match="xs"):
             synthetic_batch(sizes=sizes)
@@ -147,7 +147,7 @@ def test_size_classes_select_profiles():
 
 def test_workloads_say_that_they_are_synthetic():
     batch, stream = synthetic_batch(20, seed=1), synthetic_poisson(19, 25.0, seed=1)
-    assert batch.label == stream.label == "embedded synthetic"
+    assert batch.label == stream.label == "synthetic"
     assert [job.profile for job in batch.jobs] == [job.profile for job in stream.jobs]
     assert batch.initial.all()
     assert stream.initial.sum() == 1

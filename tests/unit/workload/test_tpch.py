@@ -41,7 +41,7 @@ def test_no_data_is_one_error_that_names_both_ways(nothing):
     assert not tpch.tpch_available()
     with pytest.raises(DataUnavailableError) as caught:
         tpch_profile("2g", 1)
-    for part in ("decima data fetch tpch", "DECIMA_DATA_MIRROR", "network", "embedded synthetic"):
+    for part in ("decima data fetch tpch", "DECIMA_DATA_MIRROR", "network", "embedded workload"):
         assert part in str(caught.value)
     assert list(nothing.iterdir()) == []
 
