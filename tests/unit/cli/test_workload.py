@@ -27,7 +27,7 @@ def test_describe_shows_a_row_per_job_and_a_summary(jobs, folder):
 def test_generate_writes_the_drawn_jobs(ending, folder):
     path = folder / f"w.{ending}"
     line = succeed("workload", "generate", "--kind", "synthetic-batch", "--n", 3, "--seed", 8, "--out", path)
-    assert line.startswith("embedded synthetic: 3 jobs, ")
+    assert line.startswith("synthetic: 3 jobs, ")
     assert line.endswith(f"; wrote {path}")
     expected = synthetic_batch(3, 8)
     written = load(path)
