@@ -56,7 +56,7 @@ class JobGraph:
         self.cap = checked_number(where, "cap", message.cap, low=-LARGEST_MS)
         self._take_stages(where, message, limits)
         self.levels = stage_levels(self.profile)
-        told = [stage.duration_ms or None for stage in message.stages]
+        told = [stage.duration_ms if stage.duration_known else stage.duration_ms or None for stage in message.stages]
         known = told
         book_profile = book.find(message.profile)
         if book_profile is not None:

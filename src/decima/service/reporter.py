@@ -91,6 +91,7 @@ class StateReporter:
                 num_tasks=state.stage_tasks[stage],
                 parents=parents.tolist(),
                 duration_ms=state.row_nominal_ms[row],
+                duration_known=True,
             )
 
     def _add_state(self, message: protocol.JobState, job: int, changed: np.ndarray) -> None:

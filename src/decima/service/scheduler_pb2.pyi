@@ -106,18 +106,20 @@ class Job(_message.Message):
     def __init__(self, job: _Optional[str] = ..., name: _Optional[str] = ..., profile: _Optional[str] = ..., arrival_ms: _Optional[float] = ..., priority: _Optional[float] = ..., cap: _Optional[float] = ..., stages: _Optional[_Iterable[_Union[Stage, _Mapping]]] = ...) -> None: ...
 
 class Stage(_message.Message):
-    __slots__ = ("stage", "name", "num_tasks", "parents", "duration_ms")
+    __slots__ = ("stage", "name", "num_tasks", "parents", "duration_ms", "duration_known")
     STAGE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     NUM_TASKS_FIELD_NUMBER: _ClassVar[int]
     PARENTS_FIELD_NUMBER: _ClassVar[int]
     DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    DURATION_KNOWN_FIELD_NUMBER: _ClassVar[int]
     stage: int
     name: str
     num_tasks: int
     parents: _containers.RepeatedScalarFieldContainer[int]
     duration_ms: float
-    def __init__(self, stage: _Optional[int] = ..., name: _Optional[str] = ..., num_tasks: _Optional[int] = ..., parents: _Optional[_Iterable[int]] = ..., duration_ms: _Optional[float] = ...) -> None: ...
+    duration_known: bool
+    def __init__(self, stage: _Optional[int] = ..., name: _Optional[str] = ..., num_tasks: _Optional[int] = ..., parents: _Optional[_Iterable[int]] = ..., duration_ms: _Optional[float] = ..., duration_known: _Optional[bool] = ...) -> None: ...
 
 class JobState(_message.Message):
     __slots__ = ("job", "attached", "moving", "committed", "outgoing", "runnable", "schedulable", "stages")

@@ -1,0 +1,58 @@
+"""Services for tests: in a thread of this process, or a process of its own."""
+
+import asyncio
+import contextlib
+import subprocess
+import sysconfig
+import threading
+from pathlib import Path
+
+from decima.schedulers import list_schedulers, make_scheduler
+from decima.service.server import Address, Service
+from decima.service.sessions import Offering, Sessions, named_makers
+
+COMMAND = Path(sysconfig.get_path("scripts")) / "decima"
+
+
+def sessions_of(*names, book=None, limits=None):
+    """Sessions with these schedulers, all that are registered if none is named."""
+    offering = Offering(named_makers(names or list_schedulers(), make_scheduler))
+    return Sessions(offering, book, limits)
+
+
+@contextlib.contextmanager
+def running(sessions, **address):
+    """A service at a free port, in a thread; yields it with `port` set."""
+    service = Service(sessions, Address(**({"port": 0, "grace_s": 1.0} | address)))
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(service.start(), loop).result(60)
+        service.loop = loop
+        service.target = f"127.0.0.1:{service.port}"
+        try:
+            yield service
+        finally:
+            asyncio.run_coroutine_threadsafe(service.stop(), loop).result(60)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(60)
+        loop.close()
+
+
+@contextlib.contextmanager
+def process(*arguments):
+    """`decima serve` as a process; yields it with `target`, and `line`, what it said when it was ready."""
+    words = [str(COMMAND), "serve", *map(str, arguments)]
+    started = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        started.line = started.stdout.readline()
+        if started.line:
+            started.target = started.line.split(" at ")[1].split(",")[0].strip()
+        yield started
+    finally:
+        started.kill()
+        started.wait(60)
+        started.stdout.close()
+        started.stderr.close()
