@@ -1,4 +1,4 @@
-"""`decima workload`: look at, draw and convert workloads."""
+"""`decima workload`: look at, draw, convert workloads, and make them of Spark event logs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from decima.commands import options
+from decima.commands.from_spark import from_spark
 from decima.commands.outputs import check_output, output_path, write_table
 from decima.commands.source import JobSource, count
 from decima.exceptions import ConfigError
@@ -23,6 +24,7 @@ WorkloadOut = Annotated[
 ]
 
 app = typer.Typer(help="Look at, draw and convert workloads.")
+app.command("from-spark")(from_spark)
 
 
 def register(root: typer.Typer) -> None:

@@ -48,9 +48,9 @@ def _assign(table: pandas.DataFrame, runs: Sequence[QueryRun]) -> None:
     stage = np.array([places.get(int(id_), -1) for id_ in ids], np.int64)[inverse]
     query = owner[:, 0]
     table["query"] = pandas.Categorical.from_codes(query, [run.query for run in runs])
-    names = list(dict.fromkeys(run.name for run in runs))
-    codes = np.array([names.index(run.name) for run in runs] + [-1], np.int64)
-    table["name"] = pandas.Categorical.from_codes(codes[query], names)
+    names: dict[str, int] = {}
+    codes = np.array([*(names.setdefault(run.name, len(names)) for run in runs), -1], np.int64)
+    table["name"] = pandas.Categorical.from_codes(codes[query], list(names))
     table["query_number"] = query
     table["job_id"] = owner[:, 1]
     table["stage"] = stage
@@ -95,11 +95,11 @@ def executor_table(records: EventRecords) -> pandas.DataFrame:
     known = dict(records.executors)
     first_task: dict[str, int] = {}
     last_task: dict[str, int] = {}
+    spans = pandas.DataFrame({"code": codes, "launch": launch, "finish": finish}).groupby("code")
+    spans = spans.agg({"launch": "min", "finish": "max"})
     for name, code in columns.texts["executor"].items():
-        mine = codes == code
-        first_task[name], last_task[name] = int(launch[mine].min()), int(finish[mine].max())
-        if name not in known:
-            known[name] = ExecutorRecord(name, "", None, None)
+        first_task[name], last_task[name] = (int(value) for value in spans.loc[code])
+        known.setdefault(name, ExecutorRecord(name, "", None, None))
     rows = []
     for name, executor in known.items():
         cores = executor.cores or 1
@@ -130,12 +130,16 @@ def executor_table(records: EventRecords) -> pandas.DataFrame:
 def query_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame, executors: pandas.DataFrame) -> pandas.DataFrame:
     """One row per query by submission."""
     spans = [(run.submit_ms, np.inf if run.finish_ms is None else run.finish_ms) for run in runs]
+    # A slot runs one task at a time: the late stamp of an end must not count as a second one.
+    following = tasks.groupby(["executor", "slot"], observed=True).launch_ms.shift(-1)
+    tasks = tasks.assign(left_ms=np.fmin(tasks.finish_ms, following))
     by_query = dict(list(tasks.groupby("query_number")))
+    alone = _alone(np.array(spans, float).reshape(-1, 2))
     added, removed = executors.added_ms.to_numpy(), executors.removed_ms.fillna(np.inf).to_numpy()
     rows = []
     for number, (run, (begin, end)) in enumerate(zip(runs, spans, strict=True)):
         mine = by_query.get(number, tasks.iloc[:0])
-        stop = end if np.isfinite(end) else max(begin, mine.finish_ms.max() if len(mine) else begin)
+        stop = end if np.isfinite(end) else max(begin, mine.left_ms.max() if len(mine) else begin)
         rows.append(
             {
                 "query": run.query,
@@ -151,9 +155,7 @@ def query_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame, executors: pa
                 "stated_executors": np.nan if run.executors is None else float(run.executors),
                 "busy": mine.duration_ms.sum() / (stop - begin) if stop > begin else 0.0,
                 "peak_tasks": _peak(mine),
-                "alone": not any(
-                    other != number and low < stop and high > begin for other, (low, high) in enumerate(spans)
-                ),
+                "alone": bool(alone[number]),
                 "skipped": run.skipped,
             }
         )
@@ -196,10 +198,17 @@ def stage_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame) -> pandas.Dat
     return pandas.DataFrame(rows, columns=[*names.split(), *SIZES])
 
 
+def _alone(spans: np.ndarray) -> np.ndarray:
+    """Bool [queries], no other query runs at the same time; spans are [begin, end] in rows, begins ascending."""
+    latest_before = np.concatenate([[-np.inf], np.maximum.accumulate(spans[:, 1])[:-1]])
+    next_begin = np.concatenate([spans[1:, 0], [np.inf]])
+    return (latest_before <= spans[:, 0]) & (next_begin >= spans[:, 1])
+
+
 def _peak(tasks: pandas.DataFrame) -> int:
-    """The most tasks at one time; an end and a launch at the same stamp do not overlap."""
+    """The most slots taken at one time; an end and a launch at the same stamp do not overlap."""
     if not len(tasks):
         return 0
-    times = np.concatenate([tasks.launch_ms, tasks.finish_ms])
+    times = np.concatenate([tasks.launch_ms, tasks.left_ms])
     steps = np.concatenate([np.ones(len(tasks), np.int64), -np.ones(len(tasks), np.int64)])
     return int(np.cumsum(steps[np.lexsort((steps, times))]).max())

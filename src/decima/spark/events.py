@@ -150,7 +150,7 @@ class EventRecords:
         except (ValueError, TypeError, KeyError, RecursionError):
             self.lines["not a JSON event"] += 1
             return
-        self.events[str(name)] += 1
+        self.events[text(name)] += 1
         if handler is None:
             self.lines["of no use here"] += 1
             return
@@ -187,9 +187,9 @@ def mapping(value: Any) -> dict:
 
 
 def text(value: Any) -> str:
-    """The text of a JSON field, numbers as text, else empty."""
+    """The text of a JSON field, numbers as text, else empty; what UTF-8 cannot hold is replaced."""
     if isinstance(value, str):
-        return value
+        return value.encode("utf-8", "replace").decode()
     return str(value) if type(value) is int else ""
 
 
@@ -249,9 +249,7 @@ def _job_start(log: EventRecords, event: dict) -> str | None:
     for stage in stages:
         log.stages.setdefault(stage.stage_id, stage)
     properties = {
-        str(name): value
-        for name, value in mapping(event.get("Properties")).items()
-        if isinstance(value, str) and name in JOB_PROPERTIES
+        name: text(value) for name, value in mapping(event.get("Properties")).items() if name in JOB_PROPERTIES
     }
     stage_ids = tuple(sorted({stage.stage_id for stage in stages}))
     log.jobs[job_id] = JobRecord(job_id, submit_ms, stage_ids, properties, len(stage_ids) != len(infos))

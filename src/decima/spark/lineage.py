@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import networkx
+
 from decima.spark.events import JobRecord, StageRecord
 
 RESULT, SHUFFLE = "result", "shuffle"
+_ROUNDS = 32  # more stages in a row than any query has; a job group may have thousands
 _NUMBER = re.compile(r" \(\d+\)$")
 
 
@@ -62,10 +66,15 @@ def merge_jobs(
         stages: announced stages by id.
         ran: ids of stages of which a task ended.
         result_stages: ids of stages whose tasks returned results to the driver.
+
+    Returns:
+        The stages; none when nothing ran or, in a damaged log, the parents form a cycle.
     """
     nodes, members = _identify(sorted(jobs, key=lambda job: (job.submit_ms, job.job_id)), stages, ran, result_stages)
     edges = {key: _nearest_run(key, nodes) for key, node in nodes.items() if node.ran}
     _add_driver_edges(edges, nodes, members)
+    if not networkx.is_directed_acyclic_graph(_graph(edges)):
+        return []
     order = _canonical_order(edges, nodes)
     position = {key: index for index, key in enumerate(order)}
     return [
@@ -133,14 +142,14 @@ def _nearest_run(key: tuple, nodes: dict[tuple, _Node]) -> set[tuple]:
 
 def _add_driver_edges(edges: dict[tuple, set], nodes: dict[tuple, _Node], members) -> None:
     used = set().union(*edges.values()) if edges else set()
-    for job, keys in members:
+    members = [(job, keys) for job, keys in members if keys]  # by submission
+    submitted = [job.submit_ms for job, _ in members]
+    for number, (job, keys) in enumerate(members):
         sinks = [key for key in keys if key not in used]
-        following = [
-            (later, new) for later, new in members if later is not job and new and later.submit_ms >= job.finish_ms
-        ]
-        if not sinks or not following:
+        following = max(number + 1, bisect_left(submitted, job.finish_ms))
+        if not sinks or following == len(members):
             continue
-        _, new = min(following, key=lambda pair: (pair[0].submit_ms, pair[0].job_id))
+        new = members[following][1]
         own = set(new)
         entries = [key for key in new if not edges[key] & own]
         for entry in entries:
@@ -161,7 +170,7 @@ def _canonical_order(edges: dict[tuple, set], nodes: dict[tuple, _Node]) -> list
     label = {
         key: _digest(nodes[key].kind, *(_NUMBER.sub("", name) for name in nodes[key].record.operators)) for key in edges
     }
-    for _ in range(len(edges)):
+    for _ in range(min(len(edges), _ROUNDS)):
         refined = {
             key: _digest(
                 label[key],
@@ -175,21 +184,24 @@ def _canonical_order(edges: dict[tuple, set], nodes: dict[tuple, _Node]) -> list
             break
         label = refined
     position: dict[tuple, int] = {}
-    while len(position) < len(edges):
-        left = [key for key in edges if key not in position]
-        # Only damaged parent ids form a cycle, which the profile will refuse.
-        ready = [key for key in left if edges[key] <= position.keys()] or left
-        ready.sort(
-            key=lambda key: (
-                label[key],
-                sorted(position.get(parent, -1) for parent in edges[key]),
-                nodes[key].record.operators,
-                key,
-            )
-        )
-        for key in ready:
+
+    def place(generation) -> None:
+        def rank(key: tuple):
+            return label[key], sorted(position[parent] for parent in edges[key]), nodes[key].record.operators, key
+
+        for key in sorted(generation, key=rank):
             position[key] = len(position)
+
+    for generation in networkx.topological_generations(_graph(edges)):
+        place(generation)
     return list(position)
+
+
+def _graph(edges: Mapping[tuple, set]) -> networkx.DiGraph:
+    graph = networkx.DiGraph()
+    graph.add_nodes_from(edges)
+    graph.add_edges_from((parent, key) for key, parents in edges.items() for parent in parents)
+    return graph
 
 
 def _digest(*parts: str) -> str:

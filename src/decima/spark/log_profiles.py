@@ -47,6 +47,7 @@ class _Run:
     duration_ms: float
     parents: tuple[tuple[int, ...], ...]
     stages: pandas.DataFrame
+    tasks: pandas.DataFrame
 
 
 def collect_profiles(applications: Sequence[Application], *, named_only: bool = False) -> LogProfiles:
@@ -68,13 +69,16 @@ def collect_profiles(applications: Sequence[Application], *, named_only: bool = 
     grouped: dict[str, list[_Run]] = defaultdict(list)
     notes: list[dict] = []
     for application in applications:
+        stages_of = dict(list(application.stages.groupby("query", sort=False)))
+        used = application.tasks[application.tasks.use == USED]
+        tasks_of = dict(list(used.groupby("query", observed=True, sort=False)))
         for row in application.queries[application.queries.skipped == ""].itertuples():
             if named_only and row.name == f"{application.app_id}/{row.query}":
                 notes.append(_note(application.app_id, "note profile", "query without a name", row.query))
                 continue
-            stages = application.stages[application.stages["query"] == row.query]
+            stages, tasks = stages_of[row.query], tasks_of.get(row.query, used.iloc[:0])
             grouped[row.name].append(
-                _Run(application, row.query, level(row), row.duration_ms, tuple(stages.parents), stages)
+                _Run(application, row.query, level(row), row.duration_ms, tuple(stages.parents), stages, tasks)
             )
     profiles: list[JobProfile] = []
     sizes: list[pandas.DataFrame] = []
@@ -130,9 +134,7 @@ def level(query) -> int:
 def _profile(name: str, runs: Sequence[_Run]) -> JobProfile:
     durations: dict[tuple[int, int, str], list[np.ndarray]] = defaultdict(list)
     for run in runs:
-        tasks = run.application.tasks
-        mine = tasks[(tasks["query"] == run.query) & (tasks.use == USED)]
-        for (stage, wave), group in mine.groupby(["stage", "wave"], observed=True):
+        for (stage, wave), group in run.tasks.groupby(["stage", "wave"], observed=True):
             durations[stage, run.level, wave].append(group.duration_ms.to_numpy())
     stages = []
     for index, parents in enumerate(runs[0].parents):

@@ -52,9 +52,9 @@ def find_runs(records: EventRecords, app_id: str) -> list[QueryRun]:
     groups: dict[tuple[str, str], list[JobRecord]] = defaultdict(list)
     for job in sorted(records.jobs.values(), key=lambda job: (job.submit_ms, job.job_id)):
         groups[_group(job)].append(job)
-    stage_ids = np.frombuffer(records.tasks.numbers["spark_stage_id"], dtype=np.int64)
+    stage_ids = np.array(records.tasks.numbers["spark_stage_id"], np.int64)
     types = records.tasks.texts["task_type"]
-    codes = np.frombuffer(records.tasks.codes["task_type"], dtype=np.int32)
+    codes = np.array(records.tasks.codes["task_type"], np.int64)
     ran = set(np.unique(stage_ids).tolist())
     result_stages = set(np.unique(stage_ids[codes == types.get("ResultTask", -1)]).tolist())
     runs = [_run(group, jobs, records, app_id, ran, result_stages) for group, jobs in groups.items()]
@@ -86,7 +86,7 @@ def _run(group, jobs: list[JobRecord], records: EventRecords, app_id: str, ran, 
     if not skipped:
         stages = merge_jobs(used, records.stages, ran, result_stages)
         if not stages:
-            skipped = "no task of it in the log"
+            skipped = "no task of it in the log, or its stages form a cycle"
     ends = [job.finish_ms for job in jobs]
     return QueryRun(
         query,

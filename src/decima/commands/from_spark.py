@@ -1,0 +1,70 @@
+"""`decima workload from-spark`: job profiles out of Spark event logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from decima.commands.outputs import check_output, output_path, write_table
+from decima.commands.source import count
+from decima.exceptions import EventLogError
+
+if TYPE_CHECKING:
+    import pandas
+
+TABLES = ("sizes", "runs", "report")
+
+
+def from_spark(
+    logs: Annotated[
+        list[Path],
+        typer.Argument(metavar="LOGS...", help="Event logs: files, eventlog_v2_ folders, or folders of these."),
+    ],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the profiles: a .parquet.")],
+    named_only: Annotated[
+        bool,
+        typer.Option("--named-only", help="Only queries named by a decima property or a job description."),
+    ] = False,
+) -> None:
+    """Make job profiles of Spark event logs.
+
+    Next to FILE, three tables say what is in it and what is not: FILE.sizes.csv (bytes read and written per stage),
+    FILE.runs.csv (runs of each query) and FILE.report.csv (what was skipped and why).
+    """
+    tables = {name: out.with_suffix(f".{name}.csv") for name in TABLES}
+    for path in (out, *tables.values()):
+        check_output(path, ".parquet" if path is out else ".csv", inputs=tuple(logs))
+    from tqdm.auto import tqdm
+
+    from decima.spark.eventlog import read_event_log
+    from decima.spark.eventlog_files import find_logs
+    from decima.spark.log_profiles import collect_profiles
+    from decima.workload import write_profiles
+
+    found = find_logs(logs)
+    applications = [
+        read_event_log(log.path) for log in tqdm(found, desc="event logs", unit="log", disable=None, leave=False)
+    ]
+    collected = collect_profiles(applications, named_only=named_only)
+    _print(collected.report)
+    if not collected.profiles:
+        raise EventLogError(f"no complete query in {count(len(found), 'event log')}; nothing was written")
+    for name, path in tables.items():
+        write_table(path, getattr(collected, name))
+    with output_path(out) as temporary:
+        write_profiles(collected.profiles, temporary, {"label": out.stem})
+    tasks = collected.report
+    used = int(tasks[(tasks["item"] == "task") & (tasks["reason"] == "used")]["count"].sum())
+    typer.echo(
+        f"{count(len(found), 'event log')}: {count(len(collected.profiles), 'profile')} of "
+        f"{count(int((collected.runs['job'] != '').sum()), 'run')}, {count(used, 'task')}; wrote {out}"
+    )
+
+
+def _print(report: pandas.DataFrame) -> None:
+    """What was used, what was not, and remarks, added up over all logs."""
+    total = report.groupby(["item", "reason"], sort=False)["count"].agg(["sum", "size"])
+    for (item, reason), row in total.iterrows():
+        typer.echo(f"{row['sum']:>12,}  {item.removeprefix('note ')}: {reason}")
