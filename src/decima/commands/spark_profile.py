@@ -73,11 +73,12 @@ def profile(
     from decima.spark.profile import Measurement, plan
     from decima.workload import write_profiles
 
-    counts = _numbers("--executors", executors, int)
-    fresh = {min(counts), max(counts)} if fresh_at is None else set(_numbers("--fresh-at", fresh_at, int))
-    if not fresh <= set(counts):
-        raise ConfigError(f"--fresh-at {fresh_at}: expected some of the executor counts {executors}")
-    applications = plan(_numbers("--scale", scale, float), counts, repetitions, fresh)
+    applications = plan(
+        _numbers("--scale", scale, float),
+        _numbers("--executors", executors, int),
+        repetitions,
+        None if fresh_at is None else _numbers("--fresh-at", fresh_at, int),
+    )
     check_folder(out)
     measurement = Measurement(out, applications, data, memory_mb)
     with (
@@ -86,7 +87,7 @@ def profile(
     ):
 
         def finished(run: Run) -> None:
-            bar.set_postfix_str(f"{run.log.removesuffix('.json')} {run.query}")
+            bar.set_postfix_str(f"{run.log} {run.query}")
             bar.update()
             if run.contended:
                 bar.total += 1
@@ -113,7 +114,7 @@ def slim(
     from decima.spark.slim_log import slim_log
 
     found = [log.path for log in find_logs(logs)]
-    targets = [out / f"{path.name.split('.json')[0]}.json.zstd" for path in found]
+    targets = [out / f"{path.name.removesuffix('.zstd')}.zstd" for path in found]
     if len(set(targets)) < len(targets):
         raise ConfigError(f"two of the {len(found)} logs have the same name; expected names that differ")
     check_folder(out)

@@ -25,7 +25,7 @@ def guard(groups: list[int]) -> subprocess.Popen:
     """Start a process that kills these process groups when this process ends before it has called `release`."""
     # Its input ends without a line when this process dies, of whatever.
     return subprocess.Popen(
-        ["/bin/sh", "-c", 'read -r _ || kill -KILL -- "$@"', "guard", *(str(-group) for group in groups)],
+        ["/bin/sh", "-c", 'read -r _ || kill -s KILL -- "$@"', "guard", *(str(-group) for group in groups)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import time
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOGS = "events"
+ENDING = ".jsonl"
 ATTEMPTS = 3
 KINDS = ("warm", "fresh")
 # Not one of the 22, so that no generated code of theirs is compiled before it is measured.
@@ -57,7 +59,7 @@ class Application:
 
 
 def plan(
-    scales: Iterable[float], executors: Iterable[int], repetitions: int, fresh_at: Iterable[int] = ()
+    scales: Iterable[float], executors: Iterable[int], repetitions: int, fresh_at: Iterable[int] | None = None
 ) -> list[Application]:
     """Applications in the order of measuring: all scales and executor counts once, then all of them again.
 
@@ -65,17 +67,21 @@ def plan(
         scales: TPC-H scale factors.
         executors: numbers of executors.
         repetitions: of everything.
-        fresh_at: numbers of executors at which the first repetition also runs each query on new executors.
+        fresh_at: numbers of executors at which the first repetition also runs each query on new executors; the
+            smallest and the largest when None.
 
     Raises:
         ConfigError: a number is out of range or given twice.
     """
-    scales, executors, fresh_at = list(scales), list(executors), set(fresh_at)
+    scales, executors = list(scales), list(executors)
     for name, values in (("scale factors", scales), ("executor counts", executors)):
-        if not values or len(set(values)) < len(values) or min(values) <= 0:
+        if not values or len(set(values)) < len(values) or not all(0 < value < math.inf for value in values):
             raise ConfigError(f"{name} {values}: expected positive numbers, each once")
     if repetitions < 1:
         raise ConfigError(f"{repetitions} repetitions: expected at least 1")
+    fresh_at = {min(executors), max(executors)} if fresh_at is None else set(fresh_at)
+    if not fresh_at <= set(executors):
+        raise ConfigError(f"fresh executors at {sorted(fresh_at)}: expected some of the executor counts {executors}")
     return [
         Application(scale, count, repetition, KINDS if repetition == 0 and count in fresh_at else KINDS[:1])
         for repetition in range(repetitions)
@@ -155,7 +161,7 @@ class Measurement:
     ) -> Iterator[Run]:
         logs = self.folder / LOGS
         finish_logs(logs)
-        attempt = sum(path.name.startswith(f"{application.name}-") for path in logs.glob("*.json"))
+        attempt = sum(path.name.startswith(f"{application.name}-") for path in logs.glob(f"*{ENDING}"))
         name = f"{application.name}-a{attempt}"
         # Spark names the log by the application's id, which is not known before it starts.
         with session(
@@ -171,7 +177,7 @@ class Measurement:
                 spark.sql(WARM_UP).collect()
             for query, kind in missing:
                 started = None if kind == "warm" else replace_executors(spark, application.executors)
-                yield self._run(spark, cluster, application, query, kind, f"{name}.json", attempt, started)
+                yield self._run(spark, cluster, application, query, kind, name + ENDING, attempt, started)
         finish_logs(logs)
 
     def _run(
@@ -215,11 +221,11 @@ class Measurement:
 
 
 def finish_logs(logs: Path) -> None:
-    """Give event logs their final names: `<name>/<application id>[.inprogress]` becomes `<name>.json`."""
+    """Give event logs their final names: `<name>/<application id>[.inprogress]` becomes `<name>.jsonl`."""
     for folder in sorted(path for path in logs.glob("*") if path.is_dir()):
         for path in folder.iterdir():
             if not path.name.startswith("."):
-                path.replace(logs / f"{folder.name}.json")
+                path.replace(logs / (folder.name + ENDING))
             else:
                 path.unlink()
         folder.rmdir()

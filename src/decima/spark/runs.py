@@ -56,7 +56,7 @@ class Run:
 
 
 def read_runs(folder: Path) -> list[Run]:
-    """Rows of `runs.csv`; none when there is no such file.
+    """Rows of `runs.csv`, without one that was cut off when it was written; none when there is no such file.
 
     Raises:
         ConfigError: the file is not such a table.
@@ -65,21 +65,28 @@ def read_runs(folder: Path) -> list[Run]:
     if not path.is_file():
         return []
     kinds = {one.name: one.type for one in fields(Run)}
-    with open(path, newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        if reader.fieldnames != list(kinds):
-            raise ConfigError(f"{path} has the columns {reader.fieldnames}, expected {list(kinds)}")
-        return [Run(**{key: _value(text, kinds[key]) for key, text in row.items()}) for row in reader]
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    reader = csv.DictReader(line for line in lines if line.endswith("\n"))
+    if reader.fieldnames != list(kinds):
+        raise ConfigError(f"{path} has the columns {reader.fieldnames}, expected {list(kinds)}")
+    try:
+        return [Run(**{key: _value(row[key], kinds[key]) for key in kinds}) for row in reader]
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{path}, line {reader.line_num}: {error}") from None
 
 
 def append_run(folder: Path, run: Run) -> None:
-    """Add a row to `runs.csv`, on disk when this returns."""
+    """Add a row to `runs.csv`, on disk when this returns; a row that was cut off goes."""
     path = folder / RUNS
     folder.mkdir(parents=True, exist_ok=True)
-    new = not path.is_file()
-    with open(path, "a", newline="", encoding="utf-8") as file:
+    path.touch()
+    with open(path, "r+", newline="", encoding="utf-8") as file:
+        whole = file.read()
+        whole = whole[: whole.rfind("\n") + 1]
+        file.seek(len(whole.encode()))
+        file.truncate()
         writer = csv.DictWriter(file, [one.name for one in fields(Run)], lineterminator="\n")
-        if new:
+        if not whole:
             writer.writeheader()
         writer.writerow(asdict(run))
         file.flush()
