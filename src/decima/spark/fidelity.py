@@ -7,22 +7,21 @@ query's first Spark job to the end of its last one, on either side.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from decima.evaluation.pool import map_threads
 from decima.evaluation.run import run_state
-from decima.exceptions import WorkloadError
 from decima.schedulers import CompiledScheduler, make_scheduler
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
-from decima.spark.experiment_plan import CONTROL
 from decima.spark.measured_logs import scheduler_of
 from decima.spark.measured_runs import Measurements
-from decima.spark.spark_order import RecordedOrder, one_task_per_stage
+from decima.spark.profile_variants import at_level, comparable, fill_first_waves, one_task_per_stage, with_levels
+from decima.spark.spark_order import SPARK_FIFO, RecordedOrder
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile
 
@@ -53,11 +52,11 @@ class Variant:
 # Where the profile of a simulation comes from.
 HELD_OUT, TRAINING, ALONE = "held out", "training", "alone"
 # Names are shown in tables and figures.
-ALL_EFFECTS = "all effects"
+ALL_EFFECTS, NO_STARTUP = "all effects", "no start-up of executors"
 VARIANTS: Mapping[str, Variant] = {
     ALL_EFFECTS: Variant({}),
     "no first-wave slowdown": Variant({"first_wave": False}),
-    "no start-up of executors": Variant({"startup": False}),
+    NO_STARTUP: Variant({"startup": False}),
     "no slowdown by parallelism": Variant({}, lowest_level=True),
     "none of the three": Variant({"first_wave": False, "startup": False}, lowest_level=True),
     "no dispatch times": Variant({}, dispatch=False),
@@ -79,41 +78,6 @@ def cluster_settings(executors: int, *, fresh: bool = False, moving_delay_ms: fl
         "warmup_delay_ms": 0.0,
     }
     return Settings.paper(executors=executors, **(values | changes))
-
-
-def fill_first_waves(profile: JobProfile, warm: JobProfile | None) -> JobProfile:
-    """The profile of runs on new executors, with first waves on others where it has none.
-
-    On new executors a stage without parents has no first wave but a fresh one. What it would be on executors that are
-    there already, as when start-up is switched off, only other runs tell.
-    """
-    if warm is None or len(warm.stages) != len(profile.stages):
-        return profile
-    stages = []
-    for stage, other in zip(profile.stages, warm.stages, strict=True):
-        known = dict(zip(other.levels, other.first, strict=True))
-        first = tuple(
-            values if len(values) else known.get(level, values)
-            for level, values in zip(stage.levels, stage.first, strict=True)
-        )
-        stages.append(replace(stage, first=first))
-    return JobProfile(profile.name, tuple(stages), profile.source)
-
-
-def at_level(profile: JobProfile, executors: int) -> JobProfile:
-    """The profile with only the durations of one level.
-
-    Raises:
-        WorkloadError: a stage was not measured at that level.
-    """
-    stages = []
-    for stage in profile.stages:
-        if executors not in stage.levels:
-            raise WorkloadError(f"{profile.name!r}, {stage.name}: no durations with {executors} executors")
-        at = stage.levels.index(executors)
-        lists = {wave: (getattr(stage, wave)[at],) for wave in ("fresh", "first", "rest")}
-        stages.append(replace(stage, levels=(executors,), **lists))
-    return JobProfile(profile.name, tuple(stages), profile.source)
 
 
 def simulate_alone(
@@ -170,11 +134,23 @@ def simulate_alone(
 
 
 def simulate_mixes(
-    measurements: Measurements, variants: Mapping[str, Variant], seeds: int, threads: int | None = None
+    measurements: Measurements,
+    variants: Mapping[str, Variant],
+    seeds: int,
+    threads: int | None = None,
+    levels: Mapping[str, JobProfile] | None = None,
 ) -> pandas.DataFrame:
     """Simulate every mix: the recorded arrivals under the scheduler that Spark had.
 
     Spark's own FIFO is the recorded order of Spark's jobs and stages; a scheduler of the service is itself.
+
+    Args:
+        measurements: What was measured.
+        variants: Ways to simulate by name.
+        seeds: Simulations of each mix.
+        threads: Workers, all cores by default; the result does not depend on it.
+        levels: Profiles of the same queries at several executor counts, for variants with `lowest_level` or
+            `own_level` where the logs of the mixes have only one; such variants are left out where there are none.
 
     Returns:
         As :func:`simulate_alone`, with mix (0, 1, ...), scheduler, and bound (whether executors are bound to stages, as
@@ -198,7 +174,7 @@ def simulate_mixes(
                 if name != ALL_EFFECTS and kind != ALONE:
                     continue
                 profiles = measurements.profiles(chosen, dispatch=variant.dispatch)
-                for bound in (False, True) if scheduler == CONTROL else (True,):
+                for bound in (False, True) if scheduler == SPARK_FIFO else (True,):
                     work.append((number, mix, executors, scheduler, name, variant, kind, bound, profiles))
 
     def simulate(item):
@@ -209,18 +185,23 @@ def simulate_mixes(
         jobs, ranks = [], []
         for run in mix.itertuples(index=False):
             profile, rank = profiles[run.name], stage_ranks(measurements, run.app, run.query)
-            levels = set(profile.stages[0].levels)
-            if len(rank) != len(profile.stages) or executors not in levels:
+            of_profile = profile.stages[0].levels
+            if len(rank) != len(profile.stages) or executors not in of_profile:
                 return []
+            if variant.lowest_level or variant.own_level:
+                other = (levels or {}).get(run.name)
+                if not comparable(profile, other, executors):
+                    return []
+                profile = with_levels(at_level(profile, executors), other)
             if not variant.own_level:
-                profile = at_level(profile, min(levels) if variant.lowest_level else executors)
+                profile = at_level(profile, profile.stages[0].levels[0] if variant.lowest_level else executors)
             if not bound:
                 profile, origin = one_task_per_stage(profile, executors)
                 rank = rank[origin]
             jobs.append(Job(profile, run.submit_ms - begin))
             ranks.append(rank)
         settings = cluster_settings(executors, **variant.settings)
-        order = RecordedOrder(np.concatenate(ranks)) if scheduler == CONTROL else make_scheduler(scheduler)
+        order = RecordedOrder(np.concatenate(ranks)) if scheduler == SPARK_FIFO else make_scheduler(scheduler)
         times = job_times_ms(Workload(tuple(jobs), LABEL), settings, order, range(seeds))
         about = {"mix": number, "scheduler": scheduler, "bound": bound}
         return [

@@ -34,7 +34,7 @@ def _runnable_ms(application: Application) -> np.ndarray:
     submitted = dict(zip(application.queries["query"], application.queries.submit_ms, strict=True))
     finish = {}
     ready = {}
-    for row in application.stages.itertuples():  # parents come first
+    for row in application.stages[application.stages["query"].isin(submitted)].itertuples():  # parents come first
         finish[row.query, row.stage] = row.last_finish_ms
         before = [finish[row.query, parent] for parent in row.parents]
         ready[row.query, row.stage] = max([submitted[row.query], *before])

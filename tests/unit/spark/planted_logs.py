@@ -7,7 +7,8 @@ from decima.evaluation.run import run_state
 from decima.simulator.log import EpisodeLog
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
-from decima.spark.fidelity import at_level, cluster_settings
+from decima.spark.fidelity import cluster_settings
+from decima.spark.profile_variants import at_level
 from decima.spark.spark_order import RecordedOrder
 from decima.workload.jobs import Job, Workload
 

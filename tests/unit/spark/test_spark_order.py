@@ -8,7 +8,8 @@ from decima.exceptions import WorkloadError
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
 from decima.spark.fidelity import cluster_settings
-from decima.spark.spark_order import RecordedOrder, one_task_per_stage
+from decima.spark.profile_variants import one_task_per_stage
+from decima.spark.spark_order import RecordedOrder
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile, Stage
 

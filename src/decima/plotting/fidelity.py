@@ -1,0 +1,165 @@
+"""Simulated against real job durations (appendix D, Figure 18)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator
+
+from decima.plotting import style
+
+REAL, SIMULATED = style.BLUE, style.ORANGE
+# Where a profile comes from, as in the tables, and how that is drawn.
+ORIGINS = {
+    "held out": ("profile of other repetitions", SIMULATED, "-"),
+    "alone": ("profile of the queries alone", style.VERMILION, (0, (4, 1.5))),
+    "training": ("profile of the same repetitions", style.GREY, (0, (1, 1.2))),
+    "other real repetitions": ("other real repetitions (floor)", REAL, "-"),
+}
+
+
+def query_labels(names) -> dict[str, str]:
+    """Short labels of queries by profile name, in order of their numbers: ``q9-0.25g`` becomes ``9``."""
+    numbers = {name: str(name).split("-")[0].lstrip("qQ") for name in dict.fromkeys(names)}
+    return dict(sorted(numbers.items(), key=lambda pair: (int(pair[1]) if pair[1].isdigit() else 0, pair[0])))
+
+
+@style.styled
+def duration_bars(runs: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+    """Real duration by query, mean and standard deviation over repetitions, and the mean of the simulated one.
+
+    Args:
+        runs: name, real_s, simulated_s of one executor count.
+        axes: Where to draw; a new figure when omitted.
+
+    Source: appendix D, Figure 18, upper part.
+    """
+    axes = style.own_axes(axes, style.PAGE, 2.0)
+    labels = query_labels(runs["name"])
+    groups = runs.groupby("name")
+    real = groups["real_s"].agg(["mean", "std"]).fillna(0.0).loc[list(labels)]
+    place = np.arange(len(labels))
+    axes.bar(
+        place, real["mean"], 0.7, yerr=real["std"], color=REAL, alpha=0.75, label="real (± standard deviation)",
+        error_kw={"linewidth": 0.8, "capsize": 1.5},
+    )  # fmt: skip
+    simulated = groups["simulated_s"].mean().loc[list(labels)]
+    axes.plot(place, simulated, linestyle="none", marker="D", markersize=3.5, color=SIMULATED, label="simulated")
+    axes.set_xticks(place, list(labels.values()))
+    axes.set(ylabel="job duration (s)", xlim=(-0.7, len(labels) - 0.3), ylim=(0.0, None))
+    axes.tick_params(axis="x", length=0)
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, fontsize=7, borderaxespad=0.2)
+    return axes
+
+
+@style.styled
+def error_ranges(runs: pandas.DataFrame, axes: Axes | None = None, *, paper_percent: float) -> Axes:
+    """Simulation error by query: the range of 95 % of the runs, and the mean.
+
+    Args:
+        runs: name, error (simulated / real - 1).
+        axes: Where to draw; a new figure when omitted.
+        paper_percent: What the paper says about the mean error, drawn as a band.
+
+    Source: appendix D, Figure 18, lower part.
+    """
+    axes = style.own_axes(axes, style.PAGE, 1.6)
+    labels = query_labels(runs["name"])
+    place = np.arange(len(labels))
+    groups = (100.0 * runs["error"]).groupby(runs["name"])
+    found = (groups.quantile(0.025), groups.mean(), groups.quantile(0.975))
+    low, mean, high = (each.loc[list(labels)] for each in found)
+    axes.axhspan(-paper_percent, paper_percent, color="0.92", zorder=0, label=f"paper's mean: ±{paper_percent:g} %")
+    axes.bar(place, high - low, 0.5, bottom=low, color=SIMULATED, alpha=0.8, label="95 % of the runs")
+    axes.plot(place, mean, linestyle="none", marker="_", markersize=8, color=style.BLACK, label="mean")
+    axes.axhline(0.0, color=style.GREY, linewidth=0.8)
+    axes.set_xticks(place, list(labels.values()))
+    axes.set(xlabel="query", ylabel="error (%)", xlim=(-0.7, len(labels) - 0.3))
+    axes.tick_params(axis="x", length=0)
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, fontsize=7, borderaxespad=0.2)
+    return axes
+
+
+@style.styled
+def simulated_against_real(runs: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+    """A point per run: real duration and mean simulated duration, both logarithmic.
+
+    Args:
+        runs: executors, real_s, simulated_s.
+        axes: Where to draw; a new figure when omitted.
+    """
+    axes = style.own_axes(axes, style.COLUMN, 3.0)
+    colors = (style.SKY, style.GREEN, style.ORANGE, style.BLUE, style.PINK, style.VERMILION)
+    for number, group in runs.groupby("executors"):
+        look = {"marker": "os^Dvp"[number % 6], "color": colors[number % 6], "markersize": 2.5, "alpha": 0.7}
+        label = style.count(number, "executor")
+        axes.plot(group["real_s"], group["simulated_s"], linestyle="none", label=label, **look)
+    both = runs[["real_s", "simulated_s"]].to_numpy()
+    ends = np.array([0.9 * both.min(), 1.1 * both.max()])
+    axes.fill_between(ends, 0.9 * ends, 1.1 * ends, color="0.92", zorder=0, linewidth=0.0, label="± 10 %")
+    axes.plot(ends, ends, color=style.BLACK, linewidth=0.8, zorder=1)
+    axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
+    axes.set(xlabel="real (s)", ylabel="simulated (s)")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    style.plain_numbers(axes.xaxis, axes.yaxis)
+    axes.legend(loc="upper left", fontsize=7, handletextpad=0.3)
+    return axes
+
+
+@style.styled
+def error_distributions(errors: pandas.DataFrame, axes: Axes | None = None, *, paper: tuple[float, float]) -> Axes:
+    """Distribution of the size of the error by origin of the profile, with the floor.
+
+    Args:
+        errors: profile, error.
+        axes: Where to draw; a new figure when omitted.
+        paper: Mean and 95th percentile of the paper in percent, drawn as lines.
+    """
+    axes = style.own_axes(axes, style.COLUMN, 2.6)
+    sizes = 100.0 * errors["error"].abs()
+    for origin, (label, color, line) in ORIGINS.items():
+        values = sizes[errors["profile"] == origin]
+        if len(values):
+            axes.ecdf(values, color=color, linestyle=line, label=f"{label}: mean {values.mean():.1f} %")
+    for percent, name in zip(paper, ("mean", "95th percentile"), strict=True):
+        axes.axvline(percent, color=style.BLACK, linewidth=0.7, linestyle=(0, (1, 2)))
+        axes.annotate(f"paper: {name}", (percent, 0.03), rotation=90, fontsize=6, ha="right", va="bottom", color="0.35")
+    axes.set(xlabel="size of the error (%)", ylabel="share of runs", ylim=(0.0, 1.02))
+    axes.set_xlim(0.0, max(1.2 * paper[1], float(sizes.quantile(0.98))))
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=6.5)
+    return axes
+
+
+@style.styled
+def ablation_bars(summary: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
+    """Mean size of the error by variant, its bias, and the 95th percentile.
+
+    Args:
+        summary: variant, mean_percent, p95_percent, bias_percent; rows from top to bottom.
+        axes: Where to draw; a new figure when omitted.
+        legend: Explain the marks.
+    """
+    axes = style.own_axes(axes, style.PAGE / 2, 2.4)
+    place = np.arange(len(summary))
+    colors = [REAL if name.startswith("other real") else SIMULATED for name in summary["variant"]]
+    axes.barh(place, summary["mean_percent"], 0.65, color=colors, alpha=0.85, label="mean size of the error")
+    for column, marker, size, color, label in (
+        ("p95_percent", "|", 8, "0.4", "95th percentile"),
+        ("bias_percent", "D", 3, style.BLACK, "bias"),
+    ):
+        axes.plot(summary[column], place, linestyle="none", marker=marker, markersize=size, color=color, label=label)
+    beyond = summary[["mean_percent", "p95_percent"]].max(axis=1)
+    for at, value, end in zip(place, summary["mean_percent"], beyond, strict=True):
+        axes.annotate(f"{value:.1f}", (end, at), (4, 0), textcoords="offset points", fontsize=6.5, va="center")
+    axes.axvline(0.0, color=style.GREY, linewidth=0.8)
+    axes.set_yticks(place, list(summary["variant"]))
+    axes.set_ylim(len(summary) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=True, axis="x")
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel("error (%)")
+    if legend:
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=6.5, handletextpad=0.4)
+    return axes

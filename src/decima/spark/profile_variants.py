@@ -1,0 +1,107 @@
+"""Profiles changed for a simulation: one level of several, levels of another profile, one task per stage."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from decima.exceptions import WorkloadError
+from decima.workload.profile import WAVES, JobProfile, Stage
+
+
+def at_level(profile: JobProfile, executors: int) -> JobProfile:
+    """The profile with only the durations of one level.
+
+    Raises:
+        WorkloadError: a stage was not measured at that level.
+    """
+    stages = []
+    for stage in profile.stages:
+        if executors not in stage.levels:
+            raise WorkloadError(f"{profile.name!r}, {stage.name}: no durations with {executors} executors")
+        at = stage.levels.index(executors)
+        lists = {wave: (getattr(stage, wave)[at],) for wave in WAVES}
+        stages.append(replace(stage, levels=(executors,), **lists))
+    return JobProfile(profile.name, tuple(stages), profile.source)
+
+
+def with_levels(profile: JobProfile, other: JobProfile) -> JobProfile:
+    """A profile of one level, with further levels: its durations, changed as the mean durations of another one change.
+
+    Args:
+        profile: Of one level.
+        other: The same query measured at that level and at others; means are per stage over first and later waves.
+    """
+    stages = []
+    for stage, measured in zip(profile.stages, other.stages, strict=True):
+        means = [
+            np.concatenate([first, rest]).mean()
+            for first, rest in zip(measured.first, measured.rest, strict=True)
+        ]
+        base = means[measured.levels.index(stage.levels[0])]
+        lists = {
+            wave: tuple(getattr(stage, wave)[0] * (mean / base) for mean in means)
+            for wave in WAVES
+        }
+        stages.append(replace(stage, levels=measured.levels, **lists))
+    return JobProfile(profile.name, tuple(stages), profile.source)
+
+
+def comparable(profile: JobProfile, other: JobProfile | None, executors: int) -> bool:
+    """Whether another profile tells how the stages of this one differ at other levels."""
+    if other is None or len(other.stages) != len(profile.stages):
+        return False
+    common = set.intersection(*(set(stage.levels) for stage in other.stages))
+    return executors in common and all(stage.levels == other.stages[0].levels for stage in other.stages)
+
+
+def fill_first_waves(profile: JobProfile, warm: JobProfile | None) -> JobProfile:
+    """The profile of runs on new executors, with first waves on others where it has none.
+
+    On new executors a stage without parents has no first wave but a fresh one. What it would be on executors that are
+    there already, as when start-up is switched off, only other runs tell.
+    """
+    if warm is None or len(warm.stages) != len(profile.stages):
+        return profile
+    stages = []
+    for stage, other in zip(profile.stages, warm.stages, strict=True):
+        known = dict(zip(other.levels, other.first, strict=True))
+        first = tuple(
+            values if len(values) else known.get(level, values)
+            for level, values in zip(stage.levels, stage.first, strict=True)
+        )
+        stages.append(replace(stage, first=first))
+    return JobProfile(profile.name, tuple(stages), profile.source)
+
+
+def one_task_per_stage(profile: JobProfile, executors: int) -> tuple[JobProfile, list[int]]:
+    """The same job with every task as a stage of its own, so that no executor is bound beyond one task.
+
+    In the simulator, as in the paper, an executor works on a stage until that has no task left. Unmodified Spark
+    decides anew after every task. The first tasks of a stage, as many as there are executors, take durations of its
+    first wave, all others of its later waves.
+
+    Args:
+        profile: The job.
+        executors: Of the cluster.
+
+    Returns:
+        The job, and for each of its stages the index of the stage it is a task of.
+    """
+    stages: list[Stage] = []
+    origin: list[int] = []
+    tasks: dict[int, tuple[int, ...]] = {}
+    for index in profile.topological_order:
+        stage = profile.stages[index]
+        parents = tuple(task for parent in stage.parents for task in tasks[parent])
+        tasks[index] = tuple(range(len(stages), len(stages) + stage.num_tasks))
+        later = tuple(
+            rest if len(rest) else first if len(first) else fresh
+            for fresh, first, rest in zip(stage.fresh, stage.first, stage.rest, strict=True)
+        )
+        for number in range(stage.num_tasks):
+            task = replace(stage, name=f"{stage.name}/{number}", num_tasks=1, parents=parents)
+            stages.append(task if number < executors else replace(task, first=later, rest=later))
+            origin.append(index)
+    return JobProfile(profile.name, tuple(stages), profile.source), origin
