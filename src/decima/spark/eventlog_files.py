@@ -19,7 +19,9 @@ from decima.spark.eventlog_blocks import lz4_blocks, snappy_blocks
 
 MAX_LINE_BYTES = 256 * 2**20
 _ROLLED = re.compile(r"events_(\d+)_.+")
+_FIRST_EVENT = re.compile(rb'\s*\{\s*"Event"')
 _CHUNK_BYTES = 2**18
+_ZSTD, _LZ4, _SNAPPY, _GZIP, _LZF = b"\x28\xb5\x2f\xfd", b"LZ4Block", b"\x82SNAPPY\x00", b"\x1f\x8b", b"ZV"
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Damage:
 def find_logs(paths: Iterable[str | os.PathLike]) -> list[LogFiles]:
     """The logs behind paths: files, `eventlog_v2_` folders, or folders that hold some of these.
 
-    Hidden files, checksums (`.crc`), `appstatus_` and empty files are passed over in folders.
+    Files in folders that do not begin like a log are passed over.
 
     Raises:
         DataUnavailableError: a path does not exist, or a folder holds no log.
@@ -125,8 +127,8 @@ def _inside(folder: Path) -> list[LogFiles]:
         elif (
             path.is_file()
             and not path.name.startswith((".", "_", "appstatus_"))
-            and not path.name.endswith((".crc", ".md", ".txt", ".csv", ".json", ".parquet"))
-            and path.stat().st_size
+            and not path.name.endswith(".crc")
+            and _begins_like_a_log(path)
         ):
             logs.append(LogFiles(path, (path,)))
     if not logs:
@@ -134,21 +136,27 @@ def _inside(folder: Path) -> list[LogFiles]:
     return logs
 
 
+def _begins_like_a_log(path: Path) -> bool:
+    with open(path, "rb") as file:
+        head = file.read(64)
+    return head.startswith((_ZSTD, _LZ4, _SNAPPY, _GZIP, _LZF)) or bool(_FIRST_EVENT.match(head))
+
+
 def _open(path: Path, damage: Damage) -> io.BufferedIOBase:
     with open(path, "rb") as raw:
         head = raw.read(8)
-    if head.startswith(b"ZV"):
+    if head.startswith(_LZF):
         raise EventLogError(
             f"{path} is compressed with lzf, which is not supported; write it anew with "
             "spark.eventLog.compression.codec=zstd (lz4, snappy, gzip and plain text are read, too)"
         )
-    if head.startswith(b"\x28\xb5\x2f\xfd"):
+    if head.startswith(_ZSTD):
         chunks = _zstd(path)
-    elif head.startswith(b"LZ4Block"):
+    elif head.startswith(_LZ4):
         chunks = lz4_blocks(path)
-    elif head.startswith(b"\x82SNAPPY\x00"):
+    elif head.startswith(_SNAPPY):
         chunks = snappy_blocks(path)
-    elif head.startswith(b"\x1f\x8b"):
+    elif head.startswith(_GZIP):
         chunks = _gzip(path)
     else:
         return open(path, "rb")

@@ -103,11 +103,9 @@ def run(options: dict) -> None:
     WORK[options["work"]](spark)
     codec = options["name"].partition(".")[2]
     jvm, conf = spark.sparkContext._jvm, spark.sparkContext._jsc.sc().conf()
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    spark.stop()  # the log is complete then; the Java process goes on
     log = next(path for path in logs.iterdir() if not path.name.startswith("."))
-    # The end of the application is written when Spark stops; by then its classes cannot be called any more.
-    end = {"Event": "SparkListenerApplicationEnd", "Timestamp": int(time.time() * 1000)}
-    content = b"".join(map(clean, [*log.read_bytes().splitlines(True), json.dumps(end).encode() + b"\n"]))
+    content = b"".join(map(clean, log.read_bytes().splitlines(True)))
     target = HERE / options["name"]
     if codec:
         stream = jvm.org.apache.spark.io.CompressionCodec.createCodec(conf, codec).compressedOutputStream(
@@ -118,7 +116,6 @@ def run(options: dict) -> None:
         stream.close()
     else:
         target.write_bytes(content)
-    spark.stop()
 
 
 def clean(line: bytes) -> bytes:
