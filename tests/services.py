@@ -7,7 +7,8 @@ import sysconfig
 import threading
 from pathlib import Path
 
-from decima.schedulers import list_schedulers, make_scheduler
+from decima.commands.options import parse_scheduler
+from decima.schedulers import list_schedulers
 from decima.service.server import Address, Service
 from decima.service.sessions import Offering, Sessions, named_makers
 
@@ -15,8 +16,8 @@ COMMAND = Path(sysconfig.get_path("scripts")) / "decima"
 
 
 def sessions_of(*names, book=None, limits=None):
-    """Sessions with these schedulers, all that are registered if none is named."""
-    offering = Offering(named_makers(names or list_schedulers(), make_scheduler))
+    """Sessions with these schedulers, `name` or `name:parameter=value`; all that are registered if none is named."""
+    offering = Offering(named_makers(names or list_schedulers(), parse_scheduler))
     return Sessions(offering, book, limits)
 
 

@@ -89,16 +89,15 @@ def _put_runnable(mirror: Mirror, slot: Slot, stages) -> None:
 
 def _put_frontier(mirror: Mirror, slot: Slot, stages) -> None:
     """The stages that may be chosen; each must have room for an executor."""
-    state, graph = mirror.state, slot.graph
-    state.stage_in_frontier[slot.first : slot.first + slot.size] = 0
-    for stage in stages:
-        at = slot.first + _index(graph, stage)
-        if state.stage_saturated[at]:
+    graph = slot.graph
+    indices = {_index(graph, stage): stage for stage in stages}
+    for index, stage in indices.items():
+        if mirror.room(slot, index) < 1:
             raise invalid(
                 f"{_where(graph, stage)} is schedulable, but all its tasks are launched or have an executor coming"
             )
-        state.stage_in_frontier[at] = 1
-    state.job_frontier[slot.job] = int(state.stage_in_frontier[slot.first : slot.first + slot.size].sum())
+    graph.schedulable = list(indices)
+    mirror.put_frontier(slot)
 
 
 def _index(graph: JobGraph, stage: int) -> int:

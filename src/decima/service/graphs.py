@@ -40,6 +40,7 @@ class JobGraph:
         levels: Edges from each stage on the longest path down.
         durations: Nominal durations.
         finished: Per stage, finished tasks as the client says.
+        schedulable: Local indices of the stages that may be chosen, as the client says.
         known_work_ms: Total work after its profile, 0 if it has none.
     """
 
@@ -65,6 +66,7 @@ class JobGraph:
         self.known_work_ms = 0.0 if book_profile is None else book_profile.work_ms
         self.durations = Durations(known, session)
         self.finished = [0] * len(self.stage_ids)
+        self.schedulable: list[int] = []
 
     def _take_stages(self, where: str, message: protocol.Job, limits: Limits) -> None:
         stages = message.stages
@@ -113,6 +115,7 @@ class JobGraph:
             raise invalid(f"job {self.label!r:.60} was sent again, but its first {count} stages are not those it had")
         self.durations.measured[:count] = old.durations.measured
         self.finished[:count] = old.finished
+        self.schedulable = old.schedulable
 
     def nominal(self) -> tuple[list[float], np.ndarray, np.ndarray, float]:
         """Nominal durations of the stages in ms, and what follows from them.

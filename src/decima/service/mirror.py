@@ -220,6 +220,7 @@ class Mirror:
         for name in _HEADS:
             getattr(state, name)[slot.job] = NONE
         slot.graph.finished = [0] * slot.size
+        slot.graph.schedulable = []
         self.put_counts(slot)
 
     def sort_jobs(self, keys: Sequence[Hashable] | None = None) -> None:
@@ -250,6 +251,39 @@ class Mirror:
         room = state.stage_tasks[own] - state.stage_next[own] - state.stage_commit[own] - state.stage_moving[own]
         state.job_unsaturated[slot.job] = np.count_nonzero(room > 0)
         state.stage_saturated[own] = room <= 0
+
+    def put_frontier(self, slot: Slot) -> None:
+        """Let those stages be chosen that the client calls schedulable and that have room."""
+        state, indices = self.state, slot.graph.schedulable
+        chosen = [slot.first + index for index in indices if self.room(slot, index) > 0]
+        state.stage_in_frontier[slot.first : slot.first + slot.size] = 0
+        state.stage_in_frontier[chosen] = 1
+        state.job_frontier[slot.job] = len(chosen)
+
+    def room(self, slot: Slot, index: int) -> int:
+        """Executors that a stage can still use."""
+        state, stage = self.state, slot.first + index
+        coming = state.stage_commit[stage] + state.stage_moving[stage]
+        return int(state.stage_tasks[stage] - state.stage_next[stage] - coming)
+
+    def add_moving(self, slot: Slot, index: int, executors: int, *, of_job: bool = True) -> None:
+        """So many more executors are on their way to a stage, and to its job unless they are in it already."""
+        self.state.stage_moving[slot.first + index] += executors
+        if of_job:
+            self.state.job_moving[slot.job] += executors
+        self.put_counts(slot)
+        self.put_frontier(slot)
+
+    def release(self, source: Hashable | None, executors: int) -> None:
+        """Executors leave a job, before its client says so."""
+        if source is not None:
+            job = self.slots[source].job
+            self.state.job_attached[job] = max(0, self.state.job_attached[job] - executors)
+
+    @property
+    def num_frontier(self) -> int:
+        """Stages that may be chosen."""
+        return sum(int(self.state.job_frontier[slot.job]) for slot in self.slots.values())
 
     # ---- decisions --------------------------------------------------------------------------------------------------
 
@@ -322,8 +356,7 @@ class Mirror:
         used = limit
         if state.job_limit:
             used = min(limit - self.allocation(slot, source, offered), offered)
-        coming = state.stage_commit[stage] + state.stage_moving[stage]
-        used = min(used, int(state.stage_tasks[stage] - state.stage_next[stage] - coming))
+        used = min(used, self.room(slot, stage - slot.first))
         if not 1 <= used <= offered:
             raise DecimaError(f"scheduler {self._scheduler.name} chose limit {limit}, which gives {used} of {offered}")
         return Choice(key, stage - slot.first, limit, used)

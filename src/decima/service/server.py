@@ -8,7 +8,7 @@ import logging
 import signal
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 import grpc
@@ -18,6 +18,7 @@ from grpc_health.v1.health import aio as health
 
 from decima.exceptions import ServiceError
 from decima.service import scheduler_pb2 as protocol
+from decima.service.coordinator import Driver
 from decima.service.errors import RefusalError, invalid
 from decima.service.metrics import ServiceMetrics
 from decima.service.security import Security
@@ -64,6 +65,7 @@ class Service:
         self.metrics_port: int | None = None
         self.decisions = 0
         self._http = None
+        self._stopping = False
 
     async def start(self) -> None:
         """Begin to answer.
@@ -108,6 +110,7 @@ class Service:
 
     async def stop(self) -> None:
         """Tell health checks, finish running calls, end."""
+        self._stopping = True
         await self._health.enter_graceful_shutdown()
         self._expiry.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -135,6 +138,7 @@ class Service:
             name: grpc.unary_unary_rpc_method_handler(self._call(name, kind, answer))
             for name, (kind, answer) in calls.items()
         }
+        handlers["Watch"] = grpc.unary_stream_rpc_method_handler(self._watch)
         return grpc.method_handlers_generic_handler(NAME, handlers)
 
     def _call(
@@ -159,6 +163,29 @@ class Service:
             return reply
 
         return handle
+
+    async def _watch(self, data: bytes, context: grpc.aio.ServicerContext) -> AsyncIterator[bytes]:
+        """Commands for a driver until its stream ends, which is its death."""
+        try:
+            self._admit(context)
+            key = _parsed(protocol.WatchRequest, data).session
+            driver = self.sessions.find(key).session
+            if not isinstance(driver, Driver):
+                raise invalid("there are commands for drivers of a shared cluster only")
+            if driver.watched:
+                raise invalid("the commands of this session are being watched already")
+        except RefusalError as error:
+            self.metrics.calls.labels("Watch", error.code.name).inc()
+            await context.abort(error.code, str(error))
+        driver.watched = True
+        try:
+            async for command in driver.watch():
+                yield command.SerializeToString()
+        finally:
+            driver.watched = False
+            if not self._stopping:
+                self.sessions.close(key)
+            self.metrics.calls.labels("Watch", "OK").inc()
 
     def _admit(self, context: grpc.aio.ServicerContext) -> None:
         if not self.address.security.admits(context.invocation_metadata()):

@@ -10,7 +10,6 @@ import grpc
 import numpy as np
 
 from decima.exceptions import ConfigError, DecimaError
-from decima.schedulers.interface import Scheduler
 from decima.service import scheduler_pb2 as protocol
 from decima.service.counters import put_state
 from decima.service.durations import Measured, ProfileBook
@@ -145,7 +144,9 @@ class JobTable:
             raise invalid(f"{offer.executors} executors are offered of {executors}")
         key = (prefix, offer.job)
         source = self.mirror.slots.get(key) if offer.job else None
-        for slot in self.mirror.slots.values():
+        for (owner, _), slot in self.mirror.slots.items():
+            if owner != prefix:
+                continue
             kept = self.mirror.allocation(slot, source, offer.executors)
             if kept < 0:
                 raise invalid(
@@ -187,23 +188,17 @@ class Session:
     """A client with a cluster of its own.
 
     Args:
-        request: What the client said.
-        scheduler: What decides.
+        client: Its name, for logs.
+        mirror: Its cluster.
         book: Profiles for durations.
         limits: Largest sizes.
-
-    Raises:
-        RefusalError: The request is wrong.
-        ConfigError: The scheduler does not work on such a cluster.
     """
 
-    def __init__(
-        self, request: protocol.OpenRequest, scheduler: Scheduler, book: ProfileBook, limits: Limits
-    ) -> None:
-        self.client = request.client
+    watched = False
+
+    def __init__(self, client: str, mirror: Mirror, book: ProfileBook, limits: Limits) -> None:
+        self.client = client
         self._limits = limits
-        settings = cluster_settings(request, limits)
-        mirror = Mirror(scheduler, settings, chance(request), request.interarrival_ms)
         self._jobs = JobTable(mirror, book, limits)
         self._calls = CallOrder()
 

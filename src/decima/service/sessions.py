@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from decima.exceptions import ConfigError
 from decima.schedulers.interface import CompiledScheduler, Scheduler
 from decima.service import scheduler_pb2 as protocol
+from decima.service.coordinator import Driver, SharedCluster, require_same_cluster
 from decima.service.durations import ProfileBook
 from decima.service.errors import exhausted, invalid, unknown_session
 from decima.service.limits import Limits
-from decima.service.session import Session
+from decima.service.mirror import Mirror
+from decima.service.session import Session, chance, cluster_settings
+from decima.simulator.settings import Settings
 
 # Decisions of a compiled scheduler keep no state outside the mirror, so all sessions share one.
 Maker = Callable[[], Scheduler]
@@ -84,6 +87,7 @@ class Sessions:
         self.book = book or ProfileBook()
         self.limits = limits or Limits()
         self._open: dict[str, Entry] = {}
+        self._clusters: dict[str, tuple[str, SharedCluster]] = {}  # scheduler and cluster by name
 
     def __len__(self) -> int:
         return len(self._open)
@@ -101,16 +105,39 @@ class Sessions:
         """
         if len(self._open) >= self.limits.sessions:
             raise exhausted(f"{len(self._open)} sessions are open, as many as the service takes")
-        name, scheduler = self.offering.scheduler(request.scheduler)
+        settings = cluster_settings(request, self.limits)
+        key = secrets.token_urlsafe(12)
+        reply = protocol.OpenReply(session=key, version=request.version)
         try:
-            session = Session(request, scheduler, self.book, self.limits)
+            if request.shared_cluster:
+                reply.scheduler, driver = self._join(key, request, settings)
+                reply.command.CopyFrom(driver.command())
+                entry = Entry(driver, reply.scheduler, self.limits.driver_lease_s)
+            else:
+                reply.scheduler, scheduler = self.offering.scheduler(request.scheduler)
+                mirror = Mirror(scheduler, settings, chance(request), request.interarrival_ms)
+                session = Session(request.client, mirror, self.book, self.limits)
+                entry = Entry(session, reply.scheduler, self.limits.lease_s)
         except ConfigError as error:
             raise invalid(str(error)) from error
-        key = secrets.token_urlsafe(12)
-        self._open[key] = Entry(session, name, self.limits.lease_s)
-        return protocol.OpenReply(
-            session=key, version=request.version, scheduler=name, lease_ms=int(1000 * self.limits.lease_s)
-        )
+        self._open[key] = entry
+        reply.lease_ms = int(1000 * entry.lease_s)
+        return reply
+
+    def _join(self, key: str, request: protocol.OpenRequest, settings: Settings) -> tuple[str, Driver]:
+        """A driver of a shared cluster, which begins with its first driver and ends with its last."""
+        name = request.shared_cluster
+        if name in self._clusters:
+            scheduler, cluster = self._clusters[name]
+            require_same_cluster(cluster, settings, name)
+            if request.scheduler not in ("", scheduler):
+                raise invalid(f"shared cluster {name!r:.60} has scheduler {scheduler}, got {request.scheduler!r:.60}")
+        else:
+            scheduler, made = self.offering.scheduler(request.scheduler)
+            hint_ms = request.interarrival_ms
+            cluster = SharedCluster(made, settings, chance(request), hint_ms, self.book, self.limits)
+            self._clusters[name] = scheduler, cluster
+        return scheduler, Driver(key, request.client, cluster, lambda: self._clusters.pop(name))
 
     def find(self, key: str) -> Entry:
         """A session that is being used.
@@ -134,7 +161,11 @@ class Sessions:
     def expire(self) -> int:
         """End sessions that were not used for their lease; returns how many."""
         now = time.monotonic()
-        old = [key for key, entry in self._open.items() if now - entry.used > entry.lease_s]
+        old = [
+            key
+            for key, entry in self._open.items()
+            if now - entry.used > entry.lease_s and not entry.session.watched
+        ]
         for key in old:
             self.close(key)
         return len(old)

@@ -5,16 +5,16 @@ import pytest
 
 import decima
 from decima.exceptions import ServiceError
-from decima.schedulers import list_schedulers, make_scheduler
+from decima.schedulers import list_schedulers
 from decima.service.simulator_client import RemoteScheduler
 from decima.workload import synthetic_batch, synthetic_poisson
 from tests.drivers import Idler
 from tests.random_clusters import random_workload
 from tests.services import running, sessions_of
 
-STREAM = synthetic_poisson(12, 8.0, seed=3, initial=2)
+STREAM = synthetic_poisson(7, 8.0, seed=3, initial=2)
 WORKLOADS = {
-    "batch": synthetic_batch(6, seed=1),
+    "batch": synthetic_batch(4, seed=1),
     "stream": STREAM,
     "odd": random_workload(np.random.default_rng(5)),
 }
@@ -46,14 +46,9 @@ def test_same_schedule(service, name, workload, mode):
 
 
 def test_sampled_policy_draws_the_same():
-    def sampled(_):
-        return make_scheduler("decima", greedy=0)
-
-    sessions = sessions_of("fifo")
-    sessions.offering._makers["sampled"] = lambda: sampled(None)
-    with running(sessions) as service:
-        remote = RemoteScheduler(service.target, "sampled")
-        here = decima.simulate(STREAM, sampled(None), 12, 3, log=True)
+    with running(sessions_of("decima:greedy=0")) as service:
+        remote = RemoteScheduler(service.target)
+        here = decima.simulate(STREAM, "decima", 12, 3, log=True, parameters={"greedy": 0})
         require_same(decima.simulate(STREAM, remote, 12, 3, log=True), here)
         assert not np.array_equal(decima.simulate(STREAM, remote, 12, 4).completion_ms, here.completion_ms)
         remote.close()
@@ -70,11 +65,9 @@ def test_scheduler_written_in_python():
             remote.close()
 
 
-def test_parameters_belong_to_the_service(service):
-    sessions = sessions_of("weighted_fair")
-    sessions.offering._makers["weighted_fair:alpha=-2"] = lambda: make_scheduler("weighted_fair", alpha=-2.0)
-    with running(sessions) as other:
-        remote = RemoteScheduler(other.target, "weighted_fair:alpha=-2")
+def test_parameters_belong_to_the_service():
+    with running(sessions_of("weighted_fair:alpha=-2")) as other:
+        remote = RemoteScheduler(other.target)
         here = decima.simulate(STREAM, "weighted_fair", 12, 3, log=True, parameters={"alpha": -2.0})
         require_same(decima.simulate(STREAM, remote, 12, 3, log=True), here)
         remote.close()
@@ -82,8 +75,8 @@ def test_parameters_belong_to_the_service(service):
 
 def test_many_jobs_come_and_go():
     """The mirror is moved and enlarged many times."""
-    jobs = synthetic_poisson(150, 3.0, seed=5)
-    with running(sessions_of("capped_srw", "decima", "released_fifo")) as service:
+    jobs = synthetic_poisson(40, 3.0, seed=5)
+    with running(sessions_of("decima", "released_fifo")) as service:
         for name in service.sessions.offering.names:
             remote = RemoteScheduler(service.target, name)
             require_same(
@@ -93,5 +86,5 @@ def test_many_jobs_come_and_go():
 
 
 def test_unknown_scheduler_is_refused(service):
-    with pytest.raises(ServiceError, match="scheduler 'nobody' is not offered here; offered: .*INVALID_ARGUMENT"):
+    with pytest.raises(ServiceError, match=r"scheduler 'nobody' is not offered here; offered: .*INVALID_ARGUMENT"):
         decima.simulate(STREAM, RemoteScheduler(service.target, "nobody"), 3)

@@ -1,0 +1,296 @@
+"""One scheduler for several applications of one cluster manager: who holds how many executors.
+
+Source: §6.1, Figure 8: Decima's agent in the cluster's master moves executors between applications. Differs: the master
+stays as it is. Every application's driver is told how many executors to ask it for (`Command.target`); a move is one
+target lowered and another raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+
+import numpy as np
+
+from decima.schedulers.interface import Scheduler
+from decima.service import scheduler_pb2 as protocol
+from decima.service.durations import ProfileBook
+from decima.service.errors import RefusalError, invalid
+from decima.service.limits import Limits
+from decima.service.mirror import Choice, Mirror, Slot
+from decima.service.session import (
+    CallOrder,
+    JobTable,
+    check_report,
+    put_choice,
+    timed_choice,
+)
+from decima.simulator.settings import Settings
+
+
+class SharedCluster:
+    """Executors of one cluster and the drivers that share them.
+
+    The targets of all drivers together never exceed the executors of the cluster; what they leave belongs to nobody.
+
+    Args:
+        scheduler: What decides.
+        settings: The cluster.
+        rng: The scheduler's source of chance.
+        hint_ms: Mean interarrival time that a learned policy is told.
+        book: Profiles for durations.
+        limits: Largest sizes.
+
+    Raises:
+        ConfigError: The scheduler does not work on such a cluster.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        settings: Settings,
+        rng: np.random.Generator,
+        hint_ms: float,
+        book: ProfileBook,
+        limits: Limits,
+    ) -> None:
+        self.settings = settings
+        self.limits = limits
+        self.mirror = Mirror(scheduler, settings, rng, hint_ms)
+        self.mirror.set_executors(settings.executors)
+        self.jobs = JobTable(self.mirror, book, limits)
+        self.drivers: dict[str, Driver] = {}
+
+    @property
+    def unallocated(self) -> int:
+        """Executors that are no driver's."""
+        return self.settings.executors - sum(driver.target for driver in self.drivers.values())
+
+    def allocate(self, now_ms: float) -> None:
+        """Decide about the executors that are nobody's, and have drivers offer those they left idle."""
+        while (free := self.unallocated) > 0:
+            choice, _ = timed_choice(self.mirror, now_ms, None, free)
+            if choice is None:
+                break
+            self.drivers[choice.key[0]].grow(choice)
+        if self.mirror.num_frontier > 0:
+            for driver in self.drivers.values():
+                driver.ask()
+
+    def leave(self, driver: Driver) -> None:
+        """A driver is gone, with its jobs; others get its executors."""
+        del self.drivers[driver.key]
+        for key in [key for key in self.mirror.slots if key[0] == driver.key]:
+            self.mirror.drop_job(key)
+        self.allocate(self.mirror.state.now_ms)
+
+
+class Driver:
+    """The session of one driver of a shared cluster.
+
+    Args:
+        key: Id of its session.
+        client: Its name, for logs.
+        cluster: Where it belongs.
+        on_empty: Called when it was the last to leave.
+    """
+
+    def __init__(self, key: str, client: str, cluster: SharedCluster, on_empty: Callable[[], None]) -> None:
+        self.key = key
+        self.client = client
+        self.target = 0
+        self.watched = False
+        self._cluster = cluster
+        self._on_empty = on_empty
+        self._calls = CallOrder()
+        self._promised: Counter[tuple[tuple, int]] = Counter()  # (job, stage id): executors on their way
+        self._assigned: Choice | None = None  # what the last reply gave, not reported yet
+        self._idle = False  # executors it offered were left idle
+        self._ask = False
+        self._number = 1
+        self._changed = asyncio.Event()
+        cluster.drivers[key] = self
+
+    @property
+    def num_jobs(self) -> int:
+        """Jobs in the system."""
+        return sum(key[0] == self.key for key in self._cluster.mirror.slots)
+
+    # ---- commands ---------------------------------------------------------------------------------------------------
+
+    def command(self) -> protocol.Command:
+        """The newest command."""
+        return protocol.Command(number=self._number, target=self.target, ask=self._ask)
+
+    def grow(self, choice: Choice) -> None:
+        """Executors are to come for a stage of one of its jobs."""
+        self.target += choice.executors
+        slot = self._cluster.mirror.slots[choice.key]
+        self._promised[choice.key, slot.graph.stage_ids[choice.stage]] += choice.executors
+        self._put_promises(1, {(choice.key, slot.graph.stage_ids[choice.stage]): choice.executors})
+        self._tell()
+
+    def ask(self) -> None:
+        """Have it offer again what was left idle."""
+        if self._idle and not self._ask:
+            self._ask = True
+            self._tell()
+
+    def _shrink(self, executors: int) -> None:
+        self.target = max(0, self.target - executors)
+        self._tell()
+
+    def _tell(self) -> None:
+        self._number += 1
+        self._changed.set()
+
+    async def watch(self) -> AsyncIterator[protocol.Command]:
+        """Commands as they change; a slow reader misses all but the newest."""
+        while True:
+            self._changed.clear()
+            yield self.command()
+            await self._changed.wait()
+
+    # ---- reports ----------------------------------------------------------------------------------------------------
+
+    def decide(self, request: protocol.DecideRequest) -> protocol.Decision:
+        """Take a report and decide about the offered executors.
+
+        Raises:
+            RefusalError: The message is wrong, or is not what comes next.
+        """
+        cluster, jobs = self._cluster, self._cluster.jobs
+        check_report(request, cluster.limits)
+        self._calls.begin(request)
+        self._put_promises(-1, self._promised)
+        self._forget_assigned()
+        try:
+            news = self._report(request)
+        except RefusalError:
+            for key, slot in cluster.mirror.slots.items():
+                if key[0] == self.key:
+                    cluster.mirror.start_counts(slot)  # half written: nothing of it can be chosen
+            raise
+        finally:
+            self._promised = Counter({which: n for which, n in self._promised.items() if self._slot(which) is not None})
+            self._put_promises(1, self._promised)
+        source = jobs.check_offer(self.key, request.offer, request.executors)
+        reply = protocol.Decision(sequence=request.sequence, idle=True)
+        if request.offer.executors:
+            self._ask = self._idle = False
+            news |= self._decide(request, source, reply)
+        if news:
+            cluster.allocate(request.time_ms)
+        self._calls.done()
+        reply.command.CopyFrom(self.command())
+        return reply
+
+    def _report(self, request: protocol.DecideRequest) -> bool:
+        """Write what is told; True if there may be something new to decide for executors elsewhere."""
+        jobs = self._cluster.jobs
+        before = self._choosable()
+        gone = bool(request.gone)
+        if request.full:
+            before = set()
+            gone = True
+            jobs.put_all_jobs(self.key, request.jobs)
+        else:
+            jobs.drop_jobs(self.key, request.gone)
+            jobs.put_jobs(self.key, request.jobs)
+        jobs.put_states(self.key, request.states)
+        return gone or bool(self._choosable() - before)
+
+    def _choosable(self) -> set[tuple[tuple, int]]:
+        """Stages that the driver calls schedulable."""
+        slots = self._cluster.mirror.slots
+        return {(key, stage) for key, slot in slots.items() if key[0] == self.key for stage in slot.graph.schedulable}
+
+    def _slot(self, which: tuple[tuple, int]) -> Slot | None:
+        """Where a promised stage's job is, None if it is gone."""
+        slot = self._cluster.mirror.slots.get(which[0])
+        return slot if slot is not None and which[1] in slot.graph.index else None
+
+    def _put_promises(self, sign: int, promised: dict[tuple[tuple, int], int]) -> None:
+        """Add executors on their way to what the driver reports, or take them away again."""
+        for which, executors in promised.items():
+            slot = self._slot(which)
+            if slot is not None:
+                self._cluster.mirror.add_moving(slot, slot.graph.index[which[1]], sign * executors)
+
+    # ---- decisions --------------------------------------------------------------------------------------------------
+
+    def _decide(self, request: protocol.DecideRequest, source: tuple | None, reply: protocol.Decision) -> bool:
+        """Decide about offered executors of this driver, for its own stages or for those of others.
+
+        Returns:
+            True if it gave executors back to nobody.
+        """
+        mirror, offered = self._cluster.mirror, request.offer.executors
+        if source is None and (choice := self._kept_promise(offered)) is not None:
+            self._assign(reply, choice)
+            return False
+        choice, reply.decide_us = timed_choice(mirror, request.time_ms, source, offered)
+        if choice is None:
+            if self.num_jobs == 0:
+                self._shrink(offered)
+                return True
+            else:
+                self._idle = True
+        elif choice.key[0] == self.key:
+            self._assign(reply, choice)
+        else:
+            self._shrink(choice.executors)
+            mirror.release(source, choice.executors)
+            self._cluster.drivers[choice.key[0]].grow(choice)
+            self._ask = choice.executors < offered
+        return False
+
+    def _assign(self, reply: protocol.Decision, choice: Choice) -> None:
+        """Give executors to a stage of the driver; others must not get its tasks before the driver reports that."""
+        mirror = self._cluster.mirror
+        put_choice(reply, mirror, choice)
+        self._assigned = choice
+        mirror.add_moving(mirror.slots[choice.key], choice.stage, choice.executors, of_job=False)
+
+    def _forget_assigned(self) -> None:
+        choice, self._assigned = self._assigned, None
+        if choice is not None:
+            mirror = self._cluster.mirror
+            mirror.add_moving(mirror.slots[choice.key], choice.stage, -choice.executors, of_job=False)
+
+    def _kept_promise(self, offered: int) -> Choice | None:
+        """New executors go to the stage they were sent for, if it can still use them; else that is forgotten."""
+        mirror = self._cluster.mirror
+        for which in list(self._promised):
+            executors = min(offered, self._promised[which])
+            slot = self._slot(which)
+            stage = slot.graph.index[which[1]]
+            under_way = self._promised.pop(which)
+            self._put_promises(-1, {which: under_way})
+            useful = min(executors, mirror.room(slot, stage)) if stage in slot.graph.schedulable else 0
+            if useful > 0:
+                if useful < under_way:
+                    self._promised[which] = under_way - useful
+                    self._put_promises(1, {which: under_way - useful})
+                limit = mirror.allocation(slot, None, 0) + useful if mirror.state.job_limit else useful
+                return Choice(which[0], stage, limit, useful)
+        return None
+
+    def close(self) -> None:
+        """The driver is gone."""
+        self._cluster.leave(self)
+        if not self._cluster.drivers:
+            self._on_empty()
+
+
+def require_same_cluster(cluster: SharedCluster, settings: Settings, name: str) -> None:
+    """Check that a further driver means the cluster that is there.
+
+    Raises:
+        RefusalError: It describes another one.
+    """
+    for field in ("executors", "mode", "moving_delay_ms"):
+        theirs, mine = getattr(cluster.settings, field), getattr(settings, field)
+        if theirs != mine:
+            raise invalid(f"shared cluster {name!r:.60} has {field} {theirs}, got {mine}")
