@@ -21,7 +21,7 @@ from tests.spark.real_spark import (
     wait_until,
 )
 from tests.spark.service_process import service_process
-from tests.spark.toy_service import ToyService
+from tests.spark.toy_service import toy_service
 
 pytestmark = pytest.mark.spark
 
@@ -31,7 +31,7 @@ TASK_S = 0.4
 
 def test_limits_hold_and_spark_outlives_the_service(tmp_path):
     expected = TASKS * (TASKS - 1) // 2
-    with ToyService(cap=1) as toy, plugin_driver(tmp_path, toy.address) as driver:
+    with toy_service(cap=1) as toy, plugin_driver(tmp_path, toy.address) as driver:
         both = {"a": slow_sum(driver, TASKS, TASK_S), "b": slow_sum(driver, TASKS, TASK_S)}
         assert start_queries(driver, both).wait() == {"a": expected, "b": expected}
         limited_until = 1000 * time.time()

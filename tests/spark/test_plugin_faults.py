@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from decima.service import scheduler_pb2 as protocol
+from tests.spark import wrong_replies
 from tests.spark.real_spark import (
     BUG,
     OUTAGE,
@@ -22,14 +22,14 @@ from tests.spark.real_spark import (
     tasks_of,
     wait_until,
 )
-from tests.spark.toy_service import ToyService
+from tests.spark.toy_service import toy_service
 
 pytestmark = pytest.mark.spark_slow
 
 
 @pytest.fixture(scope="module")
 def toy():
-    with ToyService(cap=1) as service:
+    with toy_service(cap=1) as service:
         yield service
 
 
@@ -62,60 +62,17 @@ def usable(driver, toy):
     assert not driver.lines(BUG)
 
 
-def negative_limit(reply):
-    if not reply.idle:
-        reply.limit = -3
-    return reply
-
-
-def zero_limit(reply):
-    if not reply.idle:
-        reply.limit = 0
-    return reply
-
-
-def unknown_stage(reply):
-    if not reply.idle:
-        reply.stage = 999_999
-    return reply
-
-
-def unknown_job(reply):
-    if not reply.idle:
-        reply.job = "nobody's"
-    return reply
-
-
-def too_many_executors(reply):
-    if not reply.idle:
-        reply.executors = 77
-    return reply
-
-
-def another_call(reply):
-    reply.sequence += 1
-    return reply
-
-
-def not_a_message(reply):
-    return b"\xff\xff\xff\xff\xff"
-
-
-def text_that_is_not_utf8(reply):
-    return b"\x1a\x02\xff\xfe"
-
-
 @pytest.mark.parametrize(
     "spoil",
     [
-        negative_limit,
-        zero_limit,
-        unknown_stage,
-        unknown_job,
-        too_many_executors,
-        another_call,
-        not_a_message,
-        text_that_is_not_utf8,
+        wrong_replies.negative_limit,
+        wrong_replies.zero_limit,
+        wrong_replies.unknown_stage,
+        wrong_replies.unknown_job,
+        wrong_replies.too_many_executors,
+        wrong_replies.another_call,
+        wrong_replies.not_a_message,
+        wrong_replies.text_that_is_not_utf8,
     ],
 )
 def test_wrong_replies_cost_nothing_but_the_order(usable, toy, spoil):
@@ -137,7 +94,7 @@ def test_a_slow_service_is_left_alone(usable, toy):
 
 
 def test_a_policy_that_leaves_all_idle_does_not_stop_spark(usable, toy):
-    toy.spoil = lambda reply: protocol.Decision(sequence=reply.sequence, idle=True)
+    toy.spoil = wrong_replies.always_idle
     assert start_queries(usable, {"a": slow_sum(usable, 4, 0.1)}).wait() == {"a": 6}
     assert usable.lines("leaves every executor idle")
 
@@ -147,7 +104,7 @@ def test_a_service_that_lost_its_memory_is_told_all_again(usable, toy):
     sessions = len(toy.opened)
     running = start_queries(usable, {"a": slow_sum(usable, 6, 0.3)})
     time.sleep(0.5)
-    toy.opened.append(protocol.OpenRequest())  # the session of the driver is unknown from now on
+    toy.forget_session()
     assert running.wait() == {"a": 15}
     assert len(toy.opened) == sessions + 2
     assert len(usable.lines(OUTAGE)) == outages
@@ -230,7 +187,7 @@ def executor_processes() -> list[psutil.Process]:
 def test_a_killed_executor_loses_no_work(tmp_path):
     # Its shuffle files are gone too: the first stage runs again in part, within the limit.
     conf = {"spark.stage.maxConsecutiveAttempts": "10"}
-    with ToyService(cap=1) as toy, plugin_driver(tmp_path, toy.address, conf=conf) as driver:
+    with toy_service(cap=1) as toy, plugin_driver(tmp_path, toy.address, conf=conf) as driver:
 
         def slow_end():
             numbers = driver.spark.range(0, 8, 1, 4).repartition(4)
@@ -251,7 +208,7 @@ def test_a_killed_executor_loses_no_work(tmp_path):
 
 
 def test_slots_of_a_wide_executor_are_bound_one_by_one(tmp_path):
-    with ToyService(cap=2) as toy, plugin_driver(tmp_path, toy.address, executors=1, cores=3) as driver:
+    with toy_service(cap=2) as toy, plugin_driver(tmp_path, toy.address, executors=1, cores=3) as driver:
         pair = {name: slow_sum(driver, 8, 0.3) for name in ("a", "b")}
         assert start_queries(driver, pair).wait() == {"a": 28, "b": 28}
     tasks = tasks_of(tmp_path)
@@ -261,13 +218,13 @@ def test_slots_of_a_wide_executor_are_bound_one_by_one(tmp_path):
 
 def test_speculative_copies_run(tmp_path):
     conf = {"spark.speculation": "true", "spark.speculation.quantile": "0.5"}
-    with ToyService(cap=2) as toy, plugin_driver(tmp_path, toy.address, conf=conf) as driver:
+    with toy_service(cap=2) as toy, plugin_driver(tmp_path, toy.address, conf=conf) as driver:
         context = driver.spark.sparkContext
 
         def straggle(number):
             from pyspark import TaskContext
 
-            time.sleep(15.0 if number == 0 and TaskContext.get().attemptNumber() == 0 else 0.1)
+            time.sleep(120.0 if number == 0 and TaskContext.get().attemptNumber() == 0 else 0.1)
             return number
 
         run = lambda: context.parallelize(range(6), 6).map(straggle).sum()  # noqa: E731
@@ -277,19 +234,19 @@ def test_speculative_copies_run(tmp_path):
 
 
 def test_a_service_that_is_not_there_at_the_start(tmp_path):
-    with ToyService() as gone:
+    with toy_service() as gone:
         port = gone.port
     with plugin_driver(tmp_path, f"127.0.0.1:{port}", conf={"spark.decima.connect.timeout": "2s"}) as driver:
         assert start_queries(driver, {"a": slow_sum(driver, 4, 0.1)}).wait() == {"a": 6}
         assert len(driver.lines(OUTAGE)) == 1
-        with ToyService(port=port):
+        with toy_service(port=port):
             wait_until(lambda: start_queries(driver, {"b": slow_sum(driver, 2, 0.0)}).wait() and driver.lines(RECOVERY))
     assert metrics_of(tmp_path)["outages"] == 1
 
 
 def test_many_jobs_at_once(tmp_path):
     count = 20
-    with ToyService(cap=1) as toy, plugin_driver(tmp_path, toy.address) as driver:
+    with toy_service(cap=1) as toy, plugin_driver(tmp_path, toy.address) as driver:
         barrier = threading.Barrier(count)
 
         def query():

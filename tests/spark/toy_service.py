@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent import futures
 from dataclasses import dataclass, field
+from multiprocessing.managers import BaseManager, NamespaceProxy
 
 import grpc
 
@@ -35,7 +38,7 @@ class ToyService:
         port: where it listens; 0: any free port, known after `start`.
         cap: executors a job may hold.
         delay_s: sleep before every reply to Decide.
-        spoil: changes a reply before it goes out, or gives the bytes to send instead.
+        spoil: changes a reply before it goes out, or gives the bytes to send instead; a function of a module.
     """
 
     port: int = 0
@@ -47,10 +50,10 @@ class ToyService:
     opened: list[protocol.OpenRequest] = field(default_factory=list)
     requests: list[protocol.DecideRequest] = field(default_factory=list)
     offers: int = 0
-    server: grpc.Server | None = None
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    server: grpc.Server | None = field(default=None, repr=False)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def start(self) -> ToyService:
+    def start(self) -> None:
         """Listen on the port of before, if there was one, knowing nothing."""
         self.jobs.clear()
         self.server = grpc.server(futures.ThreadPoolExecutor(4), options=[("grpc.so_reuseport", 0)])
@@ -63,7 +66,6 @@ class ToyService:
         self.server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(NAME, handlers),))
         self.port = self.server.add_insecure_port(f"127.0.0.1:{self.port}")
         self.server.start()
-        return self
 
     def stop(self) -> None:
         """Be gone at once, as if killed."""
@@ -71,15 +73,13 @@ class ToyService:
             self.server.stop(None).wait()
             self.server = None
 
-    def __enter__(self) -> ToyService:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    def forget_session(self) -> None:
+        """Know the session of the client no more."""
+        self.opened.append(protocol.OpenRequest())
 
     def _open(self, request: protocol.OpenRequest, context: grpc.ServicerContext) -> protocol.OpenReply:
         self.opened.append(request)
@@ -135,3 +135,36 @@ class ToyService:
                 self.decisions.append((name, stage, self.cap))
                 break
         return reply
+
+
+class _Proxy(NamespaceProxy):
+    _exposed_ = ("__getattribute__", "__setattr__", "start", "stop", "forget_session")
+
+    def start(self) -> None:
+        self._callmethod("start")
+
+    def stop(self) -> None:
+        self._callmethod("stop")
+
+    def forget_session(self) -> None:
+        self._callmethod("forget_session")
+
+
+class _Manager(BaseManager):
+    pass
+
+
+_Manager.register("ToyService", ToyService, _Proxy)
+
+
+@contextlib.contextmanager
+def toy_service(**attributes: object) -> Iterator[ToyService]:
+    """A service that listens, in a process of its own; attributes are read as copies.
+
+    pyspark forks this process to start Java, and a child of a process with a gRPC server now and then dies of it.
+    """
+    with _Manager(ctx=multiprocessing.get_context("spawn")) as manager:
+        service = manager.ToyService(**attributes)
+        service.start()
+        yield service
+        service.stop()
