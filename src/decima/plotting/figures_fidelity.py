@@ -58,7 +58,7 @@ def fidelity_errors(tables: Tables, run: Run) -> Figure:
     figure = style.new_figure(style.PAGE, 3.3)
     for axes, setting in zip(figure.subplots(1, len(settings), squeeze=False)[0], settings, strict=True):
         mine = runs[(runs["setting"] == setting) & (runs["variant"] == ALL_EFFECTS) & _as_spark(runs, setting)]
-        real = floor[(floor["setting"] == setting) & (floor["scheduler"].fillna("").isin(["", SPARK]))]
+        real = floor[(floor["setting"] == setting) & (floor["scheduler"] == SPARK)]
         fidelity.error_distributions(
             pandas.concat([mine, real.assign(profile=REAL)], ignore_index=True), axes, paper=PAPER[setting]
         )
@@ -75,7 +75,7 @@ def fidelity_effects(tables: Tables, run: Run) -> Figure:
     for axes, setting in zip(figure.subplots(len(settings), 1, squeeze=False)[:, 0], settings, strict=True):
         mine = summary[(summary["setting"] == setting) & summary["profile"].isin([_origin(setting), REAL])]
         mine = mine[_as_spark(mine, setting) | (mine["profile"] == REAL)]
-        mine = mine[mine["scheduler"].fillna("").isin(["", SPARK])]
+        mine = mine[mine["scheduler"] == SPARK]
         order = mine["profile"].eq(REAL)
         fidelity.ablation_bars(pandas.concat([mine[order], mine[~order]]), axes, legend=axes is figure.axes[0])
         title = f"{setting}, {count(int(mine['runs'].max()), 'run')}"

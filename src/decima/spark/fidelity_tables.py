@@ -12,6 +12,7 @@ from decima.spark import fidelity
 from decima.spark.eventlog import Application
 from decima.spark.measured_logs import scheduler_of
 from decima.spark.measured_runs import Measurements, measured_floor
+from decima.spark.spark_order import SPARK_FIFO
 
 WARM, FRESH, MIX = "alone", "alone, new executors", "mix"
 # In place of a variant: the mean of the other real repetitions instead of a simulation.
@@ -46,9 +47,10 @@ def fidelity_tables(
         table = fidelity.simulate_alone(measurements, fidelity.VARIANTS, seeds, threads)
         warm = measurements.runs[measurements.runs.alone & ~measurements.runs.fresh]
         levels = measurements.profiles(warm, dispatch=True)
-        runs.append(table.assign(scheduler="", bound=True, setting=np.where(table.fresh, FRESH, WARM)))
+        runs.append(table.assign(scheduler=SPARK_FIFO, bound=True, setting=np.where(table.fresh, FRESH, WARM)))
         floor = measured_floor(measurements)
-        floors.append(floor[floor.alone].assign(setting=np.where(floor[floor.alone].fresh, FRESH, WARM), scheduler=""))
+        floor = floor[floor.alone]
+        floors.append(floor.assign(scheduler=SPARK_FIFO, setting=np.where(floor.fresh, FRESH, WARM)))
     if mixes:
         measurements = Measurements(mixes)
         table = fidelity.simulate_mixes(measurements, fidelity.VARIANTS, seeds, threads, levels)
@@ -74,7 +76,7 @@ def _mix_floor(measurements: Measurements) -> pandas.DataFrame:
     """Of the mixes, by scheduler; the mean of the other mixes under the same one."""
     mixes = measurements.mixes()
     if not mixes:
-        return measurements.runs.iloc[:0].assign(others_ms=0.0, scheduler="")
+        return measurements.runs.iloc[:0].assign(others_ms=0.0, scheduler=SPARK_FIFO)
     runs = pandas.concat(mixes)
     runs = runs.assign(scheduler=runs["query"].map(scheduler_of))
     group = runs.groupby(["name", "executors", "scheduler"]).real_ms

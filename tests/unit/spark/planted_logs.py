@@ -7,10 +7,16 @@ from decima.evaluation.run import run_state
 from decima.simulator.log import EpisodeLog
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
+from decima.spark.experiment import Record, warm_up_key, write_record
+from decima.spark.experiment_plan import CONTROL, Run
 from decima.spark.fidelity import cluster_settings
 from decima.spark.profile_variants import at_level
+from decima.spark.query_batch import QueryTimes, query_id
+from decima.spark.runs import Run as ProfiledRun
+from decima.spark.runs import append_run
 from decima.spark.spark_order import RecordedOrder
 from decima.workload.jobs import Job, Workload
+from decima.workload.measured import profile_name
 
 EPOCH_MS = 1_700_000_000_000
 
@@ -52,8 +58,11 @@ class PlantedLog:
             info = {"Host": "localhost", "Total Cores": 1, "Request Time": requested}
             self.add("ExecutorAdded", **{"Timestamp": self.now_ms, "Executor ID": name, "Executor Info": info})
 
-    def run(self, jobs, seed, **settings):
-        """Simulate jobs (id, profile, arrival_ms) as Spark would run them, and log it; an empty id is no query."""
+    def run(self, jobs, seed, *, named=False, **settings):
+        """Simulate jobs (id, profile, arrival_ms) as Spark would run them, and log it; an empty id is no query.
+
+        With `named`, the log tells that profile q01 is `q1-1g`, query 1 at scale factor 1.
+        """
         profiles = [at_level(profile, self.executors) for _, profile, _ in jobs]
         workload = Workload(
             tuple(Job(profile, arrival) for profile, (_, _, arrival) in zip(profiles, jobs, strict=True)), "planted"
@@ -66,7 +75,7 @@ class PlantedLog:
         for number, ((identity, _, arrival), profile) in enumerate(zip(jobs, profiles, strict=True)):
             mine = log.job == number
             submit = begin + round(arrival)
-            self._job_start(identity, profile, submit)
+            self._job_start(identity, profile, submit, named)
             rows = zip(
                 log.stage[mine], log.executor[mine], log.start_ms[mine], log.finish_ms[mine], strict=True
             )
@@ -84,7 +93,7 @@ class PlantedLog:
             end = max(end, finish)
         self.now_ms = end + 100
 
-    def _job_start(self, identity, profile, submit):
+    def _job_start(self, identity, profile, submit, named):
         infos = [
             {
                 "Stage ID": self.stages + index,
@@ -95,6 +104,8 @@ class PlantedLog:
             for index, stage in enumerate(profile.stages)
         ]
         properties = {"decima.query": identity} if identity else {}
+        if named:
+            properties["decima.profile"] = profile_name(int(profile.name[1:]), 1.0)
         values = {"Job ID": self.jobs, "Submission Time": submit, "Stage Infos": infos, "Properties": properties}
         self.add("JobStart", **values)
 
@@ -113,3 +124,42 @@ class PlantedLog:
         path = folder / self.name
         path.write_text("".join(json.dumps(event, separators=(",", ":")) + "\n" for event in self.events))
         return path
+
+
+def write_folders(folder, profiles, levels, repetitions=2):
+    """What `decima spark profile` and `decima spark validate` leave, of profiles named q01, q02 and so on."""
+    alone, mix = folder / "alone", folder / "mix"
+    (alone / "events").mkdir(parents=True)
+    (mix / "events").mkdir(parents=True)
+    for repetition in range(repetitions):
+        for executors in levels:
+            name = f"sf1-e{executors}-r{repetition}-a0.json"
+            log = PlantedLog(name, executors, start_ms=3000)
+            log.run([("", profiles[0], 0.0)], seed=0)
+            for kind in ("warm", "fresh"):
+                for number, profile in enumerate(profiles):
+                    if kind == "fresh":
+                        log.new_executors()
+                    identity = f"{profile.name}#{kind}-{repetition}"
+                    log.run([(identity, profile, 0.0)], seed=100 * repetition + number, fresh=kind == "fresh")
+                    append_run(alone, measured_run(identity, name, profile.name, kind, executors, repetition))
+            log.write(alone / "events")
+    log = PlantedLog("app-00-control.json", levels[-1])
+    for number in range(2):
+        for profile in profiles:
+            log.run([(query_id(warm_up_key(number, profile.name), 0), profile, 0.0)], seed=number, named=True)
+    for repetition in range(repetitions):
+        times = tuple(QueryTimes(profile.name, 0.0, 0.0, 1) for profile in profiles)
+        record = Record(Run(0, repetition, CONTROL), 0, log.name, times, {}, False)
+        write_record(mix, record)
+        jobs = [(query_id(record.key, number), profile, 20.0 * number) for number, profile in enumerate(profiles)]
+        log.run(jobs, seed=1000 + repetition, named=True)
+    log.write(mix / "events")
+
+
+def measured_run(identity, log, query, kind, executors, repetition, wait_share=0.1):
+    """A row of `runs.csv` for a planted run."""
+    values = dict.fromkeys(("start_s", "duration_s", "run_s", "wait_s", "foreign_share", "load_average"), 0.0)
+    values |= {"executor_start_s": None, "pressure": None, "rows": 1, "attempt": 0, "scale": 1.0}
+    values |= {"id": identity, "log": log, "query": query, "kind": kind, "executors": executors}
+    return ProfiledRun(**values, repetition=repetition, wait_share=wait_share)
