@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -96,32 +97,51 @@ def profile(
             measurement.check()
             write_json(out / CONDITIONS, machine.describe())
             measurement.measure(finished)
-    profiles = measured.measured_from(out, MOST_DURATIONS)
+    profiles, _, facts = measured.measured_from(out, MOST_DURATIONS)
     with output_path(out / PROFILE) as temporary:
-        write_profiles(profiles, temporary, {"label": "TPC-H measured on Spark"})
+        write_profiles(profiles, temporary, facts | machine.describe())
     _summarize(measurement.done)
     typer.echo(f"wrote {count(len(profiles), 'profile')} to {out / PROFILE}")
 
 
 def slim(
-    logs: Annotated[list[Path], typer.Argument(metavar="LOGS...", help="Event logs, or folders of event logs.")],
+    logs: Annotated[
+        list[Path], typer.Argument(metavar="LOGS...", help="Event logs, or folders of event logs or of `profile`.")
+    ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the copies.")],
 ) -> None:
-    """Copy event logs without what no command here reads, compressed: about a hundredth of their size."""
+    """Copy event logs without what no command here reads, compressed: about a hundredth of their size.
+
+    A folder of `decima spark profile` is copied with its table of runs, and can be used like the folder itself.
+    """
     from tqdm.auto import tqdm
 
     from decima.spark.eventlog_files import find_logs
+    from decima.spark.profile import LOGS
+    from decima.spark.runs import RUNS, append_run, read_runs
     from decima.spark.slim_log import slim_log
 
-    found = [log.path for log in find_logs(logs)]
-    targets = [out / f"{path.name.removesuffix('.zstd')}.zstd" for path in found]
+    whole = len(logs) == 1 and (logs[0] / RUNS).is_file()
+    runs = read_runs(logs[0]) if whole else []
+    paths = sorted({logs[0] / LOGS / run.log for run in runs}) if whole else logs
+    found = [log.path for log in find_logs(paths)]
+    folder = out / LOGS if whole else out
+    targets = [folder / _slim_name(path.name) for path in found]
     if len(set(targets)) < len(targets):
         raise ConfigError(f"two of the {len(found)} logs have the same name; expected names that differ")
-    check_folder(out)
-    for target in targets:
-        check_output(target, inputs=tuple(found))
+    check_folder(folder)
+    for target in (*targets, out / RUNS):
+        check_output(target, inputs=(*found, logs[0] / RUNS))
     sizes = [slim_log(*pair) for pair in tqdm(list(zip(found, targets, strict=True)), unit="log", disable=None)]
-    typer.echo(f"wrote {count(len(sizes), 'log')}, {sum(sizes) / 2**20:.1f} MiB, to {out}")
+    if whole:
+        (out / RUNS).unlink(missing_ok=True)
+        for run in runs:
+            append_run(out, replace(run, log=_slim_name(run.log)))
+    typer.echo(f"wrote {count(len(sizes), 'log')}, {sum(sizes) / 2**20:.1f} MiB, to {folder}")
+
+
+def _slim_name(name: str) -> str:
+    return f"{name.removesuffix('.zstd')}.zstd"
 
 
 def _numbers(option: str, text: str, kind: type[int] | type[float]) -> list:

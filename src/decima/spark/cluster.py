@@ -163,7 +163,7 @@ def session(
     conf: Mapping[str, str] | None = None,
     *,
     executors: int | None = None,
-    event_log: Path | None = None,
+    event_log: str | Path | None = None,
     name: str = "decima",
     driver_memory_mb: int = DRIVER_MB,
 ) -> Iterator[SparkSession]:
@@ -200,8 +200,9 @@ def session(
         "spark.shuffle.service.enabled": str(cluster.shuffle_service).lower(),
     }
     if event_log is not None:
-        event_log.mkdir(parents=True, exist_ok=True)
-        settings |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": event_log.absolute().as_uri()}
+        folder = Path(event_log).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        settings |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": folder.as_uri()}
     settings |= conf or {}
     os.environ["SPARK_LOCAL_IP"] = HOST
     spark = None
