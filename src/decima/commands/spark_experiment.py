@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,10 +15,6 @@ if TYPE_CHECKING:
     from decima.schedulers import Scheduler
     from decima.spark.experiment_plan import Plan
 
-# Shares above which a run counts as contended. A batch keeps driver, executors and client busy at once, so that threads
-# wait for each other's cores on an idle machine, too.
-WAIT_LIMIT = 0.35
-FOREIGN_LIMIT = 0.15
 TUNED = "weighted_fair"
 TUNING_BATCHES = 40
 
@@ -55,10 +49,10 @@ def experiment(
     attempts: Annotated[int, typer.Option(metavar="N", help="How often a contended run is tried in all.")] = 3,
     wait_limit: Annotated[
         float, typer.Option(metavar="SHARE", help="Most time that Spark's threads may wait for a core.")
-    ] = WAIT_LIMIT,
+    ] = 0.65,
     foreign_limit: Annotated[
         float, typer.Option(metavar="SHARE", help="Most of the cores that other processes may take.")
-    ] = FOREIGN_LIMIT,
+    ] = 0.15,
     learned: options.Learned,
     data: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Generated tables.", show_default="the platform's cache")
@@ -72,11 +66,12 @@ def experiment(
     """
     from tqdm.auto import tqdm
 
-    from decima.spark import experiment_tables, tables
+    from decima.spark import experiment_tables, machine, tables
     from decima.spark.bench import SparkBench
-    from decima.spark.cluster import StandaloneCluster, require_spark
+    from decima.spark.cluster import StandaloneCluster
     from decima.spark.experiment import Experiment, Record
     from decima.spark.experiment_plan import DEFAULT_SCHEDULERS, Plan
+    from decima.spark.processes import ended_by_signals
 
     check_folder(out)
     texts = list(schedulers or DEFAULT_SCHEDULERS)
@@ -85,12 +80,13 @@ def experiment(
         scale, executors, queries, batches, repetitions, tuple(text.partition(":")[0] for text in texts),
         control, rounds_per_start, warmups, attempts, seed,
     )  # fmt: skip
-    require_spark()
+    machine.require_spark()
     made = {name: _scheduler(text, learned, plan) for name, text in zip(plan.schedulers, texts, strict=True)}
-    about = {"schedulers": {name: _entry(scheduler) for name, scheduler in made.items()}, **_machine()}
+    about = {"schedulers": {name: _entry(scheduler) for name, scheduler in made.items()}, "machine": machine.describe()}
     found = Experiment(out, plan, about, wait_limit, foreign_limit)
     total = sum(len(block.runs) for block in found.missing())
     if total:
+        machine.check_memory(executors, memory_mb)
         folder = tables.generate(scale, data)
         served = {name: _text(scheduler) for name, scheduler in made.items()}
         bar = tqdm(total=total, desc="Spark runs", unit="run", disable=not sys.stderr.isatty())
@@ -99,13 +95,13 @@ def experiment(
             bar.set_postfix_str(f"{record.run.key}{' contended' if record.contended else ''}")
             bar.update(not found.is_open(record.run))
 
-        with bar, StandaloneCluster(executors=executors, memory_mb=memory_mb) as cluster:
+        with ended_by_signals(), bar, StandaloneCluster(executors=executors, memory_mb=memory_mb) as cluster:
             found.measure(SparkBench(cluster, plan, out, folder, served, _profiles(plan)), finished)
     measured = experiment_tables.collect(found)
     paths = experiment_tables.write(measured, out)
     scores = measured.scores()
     typer.echo(
-        f"{len(scores)} of {len(plan.runs())} runs usable, {int(measured.runs['contended'].sum())} attempts contended; "
+        f"{len(scores)} of {len(plan.runs())} runs usable, {int((~measured.runs['usable']).sum())} attempts rejected; "
         f"average JCT {_averages(scores)}; wrote {', '.join(path.name for path in paths)} in {out}"
     )
 
@@ -151,26 +147,3 @@ def _profiles(plan: Plan) -> Path | None:
     from decima.workload import measured
 
     return measured.PATH if plan.scale in measured.scales() else None
-
-
-def _machine() -> dict:
-    import importlib.metadata
-    import os
-    import platform
-
-    import psutil
-
-    model = platform.processor() or platform.machine()
-    with contextlib.suppress(OSError, StopIteration):
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return {
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": {
-            "cpu": model,
-            "cores": os.cpu_count(),
-            "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
-            "system": platform.system(),
-        },
-        "versions": {name: importlib.metadata.version(name) for name in ("decima-sched", "pyspark")},
-    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ import typer
 
 from decima.commands import options
 from decima.commands.errors import INTERRUPTED
+from decima.commands.outputs import check_folder
 from decima.exceptions import ConfigError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def register(root: typer.Typer) -> None:
 def train(
     kind: Annotated[str, typer.Argument(metavar="batch|stream", help="All jobs at the start, or Poisson arrivals.")],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where checkpoint, curve and policy go.")],
-    source: Annotated[str, typer.Option(metavar="tpch|embedded", help="Where jobs come from.")] = "tpch",
+    source: Annotated[str, typer.Option(metavar="tpch|embedded|measured", help="Where jobs come from.")] = "tpch",
     n: Annotated[
         int | None,
         typer.Option("--n", metavar="N", max=options.MOST, help="Jobs per sequence.", show_default="20, stream 200"),
@@ -79,9 +79,9 @@ def train(
     from decima.training.recipe import Recipe
     from decima.training.task import Task
 
-    _check_folder(out)
+    check_folder(out)
     if policy is not None:
-        _check_folder(policy.parent)
+        check_folder(policy.parent)
     switches = _fields("--setting", settings)
     if taken := sorted({"executors", "mode"} & set(switches)):
         raise ConfigError(f"--setting {taken[0]}: this has an option of its own, --{taken[0]}")
@@ -153,14 +153,3 @@ def _fields(option: str, pairs: list[str] | None) -> dict:
         value = "none" if text.strip().lower() == "none" else parse_value(text)
         values[key] = tuple(value) if isinstance(value, list) else value
     return values
-
-
-def _check_folder(folder: Path) -> None:
-    """Refuse a folder that could not be written, before any work is done for it."""
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"cannot write {folder}: it is not a folder")
-    known = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
-    if not known.is_dir():
-        raise ConfigError(f"cannot write {folder}: {known} is not a folder")
-    if not os.access(known, os.W_OK | os.X_OK):
-        raise ConfigError(f"cannot write {folder}: no permission to write in {known}")

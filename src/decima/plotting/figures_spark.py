@@ -52,15 +52,20 @@ def real_spark_changes(tables: Tables, run: Run) -> Figure:
 def real_spark_jobs(tables: Tables, run: Run) -> Figure:
     """JCT of every job: simulated over measured."""
     table = tables["real_spark_jobs"]
-    figure = style.new_figure(style.COLUMN + 1.2, 3.0)
-    axes = figure.subplots()
-    for name in style.display_order(table["scheduler"]):
-        look, part = style.scheduler_style(name), table[table["scheduler"] == name]
-        axes.scatter(part["real_s"], part["simulated_s"], s=14, color=look.color, marker=look.marker, label=look.label)
+    kinds = list(dict.fromkeys(table["where"]))
     end = 1.05 * float(max(table["real_s"].max(), table["simulated_s"].max()))
-    axes.plot([0.0, end], [0.0, end], color=style.GREY, linewidth=0.8, zorder=1)
-    axes.set(xlabel="JCT on real Spark (s)", ylabel="JCT simulated (s)", xlim=(0.0, end), ylim=(0.0, end))
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    figure = style.new_figure(style.PAGE, 3.2)
+    grid = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
+    for axes, kind in zip(grid, kinds, strict=True):
+        for name in style.display_order(table["scheduler"]):
+            look, part = style.scheduler_style(name), table[(table["scheduler"] == name) & (table["where"] == kind)]
+            marks = {"s": 14, "color": look.color, "marker": look.marker, "label": look.label}
+            axes.scatter(part["real_s"], part["simulated_s"], **marks)
+        axes.plot([0.0, end], [0.0, end], color=style.GREY, linewidth=0.8, zorder=1)
+        axes.set(xlabel="JCT on real Spark (s)", xlim=(0.0, end), ylim=(0.0, end), aspect="equal")
+        axes.set_title(kind, loc="left")
+    grid[0].set_ylabel("JCT simulated (s)")
+    grid[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     caption = f"One point per job of a batch and scheduler, mean over runs: {_runs(tables)}."
     return style.entitle(figure, "Completion of every job, real and simulated", caption, WORKLOAD)
 

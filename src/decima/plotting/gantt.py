@@ -168,19 +168,18 @@ def gantt_grid(
     colors = dict(enumerate(job_colors(int(tasks["job"].max()) + 1)))
     figure = style.new_figure(style.PAGE, 1.2 + 0.95 * len(names))
     grid = figure.subplots(len(names), len(kinds), sharex=True, sharey=True, squeeze=False)
-    for row, name in zip(grid, names, strict=True):
-        for axes, kind in zip(row, kinds, strict=True):
+    for number, name in enumerate(names):
+        for axes, kind in zip(grid[number], kinds, strict=True):
             part = tasks[(tasks[rows] == name) & (tasks[columns] == kind)]
             if len(part):
                 title = f"{style.scheduler_style(name).label}, {kind}"
                 gantt(part, axes, colors=colors, executors=executors, title=title)
             else:
                 axes.set_axis_off()
-            if row is not grid[-1]:
+            if number < len(names) - 1:
                 axes.set_xlabel("")
-            if axes is not row[0]:
+            if kind != kinds[0]:
                 axes.set_ylabel("")
-    # Spark stamps the end of a task after the start of the next one on the same core, so bars may stand over a little.
     grid[0, 0].set_xlim(0.0, float(tasks["finish_s"].max()))
     if len(colors) <= len(_FEW_COLORS):
         _legend(figure, tasks, colors)

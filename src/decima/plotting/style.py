@@ -57,6 +57,7 @@ class SchedulerStyle:
 _DASH, _DOT, _DASHDOT, _LONG = (0, (4, 1.5)), (0, (1, 1.2)), (0, (4, 1.5, 1, 1.5)), (0, (8, 2))
 
 SCHEDULERS: dict[str, SchedulerStyle] = {
+    "spark_fifo": SchedulerStyle("Spark's FIFO", GREY, "-", "<"),
     "fifo": SchedulerStyle("FIFO", ORANGE, _DASH, "s"),
     "sjf_cp": SchedulerStyle("SJF-CP", PINK, _DASHDOT, "v"),
     "fair": SchedulerStyle("fair", BLUE, "-", "o"),
@@ -74,7 +75,6 @@ SCHEDULERS: dict[str, SchedulerStyle] = {
     "released_fair": SchedulerStyle("fair (released)", BLUE, _DASH, "h"),
     "released_fifo": SchedulerStyle("FIFO (released)", ORANGE, _DOT, "p"),
     "sjf_cp_sticky": SchedulerStyle("SJF-CP, sticky", PINK, "-", "v"),
-    "spark_fifo": SchedulerStyle("Spark's FIFO", GREY, "-", "<"),
     "fair_strict": SchedulerStyle("fair, strict shares", BLUE, _DASHDOT, "o"),
     "critical_path": SchedulerStyle("critical path", PINK, _DASH, ">"),
     "optimal": SchedulerStyle("optimal", GREEN, _DASHDOT, "X"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -15,19 +14,20 @@ from typing import TYPE_CHECKING
 
 from decima.exceptions import SparkError
 from decima.spark import load, tables
-from decima.spark.cluster import HOST, StandaloneCluster, end_group, free_port, session
-from decima.spark.experiment import LOGS, Outcome
+from decima.spark.cluster import HOST, StandaloneCluster, session
+from decima.spark.experiment import LOGS, Outcome, warm_up_key
 from decima.spark.experiment_plan import CONTROL, Block, Plan, Run
 from decima.spark.plugin.build import plugin_jar
-from decima.spark.profile import finish_logs
+from decima.spark.processes import end_group, free_port
+from decima.spark.profile import ENDING, finish_logs
 from decima.spark.query_batch import run_together
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 START_S = 60.0  # longest wait for the service
-SETTLE_S = 1.0  # between two runs, for what the last one left behind
-WARM_UP = "warm-up"
+SETTLE_S = 1.5  # between two runs, for what the last one left behind
+SERVICE = "decima.service.Scheduler"
 
 
 @dataclass
@@ -63,7 +63,7 @@ class SparkBench:
         try:
             with session(self.cluster, conf, executors=self.plan.executors, event_log=logs / name, name=name) as spark:
                 tables.register(spark, self.data)
-                application = SparkApplication(self, spark, f"{name}.json", port)
+                application = SparkApplication(self, spark, name + ENDING, port)
                 application.warm_up(block)
                 yield application
         finally:
@@ -94,8 +94,7 @@ class SparkApplication:
         with self._service(scheduler):
             for repetition in range(plan.warmups):
                 for name in names:
-                    key = f"{WARM_UP}-{repetition}-{name}"
-                    run_together(self.spark, [name], [plan.profile(name)], key, plan.scale)
+                    run_together(self.spark, [name], [plan.profile(name)], warm_up_key(repetition, name), plan.scale)
 
     def measure(self, run: Run, key: str) -> Outcome:
         """Run a batch under the scheduler of the run.
@@ -142,6 +141,8 @@ def plugin_conf(url: str, port: int, stem: Path) -> dict[str, str]:
         "spark.decima.service": f"{HOST}:{port}",
         "spark.decima.metrics.file": f"{stem.absolute()}.metrics.json",
         "spark.decima.decisions.file": f"{stem.absolute()}.decisions.jsonl",
+        # On a busy machine a late answer is better than none.
+        "spark.decima.timeout": "5s",
         # The service is replaced between runs: look for the next one at once.
         "spark.decima.backoff": "100ms",
         "spark.decima.backoff.max": "200ms",
@@ -183,22 +184,10 @@ def _wait_until_ready(process: subprocess.Popen, port: int, log: Path) -> None:
         health = health_pb2_grpc.HealthStub(channel)
         while True:
             with contextlib.suppress(grpc.RpcError):
-                reply = health.Check(health_pb2.HealthCheckRequest(), timeout=1.0)
+                reply = health.Check(health_pb2.HealthCheckRequest(service=SERVICE), timeout=1.0)
                 if reply.status == health_pb2.HealthCheckResponse.SERVING:
                     return
             if process.poll() is not None or time.monotonic() > end:
                 tail = " / ".join(log.read_text(errors="replace").splitlines()[-3:])
                 raise SparkError(f"the scheduling service did not start within {START_S:.0f} s; its last words: {tail}")
             time.sleep(0.05)
-
-
-def read_decisions(path: Path) -> list[dict]:
-    """Lines of a file of decisions that are whole; none when the application was killed before it wrote them."""
-    decisions: list[dict] = []
-    if path.is_file():
-        for line in path.read_text(encoding="utf-8").splitlines():
-            with contextlib.suppress(ValueError):
-                decisions.append(json.loads(line))
-    return decisions
-
-

@@ -12,12 +12,13 @@ from typing import Protocol
 from decima.exceptions import ConfigError
 from decima.files import atomic_write_text
 from decima.spark.experiment_plan import Block, Plan, Run
-from decima.spark.load import Load
+from decima.spark.load import WAIT_LIMIT, Load
 from decima.spark.query_batch import QueryTimes
 
 CARD = "card.json"
 RUNS = "runs"
 LOGS = "events"
+FOREIGN_LIMIT = 0.15
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,8 @@ class Experiment:
     folder: Path
     plan: Plan
     about: Mapping[str, object]
-    wait_limit: float = 1.0
-    foreign_limit: float = 1.0
+    wait_limit: float = WAIT_LIMIT
+    foreign_limit: float = FOREIGN_LIMIT
     records: list[Record] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
@@ -158,6 +159,11 @@ class Experiment:
             load = outcome.load.row()
             contended = load["wait_share"] > self.wait_limit or load["foreign_share"] > self.foreign_limit
             yield Record(run, attempt, application.log, outcome.queries, load, contended)
+
+
+def warm_up_key(repetition: int, query: str) -> str:
+    """Begins the id of a query of a warm-up."""
+    return f"warm-up-{repetition}-{query}"
 
 
 def write_record(folder: Path, record: Record) -> None:

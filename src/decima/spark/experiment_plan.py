@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 
 from decima.evaluation.experiments.sources import TRAINING_SEED
-from decima.exceptions import ConfigError
+from decima.exceptions import ConfigError, WorkloadError
 from decima.simulator.settings import Settings
-from decima.spark.fidelity import at_level, cluster_settings
 from decima.spark.queries import NAMES
 from decima.workload import arrivals
 from decima.workload.jobs import Job, Workload
@@ -129,11 +128,17 @@ class Plan:
         Raises:
             WorkloadError: nothing was measured at this scale or with so many executors.
         """
+        # Fidelity compares what experiments measured.
+        from decima.spark.fidelity import at_level
+
         return {profile.name: at_level(profile, self.executors) for profile in measured_profiles(self.size)}
 
-    def workload(self, number: int) -> Workload:
-        """The measured profiles of a batch, in the same order; errors as for :meth:`profiles`."""
-        profiles = self.profiles()
+    def workload(self, number: int, profiles: Mapping[str, JobProfile] | None = None) -> Workload:
+        """Profiles of a batch in its order, those of :meth:`profiles` unless given; errors as there."""
+        profiles = self.profiles() if profiles is None else profiles
+        missing = [query for query in self.batch(number) if self.profile(query) not in profiles]
+        if missing:
+            raise WorkloadError(f"there is no profile {self.profile(missing[0])} for batch {number}")
         jobs = tuple(Job(profiles[self.profile(query)]) for query in self.batch(number))
         return Workload(jobs, LABEL, tuple(profiles.values()))
 
@@ -145,6 +150,8 @@ class Plan:
 
     def settings(self) -> Settings:
         """The simulated cluster that is like one SparkContext with warm executors."""
+        from decima.spark.fidelity import cluster_settings
+
         return cluster_settings(self.executors)
 
     def blocks(self) -> Iterator[Block]:

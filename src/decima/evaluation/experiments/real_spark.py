@@ -16,8 +16,9 @@ from decima.policy.store import read_policy
 from decima.schedulers import Scheduler, make_scheduler
 from decima.spark.experiment_plan import CONTROL, Plan
 from decima.spark.experiment_tables import Measured, read
+from decima.workload.profile import JobProfile
 
-REAL, SIMULATED = "real Spark", "simulated"
+REAL, SIMULATED, WARM = "real Spark", "simulated", "simulated, durations of the warm-up"
 METRICS = ("avg_jct_s", "makespan_s")
 LOAD = ("wait_share", "foreign_share", "load_average")
 LATENCY = ("decisions", "round_trip_ms_median", "round_trip_ms_p99", "active_jobs_mean")
@@ -28,26 +29,37 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
 
     ``real_spark`` (average JCT and makespan per run, measured and simulated), ``real_spark_changes`` (paired by run),
     ``real_spark_jobs`` (JCT per job), ``real_spark_tasks`` (one measured and one simulated run per scheduler),
-    ``real_spark_runs`` (load of every attempt, contended ones included) and ``real_spark_plan``. They do not depend on
-    the workload of the run: the jobs are those that were measured.
+    ``real_spark_runs`` (load of every attempt, rejected ones included) and ``real_spark_plan``. They do not depend on
+    the workload of the run: the jobs are those that were measured. They are simulated twice, with the measured workload
+    and with the durations that the same queries had alone in the same applications just before.
     """
     measured = read(experiment_folder())
     plan = measured.plan
     schedulers = _schedulers(measured.card, context)
     real = measured.scores().assign(where=REAL)
-    simulated, jobs, tasks = _simulate(plan, schedulers, params["seeds"])
-    scores = pandas.concat([real.drop(columns="run"), simulated], ignore_index=True)
+    scores, jobs, tasks = [real.drop(columns="run")], [], []
+    for where, profiles in _profiles(measured).items():
+        part, part_jobs, part_tasks = _simulate(plan, profiles, schedulers, params["seeds"])
+        scores.append(part.assign(where=where))
+        jobs.append(part_jobs.assign(where=where))
+        tasks.append(part_tasks.assign(where=where))
     shown = shown_round(measured)
+    table = pandas.concat(scores, ignore_index=True)
     return {
-        "real_spark": scores[["where", "batch", "repetition", "scheduler", *METRICS]],
-        "real_spark_changes": changes(scores),
-        "real_spark_jobs": _job_times(measured, jobs),
-        "real_spark_tasks": pandas.concat([_measured_tasks(measured, shown), tasks[tasks["batch"] == shown[0]]])[
-            ["where", "scheduler", "job", "job_name", "stage", "executor", "start_s", "finish_s"]
-        ],
+        "real_spark": table[["where", "batch", "repetition", "scheduler", *METRICS]],
+        "real_spark_changes": changes(table),
+        "real_spark_jobs": _job_times(measured, pandas.concat(jobs)),
+        "real_spark_tasks": pandas.concat([_measured_tasks(measured, shown), _of_batch(tasks[0], shown[0])]),
         "real_spark_runs": measured.runs.drop(columns="log"),
         "real_spark_plan": _plan_table(measured, shown),
     }
+
+
+def _profiles(measured: Measured) -> dict[str, dict[str, JobProfile]]:
+    sets = {SIMULATED: measured.plan.profiles()}
+    if measured.profiles:
+        sets[WARM] = {profile.name: profile for profile in measured.profiles}
+    return sets
 
 
 def _schedulers(card: dict, context: Context) -> dict[str, Scheduler]:
@@ -67,20 +79,20 @@ def _schedulers(card: dict, context: Context) -> dict[str, Scheduler]:
 
 
 def _simulate(
-    plan: Plan, schedulers: dict[str, Scheduler], seeds: int
+    plan: Plan, profiles: dict[str, JobProfile], schedulers: dict[str, Scheduler], seeds: int
 ) -> tuple[pandas.DataFrame, pandas.DataFrame, pandas.DataFrame]:
     """Scores per run, JCT per job and run, tasks of the first seed of every batch."""
     settings = plan.settings()
     scores, jobs, tasks = [], [], []
     for batch in range(plan.batches):
-        workload = plan.workload(batch)
+        workload = plan.workload(batch, profiles)
         names = plan.batch(batch)
         for name, scheduler in schedulers.items():
             for seed in range(seeds):
                 result = simulate(
                     workload, scheduler, settings.executors, seed, log=seed == 0, **_changed(settings.as_dict())
                 )
-                key = {"where": SIMULATED, "batch": batch, "repetition": seed, "scheduler": name}
+                key = {"batch": batch, "repetition": seed, "scheduler": name}
                 scores.append(key | {"avg_jct_s": result.avg_jct_s, "makespan_s": result.makespan_s})
                 jobs += [key | {"job": job, "jct_s": ms / 1000.0} for job, ms in enumerate(result.jct_ms)]
                 if result.log is not None:
@@ -128,11 +140,16 @@ def shown_round(measured: Measured) -> tuple[int, int]:
     for place, part in scores.groupby(["batch", "repetition"]):
         if set(part["scheduler"]) >= wanted:
             return place
-    raise ConfigError("there is no round in which every scheduler has a run that is not contended")
+    raise ConfigError("there is no round in which every scheduler has a usable run")
+
+
+def _of_batch(tasks: pandas.DataFrame, batch: int) -> pandas.DataFrame:
+    columns = ["where", "scheduler", "job", "job_name", "stage", "executor", "start_s", "finish_s"]
+    return tasks.loc[tasks["batch"] == batch, columns]
 
 
 def _measured_tasks(measured: Measured, shown: tuple[int, int]) -> pandas.DataFrame:
-    runs = measured.runs[~measured.runs["contended"]]
+    runs = measured.runs[measured.runs["usable"]]
     chosen = runs[(runs["batch"] == shown[0]) & (runs["repetition"] == shown[1])].set_index("run")["scheduler"]
     tasks = measured.tasks[measured.tasks["run"].isin(chosen.index)]
     names = measured.plan.batch(shown[0])
@@ -151,12 +168,13 @@ def _measured_tasks(measured: Measured, shown: tuple[int, int]) -> pandas.DataFr
 
 
 def _job_times(measured: Measured, simulated: pandas.DataFrame) -> pandas.DataFrame:
-    """Mean JCT per batch, scheduler and job: batch, scheduler, job, query, real_s, simulated_s."""
-    usable = measured.runs[~measured.runs["contended"]]
+    """Mean JCT per batch, scheduler and job: where (simulated), batch, scheduler, job, query, real_s, simulated_s."""
+    usable = measured.runs[measured.runs["usable"]]
     real = measured.jobs.merge(usable[["run", "batch", "scheduler"]], on="run")
     key = ["batch", "scheduler", "job"]
     table = real.groupby([*key, "query"])["finish_s"].mean().rename("real_s").reset_index("query")
-    return table.join(simulated.groupby(key)["jct_s"].mean().rename("simulated_s"), how="inner").reset_index()
+    means = simulated.groupby(["where", *key])["jct_s"].mean().rename("simulated_s").reset_index("where")
+    return means.join(table, how="inner").reset_index()
 
 
 def _plan_table(measured: Measured, shown: tuple[int, int]) -> pandas.DataFrame:
