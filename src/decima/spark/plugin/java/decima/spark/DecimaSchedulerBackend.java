@@ -9,6 +9,7 @@ import org.apache.spark.scheduler.cluster.StandaloneSchedulerBackend;
 final class DecimaSchedulerBackend extends StandaloneSchedulerBackend {
   private static final String DYNAMIC = "spark.dynamicAllocation.enabled";
   private static final String CORES = "spark.executor.cores";
+  private static final String TASK_CPUS = "spark.task.cpus";
 
   private final DecimaTaskScheduler scheduler;
   private final SparkConf settings;
@@ -29,7 +30,11 @@ final class DecimaSchedulerBackend extends StandaloneSchedulerBackend {
     if (settings.getBoolean(DYNAMIC, false)) {
       throw new IllegalArgumentException(DYNAMIC + " and spark.decima.shared exclude each other: both move executors");
     }
-    settings.setIfMissing(CORES, "1");
+    settings.setIfMissing(CORES, settings.get(TASK_CPUS, "1"));
+    if (!settings.get(CORES).equals(settings.get(TASK_CPUS, "1"))) {
+      throw new IllegalArgumentException(
+          "with spark.decima.shared an executor runs one task at a time: " + CORES + " must equal " + TASK_CPUS);
+    }
     // An application of the standalone master starts with an executor limit of 0 only if allocation looks dynamic. Spark's
     // own allocation manager is created after this method, when the setting is as the user left it.
     boolean given = settings.contains(DYNAMIC);

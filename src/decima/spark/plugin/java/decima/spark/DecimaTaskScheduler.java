@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.SparkContext;
 import org.apache.spark.TaskState;
 import org.apache.spark.scheduler.ActiveJob;
@@ -48,7 +49,7 @@ final class DecimaTaskScheduler extends TaskSchedulerImpl {
     settings = Settings.read(context.conf());
     metrics = new Metrics(settings.metricsFile(), settings.decisionsFile());
     link = new ServiceLink(new GrpcAdvisor(settings, context.appName()), settings, metrics);
-    control = new StageControl(queries, slots, link, metrics, settings.timeoutMs());
+    control = new StageControl(queries, slots, link, metrics, settings);
   }
 
   @Override
@@ -218,12 +219,13 @@ final class DecimaTaskScheduler extends TaskSchedulerImpl {
     }
   }
 
-  synchronized List<String> idleExecutors() {
-    return slots.idleExecutors();
+  /** See {@link Slots#releaseDownTo}. */
+  synchronized Set<String> releaseDownTo(int target) {
+    return slots.releaseDownTo(target);
   }
 
-  synchronized int executorCount() {
-    return slots.executorCount();
+  synchronized void keep(String executorId) {
+    slots.keep(executorId);
   }
 
   private synchronized void bug(String where, Throwable wrong) {

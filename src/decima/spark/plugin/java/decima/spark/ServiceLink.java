@@ -81,7 +81,9 @@ final class ServiceLink {
       if (offer != null) {
         metrics.decided(System.nanoTime() - begin, view.queries().size());
       }
-      answered();
+      if (advice.stage() != null) {
+        proven(); // that all slots are to stay idle can be said by a service in any condition
+      }
       return advice;
     } catch (AdvisorException | RuntimeException failure) {
       failed(failure);
@@ -126,7 +128,7 @@ final class ServiceLink {
     }
   }
 
-  private synchronized void answered() {
+  private synchronized void proven() {
     if (state == State.PROVEN) {
       return;
     }

@@ -30,7 +30,6 @@ final class SessionState {
   /** Everything of a JobState but its stages. */
   private record Shape(int attached, String runnable, String schedulable) {}
 
-  private final long startMs = System.currentTimeMillis();
   private final Map<String, Sent> known = new HashMap<>();
   private long sequence;
   private boolean full = true;
@@ -54,7 +53,7 @@ final class SessionState {
     Messages.set(request, "session", session);
     Messages.set(request, "sequence", ++sequence);
     Messages.set(request, "full", full);
-    Messages.set(request, "time_ms", (double) (System.currentTimeMillis() - startMs));
+    Messages.set(request, "time_ms", (double) System.currentTimeMillis());
     Messages.set(request, "executors", view.slots());
     if (offer != null) {
       DynamicMessage.Builder offered = Messages.builder("Offer");
@@ -125,7 +124,7 @@ final class SessionState {
     Messages.set(job, "job", query.id);
     Messages.set(job, "name", query.id);
     Messages.set(job, "profile", query.profile);
-    Messages.set(job, "arrival_ms", (double) (query.arrivalMs - startMs));
+    Messages.set(job, "arrival_ms", (double) query.arrivalMs);
     for (StageState stage : query.stages()) {
       DynamicMessage.Builder node = Messages.builder("Stage");
       Messages.set(node, "stage", (long) stage.id);

@@ -1,7 +1,9 @@
 package decima.spark;
 
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
@@ -29,6 +31,9 @@ final class SharedDriver {
             return daemon;
           });
 
+  /** Told to go, but Spark has not said yet that they are gone. */
+  private final Set<String> killed = new HashSet<>();
+
   private int requested;
   private long obeyed = -1;
   private boolean failureLogged;
@@ -49,11 +54,15 @@ final class SharedDriver {
   private void step() {
     try {
       scheduler.report();
-      GrpcAdvisor.Command command = scheduler.link().isUsable() ? scheduler.link().command() : null;
-      int target = command == null ? withoutService() : command.target();
+      boolean usable = scheduler.link().isUsable();
+      GrpcAdvisor.Command command = usable ? scheduler.link().command() : null;
+      if (usable && command == null) {
+        return; // a session that is just being opened
+      }
+      int target = usable ? command.target() : withoutService();
       request(target);
       release(target);
-      if (command != null && command.number() != obeyed) {
+      if (usable && command.number() != obeyed) {
         obeyed = command.number();
         if (command.ask()) {
           backend.reviveOffers();
@@ -85,14 +94,19 @@ final class SharedDriver {
   }
 
   private void release(int target) {
-    int surplus = scheduler.executorCount() - target;
-    List<String> idle = surplus > 0 ? scheduler.idleExecutors() : List.of();
-    if (!idle.isEmpty()) {
-      List<String> released = idle.subList(0, Math.min(surplus, idle.size()));
-      // Not by force: an executor that got a task in the meantime stays. The target is lowered already.
-      backend.killExecutors(CollectionConverters.asScala(released).toSeq(), false, false, false);
-      LOG.info("Decima: released executors {}", released);
+    Set<String> leaving = scheduler.releaseDownTo(target);
+    killed.retainAll(leaving);
+    List<String> idle = leaving.stream().filter(id -> !killed.contains(id)).sorted().toList();
+    if (idle.isEmpty()) {
+      return;
     }
+    // Not by force: an executor that Spark gave a task by itself stays. The target of the master is lowered already.
+    Set<String> going =
+        Set.copyOf(
+            CollectionConverters.asJava(backend.killExecutors(CollectionConverters.asScala(idle).toSeq(), false, false, false)));
+    killed.addAll(going);
+    idle.stream().filter(id -> !going.contains(id)).forEach(scheduler::keep);
+    LOG.info("Decima: released executors {}", going);
   }
 
   private static <V> scala.collection.immutable.Map<Object, V> forDefaultProfile(V value) {

@@ -2,9 +2,11 @@ package decima.spark;
 
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /**
  * The executors of this driver. Guarded by the lock of the task scheduler.
@@ -50,6 +52,7 @@ final class Slots {
   private static final long REFUSAL_NS = 1_000_000_000L;
 
   private final Map<String, Executor> executors = new LinkedHashMap<>();
+  private final Set<String> leaving = new HashSet<>();
   private int running;
 
   /** Makes the books agree with Spark, which offers {@code free} slots of an executor; returns what they ran last. */
@@ -187,13 +190,32 @@ final class Slots {
     return running;
   }
 
-  /** Executors that run nothing, longest known first. */
-  List<String> idleExecutors() {
-    return executors.values().stream().filter(Executor::isIdle).map(executor -> executor.id).toList();
+  /**
+   * Chooses which executors to give back when there are more than {@code target}: idle ones, which serve nothing from now
+   * on.
+   *
+   * @return all executors that are to go and are still here
+   */
+  Set<String> releaseDownTo(int target) {
+    leaving.retainAll(executors.keySet());
+    for (Executor executor : executors.values()) {
+      if (executors.size() - leaving.size() <= target) {
+        break;
+      }
+      if (executor.isIdle()) {
+        leaving.add(executor.id);
+      }
+    }
+    return Set.copyOf(leaving);
   }
 
-  int executorCount() {
-    return executors.size();
+  /** The executor stays after all. */
+  void keep(String executorId) {
+    leaving.remove(executorId);
+  }
+
+  boolean isLeaving(String executorId) {
+    return leaving.contains(executorId);
   }
 
   private static boolean take(Map<StageState, Integer> counts, StageState stage) {

@@ -29,15 +29,17 @@ final class StageControl {
   private final ServiceLink link;
   private final Metrics metrics;
   private final long roundBudgetMs;
+  private final boolean shared;
   private boolean restricting;
   private boolean stallLogged;
 
-  StageControl(QueryRegistry queries, Slots slots, ServiceLink link, Metrics metrics, long roundBudgetMs) {
+  StageControl(QueryRegistry queries, Slots slots, ServiceLink link, Metrics metrics, Settings settings) {
     this.queries = queries;
     this.slots = slots;
     this.link = link;
     this.metrics = metrics;
-    this.roundBudgetMs = roundBudgetMs;
+    this.roundBudgetMs = settings.timeoutMs();
+    this.shared = settings.isShared();
   }
 
   /**
@@ -56,15 +58,19 @@ final class StageControl {
       metrics.freeRound();
       return false;
     }
+    // Executors that another driver is to get serve nothing here any more.
+    releaseSurplus();
+    idle.keySet().removeIf(slots::isLeaving);
     Map<StageState, Integer> needs = needs();
     List<Free> free = keepBindings(idle, needs);
     if (barrierTasks > 0 && free.size() >= barrierTasks) {
       return false;
     }
     boolean unfinished = bindFree(free, needs);
-    if (restricting) {
+    if (restricting && !shared) {
       avoidStall(free, needs);
     }
+    releaseSurplus();
     return unfinished;
   }
 
@@ -111,7 +117,8 @@ final class StageControl {
     long deadline = System.nanoTime() + roundBudgetMs * 1_000_000L;
     for (Map.Entry<QueryState, List<Free>> group : byQuery(free).entrySet()) {
       List<Free> left = group.getValue();
-      while (!left.isEmpty() && anyFits(left, needs)) {
+      // A driver of a shared cluster offers also what it cannot use itself: others may.
+      while (!left.isEmpty() && (shared || anyFits(left, needs))) {
         long budgetMs = (deadline - System.nanoTime()) / 1_000_000L;
         if (budgetMs <= 0) {
           return true;
@@ -171,6 +178,12 @@ final class StageControl {
       groups.computeIfAbsent(last, key -> new ArrayList<>()).add(slot);
     }
     return groups;
+  }
+
+  private void releaseSurplus() {
+    if (shared && link.command() != null) {
+      slots.releaseDownTo(link.command().target());
+    }
   }
 
   /** Tells the service how things stand without offering anything; a driver of a shared cluster lives by that. */
