@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from decima.commands import spark_experiment, spark_plugin, spark_profile
+from decima.commands import spark_experiment, spark_model, spark_plugin, spark_profile
 
 app = typer.Typer(help="Measure real Spark on this machine and schedule its jobs.")
 for command in (spark_experiment, spark_plugin, spark_profile):

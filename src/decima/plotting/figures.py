@@ -12,6 +12,7 @@ from decima.exceptions import ConfigError
 from decima.plotting import bars, curves, optimality, style
 from decima.plotting import figures_decima as decima
 from decima.plotting import figures_learning as training
+from decima.plotting import figures_measured as own
 from decima.plotting.dag import dag, dag_panel
 from decima.plotting.run import INTERVAL, Run, Tables, distinct
 from decima.plotting.style import Figure, count
@@ -256,6 +257,7 @@ FIGURES: dict[str, tuple[Callable[[Tables, Run], Figure], ...]] = {
     "motivation": (fig01_dags, fig02_parallelism, decima.fig03_schedules, decima.fig03_mixes),
     "policy": (training.fig05_embeddings, training.fig06_choice),
     "variance": (training.fig07_sequences, training.fig07_baselines),
+    "measured": (own.measured_slowdown, own.measured_residuals, own.measured_jobs),
     "effects": (effects_jct, effects_change, waves, switches),
     "batch": (decima.fig09a_batch, decima.batch_changes, batch_heuristics, alpha_batch),
     "stream": (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +13,15 @@ import numpy as np
 
 from decima.exceptions import DataUnavailableError
 from decima.spark import profile as profiler
+from decima.spark import tables
 from decima.spark.eventlog import read_event_log
+from decima.spark.eventlog_tables import USED
 from decima.spark.log_profiles import collect_profiles
+from decima.spark.scaling import cells, fit
+from decima.workload import embedded, measured, store
 from decima.workload.measured import profile_name
 from decima.workload.profile import JobProfile, Stage
+from decima.workload.scaling import ScalingModel, read_model, write_model
 
 if TYPE_CHECKING:
     from decima.spark.eventlog import Application
@@ -22,7 +29,33 @@ if TYPE_CHECKING:
 SOURCE = "spark"
 
 
-def measured_from(folder: Path, most_durations: int) -> list[JobProfile]:
+def write_workloads(folder: Path, out: Path, notes: Mapping[str, str], most_durations: int) -> ScalingModel:
+    """From measured runs to the files of the package: measured profiles, scaling model, extrapolated profiles.
+
+    Args:
+        folder: of the profiler.
+        out: gets the files.
+        notes: what to say of the measurement besides what the runs tell: machine, versions.
+        most_durations: as in `measured_from`.
+
+    Returns:
+        The fitted model.
+
+    Raises:
+        DataUnavailableError: as in `measured_from`.
+        DecimaError: as in `measured_from`.
+    """
+    profiles, overhead_ms, facts = measured_from(folder, most_durations)
+    model = replace(fit(cells(profiles)), overhead_ms=overhead_ms)
+    conditions = {**facts, **notes}
+    store.write_profiles(profiles, out / measured.PATH.name, conditions)
+    write_model(model, out / embedded.MODEL_PATH.name)
+    made = embedded.extrapolated_profiles(read_model(out / embedded.MODEL_PATH.name), profiles)
+    store.write_profiles(made, out / embedded.PATH.name, conditions)
+    return model
+
+
+def measured_from(folder: Path, most_durations: int) -> tuple[list[JobProfile], float, dict[str, str]]:
     """Profiles of all queries and scales that a folder of `decima spark profile` holds, by scale and query.
 
     Tasks of a wave `fresh` come from the runs on new executors, `first` and `rest` from those on warm ones. (On new
@@ -33,6 +66,10 @@ def measured_from(folder: Path, most_durations: int) -> list[JobProfile]:
         folder: with `runs.csv` and `events/`.
         most_durations: per stage, level and wave; of more, as many evenly spaced quantiles are kept.
 
+    Returns:
+        The profiles; mean time in ms that a later task of a warm run takes besides running; what the runs tell of
+        themselves.
+
     Raises:
         DataUnavailableError: there are no runs, or a log is missing.
         DecimaError: a log is not one.
@@ -40,17 +77,51 @@ def measured_from(folder: Path, most_durations: int) -> list[JobProfile]:
     runs = [run for run in profiler.read_runs(folder) if not run.contended]
     if not runs:
         raise DataUnavailableError(f"{folder} holds no run that can be used")
-    profiles = []
+    profiles, overheads, versions = [], [], set()
     for scale in sorted({run.scale for run in runs}):
         of_scale = [run for run in runs if run.scale == scale]
         logs = {
             name: read_event_log(folder / profiler.LOGS / name) for name in sorted({run.log for run in of_scale})
         }
         warm, fresh = (_collect(logs, [run for run in of_scale if run.kind == kind]) for kind in profiler.KINDS)
+        overheads += [_overheads_ms(log) for log in logs.values()]
+        versions |= {log.spark_version for log in logs.values()}
         for query in sorted(warm):
             name = profile_name(int(query.removeprefix("q")), scale)
             profiles.append(_join(name, warm[query], fresh.get(query), most_durations))
-    return profiles
+    facts = _facts(runs) | {"spark": ", ".join(sorted(map(str, versions)))}
+    facts["durations"] = f"at most {most_durations} per stage, executor count and wave; quantiles of more"
+    return profiles, float(np.mean(np.concatenate(overheads))), facts
+
+
+def _overheads_ms(application: Application) -> np.ndarray:
+    """Duration less run time of later tasks: scheduler, deserialisation, sending of the result."""
+    tasks = application.tasks
+    later = tasks[(tasks["use"] == USED) & (tasks["wave"] == "rest") & (tasks["query"].str.contains("#warm"))]
+    return (later["duration_ms"] - later["run_ms"]).dropna().to_numpy(dtype=float)
+
+
+def _facts(runs: Sequence[profiler.Run]) -> dict[str, str]:
+    starts = [run.start_s for run in runs]
+    begin, end = (datetime.fromtimestamp(second, tz=UTC) for second in (min(starts), max(starts)))
+
+    def median(name: str, executors: int) -> float:
+        return statistics.median(getattr(run, name) for run in runs if run.executors == executors)
+
+    levels = sorted({run.executors for run in runs})
+    load = "; ".join(
+        f"{n} executors: threads of Spark waited {100 * median('wait_share', n):.0f} %, "
+        f"others had {100 * median('foreign_share', n):.0f} % of the cores"
+        for n in levels
+    )
+    warm, fresh = (sum(run.kind == kind for run in runs) for kind in profiler.KINDS)
+    return {
+        "date": f"{begin:%Y-%m-%d %H:%M} to {end:%H:%M} UTC",
+        "load": load,
+        "runs": f"{warm} warm, {fresh} on new executors; repetitions {len({run.repetition for run in runs})}",
+        "settings": f"{tables.SCAN_BYTES // 2**20} MiB of parquet per scan task, {tables.SHUFFLE_PARTITIONS} shuffle "
+        "partitions per scale factor, one core per executor, no adaptive execution, no broadcast joins",
+    }
 
 
 def _collect(logs: dict[str, Application], runs: Iterable[profiler.Run]) -> dict[str, JobProfile]:

@@ -65,15 +65,21 @@ def fit(table: pandas.DataFrame, bootstrap: int = BOOTSTRAP) -> ScalingModel:
     Args:
         table: as of `cells`.
         bootstrap: draws behind the intervals.
+
+    Returns:
+        The model, without the overhead of a task, of which profiles say nothing.
     """
     parallelism = {
         wave: pooled_exponents(table[table["wave"] == wave], "level", _CELL, bootstrap) for wave in WAVES
     }
+    # New executors were measured at few executor counts, or one; what cannot be told is that of the first tasks.
+    if table[table["wave"] == "fresh"]["level"].nunique() < 2:
+        parallelism["fresh"] = parallelism["first"]
     # Fresh tasks are those of a cold executor, whose time says little about the input.
     warm = table[table["wave"] != "fresh"]
     group = ["query", "stage", "level", "wave"]
     size = {kind: pooled_exponents(warm[warm["kind"] == kind], "scale", group, bootstrap) for kind in KINDS}
-    return ScalingModel(parallelism, size)
+    return ScalingModel(parallelism, size, overhead_ms=0.0)
 
 
 def pooled_exponents(table: pandas.DataFrame, variable: str, group: list[str], bootstrap: int = BOOTSTRAP) -> Pooled:
@@ -84,7 +90,12 @@ def pooled_exponents(table: pandas.DataFrame, variable: str, group: list[str], b
         variable: column whose exponent is wanted.
         group: columns that say which rows differ in that variable alone; the first is `query`.
         bootstrap: draws behind the interval.
+
+    Returns:
+        No effect, where the variable has one value alone.
     """
+    if table[variable].nunique() < 2:
+        return Pooled(0.0, 0.0, 0.0, 0.0, 0.0)
     keys = [table[name] for name in group]
     weight = table["weight"].to_numpy()
     total = table["weight"].groupby(keys).transform("sum")
@@ -163,7 +174,7 @@ def predict(
     if variable == "level":
         exponent = [model.parallelism[row.wave].value(row.query) for row in rows.itertuples()]
     else:
-        exponent = [model.size[row.kind].value(row.query) for row in rows.itertuples()]
+        exponent = [0.0] * len(rows)  # the model knows no effect of the scale on a task
     start = rows["value"] / rows["weight_known"]
     for name, exponents in {"model": np.array(exponent), **forms}.items():
         rows[name] = rows["log_ms"] - start - exponents * distance
@@ -178,7 +189,7 @@ def residuals(model: ScalingModel, table: pandas.DataFrame) -> pandas.DataFrame:
         table: as of `cells`.
     """
     expected = np.log([
-        model.factor(row.query, row.wave, row.kind, row.level, row.scale) for row in table.itertuples()
+        model.factor(row.query, row.wave, row.level) for row in table.itertuples()
     ])  # fmt: skip
     left = table["log_ms"] - expected
     keys = [table["query"], table["stage"], table["wave"]]

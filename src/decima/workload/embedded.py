@@ -110,13 +110,22 @@ def _table() -> dict[tuple[str, int], JobProfile]:
     return {(size, query): profiles[f"q{query}-{size}"] for size in RELEASED_SIZES for query in QUERIES}
 
 
-def extrapolated_profiles(model: scaling.ScalingModel) -> list[JobProfile]:
-    """All sizes and queries, anew from the measured profiles of the largest scale and the model."""
-    scales = measured.scales()
-    small, large = (measured.measured_profiles(f"{scale:g}g") for scale in (scales[0], scales[-1]))
+def extrapolated_profiles(
+    model: scaling.ScalingModel, profiles: Sequence[JobProfile] | None = None
+) -> list[JobProfile]:
+    """All sizes and queries, anew from the measured profiles of the largest scale and the model.
+
+    Args:
+        model: the exponents.
+        profiles: measured profiles; those of the package when omitted.
+    """
+    profiles = measured.measured_profiles() if profiles is None else profiles
+    table = {measured.parse_name(profile.name): profile for profile in profiles}
+    scales = sorted({scale for _, scale in table})
+    small, large = ([table[query, scale] for query in QUERIES] for scale in (scales[0], scales[-1]))
     return [
         scaling.extrapolate(
-            base,
+            (base, below),
             model,
             name=f"q{query}-{size}",
             source=SOURCE,

@@ -1,14 +1,10 @@
 """From measured profiles to other executor counts and input sizes: the model, without the fitting of it.
 
-A task that took d on n0 executors at scale factor f0 is expected to take
-
-    d (n / n0)^p (f / f0)^g
-
-on n executors at scale f. Exponent p belongs to the query and the wave, g to the query and to whether the stage's task
-count grows with the input or is fixed. Task counts that grow do so in proportion to the scale, others stay. With
-partitions k times as large there are k times fewer tasks, and each does the work of k: that of one as measured, and k -
-1 times that of a later one without what a task costs whatever it does. Everything here is arithmetic on profiles;
-`decima.spark.scaling` estimates the parameters, `docs/measured-workload.md` says what they are worth.
+A task that took d on n0 executors is expected to take d (n / n0)^p on n executors; p belongs to the query and the
+wave. More input makes more tasks of the same duration: task counts that grow do so in proportion to the scale factor,
+others stay. With partitions k times as large there are k times fewer tasks, and each does the work of k: that of one as
+measured, and k - 1 times that of a later one without what a task costs whatever it does. Everything here is arithmetic
+on profiles; `decima.spark.scaling` estimates the parameters, `docs/measured-workload.md` says what they are worth.
 """
 
 from __future__ import annotations
@@ -58,7 +54,8 @@ class ScalingModel:
 
     Attributes:
         parallelism: by wave, of the number of executors.
-        size: by kind of stage, of the scale factor.
+        size: by kind of stage, of the scale factor. For the report alone: measured over a factor of two, it is not
+            applied over one of two hundred.
         overhead_ms: what a task costs whatever it does.
     """
 
@@ -66,17 +63,15 @@ class ScalingModel:
     size: Mapping[str, Pooled]
     overhead_ms: float
 
-    def factor(self, query: int, wave: str, kind: str, executors: float, scale: float) -> float:
-        """Expected duration over that on one executor at scale 1.
+    def factor(self, query: int, wave: str, executors: float) -> float:
+        """Expected duration over that on one executor.
 
         Args:
             query: 1 to 22.
             wave: one of `WAVES`.
-            kind: `"growing"` or `"fixed"`.
             executors: at least 1.
-            scale: scale factor, above 0.
         """
-        return executors ** self.parallelism[wave].value(query) * scale ** self.size[kind].value(query)
+        return executors ** self.parallelism[wave].value(query)
 
 
 def write_model(model: ScalingModel, path: Path) -> None:
@@ -115,7 +110,7 @@ def stage_kinds(small: JobProfile, large: JobProfile) -> tuple[str, ...]:
 
 
 def extrapolate(
-    base: JobProfile,
+    bases: Sequence[JobProfile],
     model: ScalingModel,
     *,
     name: str,
@@ -134,12 +129,13 @@ def extrapolate(
     kept as a run with that many executors would record, in proportion where one would be more than `most_samples`.
 
     Args:
-        base: what was measured.
+        bases: what was measured of the query, largest scale first; a wave that was not measured there is taken from the
+            next.
         model: the exponents.
         name: of the new profile.
         source: of the new profile.
         query: 1 to 22.
-        base_scale: scale factor of the base.
+        base_scale: scale factor of the first base.
         scale: scale factor of the new profile.
         kinds: per stage.
         partition: size of the new partitions over that of the base, at least 1.
@@ -147,24 +143,21 @@ def extrapolate(
         most_samples: longest list of durations.
     """
     stages = []
-    for stage, kind in zip(base.stages, kinds, strict=True):
-        size = model.factor(query, "rest", kind, 1, scale) / model.factor(query, "rest", kind, 1, base_scale)
+    for stage, kind, *others in zip(bases[0].stages, kinds, *(base.stages for base in bases[1:]), strict=True):
         tasks = task_count(stage.num_tasks, kind, scale / base_scale, partition)
         lists: dict[str, list[np.ndarray]] = {wave: [] for wave in WAVES}
-        at_one = {
-            wave: np.concatenate([
-                values * (size / model.factor(query, wave, kind, level, 1))
-                for level, values in zip(stage.levels, getattr(stage, wave), strict=True)
-            ])
-            for wave in WAVES
-        }  # fmt: skip
+        at_one = {}
+        for wave in WAVES:
+            measured_in = next((one for one in (stage, *others) if any(map(len, getattr(one, wave)))), stage)
+            measured = zip(measured_in.levels, getattr(measured_in, wave), strict=True)
+            at_one[wave] = np.concatenate([values / model.factor(query, wave, level) for level, values in measured])
         if kind == GROWING:
             at_one = widen(at_one, partition, model.overhead_ms)
         at_one = {wave: np.sort(values) for wave, values in at_one.items()}
         for level in levels:
             counts = samples(tasks, level, most_samples, [len(at_one[wave]) for wave in WAVES])
             for wave, count in zip(WAVES, counts, strict=True):
-                slower = model.factor(query, wave, kind, level, 1)
+                slower = model.factor(query, wave, level)
                 lists[wave].append(np.maximum(np.rint(10.0 * slower * thin(at_one[wave], count)), 1.0) / 10.0)
         stages.append(Stage(stage.name, tasks, stage.parents, tuple(levels), *lists.values()))
     return JobProfile(name, tuple(stages), source)

@@ -23,6 +23,7 @@ TINY = {
     "policies": {"batch": "tiny", "stream": "tiny", "released": "tiny"},
     "tuning": {"sequences": 2, "batch_jobs": 3, "stream_jobs": 3, "interarrival_s": [25], "budget": 8},
     "motivation": {"parallelism": [1, 5], "parallelism_seeds": 1, "mix_jobs": 3, "mixes": 2, "shown_mix": 0},
+    "measured": {"bootstrap": 20},
     "effects": {"seeds": 2, "schedulers": ["fifo", "fair"], "stream_jobs": 3, "interarrival_s": 25},
     "batch": {"batches": 2, "jobs": 3},
     "stream": {"streams": 2, "jobs": 3, "alpha_streams": 2, "interarrival_s": [25], "series_step_s": 20},
@@ -42,6 +43,13 @@ COLUMNS = {
     "tuning": {"tuned": {"arrivals", "scheduler", "parameters"}},
     "motivation": {"fig02_parallelism": {"job", "executors", "seed", "runtime_s"}},
     "effects": {"effects": {"setting", "scheduler", "seed", "avg_jct_s"}, "switches": {"base", "switch", "arrivals"}},
+    "measured": {
+        "measured_parameters": {"effect", "of", "query", "exponent", "low", "high"},
+        "measured_residuals": {"query", "stage", "scale", "wave", "level", "residual"},
+        "measured_holdout": {"held_out", "wave", "form", "error_percent", "bias_percent"},
+        "measured_slowdown": {"wave", "source", "level", "slowdown"},
+        "measured_jobs": {"source", "query", "size_gb", "tasks", "work_s"},
+    },
     "policy": {
         "policy_stages": {"job", "stage", "finished"},
         "policy_nodes": {"job", "stage", "level", "x0", "x4", "e0", "e15"},
@@ -228,8 +236,8 @@ def test_pipeline_covers_every_run_experiment_and_notebook(pipeline, runs, monke
     assert sorted(pipeline["plot"]["matrix"]["experiment"]) == sorted(experiments.EXPERIMENTS)
     for suffix, workload in (("", "tpch"), ("-embedded", "embedded")):
         of_workload = sorted(name for name, params in runs.items() if params["workload"] == workload)
-        computed = ["tuning", "bounds", "learning", "appendix_e"]
-        for stage in ("tune", "evaluate", "decide", "learn", "compare", "bound"):
+        computed = ["tuning", "bounds", "learning", "measured", "appendix_e"]
+        for stage in ("tune", "measure", "evaluate", "decide", "learn", "compare", "bound"):
             matrix = pipeline[stage + suffix]["matrix"]
             assert sorted(matrix["run"]) == of_workload
             computed += matrix.get("experiment", [])

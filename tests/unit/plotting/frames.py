@@ -252,6 +252,32 @@ def learning():
     }
 
 
+def measured():
+    """Three waves on one to four executors, modelled to 100; two queries at three sizes."""
+    slow = []
+    for wave in ("fresh", "first", "rest"):
+        for source, levels in (("measured", (1, 2, 4)), ("model", (1, 10, 100)), ("authors", (5, 20, 100))):
+            slow += [(wave, source, level, level**0.3, level**0.25, level**0.35) for level in levels]
+    held = [
+        (what, value, wave, form, 5.0 * (1 + (form != "model")))
+        for what, value in (("executors", 4), ("input size", 0.5))
+        for wave in ("first", "rest")
+        for form in ("model", "no effect")
+    ]
+    jobs = [
+        (source, query, size, 10.0 * size * query, 20.0 * size)
+        for source, size in (("measured", 0.5), ("extrapolated", 100.0), ("authors", 100.0))
+        for query in (1, 22)
+    ]
+    residuals = [(wave, 0.01 * place) for wave in ("first", "rest") for place in range(-9, 10)]
+    return {
+        "measured_slowdown": pandas.DataFrame(slow, columns=["wave", "source", "level", "slowdown", "low", "high"]),
+        "measured_holdout": pandas.DataFrame(held, columns=["held_out", "value", "wave", "form", "error_percent"]),
+        "measured_residuals": pandas.DataFrame(residuals, columns=["wave", "residual"]),
+        "measured_jobs": pandas.DataFrame(jobs, columns=["source", "query", "size_gb", "work_s", "tasks"]),
+    }
+
+
 def both_gaps(make):
     return pandas.concat([make().assign(interarrival_s=gap) for gap in (25, 45)])
 
@@ -286,6 +312,7 @@ def tables():
         "appendix_h": optimality(),
         **policy(),
         **variance(),
+        **measured(),
         **latency(),
         **learning(),
     }

@@ -8,7 +8,7 @@ import decima
 from decima.evaluation.experiments import EXPERIMENTS
 from decima.exceptions import ConfigError
 from decima.plotting import figures
-from decima.workload import embedded
+from decima.workload import embedded, measured
 from tests.unit.plotting import frames
 
 NAMES = [name for experiment in figures.FIGURES for name in figures.figure_names(experiment)]
@@ -23,7 +23,11 @@ def test_every_experiment_has_figures_and_no_name_is_used_twice():
 def test_a_figure_names_its_workload_and_how_many_runs_it_shows(name):
     figure = figures.make(name, frames.tables(), "embedded-quick")
     # Figures that are the same whatever the workload.
-    example = {"fig16": "(the example of appendix A)", "fig19": "(random DAGs)"}.get(name.split("_")[0])
+    example = {
+        "fig16": "(the example of appendix A)",
+        "fig19": "(random DAGs)",
+        "measured": f"({measured.LABEL})",
+    }.get(name.split("_")[0])
     assert (example or f"({embedded.LABEL})") in " ".join(figure.get_suptitle().split())
     assert any(character.isdigit() for character in figure.caption)
     assert "(TPC-H)" in figures.make(name, frames.tables(), "tpch-quick").get_suptitle() or example

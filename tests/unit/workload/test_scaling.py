@@ -25,7 +25,7 @@ def base():
 
 def extrapolate(of, scale=4.0, partition=1, levels=(1, 4), most=100, query=1):
     return scaling.extrapolate(
-        base(), of, name="new", source="test", query=query, base_scale=1.0, scale=scale, kinds=(GROWING, FIXED),
+        [base()], of, name="new", source="test", query=query, base_scale=1.0, scale=scale, kinds=(GROWING, FIXED),
         partition=partition, levels=levels, most_samples=most,
     )  # fmt: skip
 
@@ -38,11 +38,10 @@ def test_growing_stages_get_more_tasks_and_others_keep_theirs():
 
 def test_durations_follow_the_exponents():
     scan, last = extrapolate(model(first=0.5, rest=1.0, growing=0.25, fixed=0.5), levels=(1, 2, 8)).stages
-    size = 4.0**0.25
-    np.testing.assert_allclose(np.mean(scan.rest[2]), 80.0 * 4.0 * size, rtol=1e-3)  # 2 executors to 8
-    np.testing.assert_allclose(np.mean(scan.first[0]), 110.0 / 2**0.5 * size, rtol=1e-3)
-    np.testing.assert_allclose(scan.fresh[1], 900.0 * size, rtol=1e-3)
-    np.testing.assert_allclose(last.first[1], 30.0 * 2.0, rtol=1e-3)
+    np.testing.assert_allclose(np.mean(scan.rest[2]), 80.0 * 4.0, rtol=1e-3)  # 2 executors to 8
+    np.testing.assert_allclose(np.mean(scan.first[0]), 110.0 / 2**0.5, rtol=1e-3)
+    np.testing.assert_allclose(scan.fresh[1], 900.0)
+    np.testing.assert_allclose(last.first[1], 30.0)
 
 
 def test_a_query_has_its_own_exponent():
@@ -57,6 +56,18 @@ def test_wide_tasks_do_the_work_of_several_less_the_cost_of_starting_them():
     np.testing.assert_allclose(scan.fresh[0], 900.0 + 3 * 60.0)
     np.testing.assert_allclose(np.std(scan.rest[0]), 2.0 * np.std([80.0, 90.0, 70.0, 80.0]), rtol=1e-2)
     assert last.first[0] == [30.0]
+
+
+def test_a_wave_that_was_not_measured_comes_from_the_next_scale():
+    bare = Stage("scan", 8, (), (2,), ([],), ([100.0],), ([80.0],))
+    large = JobProfile("q1-2g", (bare, base().stages[1]), "spark")
+    new = scaling.extrapolate(
+        [large, base()], model(), name="new", source="test", query=1, base_scale=2.0, scale=2.0,
+        kinds=(GROWING, FIXED), partition=1, levels=(1,), most_samples=9,
+    )  # fmt: skip
+    assert new.stages[0].fresh[0] == [900.0]
+    assert new.stages[0].first[0] == [100.0]
+    assert len(new.stages[1].fresh[0]) == 0
 
 
 def test_overhead_is_never_more_than_the_quickest_task():
@@ -105,7 +116,7 @@ def test_models_are_written_and_read(tmp_path):
     assert read.parallelism["rest"].mean == 0.1235
     assert read.parallelism["rest"].value(2) == 1.1235
     assert read.overhead_ms == 12.0
-    assert read.factor(1, "rest", GROWING, 1, 50.0) == 1.0
+    assert read.factor(1, "rest", 1) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ EXPERIMENTS = (
     "motivation",
     "policy",
     "variance",
+    "measured",
     "effects",
     "batch",
     "stream",

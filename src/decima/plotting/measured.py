@@ -1,0 +1,107 @@
+"""The measured workload and the scaling model: slow-down by parallelism, residuals, jobs beside the authors' ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas
+from matplotlib.axes import Axes
+
+from decima.plotting import style
+
+_LOOKS = {
+    "measured": {"color": style.VERMILION, "marker": "o", "linestyle": "none", "label": "measured"},
+    "model": {"color": style.BLACK, "linestyle": "-", "label": "model"},
+    "authors": {"color": style.BLUE, "marker": "s", "linestyle": ":", "label": "authors' cluster"},
+    "extrapolated": {"color": style.BLACK, "marker": "^", "linestyle": "none", "label": "extrapolated"},
+}
+_WAVE_NAMES = {"fresh": "fresh executor", "first": "first wave", "rest": "later waves"}
+
+
+@style.styled
+def slowdown(table: pandas.DataFrame, wave: str, axes: Axes | None = None, *, measured_up_to: int = 4) -> Axes:
+    """Task duration over that on one executor, against the number of executors; beyond the grey is extrapolation.
+
+    Args:
+        table: wave, source (measured, model, authors), level, slowdown, low, high.
+        wave: which one.
+        axes: Where to draw; a new figure when omitted.
+        measured_up_to: Largest executor count that was measured.
+    """
+    axes = style.own_axes(axes, style.COLUMN, 2.4)
+    axes.axvspan(0.9, measured_up_to * 1.1, color="0.92", zorder=0)
+    for source, part in table[table["wave"] == wave].groupby("source", sort=False):
+        part = part.sort_values("level")
+        look = _LOOKS[source]
+        axes.plot(part["level"], part["slowdown"], markersize=3.5, **look)
+        if source == "model":
+            axes.fill_between(part["level"], part["low"], part["high"], color=look["color"], alpha=0.15, linewidth=0)
+        else:
+            bars = (part["slowdown"] - part["low"], part["high"] - part["slowdown"])
+            axes.errorbar(part["level"], part["slowdown"], bars, fmt="none", ecolor=look["color"], elinewidth=0.8)
+    axes.set(xscale="log", yscale="log", xlabel="executors", title=_WAVE_NAMES[wave])
+    axes.set_yticks([1, 2, 4, 8])
+    style.plain_numbers(axes.xaxis, axes.yaxis)
+    return axes
+
+
+@style.styled
+def residuals(table: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+    """Distribution of measured over fitted mean task duration, per wave.
+
+    Args:
+        table: wave, residual (natural logarithm).
+        axes: Where to draw; a new figure when omitted.
+    """
+    axes = style.own_axes(axes, style.COLUMN, 2.4)
+    colors = {"fresh": style.SKY, "first": style.VERMILION, "rest": style.BLACK}
+    for wave, part in table.groupby("wave", sort=False):
+        percent = 100.0 * np.expm1(part["residual"].to_numpy())
+        label = f"{_WAVE_NAMES[wave]}: half within ±{np.median(np.abs(percent)):.0f} %"
+        axes.ecdf(percent, color=colors[wave], label=label)
+    axes.set(xlabel="measured over fitted (%)", ylabel="CDF", xlim=(-60, 60), ylim=(0.0, 1.02))
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=7)
+    return axes
+
+
+@style.styled
+def holdout(table: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+    """Mean error of predictions of what was held out, with the model and without any effect.
+
+    Args:
+        table: held_out, value, wave, form, error_percent.
+        axes: Where to draw; a new figure when omitted.
+    """
+    axes = style.own_axes(axes, style.COLUMN, 2.4)
+    groups = list(dict.fromkeys(zip(table["held_out"], table["value"], table["wave"], strict=True)))
+    for form, color, shift in (("model", style.BLACK, -0.2), ("no effect", style.GREY, 0.2)):
+        part = table[table["form"] == form]
+        at = [groups.index(key) + shift for key in zip(part["held_out"], part["value"], part["wave"], strict=True)]
+        axes.barh(at, part["error_percent"], height=0.36, color=color, label=form)
+    units = {"executors": "{:g} executors", "input size": "{:g} GB"}
+    labels = [f"{units[what].format(value)}, {_WAVE_NAMES[wave]}" for what, value, wave in groups]
+    axes.set_yticks(range(len(groups)), labels)
+    axes.invert_yaxis()
+    axes.set(xlabel="mean error (%)")
+    axes.grid(axis="y", visible=False)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=7)
+    return axes
+
+
+@style.styled
+def jobs(table: pandas.DataFrame, column: str, label: str, axes: Axes | None = None) -> Axes:
+    """A number of every query at 100 GB, extrapolated and the authors', and measured at the largest scale.
+
+    Args:
+        table: source, query, size_gb and the column.
+        column: What to draw.
+        label: Of the axis.
+        axes: Where to draw; a new figure when omitted.
+    """
+    axes = style.own_axes(axes, style.PAGE, 2.4)
+    for source, part in table.groupby("source", sort=False):
+        part = part[part["size_gb"] == part["size_gb"].max()]
+        name = f"{_LOOKS[source]['label']}, {part['size_gb'].max():g} GB"
+        axes.plot(part["query"], part[column], markersize=4, **{**_LOOKS[source], "linestyle": "none", "label": name})
+    axes.set(yscale="log", ylabel=label, xticks=range(1, 23))
+    style.plain_numbers(axes.yaxis)
+    return axes
