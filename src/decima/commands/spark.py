@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from decima.commands import spark_experiment, spark_model, spark_plugin, spark_profile
+from decima.commands import spark_experiment, spark_model, spark_plugin, spark_profile, spark_validate
 
 app = typer.Typer(help="Measure real Spark on this machine and schedule its jobs.")
-for command in (spark_experiment, spark_plugin, spark_profile):
+for command in (spark_experiment, spark_model, spark_plugin, spark_profile, spark_validate):
     command.register(app)
 
 

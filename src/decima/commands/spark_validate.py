@@ -42,8 +42,8 @@ def validate(
     """
     from tqdm.auto import tqdm
 
-    from decima.spark.cluster import require_spark
     from decima.spark.fidelity_tables import fidelity_tables
+    from decima.spark.machine import check_memory, require_spark
     from decima.spark.measured_logs import read_alone, read_mixes
     from decima.spark.processes import ended_by_signals
     from decima.spark.tables import generator
@@ -51,6 +51,7 @@ def validate(
 
     check_folder(out)
     require_spark()
+    check_memory(executors, memory_mb)
     generator()
     validation = Validation(out, scale, executors, repetitions, memory_mb, seed)
     hidden = not sys.stderr.isatty()

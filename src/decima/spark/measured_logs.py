@@ -68,9 +68,8 @@ def scheduler_of(query: str) -> str:
 
 def _read(folder: Path, name: str) -> Application:
     """A log as it was written, or its slim copy."""
-    for path in (folder / name, folder / f"{name}.zstd"):
-        if path.exists():
-            return read_event_log(path)
+    for path in sorted(folder.glob(f"{name.partition('.json')[0]}.json*")):
+        return read_event_log(path)
     raise DataUnavailableError(f"event log {folder / name} is missing")
 
 
