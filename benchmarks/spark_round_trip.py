@@ -17,8 +17,8 @@ from pathlib import Path
 import pandas
 import psutil
 
+from tests.services import process
 from tests.spark.real_spark import decisions_of, metrics_of, plugin_driver, start_queries
-from tests.spark.service_process import service_process
 
 QUERIES = 20
 ROUNDS = 6
@@ -51,7 +51,7 @@ def measure(scheduler: str) -> dict:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    with tempfile.TemporaryDirectory() as name, service_process(port, "--scheduler", scheduler):
+    with tempfile.TemporaryDirectory() as name, process("--port", port, "--scheduler", scheduler):
         folder = Path(name)
         with plugin_driver(folder, f"127.0.0.1:{port}") as driver:
             together = threading.Barrier(QUERIES)

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tests.services import process
 from tests.spark.real_spark import (
     BUG,
     OUTAGE,
@@ -20,7 +21,6 @@ from tests.spark.real_spark import (
     tasks_of,
     wait_until,
 )
-from tests.spark.service_process import service_process
 from tests.spark.toy_service import toy_service
 
 pytestmark = pytest.mark.spark
@@ -44,7 +44,7 @@ def test_limits_hold_and_spark_outlives_the_service(tmp_path):
         assert len(driver.lines(OUTAGE)) == 1
         assert not driver.lines(RECOVERY)
 
-        with service_process(toy.port, "--scheduler", "fair"):
+        with process("--port", toy.port, "--scheduler", "fair"):
             # The first decision after the service is back proves it, so there must be one to take.
             wait_until(lambda: start_queries(driver, {"e": slow_sum(driver, 2, 0.0)}).wait() and driver.lines(RECOVERY))
             assert start_queries(driver, {"f": slow_sum(driver, TASKS, 0.0)}).wait() == {"f": expected}

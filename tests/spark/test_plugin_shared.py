@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from decima.spark.cluster import StandaloneCluster
+from tests.services import process
 from tests.spark.real_spark import tasks_of
-from tests.spark.service_process import service_process
 
 pytestmark = pytest.mark.spark_slow
 
@@ -50,7 +50,7 @@ def executors_over_time(folder: Path) -> list[tuple[int, int]]:
 def test_executors_move_between_applications(tmp_path):
     port = free_port()
     with (
-        service_process(port, "--scheduler", "fair"),
+        process("--port", port, "--scheduler", "fair"),
         StandaloneCluster(executors=EXECUTORS, memory_mb=700, shuffle_service=True) as cluster,
     ):
         long = start_application(cluster, tmp_path / "long", port, tasks=60)

@@ -1,0 +1,55 @@
+"""Token and TLS between the plugin and the service, in a real Spark."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from tests.services import process
+from tests.spark.real_spark import OUTAGE, decisions_of, plugin_driver, slow_sum, start_queries
+
+pytestmark = [
+    pytest.mark.spark_slow,
+    pytest.mark.skipif(shutil.which("openssl") is None, reason="makes its certificate with openssl"),
+]
+
+
+@pytest.fixture
+def secured(tmp_path):
+    """Options of a service with TLS and a token, and the files."""
+    files = {name: tmp_path / name for name in ("cert.pem", "key.pem", "token", "other-token")}
+    request = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    request += ["-addext", "subjectAltName=IP:127.0.0.1", "-out", files["cert.pem"], "-keyout", files["key.pem"]]
+    subprocess.run(request, check=True, capture_output=True)
+    files["token"].write_text("sesame\n")
+    files["other-token"].write_text("swordfish\n")
+    options = ("--tls-cert", files["cert.pem"], "--tls-key", files["key.pem"], "--token-file", files["token"])
+    return options, {name: str(path) for name, path in files.items()}
+
+
+def test_token_and_tls(tmp_path, secured):
+    options, files = secured
+    conf = {"spark.decima.tls.ca": files["cert.pem"], "spark.decima.token.file": files["token"]}
+    with (
+        process("--port", 0, "--scheduler", "fair", *options) as service,
+        plugin_driver(tmp_path, service.target, conf=conf) as driver,
+    ):
+        assert start_queries(driver, {"a": slow_sum(driver, 4, 0.0)}).wait() == {"a": 6}
+        assert not driver.lines(OUTAGE)
+    assert {line["job"] for line in decisions_of(tmp_path)} == {"a"}
+
+
+def test_a_wrong_token_is_an_outage(tmp_path, secured):
+    options, files = secured
+    conf = {"spark.decima.tls.ca": files["cert.pem"], "spark.decima.token.file": files["other-token"]}
+    with (
+        process("--port", 0, "--scheduler", "fair", *options) as service,
+        plugin_driver(tmp_path, service.target, conf=conf) as driver,
+    ):
+        assert start_queries(driver, {"a": slow_sum(driver, 4, 0.0)}).wait() == {"a": 6}
+        (line,) = driver.lines(OUTAGE)
+        assert "UNAUTHENTICATED" in line
+        assert not driver.lines("swordfish")
+    assert decisions_of(tmp_path) == []
