@@ -18,7 +18,7 @@ from decima.spark.cluster import HOST, StandaloneCluster, session
 from decima.spark.experiment import LOGS, Outcome, warm_up_key
 from decima.spark.experiment_plan import CONTROL, Block, Plan, Run
 from decima.spark.plugin.build import plugin_jar
-from decima.spark.processes import end_group, free_port
+from decima.spark.processes import end_group, free_port, guard, release
 from decima.spark.profile import ENDING, finish_logs
 from decima.spark.query_batch import run_together
 
@@ -168,11 +168,13 @@ def serving(scheduler: str, port: int, log: Path, profiles: Path | None = None) 
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
+    watching = guard([process.pid])
     try:
         _wait_until_ready(process, port, log)
         yield process
     finally:
         end_group(process)
+        release(watching)
 
 
 def _wait_until_ready(process: subprocess.Popen, port: int, log: Path) -> None:
