@@ -184,6 +184,8 @@ def predict(
 def residuals(model: ScalingModel, table: pandas.DataFrame) -> pandas.DataFrame:
     """Log of measured over fitted duration per cell, with one free level per query, stage and wave.
 
+    Cells that are alone there are left out: they fit whatever the model says.
+
     Args:
         model: the fitted model.
         table: as of `cells`.
@@ -194,4 +196,5 @@ def residuals(model: ScalingModel, table: pandas.DataFrame) -> pandas.DataFrame:
     left = table["log_ms"] - expected
     keys = [table["query"], table["stage"], table["wave"]]
     level = (left * table["weight"]).groupby(keys).transform("sum") / table["weight"].groupby(keys).transform("sum")
-    return table.assign(residual=left - level)
+    together = left.groupby(keys).transform("size") > 1
+    return table.assign(residual=left - level)[together]

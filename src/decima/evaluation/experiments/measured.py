@@ -57,8 +57,8 @@ def _holdouts(table: pandas.DataFrame, bootstrap: int) -> pandas.DataFrame:
     for variable, what in (("level", "executors"), ("scale", "input size")):
         most = table[variable].max()
         known, asked = table[table[variable] < most], table[table[variable] == most]
-        # The model knows no effect of the input size on a task.
-        forms = ("model", "no effect") if variable == "level" else ("no effect",)
+        # The model itself knows no effect of the input size on a task.
+        forms = ("model", "no effect") if variable == "level" else ("model",)
         model = fitting.fit(known, bootstrap)
         errors = fitting.predict(model, known, asked, variable, {"no effect": 0.0})
         for wave, mine in errors.groupby("wave"):
