@@ -8,6 +8,7 @@ import pytest
 from decima.exceptions import SparkError
 from decima.service import scheduler_pb2
 from decima.spark.plugin import build
+from tests.unit.cli.calls import run, succeed
 
 
 @pytest.fixture
@@ -99,3 +100,20 @@ def test_same_sources_same_jar(cache, compiled):
     content = first.read_bytes()
     first.unlink()
     assert build.plugin_jar().read_bytes() == content
+
+
+def test_the_command_says_what_to_configure(cache, compiled, tmp_path):
+    jar = tmp_path / "mine.jar"
+    assert succeed("spark", "plugin", "--out", jar) == f"spark.driver.extraClassPath  {jar}"
+    assert zipfile.is_zipfile(jar)
+
+
+def test_the_command_without_pyspark(cache, monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "version", no_package)
+    result = run("spark", "plugin")
+    assert result.exit_code == 2
+    assert "needs pyspark 4.3.0" in result.stderr
+
+
+def test_the_command_refuses_another_ending(cache, tmp_path):
+    assert run("spark", "plugin", "--out", tmp_path / "plugin.zip").exit_code == 2
