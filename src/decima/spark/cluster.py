@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -207,12 +208,34 @@ def session(
     os.environ["SPARK_LOCAL_IP"] = HOST
     spark = None
     try:
-        spark = SparkSession.builder.config(conf=SparkConf().setAll(settings.items())).getOrCreate()
+        spark = _start_driver(SparkSession.builder.config(conf=SparkConf().setAll(settings.items())), cluster.folder)
         if "spark.dynamicAllocation.enabled" not in settings and settings["spark.cores.max"] != "0":
             wait_for_executors(spark, count)
         yield spark
     finally:
         _close(spark)
+
+
+def _start_driver(builder: SparkSession.Builder, folder: Path) -> SparkSession:
+    """The session of a new driver JVM, whose remarks go to `driver.log` instead of this terminal."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    log = folder / "driver.log"
+    terminal = os.dup(2)
+    try:
+        with open(log, "ab") as file:
+            os.dup2(file.fileno(), 2)
+        with warnings.catch_warnings():
+            # That pyspark is older than pandas concerns functions that are not used here.
+            warnings.simplefilter("ignore", FutureWarning)
+            return builder.getOrCreate()
+    except (PySparkException, Py4JError) as error:
+        tail = " / ".join(log.read_text(errors="replace").splitlines()[-3:])
+        raise SparkError(f"the Spark driver did not start: {tail or error}") from error
+    finally:
+        os.dup2(terminal, 2)
+        os.close(terminal)
 
 
 def executor_ids(spark: SparkSession) -> list[str]:

@@ -2,7 +2,8 @@
 
 Two measures, both from `/proc`: how long the threads of Spark were ready to run and did not get a core (their wait
 share), and how much of the cores went to processes that are not Spark's (the foreign share). Executors and driver
-compete with each other as well, so that a wait share of some per cent is there on an idle machine, too.
+compete with each other as well, so that there is a wait share on an idle machine, too. Without `/proc` waiting is
+counted as 0.
 """
 
 from __future__ import annotations
