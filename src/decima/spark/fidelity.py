@@ -80,8 +80,27 @@ def cluster_settings(executors: int, *, fresh: bool = False, moving_delay_ms: fl
     return Settings.paper(executors=executors, **(values | changes))
 
 
+def _shaped(
+    profile: JobProfile | None, variant: Variant, executors: int, other: JobProfile | None
+) -> JobProfile | None:
+    """The profile with the levels that a variant wants; None where they were not measured."""
+    if profile is None or executors not in profile.stages[0].levels:
+        return None
+    if (variant.lowest_level or variant.own_level) and executors > 1 and len(profile.stages[0].levels) == 1:
+        if not comparable(profile, other, executors):
+            return None
+        profile = with_levels(profile, other)
+    if variant.own_level:
+        return profile
+    return at_level(profile, profile.stages[0].levels[0] if variant.lowest_level else executors)
+
+
 def simulate_alone(
-    measurements: Measurements, variants: Mapping[str, Variant], seeds: int, threads: int | None = None
+    measurements: Measurements,
+    variants: Mapping[str, Variant],
+    seeds: int,
+    threads: int | None = None,
+    levels: Mapping[str, JobProfile] | None = None,
 ) -> pandas.DataFrame:
     """Simulate every run of a query alone.
 
@@ -90,6 +109,8 @@ def simulate_alone(
         variants: Ways to simulate by name.
         seeds: Simulations of each run.
         threads: Workers, all cores by default; the result does not depend on it.
+        levels: Profiles of the same queries at several executor counts, for variants that need others than were
+            measured here; such variants are left out where there are none.
 
     Returns:
         Columns of `runs`, then variant, profile (`held out`: made of the other repetitions, of warm runs for warm ones
@@ -118,11 +139,9 @@ def simulate_alone(
 
     def simulate(item):
         run, name, variant, kind, profile, startup_ms = item
-        levels = set(profile.stages[0].levels) if profile else set()
-        if profile is None or run.executors not in levels:
+        profile = _shaped(profile, variant, run.executors, (levels or {}).get(run.name))
+        if profile is None:
             return None
-        if not variant.own_level:
-            profile = at_level(profile, min(levels) if variant.lowest_level else run.executors)
         settings = cluster_settings(run.executors, fresh=run.fresh, moving_delay_ms=startup_ms, **variant.settings)
         rank = stage_ranks(measurements, run.app, run.query)
         if len(rank) != len(profile.stages):
@@ -149,8 +168,7 @@ def simulate_mixes(
         variants: Ways to simulate by name.
         seeds: Simulations of each mix.
         threads: Workers, all cores by default; the result does not depend on it.
-        levels: Profiles of the same queries at several executor counts, for variants with `lowest_level` or
-            `own_level` where the logs of the mixes have only one; such variants are left out where there are none.
+        levels: As in :func:`simulate_alone`.
 
     Returns:
         As :func:`simulate_alone`, with mix (0, 1, ...), scheduler, and bound (whether executors are bound to stages, as
@@ -185,16 +203,9 @@ def simulate_mixes(
         jobs, ranks = [], []
         for run in mix.itertuples(index=False):
             profile, rank = profiles[run.name], stage_ranks(measurements, run.app, run.query)
-            of_profile = profile.stages[0].levels
-            if len(rank) != len(profile.stages) or executors not in of_profile:
+            profile = _shaped(profile, variant, executors, (levels or {}).get(run.name))
+            if profile is None or len(rank) != len(profile.stages):
                 return []
-            if variant.lowest_level or variant.own_level:
-                other = (levels or {}).get(run.name)
-                if not comparable(profile, other, executors):
-                    return []
-                profile = with_levels(at_level(profile, executors), other)
-            if not variant.own_level:
-                profile = at_level(profile, profile.stages[0].levels[0] if variant.lowest_level else executors)
             if not bound:
                 profile, origin = one_task_per_stage(profile, executors)
                 rank = rank[origin]

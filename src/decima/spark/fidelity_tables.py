@@ -14,7 +14,8 @@ from decima.spark.measured_logs import scheduler_of
 from decima.spark.measured_runs import Measurements, measured_floor
 from decima.spark.spark_order import SPARK_FIFO
 
-WARM, FRESH, MIX = "alone", "alone, new executors", "mix"
+# Queries alone that their executors ran before, did not run before, and on new executors; then all of them at once.
+WARM, FIRST_RUN, FRESH, MIX = "alone", "alone, first run", "alone, new executors", "mix"
 # In place of a variant: the mean of the other real repetitions instead of a simulation.
 REAL = "other real repetitions"
 GROUP = ["setting", "scheduler", "bound", "profile", "variant"]
@@ -27,8 +28,10 @@ def fidelity_tables(
     """Simulate what was measured.
 
     Args:
-        alone: Logs of queries alone; those of mixes are not used here. May be empty.
-        mixes: Logs with mixes, and with the same queries alone on the same executors. May be empty.
+        alone: Logs of queries alone, of which each application ran each query once, as those of the profiler. May be
+            empty.
+        mixes: Logs with mixes, and with the same queries alone on the same executors, which ran them before. May be
+            empty.
         seeds: Simulations of each run.
         threads: Workers, all cores by default; the result does not depend on it.
 
@@ -44,15 +47,17 @@ def fidelity_tables(
     runs, floors, levels = [], [], {}
     if alone:
         measurements = Measurements(alone)
-        table = fidelity.simulate_alone(measurements, fidelity.VARIANTS, seeds, threads)
+        table, floor = _alone(measurements, FIRST_RUN, seeds, threads)
+        runs.append(table)
+        floors.append(floor)
         warm = measurements.runs[measurements.runs.alone & ~measurements.runs.fresh]
         levels = measurements.profiles(warm, dispatch=True)
-        runs.append(table.assign(scheduler=SPARK_FIFO, bound=True, setting=np.where(table.fresh, FRESH, WARM)))
-        floor = measured_floor(measurements)
-        floor = floor[floor.alone]
-        floors.append(floor.assign(scheduler=SPARK_FIFO, setting=np.where(floor.fresh, FRESH, WARM)))
     if mixes:
         measurements = Measurements(mixes)
+        if measurements.runs.alone.any():
+            table, floor = _alone(measurements, WARM, seeds, threads, levels)
+            runs.append(table)
+            floors.append(floor)
         table = fidelity.simulate_mixes(measurements, fidelity.VARIANTS, seeds, threads, levels)
         runs.append(table.assign(setting=MIX))
         floors.append(_mix_floor(measurements).assign(setting=MIX))
@@ -70,6 +75,19 @@ def fidelity_tables(
         "fidelity_floor": floor[[*RUN, "real_s", "others_s", "error"]].reset_index(drop=True),
         "fidelity_summary": _summary(found, floor).assign(simulations=seeds),
     }
+
+
+def _alone(
+    measurements: Measurements, setting: str, seeds: int, threads: int | None, levels: dict | None = None
+) -> tuple[pandas.DataFrame, pandas.DataFrame]:
+    """Runs of queries alone and their floor; `setting` is that of the runs that are not fresh."""
+    table = fidelity.simulate_alone(measurements, fidelity.VARIANTS, seeds, threads, levels)
+    table = table.assign(scheduler=SPARK_FIFO, bound=True)
+    if len(table):
+        table["setting"] = np.where(table.fresh, FRESH, setting)
+    floor = measured_floor(measurements)
+    floor = floor[floor.alone]
+    return table, floor.assign(scheduler=SPARK_FIFO, setting=np.where(floor.fresh, FRESH, setting))
 
 
 def _mix_floor(measurements: Measurements) -> pandas.DataFrame:

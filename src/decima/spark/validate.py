@@ -15,7 +15,7 @@ from decima.spark.profile import KINDS, Application, Measurement
 from decima.spark.runs import Run
 
 ALONE, MIX = "alone", "mix"  # folders
-ROUNDS = 3  # of the queries alone before the first mix; the first one compiles their code
+ROUNDS = 4  # of the queries alone before the first mix; the first one compiles their code
 # Mixes are rejected for the time that Spark waited for cores; processes of low priority beside it take none from it.
 FOREIGN_LIMIT = 1.0
 

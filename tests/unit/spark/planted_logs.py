@@ -145,7 +145,7 @@ def write_folders(folder, profiles, levels, repetitions=2):
                     append_run(alone, measured_run(identity, name, profile.name, kind, executors, repetition))
             log.write(alone / "events")
     log = PlantedLog("app-00-control.json", levels[-1])
-    for number in range(2):
+    for number in range(3):
         for profile in profiles:
             log.run([(query_id(warm_up_key(number, profile.name), 0), profile, 0.0)], seed=number, named=True)
     for repetition in range(repetitions):

@@ -111,16 +111,27 @@ def test_an_effect_that_was_not_planted_does_not_show(tmp_path):
 
 def test_a_mix_is_foretold_by_queries_alone_and_by_other_mixes(measurements):
     variants = {name: fidelity.VARIANTS[name] for name in (fidelity.ALL_EFFECTS, "no slowdown by parallelism")}
-    warm = measurements.runs[measurements.runs.alone & ~measurements.runs.fresh]
-    levels = measurements.profiles(warm, dispatch=True)
-    table = fidelity.simulate_mixes(measurements, variants, seeds=8, threads=1, levels=levels)
+    table = fidelity.simulate_mixes(measurements, variants, seeds=8, threads=1)
     table = table.assign(error=table.simulated_ms / table.real_ms - 1.0)
     assert len(table) == 9 * 2 * (3 + 1)
     for kind in (fidelity.ALONE, fidelity.HELD_OUT, fidelity.TRAINING):
         assert mean(table, variant=fidelity.ALL_EFFECTS, bound=True, profile=kind) < 0.04
     assert mean(table, variant="no slowdown by parallelism", bound=True) > 0.2
-    without = fidelity.simulate_mixes(measurements, variants, seeds=1, threads=1)
+
+
+def test_levels_that_were_not_measured_beside_a_mix_come_from_other_runs(measurements):
+    executors = LEVELS[-1]
+    beside = Measurements([each for each in measurements.applications if "app-1" not in each.app_id])
+    slowdown = "no slowdown by parallelism"
+    variants = {name: fidelity.VARIANTS[name] for name in (fidelity.ALL_EFFECTS, slowdown)}
+    without = fidelity.simulate_mixes(beside, variants, seeds=1, threads=1)
     assert set(without.variant) == {fidelity.ALL_EFFECTS}
+    levels = measurements.profiles(measurements.runs[measurements.runs.alone & ~measurements.runs.fresh], dispatch=True)
+    for simulate in (fidelity.simulate_alone, fidelity.simulate_mixes):
+        table = simulate(beside, variants, seeds=4, threads=1, levels=levels)
+        table = table[(table.executors == executors) & (table["profile"] != fidelity.TRAINING)]
+        table = table.assign(error=table.simulated_ms / table.real_ms - 1.0)
+        assert mean(table, variant=slowdown) > 0.1 > mean(table, variant=fidelity.ALL_EFFECTS)
 
 
 def test_dispatch_times_count_to_the_tasks_that_waited(tmp_path):

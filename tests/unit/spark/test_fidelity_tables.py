@@ -5,7 +5,7 @@ import pytest
 
 from decima.exceptions import DataUnavailableError, WorkloadError
 from decima.spark.experiment_plan import CONTROL
-from decima.spark.fidelity_tables import FRESH, MIX, REAL, WARM, fidelity_tables
+from decima.spark.fidelity_tables import FIRST_RUN, FRESH, MIX, REAL, WARM, fidelity_tables
 from decima.spark.measured_logs import read_alone, read_mixes, scheduler_of
 from decima.spark.runs import append_run
 from decima.spark.slim_log import slim_log
@@ -26,17 +26,17 @@ def test_tables_of_both_settings(folder):
     tables = fidelity_tables(read_alone(folder / "alone"), read_mixes(folder / "mix"), seeds=3, threads=1)
     runs, floor, summary = (tables[f"fidelity_{name}"] for name in ("runs", "floor", "summary"))
     assert set(runs["name"]) == {"q1-1g", "q2-1g"}
-    assert set(runs["setting"]) == {WARM, FRESH, MIX}
+    assert set(runs["setting"]) == {FIRST_RUN, FRESH, WARM, MIX}
     assert (runs["error"] - (runs["simulated_s"] / runs["real_s"] - 1.0)).abs().max() < 1e-2
     assert not runs.isna().any(axis=None)
-    # 2 queries, 2 repetitions; alone at 2 levels, warm and fresh; no warm run lacks the start-up.
-    assert len(floor) == 2 * 2 * 5
+    # 2 queries, 2 repetitions: first runs and fresh ones at 2 levels, second runs and mixes at one.
+    assert len(floor) == 2 * 2 * (2 + 2 + 1 + 1)
     all_effects = summary[(summary["variant"] == "all effects") & summary["bound"]].set_index(["setting", "profile"])
     assert (all_effects["mean_percent"] < 5.0).all()
     assert (summary["simulations"] == 3).all()
     startup = summary[summary["variant"] == "no start-up of executors"]
     assert set(startup["setting"]) == {FRESH}
-    assert set(summary[summary["profile"] == REAL]["setting"]) == {WARM, FRESH, MIX}
+    assert set(summary[summary["profile"] == REAL]["setting"]) == {FIRST_RUN, FRESH, WARM, MIX}
 
 
 def test_slim_copies_give_the_same_runs(folder, tmp_path):
