@@ -153,7 +153,7 @@ def query_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame, executors: pa
                 "tasks": sum(stage.num_tasks for stage in run.stages),
                 "executors": mean_slots(begin, stop, added, removed, executors.slots.to_numpy()),
                 "stated_executors": np.nan if run.executors is None else float(run.executors),
-                "busy": mine.duration_ms.sum() / (stop - begin) if stop > begin else 0.0,
+                "busy": _busy_ms(mine, begin, stop) / (stop - begin) if stop > begin else 0.0,
                 "peak_tasks": _peak(mine),
                 "alone": bool(alone[number]),
                 "skipped": run.skipped,
@@ -196,6 +196,11 @@ def stage_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame) -> pandas.Dat
         "query name stage num_tasks tasks_seen parents spark_stage_ids kind operators first_launch_ms last_finish_ms"
     )
     return pandas.DataFrame(rows, columns=[*names.split(), *SIZES])
+
+
+def _busy_ms(tasks: pandas.DataFrame, begin: float, end: float) -> float:
+    """Time for which slots were taken inside a span; killed copies of tasks may outlive their query."""
+    return float((tasks.left_ms.clip(begin, end) - tasks.launch_ms.clip(begin, end)).sum())
 
 
 def _alone(spans: np.ndarray) -> np.ndarray:
