@@ -42,6 +42,15 @@ def running(sessions, **address):
         loop.close()
 
 
+def make_certificate(folder, name):
+    """Files of a new certificate for this machine and of its key."""
+    cert, key = folder / f"{name}.pem", folder / f"{name}.key"
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject]
+    subprocess.run([*command, "-keyout", key, "-out", cert], check=True, capture_output=True)
+    return cert, key
+
+
 @contextlib.contextmanager
 def process(*arguments):
     """`decima serve` as a process; yields it with `target`, and `line`, what it said when it was ready."""

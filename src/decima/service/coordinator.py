@@ -108,6 +108,7 @@ class Driver:
         self._assigned: Choice | None = None  # what the last reply gave, not reported yet
         self._idle = False  # executors it offered were left idle
         self._ask = False
+        self._known = False  # it has reported
         self._number = 1
         self._changed = asyncio.Event()
         cluster.drivers[key] = self
@@ -163,6 +164,10 @@ class Driver:
         cluster, jobs = self._cluster, self._cluster.jobs
         check_report(request, cluster.limits)
         self._calls.begin(request)
+        if not self._known:
+            # After a restart of the service its executors are there already.
+            self._known = True
+            self.target = min(request.executors, cluster.unallocated)
         self._put_promises(-1, self._promised)
         self._forget_assigned()
         try:

@@ -22,6 +22,7 @@ WORKLOADS = {
 
 @pytest.fixture(scope="module")
 def service():
+    """All schedulers."""
     with running(sessions_of()) as service:
         yield service
 
