@@ -18,7 +18,7 @@ import pandas
 import psutil
 
 from tests.services import process
-from tests.spark.real_spark import decisions_of, metrics_of, plugin_driver, start_queries
+from tests.spark.real_spark import chain, decisions_of, metrics_of, plugin_driver, start_queries
 
 QUERIES = 20
 ROUNDS = 6
@@ -30,16 +30,13 @@ RESULTS = Path(__file__).parent / "results"
 
 def query(driver, together: threading.Barrier):
     """`ROUNDS` chains of stages with short tasks, begun when all other queries begin."""
-    sleep = f"reflect('java.lang.Thread', 'sleep', {round(1000 * TASK_S)}L) AS slept"
+    once = chain(driver, STAGES, TASKS, TASK_S)
 
     def run() -> int:
         total = 0
         for _ in range(ROUNDS):
             together.wait()
-            table = driver.spark.range(0, TASKS, 1, TASKS)
-            for _ in range(STAGES - 1):
-                table = table.repartition(TASKS).selectExpr("id", sleep).where("slept IS NOT NULL").select("id")
-            total += sum(row[0] for row in table.collect())
+            total += once()
         return total
 
     return run

@@ -98,6 +98,22 @@ def slow_sum(driver: Driver, tasks: int, task_s: float) -> Callable[[], int]:
     return run
 
 
+def chain(driver: Driver, stages: int, tasks: int, task_s: float) -> Callable[[], int]:
+    """A query of `stages` stages, one after the other, of `tasks` tasks; gives 0 + 1 + ... + (tasks - 1).
+
+    Each number sleeps in all stages but the first, and where the numbers go by chance there may be two in a task.
+    """
+
+    def run() -> int:
+        sleep = f"reflect('java.lang.Thread', 'sleep', {round(1000 * task_s)}L) AS slept"
+        table = driver.spark.range(0, tasks, 1, tasks)
+        for _ in range(stages - 1):
+            table = table.repartition(tasks).selectExpr("id", sleep).where("slept IS NOT NULL").select("id")
+        return sum(row[0] for row in table.collect())
+
+    return run
+
+
 @dataclass
 class Running:
     """Queries that run in threads of their own."""

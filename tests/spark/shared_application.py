@@ -1,4 +1,4 @@
-"""One application of a shared cluster, as a process: folder, port of the service, master, its folder, tasks, size."""
+"""One application of a shared cluster, as a process; its last line of output is the result of its query."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 from decima.spark.cluster import StandaloneCluster
-from tests.spark.real_spark import plugin_driver, slow_sum, start_queries
+from tests.spark.real_spark import chain, plugin_driver, start_queries, wait_until
 
 
-def main(folder: str, port: str, master: str, scratch: str, tasks: str, executors: str) -> None:
+def main(folder: str, service: str, master: str, scratch: str, stages: str, executors: str) -> None:
     cluster = StandaloneCluster(executors=int(executors), memory_mb=700, shuffle_service=True)
     cluster.url, cluster.folder = master, Path(scratch)
     conf = {
@@ -18,9 +18,13 @@ def main(folder: str, port: str, master: str, scratch: str, tasks: str, executor
         "spark.dynamicAllocation.enabled": "false",  # do not wait for executors: there are none before there is work
         "spark.scheduler.minRegisteredResourcesRatio": "0",
     }
-    with plugin_driver(Path(folder), f"127.0.0.1:{port}", conf=conf, cluster=cluster) as driver:
+    with plugin_driver(Path(folder), service, conf=conf, cluster=cluster) as driver:
         name = Path(folder).name
-        results = start_queries(driver, {name: slow_sum(driver, int(tasks), 1.0)}).wait(400)
+        query = chain(driver, int(stages), 4, 0.5)
+        Path(folder, "up").touch()
+        # Drivers take long to start; the queries are to begin together.
+        wait_until(lambda: len(list(Path(folder).parent.glob("*/up"))) == 2, 300)
+        results = start_queries(driver, {name: query}).wait(400)
     print(results[name])  # noqa: T201
 
 

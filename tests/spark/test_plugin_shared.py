@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -19,19 +18,13 @@ pytestmark = pytest.mark.spark_slow
 EXECUTORS = 2
 
 
-def start_application(cluster: StandaloneCluster, folder: Path, port: int, tasks: int) -> subprocess.Popen:
+def start_application(cluster: StandaloneCluster, folder: Path, service: str, stages: int) -> subprocess.Popen:
     """A driver of its own with one query; its last line of output is the result."""
     folder.mkdir()
-    arguments = [str(folder), str(port), cluster.url, str(cluster.folder), str(tasks), str(EXECUTORS)]
+    arguments = [str(folder), service, cluster.url, str(cluster.folder), str(stages), str(EXECUTORS)]
     return subprocess.Popen(
         [sys.executable, "-m", "tests.spark.shared_application", *arguments], stdout=subprocess.PIPE, text=True
     )
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def executors_over_time(folder: Path) -> list[tuple[int, int]]:
@@ -48,15 +41,14 @@ def executors_over_time(folder: Path) -> list[tuple[int, int]]:
 
 
 def test_executors_move_between_applications(tmp_path):
-    port = free_port()
     with (
-        process("--port", port, "--scheduler", "fair"),
+        process("--port", 0, "--scheduler", "fair") as service,
         StandaloneCluster(executors=EXECUTORS, memory_mb=700, shuffle_service=True) as cluster,
     ):
-        long = start_application(cluster, tmp_path / "long", port, tasks=60)
-        short = start_application(cluster, tmp_path / "short", port, tasks=10)
-        results = [process.communicate(timeout=400)[0].splitlines()[-1] for process in (long, short)]
-    assert results == ["1770", "45"]
+        long = start_application(cluster, tmp_path / "long", service.target, stages=14)
+        short = start_application(cluster, tmp_path / "short", service.target, stages=4)
+        results = [started.communicate(timeout=500)[0].splitlines()[-1] for started in (long, short)]
+    assert results == ["6", "6"]
     for name in ("long", "short"):
         log = (tmp_path / name / "driver.log").read_text()
         assert "released executors" in log

@@ -78,11 +78,7 @@ final class DecimaTaskScheduler extends TaskSchedulerImpl {
 
   @Override
   public void submitTasks(TaskSet taskSet) {
-    try {
-      register(taskSet);
-    } catch (RuntimeException | LinkageError wrong) {
-      bug("reading the graph of stage " + taskSet.stageId(), wrong);
-    }
+    guard("reading the graph of stage " + taskSet.stageId(), () -> register(taskSet));
     super.submitTasks(taskSet);
   }
 
@@ -122,8 +118,12 @@ final class DecimaTaskScheduler extends TaskSchedulerImpl {
     super.taskSetFinished(manager);
     StageState stage = controlled.remove(manager.taskSet().id());
     if (stage != null) {
-      stage.ended(manager);
-      queries.stageEnded(stage, manager.taskSet(), System.currentTimeMillis());
+      guard(
+          "ending a stage",
+          () -> {
+            stage.ended(manager);
+            queries.stageEnded(stage, manager.taskSet(), System.currentTimeMillis());
+          });
     }
   }
 
@@ -141,15 +141,26 @@ final class DecimaTaskScheduler extends TaskSchedulerImpl {
       control.leaveToSpark();
     }
     Seq<Seq<TaskDescription>> launched = super.resourceOffers(offers, isAllFreeResources);
-    try {
-      again |= slots.releaseUnused();
-    } catch (RuntimeException wrong) {
-      bug("ending a round of offers", wrong);
-    }
-    if (again) {
+    boolean[] unused = new boolean[1];
+    guard(
+        "ending a round of offers",
+        () -> {
+          countLaunched(launched);
+          unused[0] = slots.releaseUnused();
+        });
+    if (again || unused[0]) {
       backend().reviveOffers();
     }
     return launched;
+  }
+
+  /** Tasks of barrier stages and of task sets that are not ours show only here. */
+  private void countLaunched(Seq<Seq<TaskDescription>> launched) {
+    for (Seq<TaskDescription> ofOffer : CollectionConverters.asJava(launched)) {
+      for (TaskDescription task : CollectionConverters.asJava(ofOffer)) {
+        slots.launched(task.taskId(), task.executorId(), null);
+      }
+    }
   }
 
   private Map<String, Integer> freeSlots(IndexedSeq<WorkerOffer> offers) {
@@ -180,16 +191,14 @@ final class DecimaTaskScheduler extends TaskSchedulerImpl {
 
   /** A task is about to start; {@code stage} is null when Spark chose it by itself. */
   void launched(long taskId, String executorId, StageState stage) {
-    slots.launched(taskId, executorId, stage);
+    guard("counting a started task", () -> slots.launched(taskId, executorId, stage));
   }
 
   @Override
   public synchronized void statusUpdate(long taskId, Enumeration.Value state, ByteBuffer data) {
-    if (TaskState.isFinished(state)) {
-      Option<String> executor = taskIdToExecutorId().get(taskId);
-      if (executor.isDefined()) {
-        slots.ended(taskId, executor.get());
-      }
+    Option<String> executor = taskIdToExecutorId().get(taskId);
+    if (TaskState.isFinished(state) && executor.isDefined()) {
+      guard("counting an ended task", () -> slots.ended(taskId, executor.get()));
     }
     super.statusUpdate(taskId, state, data);
   }
@@ -198,7 +207,7 @@ final class DecimaTaskScheduler extends TaskSchedulerImpl {
   public void executorLost(String executorId, ExecutorLossReason reason) {
     super.executorLost(executorId, reason);
     synchronized (this) {
-      slots.lost(executorId);
+      guard("forgetting a lost executor", () -> slots.lost(executorId));
     }
   }
 
@@ -212,11 +221,7 @@ final class DecimaTaskScheduler extends TaskSchedulerImpl {
 
   /** Reports the state of this driver; see {@link StageControl#report}. */
   synchronized void report() {
-    try {
-      control.report();
-    } catch (RuntimeException wrong) {
-      bug("reporting to the service", wrong);
-    }
+    guard("reporting to the service", control::report);
   }
 
   /** See {@link Slots#releaseDownTo}. */
@@ -226,6 +231,14 @@ final class DecimaTaskScheduler extends TaskSchedulerImpl {
 
   synchronized void keep(String executorId) {
     slots.keep(executorId);
+  }
+
+  private void guard(String where, Runnable step) {
+    try {
+      step.run();
+    } catch (RuntimeException | LinkageError wrong) {
+      bug(where, wrong);
+    }
   }
 
   private synchronized void bug(String where, Throwable wrong) {

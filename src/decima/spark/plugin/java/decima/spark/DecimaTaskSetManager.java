@@ -43,7 +43,8 @@ final class DecimaTaskSetManager extends TaskSetManager {
     }
     Tuple3<Option<TaskDescription>, Object, Object> launched =
         super.resourceOffer(executorId, host, maxLocality, taskCpus, taskResources);
-    if (launched._1().isDefined()) {
+    // A barrier stage gives null here: its tasks are made when all have their slots.
+    if (launched._1().isDefined() && launched._1().get() != null) {
       scheduler.launched(launched._1().get().taskId(), executorId, stage);
     }
     return launched;

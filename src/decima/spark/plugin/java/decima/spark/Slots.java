@@ -85,9 +85,12 @@ final class Slots {
     return executors.get(executorId).refuses(stage, now);
   }
 
-  /** A task starts; {@code stage} is null when Spark schedules it by itself. */
+  /** A task starts; {@code stage} is null when Spark schedules it by itself. Known tasks are left as they are. */
   void launched(long taskId, String executorId, StageState stage) {
     Executor executor = executors.computeIfAbsent(executorId, Executor::new);
+    if (executor.running.containsKey(taskId)) {
+      return;
+    }
     executor.running.put(taskId, stage);
     running++;
     if (stage != null && take(executor.bound, stage)) {
