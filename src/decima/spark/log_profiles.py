@@ -91,14 +91,18 @@ def collect_profiles(applications: Sequence[Application], *, named_only: bool = 
             try:
                 profile = _profile(job, mine)
             except WorkloadError as error:
-                notes += [_note(run.application.app_id, "note profile", str(error), run.query) for run in mine]
+                why = "no task of a stage was used"
+                notes += [
+                    _note(run.application.app_id, "note profile", why, f"{run.query}: {error}") for run in mine
+                ]
                 job = ""
             else:
                 profiles.append(profile)
                 sizes.append(_sizes(profile, mine))
                 if number:
-                    why = f"{count} of {len(members)} runs of {name!r} have another structure and are profile {job!r}"
-                    notes.append(_note("", "note profile", why, ", ".join(run.query for run in mine[:10])))
+                    which = f"{job}: {count} of {len(members)} runs, {', '.join(run.query for run in mine[:10])}"
+                    why = "runs of one name with another DAG: made another profile"
+                    notes.append(_note("", "note profile", why, which))
                 notes += _different_counts(profile, mine)
             runs += [
                 {
@@ -169,8 +173,8 @@ def _different_counts(profile: JobProfile, runs: Sequence[_Run]) -> list[dict]:
         counts = Counter(int(run.stages.num_tasks.iloc[index]) for run in runs)
         if len(counts) > 1:
             seen = ", ".join(f"{tasks} tasks in {times} runs" for tasks, times in sorted(counts.items()))
-            why = f"{profile.name!r}, {stage.name}: {seen}; {stage.num_tasks} kept"
-            notes.append(_note("", "note profile", why, ""))
+            which = f"{profile.name}, {stage.name}: {seen}"
+            notes.append(_note("", "note profile", "task count of a stage differs: the most frequent kept", which))
     return notes
 
 

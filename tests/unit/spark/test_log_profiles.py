@@ -72,7 +72,9 @@ def test_other_structure_becomes_a_profile_of_its_own_and_is_reported(tmp_path):
         "q#1": "q",
         "q#9": "q~2",
     }
-    assert "1 of 3 runs of 'q' have another structure and are profile 'q~2'" in set(collected.report["reason"])
+    (note,) = collected.report[collected.report["item"] == "note profile"].to_dict("records")
+    assert note["reason"] == "runs of one name with another DAG: made another profile"
+    assert note["detail"] == "q~2: 1 of 3 runs, q#9"
 
 
 def test_task_counts_that_differ_are_reported_and_the_most_frequent_is_kept(tmp_path):
@@ -85,7 +87,9 @@ def test_task_counts_that_differ_are_reported_and_the_most_frequent_is_kept(tmp_
 
     collected = collect(tmp_path, [executor_added(), *run(1, 3), *run(2, 2), *run(3, 3)])
     assert [each.num_tasks for each in collected.profiles[0].stages] == [3]
-    assert "'q', stage-0: 2 tasks in 1 runs, 3 tasks in 2 runs; 3 kept" in set(collected.report["reason"])
+    (note,) = collected.report[collected.report["item"] == "note profile"].to_dict("records")
+    assert note["reason"] == "task count of a stage differs: the most frequent kept"
+    assert note["detail"] == "q, stage-0: 2 tasks in 1 runs, 3 tasks in 2 runs"
 
 
 def test_only_named_queries(tmp_path):
