@@ -23,11 +23,12 @@ def put_state(mirror: Mirror, slot: Slot, message: protocol.JobState, limits: Li
     Raises:
         RefusalError: A number is out of range, or a stage is unknown. The job is then half written.
     """
-    state, graph, most = mirror.state, slot.graph, limits.executors
-    changed = False
+    views, graph, most = mirror.views, slot.graph, limits.executors
+    changed = finished_stages = False
     for stage in message.stages:
         index = _index(graph, stage.stage)
-        tasks = graph.profile.stages[index].num_tasks
+        at = slot.first + index
+        tasks = views.stage_tasks[at]
         launched, finished = stage.launched, stage.finished
         if not finished <= launched <= tasks:
             raise invalid(
@@ -37,21 +38,27 @@ def put_state(mirror: Mirror, slot: Slot, message: protocol.JobState, limits: Li
         executors, moving, committed = stage.executors, stage.moving, stage.committed
         if max(executors, moving, committed) > most:
             raise invalid(f"{_where(graph, stage.stage)}: more than {most} executors, moving or committed")
-        at = slot.first + index
-        state.stage_next[at] = launched
-        state.stage_executors[at] = executors
-        state.stage_moving[at] = moving
-        state.stage_commit[at] = committed
+        views.stage_next[at] = launched
+        views.stage_executors[at] = executors
+        views.stage_moving[at] = moving
+        views.stage_commit[at] = committed
+        mirror.put_room(slot, index)
+        finished_stages |= (finished == tasks) != (graph.finished[index] == tasks)
         graph.finished[index] = finished
+        if finished < tasks:
+            views.stage_finished_tasks[at] = finished
         if stage.measured_tasks or stage.measured_ms:
             changed |= _measure(graph, index, stage)
-    if len(message.stages):
-        mirror.put_counts(slot)
+    if finished_stages:
+        mirror.put_finished(slot)
     for name, field in _JOB_FIELDS.items():
         value = getattr(message, name)
         if value > most:
             raise invalid(f"job {graph.label!r:.60}: {name} is {value}; expected 0 to {most}")
-        getattr(state, field)[slot.job] = value
+        getattr(views, field)[slot.job] = value
+    held = mirror.allocation(slot, None, 0)
+    if held < 0:
+        raise invalid(f"job {graph.label!r:.60} holds {held} executors apart from those promised to others")
     _put_runnable(mirror, slot, message.runnable)
     _put_frontier(mirror, slot, message.schedulable)
     if changed:
@@ -68,23 +75,22 @@ def _measure(graph: JobGraph, index: int, stage: protocol.StageState) -> bool:
 
 def _put_runnable(mirror: Mirror, slot: Slot, stages) -> None:
     """The list of runnable stages, in its order."""
-    state, graph = mirror.state, slot.graph
-    own = slice(slot.first, slot.first + slot.size)
+    views, graph = mirror.views, slot.graph
     indices = [_index(graph, stage) for stage in stages]
     if len(set(indices)) < len(indices):
         raise invalid(f"job {graph.label!r:.60}: a stage is twice among the runnable ones")
-    state.stage_runnable[own] = 0
+    views.stage_runnable[slot.first : slot.first + slot.size] = bytes(slot.size)
     before = NONE
     for index in indices:
         stage = slot.first + index
-        state.stage_runnable[stage] = 1
-        state.runnable_prev[stage] = before
-        state.runnable_next[stage] = NONE
+        views.stage_runnable[stage] = 1
+        views.runnable_prev[stage] = before
+        views.runnable_next[stage] = NONE
         if before != NONE:
-            state.runnable_next[before] = stage
+            views.runnable_next[before] = stage
         before = stage
-    state.runnable_head[slot.job] = slot.first + indices[0] if indices else NONE
-    state.runnable_tail[slot.job] = before
+    views.runnable_head[slot.job] = slot.first + indices[0] if indices else NONE
+    views.runnable_tail[slot.job] = before
 
 
 def _put_frontier(mirror: Mirror, slot: Slot, stages) -> None:
@@ -92,7 +98,7 @@ def _put_frontier(mirror: Mirror, slot: Slot, stages) -> None:
     graph = slot.graph
     indices = {_index(graph, stage): stage for stage in stages}
     for index, stage in indices.items():
-        if mirror.room(slot, index) < 1:
+        if mirror.views.stage_saturated[slot.first + index]:
             raise invalid(
                 f"{_where(graph, stage)} is schedulable, but all its tasks are launched or have an executor coming"
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from decima.service import scheduler_pb2 as protocol
@@ -51,10 +53,11 @@ class StateReporter:
         new = [job for job in active if job not in self._known]
         for job in new:
             self._add_graph(request.jobs.add(), job)
-        stages, jobs = self._changes()
+        stages = self._changed(_STAGE.values(), state.num_stages)
         stages[np.isin(state.stage_job, new)] = True
-        touched = jobs
-        touched[state.stage_job[stages]] = True
+        flags = self._changed(_FLAGS, state.num_stages)
+        touched = self._changed(_JOB.values(), state.num_jobs)
+        touched[state.stage_job[stages | flags]] = True
         touched[new] = True
         for job in active:
             if touched[job]:
@@ -62,19 +65,15 @@ class StateReporter:
         self._known = present
         return request
 
-    def _changes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Stages and jobs that differ from what was sent; remembers what they are now."""
-        state, sent = self._state, self._sent
-        masks = []
-        for names, length in (((*_STAGE.values(), *_FLAGS), state.num_stages), (_JOB.values(), state.num_jobs)):
-            mask = np.zeros(length, dtype=bool)
-            for name in names:
-                now = getattr(state, name)
-                if name in sent:
-                    mask |= now != sent[name]
-                sent[name] = now.copy()
-            masks.append(mask)
-        return masks[0], masks[1]
+    def _changed(self, names: Iterable[str], length: int) -> np.ndarray:
+        """Which entries of some arrays differ from what was sent; remembers what they are now."""
+        mask = np.zeros(length, dtype=bool)
+        for name in names:
+            now = getattr(self._state, name)
+            if name in self._sent:
+                mask |= now != self._sent[name]
+            self._sent[name] = now.copy()
+        return mask
 
     def _add_graph(self, message: protocol.Job, job: int) -> None:
         state = self._state

@@ -138,22 +138,18 @@ class JobTable:
         """Key of the job that offered executors come from, None if there is none.
 
         Raises:
-            RefusalError: More are offered than there are, or than the job holds; or any job holds fewer than none.
+            RefusalError: More are offered than there are, or than the job holds.
         """
         if offer.executors > executors:
             raise invalid(f"{offer.executors} executors are offered of {executors}")
         key = (prefix, offer.job)
         source = self.mirror.slots.get(key) if offer.job else None
-        for (owner, _), slot in self.mirror.slots.items():
-            if owner != prefix:
-                continue
-            kept = self.mirror.allocation(slot, source, offer.executors)
-            if kept < 0:
-                raise invalid(
-                    f"job {slot.graph.label!r:.60} holds {kept} executors apart from those offered and promised to "
-                    "others; expected at least 0"
-                )
-        return key if source is not None else None
+        if source is None:
+            return None
+        kept = self.mirror.allocation(source, source, offer.executors)
+        if kept < 0:
+            raise invalid(f"job {offer.job!r:.60} holds {kept} executors apart from those offered; expected at least 0")
+        return key
 
 
 class CallOrder:

@@ -76,7 +76,7 @@ def test_parameters_belong_to_the_service():
 
 def test_many_jobs_come_and_go():
     """The mirror is moved and enlarged many times."""
-    jobs = synthetic_poisson(40, 3.0, seed=5)
+    jobs = synthetic_poisson(25, 3.0, seed=5)
     with running(sessions_of("decima", "released_fifo")) as service:
         for name in service.sessions.offering.names:
             remote = RemoteScheduler(service.target, name)
