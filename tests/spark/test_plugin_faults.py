@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 
-import psutil
 import pytest
 
 from tests.spark import wrong_replies
@@ -14,12 +12,9 @@ from tests.spark.real_spark import (
     BUG,
     OUTAGE,
     RECOVERY,
-    metrics_of,
-    most_at_once,
     plugin_driver,
     slow_sum,
     start_queries,
-    tasks_of,
     wait_until,
 )
 from tests.spark.toy_service import toy_service
@@ -172,90 +167,3 @@ def test_adaptive_execution_adds_stages_to_one_job(usable, toy):
     last = {stage.stage: set(stage.parents) for stage in graphs[-1].stages}
     assert all(parents <= set(last) for parents in last.values())
     assert any(len(parents) == 2 for parents in last.values())
-
-
-def executor_processes() -> list[psutil.Process]:
-    """Executors that descend from this process."""
-    found = []
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            if "org.apache.spark.executor.CoarseGrainedExecutorBackend" in process.cmdline():
-                found.append(process)
-    return found
-
-
-def test_a_killed_executor_loses_no_work(tmp_path):
-    # Its shuffle files are gone too: the first stage runs again in part, within the limit.
-    conf = {"spark.stage.maxConsecutiveAttempts": "10"}
-    with toy_service(cap=1) as toy, plugin_driver(tmp_path, toy.address, conf=conf) as driver:
-
-        def slow_end():
-            numbers = driver.spark.range(0, 8, 1, 4).repartition(4)
-            slept = numbers.selectExpr("id", "reflect('java.lang.Thread', 'sleep', 1000L) AS slept")
-            return sum(row[0] for row in slept.where("slept IS NOT NULL").collect())
-
-        running = start_queries(driver, {"a": slow_end, "b": slow_end})
-        wait_until(lambda: len({stage for _, stage, _ in toy.decisions}) == 4)  # both are in their second stage
-        executor_processes()[0].kill()
-        assert running.wait() == {"a": 28, "b": 28}
-        assert start_queries(driver, {"c": slow_sum(driver, 4, 0.1)}).wait() == {"c": 6}
-        assert not driver.lines(OUTAGE)
-        assert not driver.lines(BUG)
-    tasks = tasks_of(tmp_path)
-    assert any(task.failed for task in tasks)
-    for name in "ab":
-        assert most_at_once([task for task in tasks if task.query == name and not task.failed]) == 1
-
-
-def test_slots_of_a_wide_executor_are_bound_one_by_one(tmp_path):
-    with toy_service(cap=2) as toy, plugin_driver(tmp_path, toy.address, executors=1, cores=3) as driver:
-        pair = {name: slow_sum(driver, 8, 0.3) for name in ("a", "b")}
-        assert start_queries(driver, pair).wait() == {"a": 28, "b": 28}
-    tasks = tasks_of(tmp_path)
-    assert max(most_at_once([task for task in tasks if task.query == name]) for name in "ab") == 2
-    assert most_at_once(tasks) == 3
-
-
-def test_speculative_copies_run(tmp_path):
-    conf = {"spark.speculation": "true", "spark.speculation.quantile": "0.5"}
-    with toy_service(cap=2) as toy, plugin_driver(tmp_path, toy.address, conf=conf) as driver:
-        context = driver.spark.sparkContext
-
-        def straggle(number):
-            from pyspark import TaskContext
-
-            time.sleep(120.0 if number == 0 and TaskContext.get().attemptNumber() == 0 else 0.1)
-            return number
-
-        run = lambda: context.parallelize(range(6), 6).map(straggle).sum()  # noqa: E731
-        assert start_queries(driver, {"a": run}).wait() == {"a": 15}
-        assert not driver.lines(BUG)
-    assert len([task for task in tasks_of(tmp_path) if task.query == "a"]) == 7
-
-
-def test_a_service_that_is_not_there_at_the_start(tmp_path):
-    with toy_service() as gone:
-        port = gone.port
-    with plugin_driver(tmp_path, f"127.0.0.1:{port}", conf={"spark.decima.connect.timeout": "2s"}) as driver:
-        assert start_queries(driver, {"a": slow_sum(driver, 4, 0.1)}).wait() == {"a": 6}
-        assert len(driver.lines(OUTAGE)) == 1
-        with toy_service(port=port):
-            wait_until(lambda: start_queries(driver, {"b": slow_sum(driver, 2, 0.0)}).wait() and driver.lines(RECOVERY))
-    assert metrics_of(tmp_path)["outages"] == 1
-
-
-def test_many_jobs_at_once(tmp_path):
-    count = 20
-    with toy_service(cap=1) as toy, plugin_driver(tmp_path, toy.address) as driver:
-        barrier = threading.Barrier(count)
-
-        def query():
-            barrier.wait()
-            return slow_sum(driver, 4, 0.05)()
-
-        assert set(start_queries(driver, {f"q{i}": query for i in range(count)}).wait().values()) == {6}
-        assert not driver.lines(OUTAGE)
-    tasks = tasks_of(tmp_path)
-    for i in range(count):
-        assert most_at_once([task for task in tasks if task.query == f"q{i}"]) == 1
-    assert metrics_of(tmp_path)["active_jobs"]["max"] > 10

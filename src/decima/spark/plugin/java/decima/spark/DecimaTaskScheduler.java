@@ -123,6 +123,7 @@ final class DecimaTaskScheduler extends TaskSchedulerImpl {
           () -> {
             stage.ended(manager);
             queries.stageEnded(stage, manager.taskSet(), System.currentTimeMillis());
+            backend().reviveOffers(); // slots that waited for the results of this stage
           });
     }
   }

@@ -80,6 +80,16 @@ final class QueryState {
     return canonical == null ? null : stages.get(canonical);
   }
 
+  /** Whether a child of the stage has all it needs, so that Spark will submit it in a moment. */
+  boolean unlocks(StageState stage) {
+    return stages.values().stream()
+        .anyMatch(
+            child ->
+                !child.isStarted()
+                    && child.parents.contains(stage.id)
+                    && child.parents.stream().allMatch(parent -> stages.get(parent).isFinished()));
+  }
+
   Collection<StageState> stages() {
     return stages.values();
   }

@@ -165,6 +165,17 @@ final class Slots {
     return count;
   }
 
+  /** Slots on which tasks of the stage run. */
+  int running(StageState stage) {
+    int count = 0;
+    for (Executor executor : executors.values()) {
+      for (StageState of : executor.running.values()) {
+        count += of == stage ? 1 : 0;
+      }
+    }
+    return count;
+  }
+
   /** Idle slots by the query they served last. */
   Map<QueryState, Integer> idleByQuery() {
     Map<QueryState, Integer> idle = new HashMap<>();

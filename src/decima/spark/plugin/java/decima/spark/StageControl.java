@@ -21,6 +21,8 @@ import org.slf4j.LoggerFactory;
 final class StageControl {
   private static final Logger LOG = LoggerFactory.getLogger(StageControl.class);
 
+  private static final long CHILD_WAIT_NS = 1_000_000_000L;
+
   /** A free slot: its executor and the stage it served last. */
   private record Free(String executorId, StageState last) {}
 
@@ -105,12 +107,24 @@ final class StageControl {
           for (StageState last : slotsOfIt) {
             if (last != null && needs.getOrDefault(last, 0) > 0 && !slots.refuses(executor, last, now)) {
               bind(new Free(executor, last), last, needs);
-            } else {
+            } else if (last == null || !isBetweenStages(last)) {
               free.add(new Free(executor, last));
             }
           }
         });
     return free;
+  }
+
+  /**
+   * Whether the stage has just run its last task and its child is not submitted yet. In the paper both happen at once; in
+   * Spark the core is offered first, results are looked at by one thread and children submitted by another. A
+   * decision in between would not see the child and send the slot to another job. Spark offers again when the child
+   * comes, and every second.
+   */
+  private boolean isBetweenStages(StageState stage) {
+    return stage.query.isActive()
+        && (stage.isCompleting(slots.running(stage), CHILD_WAIT_NS)
+            || (stage.finishedWithin(CHILD_WAIT_NS) && stage.query.unlocks(stage)));
   }
 
   private boolean bindFree(List<Free> free, Map<StageState, Integer> needs) {

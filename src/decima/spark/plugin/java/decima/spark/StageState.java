@@ -17,7 +17,10 @@ final class StageState {
   /** Task set that is being scheduled now, or null before the first and after the last. */
   private TaskSetManager active;
 
+  private boolean started;
   private boolean finished;
+  private long finishedNs;
+  private long completingNs;
   private long durationMs;
   private int durations;
 
@@ -30,6 +33,7 @@ final class StageState {
 
   void started(TaskSetManager manager) {
     active = manager;
+    started = true;
     finished = false;
   }
 
@@ -38,7 +42,33 @@ final class StageState {
     if (active == manager) {
       active = null;
       finished = manager.tasksSuccessful() == manager.numTasks();
+      finishedNs = System.nanoTime();
     }
+  }
+
+  /**
+   * Whether all tasks have ended but Spark has not looked at all results yet.
+   *
+   * @param onSlots how many tasks still run
+   * @param nanoseconds how long that may take; a large result can take longer
+   */
+  boolean isCompleting(int onSlots, long nanoseconds) {
+    if (active == null || active.isZombie() || onSlots > 0 || launchable() > 0) {
+      completingNs = 0;
+      return false;
+    }
+    if (completingNs == 0) {
+      completingNs = System.nanoTime();
+    }
+    return System.nanoTime() - completingNs < nanoseconds;
+  }
+
+  boolean finishedWithin(long nanoseconds) {
+    return finished && System.nanoTime() - finishedNs < nanoseconds;
+  }
+
+  boolean isStarted() {
+    return started;
   }
 
   void taskSucceeded(long milliseconds) {
