@@ -4,12 +4,16 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from decima.spark import machine, profile, tables
 from decima.spark.profile import Application, Measurement
+from decima.spark.runs import append_run, read_runs
+from decima.workload import read_profiles
 from tests.unit.cli.calls import refuse, run, succeed
 
+DATA = Path(__file__).parents[3] / "data" / "spark"
 LOGS = Path(__file__).parents[1] / "spark" / "logs"
 
 
@@ -109,3 +113,24 @@ def test_slim_refuses(tmp_path):
 
 def test_help_names_the_commands():
     assert {"profile", "slim"} <= set(run("spark", "--help").stdout.split())
+
+
+def test_what_was_measured_already_becomes_a_profile_without_spark(tmp_path, asked):
+    one = "sf0.25-e4-r0-a0.jsonl.zstd"
+    (tmp_path / "events").mkdir()
+    shutil.copy(DATA / "events" / one, tmp_path / "events" / one)
+    runs = [run for run in read_runs(DATA) if run.log == one]
+    for run_ in runs:
+        append_run(tmp_path, run_)
+    options = ("--scale", 0.25, "--executors", 4, "--repetitions", 1, "--out", tmp_path)
+    last = succeed("spark", "profile", *options)
+    assert asked == []  # 22 warm and 22 fresh runs are there
+    assert last == f"wrote 22 profiles to {tmp_path / 'profile.parquet'}"
+    profiles = {profile.name: profile for profile in read_profiles(tmp_path / "profile.parquet")}
+    assert profiles.keys() == {f"q{number}-0.25g" for number in range(1, 23)}
+    for name, profile_ in profiles.items():
+        (warm,) = (one for one in runs if one.query == f"q{int(name[1:-6]):02d}" and one.kind == "warm")
+        # One-core executors: what warm tasks took fits into the duration of the query on four of them.
+        work_ms = sum(stage.num_tasks * np.mean([*stage.first[0], *stage.rest[0]]) for stage in profile_.stages)
+        assert warm.duration_s < work_ms / 1000.0 < 4 * warm.duration_s
+        assert all(stage.levels == (4,) for stage in profile_.stages)
