@@ -6,6 +6,8 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
 
+import numpy as np
+
 from decima.exceptions import ConfigError
 from decima.schedulers.interface import CompiledScheduler, Scheduler
 from decima.service import scheduler_pb2 as protocol
@@ -41,8 +43,8 @@ class Offering:
         for name, make in makers.items():
             scheduler = make()
             if isinstance(scheduler, CompiledScheduler):
-                scheduler.decision.address  # noqa: B018 - compiled now, not during the first decision
                 self._shared[name] = scheduler
+            _warm_up(scheduler)
 
     @property
     def names(self) -> list[str]:
@@ -59,6 +61,15 @@ class Offering:
         if name not in self._makers:
             raise invalid(f"scheduler {name!r:.60} is not offered here; offered: {', '.join(self._makers)}")
         return name, self._shared.get(name) or self._makers[name]()
+
+
+def _warm_up(scheduler: Scheduler) -> None:
+    """Decide once, so that what is compiled on first use is compiled before clients wait for it."""
+    request = protocol.DecideRequest(sequence=1, full=True, executors=1, offer=protocol.Offer(executors=1))
+    request.jobs.add(job="first", stages=[protocol.Stage(stage=0, num_tasks=1)])
+    request.states.add(job="first", runnable=[0], schedulable=[0])
+    mirror = Mirror(scheduler, Settings(executors=1), np.random.default_rng(0), 0.0)
+    Session("warm-up", mirror, ProfileBook(), Limits()).decide(request)
 
 
 class Entry:

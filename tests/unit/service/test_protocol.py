@@ -1,6 +1,9 @@
 """The committed protocol and the code generated from it belong together."""
 
+import pytest
+
 from decima.service import generate, scheduler_pb2
+from tests.unit.test_package import modules_after
 
 
 def test_generated_code_is_current():
@@ -19,3 +22,13 @@ def test_java_client_finds_its_package():
 def test_protocol_needs_no_other_files():
     """Spark's own shaded copy of protobuf knows none."""
     assert list(scheduler_pb2.DESCRIPTOR.dependencies) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["import decima; decima.simulate", "import decima; decima.list_schedulers()", "import decima.cli"],
+)
+def test_grpc_is_loaded_by_those_who_use_it(statement):
+    loaded = modules_after(statement)
+    assert "decima" in loaded
+    assert loaded.isdisjoint({"grpc", "google", "prometheus_client"})
