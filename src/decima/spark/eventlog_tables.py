@@ -132,14 +132,16 @@ def query_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame, executors: pa
     spans = [(run.submit_ms, np.inf if run.finish_ms is None else run.finish_ms) for run in runs]
     # A slot runs one task at a time: the late stamp of an end must not count as a second one.
     following = tasks.groupby(["executor", "slot"], observed=True).launch_ms.shift(-1)
-    tasks = tasks.assign(left_ms=np.fmin(tasks.finish_ms, following))
-    by_query = dict(list(tasks.groupby("query_number")))
+    order = np.argsort(tasks.query_number.to_numpy(), kind="stable")
+    launch = tasks.launch_ms.to_numpy()[order]
+    left = np.fmin(tasks.finish_ms, following).to_numpy()[order]
+    first = np.searchsorted(tasks.query_number.to_numpy()[order], np.arange(len(runs) + 1))
     alone = _alone(np.array(spans, float).reshape(-1, 2))
     added, removed = executors.added_ms.to_numpy(), executors.removed_ms.fillna(np.inf).to_numpy()
     rows = []
     for number, (run, (begin, end)) in enumerate(zip(runs, spans, strict=True)):
-        mine = by_query.get(number, tasks.iloc[:0])
-        stop = end if np.isfinite(end) else max(begin, mine.left_ms.max() if len(mine) else begin)
+        mine = slice(first[number], first[number + 1])
+        stop = end if np.isfinite(end) else max(begin, left[mine].max(initial=begin))
         rows.append(
             {
                 "query": run.query,
@@ -153,8 +155,8 @@ def query_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame, executors: pa
                 "tasks": sum(stage.num_tasks for stage in run.stages),
                 "executors": mean_slots(begin, stop, added, removed, executors.slots.to_numpy()),
                 "stated_executors": np.nan if run.executors is None else float(run.executors),
-                "busy": _busy_ms(mine, begin, stop) / (stop - begin) if stop > begin else 0.0,
-                "peak_tasks": _peak(mine),
+                "busy": _busy_ms(launch[mine], left[mine], begin, stop) / (stop - begin) if stop > begin else 0.0,
+                "peak_tasks": _peak(launch[mine], left[mine]),
                 "alone": bool(alone[number]),
                 "skipped": run.skipped,
             }
@@ -198,9 +200,9 @@ def stage_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame) -> pandas.Dat
     return pandas.DataFrame(rows, columns=[*names.split(), *SIZES])
 
 
-def _busy_ms(tasks: pandas.DataFrame, begin: float, end: float) -> float:
+def _busy_ms(launch: np.ndarray, left: np.ndarray, begin: float, end: float) -> float:
     """Time for which slots were taken inside a span; killed copies of tasks may outlive their query."""
-    return float((tasks.left_ms.clip(begin, end) - tasks.launch_ms.clip(begin, end)).sum())
+    return float((np.clip(left, begin, end) - np.clip(launch, begin, end)).sum())
 
 
 def _alone(spans: np.ndarray) -> np.ndarray:
@@ -210,10 +212,10 @@ def _alone(spans: np.ndarray) -> np.ndarray:
     return (latest_before <= spans[:, 0]) & (next_begin >= spans[:, 1])
 
 
-def _peak(tasks: pandas.DataFrame) -> int:
+def _peak(launch: np.ndarray, left: np.ndarray) -> int:
     """The most slots taken at one time; an end and a launch at the same stamp do not overlap."""
-    if not len(tasks):
+    if not len(launch):
         return 0
-    times = np.concatenate([tasks.launch_ms, tasks.left_ms])
-    steps = np.concatenate([np.ones(len(tasks), np.int64), -np.ones(len(tasks), np.int64)])
+    times = np.concatenate([launch, left])
+    steps = np.repeat([1, -1], len(launch))
     return int(np.cumsum(steps[np.lexsort((steps, times))]).max())

@@ -46,8 +46,12 @@ class _Run:
     level: int
     duration_ms: float
     parents: tuple[tuple[int, ...], ...]
-    stages: pandas.DataFrame
-    tasks: pandas.DataFrame
+    num_tasks: list[int]
+    operators: list[str]
+    sizes: np.ndarray  # bytes [stages, SIZES]
+    stage: np.ndarray  # [tasks used], as the next two
+    wave: np.ndarray
+    task_ms: np.ndarray
 
 
 def collect_profiles(applications: Sequence[Application], *, named_only: bool = False) -> LogProfiles:
@@ -69,19 +73,15 @@ def collect_profiles(applications: Sequence[Application], *, named_only: bool = 
     grouped: dict[str, list[_Run]] = defaultdict(list)
     notes: list[dict] = []
     for application in applications:
-        stages_of = dict(list(application.stages.groupby("query", sort=False)))
-        used = application.tasks[application.tasks.use == USED]
-        tasks_of = dict(list(used.groupby("query", observed=True, sort=False)))
+        parts = _parts(application)
         for row in application.queries[application.queries.skipped == ""].itertuples():
             if named_only and row.name == f"{application.app_id}/{row.query}":
                 notes.append(_note(application.app_id, "note profile", "query without a name", row.query))
                 continue
-            stages, tasks = stages_of[row.query], tasks_of.get(row.query, used.iloc[:0])
-            grouped[row.name].append(
-                _Run(application, row.query, level(row), row.duration_ms, tuple(stages.parents), stages, tasks)
-            )
+            run = _Run(application, row.query, level(row), row.duration_ms, *parts(row.Index))
+            grouped[row.name].append(run)
     profiles: list[JobProfile] = []
-    sizes: list[pandas.DataFrame] = []
+    sizes: list[tuple] = []
     runs: list[dict] = []
     for name, members in grouped.items():
         structures = Counter(run.parents for run in members)
@@ -98,7 +98,7 @@ def collect_profiles(applications: Sequence[Application], *, named_only: bool = 
                 job = ""
             else:
                 profiles.append(profile)
-                sizes.append(_sizes(profile, mine))
+                sizes += _sizes(profile, mine)
                 if number:
                     which = f"{job}: {count} of {len(members)} runs, {', '.join(run.query for run in mine[:10])}"
                     why = "runs of one name with another DAG: made another profile"
@@ -122,7 +122,7 @@ def collect_profiles(applications: Sequence[Application], *, named_only: bool = 
     columns = ["job", "stage_index", "stage", "operators", "runs", "num_tasks", *SIZES]
     return LogProfiles(
         profiles,
-        pandas.concat(sizes, ignore_index=True) if sizes else pandas.DataFrame(columns=columns),
+        pandas.DataFrame(sizes, columns=columns),
         pandas.DataFrame(runs, columns=["app_id", "query", "job", "level", "duration_ms"]),
         report[["app_id", "item", "reason", "count", "detail"]],
     )
@@ -135,11 +135,37 @@ def level(query) -> int:
     return max(1, round(query.executors) if query.alone else query.peak_tasks)
 
 
+def _parts(application: Application):
+    """What a run has of stages and tasks, by its row in the query table; slices, for logs of many queries."""
+    stages, tasks = application.stages, application.tasks
+    tasks = tasks[tasks.use == USED].sort_values("query_number", kind="stable")
+    stage, wave, duration = tasks.stage.to_numpy(), tasks.wave.cat.codes.to_numpy(), tasks.duration_ms.to_numpy()
+    count = len(application.queries)
+    first_task = np.searchsorted(tasks.query_number.to_numpy(), np.arange(count + 1))
+    # The rows of a query are together, in the order of the query table.
+    first_stage = np.concatenate([[0], np.cumsum(application.queries.stages.to_numpy(np.int64))])
+    parents, num_tasks, operators = (stages[name].tolist() for name in ("parents", "num_tasks", "operators"))
+    sizes = stages[list(SIZES)].to_numpy(float)
+
+    def of(row: int):
+        mine = slice(first_stage[row], first_stage[row + 1])
+        own = slice(first_task[row], first_task[row + 1])
+        return (
+            *(tuple(parents[mine]), num_tasks[mine], operators[mine], sizes[mine]),
+            *(stage[own], wave[own], duration[own]),
+        )
+
+    return of
+
+
 def _profile(name: str, runs: Sequence[_Run]) -> JobProfile:
     durations: dict[tuple[int, int, str], list[np.ndarray]] = defaultdict(list)
     for run in runs:
-        for (stage, wave), group in run.tasks.groupby(["stage", "wave"], observed=True):
-            durations[stage, run.level, wave].append(group.duration_ms.to_numpy())
+        for index in range(len(run.parents)):
+            mine = run.stage == index
+            for code, wave in enumerate(WAVES):
+                if (chosen := mine & (run.wave == code)).any():
+                    durations[index, run.level, wave].append(run.task_ms[chosen])
     stages = []
     for index, parents in enumerate(runs[0].parents):
         levels = sorted({of for stage, of, _ in durations if stage == index})
@@ -147,30 +173,24 @@ def _profile(name: str, runs: Sequence[_Run]) -> JobProfile:
             wave: tuple(np.concatenate(durations.get((index, of, wave), [np.empty(0)])) for of in levels)
             for wave in WAVES
         }
-        counts = [(run.level, int(run.stages.num_tasks.iloc[index])) for run in sorted(runs, key=lambda run: run.level)]
+        counts = [(run.level, run.num_tasks[index]) for run in sorted(runs, key=lambda run: run.level)]
         num_tasks = Counter(count for _, count in counts).most_common(1)[0][0]
         stages.append(Stage(f"stage-{index}", num_tasks, parents, tuple(levels), **lists))
     return JobProfile(name, tuple(stages), SOURCE)
 
 
-def _sizes(profile: JobProfile, runs: Sequence[_Run]) -> pandas.DataFrame:
-    import pandas
-
-    mean = sum(run.stages[list(SIZES)].to_numpy(float) for run in runs) / len(runs)
-    table = pandas.DataFrame(mean, columns=list(SIZES))
-    table.insert(0, "num_tasks", [stage.num_tasks for stage in profile.stages])
-    table.insert(0, "runs", len(runs))
-    table.insert(0, "operators", runs[0].stages.operators.to_numpy())
-    table.insert(0, "stage", [stage.name for stage in profile.stages])
-    table.insert(0, "stage_index", np.arange(len(profile.stages)))
-    table.insert(0, "job", profile.name)
-    return table
+def _sizes(profile: JobProfile, runs: Sequence[_Run]) -> list[tuple]:
+    mean = sum(run.sizes for run in runs) / len(runs)
+    return [
+        (profile.name, index, stage.name, runs[0].operators[index], len(runs), stage.num_tasks, *mean[index].tolist())
+        for index, stage in enumerate(profile.stages)
+    ]
 
 
 def _different_counts(profile: JobProfile, runs: Sequence[_Run]) -> list[dict]:
     notes = []
     for index, stage in enumerate(profile.stages):
-        counts = Counter(int(run.stages.num_tasks.iloc[index]) for run in runs)
+        counts = Counter(run.num_tasks[index] for run in runs)
         if len(counts) > 1:
             seen = ", ".join(f"{tasks} tasks in {times} runs" for tasks, times in sorted(counts.items()))
             which = f"{profile.name}, {stage.name}: {seen}"
