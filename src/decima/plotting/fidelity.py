@@ -14,7 +14,8 @@ REAL, SIMULATED = style.BLUE, style.ORANGE
 ORIGINS = {
     "held out": ("profile of other repetitions", SIMULATED, "-"),
     "alone": ("profile of the queries alone", style.VERMILION, (0, (4, 1.5))),
-    "training": ("profile of the same repetitions", style.GREY, (0, (1, 1.2))),
+    "training": ("profile of all repetitions", style.GREY, (0, (1, 1.2))),
+    "same run": ("profile of the same run", style.BLACK, (0, (4, 1.5, 1, 1.5))),
     "other real repetitions": ("other real repetitions (floor)", REAL, "-"),
 }
 

@@ -50,7 +50,7 @@ class Variant:
 
 
 # Where the profile of a simulation comes from.
-HELD_OUT, TRAINING, ALONE = "held out", "training", "alone"
+HELD_OUT, TRAINING, OWN, ALONE = "held out", "training", "same run", "alone"
 # Names are shown in tables and figures.
 ALL_EFFECTS, NO_STARTUP = "all effects", "no start-up of executors"
 VARIANTS: Mapping[str, Variant] = {
@@ -114,16 +114,18 @@ def simulate_alone(
 
     Returns:
         Columns of `runs`, then variant, profile (`held out`: made of the other repetitions, of warm runs for warm ones
-        and of fresh runs for fresh ones; `training`: of all repetitions), simulated_ms (mean), simulated_sd_ms. A query
-        that was not measured in other repetitions, or not with as many executors, has no row.
+        and of fresh runs for fresh ones; `training`: of all repetitions; `same run`: of the compared run alone),
+        simulated_ms (mean), simulated_sd_ms. A query that was not measured in other repetitions, or not with as many
+        executors, has no row.
     """
     alone = measurements.runs[measurements.runs.alone]
     work = []
     for (fresh, repetition), runs in alone.groupby(["fresh", "repetition"]):
         same = alone[alone.fresh == fresh]
-        for kind, chosen in ((HELD_OUT, same[same.repetition != repetition]), (TRAINING, same)):
+        own = same.repetition == repetition
+        for kind, chosen in ((HELD_OUT, same[~own]), (TRAINING, same), (OWN, same[own])):
             for name, variant in variants.items():
-                if kind == TRAINING and name != ALL_EFFECTS:
+                if kind != HELD_OUT and name != ALL_EFFECTS:
                     continue
                 profiles = measurements.profiles(chosen, dispatch=variant.dispatch)
                 if fresh:
@@ -143,7 +145,7 @@ def simulate_alone(
         if profile is None:
             return None
         settings = cluster_settings(run.executors, fresh=run.fresh, moving_delay_ms=startup_ms, **variant.settings)
-        rank = stage_ranks(measurements, run.app, run.query)
+        rank = measurements.stage_ranks(run.app, run.query)
         if len(rank) != len(profile.stages):
             return None
         times = job_times_ms(Workload((Job(profile),), LABEL), settings, RecordedOrder(rank), range(seeds))[:, 0]
@@ -174,7 +176,7 @@ def simulate_mixes(
         As :func:`simulate_alone`, with mix (0, 1, ...), scheduler, and bound (whether executors are bound to stages, as
         in the simulator, the paper and Spark with the plugin, or decide anew after every task, as in Spark's own FIFO;
         both ways for the latter). `profile` is `alone` (warm runs of the queries alone with as many executors),
-        `held out` (the other mixes under the same scheduler) or `training` (the mix itself).
+        `held out` (the other mixes under the same scheduler) or `same run` (the mix itself).
     """
     mixes = measurements.mixes()
     runs = measurements.runs
@@ -187,7 +189,7 @@ def simulate_mixes(
             row for other, rows in enumerate(mixes)
             if other != number and scheduler_of(rows["query"].iloc[0]) == scheduler for row in rows.index
         ]]  # fmt: skip
-        for kind, chosen in ((ALONE, alone), (HELD_OUT, others), (TRAINING, mix)):
+        for kind, chosen in ((ALONE, alone), (HELD_OUT, others), (OWN, mix)):
             for name, variant in variants.items():
                 if name != ALL_EFFECTS and kind != ALONE:
                     continue
@@ -202,7 +204,7 @@ def simulate_mixes(
         begin = mix.submit_ms.min()
         jobs, ranks = [], []
         for run in mix.itertuples(index=False):
-            profile, rank = profiles[run.name], stage_ranks(measurements, run.app, run.query)
+            profile, rank = profiles[run.name], measurements.stage_ranks(run.app, run.query)
             profile = _shaped(profile, variant, executors, (levels or {}).get(run.name))
             if profile is None or len(rank) != len(profile.stages):
                 return []
@@ -221,15 +223,6 @@ def simulate_mixes(
         ]
 
     return _table([row for rows in map_threads(simulate, work, threads) for row in rows])
-
-
-def stage_ranks(measurements: Measurements, app: int, query: str) -> np.ndarray:
-    """Spark's FIFO order of the stages of a run, float64 [stages]: by Spark job, then by Spark stage."""
-    application = measurements.applications[app]
-    mine = application.tasks[application.tasks["query"] == query]
-    job_of = mine.groupby("spark_stage_id").job_id.min()
-    ranks = [(int(job_of[ids[0]]), ids[0]) for ids in measurements.stages(app, query).spark_stage_ids]
-    return np.array([job * 1e6 + stage for job, stage in ranks])
 
 
 def job_times_ms(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from decima.exceptions import DataUnavailableError
 from decima.spark.eventlog import Application, read_event_log
-from decima.spark.experiment import LOGS, read_records
+from decima.spark.experiment import CARD, LOGS, read_json, read_records
 from decima.spark.query_batch import query_id
 from decima.spark.runs import read_runs
 from decima.spark.spark_order import SPARK_FIFO
@@ -50,13 +50,16 @@ def read_mixes(folder: Path) -> list[Application]:
     for record in records:
         ids = wanted.setdefault(record.log, set())
         ids.update(query_id(record.key, position) for position in range(len(record.queries)))
+    executors = float(read_json(folder / CARD)["plan"]["executors"])
     applications = []
     for log, ids in sorted(wanted.items()):
         application = _read(folder / LOGS, log)
         queries = application.queries
         rounds = queries["query"].str.extract(_WARM_UP)["repetition"].fillna("0").astype(int)
         kept = queries[queries["query"].isin(ids) | (rounds > 0)]
-        applications.append(_only(application, dict(zip(kept["query"], kept.name, strict=True))))
+        application = _only(application, dict(zip(kept["query"], kept.name, strict=True)))
+        # In a mix the log does not tell: each query has as many executors as the cluster and shares them.
+        applications.append(replace(application, queries=application.queries.assign(stated_executors=executors)))
     return applications
 
 
@@ -74,6 +77,8 @@ def _read(folder: Path, name: str) -> Application:
 
 
 def _only(application: Application, names: Mapping[str, str]) -> Application:
-    """Only these queries, under these names."""
-    queries = application.queries[application.queries["query"].isin(names)]
-    return replace(application, queries=queries.assign(name=queries["query"].map(names)))
+    """Only these queries are not skipped, and under these names."""
+    queries = application.queries
+    name = queries["query"].map(names)
+    skipped = queries.skipped.mask(name.isna() & (queries.skipped == ""), "not asked for")
+    return replace(application, queries=queries.assign(name=name.fillna(queries.name), skipped=skipped))

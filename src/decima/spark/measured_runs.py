@@ -62,10 +62,11 @@ class Measurements:
         if key not in self._profiles:
             parts = []
             for index, application in enumerate(self._slot_times if dispatch else self.applications):
-                mine = chosen.loc[chosen.app == index, "query"]
-                queries = application.queries[application.queries["query"].isin(mine)]
-                if len(queries):
-                    parts.append(replace(application, queries=queries))
+                queries = application.queries
+                mine = queries["query"].isin(chosen.loc[chosen.app == index, "query"])
+                if mine.any():
+                    skipped = queries.skipped.mask(~mine, "not chosen")
+                    parts.append(replace(application, queries=queries.assign(skipped=skipped)))
             found = collect_profiles(parts).profiles if parts else []
             self._profiles[key] = {profile.name: profile for profile in found}
         return self._profiles[key]
@@ -79,10 +80,19 @@ class Measurements:
             found += [group for _, group in rows.groupby((rows.submit_ms >= end).cumsum())]
         return found
 
-    def stages(self, app: int, query: str) -> pandas.DataFrame:
-        """Rows of the table of stages of one run, in the order of its profile."""
-        table = self.applications[app].stages
-        return table[table["query"] == query]
+    def stage_ranks(self, app: int, query: str) -> np.ndarray:
+        """Spark's FIFO order of the stages of a run, float64 [stages of its profile]: by Spark job, then by stage."""
+        return self._stage_ranks[app, query]
+
+    @cached_property
+    def _stage_ranks(self) -> dict[tuple[int, str], np.ndarray]:
+        ranks = {}
+        for app, application in enumerate(self.applications):
+            job_of = application.tasks.groupby("spark_stage_id").job_id.min()
+            for query, stages in application.stages.groupby("query", sort=False):
+                first = np.array([ids[0] for ids in stages.spark_stage_ids], float)
+                ranks[app, str(query)] = 1e6 * job_of.loc[first].to_numpy(float) + first
+        return ranks
 
 
 def _startup_ms(application: Application, submit_ms: float) -> float:

@@ -8,7 +8,7 @@ from decima.simulator.log import EpisodeLog
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
 from decima.spark.experiment import Record, warm_up_key, write_record
-from decima.spark.experiment_plan import CONTROL, Run
+from decima.spark.experiment_plan import CONTROL, Plan, Run
 from decima.spark.fidelity import cluster_settings
 from decima.spark.profile_variants import at_level
 from decima.spark.query_batch import QueryTimes, query_id
@@ -144,6 +144,8 @@ def write_folders(folder, profiles, levels, repetitions=2):
                     log.run([(identity, profile, 0.0)], seed=100 * repetition + number, fresh=kind == "fresh")
                     append_run(alone, measured_run(identity, name, profile.name, kind, executors, repetition))
             log.write(alone / "events")
+    plan = Plan(1.0, levels[-1], len(profiles), 1, repetitions, (), True)
+    (mix / "card.json").write_text(json.dumps({"plan": plan.as_dict()}))
     log = PlantedLog("app-00-control.json", levels[-1])
     for number in range(3):
         for profile in profiles:

@@ -83,7 +83,7 @@ def test_runs_are_told_apart(measurements):
 
 def test_a_cluster_that_obeys_the_simulator_is_foretold(alone):
     for fresh in (False, True):
-        for kind in (fidelity.HELD_OUT, fidelity.TRAINING):
+        for kind in (fidelity.HELD_OUT, fidelity.TRAINING, fidelity.OWN):
             assert mean(alone, variant=fidelity.ALL_EFFECTS, profile=kind, fresh=fresh) < 0.04
 
 
@@ -114,7 +114,7 @@ def test_a_mix_is_foretold_by_queries_alone_and_by_other_mixes(measurements):
     table = fidelity.simulate_mixes(measurements, variants, seeds=8, threads=1)
     table = table.assign(error=table.simulated_ms / table.real_ms - 1.0)
     assert len(table) == 9 * 2 * (3 + 1)
-    for kind in (fidelity.ALONE, fidelity.HELD_OUT, fidelity.TRAINING):
+    for kind in (fidelity.ALONE, fidelity.HELD_OUT, fidelity.OWN):
         assert mean(table, variant=fidelity.ALL_EFFECTS, bound=True, profile=kind) < 0.04
     assert mean(table, variant="no slowdown by parallelism", bound=True) > 0.2
 
@@ -129,7 +129,7 @@ def test_levels_that_were_not_measured_beside_a_mix_come_from_other_runs(measure
     levels = measurements.profiles(measurements.runs[measurements.runs.alone & ~measurements.runs.fresh], dispatch=True)
     for simulate in (fidelity.simulate_alone, fidelity.simulate_mixes):
         table = simulate(beside, variants, seeds=4, threads=1, levels=levels)
-        table = table[(table.executors == executors) & (table["profile"] != fidelity.TRAINING)]
+        table = table[(table.executors == executors) & table["profile"].isin([fidelity.HELD_OUT, fidelity.ALONE])]
         table = table.assign(error=table.simulated_ms / table.real_ms - 1.0)
         assert mean(table, variant=slowdown) > 0.1 > mean(table, variant=fidelity.ALL_EFFECTS)
 
