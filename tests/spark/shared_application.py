@@ -15,6 +15,8 @@ def main(folder: str, service: str, master: str, scratch: str, stages: str, exec
     conf = {
         "spark.decima.shared": "test",
         "spark.decima.cluster.executors": executors,
+        # On a busy machine Spark may take seconds from the last task of a stage to its child.
+        "spark.decima.child.wait": "20s",
         "spark.dynamicAllocation.enabled": "false",  # do not wait for executors: there are none before there is work
         "spark.scheduler.minRegisteredResourcesRatio": "0",
     }

@@ -23,8 +23,8 @@ def secured(tmp_path):
     request = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     request += ["-addext", "subjectAltName=IP:127.0.0.1", "-out", files["cert.pem"], "-keyout", files["key.pem"]]
     subprocess.run(request, check=True, capture_output=True)
-    files["token"].write_text("sesame\n")
-    files["other-token"].write_text("swordfish\n")
+    files["token"].write_text("open-sesame-open-sesame\n")
+    files["other-token"].write_text("swordfish-swordfish\n")
     options = ("--tls-cert", files["cert.pem"], "--tls-key", files["key.pem"], "--token-file", files["token"])
     return options, {name: str(path) for name, path in files.items()}
 
