@@ -54,7 +54,7 @@ def test_executors_move_between_applications(tmp_path):
         assert "released executors" in log
         assert "Spark schedules by itself" not in log
     have, given_back, both, moved = {"long": 0, "short": 0}, {"long": 0, "short": 0}, False, 0
-    for _, name, step, count in sorted((at, name, *step) for name in have for at, *step in changes[name]):
+    for _, name, step, count in sorted((at, who, *step) for who in have for at, *step in changes[who]):
         other = "short" if name == "long" else "long"
         if step < 0:
             given_back[name] += 1
