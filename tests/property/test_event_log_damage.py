@@ -24,7 +24,7 @@ NEEDED = {
 }
 # Objects that hold one of these are where damage matters most.
 FIELDS = {"Task ID", "Job ID", "Stage ID", "Executor ID", "Executor Run Time", "Total Cores", "RDD ID"}
-slow = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+slow = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 
 
 @functools.cache
