@@ -17,8 +17,9 @@ from decima.schedulers.interface import Scheduler
 from decima.service import scheduler_pb2 as protocol
 from decima.service.durations import ProfileBook
 from decima.service.errors import RefusalError, invalid
+from decima.service.job_memory import Slot
 from decima.service.limits import Limits
-from decima.service.mirror import Choice, Mirror, Slot
+from decima.service.mirror import Choice, Mirror
 from decima.service.session import (
     CallOrder,
     JobTable,

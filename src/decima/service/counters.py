@@ -5,8 +5,9 @@ from __future__ import annotations
 from decima.service import scheduler_pb2 as protocol
 from decima.service.errors import invalid
 from decima.service.graphs import JobGraph, checked_number
+from decima.service.job_memory import Slot
 from decima.service.limits import Limits
-from decima.service.mirror import Mirror, Slot
+from decima.service.mirror import Mirror
 from decima.simulator.kernels import NONE
 
 _JOB_FIELDS = {

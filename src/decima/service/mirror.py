@@ -2,54 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 
 import numpy as np
 
 from decima.exceptions import DecimaError
 from decima.schedulers.interface import CompiledScheduler, Observation, Scheduler, run_decision, stage_and_limit
-from decima.service.graphs import JobGraph
-from decima.service.mirror_tables import Capacity, MirrorTables
-from decima.simulator.fields import ARRAYS
-from decima.simulator.kernels import ACTIVE, NONE
+from decima.service.job_memory import JobMemory, Slot
+from decima.simulator.kernels import NONE
 from decima.simulator.settings import Settings
-from decima.simulator.state import ClusterState
-
-_STAGE_COUNTERS = ("stage_next", "stage_finished_tasks", "stage_executors", "stage_moving", "stage_commit")
-_KEPT_BY_STAGE = (
-    *_STAGE_COUNTERS, "stage_runnable", "stage_in_frontier", "stage_unfinished_parents", "stage_saturated",
-)  # fmt: skip
-_LINKS = ("runnable_next", "runnable_prev")
-_HEADS = ("runnable_head", "runnable_tail")
-_VIEWED = (
-    *_STAGE_COUNTERS, *_LINKS, *_HEADS, "stage_tasks", "stage_runnable", "stage_in_frontier", "stage_saturated",
-    "job_attached", "job_moving", "job_commit", "job_outgoing", "job_frontier", "job_unsaturated",
-)  # fmt: skip
-# What a decision may have noted for later ones goes with the job (released_fifo).
-_KEPT_BY_JOB = ("job_attached", "job_moving", "job_commit", "job_outgoing", "job_frontier", "job_unsaturated")
-_NOTES = ("job_share",)
-
-
-@dataclass
-class Slot:
-    """A job in the mirror: its index, its first stage, and its graph."""
-
-    job: int
-    first: int
-    graph: JobGraph
-
-    @property
-    def size(self) -> int:
-        """Number of stages."""
-        return len(self.graph.stage_ids)
-
-    @property
-    def edges(self) -> int:
-        """Number of edges."""
-        return sum(len(stage.parents) for stage in self.graph.profile.stages)
 
 
 @dataclass(frozen=True)
@@ -69,8 +31,8 @@ class Choice:
     executors: int
 
 
-class Mirror:
-    """The jobs of one cluster, by any hashable key, in order of arrival.
+class Mirror(JobMemory):
+    """The jobs of one cluster and who decides about them.
 
     Args:
         scheduler: What decides.
@@ -86,209 +48,16 @@ class Mirror:
         self._scheduler = scheduler
         self._rng = rng
         self._hint_ms = hint_ms
-        self._settings = settings
-        self.slots: dict[Hashable, Slot] = {}
-        self._keys: list[Hashable] = []
-        self._last_arrival_ms = -math.inf
-        self._active: np.ndarray | None = None  # job indices in order of arrival, None: to be found again
         if not isinstance(scheduler, CompiledScheduler):
             scheduler.reset(rng)
-        need = Capacity(0, 0, 0, 16, 8, settings.executors)
-        self._build(need.grown(need))
+        super().__init__(settings)
 
-    # ---- memory -----------------------------------------------------------------------------------------------------
-
-    def _build(self, capacity: Capacity) -> None:
-        """New memory; the jobs move there."""
-        old = getattr(self, "state", None)
-        self._capacity = capacity
-        self._settings = self._settings.replace(executors=capacity.executors)
-        tables = MirrorTables(capacity)
-        self.state = ClusterState(tables, self._settings)
-        self._observation = Observation(self.state)
-        # Single numbers are read and written ten times faster through memory views than through NumPy arrays.
-        self.views = SimpleNamespace(**{name: memoryview(getattr(self.state, name)) for name in _VIEWED})
-        self.state.job_first_stage[1] = capacity.job_stages  # the largest job a policy makes room for
+    def _begin(self) -> None:
         self.state.start(self._rng, self._rng)
+        self._observation = Observation(self.state)
         if isinstance(self._scheduler, CompiledScheduler):
             self._scheduler.bind(self.state)
             self.state.bind_policy({}, {"net_hint_ms": self._hint_ms})
-        self.state.job_first_stage[1] = 0
-        self._next_job = self._next_stage = self._next_edge = 0
-        self._keys = []
-        self._active = None
-        slots, self.slots = self.slots, {}
-        if old is not None:
-            self.state.put(num_executors=old.num_executors)
-        for key, slot in slots.items():
-            self._append(key, slot.graph)
-            self._copy(old, slot, self.slots[key])
-
-    def _copy(self, old: ClusterState, source: Slot, target: Slot) -> None:
-        """The state of a job from its old place; the new one may have more stages."""
-        new, size, shift = self.state, source.size, target.first - source.first
-        before, after = slice(source.first, source.first + size), slice(target.first, target.first + size)
-        for name in _KEPT_BY_STAGE:
-            getattr(new, name)[after] = getattr(old, name)[before]
-        for name in _LINKS:
-            values = getattr(old, name)[before]
-            getattr(new, name)[after] = np.where(values == NONE, NONE, values + shift)
-        for name in _HEADS:
-            value = int(getattr(old, name)[source.job])
-            getattr(new, name)[target.job] = value if value == NONE else value + shift
-        for name in (*_KEPT_BY_JOB, *_NOTES):
-            getattr(new, name)[target.job] = getattr(old, name)[source.job]
-
-    def _need(self, graph: JobGraph) -> Capacity:
-        """What the present jobs and one more take when there are no gaps between them."""
-        slots = self.slots.values()
-        added = Slot(0, 0, graph)
-        return Capacity(
-            jobs=len(self.slots) + 1,
-            stages=sum(slot.size for slot in slots) + added.size,
-            edges=sum(slot.edges for slot in slots) + added.edges,
-            job_stages=added.size,
-            levels=max(graph.levels) + 1,
-            executors=self._capacity.executors,
-        )
-
-    def _append(self, key: Hashable, graph: JobGraph) -> None:
-        """Write a job's graph behind all others."""
-        state, slot = self.state, Slot(self._next_job, self._next_stage, graph)
-        self.slots[key] = slot
-        self._active = None
-        self._keys.append(key)
-        self._next_job += 1
-        self._next_stage += slot.size
-        profile, own = graph.profile, slice(slot.first, self._next_stage)
-        state.job_first_stage[slot.job] = slot.first
-        state.job_first_stage[slot.job + 1] = self._next_stage
-        state.stage_job[own] = slot.job
-        state.stage_tasks[own] = [stage.num_tasks for stage in profile.stages]
-        state.row_level[own] = graph.levels
-        for kind, lists in (("parent", [stage.parents for stage in profile.stages]), ("child", profile.children)):
-            values, offset, at = getattr(state, kind), getattr(state, f"{kind}_offset"), self._next_edge
-            for index, local in enumerate(lists):
-                offset[slot.first + index] = at
-                values[at : at + len(local)] = local
-                at += len(local)
-                offset[slot.first + index + 1] = at
-        self._next_edge += slot.edges
-        state.job_arrival_ms[slot.job] = graph.arrival_ms
-        state.job_priority[slot.job] = graph.priority
-        state.job_cap[slot.job] = graph.cap
-        state.job_state[slot.job] = ACTIVE
-        self.put_durations(slot)
-
-    # ---- jobs -------------------------------------------------------------------------------------------------------
-
-    def put_job(self, key: Hashable, graph: JobGraph) -> None:
-        """Add a job, or replace one by itself with more stages, which then keeps its place."""
-        old_slot = self.slots.get(key)
-        fits = (
-            self._next_job < self._capacity.jobs
-            and self._next_stage + len(graph.stage_ids) <= self._capacity.stages
-            and self._next_edge + Slot(0, 0, graph).edges <= self._capacity.edges
-            and self._capacity.covers(Capacity(0, 0, 0, len(graph.stage_ids), max(graph.levels) + 1, 0))
-        )
-        if not fits:
-            # The old graph of the job, if any, moves too.
-            self._build(self._capacity.grown(self._need(graph)))
-            old_slot = self.slots.get(key)
-        if old_slot is None:
-            self._append(key, graph)
-            self.start_counts(self.slots[key])
-            if graph.arrival_ms < self._last_arrival_ms:
-                self.sort_jobs()  # it was here before, and was gone for a while
-            self._last_arrival_ms = max(self._last_arrival_ms, graph.arrival_ms)
-            return
-        self._append(key, graph)  # keeps its place in the order of arrival
-        self._copy(self.state, old_slot, self.slots[key])
-        self._bury(old_slot)
-        self.state.job_unsaturated[self.slots[key].job] += self.slots[key].size - old_slot.size
-        self.put_counts(self.slots[key])
-
-    def drop_job(self, key: Hashable) -> None:
-        """The job is gone; its place stays empty until the next move."""
-        self._active = None
-        self._bury(self.slots.pop(key))
-
-    def _bury(self, slot: Slot) -> None:
-        """Leave nothing in a place that could be chosen."""
-        self.state.job_state[slot.job] = 0
-        self.state.stage_in_frontier[slot.first : slot.first + slot.size] = 0
-
-    def start_counts(self, slot: Slot) -> None:
-        """The job as it is before anything was told of its state."""
-        state, own = self.state, slice(slot.first, slot.first + slot.size)
-        for name in _KEPT_BY_STAGE:
-            getattr(state, name)[own] = 0
-        for name in _KEPT_BY_JOB:
-            getattr(state, name)[slot.job] = 0
-        state.job_unsaturated[slot.job] = slot.size
-        for name in _LINKS:
-            getattr(state, name)[own] = NONE
-        for name in _HEADS:
-            getattr(state, name)[slot.job] = NONE
-        slot.graph.finished = [0] * slot.size
-        slot.graph.schedulable = []
-        self.put_counts(slot)
-
-    def sort_jobs(self, keys: Sequence[Hashable] | None = None) -> None:
-        """Put all jobs into order of arrival; jobs that arrived together as in ``keys``, else as they are."""
-        slots = [(key, self.slots[key]) for key in (self.slots if keys is None else keys)]
-        self.slots = dict(sorted(slots, key=lambda item: item[1].graph.arrival_ms))
-        self._active = None
-
-    def put_durations(self, slot: Slot) -> None:
-        """Bring nominal durations and what follows from them up to date."""
-        state, own = self.state, slice(slot.first, slot.first + slot.size)
-        durations, path_work, path, work_ms = slot.graph.nominal()
-        state.row_nominal_ms[own] = durations
-        state.row_path_work_ms[own] = path_work
-        state.row_path_ms[own] = path
-        state.job_work_ms[slot.job] = work_ms
-
-    def put_counts(self, slot: Slot) -> None:
-        """Bring what follows from a job's counters up to date: finished and saturated stages."""
-        self.put_finished(slot)
-        for index in range(slot.size):
-            self.put_room(slot, index)
-
-    def put_room(self, slot: Slot, index: int) -> None:
-        """Bring what follows from the room of a stage up to date."""
-        views, stage = self.views, slot.first + index
-        saturated = self.room(slot, index) <= 0
-        if saturated != views.stage_saturated[stage]:
-            views.stage_saturated[stage] = saturated
-            views.job_unsaturated[slot.job] += -1 if saturated else 1
-
-    def put_finished(self, slot: Slot) -> None:
-        """Bring what follows from finished tasks up to date: which stages count as finished."""
-        state, own = self.state, slice(slot.first, slot.first + slot.size)
-        finished = slot.graph.countable_finished()
-        state.stage_finished_tasks[own] = finished
-        stages = slot.graph.profile.stages
-        done = [count == stage.num_tasks for count, stage in zip(finished, stages, strict=True)]
-        state.stage_unfinished_parents[own] = [
-            sum(not done[parent] for parent in stage.parents) for stage in stages
-        ]
-
-    def put_frontier(self, slot: Slot) -> None:
-        """Let those stages be chosen that the client calls schedulable and that have room."""
-        views, first, count = self.views, slot.first, 0
-        views.stage_in_frontier[first : first + slot.size] = bytes(slot.size)
-        for index in slot.graph.schedulable:
-            if not views.stage_saturated[first + index]:
-                views.stage_in_frontier[first + index] = 1
-                count += 1
-        views.job_frontier[slot.job] = count
-
-    def room(self, slot: Slot, index: int) -> int:
-        """Executors that a stage can still use."""
-        views, stage = self.views, slot.first + index
-        coming = views.stage_commit[stage] + views.stage_moving[stage]
-        return views.stage_tasks[stage] - views.stage_next[stage] - coming
 
     def add_moving(self, slot: Slot, index: int, executors: int, *, of_job: bool = True) -> None:
         """So many more executors are on their way to a stage, and to its job unless they are in it already."""
@@ -385,5 +154,3 @@ class Mirror:
             raise DecimaError(f"scheduler {self._scheduler.name} chose limit {limit}, which gives {used} of {offered}")
         return Choice(key, stage - slot.first, limit, used)
 
-
-assert {*_KEPT_BY_STAGE, *_LINKS, *_HEADS, *_KEPT_BY_JOB, *_NOTES} <= set(ARRAYS)
