@@ -25,6 +25,7 @@ EXPECTED = {
     "07-performance",
     "11-appendix-a",
     "13-appendix-c",
+    "14-appendix-d",
     "15-appendix-e",
     "18-appendix-h",
 }

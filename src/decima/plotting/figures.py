@@ -11,6 +11,7 @@ from decima.evaluation.appendix_a import example_job
 from decima.exceptions import ConfigError
 from decima.plotting import bars, curves, optimality, style
 from decima.plotting import figures_decima as decima
+from decima.plotting import figures_fidelity as real
 from decima.plotting import figures_learning as training
 from decima.plotting import figures_measured as own
 from decima.plotting.dag import dag, dag_panel
@@ -272,6 +273,13 @@ FIGURES: dict[str, tuple[Callable[[Tables, Run], Figure], ...]] = {
     "learning": (training.fig15a_curve, training.training_curves, training.training_ingredients),
     "released": (released_rules,),
     "bounds": (bounds,),
+    "fidelity": (
+        real.fig18a_alone,
+        real.fig18b_mix,
+        real.fidelity_points,
+        real.fidelity_errors,
+        real.fidelity_effects,
+    ),
     "appendix_a": (fig16_dag, fig16_schedules),
     "appendix_e": (fig19_expressiveness,),
     "appendix_h": (fig22_optimality,),

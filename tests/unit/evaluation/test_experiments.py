@@ -4,6 +4,7 @@ import hashlib
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas
 import pytest
 import yaml
@@ -15,6 +16,8 @@ from decima.exceptions import ConfigError, PolicyError
 from decima.policy.architecture import Architecture
 from decima.policy.store import save_policy
 from decima.workload import embedded
+from tests.unit.spark.planted_logs import write_folders
+from tests.unit.spark.test_fidelity import LEVELS, job
 
 ROOT = Path(__file__).parents[3]
 TINY = {
@@ -29,6 +32,7 @@ TINY = {
     "stream": {"streams": 2, "jobs": 3, "alpha_streams": 2, "interarrival_s": [25], "series_step_s": 20},
     "released": {"seeds": 2, "long_stream_jobs": 4},
     "bounds": {"instances": 1, "jobs": 3, "budget": 20},
+    "fidelity": {"alone": ["data/alone"], "mixes": ["data/mix"], "simulations": 2},
     "appendix_a": {"epsilon_s": [0.1]},
     "appendix_e": {"seeds": 1, "iterations": 2, "every": 1, "test_graphs": 5},
     "appendix_h": {"batches": 2, "jobs": 3},
@@ -76,6 +80,11 @@ COLUMNS = {
     "learning": {"learning_runs": {"run", "stored_as"}, "learning_budgets": {"budget_min", "change_percent"}},
     "released": {"released": {"arrivals", "scheduler", "seed", "avg_jct_s"}},
     "bounds": {"bounds": {"arrivals", "instance", "policy", "avg_jct_s"}},
+    "fidelity": {
+        "fidelity_runs": {"setting", "name", "executors", "repetition", "variant", "profile", "real_s", "simulated_s"},
+        "fidelity_floor": {"setting", "name", "real_s", "others_s", "error"},
+        "fidelity_summary": {"setting", "profile", "variant", "mean_percent", "p95_percent", "bias_percent"},
+    },
     "appendix_a": {"appendix_a": {"policy", "epsilon_s", "makespan_s", "paper_s"}},
     "appendix_e": {"appendix_e": {"scheme", "seed", "iteration", "accuracy"}, "appendix_e_graphs": {"guess_accuracy"}},
     "appendix_h": {"appendix_h": {"batch", "policy", "avg_jct_s"}},
@@ -88,6 +97,8 @@ def checkout(tmp_path, monkeypatch):
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
     write_params(tmp_path, TINY)
     store_policy(tmp_path, seed=0)
+    rng = np.random.default_rng(0)
+    write_folders(tmp_path / "data", [job(f"q{number:02d}", 1.0, rng) for number in (1, 2)], LEVELS)
     training = tmp_path / "models" / "training"
     training.mkdir()
     values = {
@@ -231,12 +242,12 @@ def runs():
 def test_pipeline_covers_every_run_experiment_and_notebook(pipeline, runs, monkeypatch):
     monkeypatch.chdir(ROOT)
     assert sorted(pipeline["notebook"]["matrix"]["slug"]) == notebook_slugs()
-    for stage in ("learn-critical-paths", "plot", "notebook", "report"):
+    for stage in ("learn-critical-paths", "compare-with-spark", "plot", "notebook", "report"):
         assert sorted(pipeline[stage]["matrix"]["run"]) == sorted(runs)
     assert sorted(pipeline["plot"]["matrix"]["experiment"]) == sorted(experiments.EXPERIMENTS)
     for suffix, workload in (("", "tpch"), ("-embedded", "embedded")):
         of_workload = sorted(name for name, params in runs.items() if params["workload"] == workload)
-        computed = ["tuning", "bounds", "learning", "measured", "appendix_e"]
+        computed = ["tuning", "bounds", "learning", "measured", "fidelity", "appendix_e"]
         for stage in ("tune", "measure", "evaluate", "decide", "learn", "compare", "bound"):
             matrix = pipeline[stage + suffix]["matrix"]
             assert sorted(matrix["run"]) == of_workload

@@ -1,5 +1,7 @@
 """Small tidy frames, one of every table that figures are drawn from."""
 
+import itertools
+
 import numpy as np
 import pandas
 
@@ -278,6 +280,40 @@ def measured():
     }
 
 
+def fidelity():
+    """Two queries alone on one and four executors, the same on new executors, and two mixes."""
+    runs, floor = [], []
+    for setting, profile in (("alone", "held out"), ("alone, new executors", "held out"), ("mix", "alone")):
+        for query, executors, repetition in itertools.product((1, 22), (1, 4), range(2)):
+            if setting == "mix" and executors == 1:
+                continue
+            key = (setting, f"q{query}-0.25g", executors, repetition, "spark_fifo", setting != "mix")
+            real_s = (3.0 + query) / executors
+            for variant, factor in (("all effects", 1.02), ("no first-wave slowdown", 0.9 - 0.01 * repetition)):
+                runs.append((*key, variant, profile, real_s, factor * real_s, 0.1, factor - 1.0))
+            floor.append((*key[:-1], True, real_s, 1.01 * real_s, 0.01))
+    columns = ["setting", "name", "executors", "repetition", "scheduler", "bound"]
+    runs = pandas.DataFrame(
+        runs, columns=[*columns, "variant", "profile", "real_s", "simulated_s", "simulated_sd_s", "error"]
+    )
+    floor = pandas.DataFrame(floor, columns=[*columns, "real_s", "others_s", "error"])
+    both = pandas.concat([runs, floor.assign(variant="other real repetitions", profile="other real repetitions")])
+    group = both.assign(size=100.0 * both["error"].abs(), error=100.0 * both["error"]).groupby(
+        ["setting", "scheduler", "bound", "profile", "variant"], sort=False
+    )
+    summary = group.agg(
+        runs=("size", "size"),
+        mean_percent=("size", "mean"),
+        p95_percent=("size", "max"),
+        bias_percent=("error", "mean"),
+    )
+    return {
+        "fidelity_runs": runs,
+        "fidelity_floor": floor,
+        "fidelity_summary": summary.reset_index().assign(simulations=5),
+    }
+
+
 def both_gaps(make):
     return pandas.concat([make().assign(interarrival_s=gap) for gap in (25, 45)])
 
@@ -313,6 +349,7 @@ def tables():
         **policy(),
         **variance(),
         **measured(),
+        **fidelity(),
         **latency(),
         **learning(),
     }

@@ -33,6 +33,7 @@ EXPERIMENTS = (
     "latency",
     "learning",
     "bounds",
+    "fidelity",
     "appendix_a",
     "appendix_e",
     "appendix_h",
@@ -152,7 +153,7 @@ def _policy_digest(name: str) -> str:
 
 
 def _fingerprint(name: str, run: str) -> str:
-    """Changes with the parameters of an experiment and with the stored policies and curves it reads."""
+    """Changes with the parameters of an experiment and with the stored policies, curves and event logs it reads."""
     params = read_params()[run]
     relevant = {"workload": params["workload"], "executors": params["executors"], name: params[name]}
     digest = hashlib.sha256(json.dumps(relevant, sort_keys=True).encode())
@@ -161,6 +162,11 @@ def _fingerprint(name: str, run: str) -> str:
     if name == "learning":
         for path in sorted(training_folder().glob("*.csv")):
             digest.update(path.name.encode() + path.read_bytes())
+    if name == "fidelity":
+        for folder in params[name]["alone"] + params[name]["mixes"]:
+            for part in ("runs.csv", "card.json", "events/*", "runs/*"):
+                for path in sorted((_root() / folder).glob(part)):
+                    digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
