@@ -12,11 +12,11 @@ from decima.plotting import style
 REAL, SIMULATED = style.BLUE, style.ORANGE
 # Where a profile comes from, as in the tables, and how that is drawn.
 ORIGINS = {
-    "held out": ("profile of other repetitions", SIMULATED, "-"),
-    "alone": ("profile of the queries alone", style.VERMILION, (0, (4, 1.5))),
-    "training": ("profile of all repetitions", style.GREY, (0, (1, 1.2))),
-    "same run": ("profile of the same run", style.BLACK, (0, (4, 1.5, 1, 1.5))),
-    "other real repetitions": ("other real repetitions (floor)", REAL, "-"),
+    "held out": ("other repetitions", SIMULATED, "-"),
+    "alone": ("queries alone", style.VERMILION, (0, (4, 1.5))),
+    "training": ("all repetitions", style.GREY, (0, (1, 1.2))),
+    "same run": ("the same run", style.BLACK, (0, (4, 1.5, 1, 1.5))),
+    "other real repetitions": ("no simulation: the floor", REAL, "-"),
 }
 
 
@@ -75,6 +75,7 @@ def error_ranges(runs: pandas.DataFrame, axes: Axes | None = None, *, paper_perc
     axes.bar(place, high - low, 0.5, bottom=low, color=SIMULATED, alpha=0.8, label="95 % of the runs")
     axes.plot(place, mean, linestyle="none", marker="_", markersize=8, color=style.BLACK, label="mean")
     axes.axhline(0.0, color=style.GREY, linewidth=0.8)
+    axes.use_sticky_edges = False  # the bars do not start at zero
     axes.set_xticks(place, list(labels.values()))
     axes.set(xlabel="query", ylabel="error (%)", xlim=(-0.7, len(labels) - 0.3))
     axes.tick_params(axis="x", length=0)
@@ -126,10 +127,12 @@ def error_distributions(errors: pandas.DataFrame, axes: Axes | None = None, *, p
             axes.ecdf(values, color=color, linestyle=line, label=f"{label}: mean {values.mean():.1f} %")
     for percent, name in zip(paper, ("mean", "95th percentile"), strict=True):
         axes.axvline(percent, color=style.BLACK, linewidth=0.7, linestyle=(0, (1, 2)))
-        axes.annotate(f"paper: {name}", (percent, 0.03), rotation=90, fontsize=6, ha="right", va="bottom", color="0.35")
+        axes.annotate(f"paper: {name}", (percent, 1.0), rotation=90, fontsize=6, ha="right", va="top", color="0.35")
     axes.set(xlabel="size of the error (%)", ylabel="share of runs", ylim=(0.0, 1.02))
     axes.set_xlim(0.0, max(1.2 * paper[1], float(sizes.quantile(0.98))))
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=6.5)
+    axes.legend(
+        loc="lower right", fontsize=6.5, title="simulated with the durations of", title_fontsize=6.5, alignment="left"
+    )
     return axes
 
 
@@ -155,6 +158,7 @@ def ablation_bars(summary: pandas.DataFrame, axes: Axes | None = None, *, legend
     for at, value, end in zip(place, summary["mean_percent"], beyond, strict=True):
         axes.annotate(f"{value:.1f}", (end, at), (4, 0), textcoords="offset points", fontsize=6.5, va="center")
     axes.axvline(0.0, color=style.GREY, linewidth=0.8)
+    axes.set_xlim(min(0.0, 1.1 * summary["bias_percent"].min()), 1.15 * beyond.max())
     axes.set_yticks(place, list(summary["variant"]))
     axes.set_ylim(len(summary) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)

@@ -41,7 +41,7 @@ def fig18b_mix(tables: Tables, run: Run) -> Figure:
 
 def fidelity_points(tables: Tables, run: Run) -> Figure:
     """Every run, simulated against real."""
-    figure = style.new_figure(style.PAGE, 3.9)
+    figure = style.new_figure(style.PAGE, 3.2)
     settings = [name for name in (ALONE, FIRST_RUN, MIX) if name in set(tables["fidelity_runs"]["setting"])]
     parts = []
     for axes, setting in zip(figure.subplots(1, len(settings), squeeze=False)[0], settings, strict=True):
@@ -57,8 +57,12 @@ def fidelity_errors(tables: Tables, run: Run) -> Figure:
     """Distributions of the error, and how far real repetitions are from each other."""
     runs, floor = tables["fidelity_runs"], tables["fidelity_floor"]
     settings = [name for name in SETTINGS if name in set(runs["setting"])]
-    figure = style.new_figure(style.PAGE, 3.3)
-    for axes, setting in zip(figure.subplots(1, len(settings), squeeze=False)[0], settings, strict=True):
+    rows = (len(settings) + 1) // 2
+    figure = style.new_figure(style.PAGE, 0.6 + 2.7 * rows)
+    grid = figure.subplots(rows, 2, squeeze=False).ravel()
+    for axes in grid[len(settings) :]:
+        axes.remove()
+    for axes, setting in zip(grid[: len(settings)], settings, strict=True):
         mine = runs[(runs["setting"] == setting) & (runs["variant"] == ALL_EFFECTS) & _as_spark(runs, setting)]
         real = floor[(floor["setting"] == setting) & (floor["scheduler"] == SPARK)]
         fidelity.error_distributions(
@@ -130,7 +134,7 @@ def _scale(name: str) -> float:
 def _settings(runs: pandas.DataFrame) -> str:
     scales = ", ".join(f"{scale:g}" for scale in sorted(runs["name"].map(_scale).unique()))
     executors = ", ".join(str(number) for number in sorted(runs["executors"].unique()))
-    return f"scale factors {scales} and {executors} executors"
+    return f"scale factor {scales} and {executors} executors"
 
 
 def _repetitions(runs: pandas.DataFrame) -> str:

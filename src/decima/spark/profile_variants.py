@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from decima.exceptions import WorkloadError
 from decima.workload.profile import WAVES, JobProfile, Stage
 
@@ -31,21 +29,29 @@ def with_levels(profile: JobProfile, other: JobProfile) -> JobProfile:
 
     Args:
         profile: Of one level.
-        other: The same query measured at that level and at others; means are per stage over first and later waves.
+        other: The same query measured at that level and at others; means are per stage and wave.
     """
     stages = []
     for stage, measured in zip(profile.stages, other.stages, strict=True):
-        means = [
-            np.concatenate([first, rest]).mean()
-            for first, rest in zip(measured.first, measured.rest, strict=True)
-        ]
-        base = means[measured.levels.index(stage.levels[0])]
+        base, places = measured.levels.index(stage.levels[0]), range(len(measured.levels))
         lists = {
-            wave: tuple(getattr(stage, wave)[0] * (mean / base) for mean in means)
+            wave: tuple(getattr(stage, wave)[0] * _ratio(measured, wave, place, base) for place in places)
             for wave in WAVES
         }
         stages.append(replace(stage, levels=measured.levels, **lists))
     return JobProfile(profile.name, tuple(stages), profile.source)
+
+
+def _ratio(stage: Stage, wave: str, level: int, base: int) -> float:
+    """How much longer tasks take at one level than at another, by place: in that wave, else in one that both have.
+
+    Never over waves taken together, whose shares differ with the number of executors.
+    """
+    for name in (wave, "rest", "first"):
+        here, there = getattr(stage, name)[level], getattr(stage, name)[base]
+        if len(here) and len(there) and there.mean() > 0.0:
+            return float(here.mean() / there.mean())
+    return 1.0
 
 
 def comparable(profile: JobProfile, other: JobProfile | None, executors: int) -> bool:
