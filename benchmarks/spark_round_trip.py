@@ -76,10 +76,12 @@ def measure(scheduler: str) -> dict:
 
 
 def main() -> None:
-    table = pandas.DataFrame([measure(scheduler) for scheduler in sys.argv[1:] or ("fair", "decima")])
     RESULTS.mkdir(exist_ok=True)
-    table.to_csv(RESULTS / "spark_round_trip.csv", index=False)
-    print(json.dumps(table.to_dict("records"), indent=2))
+    rows = []
+    for scheduler in sys.argv[1:] or ("fair", "decima"):
+        rows.append(measure(scheduler))
+        print(json.dumps(rows[-1], indent=2), flush=True)
+        pandas.DataFrame(rows).to_csv(RESULTS / "spark_round_trip.csv", index=False)
 
 
 if __name__ == "__main__":
