@@ -49,7 +49,8 @@ def fidelity_points(tables: Tables, run: Run) -> Figure:
         fidelity.simulated_against_real(runs, axes)
         axes.set_title(setting, loc="left")
         parts.append(f"{setting}: {count(len(runs), 'run')}")
-    caption = f"A point is a run; {', '.join(parts)}. {_simulated(tables)}"
+    origin = "of other repetitions (mix: of the queries alone)"
+    caption = f"A point is a run; {', '.join(parts)}. {_simulated(tables, origin)}"
     return style.entitle(figure, "Simulated and real job durations", caption, WORKLOAD)
 
 
@@ -69,7 +70,8 @@ def fidelity_errors(tables: Tables, run: Run) -> Figure:
             pandas.concat([mine, real.assign(profile=REAL)], ignore_index=True), axes, paper=PAPER[setting]
         )
         axes.set_xlabel(f"size of the error (%), {setting}")
-    caption = f"Per run. The floor takes the mean of the other real repetitions for a forecast. {_simulated(tables)}"
+    seeds = count(int(tables["fidelity_summary"]["simulations"].iloc[0]), "seed")
+    caption = f"The floor takes the mean of the other real repetitions for a forecast. Simulated: mean over {seeds}."
     return style.entitle(figure, "How large the errors are", caption, WORKLOAD)
 
 
