@@ -35,8 +35,8 @@ final class DecimaSchedulerBackend extends StandaloneSchedulerBackend {
       throw new IllegalArgumentException(
           "with spark.decima.shared an executor runs one task at a time: " + CORES + " must equal " + TASK_CPUS);
     }
-    // An application of the standalone master starts with an executor limit of 0 only if allocation looks dynamic. Spark's
-    // own allocation manager is created after this method, when the setting is as the user left it.
+    // An application of the standalone master starts with an executor limit of 0 only if allocation looks dynamic.
+    // Spark's own allocation manager is created after this method, when the setting is as the user left it.
     boolean given = settings.contains(DYNAMIC);
     settings.set(DYNAMIC, "true");
     try {

@@ -133,7 +133,8 @@ final class DecimaTaskScheduler extends TaskSchedulerImpl {
   }
 
   @Override
-  public synchronized Seq<Seq<TaskDescription>> resourceOffers(IndexedSeq<WorkerOffer> offers, boolean isAllFreeResources) {
+  public synchronized Seq<Seq<TaskDescription>> resourceOffers(
+      IndexedSeq<WorkerOffer> offers, boolean isAllFreeResources) {
     boolean again = false;
     try {
       again = control.decideRound(freeSlots(offers), barrierTasks());

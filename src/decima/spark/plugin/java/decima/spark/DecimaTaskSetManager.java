@@ -20,7 +20,8 @@ final class DecimaTaskSetManager extends TaskSetManager {
   /** The stage, or null when Spark schedules this task set by itself (barrier, own resource profile, ...). */
   private final StageState stage;
 
-  DecimaTaskSetManager(DecimaTaskScheduler scheduler, TaskSet taskSet, int maxTaskFailures, StageState stage, Clock clock) {
+  DecimaTaskSetManager(
+      DecimaTaskScheduler scheduler, TaskSet taskSet, int maxTaskFailures, StageState stage, Clock clock) {
     super(scheduler, taskSet, maxTaskFailures, scheduler.healthTrackerOpt(), clock);
     this.scheduler = scheduler;
     this.stage = stage;

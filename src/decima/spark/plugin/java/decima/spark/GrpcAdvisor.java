@@ -130,7 +130,10 @@ final class GrpcAdvisor implements Advisor {
     if (Messages.has(reply, "command")) {
       DynamicMessage sent = (DynamicMessage) Messages.get(reply, "command");
       Command newest =
-          new Command((Long) Messages.get(sent, "number"), Messages.number(sent, "target"), (Boolean) Messages.get(sent, "ask"));
+          new Command(
+              (Long) Messages.get(sent, "number"),
+              Messages.number(sent, "target"),
+              (Boolean) Messages.get(sent, "ask"));
       if (command == null || newest.number() > command.number()) {
         command = newest;
       }
@@ -195,8 +198,8 @@ final class GrpcAdvisor implements Advisor {
     if (failure instanceof StatusRuntimeException call) {
       Status status = call.getStatus();
       String cause = status.getCause() == null ? "" : ": " + status.getCause().getMessage();
-      String text = status.getDescription() == null ? status.getCode().toString() : status.getCode() + ": " + status.getDescription();
-      return (text + cause).replace('\n', ' ');
+      String said = status.getDescription() == null ? "" : ": " + status.getDescription();
+      return (status.getCode() + said + cause).replace('\n', ' ');
     }
     return failure.toString();
   }

@@ -93,7 +93,8 @@ final class Metrics {
     Arrays.sort(ms);
     double meanJobs = decisions == 0 ? 0 : (double) activeJobs / decisions;
     LOG.info(
-        "Decima: {} decisions, round trip median {} ms, p99 {} ms, {} active jobs on average, {} outages, {} rounds without the service",
+        "Decima: {} decisions, round trip median {} ms, p99 {} ms, {} active jobs on average, {} outages, "
+            + "{} rounds without the service",
         decisions,
         rounded(quantile(ms, 0.5)),
         rounded(quantile(ms, 0.99)),

@@ -53,7 +53,7 @@ final class QueryRegistry {
     found.add(new QueryState.Found(stage.id(), shuffle, stage.numTasks(), available, parents));
   }
 
-  /** Merges what {@link #readGraph} found and returns the stage of the task set, or null when it is not in there. */
+  /** Merges what {@link #readGraph} found; returns the stage of the task set, or null when it is not in there. */
   StageState submitted(TaskSet taskSet, int finalStage, List<QueryState.Found> found, long nowMs) {
     Properties properties = taskSet.properties();
     int sparkJob = taskSet.priority();
@@ -73,8 +73,8 @@ final class QueryRegistry {
   }
 
   /**
-   * A task set has ended. With its last stage a Spark job is over; that it is comes later on the listener bus, and until
-   * then a fair scheduler would count a job that needs nothing.
+   * A task set has ended. With its last stage a Spark job is over; that it is comes later on the listener bus, and
+   * until then a fair scheduler would count a job that needs nothing.
    */
   void stageEnded(StageState stage, TaskSet taskSet, long nowMs) {
     Integer last = finalStages.get(taskSet.priority());

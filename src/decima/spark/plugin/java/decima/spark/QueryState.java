@@ -71,7 +71,8 @@ final class QueryState {
 
   /** Whether one of these stages was part of this query before. */
   boolean shares(List<Found> found) {
-    return found.stream().anyMatch(stage -> stageOfShuffle.containsKey(stage.shuffleId()) || alias.containsKey(stage.id()));
+    return found.stream()
+        .anyMatch(stage -> stageOfShuffle.containsKey(stage.shuffleId()) || alias.containsKey(stage.id()));
   }
 
   /** The stage that Spark calls {@code stageId}, or null when it is not known. */

@@ -19,7 +19,7 @@ import org.slf4j.LoggerFactory;
 final class ServiceLink {
   private static final Logger LOG = LoggerFactory.getLogger(ServiceLink.class);
 
-  /** Back-off starts anew when the service has worked this long; else a flapping service would be asked all the time. */
+  /** Back-off starts anew when the service has worked this long; a flapping one would be asked all the time. */
   private static final long STABLE_NS = TimeUnit.SECONDS.toNanos(10);
 
   private enum State {
@@ -68,6 +68,11 @@ final class ServiceLink {
 
   synchronized boolean isUsable() {
     return state != State.DOWN;
+  }
+
+  /** Whether the driver is ending, which is no outage. */
+  synchronized boolean isClosed() {
+    return closed;
   }
 
   /** Asks for a decision; null when the service failed, which begins an outage. */
@@ -136,7 +141,10 @@ final class ServiceLink {
     provenSince = System.nanoTime();
     if (outageLogged) {
       long seconds = TimeUnit.NANOSECONDS.toSeconds(System.nanoTime() - outageSince);
-      LOG.warn("Decima: the scheduling service at {} answers again after {} s and is used again", settings.address(), seconds);
+      LOG.warn(
+          "Decima: the scheduling service at {} answers again after {} s and is used again",
+          settings.address(),
+          seconds);
       outageLogged = false;
     }
   }
@@ -154,7 +162,8 @@ final class ServiceLink {
       outageSince = System.nanoTime();
       metrics.outage();
       LOG.warn(
-          "Decima: no usable answer from the scheduling service at {} ({}); Spark schedules by itself (FIFO) until there is one",
+          "Decima: no usable answer from the scheduling service at {} ({}); "
+              + "Spark schedules by itself (FIFO) until there is one",
           settings.address(),
           failure.getMessage());
       LOG.debug("cause", failure);

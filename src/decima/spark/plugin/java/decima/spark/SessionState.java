@@ -155,7 +155,8 @@ final class SessionState {
   }
 
   /** Reads a decision; everything in it that could not be carried out is an error of the service. */
-  static Advice advice(DynamicMessage reply, DynamicMessage request, ClusterView view, Offer offer) throws AdvisorException {
+  static Advice advice(DynamicMessage reply, DynamicMessage request, ClusterView view, Offer offer)
+      throws AdvisorException {
     if (!Messages.get(reply, "sequence").equals(Messages.get(request, "sequence"))) {
       throw new AdvisorException("the reply is to another call");
     }
@@ -170,7 +171,8 @@ final class SessionState {
       throw new AdvisorException("parallelism limit " + limit + " for job '" + job + "'");
     }
     if (slots < 1 || slots > offer.slots()) {
-      throw new AdvisorException(slots + " executors for stage " + stageId + " where " + offer.slots() + " were offered");
+      throw new AdvisorException(
+          slots + " executors for stage " + stageId + " where " + offer.slots() + " were offered");
     }
     for (QueryView query : view.queries()) {
       if (query.query().id.equals(job)) {

@@ -12,9 +12,10 @@ import org.slf4j.LoggerFactory;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Moves executors between the applications of one standalone master (section 6.1, Figure 8). An unmodified master cannot
- * be told where an executor goes; so each driver reports to the service, and asks the master for as many executors as
- * the service commands. What the service takes away is killed here when idle and started anew by the master elsewhere.
+ * Moves executors between the applications of one standalone master (section 6.1, Figure 8). An unmodified master
+ * cannot be told where an executor goes; so each driver reports to the service and asks the master for as many
+ * executors as the service commands. What the service takes away is killed here when idle and started anew by the
+ * master elsewhere.
  */
 final class SharedDriver {
   private static final Logger LOG = LoggerFactory.getLogger(SharedDriver.class);
@@ -56,8 +57,8 @@ final class SharedDriver {
       scheduler.report();
       boolean usable = scheduler.link().isUsable();
       GrpcAdvisor.Command command = usable ? scheduler.link().command() : null;
-      if (usable && command == null) {
-        return; // a session that is just being opened
+      if (scheduler.link().isClosed() || (usable && command == null)) {
+        return; // the driver is ending, or a session is just being opened
       }
       int target = usable ? command.target() : withoutService();
       request(target);
@@ -103,7 +104,8 @@ final class SharedDriver {
     // Not by force: an executor that Spark gave a task by itself stays. The target of the master is lowered already.
     Set<String> going =
         Set.copyOf(
-            CollectionConverters.asJava(backend.killExecutors(CollectionConverters.asScala(idle).toSeq(), false, false, false)));
+            CollectionConverters.asJava(
+                backend.killExecutors(CollectionConverters.asScala(idle).toSeq(), false, false, false)));
     killed.addAll(going);
     idle.stream().filter(id -> !going.contains(id)).forEach(scheduler::keep);
     LOG.info("Decima: released executors {}", going);

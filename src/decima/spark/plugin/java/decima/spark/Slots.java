@@ -205,8 +205,8 @@ final class Slots {
   }
 
   /**
-   * Chooses which executors to give back when there are more than {@code target}: idle ones, which serve nothing from now
-   * on.
+   * Chooses which executors to give back when there are more than {@code target}: idle ones, which serve nothing from
+   * now on.
    *
    * @return all executors that are to go and are still here
    */

@@ -21,8 +21,6 @@ import org.slf4j.LoggerFactory;
 final class StageControl {
   private static final Logger LOG = LoggerFactory.getLogger(StageControl.class);
 
-  private static final long CHILD_WAIT_NS = 1_000_000_000L;
-
   /** A free slot: its executor and the stage it served last. */
   private record Free(String executorId, StageState last) {}
 
@@ -31,6 +29,7 @@ final class StageControl {
   private final ServiceLink link;
   private final Metrics metrics;
   private final long roundBudgetMs;
+  private final long childWaitNs;
   private final boolean shared;
   private boolean restricting;
   private boolean stallLogged;
@@ -41,6 +40,7 @@ final class StageControl {
     this.link = link;
     this.metrics = metrics;
     this.roundBudgetMs = settings.timeoutMs();
+    this.childWaitNs = settings.childWaitMs() * 1_000_000L;
     this.shared = settings.isShared();
   }
 
@@ -116,15 +116,15 @@ final class StageControl {
   }
 
   /**
-   * Whether the stage has just run its last task and its child is not submitted yet. In the paper both happen at once; in
-   * Spark the core is offered first, results are looked at by one thread and children submitted by another. A
+   * Whether the stage has just run its last task and its child is not submitted yet. In the paper both happen at once;
+   * in Spark the core is offered first, results are looked at by one thread and children submitted by another. A
    * decision in between would not see the child and send the slot to another job. Spark offers again when the child
    * comes, and every second.
    */
   private boolean isBetweenStages(StageState stage) {
     return stage.query.isActive()
-        && (stage.isCompleting(slots.running(stage), CHILD_WAIT_NS)
-            || (stage.finishedWithin(CHILD_WAIT_NS) && stage.query.unlocks(stage)));
+        && (stage.isCompleting(slots.running(stage), childWaitNs)
+            || (stage.finishedWithin(childWaitNs) && stage.query.unlocks(stage)));
   }
 
   private boolean bindFree(List<Free> free, Map<StageState, Integer> needs) {
@@ -178,7 +178,8 @@ final class StageControl {
   private boolean anyFits(List<Free> left, Map<StageState, Integer> needs) {
     long now = System.nanoTime();
     for (Map.Entry<StageState, Integer> need : needs.entrySet()) {
-      if (need.getValue() > 0 && left.stream().anyMatch(slot -> !slots.refuses(slot.executorId(), need.getKey(), now))) {
+      StageState stage = need.getKey();
+      if (need.getValue() > 0 && left.stream().anyMatch(slot -> !slots.refuses(slot.executorId(), stage, now))) {
         return true;
       }
     }
@@ -222,7 +223,8 @@ final class StageControl {
       for (Free slot : free) {
         if (needs.get(stage) > 0 && !slots.refuses(slot.executorId(), stage, now)) {
           if (!stallLogged) {
-            LOG.warn("Decima: the service leaves every executor idle while stages wait; one slot serves stage {}", stage);
+            LOG.warn(
+                "Decima: the service leaves every executor idle while stages wait; one slot serves stage {}", stage);
             stallLogged = true;
           }
           bind(slot, stage, needs);
