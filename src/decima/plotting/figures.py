@@ -14,6 +14,7 @@ from decima.plotting import figures_decima as decima
 from decima.plotting import figures_fidelity as real
 from decima.plotting import figures_learning as training
 from decima.plotting import figures_measured as own
+from decima.plotting import figures_spark as spark
 from decima.plotting.dag import dag, dag_panel
 from decima.plotting.run import INTERVAL, Run, Tables, distinct
 from decima.plotting.style import Figure, count
@@ -271,6 +272,12 @@ FIGURES: dict[str, tuple[Callable[[Tables, Run], Figure], ...]] = {
     ),
     "latency": (training.fig15b_latency,),
     "learning": (training.fig15a_curve, training.training_curves, training.training_ingredients),
+    "real_spark": (
+        spark.real_spark_gantt,
+        spark.real_spark_bars,
+        spark.real_spark_changes,
+        spark.real_spark_jobs,
+    ),
     "released": (released_rules,),
     "bounds": (bounds,),
     "fidelity": (

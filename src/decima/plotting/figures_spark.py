@@ -5,21 +5,21 @@ from __future__ import annotations
 import pandas
 
 from decima.plotting import bars, gantt, style
-from decima.plotting.run import INTERVAL, Run, Tables, distinct
+from decima.plotting.run import INTERVAL, Run, Tables
 from decima.plotting.style import Figure, count
 
 WORKLOAD = "TPC-H on Spark"
 TITLES = {"avg_jct_s": "average JCT", "makespan_s": "makespan"}
 
 
-def fig03_real_spark(tables: Tables, run: Run) -> Figure:
+def real_spark_gantt(tables: Tables, run: Run) -> Figure:
     """Figure 3 on real Spark, and the same batch in simulation."""
     tasks, plan = tables["real_spark_tasks"], tables["real_spark_plan"].iloc[0]
     figure = gantt.gantt_grid(tasks, executors=int(plan["executors"]))
     caption = (
         f"One batch of {plan['queries']:g} queries at scale factor {plan['scale']:g}, all submitted at once, "
         f"{_executors(plan)}. Left: one measured run each, from Spark's event log; right: one simulated run each with "
-        "the measured profiles. Red: a job completes; purple: idle."
+        "the measured profiles and the same arrivals. Red: a job completes; purple: idle."
     )
     return style.entitle(figure, "Figure 3 on real Spark, and simulated", caption, WORKLOAD)
 
@@ -41,10 +41,12 @@ def real_spark_changes(tables: Tables, run: Run) -> Figure:
     """Paired differences between schedulers, measured and simulated."""
     table = tables["real_spark_changes"]
     figure = style.new_figure(style.PAGE, 2.6)
-    for axes, (metric, title) in zip(figure.subplots(1, 2), TITLES.items(), strict=True):
+    grid = figure.subplots(1, 2, sharey=True)
+    for axes, (metric, title) in zip(grid, TITLES.items(), strict=True):
         part = table[(table["metric"] == metric) & (table["against"] == "fifo") & (table["scheduler"] != "fifo")]
         bars.change_points(part, "where", axes, legend=metric == list(TITLES)[-1])
-        axes.set_xlabel(f"change of {title} against FIFO (%)")
+        axes.set_xlabel(f"change of {title}\nagainst FIFO (%)")
+    grid[1].tick_params(labelleft=False)
     caption = f"Paired by run: {_runs(tables)}; bars: {INTERVAL}."
     return style.entitle(figure, "Differences between schedulers, real and simulated", caption, WORKLOAD)
 
@@ -75,10 +77,9 @@ def _runs(tables: Tables) -> str:
     real = table[table["where"] == "real Spark"].groupby("scheduler").size()
     fewest, most = int(real.min()), int(real.max())
     runs = count(most, "run") if fewest == most else f"{fewest} to {count(most, 'run')}"
-    simulated = table[table["where"] == "simulated"]
     return (
         f"{count(int(plan['batches']), 'batch')} of {plan['queries']:g} queries, {runs} per scheduler on Spark, "
-        f"{distinct(simulated, 'repetition', 'seed')} per batch in simulation"
+        f"each simulated with {count(int(plan['seeds']), 'seed')}"
     )
 
 

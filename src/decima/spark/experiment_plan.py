@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 
 import numpy as np
@@ -133,13 +133,28 @@ class Plan:
 
         return {profile.name: at_level(profile, self.executors) for profile in measured_profiles(self.size)}
 
-    def workload(self, number: int, profiles: Mapping[str, JobProfile] | None = None) -> Workload:
-        """Profiles of a batch in its order, those of :meth:`profiles` unless given; errors as there."""
+    def workload(
+        self, number: int, profiles: Mapping[str, JobProfile] | None = None, arrivals_ms: Sequence[float] | None = None
+    ) -> Workload:
+        """Jobs of a batch in its order.
+
+        Args:
+            number: which batch.
+            profiles: by name; those of :meth:`profiles` when None, errors as there.
+            arrivals_ms: of the jobs; all at 0 when None.
+
+        Raises:
+            WorkloadError: a profile is missing.
+        """
         profiles = self.profiles() if profiles is None else profiles
         missing = [query for query in self.batch(number) if self.profile(query) not in profiles]
         if missing:
             raise WorkloadError(f"there is no profile {self.profile(missing[0])} for batch {number}")
-        jobs = tuple(Job(profiles[self.profile(query)]) for query in self.batch(number))
+        arrivals_ms = [0.0] * self.queries if arrivals_ms is None else arrivals_ms
+        jobs = tuple(
+            Job(profiles[self.profile(query)], arrival_ms)
+            for query, arrival_ms in zip(self.batch(number), arrivals_ms, strict=True)
+        )
         return Workload(jobs, LABEL, tuple(profiles.values()))
 
     def training_workloads(self, count: int) -> list[Workload]:

@@ -40,8 +40,9 @@ class Measured:
         runs: one row per attempt: `run` (number), batch, repetition, scheduler, attempt, usable (neither contended nor
             without the service), contended, log, load, and of the plugin: decisions, steered_share (of the tasks, those
             whose stage the scheduler of the run chose), round_trip_ms_median, round_trip_ms_p99, active_jobs_mean.
-        jobs: one row per query of an attempt: run, job (position in the batch), query, submit_s, finish_s (end of its
-            last Spark job), client_finish_s (last row at the client), tasks, rows.
+        jobs: one row per query of an attempt: run, job (position in the batch), query, submit_s, arrival_s (submission
+            of its first Spark job), finish_s (end of its last one), client_finish_s (last row at the client), tasks,
+            rows.
         tasks: one row per task of a usable attempt: run, job, stage, executor, start_ms, finish_ms.
         profiles: of the queries as they ran last before the first batch, alone on the same warm executors.
     """
@@ -108,8 +109,10 @@ def warm_profiles(applications: Iterable[Application], plan: Plan) -> tuple[JobP
     for application in applications:
         # A query of a warm-up is a batch of one.
         wanted = {query_id(warm_up_key(plan.warmups - 1, name), 0) for name in NAMES}
-        queries = application.queries[application.queries["query"].isin(wanted)]
-        if len(queries):
+        queries = application.queries
+        chosen = queries["query"].isin(wanted)
+        if chosen.any():
+            queries = queries.assign(skipped=queries["skipped"].mask(~chosen, "not the last warm-up"))
             parts.append(replace(with_slot_times(application), queries=queries))
     return tuple(collect_profiles(parts).profiles) if parts else ()
 
@@ -157,6 +160,7 @@ def _run_tables(record: Record, application: Application) -> tuple[pandas.DataFr
                 "job": position,
                 "query": times.query,
                 "submit_s": round((times.submit_ms - start_ms) / 1000.0, 3),
+                "arrival_s": round((float(found.loc[id_, "submit_ms"]) - start_ms) / 1000.0, 3),
                 "finish_s": round((float(found.loc[id_, "finish_ms"]) - start_ms) / 1000.0, 3),
                 "client_finish_s": round((times.finish_ms - start_ms) / 1000.0, 3),
                 "tasks": int(found.loc[id_, "tasks"]),

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,7 @@ TINY = {
     "effects": {"seeds": 2, "schedulers": ["fifo", "fair"], "stream_jobs": 3, "interarrival_s": 25},
     "batch": {"batches": 2, "jobs": 3},
     "stream": {"streams": 2, "jobs": 3, "alpha_streams": 2, "interarrival_s": [25], "series_step_s": 20},
+    "real_spark": {"seeds": 2},
     "released": {"seeds": 2, "long_stream_jobs": 4},
     "bounds": {"instances": 1, "jobs": 3, "budget": 20},
     "fidelity": {"alone": ["data/alone"], "mixes": ["data/mix"], "simulations": 2},
@@ -78,6 +80,13 @@ COLUMNS = {
     },
     "latency": {"latency": {"time_s", "active_jobs", "latency_ms"}, "latency_jobs": {"jobs", "latency_ms"}},
     "learning": {"learning_runs": {"run", "stored_as"}, "learning_budgets": {"budget_min", "change_percent"}},
+    "real_spark": {
+        "real_spark": {"where", "batch", "repetition", "scheduler", "avg_jct_s", "makespan_s"},
+        "real_spark_changes": {"where", "metric", "against", "scheduler", "pairs", "change_percent", "low", "high"},
+        "real_spark_jobs": {"where", "batch", "scheduler", "job", "query", "real_s", "simulated_s"},
+        "real_spark_tasks": {"where", "scheduler", "job", "job_name", "executor", "start_s", "finish_s"},
+        "real_spark_runs": {"scheduler", "usable", "wait_share", "foreign_share", "round_trip_ms_median"},
+    },
     "released": {"released": {"arrivals", "scheduler", "seed", "avg_jct_s"}},
     "bounds": {"bounds": {"arrivals", "instance", "policy", "avg_jct_s"}},
     "fidelity": {
@@ -99,6 +108,7 @@ def checkout(tmp_path, monkeypatch):
     store_policy(tmp_path, seed=0)
     rng = np.random.default_rng(0)
     write_folders(tmp_path / "data", [job(f"q{number:02d}", 1.0, rng) for number in (1, 2)], LEVELS)
+    shutil.copytree(ROOT / "data" / "spark" / "experiment", tmp_path / "data" / "spark" / "experiment")
     training = tmp_path / "models" / "training"
     training.mkdir()
     values = {

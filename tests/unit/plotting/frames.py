@@ -5,6 +5,8 @@ import itertools
 import numpy as np
 import pandas
 
+from decima.evaluation.experiments.real_spark import changes as real_changes
+
 
 def stages(jobs=("q9-100g", "q2-2g")):
     rows = [(job, stage, tasks, 0.05 * (stage + 1)) for job in jobs for stage, tasks in enumerate((4, 10, 1, 3))]
@@ -314,6 +316,32 @@ def fidelity():
     }
 
 
+def real_spark():
+    """Two queries under three schedulers, two runs each; the control was not simulated."""
+    simulated = ["simulated", "simulated (warm-up)"]
+    names = {"real Spark": ["spark_fifo", "fifo", "fair"], **dict.fromkeys(simulated, ["fifo", "fair"])}
+    rows = [
+        (where, 0, repetition, name, 10.0 - place + repetition, 20.0 + repetition)
+        for where, schedulers in names.items()
+        for place, name in enumerate(schedulers)
+        for repetition in range(2)
+    ]
+    runs = pandas.DataFrame(rows, columns=["where", "batch", "repetition", "scheduler", "avg_jct_s", "makespan_s"])
+    charts = [tasks(schedulers).assign(where=where) for where, schedulers in list(names.items())[:2]]
+    jobs = [(where, 0, name, job, 3.0 + job, 2.5) for where in simulated for name in ("fifo", "fair") for job in (0, 1)]
+    return {
+        "real_spark": runs,
+        "real_spark_changes": real_changes(runs),
+        "real_spark_tasks": pandas.concat(charts).replace({"job_name": {"q9-100g": "q09", "q2-2g": "q02"}}),
+        "real_spark_jobs": pandas.DataFrame(
+            jobs, columns=["where", "batch", "scheduler", "job", "real_s", "simulated_s"]
+        ),
+        "real_spark_plan": pandas.DataFrame(
+            [{"scale": 0.5, "executors": 2, "queries": 2, "batches": 1, "repetitions": 2, "shown_batch": 0, "seeds": 5}]
+        ),
+    }
+
+
 def both_gaps(make):
     return pandas.concat([make().assign(interarrival_s=gap) for gap in (25, 45)])
 
@@ -350,6 +378,7 @@ def tables():
         **variance(),
         **measured(),
         **fidelity(),
+        **real_spark(),
         **latency(),
         **learning(),
     }

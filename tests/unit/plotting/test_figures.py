@@ -30,6 +30,7 @@ def test_a_figure_names_its_workload_and_how_many_runs_it_shows(name):
         "fig18a": "(TPC-H on Spark)",
         "fig18b": "(TPC-H on Spark)",
         "fidelity": "(TPC-H on Spark)",
+        "real": "(TPC-H on Spark)",
     }.get(name.split("_")[0])
     assert (example or f"({embedded.LABEL})") in " ".join(figure.get_suptitle().split())
     assert any(character.isdigit() for character in figure.caption)

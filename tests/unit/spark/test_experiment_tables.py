@@ -43,7 +43,7 @@ def folder(tmp_path, monkeypatch):
 
 def log_of(record, ends_ms):
     ids = [query_id(record.key, job) for job in range(len(ends_ms))]
-    queries = pandas.DataFrame({"query": ids, "finish_ms": ends_ms, "tasks": 2})
+    queries = pandas.DataFrame({"query": ids, "submit_ms": START_MS + 100.0, "finish_ms": ends_ms, "tasks": 2})
     rows = [
         (ids[job], 10 * job + stage, stage, str(stage + 3), START_MS + 500 * stage, ends_ms[job] - 10)
         for job in range(len(ids))
@@ -77,6 +77,7 @@ def test_scores_count_from_the_submission_of_the_batch_to_the_ends_of_its_spark_
             assert row["avg_jct_s"] == pytest.approx(sum(ends) / 2 + repetition)
             assert row["makespan_s"] == pytest.approx(ends[1] + repetition)
     assert measured.jobs.groupby("run")["submit_s"].max().unique() == pytest.approx([0.02])
+    assert measured.jobs["arrival_s"].unique() == pytest.approx([0.1])
     assert set(measured.tasks["executor"]) == {0, 1}
     assert measured.tasks.groupby("run").size().unique().tolist() == [4]
 
@@ -123,7 +124,8 @@ def test_what_is_written_is_read_again(folder):
 
 
 def test_logs_without_the_queries_of_a_record_are_refused(folder, monkeypatch):
-    empty = types.SimpleNamespace(queries=pandas.DataFrame({"query": [], "finish_ms": []}), tasks=pandas.DataFrame())
+    queries = pandas.DataFrame({"query": [], "submit_ms": [], "finish_ms": []})
+    empty = types.SimpleNamespace(queries=queries, tasks=pandas.DataFrame())
     monkeypatch.setattr(experiment_tables, "read_event_log", lambda path: empty)
     with pytest.raises(ConfigError, match="lacks query"):
         experiment_tables.collect(folder)

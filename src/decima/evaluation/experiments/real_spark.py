@@ -5,6 +5,7 @@ The measured side is read from `data/spark/experiment`, which `decima spark expe
 
 from __future__ import annotations
 
+import numpy as np
 import pandas
 
 from decima.evaluation.experiments.sources import Source
@@ -14,11 +15,11 @@ from decima.evaluation.statistics import paired_change
 from decima.exceptions import ConfigError
 from decima.policy.store import read_policy
 from decima.schedulers import Scheduler, make_scheduler
-from decima.spark.experiment_plan import CONTROL, Plan
+from decima.spark.experiment_plan import CONTROL
 from decima.spark.experiment_tables import Measured, read
 from decima.workload.profile import JobProfile
 
-REAL, SIMULATED, WARM = "real Spark", "simulated", "simulated, durations of the warm-up"
+REAL, SIMULATED, WARM = "real Spark", "simulated", "simulated (warm-up)"
 METRICS = ("avg_jct_s", "makespan_s")
 LOAD = ("wait_share", "foreign_share", "load_average")
 LATENCY = ("decisions", "round_trip_ms_median", "round_trip_ms_p99", "active_jobs_mean")
@@ -34,12 +35,11 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
     and with the durations that the same queries had alone in the same applications just before.
     """
     measured = read(experiment_folder())
-    plan = measured.plan
     schedulers = _schedulers(measured.card, context)
     real = measured.scores().assign(where=REAL)
     scores, jobs, tasks = [real.drop(columns="run")], [], []
     for where, profiles in _profiles(measured).items():
-        part, part_jobs, part_tasks = _simulate(plan, profiles, schedulers, params["seeds"])
+        part, part_jobs, part_tasks = _simulate(measured, profiles, schedulers, params["seeds"])
         scores.append(part.assign(where=where))
         jobs.append(part_jobs.assign(where=where))
         tasks.append(part_tasks.assign(where=where))
@@ -49,9 +49,9 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
         "real_spark": table[["where", "batch", "repetition", "scheduler", *METRICS]],
         "real_spark_changes": changes(table),
         "real_spark_jobs": _job_times(measured, pandas.concat(jobs)),
-        "real_spark_tasks": pandas.concat([_measured_tasks(measured, shown), _of_batch(tasks[0], shown[0])]),
+        "real_spark_tasks": pandas.concat([_measured_tasks(measured, shown), _of_round(tasks[0], shown)]),
         "real_spark_runs": measured.runs.drop(columns="log"),
-        "real_spark_plan": _plan_table(measured, shown),
+        "real_spark_plan": _plan_table(measured, shown).assign(seeds=params["seeds"]),
     }
 
 
@@ -79,26 +79,34 @@ def _schedulers(card: dict, context: Context) -> dict[str, Scheduler]:
 
 
 def _simulate(
-    plan: Plan, profiles: dict[str, JobProfile], schedulers: dict[str, Scheduler], seeds: int
+    measured: Measured, profiles: dict[str, JobProfile], schedulers: dict[str, Scheduler], seeds: int
 ) -> tuple[pandas.DataFrame, pandas.DataFrame, pandas.DataFrame]:
-    """Scores per run, JCT per job and run, tasks of the first seed of every batch."""
-    settings = plan.settings()
+    """Scores per measured run, mean over seeds; JCT per job and run; tasks of the first seed.
+
+    Jobs arrive when the first Spark job of the query did, and JCT counts from the first submission, as measured.
+    """
+    plan, settings = measured.plan, measured.plan.settings()
     scores, jobs, tasks = [], [], []
-    for batch in range(plan.batches):
-        workload = plan.workload(batch, profiles)
-        names = plan.batch(batch)
-        for name, scheduler in schedulers.items():
-            for seed in range(seeds):
-                result = simulate(
-                    workload, scheduler, settings.executors, seed, log=seed == 0, **_changed(settings.as_dict())
-                )
-                key = {"batch": batch, "repetition": seed, "scheduler": name}
-                scores.append(key | {"avg_jct_s": result.avg_jct_s, "makespan_s": result.makespan_s})
-                jobs += [key | {"job": job, "jct_s": ms / 1000.0} for job, ms in enumerate(result.jct_ms)]
-                if result.log is not None:
-                    frame = result.log.tasks().drop(columns="wave").assign(**key)
-                    frame["job_name"] = [names[job] for job in frame["job"]]
-                    tasks.append(frame)
+    usable = measured.runs[measured.runs["usable"] & (measured.runs["scheduler"] != CONTROL)]
+    for run in usable.itertuples():
+        arrived = measured.jobs[measured.jobs["run"] == run.run].sort_values("job")["arrival_s"]
+        workload = plan.workload(run.batch, profiles, 1000.0 * arrived.to_numpy())
+        names = plan.batch(run.batch)
+        key = {"batch": run.batch, "repetition": run.repetition, "scheduler": run.scheduler}
+        completions = []
+        for seed in range(seeds):
+            scheduler = schedulers[run.scheduler]
+            result = simulate(
+                workload, scheduler, settings.executors, seed, log=seed == 0, **_changed(settings.as_dict())
+            )
+            completions.append(result.completion_ms / 1000.0)
+            if result.log is not None:
+                frame = result.log.tasks().drop(columns="wave").assign(**key)
+                frame["job_name"] = [names[job] for job in frame["job"]]
+                tasks.append(frame)
+        ends = np.array(completions)
+        scores.append(key | {"avg_jct_s": float(ends.mean()), "makespan_s": float(ends.max(axis=1).mean())})
+        jobs += [key | {"job": job, "jct_s": float(mean)} for job, mean in enumerate(ends.mean(axis=0))]
     return pandas.DataFrame(scores), pandas.DataFrame(jobs), pandas.concat(tasks, ignore_index=True)
 
 
@@ -143,9 +151,9 @@ def shown_round(measured: Measured) -> tuple[int, int]:
     raise ConfigError("there is no round in which every scheduler has a usable run")
 
 
-def _of_batch(tasks: pandas.DataFrame, batch: int) -> pandas.DataFrame:
+def _of_round(tasks: pandas.DataFrame, shown: tuple[int, int]) -> pandas.DataFrame:
     columns = ["where", "scheduler", "job", "job_name", "stage", "executor", "start_s", "finish_s"]
-    return tasks.loc[tasks["batch"] == batch, columns]
+    return tasks.loc[(tasks["batch"] == shown[0]) & (tasks["repetition"] == shown[1]), columns]
 
 
 def _measured_tasks(measured: Measured, shown: tuple[int, int]) -> pandas.DataFrame:

@@ -29,6 +29,7 @@ EXPERIMENTS = (
     "effects",
     "batch",
     "stream",
+    "real_spark",
     "released",
     "latency",
     "learning",
@@ -167,6 +168,9 @@ def _fingerprint(name: str, run: str) -> str:
             for part in ("runs.csv", "card.json", "events/*", "runs/*"):
                 for path in sorted((_root() / folder).glob(part)):
                     digest.update(path.name.encode() + path.read_bytes())
+    if name == "real_spark":
+        for path in sorted(path for path in experiment_folder().glob("*") if path.is_file()):
+            digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
