@@ -85,7 +85,8 @@ COLUMNS = {
         "real_spark_changes": {"where", "metric", "against", "scheduler", "pairs", "change_percent", "low", "high"},
         "real_spark_jobs": {"where", "batch", "scheduler", "job", "query", "real_s", "simulated_s"},
         "real_spark_tasks": {"where", "scheduler", "job", "job_name", "executor", "start_s", "finish_s"},
-        "real_spark_runs": {"scheduler", "usable", "wait_share", "foreign_share", "round_trip_ms_median"},
+        "real_spark_runs": {"scheduler", "usable", "wait_share", "foreign_share"},
+        "real_spark_latency": {"scheduler", "decisions", "steered_share", "round_trip_ms_median"},
     },
     "released": {"released": {"arrivals", "scheduler", "seed", "avg_jct_s"}},
     "bounds": {"bounds": {"arrivals", "instance", "policy", "avg_jct_s"}},
@@ -252,12 +253,12 @@ def runs():
 def test_pipeline_covers_every_run_experiment_and_notebook(pipeline, runs, monkeypatch):
     monkeypatch.chdir(ROOT)
     assert sorted(pipeline["notebook"]["matrix"]["slug"]) == notebook_slugs()
-    for stage in ("learn-critical-paths", "compare-with-spark", "plot", "notebook", "report"):
+    for stage in ("learn-critical-paths", "compare-with-spark", "schedule-spark", "plot", "notebook", "report"):
         assert sorted(pipeline[stage]["matrix"]["run"]) == sorted(runs)
     assert sorted(pipeline["plot"]["matrix"]["experiment"]) == sorted(experiments.EXPERIMENTS)
     for suffix, workload in (("", "tpch"), ("-embedded", "embedded")):
         of_workload = sorted(name for name, params in runs.items() if params["workload"] == workload)
-        computed = ["tuning", "bounds", "learning", "measured", "fidelity", "appendix_e"]
+        computed = ["tuning", "bounds", "learning", "measured", "fidelity", "real_spark", "appendix_e"]
         for stage in ("tune", "measure", "evaluate", "decide", "learn", "compare", "bound"):
             matrix = pipeline[stage + suffix]["matrix"]
             assert sorted(matrix["run"]) == of_workload

@@ -319,7 +319,7 @@ def fidelity():
 def real_spark():
     """Two queries under three schedulers, two runs each; the control was not simulated."""
     simulated = ["simulated", "simulated (warm-up)"]
-    names = {"real Spark": ["spark_fifo", "fifo", "fair"], **dict.fromkeys(simulated, ["fifo", "fair"])}
+    names = {"real Spark": ["spark_fifo", "fifo", "fair"]} | {where: ["fifo", "fair"] for where in simulated}
     rows = [
         (where, 0, repetition, name, 10.0 - place + repetition, 20.0 + repetition)
         for where, schedulers in names.items()

@@ -21,8 +21,7 @@ from decima.workload.profile import JobProfile
 
 REAL, SIMULATED, WARM = "real Spark", "simulated", "simulated (warm-up)"
 METRICS = ("avg_jct_s", "makespan_s")
-LOAD = ("wait_share", "foreign_share", "load_average")
-LATENCY = ("decisions", "round_trip_ms_median", "round_trip_ms_p99", "active_jobs_mean")
+LATENCY = ("decisions", "steered_share", "round_trip_ms_median", "round_trip_ms_p99", "active_jobs_mean")
 
 
 def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
@@ -30,9 +29,10 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
 
     ``real_spark`` (average JCT and makespan per run, measured and simulated), ``real_spark_changes`` (paired by run),
     ``real_spark_jobs`` (JCT per job), ``real_spark_tasks`` (one measured and one simulated run per scheduler),
-    ``real_spark_runs`` (load of every attempt, rejected ones included) and ``real_spark_plan``. They do not depend on
-    the workload of the run: the jobs are those that were measured. They are simulated twice, with the measured workload
-    and with the durations that the same queries had alone in the same applications just before.
+    ``real_spark_runs`` (load of every attempt, rejected ones included), ``real_spark_latency`` (round trips) and
+    ``real_spark_plan``. They do not depend on the workload of the run: the jobs are those that were measured. They are
+    simulated twice, with the measured workload and with the durations that the same queries had alone in the same
+    applications just before.
     """
     measured = read(experiment_folder())
     schedulers = _schedulers(measured.card, context)
@@ -50,7 +50,8 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
         "real_spark_changes": changes(table),
         "real_spark_jobs": _job_times(measured, pandas.concat(jobs)),
         "real_spark_tasks": pandas.concat([_measured_tasks(measured, shown), _of_round(tasks[0], shown)]),
-        "real_spark_runs": measured.runs.drop(columns="log"),
+        "real_spark_runs": measured.runs.drop(columns=["log", *LATENCY]),
+        "real_spark_latency": _latency(measured),
         "real_spark_plan": _plan_table(measured, shown).assign(seeds=params["seeds"]),
     }
 
@@ -149,6 +150,12 @@ def shown_round(measured: Measured) -> tuple[int, int]:
         if set(part["scheduler"]) >= wanted:
             return place
     raise ConfigError("there is no round in which every scheduler has a usable run")
+
+
+def _latency(measured: Measured) -> pandas.DataFrame:
+    """Decisions of the usable runs behind the plugin."""
+    runs = measured.runs[measured.runs["usable"] & (measured.runs["scheduler"] != CONTROL)]
+    return runs[["batch", "repetition", "scheduler", *LATENCY]]
 
 
 def _of_round(tasks: pandas.DataFrame, shown: tuple[int, int]) -> pandas.DataFrame:
