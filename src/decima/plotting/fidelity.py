@@ -75,7 +75,8 @@ def error_ranges(runs: pandas.DataFrame, axes: Axes | None = None, *, paper_perc
     axes.bar(place, high - low, 0.5, bottom=low, color=SIMULATED, alpha=0.8, label="95 % of the runs")
     axes.plot(place, mean, linestyle="none", marker="_", markersize=8, color=style.BLACK, label="mean")
     axes.axhline(0.0, color=style.GREY, linewidth=0.8)
-    axes.use_sticky_edges = False  # the bars do not start at zero
+    reach = 0.06 * float(high.max() - low.min())
+    axes.set_ylim(min(low.min(), -paper_percent) - reach, max(high.max(), paper_percent) + reach)
     axes.set_xticks(place, list(labels.values()))
     axes.set(xlabel="query", ylabel="error (%)", xlim=(-0.7, len(labels) - 0.3))
     axes.tick_params(axis="x", length=0)

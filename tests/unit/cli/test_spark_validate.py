@@ -1,6 +1,7 @@
 """`decima spark validate`: refusals, and what is compared and written once everything was measured."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
@@ -63,6 +64,7 @@ def test_measured_runs_are_compared_and_written(tmp_path, monkeypatch):
     rng = np.random.default_rng(2)
     write_folders(tmp_path, [job(f"q{number:02d}", 1.0, rng) for number in (1, 2)], LEVELS)
     # Everything is there: nothing is left to be measured.
+    monkeypatch.setattr(Validation, "mixes", lambda _: SimpleNamespace(missing=list))
     monkeypatch.setattr(Validation, "measure_alone", lambda *_: None)
     monkeypatch.setattr(Validation, "measure_mixes", lambda *_: None)
     result = run("spark", "validate", "--out", tmp_path, "--simulations", 2, "--threads", 1)
