@@ -174,7 +174,7 @@ def gantt_grid(
             if len(part):
                 title = f"{style.scheduler_style(name).label}, {kind}"
                 gantt(part, axes, colors=colors, executors=executors, title=title)
-                axes.title.set_fontsize(7.5)
+                axes.set_title(axes.get_title(loc="left"), loc="left", fontsize=7.5)
             else:
                 axes.set_axis_off()
             if number < len(names) - 1:
