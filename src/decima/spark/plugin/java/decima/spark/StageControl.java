@@ -137,7 +137,7 @@ final class StageControl {
         if (budgetMs <= 0) {
           return true;
         }
-        Advice advice = link.ask(view(needs), new Offer(group.getKey(), left.size()), budgetMs);
+        Advice advice = link.ask(view(needs, left), new Offer(group.getKey(), left.size()), budgetMs);
         if (advice == null) {
           restricting = false; // bindings are dropped: Spark's own order until the service answers again
           return false;
@@ -178,12 +178,15 @@ final class StageControl {
   private boolean anyFits(List<Free> left, Map<StageState, Integer> needs) {
     long now = System.nanoTime();
     for (Map.Entry<StageState, Integer> need : needs.entrySet()) {
-      StageState stage = need.getKey();
-      if (need.getValue() > 0 && left.stream().anyMatch(slot -> !slots.refuses(slot.executorId(), stage, now))) {
+      if (need.getValue() > 0 && fits(left, need.getKey(), now)) {
         return true;
       }
     }
     return false;
+  }
+
+  private boolean fits(List<Free> left, StageState stage, long now) {
+    return left.stream().anyMatch(slot -> !slots.refuses(slot.executorId(), stage, now));
   }
 
   private static Map<QueryState, List<Free>> byQuery(List<Free> free) {
@@ -204,7 +207,7 @@ final class StageControl {
   /** Tells the service how things stand without offering anything; a driver of a shared cluster lives by that. */
   void report() {
     if (link.isUsable()) {
-      link.ask(view(needs()), null, roundBudgetMs);
+      link.ask(view(needs(), null), null, roundBudgetMs);
     }
   }
 
@@ -234,7 +237,15 @@ final class StageControl {
     }
   }
 
-  private ClusterView view(Map<StageState, Integer> needs) {
+  /**
+   * What the service is told.
+   *
+   * @param needs tasks to start, by stage
+   * @param offered slots to decide about, null when nothing is offered: a stage that Spark would start on none of them
+   *     cannot be chosen, or the service would choose it again and again while others wait
+   */
+  private ClusterView view(Map<StageState, Integer> needs, List<Free> offered) {
+    long now = System.nanoTime();
     Map<QueryState, Integer> idle = slots.idleByQuery();
     List<QueryView> views = new ArrayList<>();
     for (QueryState query : queries.active()) {
@@ -253,7 +264,7 @@ final class StageControl {
                 stage.measuredTasks(),
                 stage.measuredMs(),
                 launchable > 0,
-                needs.getOrDefault(stage, 0) > 0));
+                needs.getOrDefault(stage, 0) > 0 && (offered == null || fits(offered, stage, now))));
       }
       views.add(new QueryView(query, query.held + idle.getOrDefault(query, 0), stages));
     }
