@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -20,12 +22,11 @@ def generated_files() -> dict[str, str]:
     Raises:
         ConfigError: The protocol is not valid; the compiler's words are on stderr.
     """
-    from grpc_tools import protoc
-
     with tempfile.TemporaryDirectory() as folder:
         outputs = [f"--{kind}_out={folder}" for kind in ("python", "pyi", "grpc_python")]
-        code = protoc.main(["protoc", f"-I{_SOURCES}", *outputs, str(PROTO)])
-        if code != 0:
+        # In a process of its own: the compiler and TensorFlow, each with a protobuf of its own, crash in one.
+        command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{_SOURCES}", *outputs, str(PROTO)]
+        if subprocess.run(command, check=False).returncode != 0:
             raise ConfigError(f"protoc refused {PROTO}")
         paths = sorted(Path(folder).rglob("scheduler_pb2*"))
         return {path.name: _HEADER + path.read_text(encoding="utf-8") for path in paths}
