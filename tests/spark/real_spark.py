@@ -59,6 +59,9 @@ def plugin_driver(
     log_file.write_text(LOG_CONFIGURATION.format(path=folder / "driver.log"))
     inside = cluster is None
     cluster = cluster or StandaloneCluster(executors=executors, memory_mb=600)
+    if inside:  # it is never started: what the driver writes goes here, not into the working directory
+        cluster.folder = folder / "inside"
+        cluster.folder.mkdir(exist_ok=True)
     settings = {
         "spark.master": f"spark-decima-local-cluster[{executors},{cores},600]"
         if inside
