@@ -43,6 +43,14 @@ def test_no_run_is_below_the_bound(workload, executors, mode, durations, schedul
     assert np.all(bound.job_path_ms <= result.jct_ms + 1e-9 * np.maximum(1.0, result.completion_ms))
 
 
+def test_short_work_at_a_late_time():
+    """Squared times have no digits left for it."""
+    stages = tuple(Stage(name, 1, (), (1,), ([value],), ([],), ([],)) for name, value in (("short", 1e-7), ("none", 0.0)))
+    late = Workload((Job(JobProfile("late", stages, "json"), arrival_ms=11585.625, initial=False),), "late")
+    bound = lower_bound(late, Settings.of_mode("simplified", executors=2, durations="mean"))
+    assert 0.0 < bound.avg_jct_ms <= 1e-7 + 1e-9
+
+
 def test_bound_of_one_job_by_hand():
     """Four tasks of 1 s on two executors that arrive after 2 s: 4 s, and no schedule is faster."""
     stage = Stage("only", 4, (), (1,), ([],), ([],), (np.array([1000.0]),))

@@ -178,6 +178,9 @@ class _Pieces:
             rank = np.divide(-weight, self.size, out=np.full(len(weight), -np.inf), where=self.size > 0.0).tolist()
         head = self.head.tolist()
         order = np.argsort(self.head, kind="stable").tolist()
+        # Centres of the pieces' intervals, weighted by the work done there. Not a difference of squared times, nor divided
+        # by the whole size: both lose a short piece of work at a late time.
+        done = [0.0] * len(left)
         moment = [0.0] * len(left)
         waiting: list[tuple[float, int]] = []
         now, following = 0.0, 0
@@ -192,18 +195,21 @@ class _Pieces:
             if not waiting:
                 continue
             piece = waiting[0][1]
-            end = now + left[piece]
+            work = left[piece]
+            end = now + work
             if following < len(order) and head[order[following]] < end:
                 end = head[order[following]]
-                left[piece] -= end - now
+                work = end - now
+                left[piece] -= work
             else:
                 left[piece] = 0.0
-            moment[piece] += 0.5 * (end * end - now * now)
+            done[piece] += work
+            moment[piece] += work * (now + 0.5 * work)
             now = end
             if left[piece] <= 0.0:
                 heapq.heappop(waiting)
         busy = self.size > 0.0
-        middle[busy] = np.array(moment)[busy] / self.size[busy]
+        middle[busy] = np.array(moment)[busy] / np.array(done)[busy]
         return middle
 
 
