@@ -45,7 +45,8 @@ def test_no_run_is_below_the_bound(workload, executors, mode, durations, schedul
 
 def test_short_work_at_a_late_time():
     """Squared times have no digits left for it."""
-    stages = tuple(Stage(name, 1, (), (1,), ([value],), ([],), ([],)) for name, value in (("short", 1e-7), ("none", 0.0)))
+    durations = {"short": 1e-7, "none": 0.0}
+    stages = tuple(Stage(name, 1, (), (1,), ([value],), ([],), ([],)) for name, value in durations.items())
     late = Workload((Job(JobProfile("late", stages, "json"), arrival_ms=11585.625, initial=False),), "late")
     bound = lower_bound(late, Settings.of_mode("simplified", executors=2, durations="mean"))
     assert 0.0 < bound.avg_jct_ms <= 1e-7 + 1e-9

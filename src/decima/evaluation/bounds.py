@@ -178,8 +178,8 @@ class _Pieces:
             rank = np.divide(-weight, self.size, out=np.full(len(weight), -np.inf), where=self.size > 0.0).tolist()
         head = self.head.tolist()
         order = np.argsort(self.head, kind="stable").tolist()
-        # Centres of the pieces' intervals, weighted by the work done there. Not a difference of squared times, nor divided
-        # by the whole size: both lose a short piece of work at a late time.
+        # Centres of the pieces' intervals, weighted by the work done there. Squared times, or a division
+        # by the whole size, would lose a short piece of work at a late time.
         done = [0.0] * len(left)
         moment = [0.0] * len(left)
         waiting: list[tuple[float, int]] = []
