@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decima.evaluation.bounds import lower_bound
 from decima.evaluation.run import simulate
+from decima.optimum.bounds import lower_bound
 from decima.schedulers import list_schedulers, make_scheduler
 from decima.simulator.settings import Settings
 from decima.workload import synthetic_batch

@@ -57,8 +57,9 @@ def bound(
     """Heuristics against a searched schedule and a lower bound."""
     import pandas
 
-    from decima.evaluation.bounds import lower_bound, search_schedule
     from decima.evaluation.pool import RunPool
+    from decima.optimum.bounds import lower_bound
+    from decima.optimum.schedule_search import search_schedule
 
     check_output(out, ".csv", ".parquet", inputs=(source.file,))
     settings = cluster.settings()
@@ -122,7 +123,7 @@ def exhaustive(
     out: ResultOut = None,
 ) -> None:
     """Try every order of a batch, simplified as in appendix H."""
-    from decima.evaluation.exhaustive import exhaustive_search
+    from decima.optimum.exhaustive import exhaustive_search
 
     check_output(out, ".json", inputs=(jobs,))
     if jobs is None and n is None:

@@ -1,1 +1,1 @@
-"""Runs, experiments, comparisons, tuning and bounds."""
+"""Runs, experiments, comparisons and tuning."""

@@ -7,7 +7,7 @@ keep a job from taking more than it uses well. When all jobs have their share, e
 the same order. A job above ``release`` times its share gives the excess back.
 
 ``state.job_priority`` and ``state.job_cap`` steer single jobs: natural logarithms of factors on the W that orders the
-job and on its W^p. They are 0 unless :func:`decima.evaluation.schedule_search.search_schedule` sets them.
+job and on its W^p. They are 0 unless :func:`decima.optimum.schedule_search.search_schedule` sets them.
 """
 
 from math import ceil, exp

@@ -4,9 +4,10 @@ import pandas
 import pytest
 
 from decima import make_scheduler
-from decima.evaluation.bounds import lower_bound, search_schedule
-from decima.evaluation.exhaustive import exhaustive_search
 from decima.evaluation.run import score_matrix
+from decima.optimum.bounds import lower_bound
+from decima.optimum.exhaustive import exhaustive_search
+from decima.optimum.schedule_search import search_schedule
 from decima.simulator.settings import Settings
 from decima.workload import synthetic_batch
 from tests.unit.cli.calls import read_json, refuse, run, succeed, write_json

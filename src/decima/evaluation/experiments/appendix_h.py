@@ -7,12 +7,12 @@ from functools import partial
 import pandas
 
 from decima.evaluation.alpha import alpha_sweep
-from decima.evaluation.exhaustive import exhaustive_search
 from decima.evaluation.experiments.learned import learned_schedulers
 from decima.evaluation.experiments.sources import TRAINING_SEED, Source
 from decima.evaluation.experiments.store import Context
-from decima.evaluation.order_search import replay_settings
 from decima.evaluation.run import score_matrix
+from decima.optimum.exhaustive import exhaustive_search
+from decima.optimum.order_search import replay_settings
 from decima.schedulers import make_scheduler
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pandas
 
-from decima.evaluation.bounds import lower_bound
 from decima.evaluation.experiments.learned import learned_schedulers
 from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context
 from decima.evaluation.experiments.tuning import tuned_schedulers
 from decima.evaluation.run import score_matrix
-from decima.evaluation.schedule_search import search_schedule
+from decima.optimum.bounds import lower_bound
+from decima.optimum.schedule_search import search_schedule
 from decima.schedulers import make_scheduler
 
 

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decima.evaluation.exhaustive import exhaustive_search
-from decima.evaluation.order_search import OrderSearch, replay_settings
 from decima.evaluation.run import run_state
 from decima.exceptions import ConfigError
+from decima.optimum.exhaustive import exhaustive_search
+from decima.optimum.order_search import OrderSearch, replay_settings
 from decima.schedulers import make_scheduler
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
 from decima.workload import synthetic_batch, tpch_batch
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile, Stage
-from tests.unit.evaluation import task_by_task
+from tests.unit.optimum import task_by_task
 
 
 def stage(name, tasks, duration_ms, parents=()):

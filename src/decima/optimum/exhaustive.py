@@ -1,6 +1,6 @@
 """The best order of a batch of jobs, found by trying all of them.
 
-Source: appendix H. The rules of a run are in :mod:`decima.evaluation.order_kernel`. What is left out, and why nothing
+Source: appendix H. The rules of a run are in :mod:`decima.optimum.order_kernel`. What is left out, and why nothing
 is lost:
 
 - Orders with the same beginning are simulated together while the rest of the order cannot matter (see there).
@@ -23,9 +23,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from decima.evaluation.order_search import OrderSearch
 from decima.evaluation.pool import CandidatePool, map_threads
 from decima.exceptions import ConfigError
+from decima.optimum.order_search import OrderSearch
 from decima.schedulers import make_scheduler
 from decima.workload.jobs import Workload
 

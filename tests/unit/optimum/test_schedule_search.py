@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from decima.evaluation.bounds import lower_bound
 from decima.evaluation.pool import CandidatePool
 from decima.evaluation.run import run_state, score_matrix
-from decima.evaluation.schedule_search import search_schedule
-from decima.evaluation.steered import steered as steered_rule
 from decima.exceptions import ConfigError
+from decima.optimum.bounds import lower_bound
+from decima.optimum.schedule_search import search_schedule
+from decima.optimum.steered import steered as steered_rule
 from decima.schedulers import make_scheduler
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState

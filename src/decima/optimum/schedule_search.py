@@ -1,7 +1,7 @@
 """The best schedule of one known instance that a search can find: a mark beside the lower bound.
 
 The search knows the jobs and, with mean durations, everything that will happen. It steers ``capped_srw`` (see
-:mod:`decima.evaluation.steered`): a factor on the remaining work that orders the jobs and one on the weight of a job's
+:mod:`decima.optimum.steered`): a factor on the remaining work that orders the jobs and one on the weight of a job's
 share are found by CMA-ES; then small random changes of these and of the order of stages are kept if they do no harm.
 The schedule of ``capped_srw`` itself is the first candidate, so the result is never worse.
 
@@ -18,8 +18,8 @@ import numpy as np
 from decima.evaluation.cma_search import Minimum, minimize
 from decima.evaluation.pool import CandidatePool
 from decima.evaluation.run import run_state
-from decima.evaluation.steered import steered
 from decima.exceptions import ConfigError
+from decima.optimum.steered import steered
 from decima.schedulers import make_scheduler
 from decima.simulator.result import Result
 from decima.simulator.settings import Settings

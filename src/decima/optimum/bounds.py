@@ -33,14 +33,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from decima.evaluation.schedule_search import SearchResult, search_schedule
 from decima.exceptions import ConfigError
 from decima.simulator.kernels import FIRST, FRESH
 from decima.simulator.settings import Settings
 from decima.simulator.tables import WorkloadTables
 from decima.workload.jobs import Workload
-
-__all__ = ["LowerBound", "SearchResult", "lower_bound", "search_schedule"]
 
 # Mirror ascent: rounds, and the first step in units of 1 / average bound.
 ROUNDS = 300

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from decima.evaluation import bounds
-from decima.evaluation.bounds import lower_bound
 from decima.evaluation.run import simulate
+from decima.optimum import bounds
+from decima.optimum.bounds import lower_bound
 from decima.simulator.settings import Settings
 from decima.workload import synthetic_batch, synthetic_poisson
 from tests.toy_jobs import job, one_stage, stage, workload

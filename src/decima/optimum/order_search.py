@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from decima.evaluation.order_kernel import NUM_SCALARS, WORD, search_orders
 from decima.exceptions import ConfigError
+from decima.optimum.order_kernel import NUM_SCALARS, WORD, search_orders
 from decima.simulator.kernels import REST
 from decima.simulator.settings import Settings
 from decima.simulator.tables import WorkloadTables
@@ -23,12 +23,12 @@ def replay_settings(executors: int, *, runnable_only: bool = False) -> Settings:
 
 
 class OrderSearch:
-    """A batch prepared for :func:`decima.evaluation.order_kernel.search_orders`.
+    """A batch prepared for :func:`decima.optimum.order_kernel.search_orders`.
 
     Args:
         workload: Jobs that are all present at time 0.
         executors: Executors of the cluster.
-        runnable_only: See :func:`decima.evaluation.exhaustive.exhaustive_search`.
+        runnable_only: See :func:`decima.optimum.exhaustive.exhaustive_search`.
 
     Raises:
         ConfigError: A job arrives later, or ``executors`` is not a positive integer.
