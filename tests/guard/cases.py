@@ -72,7 +72,10 @@ def heuristic_outcomes(mode):
 def trainings():
     """(task, recipe) of short trainings by name."""
     reinforce = {"algorithm": "reinforce", "epochs": 1, "minibatches": 1, "differential": True, "iterations": 3}
-    return {"batch, imitation and PPO": (TASK, quick_recipe()), "stream, REINFORCE": (STREAM, quick_recipe(**reinforce))}
+    return {
+        "batch, imitation and PPO": (TASK, quick_recipe()),
+        "stream, REINFORCE": (STREAM, quick_recipe(**reinforce)),
+    }
 
 
 def training_outcome(name):
