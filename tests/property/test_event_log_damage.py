@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from decima.exceptions import DecimaError
-from decima.spark.eventlog import read_event_log
-from decima.spark.eventlog_files import Damage, find_logs, read_lines
-from decima.spark.log_profiles import collect_profiles
+from decima.spark.eventlog.application import read_event_log
+from decima.spark.eventlog.files import Damage, find_logs, read_lines
+from decima.spark.eventlog.profiles import collect_profiles
 from tests.unit.spark.event_lines import LOGS
 
 COMPRESSED = ("queries.zstd", "broadcast.lz4", "unnamed.snappy")

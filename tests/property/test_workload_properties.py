@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decima.exceptions import WorkloadError
-from decima.workload import Job, JobProfile, Stage, Workload, batch, load, poisson, save, store
+from decima.workload import Job, JobProfile, Stage, Workload, batch, load, parquet, poisson, save
 from decima.workload.synthetic import SyntheticParameters, synthetic_profiles
 from decima.workload.tpch_raw import clean_first_waves, remove_fresh
 from tests.profiles import job_profiles
@@ -24,9 +24,9 @@ values = st.lists(st.integers(1, 5), max_size=8)
 def test_columnar_round_trip_is_exact(profiles):
     with tempfile.TemporaryDirectory() as folder:
         one, two = Path(folder) / "one.parquet", Path(folder) / "two.parquet"
-        store.write_profiles(profiles, one)
-        read = store.read_profiles(one)
-        store.write_profiles(read, two)
+        parquet.write_profiles(profiles, one)
+        read = parquet.read_profiles(one)
+        parquet.write_profiles(read, two)
         assert one.read_bytes() == two.read_bytes()
     assert len(read) == len(profiles)
     for got, expected in zip(read, profiles, strict=True):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from decima.spark.cluster import StandaloneCluster, session
+from decima.spark.cluster.standalone import StandaloneCluster, session
 from decima.spark.plugin.build import plugin_jar
 
 LOG_CONFIGURATION = """

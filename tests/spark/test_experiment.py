@@ -11,8 +11,8 @@ import time
 import psutil
 import pytest
 
-from decima.spark import experiment_tables
-from decima.spark.experiment_plan import CONTROL
+from decima.spark.measure import results
+from decima.spark.measure.plan import CONTROL
 
 pytestmark = pytest.mark.spark_slow
 
@@ -49,11 +49,11 @@ def test_stopped_and_called_again(tmp_path):
     assert done.stdout.startswith("3 of 3 runs usable, 0 attempts rejected; ")
     assert {name: (out / "runs" / name).read_bytes() for name in kept} == kept
 
-    measured = experiment_tables.read(out)
+    measured = results.read(out)
     runs = measured.runs.set_index("scheduler")
     assert set(runs.index) == {"fifo", "fair", CONTROL}
     # Whatever was measured before the interruption lost its decisions only if the driver could not end.
-    assert runs.loc[["fifo", "fair"], "steered_share"].min() >= experiment_tables.STEERED
+    assert runs.loc[["fifo", "fair"], "steered_share"].min() >= results.STEERED
     assert len(measured.jobs) == 9
     assert measured.jobs.groupby("query")["rows"].nunique().max() == 1
     assert measured.jobs.groupby("query")["tasks"].nunique().max() == 1

@@ -10,8 +10,8 @@ import time
 import psutil
 import pytest
 
-from decima.spark import queries
-from decima.spark.runs import RUNS, read_runs
+from decima.spark.cluster import tpch_queries
+from decima.spark.measure.alone_runs import RUNS, read_runs
 from decima.workload import read_profiles
 
 pytestmark = pytest.mark.spark_slow
@@ -48,7 +48,7 @@ def test_stopped_and_called_again(tmp_path, number):
     runs = read_runs(out)
     assert runs[: len(before)] == before
     usable = [run.query for run in runs if not run.contended]
-    assert set(usable) <= set(queries.NAMES)
+    assert set(usable) <= set(tpch_queries.NAMES)
     assert len(set(usable)) == len(usable)
     assert len({run.query for run in runs}) == 22
     assert len({run.log for run in runs}) >= 2

@@ -38,9 +38,9 @@ def from_spark(
         check_output(path, ".parquet" if path is out else ".csv", inputs=tuple(logs))
     from tqdm.auto import tqdm
 
-    from decima.spark.eventlog import read_event_log
-    from decima.spark.eventlog_files import find_logs
-    from decima.spark.log_profiles import collect_profiles
+    from decima.spark.eventlog.application import read_event_log
+    from decima.spark.eventlog.files import find_logs
+    from decima.spark.eventlog.profiles import collect_profiles
     from decima.workload import write_profiles
 
     found = find_logs(logs)

@@ -30,7 +30,7 @@ _EXPORTS = {
     "measured_profiles": "measured",
     "poisson": "arrivals",
     "prepare_tpch": "tpch",
-    "read_profiles": "store",
+    "read_profiles": "parquet",
     "save": "json_jobs",
     "synthetic_batch": "synthetic",
     "synthetic_poisson": "synthetic",
@@ -40,7 +40,7 @@ _EXPORTS = {
     "tpch_poisson": "tpch",
     "tpch_profile": "tpch",
     "tpch_profiles": "tpch",
-    "write_profiles": "store",
+    "write_profiles": "parquet",
 }
 
 __all__ = sorted(_EXPORTS)

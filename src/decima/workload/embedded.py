@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from decima.exceptions import WorkloadError
-from decima.workload import arrivals, measured, scaling, store
+from decima.workload import arrivals, measured, parquet, scaling_model
 from decima.workload.jobs import Workload
 from decima.workload.profile import JobProfile
 
@@ -106,12 +106,12 @@ def embedded_poisson(
 
 @functools.cache
 def _table() -> dict[tuple[str, int], JobProfile]:
-    profiles = {profile.name: profile for profile in store.read_profiles(PATH)}
+    profiles = {profile.name: profile for profile in parquet.read_profiles(PATH)}
     return {(size, query): profiles[f"q{query}-{size}"] for size in RELEASED_SIZES for query in QUERIES}
 
 
 def extrapolated_profiles(
-    model: scaling.ScalingModel, profiles: Sequence[JobProfile] | None = None
+    model: scaling_model.ScalingModel, profiles: Sequence[JobProfile] | None = None
 ) -> list[JobProfile]:
     """All sizes and queries, anew from the measured profiles of the largest scale and the model.
 
@@ -124,7 +124,7 @@ def extrapolated_profiles(
     scales = sorted({scale for _, scale in table})
     small, large = ([table[query, scale] for query in QUERIES] for scale in (scales[0], scales[-1]))
     return [
-        scaling.extrapolate(
+        scaling_model.extrapolate(
             (base, below),
             model,
             name=f"q{query}-{size}",
@@ -132,7 +132,7 @@ def extrapolated_profiles(
             query=query,
             base_scale=scales[-1],
             scale=float(size.removesuffix("g")),
-            kinds=scaling.stage_kinds(below, base),
+            kinds=scaling_model.stage_kinds(below, base),
             partition=PARTITION,
             levels=LEVELS,
             most_samples=MOST_SAMPLES,

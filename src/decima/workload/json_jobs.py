@@ -13,7 +13,7 @@ import numpy as np
 
 from decima.exceptions import DataUnavailableError, WorkloadError
 from decima.files import atomic_write_text
-from decima.workload import store, tpch, tpch_raw
+from decima.workload import parquet, tpch, tpch_raw
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import WAVES, JobProfile, Stage
 
@@ -37,7 +37,7 @@ def load(path: str | os.PathLike) -> Workload:
     """
     path = Path(path)
     if path.suffix == ".parquet":
-        return Workload(tuple(Job(profile) for profile in store.read_profiles(path)), path.stem)
+        return Workload(tuple(Job(profile) for profile in parquet.read_profiles(path)), path.stem)
     try:
         return _workload(_parse(path), path.stem)
     except WorkloadError as error:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from decima.exceptions import WorkloadError
-from decima.workload import arrivals, store
+from decima.workload import arrivals, parquet
 from decima.workload.jobs import Workload
 from decima.workload.profile import JobProfile
 
@@ -47,7 +47,7 @@ def scales() -> tuple[float, ...]:
 
 def conditions() -> dict[str, str]:
     """What the measurement was made with: machine, versions, settings, load, date."""
-    return {key: value for key, value in store.read_metadata(PATH).items() if key not in _NOT_CONDITIONS}
+    return {key: value for key, value in parquet.read_metadata(PATH).items() if key not in _NOT_CONDITIONS}
 
 
 def measured_profiles(
@@ -118,4 +118,4 @@ def measured_poisson(
 
 @functools.cache
 def _table() -> dict[tuple[int, float], JobProfile]:
-    return {parse_name(profile.name): profile for profile in store.read_profiles(PATH)}
+    return {parse_name(profile.name): profile for profile in parquet.read_profiles(PATH)}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from decima import config
 from decima.exceptions import DataUnavailableError, WorkloadError
-from decima.workload import arrivals, store, tpch_raw
+from decima.workload import arrivals, parquet, tpch_raw
 from decima.workload.jobs import Workload
 from decima.workload.profile import JobProfile
 
@@ -149,7 +149,7 @@ def prepare_tpch(raw: Path | None = None, path: Path | None = None) -> Path:
     raw = config.raw_tpch_dir() if raw is None else Path(raw)
     path = config.workloads_dir() / PREPARED_NAME if path is None else Path(path)
     profiles = [tpch_raw.read_raw_profile(raw, size, query) for size in RELEASED_SIZES for query in QUERIES]
-    store.write_profiles(profiles, path, {"label": LABEL, "raw_sha256": tpch_raw.checksums_digest()})
+    parquet.write_profiles(profiles, path, {"label": LABEL, "raw_sha256": tpch_raw.checksums_digest()})
     return path
 
 
@@ -186,5 +186,5 @@ def _version(path: Path) -> tuple[Path, int, int]:
 @functools.lru_cache(maxsize=2)
 def _load(path: Path, modified_ns: int, size: int) -> tuple[dict[str, JobProfile], str | None]:
     # Time and size are part of the key, so that a file prepared anew is read anew.
-    profiles = {profile.name: profile for profile in store.read_profiles(path)}
-    return profiles, store.read_metadata(path).get("raw_sha256")
+    profiles = {profile.name: profile for profile in parquet.read_profiles(path)}
+    return profiles, parquet.read_metadata(path).get("raw_sha256")

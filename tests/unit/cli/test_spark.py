@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from decima.spark import machine, profile, tables
-from decima.spark.profile import Application, Measurement
-from decima.spark.runs import append_run, read_runs
+from decima.spark.cluster import machine, tpch_tables
+from decima.spark.measure import alone
+from decima.spark.measure.alone import Application, Measurement
+from decima.spark.measure.alone_runs import append_run, read_runs
 from decima.workload import read_profiles
 from tests.unit.cli.calls import refuse, run, succeed
 
@@ -79,8 +80,8 @@ def test_out_must_be_a_folder(tmp_path, asked):
 
 
 def test_what_is_missing_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(profile, "require_spark", lambda: None)
-    monkeypatch.setattr(tables, "generator", lambda: ["tpchgen-cli"])
+    monkeypatch.setattr(alone, "require_spark", lambda: None)
+    monkeypatch.setattr(tpch_tables, "generator", lambda: ["tpchgen-cli"])
     assert "MiB of memory" in refuse("spark", "profile", "--memory-mb", 10**7, "--out", tmp_path)
     monkeypatch.undo()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))

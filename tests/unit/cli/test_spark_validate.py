@@ -7,11 +7,11 @@ import numpy as np
 import pandas
 import pytest
 
-from decima.spark import machine, queries, tables
-from decima.spark.validate import Validation
+from decima.spark.cluster import machine, tpch_queries, tpch_tables
+from decima.spark.measure.validation import Validation
 from tests.unit.cli.calls import refuse, run
+from tests.unit.spark.fidelity.test_simulation import LEVELS, job
 from tests.unit.spark.planted_logs import write_folders
-from tests.unit.spark.test_fidelity import LEVELS, job
 
 
 def test_what_is_missing_is_said(tmp_path, monkeypatch):
@@ -32,7 +32,7 @@ def test_what_is_missing_is_said(tmp_path, monkeypatch):
 )
 def test_wrong_options(tmp_path, monkeypatch, options, message):
     monkeypatch.setattr(machine, "require_spark", lambda: None)
-    monkeypatch.setattr(tables, "generator", lambda: ["tpchgen-cli"])
+    monkeypatch.setattr(tpch_tables, "generator", lambda: ["tpchgen-cli"])
     assert message in refuse("spark", "validate", "--out", tmp_path / "o", *options)
     assert not (tmp_path / "o").exists()
 
@@ -54,13 +54,13 @@ def test_the_plan_measures_alone_and_together(tmp_path):
     (block,) = validation.mixes().missing()
     assert block.control
     assert [run.repetition for run in block.runs] == [0, 1]
-    assert sorted(validation.plan.batch(0)) == sorted(queries.NAMES)
+    assert sorted(validation.plan.batch(0)) == sorted(tpch_queries.NAMES)
 
 
 def test_measured_runs_are_compared_and_written(tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "require_spark", lambda: None)
     monkeypatch.setattr(machine, "check_memory", lambda *_: None)
-    monkeypatch.setattr(tables, "generator", lambda: ["tpchgen-cli"])
+    monkeypatch.setattr(tpch_tables, "generator", lambda: ["tpchgen-cli"])
     rng = np.random.default_rng(2)
     write_folders(tmp_path, [job(f"q{number:02d}", 1.0, rng) for number in (1, 2)], LEVELS)
     # Everything is there: nothing is left to be measured.

@@ -17,8 +17,8 @@ from decima.exceptions import ConfigError, PolicyError
 from decima.policy.architecture import Architecture
 from decima.policy.store import save_policy
 from decima.workload import embedded
+from tests.unit.spark.fidelity.test_simulation import LEVELS, job
 from tests.unit.spark.planted_logs import write_folders
-from tests.unit.spark.test_fidelity import LEVELS, job
 
 ROOT = Path(__file__).parents[3]
 TINY = {

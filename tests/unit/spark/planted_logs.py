@@ -7,14 +7,14 @@ from decima.evaluation.run import run_state
 from decima.simulator.log import EpisodeLog
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
-from decima.spark.experiment import Record, warm_up_key, write_record
-from decima.spark.experiment_plan import CONTROL, Plan, Run
-from decima.spark.fidelity import cluster_settings
-from decima.spark.profile_variants import at_level
-from decima.spark.query_batch import QueryTimes, query_id
-from decima.spark.runs import Run as ProfiledRun
-from decima.spark.runs import append_run
-from decima.spark.spark_order import RecordedOrder
+from decima.spark.fidelity.order import RecordedOrder
+from decima.spark.fidelity.simulation import cluster_settings
+from decima.spark.fidelity.variants import at_level
+from decima.spark.measure.alone_runs import Run as ProfiledRun
+from decima.spark.measure.alone_runs import append_run
+from decima.spark.measure.experiment import Record, warm_up_key, write_record
+from decima.spark.measure.plan import CONTROL, Plan, Run
+from decima.spark.measure.together import QueryTimes, query_id
 from decima.workload.jobs import Job, Workload
 from decima.workload.measured import profile_name
 

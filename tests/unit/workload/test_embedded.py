@@ -4,11 +4,18 @@ import numpy as np
 import pytest
 
 from decima.exceptions import WorkloadError
-from decima.workload import embedded, embedded_batch, embedded_poisson, embedded_profiles, measured_profiles, scaling
+from decima.workload import (
+    embedded,
+    embedded_batch,
+    embedded_poisson,
+    embedded_profiles,
+    measured_profiles,
+    scaling_model,
+)
 
 
 def test_stored_profiles_are_what_measurements_and_model_give():
-    made = embedded.extrapolated_profiles(scaling.read_model(embedded.MODEL_PATH))
+    made = embedded.extrapolated_profiles(scaling_model.read_model(embedded.MODEL_PATH))
     assert len(made) == len(embedded_profiles()) == 154
     for new, stored in zip(made, embedded_profiles(), strict=True):
         assert (new.name, new.source) == (stored.name, stored.source)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from decima.exceptions import DataUnavailableError, WorkloadError
-from decima.workload import Job, Workload, load, save, store, synthetic_poisson, tpch_poisson, tpch_profile
+from decima.workload import Job, Workload, load, parquet, save, synthetic_poisson, tpch_poisson, tpch_profile
 from tests.profiles import make_profile, make_stage
 
 SIMPLE = """[
@@ -149,7 +149,7 @@ def test_own_jobs_and_tpch_jobs_mix(tmp_path, tpch_data):
 
 def test_parquet_of_profiles_is_a_batch(tmp_path):
     path = tmp_path / "mine.parquet"
-    store.write_profiles([make_profile(name="a"), make_profile(name="b")], path)
+    parquet.write_profiles([make_profile(name="a"), make_profile(name="b")], path)
     workload = load(path)
     assert workload.label == "mine"
     assert [job.name for job in workload.jobs] == ["a", "b"]

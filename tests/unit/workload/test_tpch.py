@@ -7,7 +7,7 @@ import pytest
 
 from decima import config
 from decima.exceptions import DataUnavailableError, WorkloadError
-from decima.workload import store, tpch, tpch_batch, tpch_poisson, tpch_profile, tpch_profiles, tpch_raw
+from decima.workload import parquet, tpch, tpch_batch, tpch_poisson, tpch_profile, tpch_profiles, tpch_raw
 
 LEVELS = (2, 5, 10, 20, 40, 50, 60, 80, 100)
 
@@ -83,9 +83,9 @@ def test_profiles_of_other_raw_files_are_prepared_anew(raw, nothing):
     (nothing / "raw" / "tpch").symlink_to(raw)
     path = nothing / "workloads" / "tpch.parquet"
     one = tpch_raw.read_raw_profile(raw, "2g", 1)
-    store.write_profiles([one], path, {"raw_sha256": "of an older list"})
+    parquet.write_profiles([one], path, {"raw_sha256": "of an older list"})
     assert tpch_profile("100g", 22).name == "q22-100g"
-    assert len(store.read_profiles(path)) == 154
+    assert len(parquet.read_profiles(path)) == 154
 
 
 def test_same_object_every_time(tpch_data):

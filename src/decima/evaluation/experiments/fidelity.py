@@ -20,8 +20,8 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
     Real TPC-H queries, whatever the workload of the run.
     """
     from decima import config
-    from decima.spark.fidelity_tables import fidelity_tables
-    from decima.spark.measured_logs import read_alone, read_mixes
+    from decima.spark.fidelity.logs import read_alone, read_mixes
+    from decima.spark.fidelity.tables import fidelity_tables
 
     root = config.checkout_root()
     if root is None:

@@ -9,8 +9,8 @@ import pandas
 
 from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context
-from decima.spark import scaling as fitting
-from decima.workload import embedded, measured, scaling, tpch
+from decima.spark.measure import scaling_fit as fitting
+from decima.workload import embedded, measured, scaling_model, tpch
 from decima.workload.profile import WAVES, JobProfile
 
 AUTHORS = "authors"
@@ -36,7 +36,7 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
     }
 
 
-def _parameters(model: scaling.ScalingModel) -> pandas.DataFrame:
+def _parameters(model: scaling_model.ScalingModel) -> pandas.DataFrame:
     rows = [
         {"effect": effect, "of": name, "query": "all", "exponent": one.mean, "low": one.low, "high": one.high,
          "spread": one.spread, "noise": one.noise}
@@ -75,7 +75,7 @@ def slowdown(table: pandas.DataFrame, levels: Iterable[int], reference: int) -> 
     """Weighted geometric mean of the duration at each level over that at the reference, same query, stage and scale.
 
     Args:
-        table: as of `decima.spark.scaling.cells`.
+        table: as of `decima.spark.measure.scaling_fit.cells`.
         levels: executor counts.
         reference: one of them.
 
@@ -100,7 +100,7 @@ def slowdown(table: pandas.DataFrame, levels: Iterable[int], reference: int) -> 
 
 
 def _slowdowns(
-    table: pandas.DataFrame, model: scaling.ScalingModel, authors: tuple[JobProfile, ...]
+    table: pandas.DataFrame, model: scaling_model.ScalingModel, authors: tuple[JobProfile, ...]
 ) -> pandas.DataFrame:
     """Measured and modelled relative to one executor, the authors' set to the model's where theirs begins."""
     parts = []

@@ -15,8 +15,8 @@ from decima.evaluation.statistics import paired_change
 from decima.exceptions import ConfigError
 from decima.policy.store import read_policy
 from decima.schedulers import Scheduler, make_scheduler
-from decima.spark.experiment_plan import CONTROL
-from decima.spark.experiment_tables import Measured, read
+from decima.spark.measure.plan import CONTROL
+from decima.spark.measure.results import Measured, read
 from decima.workload.profile import JobProfile
 
 REAL, SIMULATED, WARM = "real Spark", "simulated", "simulated (warm-up)"

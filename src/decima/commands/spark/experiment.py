@@ -1,0 +1,150 @@
+"""`decima spark experiment`: batches of queries on real Spark under several schedulers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from decima.commands import options
+from decima.commands.outputs import check_folder
+
+if TYPE_CHECKING:
+    from decima.schedulers import Scheduler
+    from decima.spark.measure.plan import Plan
+
+TUNED = "weighted_fair"
+TUNING_BATCHES = 40
+
+
+def register(group: typer.Typer) -> None:
+    """Add the command to the group `decima spark`."""
+    group.command()(experiment)
+
+
+@options.grouped
+def experiment(
+    schedulers: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SCHEDULER...]",
+            help="Names, with parameters (weighted_fair:alpha=-1); weighted_fair alone is tuned first.",
+            show_default="fifo fair weighted_fair decima",
+        ),
+    ] = None,
+    *,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where runs, logs and tables go; resumed if it exists.")],
+    scale: Annotated[float, typer.Option(metavar="S", help="TPC-H scale factor.")] = 0.5,
+    executors: Annotated[int, typer.Option(metavar="N", min=1, help="One-core executors.")] = 4,
+    queries: Annotated[int, typer.Option(metavar="N", help="Queries of a batch, all submitted at once.")] = 12,
+    batches: Annotated[int, typer.Option(metavar="N", help="Different batches.")] = 2,
+    repetitions: Annotated[int, typer.Option(metavar="N", help="Runs of each batch under each scheduler.")] = 4,
+    control: Annotated[
+        bool, typer.Option("--control/--no-control", help="Also run Spark's own FIFO without the plugin.")
+    ] = True,
+    rounds_per_start: Annotated[int, typer.Option(metavar="N", help="Rounds before Spark is started anew.")] = 4,
+    warmups: Annotated[int, typer.Option(metavar="N", help="Times each query runs before a measured batch.")] = 2,
+    attempts: Annotated[int, typer.Option(metavar="N", help="How often a contended run is tried in all.")] = 3,
+    wait_limit: Annotated[
+        float, typer.Option(metavar="SHARE", help="Most time that Spark's threads may wait for a core.")
+    ] = 0.65,
+    foreign_limit: Annotated[
+        float, typer.Option(metavar="SHARE", help="Most of the cores that other processes may take.")
+    ] = 0.15,
+    learned: options.Learned,
+    data: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Generated tpch_tables.", show_default="the platform's cache")
+    ] = None,
+    memory_mb: Annotated[int, typer.Option(metavar="MIB", min=512, help="Memory of an executor.")] = 2048,
+    seed: options.Seed = 0,
+) -> None:
+    """Run batches of TPC-H queries on real Spark under several schedulers; the order is new in every round.
+
+    Contended runs are rejected and tried again. The same call goes on after an interruption.
+    """
+    from tqdm.auto import tqdm
+
+    from decima.spark.cluster import machine, tpch_tables
+    from decima.spark.cluster.processes import ended_by_signals
+    from decima.spark.cluster.standalone import StandaloneCluster
+    from decima.spark.measure import results
+    from decima.spark.measure.bench import SparkBench
+    from decima.spark.measure.experiment import Experiment, Record
+    from decima.spark.measure.plan import DEFAULT_SCHEDULERS, Plan
+
+    check_folder(out)
+    texts = list(schedulers or DEFAULT_SCHEDULERS)
+    learned.values(*(text.partition(":")[0] for text in texts))
+    plan = Plan(
+        scale, executors, queries, batches, repetitions, tuple(text.partition(":")[0] for text in texts),
+        control, rounds_per_start, warmups, attempts, seed,
+    )  # fmt: skip
+    machine.require_spark()
+    made = {name: _scheduler(text, learned, plan) for name, text in zip(plan.schedulers, texts, strict=True)}
+    about = {"schedulers": {name: _entry(scheduler) for name, scheduler in made.items()}, "machine": machine.describe()}
+    found = Experiment(out, plan, about, wait_limit, foreign_limit)
+    total = sum(len(block.runs) for block in found.missing())
+    if total:
+        machine.check_memory(executors, memory_mb)
+        folder = tpch_tables.generate(scale, data)
+        served = {name: _text(scheduler) for name, scheduler in made.items()}
+        bar = tqdm(total=total, desc="Spark runs", unit="run", disable=not sys.stderr.isatty())
+
+        def finished(record: Record) -> None:
+            bar.set_postfix_str(f"{record.run.key}{' contended' if record.contended else ''}")
+            bar.update(not found.is_open(record.run))
+
+        with ended_by_signals(), bar, StandaloneCluster(executors=executors, memory_mb=memory_mb) as cluster:
+            found.measure(SparkBench(cluster, plan, out, folder, served, _profiles(plan)), finished)
+    measured = results.collect(found)
+    paths = results.write(measured, out)
+    scores = measured.scores()
+    typer.echo(
+        f"{len(scores)} of {len(plan.runs())} runs usable, {int((~measured.runs['usable']).sum())} attempts rejected; "
+        f"average JCT {_averages(scores)}; wrote {', '.join(path.name for path in paths)} in {out}"
+    )
+
+
+def _averages(scores) -> str:
+    means = scores.groupby("scheduler", sort=False)["avg_jct_s"].mean().sort_values()
+    return ", ".join(f"{name} {value:.1f} s" for name, value in means.items()) or "unknown"
+
+
+def _scheduler(text: str, learned: options.Learned, plan: Plan) -> Scheduler:
+    """The scheduler; weighted fair without parameters is tuned for batches like those of the plan."""
+    if text != TUNED:
+        return options.parse_scheduler(text, learned)
+    from decima.evaluation.alpha import ALL_VARIANTS, alpha_sweep
+
+    sweep = alpha_sweep(
+        plan.training_workloads(TUNING_BATCHES),
+        plan.settings(),
+        variants=ALL_VARIANTS,
+        progress="tuning weighted fair" if sys.stderr.isatty() else None,
+    )
+    return sweep.scheduler()
+
+
+def _entry(scheduler: Scheduler) -> dict:
+    """What the card says of a scheduler, enough to make it again."""
+    entry = {"scheduler": scheduler.name, "parameters": dict(scheduler.values)}
+    if "policy" in scheduler.values:
+        from decima.policy.store import read_policy
+
+        entry["weights_sha256"] = read_policy(scheduler.values["policy"]).card["weights_sha256"]
+    return entry
+
+
+def _text(scheduler: Scheduler) -> str:
+    """The scheduler as `decima serve` takes it."""
+    parameters = ",".join(f"{name}={value}" for name, value in scheduler.values.items())
+    return f"{scheduler.name}:{parameters}" if parameters else scheduler.name
+
+
+def _profiles(plan: Plan) -> Path | None:
+    """Measured durations for the service, if there are any at this scale."""
+    from decima.workload import measured
+
+    return measured.PATH if plan.scale in measured.scales() else None

@@ -1,0 +1,159 @@
+"""`decima spark profile` and `decima spark slim`: measured TPC-H queries, and their event logs made small."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from decima.commands.outputs import check_folder, check_output, output_path, write_json
+from decima.commands.source import count
+from decima.exceptions import ConfigError
+
+if TYPE_CHECKING:
+    from decima.spark.measure.alone_runs import Run
+
+PROFILE = "profile.parquet"
+CONDITIONS = "conditions.json"
+LISTS = ("--scale", "--executors", "--fresh-at")
+MOST_DURATIONS = 1000  # per stage, level and wave in the profile
+
+
+class _Lists(TyperCommand):
+    """Takes `--executors 1 2 3 4` as well as `--executors 1,2,3,4`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        joined: list[str] = []
+        for arg in args:
+            # A list goes on until the next option; no argument without a dash can follow.
+            if len(joined) > 1 and joined[-2] in LISTS and not arg.startswith("-"):
+                joined[-1] += f" {arg}"
+            else:
+                joined.append(arg)
+        return super().parse_args(ctx, joined)
+
+
+def register(group: typer.Typer) -> None:
+    """Add the commands to the group `decima spark`."""
+    group.command(cls=_Lists)(profile)
+    group.command()(slim)
+
+
+def profile(
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Gets event logs, runs.csv and profile.parquet; continued if it exists.")
+    ],
+    scale: Annotated[str, typer.Option(metavar="SF...", help="TPC-H scale factors.")] = "1",
+    executors: Annotated[str, typer.Option(metavar="N...", help="Numbers of one-core executors.")] = "1 2 3 4",
+    repetitions: Annotated[int, typer.Option(metavar="N", help="Of everything.")] = 3,
+    fresh_at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N...",
+            help="Executor counts at which repetition 0 also runs each query on new executors.",
+            show_default="the smallest and the largest",
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of the tables.", show_default="the platform's cache")
+    ] = None,
+    memory_mb: Annotated[int, typer.Option(metavar="MIB", min=512, help="Memory of an executor.")] = 2048,
+) -> None:
+    """Measure the 22 TPC-H queries on a standalone Spark of this machine.
+
+    The same call goes on after an interruption. Queries that ran while the machine was too busy are left out of the
+    profile and measured again.
+    """
+    from tqdm.auto import tqdm
+
+    from decima.spark.cluster import machine
+    from decima.spark.cluster.processes import ended_by_signals
+    from decima.spark.measure import workloads
+    from decima.spark.measure.alone import Measurement, plan
+    from decima.workload import write_profiles
+
+    applications = plan(
+        _numbers("--scale", scale, float),
+        _numbers("--executors", executors, int),
+        repetitions,
+        None if fresh_at is None else _numbers("--fresh-at", fresh_at, int),
+    )
+    check_folder(out)
+    measurement = Measurement(out, applications, data, memory_mb)
+    with (
+        ended_by_signals(),
+        tqdm(total=measurement.total(), desc="queries", unit="query", disable=None) as bar,
+    ):
+
+        def finished(run: Run) -> None:
+            bar.set_postfix_str(f"{run.log} {run.query}")
+            bar.update()
+            if run.contended:
+                bar.total += 1
+
+        if measurement.total():
+            measurement.check()
+            write_json(out / CONDITIONS, machine.describe())
+            measurement.measure(finished)
+    profiles, _, facts = workloads.measured_from(out, MOST_DURATIONS)
+    with output_path(out / PROFILE) as temporary:
+        write_profiles(profiles, temporary, facts | machine.describe())
+    _summarize(measurement.done)
+    typer.echo(f"wrote {count(len(profiles), 'profile')} to {out / PROFILE}")
+
+
+def slim(
+    logs: Annotated[
+        list[Path], typer.Argument(metavar="LOGS...", help="Event logs, or folders of event logs or of `profile`.")
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the copies.")],
+) -> None:
+    """Copy event logs without what no command here reads, compressed: about a hundredth of their size.
+
+    A folder of `decima spark profile` is copied with its table of runs, and can be used like the folder itself.
+    """
+    from tqdm.auto import tqdm
+
+    from decima.spark.eventlog.files import find_logs
+    from decima.spark.eventlog.slim import slim_log
+    from decima.spark.measure.alone import LOGS
+    from decima.spark.measure.alone_runs import RUNS, append_run, read_runs
+
+    whole = len(logs) == 1 and (logs[0] / RUNS).is_file()
+    runs = read_runs(logs[0]) if whole else []
+    paths = sorted({logs[0] / LOGS / run.log for run in runs}) if whole else logs
+    found = [log.path for log in find_logs(paths)]
+    folder = out / LOGS if whole else out
+    targets = [folder / _slim_name(path.name) for path in found]
+    if len(set(targets)) < len(targets):
+        raise ConfigError(f"two of the {len(found)} logs have the same name; expected names that differ")
+    check_folder(folder)
+    for target in (*targets, out / RUNS):
+        check_output(target, inputs=(*found, logs[0] / RUNS))
+    sizes = [slim_log(*pair) for pair in tqdm(list(zip(found, targets, strict=True)), unit="log", disable=None)]
+    if whole:
+        (out / RUNS).unlink(missing_ok=True)
+        for run in runs:
+            append_run(out, replace(run, log=_slim_name(run.log)))
+    typer.echo(f"wrote {count(len(sizes), 'log')}, {sum(sizes) / 2**20:.1f} MiB, to {folder}")
+
+
+def _slim_name(name: str) -> str:
+    return f"{name.removesuffix('.zstd')}.zstd"
+
+
+def _numbers(option: str, text: str, kind: type[int] | type[float]) -> list:
+    try:
+        return [kind(part) for part in text.replace(",", " ").split()]
+    except ValueError:
+        expected = "whole numbers" if kind is int else "numbers"
+        raise ConfigError(f"{option} {text}: expected {expected}") from None
+
+
+def _summarize(runs: list[Run]) -> None:
+    from decima.spark.measure.alone_runs import summary
+
+    typer.echo(summary(runs).to_string(index=False, float_format="{:.3g}".format))

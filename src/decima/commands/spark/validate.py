@@ -1,0 +1,74 @@
+"""`decima spark validate`: the simulator against this machine's Spark, measured anew (appendix D)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from decima.commands import options
+from decima.commands.outputs import check_folder, write_table
+
+
+def register(group: typer.Typer) -> None:
+    """Add the command to the group `decima spark`."""
+    group.command()(validate)
+
+
+def validate(
+    *,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where logs and tables go; continued if it exists.")],
+    scale: Annotated[float, typer.Option(metavar="SF", help="TPC-H scale factor.")] = 0.25,
+    executors: Annotated[int, typer.Option(metavar="N", min=1, help="One-core executors of the cluster.")] = 4,
+    repetitions: Annotated[
+        int, typer.Option(metavar="N", min=2, help="Of everything; each is foretold from the others.")
+    ] = 3,
+    alone: Annotated[
+        bool, typer.Option("--alone/--mix-only", help="Measure the queries alone on new and on other executors, too.")
+    ] = True,
+    simulations: Annotated[int, typer.Option(metavar="N", min=1, help="Simulations of each run.")] = 20,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of the tables.", show_default="the platform's cache")
+    ] = None,
+    memory_mb: Annotated[int, typer.Option(metavar="MIB", min=512, help="Memory of an executor.")] = 2048,
+    seed: options.Seed = 0,
+    threads: options.Threads = None,
+) -> None:
+    """Measure the TPC-H queries alone and as a mix on this machine's Spark, and simulate what was measured.
+
+    The same call goes on after an interruption. Runs on a machine that is busy with other things are rejected.
+    """
+    from tqdm.auto import tqdm
+
+    from decima.spark.cluster.machine import check_memory, require_spark
+    from decima.spark.cluster.processes import ended_by_signals
+    from decima.spark.cluster.tpch_tables import generator
+    from decima.spark.fidelity.logs import read_alone, read_mixes
+    from decima.spark.fidelity.tables import fidelity_tables
+    from decima.spark.measure.validation import ALONE, MIX, Validation
+
+    check_folder(out)
+    require_spark()
+    check_memory(executors, memory_mb)
+    generator()
+    validation = Validation(out, scale, executors, repetitions, memory_mb, seed)
+    hidden = not sys.stderr.isatty()
+    with ended_by_signals():
+        if alone:
+            with tqdm(total=validation.alone(data).total(), desc="queries alone", unit="run", disable=hidden) as bar:
+                validation.measure_alone(data, lambda run: bar.update())
+        total = sum(len(block.runs) for block in validation.mixes().missing())
+        with tqdm(total=total, desc="mixes", unit="mix", disable=hidden) as bar:
+            validation.measure_mixes(data, lambda record: bar.update(not record.contended))
+    found = fidelity_tables(read_alone(out / ALONE) if alone else [], read_mixes(out / MIX), simulations, threads)
+    for name, table in found.items():
+        write_table(out / f"{name}.csv", table)
+    summary = found["fidelity_summary"]
+    for row in summary[summary["variant"] == "all effects"].itertuples(index=False):
+        typer.echo(
+            f"{row.setting:<12} profile {row.profile:<9} {row.runs:>4} runs: mean error {row.mean_percent:.1f} %, "
+            f"95th percentile {row.p95_percent:.1f} %, bias {row.bias_percent:+.1f} %"
+        )
+    typer.echo(f"wrote {', '.join(f'{name}.csv' for name in found)} to {out}")

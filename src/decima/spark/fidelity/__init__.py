@@ -1,0 +1,1 @@
+"""What the simulator says of runs that were measured on real Spark (appendix D)."""

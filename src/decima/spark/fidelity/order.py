@@ -1,0 +1,54 @@
+"""Spark's own FIFO scheduling in the simulator: free executors follow a recorded order of stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from decima.exceptions import WorkloadError
+from decima.schedulers import CompiledScheduler
+from decima.simulator.kernels import NONE, choose, choose_idle, stage_room
+from decima.simulator.state import ClusterState
+from decima.simulator.state_type import CompiledDecision, state_at
+
+#: How records of measured batches call Spark's own scheduler.
+SPARK_FIFO = "spark_fifo"
+
+
+@CompiledDecision
+def _first_in_order(address):
+    state = state_at(address)
+    best = NONE
+    for stage in range(state.num_stages):
+        if state.stage_in_frontier[stage] and (
+            best == NONE or state.job_priority[stage] < state.job_priority[best]
+        ):
+            best = stage
+    if best == NONE:
+        choose_idle(state)
+    else:
+        choose(state, best, min(stage_room(state, best), state.num_source))
+
+
+class RecordedOrder(CompiledScheduler):
+    """Free executors go to the runnable stage that comes first in a given order of all stages of all jobs.
+
+    Ordered by Spark job, then Spark stage, this is Spark's FIFO apart from what
+    :func:`~decima.spark.fidelity.variants.one_task_per_stage` is for.
+    """
+
+    def __init__(self, rank: Sequence[float]) -> None:
+        super().__init__("recorded_order", _first_in_order)
+        self.rank = np.asarray(rank, dtype=np.float64)
+
+    def bind(self, state: ClusterState) -> None:
+        """Hand the order to a state before its run starts.
+
+        Raises:
+            WorkloadError: there is not one rank per stage of the workload.
+        """
+        if len(self.rank) != state.tables.num_stages:
+            raise WorkloadError(f"{len(self.rank)} ranks for {state.tables.num_stages} stages; expected one each")
+        super().bind(state)
+        state.bind("job_priority", self.rank)

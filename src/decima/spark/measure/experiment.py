@@ -1,0 +1,220 @@
+"""The experiment on real Spark: every run of a plan measured, contended runs repeated, everything resumable."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from decima.exceptions import ConfigError
+from decima.files import atomic_write_text
+from decima.spark.cluster.contention import WAIT_LIMIT, Load
+from decima.spark.measure.plan import Block, Plan, Run
+from decima.spark.measure.together import QueryTimes
+
+CARD = "card.json"
+RUNS = "runs"
+LOGS = "events"
+FOREIGN_LIMIT = 0.15
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run of a batch was.
+
+    Attributes:
+        queries: in order of arrival.
+        load: of the machine meanwhile.
+    """
+
+    queries: tuple[QueryTimes, ...]
+    load: Load
+
+
+@dataclass(frozen=True)
+class Record:
+    """One attempt at a run, as it is kept.
+
+    Attributes:
+        run: which one.
+        attempt: from 0.
+        log: name of the event log.
+        queries: in order of arrival.
+        load: as `Load.row` gives it.
+        contended: the machine was too busy with other things.
+    """
+
+    run: Run
+    attempt: int
+    log: str
+    queries: tuple[QueryTimes, ...]
+    load: Mapping[str, float | None]
+    contended: bool
+
+    @property
+    def key(self) -> str:
+        """Unique among all attempts; begins the ids of the queries."""
+        return f"{self.run.key}-a{self.attempt}"
+
+    def as_dict(self) -> dict:
+        """Fields by name, JSON-ready."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict) -> Record:
+        """Inverse of :meth:`as_dict`."""
+        queries = tuple(QueryTimes(**query) for query in values["queries"])
+        return cls(**(values | {"run": Run(**values["run"]), "queries": queries}))
+
+
+class Application(Protocol):
+    """A running Spark application, warmed up."""
+
+    log: str
+
+    def measure(self, run: Run, key: str) -> Outcome:
+        """Run a batch under the scheduler of the run; `key` begins the ids of its queries."""
+
+
+class Bench(Protocol):
+    """Where applications run."""
+
+    def application(self, block: Block, number: int) -> AbstractContextManager[Application]:
+        """Start one; `number` tells the applications of a folder apart."""
+
+
+@dataclass
+class Experiment:
+    """A plan, measured into a folder; what is in the folder already is not measured again.
+
+    Attributes:
+        folder: gets `card.json`, one file per attempt in `runs` and the event logs in `events`.
+        plan: what to run.
+        about: further entries of the card: schedulers with their parameters, machine, versions.
+        wait_limit: largest share of time in which threads of Spark may wait for a core.
+        foreign_limit: largest share of all cores that other processes may take.
+
+    Raises:
+        ConfigError: the folder holds an experiment with another plan or other schedulers.
+    """
+
+    folder: Path
+    plan: Plan
+    about: Mapping[str, object]
+    wait_limit: float = WAIT_LIMIT
+    foreign_limit: float = FOREIGN_LIMIT
+    records: list[Record] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        path = self.folder / CARD
+        card = self.card()
+        if path.is_file():
+            _check_same(read_json(path), card, path)
+        else:
+            atomic_write_text(path, json.dumps(card, indent=2) + "\n")
+        self.records = read_records(self.folder)
+
+    def card(self) -> dict:
+        """What the folder holds."""
+        limits = {"wait_share": self.wait_limit, "foreign_share": self.foreign_limit}
+        return {"plan": self.plan.as_dict(), "limits": limits, **self.about}
+
+    def attempts(self, run: Run) -> list[Record]:
+        """All attempts at a run so far."""
+        return [record for record in self.records if record.run == run]
+
+    def is_open(self, run: Run) -> bool:
+        """Whether the run has no usable attempt and may be tried again."""
+        tried = self.attempts(run)
+        return len(tried) < self.plan.attempts and all(record.contended for record in tried)
+
+    def missing(self) -> list[Block]:
+        """What is to be measured, block by block."""
+        blocks = [Block(block.control, tuple(filter(self.is_open, block.runs))) for block in self.plan.blocks()]
+        return [block for block in blocks if block.runs]
+
+    def measure(self, bench: Bench, finished: Callable[[Record], None] = lambda record: None) -> None:
+        """Measure what is missing.
+
+        Args:
+            bench: where it runs.
+            finished: called after every attempt.
+        """
+        for block in self.missing():
+            number = 1 + max((int(path.name[4:6]) for path in (self.folder / LOGS).glob("app-*")), default=-1)
+            with bench.application(block, number) as application:
+                for run in block.runs:
+                    for record in self._attempt(application, run):
+                        self.records.append(record)
+                        write_record(self.folder, record)
+                        finished(record)
+
+    def _attempt(self, application: Application, run: Run) -> Iterator[Record]:
+        while self.is_open(run):
+            attempt = len(self.attempts(run))
+            outcome = application.measure(run, f"{run.key}-a{attempt}")
+            load = outcome.load.row()
+            contended = load["wait_share"] > self.wait_limit or load["foreign_share"] > self.foreign_limit
+            yield Record(run, attempt, application.log, outcome.queries, load, contended)
+
+
+def warm_up_key(repetition: int, query: str) -> str:
+    """Begins the id of a query of a warm-up."""
+    return f"warm-up-{repetition}-{query}"
+
+
+def write_record(folder: Path, record: Record) -> None:
+    """Keep an attempt."""
+    atomic_write_text(folder / RUNS / f"{record.key}.json", json.dumps(record.as_dict(), indent=1) + "\n")
+
+
+def read_records(folder: Path) -> list[Record]:
+    """All attempts kept in a folder.
+
+    Raises:
+        ConfigError: a file is no record.
+    """
+    records = []
+    for path in sorted((folder / RUNS).glob("*.json")):
+        try:
+            records.append(Record.from_dict(read_json(path)))
+        except (KeyError, TypeError) as error:
+            raise ConfigError(f"{path} is no record of a run: {error!r}") from error
+    return records
+
+
+def read_json(path: Path) -> dict:
+    """An object from a file.
+
+    Raises:
+        ConfigError: the file cannot be read, or is no JSON object.
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path} is not JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path} holds {type(values).__name__}, expected an object")
+    return values
+
+
+def _check_same(found: dict, card: dict, path: Path) -> None:
+    """A folder is continued with what it was begun with only."""
+    for part in ("plan", "limits", "schedulers"):
+        if found.get(part) != json.loads(json.dumps(card.get(part))):
+            raise ConfigError(
+                f"{path} belongs to an experiment with another {part.rstrip('s')}: "
+                f"{_difference(found.get(part), card.get(part))}; choose another folder"
+            )
+
+
+def _difference(found: object, wanted: object) -> str:
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        names = [name for name in (found | wanted) if found.get(name) != json.loads(json.dumps(wanted.get(name)))]
+        return ", ".join(f"{name} is {found.get(name)!r} there, {wanted.get(name)!r} here" for name in names)
+    return f"{found!r} there, {wanted!r} here"

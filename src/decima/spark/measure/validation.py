@@ -1,0 +1,86 @@
+"""Measuring what the simulator is compared with: the queries alone, and all of them at once on a shared cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from decima.spark.cluster import machine, tpch_queries, tpch_tables
+from decima.spark.cluster.standalone import StandaloneCluster
+from decima.spark.measure.alone import KINDS, Application, Measurement
+from decima.spark.measure.alone_runs import Run
+from decima.spark.measure.bench import SparkBench
+from decima.spark.measure.experiment import Experiment, Record
+from decima.spark.measure.plan import Plan
+
+ALONE, MIX = "alone", "mix"  # folders
+ROUNDS = 4  # of the queries alone before the first mix; the first one compiles their code
+# Mixes are rejected for the time that Spark waited for cores; processes of low priority beside it take none from it.
+FOREIGN_LIMIT = 1.0
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What is measured.
+
+    Attributes:
+        folder: gets `alone` (as `decima spark profile` writes it) and `mix` (as `decima spark experiment` does).
+        scale: TPC-H scale factor.
+        executors: of the cluster; the queries alone run on one executor, too.
+        repetitions: of everything.
+        memory_mb: memory of an executor.
+        seed: order of the queries in the mix, the same in all repetitions.
+    """
+
+    folder: Path
+    scale: float
+    executors: int
+    repetitions: int
+    memory_mb: int = 2048
+    seed: int = 0
+
+    @property
+    def plan(self) -> Plan:
+        """The mixes: all 22 queries at once under Spark's own FIFO, in one application that has warmed up."""
+        return Plan(
+            self.scale, self.executors, len(tpch_queries.NAMES), 1, self.repetitions, (), True,
+            self.repetitions, ROUNDS, seed=self.seed,
+        )  # fmt: skip
+
+    def alone(self, data: Path | None) -> Measurement:
+        """The queries alone: on executors that are there, and at the full number on new ones, too."""
+        applications = [
+            Application(self.scale, count, repetition, KINDS if count == self.executors else KINDS[:1])
+            for repetition in range(self.repetitions)
+            for count in sorted({1, self.executors})
+        ]
+        return Measurement(self.folder / ALONE, applications, data, self.memory_mb)
+
+    def mixes(self) -> Experiment:
+        """The mixes, with what is measured of them already."""
+        about = {"schedulers": {}, "machine": machine.describe()}
+        return Experiment(self.folder / MIX, self.plan, about, foreign_limit=FOREIGN_LIMIT)
+
+    def measure_alone(self, data: Path | None, finished: Callable[[Run], None] = lambda run: None) -> None:
+        """Measure the queries alone, as far as that is missing.
+
+        Raises:
+            SparkError: Spark or the generator is missing or fails.
+        """
+        measurement = self.alone(data)
+        if measurement.total():
+            measurement.measure(finished)
+
+    def measure_mixes(self, data: Path | None, finished: Callable[[Record], None] = lambda record: None) -> None:
+        """Measure the mixes, as far as they are missing.
+
+        Raises:
+            SparkError: Spark or the generator is missing or fails.
+        """
+        experiment = self.mixes()
+        if not experiment.missing():
+            return
+        folder = tpch_tables.generate(self.scale, data)
+        with StandaloneCluster(executors=self.executors, memory_mb=self.memory_mb) as cluster:
+            experiment.measure(SparkBench(cluster, self.plan, experiment.folder, folder, {}), finished)

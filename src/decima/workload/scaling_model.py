@@ -1,0 +1,238 @@
+"""From measured profiles to other executor counts and input sizes: the model, without the fitting of it.
+
+A task that took d on n0 executors is expected to take d (n / n0)^p on n executors; p belongs to the query and the
+wave. More input makes more tasks of the same duration: task counts that grow do so in proportion to the scale factor,
+others stay. With partitions k times as large there are k times fewer tasks, and each does the work of k: that of one as
+measured, and k - 1 times that of a later one without what a task costs whatever it does. Everything here is arithmetic
+on profiles; `decima.spark.measure.scaling_fit` estimates the parameters, `docs/measured-workload.md` says what they
+are worth.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from decima.exceptions import WorkloadError
+from decima.files import atomic_write_text
+from decima.workload.profile import WAVES, JobProfile, Stage
+
+GROWING, FIXED = "growing", "fixed"
+KINDS = (GROWING, FIXED)
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """Exponents of one effect, partially pooled over queries.
+
+    Attributes:
+        mean: of the population of queries.
+        low, high: 95 % confidence interval of the mean.
+        spread: standard deviation between queries, noise taken out.
+        noise: residual standard deviation of the log duration.
+        of_query: exponent of each query, shrunk towards the mean; a query that is not there has the mean.
+    """
+
+    mean: float
+    low: float
+    high: float
+    spread: float
+    noise: float
+    of_query: Mapping[int, float] = field(default_factory=dict)
+
+    def value(self, query: int) -> float:
+        """Exponent of a query."""
+        return self.of_query.get(query, self.mean)
+
+
+@dataclass(frozen=True)
+class ScalingModel:
+    """All exponents.
+
+    Attributes:
+        parallelism: by wave, of the number of executors.
+        size: by kind of stage, of the scale factor. For the report alone: measured over a factor of two, it is not
+            applied over one of two hundred.
+        overhead_ms: what a task costs whatever it does.
+    """
+
+    parallelism: Mapping[str, Pooled]
+    size: Mapping[str, Pooled]
+    overhead_ms: float
+
+    def factor(self, query: int, wave: str, executors: float) -> float:
+        """Expected duration over that on one executor.
+
+        Args:
+            query: 1 to 22.
+            wave: one of `WAVES`.
+            executors: at least 1.
+        """
+        return executors ** self.parallelism[wave].value(query)
+
+
+def write_model(model: ScalingModel, path: Path) -> None:
+    """Write a model as JSON, atomically; numbers are rounded to four places."""
+    atomic_write_text(path, json.dumps(_rounded(asdict(model)), indent=1) + "\n")
+
+
+def read_model(path: Path) -> ScalingModel:
+    """Read what `write_model` wrote.
+
+    Raises:
+        WorkloadError: the file is missing or not such a model.
+    """
+    try:
+        parts = json.loads(path.read_text(encoding="utf-8"))
+        return ScalingModel(
+            **{
+                effect: {
+                    name: Pooled(**{**values, "of_query": {int(key): one for key, one in values["of_query"].items()}})
+                    for name, values in parts[effect].items()
+                }
+                for effect in ("parallelism", "size")
+            },
+            overhead_ms=parts["overhead_ms"],
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise WorkloadError(f"{path} is not a scaling model: {error}") from error
+
+
+def stage_kinds(small: JobProfile, large: JobProfile) -> tuple[str, ...]:
+    """Per stage, whether its task count grows with the input, judged by two scales of a query."""
+    return tuple(
+        GROWING if below.num_tasks < above.num_tasks else FIXED
+        for below, above in zip(small.stages, large.stages, strict=True)
+    )
+
+
+def extrapolate(
+    bases: Sequence[JobProfile],
+    model: ScalingModel,
+    *,
+    name: str,
+    source: str,
+    query: int,
+    base_scale: float,
+    scale: float,
+    kinds: Sequence[str],
+    partition: int,
+    levels: Sequence[int],
+    most_samples: int,
+) -> JobProfile:
+    """A profile at another scale and other levels, durations in tenths of a millisecond.
+
+    Every level has the durations of all levels of the base, taken to that level by the model. Of each wave as many are
+    kept as a run with that many executors would record, in proportion where one would be more than `most_samples`.
+
+    Args:
+        bases: what was measured of the query, largest scale first; a wave that was not measured there is taken from the
+            next.
+        model: the exponents.
+        name: of the new profile.
+        source: of the new profile.
+        query: 1 to 22.
+        base_scale: scale factor of the first base.
+        scale: scale factor of the new profile.
+        kinds: per stage.
+        partition: size of the new partitions over that of the base, at least 1.
+        levels: executor counts of the new profile, ascending.
+        most_samples: longest list of durations.
+    """
+    stages = []
+    for stage, kind, *others in zip(bases[0].stages, kinds, *(base.stages for base in bases[1:]), strict=True):
+        tasks = task_count(stage.num_tasks, kind, scale / base_scale, partition)
+        lists: dict[str, list[np.ndarray]] = {wave: [] for wave in WAVES}
+        at_one = {}
+        for wave in WAVES:
+            measured_in = next((one for one in (stage, *others) if any(map(len, getattr(one, wave)))), stage)
+            measured = zip(measured_in.levels, getattr(measured_in, wave), strict=True)
+            at_one[wave] = np.concatenate([values / model.factor(query, wave, level) for level, values in measured])
+        if kind == GROWING:
+            at_one = widen(at_one, partition, model.overhead_ms)
+        at_one = {wave: np.sort(values) for wave, values in at_one.items()}
+        for level in levels:
+            counts = samples(tasks, level, most_samples, [len(at_one[wave]) for wave in WAVES])
+            for wave, count in zip(WAVES, counts, strict=True):
+                slower = model.factor(query, wave, level)
+                lists[wave].append(np.maximum(np.rint(10.0 * slower * thin(at_one[wave], count)), 1.0) / 10.0)
+        stages.append(Stage(stage.name, tasks, stage.parents, tuple(levels), *lists.values()))
+    return JobProfile(name, tuple(stages), source)
+
+
+def task_count(measured: int, kind: str, scale_ratio: float, partition: int) -> int:
+    """Tasks of a stage at another scale and with other partitions.
+
+    Args:
+        measured: its tasks.
+        kind: `"growing"` or `"fixed"`.
+        scale_ratio: new scale factor over the measured one.
+        partition: size of the new partitions over that of the measured ones.
+    """
+    return max(1, round(measured * scale_ratio / partition)) if kind == GROWING else measured
+
+
+def widen(waves: Mapping[str, np.ndarray], partition: int, overhead_ms: float) -> dict[str, np.ndarray]:
+    """Durations of tasks with larger partitions.
+
+    Later tasks differ from each other by the square root of `partition` more than measured ones do, as sums of that
+    many would, fresh and first ones by as much as measured: what sets them apart comes once.
+
+    Args:
+        waves: durations by wave, float64 ms.
+        partition: how many measured tasks one of them stands for.
+        overhead_ms: what a task costs whatever it does; never more than the quickest task.
+    """
+    later = waves["rest"] if len(waves["rest"]) else waves["first"] if len(waves["first"]) else waves["fresh"]
+    mean = later.mean()
+    more = (partition - 1) * (mean - min(overhead_ms, later.min()))
+    wide = {wave: values + more for wave, values in waves.items()}
+    spread = np.sqrt(partition) * (waves["rest"] - mean) + mean + more
+    return wide | {"rest": np.maximum(spread, waves["rest"])}
+
+
+def samples(num_tasks: int, level: int, most: int, available: Sequence[int]) -> tuple[int, int, int]:
+    """How many durations to keep of the waves fresh, first and rest.
+
+    Fresh and first tasks are as many as executors work on the stage, the rest are later ones; so there is no rest where
+    every task has an executor of its own. A wave without any measured duration gets none, and the others are kept then,
+    so that no level is empty.
+
+    Args:
+        num_tasks: of the stage.
+        level: executors.
+        most: longest list.
+        available: measured durations per wave.
+    """
+    at_once = min(level, num_tasks)
+    wanted = np.array([at_once, at_once, num_tasks - at_once], dtype=float)
+    wanted *= min(1.0, most / wanted.max())
+    counts = np.minimum(np.ceil(wanted), available).astype(int)
+    if not counts.any():
+        counts[np.flatnonzero(available)[-1]] = 1
+    return tuple(int(count) for count in counts)
+
+
+def thin(values: np.ndarray, count: int) -> np.ndarray:
+    """Fewer values with the same mean: means of `count` stretches of the sorted values.
+
+    Args:
+        values: float64, ascending.
+        count: at most as many as there are.
+    """
+    if count in (0, len(values)):
+        return values[:count]
+    bounds = np.linspace(0.0, len(values), count + 1)
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    at = np.interp(bounds, np.arange(len(values) + 1), total)
+    return np.diff(at) / np.diff(bounds)
+
+
+def _rounded(value):
+    if isinstance(value, dict):
+        return {key: _rounded(one) for key, one in value.items()}
+    return round(value, 4) if isinstance(value, float) else value

@@ -1,0 +1,144 @@
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from decima.exceptions import DataUnavailableError, WorkloadError
+from decima.workload.parquet import read_metadata, read_profiles, write_profiles
+from tests.profiles import make_profile, make_stage
+
+
+@pytest.fixture
+def profiles():
+    return [
+        make_profile(
+            make_stage("scan", 7, (), (5, 20), [[], [1.5]], [[2, 0], [3]], [[4], []]),
+            make_stage("join", 1, (0,), (1,), [[]], [[0.1]], [[]]),
+            name="etl",
+        ),
+        make_profile(name="etl"),
+        make_profile(make_stage("last", parents=(1,)), make_stage("start"), name="ünï"),
+    ]
+
+
+@pytest.fixture
+def path(profiles, tmp_path):
+    path = tmp_path / "profiles.parquet"
+    write_profiles(profiles, path, {"note": "made for a test"})
+    return path
+
+
+def rewrite(path, **columns):
+    """Replace whole columns of a file and keep the metadata."""
+    table = parquet.read_table(path)
+    for name, values in columns.items():
+        index = table.schema.get_field_index(name)
+        field = table.schema.field(name)
+        table = table.set_column(index, field, pa.array(values, type=field.type))
+    parquet.write_table(table, path)
+
+
+def test_round_trip_is_exact(path, profiles):
+    read = read_profiles(path)
+    assert len(read) == len(profiles)
+    assert all(got.equals(expected) for got, expected in zip(read, profiles, strict=True))
+    assert [profile.source for profile in read] == ["test"] * 3
+
+
+def test_same_profiles_give_the_same_bytes(path, profiles, tmp_path):
+    again = tmp_path / "again.parquet"
+    write_profiles(profiles, again, {"note": "made for a test"})
+    assert again.read_bytes() == path.read_bytes()
+
+
+def test_metadata_names_format_and_version(path):
+    assert read_metadata(path) == {
+        "format": "decima-profiles",
+        "version": "1",
+        "note": "made for a test",
+    }
+
+
+def test_durations_cannot_be_changed(path):
+    stage = read_profiles(path)[0].stages[0]
+    with pytest.raises(ValueError, match="read-only"):
+        stage.first[0][0] = 1.0
+
+
+def test_no_profile_writes_no_file(tmp_path):
+    with pytest.raises(WorkloadError, match="no job profile to write"):
+        write_profiles([], tmp_path / "none.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(DataUnavailableError, match="no profile file at"):
+        read_profiles(tmp_path / "none.parquet")
+
+
+@pytest.mark.parametrize("keep", [0, 3, 100, -1])
+def test_truncated_file(path, keep):
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(WorkloadError, match="truncated, damaged or not a parquet file"):
+        read_profiles(path)
+
+
+def test_flipped_byte_in_the_data(path):
+    content = bytearray(path.read_bytes())
+    for position in range(60, 90):
+        content[position] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(WorkloadError, match="truncated, damaged or not a parquet file"):
+        read_profiles(path)
+
+
+def test_foreign_parquet_file(tmp_path):
+    path = tmp_path / "foreign.parquet"
+    parquet.write_table(pa.table({"a": [1]}), path)
+    with pytest.raises(WorkloadError, match="not one of job profiles"):
+        read_profiles(path)
+
+
+def test_other_version(path):
+    table = parquet.read_table(path)
+    metadata = {**table.schema.metadata, b"decima.version": b"99"}
+    parquet.write_table(table.replace_schema_metadata(metadata), path)
+    with pytest.raises(WorkloadError, match="format version '99'; this release reads '1'"):
+        read_profiles(path)
+
+
+def test_other_columns(path):
+    table = parquet.read_table(path)
+    parquet.write_table(table.drop_columns(["rest_ms"]), path)
+    with pytest.raises(WorkloadError, match=r"columns are .*expected .*rest_ms"):
+        read_profiles(path)
+
+
+def test_content_is_validated_by_job_and_stage(path):
+    rewrite(path, num_tasks=[7, 0, 2, 2, 2])
+    with pytest.raises(WorkloadError, match="job 'etl', stage 'join': num_tasks is 0"):
+        read_profiles(path)
+
+
+def test_cycle_in_the_file(path):
+    rewrite(path, parents=[[1], [0], [], [1], []])
+    with pytest.raises(WorkloadError, match="job 'etl': stages form a cycle"):
+        read_profiles(path)
+
+
+def test_null_in_the_file(path):
+    rewrite(path, stage=["scan", None, "a", "last", "start"])
+    with pytest.raises(WorkloadError, match="column stage holds null"):
+        read_profiles(path)
+
+
+@pytest.mark.parametrize("column", ["job_index", "stage_index"])
+def test_rows_out_of_order(path, column):
+    rewrite(path, **{column: [0, 5, 1, 2, 2]})
+    with pytest.raises(WorkloadError, match="do not count up from 0"):
+        read_profiles(path)
+
+
+def test_rows_of_one_job_disagree(path):
+    rewrite(path, source=["test", "other", "test", "test", "test"])
+    with pytest.raises(WorkloadError, match="the rows of job 'etl' differ in column source"):
+        read_profiles(path)
