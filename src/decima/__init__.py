@@ -7,7 +7,7 @@ libraries. Gymnasium learns of the environment `decima/SparkCluster-v0`.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from decima.simulator.registration import register_environments
+from decima.simulator.gym.registration import register_environments
 
 __version__ = "0.1.0"
 

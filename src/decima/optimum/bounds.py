@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from decima.exceptions import ConfigError
-from decima.simulator.kernels import FIRST, FRESH
+from decima.simulator.rules.durations import FIRST, FRESH
 from decima.simulator.settings import Settings
 from decima.simulator.tables import WorkloadTables
 from decima.workload.jobs import Workload

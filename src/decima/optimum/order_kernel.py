@@ -21,7 +21,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from decima.simulator.state_type import cached
+from decima.compiled.cache import cached
 
 # A state is one row of int64 and one of float64. Scalars first; the sections behind them are laid out by ``layout``.
 GROUPS, IDLE, OFFERED, NUM_SCALARS = 0, 1, 2, 3

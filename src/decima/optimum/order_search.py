@@ -10,7 +10,7 @@ import numpy as np
 
 from decima.exceptions import ConfigError
 from decima.optimum.order_kernel import NUM_SCALARS, WORD, search_orders
-from decima.simulator.kernels import REST
+from decima.simulator.rules.durations import REST
 from decima.simulator.settings import Settings
 from decima.simulator.tables import WorkloadTables
 from decima.workload.jobs import Workload

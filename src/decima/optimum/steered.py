@@ -8,10 +8,10 @@ the greatest number is taken. With zeros everywhere it is ``capped_srw``.
 
 from numba import njit
 
+from decima.compiled.decision import CompiledDecision
 from decima.schedulers.capped_srw import PARAMETERS, _capped_srw
 from decima.schedulers.interface import CompiledScheduler
-from decima.simulator.kernels import NONE
-from decima.simulator.state_type import CompiledDecision, state_at
+from decima.simulator.fields import NONE, state_at
 
 _rule = njit(_capped_srw.function)
 

@@ -8,7 +8,7 @@ from math import log1p
 import numpy as np
 from numba import njit
 
-from decima.policy.layout import (
+from decima.policy.core.layout import (
     DURATIONS,
     EMBEDDING,
     FEATURE_LOG,
@@ -18,7 +18,8 @@ from decima.policy.layout import (
     PAPER_FEATURES,
     RUNNABLE,
 )
-from decima.simulator.kernels import ACTIVE, job_held
+from decima.simulator.fields import ACTIVE
+from decima.simulator.rules.choices import job_held
 
 # Scales that bring the features near 1.
 TASKS, DURATION_MS, EXECUTORS, WORK_MS, HINT_MS = 1 / 200, 1 / 10_000, 1 / 20, 1 / 100_000, 1 / 50_000

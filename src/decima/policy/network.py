@@ -1,6 +1,7 @@
 """The policy network in TensorFlow: probabilities of recorded decisions, for losses and gradients.
 
-Running a policy does not need this module; :mod:`decima.policy.inference` computes the same network in compiled code.
+Running a policy does not need this module; :mod:`decima.policy.core.inference` computes the same network in compiled
+code.
 
 Source: §5.1 Eq. 1, §5.2. Notation as in :class:`decima.policy.architecture.Architecture`.
 """

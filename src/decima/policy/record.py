@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from decima.exceptions import DecimaError
-from decima.policy.recording import NUM_CHOICE, NUM_CRITIC, NUM_VALUE
+from decima.policy.core.recording import NUM_CHOICE, NUM_CRITIC, NUM_VALUE
 from decima.simulator.fields import ARRAYS
 from decima.simulator.state import ClusterState
 

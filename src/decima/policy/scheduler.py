@@ -8,10 +8,10 @@ import numpy as np
 
 from decima.exceptions import ConfigError, InvalidDecisionError
 from decima.policy.architecture import Architecture
-from decima.policy.dense import dense_layer
-from decima.policy.embedding import GROUP, ROWS
-from decima.policy.inference import decide_learned
-from decima.policy.layout import pack_layout
+from decima.policy.core.dense import dense_layer
+from decima.policy.core.embedding import GROUP, ROWS
+from decima.policy.core.inference import decide_learned
+from decima.policy.core.layout import pack_layout
 from decima.policy.record import (
     EpisodeRecord,
     RecordFullError,

@@ -14,11 +14,11 @@ from math import ceil, exp
 
 from numba import njit
 
+from decima.compiled.decision import CompiledDecision
 from decima.schedulers.interface import CompiledScheduler, Parameter
 from decima.schedulers.registry import register
 from decima.schedulers.sharing import LEFTOVER, STAGE_RULE, share_executors
-from decima.simulator.kernels import NONE
-from decima.simulator.state_type import CompiledDecision, state_at
+from decima.simulator.fields import NONE, state_at
 
 # Above any remaining work in ms.
 _LATER = 1e15

@@ -6,10 +6,11 @@ are already with it, and may leave executors idle.
 
 from math import ceil
 
+from decima.compiled.decision import CompiledDecision
 from decima.schedulers.interface import CompiledScheduler
 from decima.schedulers.registry import register
 from decima.schedulers.sharing import STAGE_RULE, STRICT, share_executors
-from decima.simulator.state_type import CompiledDecision, state_at
+from decima.simulator.fields import state_at
 
 
 @CompiledDecision

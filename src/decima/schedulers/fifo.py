@@ -3,10 +3,11 @@
 Source: §7.1 (1), Spark's default scheduler.
 """
 
+from decima.compiled.decision import CompiledDecision
 from decima.schedulers.interface import CompiledScheduler
 from decima.schedulers.registry import register
 from decima.schedulers.sharing import STAGE_RULE, STICKY, UNLIMITED, share_executors
-from decima.simulator.state_type import CompiledDecision, state_at
+from decima.simulator.fields import state_at
 
 
 @CompiledDecision

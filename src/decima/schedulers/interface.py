@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 
 from decima.exceptions import ConfigError, SchedulerError
-from decima.simulator.kernels import ACTIVE
+from decima.simulator.fields import ACTIVE
 
 if TYPE_CHECKING:
+    from decima.compiled.decision import CompiledDecision
     from decima.simulator.state import ClusterState
-    from decima.simulator.state_type import CompiledDecision
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 Source: appendix H, job orderings with the critical path inside a job; the caps are ours.
 """
 
+from decima.compiled.decision import CompiledDecision
 from decima.schedulers.interface import CompiledScheduler
 from decima.schedulers.registry import register
 from decima.schedulers.sharing import LEFTOVER, STAGE_RULE, STRICT, UNLIMITED, share_executors
-from decima.simulator.state_type import CompiledDecision, state_at
+from decima.simulator.fields import state_at
 
 
 @CompiledDecision

@@ -3,10 +3,12 @@
 Source: ours; the floor of every comparison and the driver of many tests.
 """
 
+from decima.compiled.decision import CompiledDecision
+from decima.compiled.random import draw_below, next_raw
 from decima.schedulers.interface import CompiledScheduler
 from decima.schedulers.registry import register
-from decima.simulator.kernels import choose, choose_idle, draw_below
-from decima.simulator.state_type import CompiledDecision, next_raw, state_at
+from decima.simulator.fields import state_at
+from decima.simulator.rules.choices import choose, choose_idle
 
 
 @CompiledDecision

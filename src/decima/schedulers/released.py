@@ -7,11 +7,13 @@ the job lives.
 
 from numba import njit
 
+from decima.compiled.decision import CompiledDecision
 from decima.schedulers.interface import CompiledScheduler
 from decima.schedulers.registry import register
 from decima.schedulers.stages import pick_runnable_first
-from decima.simulator.kernels import ACTIVE, NONE, choose, choose_idle, job_held, stage_room
-from decima.simulator.state_type import CompiledDecision, state_at
+from decima.simulator.fields import ACTIVE, NONE, state_at
+from decima.simulator.rules.choices import choose, choose_idle, job_held
+from decima.simulator.rules.frontier import stage_room
 
 
 @njit

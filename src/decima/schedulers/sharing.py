@@ -8,7 +8,9 @@ from numba import njit
 
 from decima.schedulers.interface import Parameter
 from decima.schedulers.stages import pick_stage
-from decima.simulator.kernels import ACTIVE, NONE, choose, choose_idle, job_allocation, job_held, stage_room
+from decima.simulator.fields import ACTIVE, NONE
+from decima.simulator.rules.choices import choose, choose_idle, job_allocation, job_held
+from decima.simulator.rules.frontier import stage_room
 
 UNLIMITED = 1e18
 

@@ -3,10 +3,11 @@
 Source: §7.1 (2): jobs by total work, next stage on the critical path; all executors go to the shortest job.
 """
 
+from decima.compiled.decision import CompiledDecision
 from decima.schedulers.interface import CompiledScheduler, Parameter
 from decima.schedulers.registry import register
 from decima.schedulers.sharing import STAGE_RULE, STICKY, UNLIMITED, share_executors
-from decima.simulator.state_type import CompiledDecision, state_at
+from decima.simulator.fields import state_at
 
 CRITICAL_PATH = Parameter(STAGE_RULE.name, 1, STAGE_RULE.low, STAGE_RULE.high, STAGE_RULE.doc)
 EXCLUSIVE = Parameter(

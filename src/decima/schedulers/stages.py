@@ -2,7 +2,8 @@
 
 from numba import njit
 
-from decima.simulator.kernels import NONE, first_frontier_stage
+from decima.simulator.fields import NONE
+from decima.simulator.rules.frontier import first_frontier_stage
 
 
 @njit

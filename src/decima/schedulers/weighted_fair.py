@@ -7,10 +7,11 @@ below their share is served first: by arrival unless ``order`` says otherwise.
 
 from math import ceil
 
+from decima.compiled.decision import CompiledDecision
 from decima.schedulers.interface import CompiledScheduler, Parameter
 from decima.schedulers.registry import register
 from decima.schedulers.sharing import LEFTOVER, STAGE_RULE, STRICT, share_executors
-from decima.simulator.state_type import CompiledDecision, state_at
+from decima.simulator.fields import state_at
 
 ORDER = Parameter("order", 0, 0, 1, "jobs below their share are served 0: by arrival, 1: by total work, smallest first")
 ALPHA = Parameter("alpha", -1.0, -5.0, 5.0, "exponent of a job's total work", tunable=True)

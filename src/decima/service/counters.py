@@ -8,7 +8,7 @@ from decima.service.graphs import JobGraph, checked_number
 from decima.service.job_memory import Slot
 from decima.service.limits import Limits
 from decima.service.mirror import Mirror
-from decima.simulator.kernels import NONE
+from decima.simulator.fields import NONE
 
 _JOB_FIELDS = {
     "attached": "job_attached",

@@ -12,8 +12,7 @@ import numpy as np
 
 from decima.service.graphs import JobGraph
 from decima.service.mirror_tables import Capacity, MirrorTables
-from decima.simulator.fields import ARRAYS
-from decima.simulator.kernels import ACTIVE, NONE
+from decima.simulator.fields import ACTIVE, ARRAYS, NONE
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 

@@ -10,7 +10,7 @@ import numpy as np
 from decima.exceptions import DecimaError
 from decima.schedulers.interface import CompiledScheduler, Observation, Scheduler, run_decision, stage_and_limit
 from decima.service.job_memory import JobMemory, Slot
-from decima.simulator.kernels import NONE
+from decima.simulator.fields import NONE
 from decima.simulator.settings import Settings
 
 

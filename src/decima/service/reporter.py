@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from decima.service import scheduler_pb2 as protocol
-from decima.simulator.kernels import ACTIVE, NONE
+from decima.simulator.fields import ACTIVE, NONE
 from decima.simulator.state import ClusterState
 
 _STAGE = {

@@ -5,34 +5,16 @@ Source: §3, §5.2 and §6.2 of the paper and the rules of the released simulato
 
 from numba import njit
 
-from decima.simulator.kernels import (
-    ACTIVE,
-    ARRIVING,
-    FINISHED,
-    NONE,
-    REST,
-    add_runnable,
-    commit,
-    detach,
-    drop_commitments,
-    fall_back,
-    fulfil_one,
-    heap_pop,
-    heap_replace_top,
-    job_allocation,
-    join_job_pool,
-    join_null_pool,
-    launch,
-    mark_all_pools,
-    pool_remove,
-    stage_room,
-    take_task,
-    unmark_pool,
-    update_frontier,
-    update_saturation,
-    wait_for_stage,
-)
-from decima.simulator.state_type import cached, call_decide, state_at
+from decima.compiled.cache import cached
+from decima.compiled.decision import call_decide
+from decima.compiled.heap import heap_pop, heap_replace_top
+from decima.simulator.fields import ACTIVE, ARRIVING, FINISHED, NONE, state_at
+from decima.simulator.rules.choices import job_allocation
+from decima.simulator.rules.commitments import commit, drop_commitments, fulfil_one
+from decima.simulator.rules.durations import REST
+from decima.simulator.rules.executors import fall_back, launch, take_task, wait_for_stage
+from decima.simulator.rules.frontier import add_runnable, stage_room, update_frontier, update_saturation
+from decima.simulator.rules.pools import detach, join_job_pool, join_null_pool, mark_all_pools, pool_remove, unmark_pool
 
 # What ``advance`` returns.
 DONE, NEEDS_DECISION, LOG_FULL, DEADLOCK, INVALID = 0, 1, 2, 3, 4

@@ -1,38 +1,17 @@
 """The fields of the cluster state: one table that Python and the compiled kernels share.
 
-``ClusterState`` is one block of memory. Its header holds the scalars and, for every array, the array's address;
-``state_type`` makes the same names available inside compiled code. A field is added here and nowhere else.
+A field is added here and nowhere else; :mod:`decima.compiled.record` makes it known to Python and compiled code.
 
 Words: *stage id* is global over all jobs of the run (``job_first_stage[j] + local index``); ``-1`` means none.
 Source ids of commitments: a stage id, ``num_stages + job`` for a job's pool, ``num_stages + num_jobs`` for the
 null pool. Pool ids: a job, or ``num_jobs`` for the null pool.
 """
 
-from dataclasses import dataclass
+from decima.compiled.record import F32, F64, I32, I64, U8, Field, RecordType
+from decima.compiled.record import fields as _fields
 
-import numpy as np
-
-I32, I64, F32, F64, U8 = np.dtype("i4"), np.dtype("i8"), np.dtype("f4"), np.dtype("f8"), np.dtype("u1")
-
-
-@dataclass(frozen=True)
-class Field:
-    """One scalar (``extent is None``) or array of the state.
-
-    ``extent`` names the length of an array owned by the state; ``"static"`` arrays belong to the workload tables and
-    are shared between runs, ``"log"`` arrays exist only while a log is on, ``"policy"`` arrays only while a learned
-    policy is bound to the state (``decima.policy.scheduler``).
-    """
-
-    name: str
-    dtype: np.dtype
-    extent: str | None
-    doc: str
-
-
-def _fields(dtype: np.dtype, extent: str | None, **docs: str) -> list[Field]:
-    return [Field(name, dtype, extent, doc) for name, doc in docs.items()]
-
+NONE = -1
+ARRIVING, ACTIVE, FINISHED = 0, 1, 2  # values of job_state
 
 FIELDS: tuple[Field, ...] = (
     # ---- sizes and settings -------------------------------------------------------------------------------------
@@ -278,7 +257,7 @@ FIELDS: tuple[Field, ...] = (
     *_fields(
         I32,
         "policy",
-        net_layout="options, and where the layers of each perceptron are (decima.policy.layout)",
+        net_layout="options, and where the layers of each perceptron are (decima.policy.core.layout)",
         net_position="[stage] index among the unfinished stages of its job",
         net_slot="[stage] row in the group being embedded",
         net_job_size="[job] unfinished stages when it was embedded, 0: never",
@@ -336,13 +315,9 @@ FIELDS: tuple[Field, ...] = (
     ),
 )
 
-SCALARS = {field.name: field for field in FIELDS if field.extent is None}
-ARRAYS = {field.name: field for field in FIELDS if field.extent is not None}
-# Header: scalars, then one address per array; every entry takes eight bytes.
-OFFSETS = {name: 8 * index for index, name in enumerate([*SCALARS, *ARRAYS])}
-HEADER_DTYPE = np.dtype(
-    [(name, field.dtype) for name, field in SCALARS.items()] + [(name, I64) for name in ARRAYS]
-)
+CLUSTER = RecordType("ClusterState", FIELDS)
+SCALARS, ARRAYS = CLUSTER.scalars, CLUSTER.arrays
+state_at = CLUSTER.at
 DECISION_COLUMNS = (
     "time_ms",
     "source_job",

@@ -1,12 +1,11 @@
 """``ClusterState``: the memory of one run, seen from Python as NumPy arrays and from compiled code as a pointer."""
 
-import ctypes
-
 import numpy as np
 
+from decima.compiled.random import generator_addresses
 from decima.exceptions import DeadlockError, InvalidDecisionError
 from decima.simulator import engine
-from decima.simulator.fields import ARRAYS, HEADER_DTYPE, SCALARS
+from decima.simulator.fields import ARRAYS, CLUSTER, SCALARS
 from decima.simulator.settings import Settings
 from decima.simulator.tables import WorkloadTables
 
@@ -29,12 +28,6 @@ _INVALID = {
     engine.LIMIT_TOO_LARGE: "the limit exceeds the executors offered",
     engine.IDLE_TWICE: "idling was already chosen in this round",
 }
-
-
-def generator_addresses(rng: np.random.Generator) -> tuple[int, int]:
-    """Addresses of a generator's state and of its next_uint64, for compiled code. Keep the generator alive."""
-    interface = rng.bit_generator.ctypes
-    return interface.state_address, ctypes.cast(interface.next_uint64, ctypes.c_void_p).value
 
 
 class ClusterState:
@@ -65,7 +58,7 @@ class ClusterState:
             "source": tables.num_stages + tables.num_jobs + 1,
             "commit": commits,
         }
-        self._header = np.zeros(1, dtype=HEADER_DTYPE)
+        self._header = np.zeros(1, dtype=CLUSTER.header_dtype)
         self._scalars = self._header[0]
         self._arrays: dict[str, np.ndarray] = {}
         self._set_extents(extents)

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from decima.simulator.kernels import FIRST, FRESH, REST
+from decima.simulator.rules.durations import FIRST, FRESH, REST
 from decima.simulator.settings import Settings
 from decima.workload.jobs import Workload
 from decima.workload.profile import JobProfile, Stage

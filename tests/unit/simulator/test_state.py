@@ -4,7 +4,7 @@ import pytest
 from decima.evaluation.run import run_state
 from decima.exceptions import DeadlockError, InvalidDecisionError
 from decima.schedulers import make_scheduler
-from decima.simulator.fields import ARRAYS, DECISION_COLUMNS, FIELDS, HEADER_DTYPE, OFFSETS, SCALARS
+from decima.simulator.fields import ARRAYS, CLUSTER, DECISION_COLUMNS, FIELDS, SCALARS
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
@@ -27,7 +27,7 @@ def test_every_field_has_one_name_one_slot_and_a_meaning():
     assert len(set(names)) == len(names) == len(SCALARS) + len(ARRAYS)
     assert all(field.doc for field in FIELDS)
     assert all(field.dtype.itemsize == 8 for field in SCALARS.values())
-    assert {name: HEADER_DTYPE.fields[name][1] for name in names} == OFFSETS
+    assert {name: CLUSTER.header_dtype.fields[name][1] for name in names} == CLUSTER.offsets
 
 
 def test_fields_are_numbers_and_views_of_the_running_state():

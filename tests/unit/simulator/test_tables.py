@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from decima.simulator.kernels import FIRST, FRESH, REST, draw_below, draw_uniform
+from decima.compiled.random import draw_below, draw_uniform
+from decima.simulator.rules.durations import FIRST, FRESH, REST
 from decima.simulator.settings import LEVEL_RULES, Settings
 from decima.simulator.tables import RELEASED_POINTS, ProfileTables, WorkloadTables, level_grid, profile_tables
 from decima.workload.jobs import Job, Workload

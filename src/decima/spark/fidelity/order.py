@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from decima.compiled.decision import CompiledDecision
 from decima.exceptions import WorkloadError
 from decima.schedulers import CompiledScheduler
-from decima.simulator.kernels import NONE, choose, choose_idle, stage_room
+from decima.simulator.fields import NONE, state_at
+from decima.simulator.rules.choices import choose, choose_idle
+from decima.simulator.rules.frontier import stage_room
 from decima.simulator.state import ClusterState
-from decima.simulator.state_type import CompiledDecision, state_at
 
 #: How records of measured batches call Spark's own scheduler.
 SPARK_FIFO = "spark_fifo"

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from decima.compiled.decision import CompiledDecision
 from decima.evaluation.run import run_state
 from decima.exceptions import ConfigError, InvalidDecisionError
 from decima.policy.architecture import Architecture
@@ -12,7 +13,6 @@ from decima.policy.record import CAPACITIES, bind_buffers, collect_record
 from decima.policy.scheduler import LearnedScheduler, record_episode
 from decima.schedulers import Observation
 from decima.simulator.seeding import spawn_generators
-from decima.simulator.state_type import CompiledDecision
 from decima.workload import synthetic_batch, synthetic_poisson
 from tests.drivers import Through
 from tests.policy_oracle import Oracle, record_decision

@@ -8,10 +8,12 @@ from math import log
 
 from numba import njit
 
-from decima.policy.embedding import embed
-from decima.policy.layout import LIMIT, LIMIT_INPUT, LIMIT_NONE, LIMIT_OUTPUT
-from decima.policy.recording import record_decision
-from decima.policy.scores import (
+from decima.compiled.decision import CompiledDecision, call_decide
+from decima.compiled.random import draw_uniform, next_raw
+from decima.policy.core.embedding import embed
+from decima.policy.core.layout import LIMIT, LIMIT_INPUT, LIMIT_NONE, LIMIT_OUTPUT
+from decima.policy.core.recording import record_decision
+from decima.policy.core.scores import (
     best_class,
     best_index,
     draw_index,
@@ -23,8 +25,8 @@ from decima.policy.scores import (
     scores_finite,
     weigh_scores,
 )
-from decima.simulator.kernels import NONE, choose, choose_idle, draw_uniform, job_allocation
-from decima.simulator.state_type import CompiledDecision, call_decide, next_raw, state_at
+from decima.simulator.fields import NONE, state_at
+from decima.simulator.rules.choices import choose, choose_idle, job_allocation
 
 # A stage that no engine accepts: the way to report that the network has no answer.
 IMPOSSIBLE = -2

@@ -6,9 +6,9 @@ import numpy as np
 from numba import njit
 
 from decima.policy.architecture import LIMIT_SCALE
-from decima.policy.dense import call_dense
-from decima.policy.embedding import run_layers
-from decima.policy.layout import (
+from decima.policy.core.dense import call_dense
+from decima.policy.core.embedding import run_layers
+from decima.policy.core.layout import (
     EMBEDDING,
     FIRST_NET,
     GRAPH,
@@ -23,7 +23,8 @@ from decima.policy.layout import (
     Q,
     W,
 )
-from decima.simulator.kernels import job_allocation, stage_room
+from decima.simulator.rules.choices import job_allocation
+from decima.simulator.rules.frontier import stage_room
 
 # What the layout says of a layer.
 _KERNEL, _BIAS, _INPUTS, _OUTPUTS = range(4)

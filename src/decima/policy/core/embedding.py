@@ -8,9 +8,8 @@ so that order is the same throughout a run.
 import numpy as np
 from numba import njit
 
-from decima.policy.dense import call_dense
-from decima.policy.features import observe_job
-from decima.policy.layout import (
+from decima.policy.core.dense import call_dense
+from decima.policy.core.layout import (
     CLUSTER_F,
     CLUSTER_G,
     EMBEDDING,
@@ -26,6 +25,7 @@ from decima.policy.layout import (
     STAGE_G,
     WIDTH,
 )
+from decima.policy.features import observe_job
 
 # Rows that pass through a perceptron together: their activations stay in the nearest cache.
 ROWS = 32

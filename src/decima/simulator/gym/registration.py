@@ -10,7 +10,7 @@ from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
 
 ENVIRONMENT_ID = "decima/SparkCluster-v0"
-_ENTRY_POINT = "decima.simulator.environment:SparkClusterEnv"
+_ENTRY_POINT = "decima.simulator.gym.environment:SparkClusterEnv"
 
 
 def register_environments() -> None:

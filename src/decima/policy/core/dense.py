@@ -10,8 +10,8 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from decima.compiled.decision import CompiledDecision
 from decima.policy.architecture import LEAK
-from decima.simulator.state_type import CompiledDecision
 
 _FLOAT = ir.FloatType()
 _POINTER = types.CPointer(types.float32)

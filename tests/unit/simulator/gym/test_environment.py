@@ -13,8 +13,8 @@ import decima
 from decima.exceptions import ConfigError, InvalidDecisionError
 from decima.schedulers import Observation, make_scheduler
 from decima.schedulers.interface import stage_and_limit
-from decima.simulator.environment import SparkClusterEnv
-from decima.simulator.padded import JOB_FEATURES, LAYOUT, STAGE_FEATURES
+from decima.simulator.gym.environment import SparkClusterEnv
+from decima.simulator.gym.padded import JOB_FEATURES, LAYOUT, STAGE_FEATURES
 from decima.workload import save, synthetic_batch, synthetic_poisson
 from tests.toy_jobs import job, one_stage, stage, workload
 

@@ -8,8 +8,8 @@ from math import sqrt
 import numpy as np
 from numba import njit
 
-from decima.policy.layout import EMBEDDING, NUM_FEATURES
-from decima.simulator.kernels import NONE
+from decima.policy.core.layout import EMBEDDING, NUM_FEATURES
+from decima.simulator.fields import NONE
 
 NUM_CHOICE, NUM_VALUE, NUM_CRITIC = 7, 5, 8
 

@@ -6,7 +6,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from decima.policy.architecture import LEAK
-from decima.policy.dense import dense
+from decima.policy.core.dense import dense
 
 
 @intrinsic

@@ -22,10 +22,10 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from decima.exceptions import ConfigError, DeadlockError, InvalidDecisionError
-from decima.simulator.kernels import FINISHED
+from decima.simulator.fields import FINISHED
+from decima.simulator.gym.padded import LAYOUT, PaddedView, Padding
+from decima.simulator.gym.render import describe_state
 from decima.simulator.objectives import Objective, cost_of, make_objective, makespan_cost_s
-from decima.simulator.padded import LAYOUT, PaddedView, Padding
-from decima.simulator.render import describe_state
 from decima.simulator.result import Result
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
@@ -46,7 +46,7 @@ def embedded_batch(seed: int) -> Workload:
 class SparkClusterEnv(gymnasium.Env):
     """The simulated cluster as a Gymnasium environment.
 
-    Observation: a dict of padded arrays, see :data:`decima.simulator.padded.LAYOUT`.
+    Observation: a dict of padded arrays, see :data:`decima.simulator.gym.padded.LAYOUT`.
 
     Action: two whole numbers (slot, limit). Slot: row of a stage whose ``stage_mask`` is 1, or the last slot
     (``max_stages``) to leave all offered executors idle, whatever the limit. Limit: executors that the stage's job may

@@ -1,0 +1,1 @@
+"""Parts of compiled simulators that know no simulator: typed records, event heaps, chance, decisions, kernel caches."""

@@ -1,0 +1,41 @@
+"""Chance inside compiled code, from the bit generators of NumPy.
+
+The same arithmetic on the same 64-bit outputs in plain Python gives the same numbers.
+"""
+
+import ctypes
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+
+def generator_addresses(rng: np.random.Generator) -> tuple[int, int]:
+    """Addresses of a generator's state and of its next_uint64, for compiled code. Keep the generator alive."""
+    interface = rng.bit_generator.ctypes
+    return interface.state_address, ctypes.cast(interface.next_uint64, ctypes.c_void_p).value
+
+
+@intrinsic
+def next_raw(_typing, function, generator):
+    """Draw 64 random bits from a NumPy bit generator (``next_uint64`` and its state, as addresses)."""
+
+    def codegen(context, builder, _signature, args):
+        byte = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.IntType(64), [byte])
+        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), [builder.inttoptr(args[1], byte)])
+
+    return types.uint64(types.int64, types.int64), codegen
+
+
+@njit
+def draw_below(raw, bound):
+    """Integer in [0, bound) from 64 random bits (upper half times bound)."""
+    return ((raw >> 32) * bound) >> 32
+
+
+@njit
+def draw_uniform(raw):
+    """Uniform double in [0, 1) from 64 random bits."""
+    return (raw >> 11) * (1.0 / 9007199254740992.0)

@@ -1,0 +1,1 @@
+"""The simulated cluster as a Gymnasium environment."""
