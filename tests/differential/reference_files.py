@@ -14,8 +14,8 @@ import pytest
 from decima.config import MIRROR_VARIABLE, mirror_dir
 from decima.exceptions import DataUnavailableError
 from decima.workload.jobs import Job, Workload
-from decima.workload.tpch import tpch_profile
-from decima.workload.tpch_raw import read_raw_profile
+from decima.workload.tpch.profiles import tpch_profile
+from decima.workload.tpch.raw import read_raw_profile
 
 REFERENCE_VARIABLE = "DECIMA_REFERENCE_DIR"
 

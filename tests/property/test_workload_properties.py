@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from decima.exceptions import WorkloadError
 from decima.workload import Job, JobProfile, Stage, Workload, batch, load, parquet, poisson, save
 from decima.workload.synthetic import SyntheticParameters, synthetic_profiles
-from decima.workload.tpch_raw import clean_first_waves, remove_fresh
+from decima.workload.tpch.raw import clean_first_waves, remove_fresh
 from tests.profiles import job_profiles
 
 counts = st.integers(0, 6)

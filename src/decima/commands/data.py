@@ -23,7 +23,8 @@ def register(root: typer.Typer) -> None:
 def fetch(data_set: DataSet, force: Force = False) -> None:
     """Fetch from $DECIMA_DATA_MIRROR or the public repository."""
     from decima import config
-    from decima.workload import fetch_tpch, tpch_raw
+    from decima.workload import fetch_tpch
+    from decima.workload.tpch import raw as tpch_raw
 
     _check_name(data_set)
     folder = _fetch_again() if force else fetch_tpch()
@@ -34,7 +35,8 @@ def fetch(data_set: DataSet, force: Force = False) -> None:
 @app.command()
 def prepare(data_set: DataSet) -> None:
     """Make one file of profiles (else done on first use)."""
-    from decima.workload import prepare_tpch, tpch
+    from decima.workload import prepare_tpch
+    from decima.workload.tpch import profiles as tpch
 
     _check_name(data_set)
     path = prepare_tpch()
@@ -45,7 +47,8 @@ def prepare(data_set: DataSet) -> None:
 def status() -> None:
     """Show where data is looked for and which data sets are complete."""
     from decima import config
-    from decima.workload import tpch, tpch_raw
+    from decima.workload.tpch import profiles as tpch
+    from decima.workload.tpch import raw as tpch_raw
 
     raw, prepared = config.raw_tpch_dir(), config.workloads_dir() / tpch.PREPARED_NAME
     names = tpch_raw.checksums()
@@ -76,7 +79,8 @@ def _fetch_again():
     from pathlib import Path
 
     from decima import config
-    from decima.workload import fetch_tpch, tpch_raw
+    from decima.workload import fetch_tpch
+    from decima.workload.tpch import raw as tpch_raw
 
     raw = config.raw_tpch_dir()
     raw.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +93,7 @@ def _fetch_again():
 
 
 def _verified(path, name: str) -> bool:
-    from decima.workload import tpch_raw
+    from decima.workload.tpch import raw as tpch_raw
 
     try:
         tpch_raw.check_digest(path.read_bytes(), name, path)

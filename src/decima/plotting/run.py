@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pandas
 
 from decima.evaluation.experiments import read_params, resolve_run
-from decima.evaluation.experiments.sources import Source
 from decima.plotting.style import count
+from decima.workload.sources import find_source
 
 Tables = Mapping[str, pandas.DataFrame]
 INTERVAL = "95 % confidence interval of the mean"
@@ -33,7 +33,7 @@ class Run:
     def named(cls, run: str) -> Run:
         """The run ``run`` of ``params.yaml``; ``"auto"`` is the default run."""
         params = read_params()[resolve_run(run)]
-        return cls(Source(params["workload"]).label, params["executors"], params["policies"])
+        return cls(find_source(params["workload"]).label, params["executors"], params["policies"])
 
     @property
     def cluster(self) -> str:

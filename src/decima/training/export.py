@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import subprocess
 from pathlib import Path
@@ -13,7 +12,7 @@ from decima.config import checkout_root
 from decima.exceptions import CheckpointError, PolicyError
 from decima.policy.store import save_policy
 from decima.training.task import Task
-from decima.workload import embedded, measured, tpch_raw
+from decima.workload.sources import find_source
 
 if TYPE_CHECKING:
     from decima.training.trainer import Trained, Trainer
@@ -75,11 +74,8 @@ def card(trainer: Trainer, trained: Trained) -> dict:
 
 
 def data_version(task: Task) -> str:
-    """Digest of the raw TPC-H files, or of the file of profiles in the package."""
-    if task.source == "tpch":
-        return f"tpch sha256:{tpch_raw.checksums_digest()}"
-    path = embedded.PATH if task.source == "embedded" else measured.PATH
-    return f"{task.source} sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
+    """Digest of the data behind the task's workload source."""
+    return f"{task.source} sha256:{find_source(task.source).digest()}"
 
 
 def git_revision() -> str | None:

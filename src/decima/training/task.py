@@ -8,12 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from decima.evaluation.experiments.sources import TRAINING_SEED, Source
 from decima.exceptions import ConfigError
 from decima.simulator.settings import Settings
 from decima.simulator.tables import WorkloadTables
 from decima.training.objectives import check_objective, objective_metric
 from decima.workload.jobs import Workload
+from decima.workload.sources import TRAINING_SEED, find_source
 
 KINDS = ("batch", "stream")
 # Tests have sequence seeds below 100,000, tuning those from there on, validation and training begin here.
@@ -53,7 +53,7 @@ class Task:
 
     Attributes:
         kind: ``"batch"`` (all jobs at the start) or ``"stream"`` (one at the start, then Poisson arrivals).
-        source: ``"tpch"``, ``"embedded"`` or ``"measured"``.
+        source: Name of a workload source, ``"tpch"`` for example.
         jobs: Jobs of a batch; of a stream, those that arrive later (at most).
         interarrival_s: Mean gap of a stream, or the lowest and highest mean: each sequence then has its own in between.
         sizes: Job sizes to draw from.
@@ -79,7 +79,7 @@ class Task:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ConfigError(f"kind must be 'batch' or 'stream', got {self.kind!r}")
-        Source(self.source)
+        find_source(self.source)
         jobs = self.jobs if self.jobs is not None else {"batch": 20, "stream": 200}[self.kind]
         if isinstance(jobs, bool) or not isinstance(jobs, numbers.Integral) or jobs < 1:
             raise ConfigError(f"jobs must be a whole number of at least 1, got {self.jobs!r}")
@@ -116,7 +116,8 @@ class Task:
         if self.streaming:
             gaps = np.atleast_1d(self.interarrival_s)
             arrivals = " at " + "-".join(f"{gap:g}" for gap in gaps) + " s"
-        return f"{Source(self.source).label}, {self.kind} of {self.jobs} jobs{arrivals}, {self.executors} executors"
+        label = find_source(self.source).label
+        return f"{label}, {self.kind} of {self.jobs} jobs{arrivals}, {self.executors} executors"
 
     def as_dict(self) -> dict:
         """Fields by name, JSON-ready."""
@@ -150,10 +151,10 @@ class Task:
 
     def workload(self, sequence: JobSequence) -> Workload:
         """Draw the jobs; of a stream with a time limit those that arrive in time and one more."""
-        source = Source(self.source)
+        source = find_source(self.source)
         if not self.streaming:
-            return source.batches([sequence.seed], self.jobs, self.sizes)[0]
-        workload = source.streams([sequence.seed], self.jobs, sequence.interarrival_s, self.sizes)[0]
+            return source.batch(self.jobs, sequence.seed, self.sizes)
+        workload = source.poisson(self.jobs, sequence.interarrival_s, sequence.seed, self.sizes)
         if sequence.time_limit_s is None:
             return workload
         kept = 1 + int(np.searchsorted(workload.arrival_ms, 1000.0 * sequence.time_limit_s, side="right"))

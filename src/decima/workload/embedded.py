@@ -9,16 +9,15 @@ import functools
 from collections.abc import Sequence
 from pathlib import Path
 
-from decima.exceptions import WorkloadError
-from decima.workload import arrivals, measured, parquet, scaling_model
-from decima.workload.jobs import Workload
+from decima.workload import measured, parquet, scaling_model
 from decima.workload.profile import JobProfile
+from decima.workload.sources import QUERIES, WorkloadSource, check_queries, file_digest, resolve_sizes
 
 LABEL = "TPC-H extrapolated from Spark"
-SOURCE = "extrapolated"
-QUERIES = measured.QUERIES
+ORIGIN = "extrapolated"
 PAPER_SIZES = ("2g", "5g", "10g", "20g", "50g", "100g")
 RELEASED_SIZES = ("2g", "5g", "10g", "20g", "50g", "80g", "100g")
+GROUPS = {"paper": PAPER_SIZES, "released": RELEASED_SIZES}
 LEVELS = (1, 2, 5, 10, 20, 40, 50, 60, 80, 100)
 MOST_SAMPLES = 16
 # Partitions are so many times as large as the measured ones: 32 MiB of parquet per scan task, about as much as 128 MiB
@@ -35,26 +34,17 @@ def embedded_profiles(
     """Profiles of the given queries at the given sizes, size by size; always the same objects.
 
     Args:
-        sizes: `"paper"` (six sizes), `"released"` (seven, with 80g) or a list of sizes; `"10g"` is scale factor 10.
+        sizes: `"paper"` (six sizes), `"released"` (seven, with 80g), some of them as `"2g+10g"`, or a list of sizes;
+            `"10g"` is scale factor 10.
         queries: query numbers, 1 to 22.
 
     Raises:
         WorkloadError: there is no such size or query.
     """
-    if isinstance(sizes, str):
-        sizes = {"paper": PAPER_SIZES, "released": RELEASED_SIZES}.get(sizes, (sizes,))
-    if not sizes:
-        raise WorkloadError(
-            f"no size is given; expected 'paper', 'released' or some of {', '.join(RELEASED_SIZES)}"
-        )
-    for size in sizes:
-        if size not in RELEASED_SIZES:
-            raise WorkloadError(f"size {size!r} is unknown; expected one of {', '.join(RELEASED_SIZES)}")
-    for query in queries:
-        if query not in QUERIES:
-            raise WorkloadError(f"query {query!r} is unknown; expected 1 to {QUERIES[-1]}")
+    chosen = resolve_sizes(sizes, RELEASED_SIZES, GROUPS, "embedded")
+    check_queries(queries)
     table = _table()
-    return tuple(table[size, query] for size in sizes for query in queries)
+    return tuple(table[size, query] for size in chosen for query in queries)
 
 
 def embedded_profile(size: str, query: int) -> JobProfile:
@@ -64,44 +54,6 @@ def embedded_profile(size: str, query: int) -> JobProfile:
         WorkloadError: there is no such size or query.
     """
     return embedded_profiles([size], [query])[0]
-
-
-def embedded_batch(n: int = 20, seed: int = 0, sizes: str | Sequence[str] = "paper") -> Workload:
-    """Embedded queries drawn uniformly over queries and sizes, all present at the start.
-
-    Args:
-        n: number of jobs.
-        seed: 0 or more; chooses the jobs, the profiles themselves are always the same.
-        sizes: as in `embedded_profiles`.
-
-    Raises:
-        ConfigError: `n` or `seed` is out of range.
-        WorkloadError: there is no such size.
-    """
-    return arrivals.batch(embedded_profiles(sizes), n, seed, label=LABEL)
-
-
-def embedded_poisson(
-    n: int,
-    mean_interarrival_s: float,
-    seed: int = 0,
-    sizes: str | Sequence[str] = "paper",
-    initial: int = 1,
-) -> Workload:
-    """Embedded queries drawn uniformly, arriving as a Poisson process.
-
-    Args:
-        n: number of arrivals, besides the initial jobs.
-        mean_interarrival_s: mean gap in seconds.
-        seed: 0 or more; chooses jobs and gaps, the profiles themselves are always the same.
-        sizes: as in `embedded_profiles`.
-        initial: jobs present at time 0.
-
-    Raises:
-        ConfigError: a number is out of range.
-        WorkloadError: there is no such size.
-    """
-    return arrivals.poisson(embedded_profiles(sizes), n, mean_interarrival_s, seed, initial, label=LABEL)
 
 
 @functools.cache
@@ -128,7 +80,7 @@ def extrapolated_profiles(
             (base, below),
             model,
             name=f"q{query}-{size}",
-            source=SOURCE,
+            source=ORIGIN,
             query=query,
             base_scale=scales[-1],
             scale=float(size.removesuffix("g")),
@@ -140,3 +92,14 @@ def extrapolated_profiles(
         for size in RELEASED_SIZES
         for query, below, base in zip(QUERIES, small, large, strict=True)
     ]
+
+
+SOURCE = WorkloadSource(
+    "embedded",
+    LABEL,
+    "TPC-H queries measured on this project's Spark, extrapolated to the paper's sizes and cluster; in the package",
+    embedded_profiles,
+    lambda: file_digest(PATH),
+    query_profile=lambda size_gb, query: embedded_profile(f"{size_gb:g}g", query),
+)
+embedded_batch, embedded_poisson = SOURCE.batch, SOURCE.poisson

@@ -13,11 +13,13 @@ import numpy as np
 
 from decima.exceptions import DataUnavailableError, WorkloadError
 from decima.files import atomic_write_text
-from decima.workload import parquet, tpch, tpch_raw
+from decima.workload import parquet
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import WAVES, JobProfile, Stage
+from decima.workload.tpch import profiles as tpch
+from decima.workload.tpch import raw as tpch_raw
 
-SOURCE = "json"
+ORIGIN = "json"
 ANY_LEVEL = 1  # the one level of a stage whose durations do not depend on the number of executors
 _ARRIVAL_KEYS = ("name", "arrival_ms", "initial")
 _TPCH_NAME = re.compile(r"q(?P<query>\d+)-(?P<size>\d+g)")
@@ -161,7 +163,7 @@ def _profile(where: str, name: str, body: Any) -> JobProfile:
         _stage(f"{where}, stage {names[index]!r}", names[index], stage, number)
         for index, stage in enumerate(bodies)
     )
-    return JobProfile(body.get("name", name), stages, body.get("source", SOURCE))
+    return JobProfile(body.get("name", name), stages, body.get("source", ORIGIN))
 
 
 def _stage(where: str, name: str, body: dict, number: Mapping[str, int]) -> Stage:
@@ -225,7 +227,7 @@ def _durations(where: str, value: Any) -> np.ndarray:
 
 
 def _tpch_reference(profile: JobProfile) -> dict[str, Any] | None:
-    match = _TPCH_NAME.fullmatch(profile.name) if profile.source == tpch_raw.SOURCE else None
+    match = _TPCH_NAME.fullmatch(profile.name) if profile.source == tpch_raw.ORIGIN else None
     if match is None or not tpch.tpch_available():
         return None
     if match["size"] not in tpch.RELEASED_SIZES or int(match["query"]) not in tpch.QUERIES:
@@ -243,7 +245,7 @@ def _arrival_body(job: Job) -> dict[str, Any]:
 
 def _profile_body(profile: JobProfile, key: str) -> dict[str, Any]:
     body: dict[str, Any] = {} if profile.name == key else {"name": profile.name}
-    if profile.source != SOURCE:
+    if profile.source != ORIGIN:
         body["source"] = profile.source
     body["stages"] = [
         {

@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from decima.exceptions import WorkloadError
-from decima.workload import arrivals, parquet
-from decima.workload.jobs import Workload
+from decima.workload import parquet
 from decima.workload.profile import JobProfile
+from decima.workload.sources import QUERIES, WorkloadSource, check_queries, file_digest, resolve_sizes
 
 LABEL = "TPC-H measured on Spark"
-QUERIES = tuple(range(1, 23))
 PATH = Path(__file__).parent / "data" / "tpch_spark_measured.parquet"
 _NAME = re.compile(r"q(\d+)-(\d+(?:\.\d+)?)g")
 _NOT_CONDITIONS = ("format", "version")
@@ -63,59 +62,29 @@ def measured_profiles(
     Raises:
         WorkloadError: there is no such size or query.
     """
-    table = _table()
     known = {f"{scale:g}g": scale for scale in scales()}
-    if isinstance(sizes, str):
-        sizes = tuple(known) if sizes in ("all", "paper", "released") else (sizes,)
-    if not sizes:
-        raise WorkloadError(f"no size is given; expected 'all' or some of {', '.join(known)}")
-    for size in sizes:
-        if size not in known:
-            raise WorkloadError(f"size {size!r} was not measured; expected 'all' or some of {', '.join(known)}")
-    for query in queries:
-        if query not in QUERIES:
-            raise WorkloadError(f"query {query!r} is unknown; expected 1 to {QUERIES[-1]}")
-    return tuple(table[query, known[size]] for size in sizes for query in queries)
-
-
-def measured_batch(n: int = 20, seed: int = 0, sizes: str | Sequence[str] = "all") -> Workload:
-    """Measured queries drawn uniformly over queries and sizes, all present at the start.
-
-    Args:
-        n: number of jobs.
-        seed: 0 or more.
-        sizes: as in `measured_profiles`.
-
-    Raises:
-        ConfigError: `n` or `seed` is out of range.
-        WorkloadError: there is no such size.
-    """
-    return arrivals.batch(measured_profiles(sizes), n, seed, label=LABEL)
-
-
-def measured_poisson(
-    n: int,
-    mean_interarrival_s: float,
-    seed: int = 0,
-    sizes: str | Sequence[str] = "all",
-    initial: int = 1,
-) -> Workload:
-    """Measured queries drawn uniformly, arriving as a Poisson process.
-
-    Args:
-        n: number of arrivals, besides the initial jobs.
-        mean_interarrival_s: mean gap in seconds.
-        seed: 0 or more.
-        sizes: as in `measured_profiles`.
-        initial: jobs present at time 0.
-
-    Raises:
-        ConfigError: a number is out of range.
-        WorkloadError: there is no such size.
-    """
-    return arrivals.poisson(measured_profiles(sizes), n, mean_interarrival_s, seed, initial, label=LABEL)
+    chosen = resolve_sizes(sizes, tuple(known), dict.fromkeys(("all", "paper", "released"), tuple(known)), "measured")
+    check_queries(queries)
+    table = _table()
+    return tuple(table[query, known[size]] for size in chosen for query in queries)
 
 
 @functools.cache
 def _table() -> dict[tuple[int, float], JobProfile]:
     return {parse_name(profile.name): profile for profile in parquet.read_profiles(PATH)}
+
+
+def _query_profile(size_gb: float, query: int) -> JobProfile:
+    """The largest measured size stands for 100 GB and more, the smallest for all others."""
+    return measured_profiles(f"{scales()[-1 if size_gb >= 100 else 0]:g}g", [query])[0]
+
+
+SOURCE = WorkloadSource(
+    "measured",
+    LABEL,
+    "TPC-H queries as measured on this project's Spark, on up to four executors; in the package",
+    measured_profiles,
+    lambda: file_digest(PATH),
+    query_profile=_query_profile,
+)
+measured_batch, measured_poisson = SOURCE.batch, SOURCE.poisson

@@ -8,17 +8,18 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
+from hashlib import sha256
 
 import numpy as np
 
-from decima.exceptions import ConfigError, WorkloadError
+from decima.exceptions import ConfigError
 from decima.workload import arrivals
-from decima.workload.jobs import Workload
 from decima.workload.profile import JobProfile, Stage
+from decima.workload.sources import WorkloadSource, resolve_sizes
 
 LABEL = "synthetic"
-SOURCE = "synthetic"
+ORIGIN = "synthetic"
 DEFAULT_COUNT = 154
 DEFAULT_SEED = 0
 
@@ -150,56 +151,10 @@ def default_profiles(sizes: str | Sequence[str] = "released") -> tuple[JobProfil
         WorkloadError: there is no such class.
     """
     names = SyntheticParameters.class_names
-    if isinstance(sizes, str):
-        paper = tuple(name for name in names if name != "2xl")
-        sizes = {"paper": paper, "released": names}.get(sizes, (sizes,))
-    if not sizes:
-        raise WorkloadError(f"no size class given; expected 'paper', 'released' or some of {names}")
-    for name in sizes:
-        if name not in names:
-            raise WorkloadError(
-                f"synthetic size class {name!r} is unknown; expected one of {', '.join(names)}"
-            )
+    groups = {"paper": tuple(name for name in names if name != "2xl"), "released": names}
+    chosen = resolve_sizes(sizes, names, groups, "synthetic")
     profiles = _default()
-    return tuple(profile for name in sizes for profile in profiles[names.index(name) :: len(names)])
-
-
-def synthetic_batch(n: int = 20, seed: int = 0, sizes: str | Sequence[str] = "paper") -> Workload:
-    """Profiles of the default parameters drawn uniformly, all present at the start.
-
-    Args:
-        n: number of jobs.
-        seed: 0 or more; chooses the jobs, the profiles themselves are always the same.
-        sizes: as in `default_profiles`.
-
-    Raises:
-        ConfigError: `n` or `seed` is out of range.
-        WorkloadError: there is no such size class.
-    """
-    return arrivals.batch(default_profiles(sizes), n, seed, label=LABEL)
-
-
-def synthetic_poisson(
-    n: int,
-    mean_interarrival_s: float,
-    seed: int = 0,
-    sizes: str | Sequence[str] = "paper",
-    initial: int = 1,
-) -> Workload:
-    """Profiles of the default parameters drawn uniformly, arriving as a Poisson process.
-
-    Args:
-        n: number of arrivals, besides the initial jobs.
-        mean_interarrival_s: mean gap in seconds.
-        seed: 0 or more; chooses jobs and gaps, the profiles themselves are always the same.
-        sizes: as in `default_profiles`.
-        initial: jobs present at time 0.
-
-    Raises:
-        ConfigError: a number is out of range.
-        WorkloadError: there is no such size class.
-    """
-    return arrivals.poisson(default_profiles(sizes), n, mean_interarrival_s, seed, initial, label=LABEL)
+    return tuple(profile for name in chosen for profile in profiles[names.index(name) :: len(names)])
 
 
 @functools.cache
@@ -230,7 +185,7 @@ def _profile(index: int, rng: np.random.Generator, parameters: SyntheticParamete
             for wave in zip(table, count, strict=True)
         ]
         stages.append(Stage(str(number), int(tasks[number]), parents[number], parameters.levels, *waves))
-    return JobProfile(f"{parameters.class_names[size]}-{index:03d}", tuple(stages), SOURCE)
+    return JobProfile(f"{parameters.class_names[size]}-{index:03d}", tuple(stages), ORIGIN)
 
 
 def _dag(rng: np.random.Generator, parameters: SyntheticParameters) -> list[tuple[int, ...]]:
@@ -289,3 +244,18 @@ def _pooled_mean(table: np.ndarray, count: np.ndarray) -> float:
 def _mean_one(rng: np.random.Generator, spread: float, shape=None):
     """Lognormal draws of mean 1."""
     return np.exp(spread * rng.standard_normal(shape) - 0.5 * spread**2)
+
+
+def _digest() -> str:
+    """Of the parameters, which determine the profiles."""
+    return sha256(repr((DEFAULT_COUNT, DEFAULT_SEED, astuple(SyntheticParameters()))).encode("ascii")).hexdigest()
+
+
+SOURCE = WorkloadSource(
+    "synthetic",
+    LABEL,
+    "generated jobs with a heavier tail of work than TPC-H; sizes are xs, s, m, l, xl, 2xl and 3xl",
+    default_profiles,
+    _digest,
+)
+synthetic_batch, synthetic_poisson = SOURCE.batch, SOURCE.poisson

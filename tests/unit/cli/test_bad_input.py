@@ -8,9 +8,9 @@ import socket
 import pytest
 
 from decima import config
-from decima.workload import fetch
+from decima.workload.tpch import fetch
 from tests.unit.cli.calls import DIAMOND, refuse, write_json
-from tests.unit.workload.raw_files import write_set
+from tests.unit.workload.tpch.raw_files import write_set
 
 
 def diamond(stage=0, job=0, **changes):

@@ -1,9 +1,9 @@
 """`decima data`: fetch, prepare, status."""
 
 from decima import config
-from decima.workload import tpch_raw
+from decima.workload.tpch import raw as tpch_raw
 from tests.unit.cli.calls import run, succeed
-from tests.unit.workload.raw_files import write_set
+from tests.unit.workload.tpch.raw_files import write_set
 
 FILES = {f"2g/adj_mat_{query}.npy": f"content {query}".encode() for query in range(1, 4)}
 

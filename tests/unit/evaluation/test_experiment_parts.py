@@ -7,11 +7,11 @@ import pytest
 import decima
 from decima.evaluation.experiments import learning, variance
 from decima.evaluation.experiments.latency import event_intervals
-from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.stream import executed_work
 from decima.evaluation.experiments.tidy import paired_changes
 from decima.evaluation.statistics import paired_change
 from decima.exceptions import ConfigError
+from decima.workload.sources import find_source
 from tests.toy_jobs import one_stage, workload
 
 # ---- comparisons ----------------------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ def test_penalty_is_the_number_of_jobs_and_the_return_its_integral():
 
 
 def test_sequences_agree_before_the_time_and_part_after_it():
-    sequences = variance.shared_prefix_sequences(Source("embedded"), PARAMS)
+    sequences = variance.shared_prefix_sequences(find_source("embedded"), PARAMS)
     assert len(sequences) == 3
     beginnings = {
         tuple((job.name, job.arrival_ms) for job in each.jobs if job.arrival_ms < 60_000.0) for each in sequences

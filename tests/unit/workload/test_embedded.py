@@ -11,6 +11,7 @@ from decima.workload import (
     embedded_profiles,
     measured_profiles,
     scaling_model,
+    sources,
 )
 
 
@@ -44,7 +45,7 @@ def test_graphs_are_the_measured_ones():
 
 def test_work_and_tasks_grow_with_the_size():
     sizes = embedded.RELEASED_SIZES
-    for query in embedded.QUERIES:
+    for query in sources.QUERIES:
         profiles = [embedded.embedded_profile(size, query) for size in sizes]
         assert all(np.diff([one.num_tasks for one in profiles]) >= 0)
         work = np.array([one.work_ms for one in profiles])
@@ -75,7 +76,12 @@ def test_work_is_near_that_of_the_papers_jobs():
 def test_sizes_select_profiles():
     assert not any(profile.name.endswith("-80g") for profile in embedded_profiles("paper"))
     assert embedded_profiles("10g")[8] is embedded.embedded_profile("10g", 9)
-    for sizes, queries, message in (("1g", [1], "'1g' is unknown"), ([], [1], "no size"), ("2g", [0], "query 0")):
+    bad = [
+        ("1g", [1], "embedded size '1g' is unknown"),
+        ([], [1], "no embedded size"),
+        ("2g", [0], "query 0"),
+    ]
+    for sizes, queries, message in bad:
         with pytest.raises(WorkloadError, match=message):
             embedded_profiles(sizes, queries)
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from decima.exceptions import WorkloadError
-from decima.workload import measured, measured_batch, measured_poisson, measured_profiles
+from decima.workload import measured, measured_batch, measured_poisson, measured_profiles, sources
 from decima.workload.measured import parse_name, profile_name, scales
 
 
@@ -18,7 +18,7 @@ def test_every_query_at_every_scale_on_one_to_four_executors():
 
 
 def test_a_query_has_the_same_graph_at_every_scale():
-    for query in measured.QUERIES:
+    for query in sources.QUERIES:
         graphs = {tuple(stage.parents for stage in one.stages) for one in measured_profiles("all", [query])}
         assert len(graphs) == 1
 
@@ -67,7 +67,12 @@ def test_other_names_are_refused():
 def test_sizes_select_profiles():
     size = f"{scales()[0]:g}g"
     assert measured_profiles(size, [3])[0] is measured_profiles("paper", [3])[0]
-    for sizes, queries, message in (("100g", [1], "not measured"), ([], [1], "no size"), ("all", [23], "query 23")):
+    bad = [
+        ("100g", [1], "measured size '100g' is unknown"),
+        ([], [1], "no measured size"),
+        ("all", [23], "query 23"),
+    ]
+    for sizes, queries, message in bad:
         with pytest.raises(WorkloadError, match=message):
             measured_profiles(sizes, queries)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pandas
 
 from decima.evaluation.appendix_a import run_example
-from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context
+from decima.workload.sources import WorkloadSource
 
 
-def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``appendix_a`` (makespans for every epsilon) and ``appendix_a_tasks`` (schedules for the largest)."""
     examples = [run_example(epsilon_s) for epsilon_s in sorted(params["epsilon_s"])]
     shown = examples[-1]

@@ -10,14 +10,14 @@ import pandas
 from decima.policy.quiet import import_tensorflow
 
 if TYPE_CHECKING:
-    from decima.evaluation.experiments.sources import Source
     from decima.evaluation.experiments.store import Context
+    from decima.workload.sources import WorkloadSource
 
 # Far from the seeds of the runs, which draw the graphs that are trained on.
 TEST_SEED = 1_000_000
 
 
-def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``appendix_e`` (accuracy on unseen graphs by scheme, seed and iteration) and ``appendix_e_graphs``.
 
     The graphs are random, whatever the workload.

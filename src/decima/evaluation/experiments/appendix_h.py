@@ -8,15 +8,15 @@ import pandas
 
 from decima.evaluation.alpha import alpha_sweep
 from decima.evaluation.experiments.learned import learned_schedulers
-from decima.evaluation.experiments.sources import TRAINING_SEED, Source
 from decima.evaluation.experiments.store import Context
 from decima.evaluation.run import score_matrix
 from decima.optimum.exhaustive import exhaustive_search
 from decima.optimum.order_search import replay_settings
 from decima.schedulers import make_scheduler
+from decima.workload.sources import TRAINING_SEED, WorkloadSource
 
 
-def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``appendix_h`` (average JCT by batch and policy) and ``appendix_h_orders`` (distribution over orders).
 
     All policies run in the event simulator under the rules of the search; alpha is tuned on other batches. A strict

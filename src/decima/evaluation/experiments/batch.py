@@ -6,16 +6,16 @@ import pandas
 
 from decima.evaluation.alpha import alpha_sweep
 from decima.evaluation.experiments.learned import BASELINES, learned_schedulers
-from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context
 from decima.evaluation.experiments.tidy import paired_changes, score_table
 from decima.evaluation.experiments.tuning import SHOWN, tuned_schedulers, weighted_fair_by_arrival
 from decima.schedulers import make_scheduler
+from decima.workload.sources import WorkloadSource
 
 UNTUNED = ("fifo", "sjf_cp", "fair", "naive_weighted_fair", "random")
 
 
-def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``batch``, ``batch_changes`` (paired, in percent) and ``alpha_batch``.
 
     ``weighted_fair_each`` takes the best alpha and variant for each batch separately, as the paper says it does; it is

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pandas
 
 from decima.evaluation.experiments.learned import learned_schedulers
-from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context
 from decima.evaluation.experiments.tuning import tuned_schedulers
 from decima.evaluation.run import score_matrix
 from decima.optimum.bounds import lower_bound
 from decima.optimum.schedule_search import search_schedule
 from decima.schedulers import make_scheduler
+from decima.workload.sources import WorkloadSource
 
 
-def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Table ``bounds``: average JCT with mean durations by kind of arrivals, instance and policy.
 
     ``search`` is clairvoyant: it knows the batch and looks for the best schedule of that very batch.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas
 
-from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context
 from decima.evaluation.experiments.tidy import score_table
 from decima.schedulers import make_scheduler
+from decima.workload.sources import WorkloadSource
 
 # Names are shown in figures; values are changes to the settings of mode ``paper``.
 EFFECTS = {
@@ -28,7 +28,7 @@ SWITCHES = {
 VARIANTS = {"commit_ahead": {"commit_ahead": False}, "runnable_only": {"runnable_only": True}}
 
 
-def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``effects``, ``switches`` and ``waves``."""
     seeds = list(range(params["seeds"]))
     schedulers = {name: make_scheduler(name) for name in params["schedulers"]}

@@ -10,11 +10,11 @@ from decima.exceptions import ConfigError
 if TYPE_CHECKING:
     import pandas
 
-    from decima.evaluation.experiments.sources import Source
     from decima.evaluation.experiments.store import Context
+    from decima.workload.sources import WorkloadSource
 
 
-def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``fidelity_runs``, ``fidelity_floor`` and ``fidelity_summary``.
 
     Real TPC-H queries, whatever the workload of the run.

@@ -9,7 +9,6 @@ import numpy as np
 import pandas
 
 from decima.evaluation.experiments.learned import learned_policy
-from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context
 from decima.schedulers import CompiledScheduler, Observation
 from decima.schedulers.interface import stage_and_limit
@@ -18,9 +17,10 @@ from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
 from decima.workload.jobs import Workload
+from decima.workload.sources import WorkloadSource
 
 
-def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``latency`` (decisions of one stream) and ``latency_jobs`` (first decisions of batches by size)."""
     policy = learned_policy(context, "stream")
     settings = context.settings()

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pandas
 
-from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context, training_folder
 from decima.exceptions import ConfigError
+from decima.workload.sources import WorkloadSource
 
 RUN_COLUMNS = (
     "run", "setting", "recipe", "variant", "seed", "iterations", "wall_s", "cpu_s", "cores", "stored_as",
@@ -26,7 +26,7 @@ IDEA_COLUMNS = ("idea", "setting", "change_percent", "low", "high", "kept", "not
 _TEXTS = ("run", "setting", "recipe", "variant", "stored_as", "note", "scheduler", "idea", "kept")
 
 
-def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``learning_runs``, ``learning_curves``, ``learning_budgets``, ``learning_references``, ``learning_ideas``.
 
     Only the settings that the run's policies come from.

@@ -7,18 +7,18 @@ from collections.abc import Iterable
 import numpy as np
 import pandas
 
-from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context
 from decima.spark.measure import scaling_fit as fitting
-from decima.workload import embedded, measured, scaling_model, tpch
+from decima.workload import embedded, measured, scaling_model
 from decima.workload.profile import WAVES, JobProfile
+from decima.workload.sources import WorkloadSource
 
 AUTHORS = "authors"
 # Levels of the authors' profiles that are compared with the model; the first is where theirs is set to ours.
 COMPARED = (5, 10, 20, 40, 50, 60, 80, 100)
 
 
-def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables `measured_parameters`, `measured_residuals`, `measured_holdout`, `measured_slowdown` and `measured_jobs`.
 
     They are about the package's own data, whatever the workload of the run; the authors' profiles are set beside them
@@ -26,7 +26,7 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
     """
     table = fitting.cells(measured.measured_profiles())
     model = fitting.fit(table, params["bootstrap"])
-    authors = tpch.tpch_profiles("paper") if source.name == "tpch" else ()
+    authors = source.profiles("paper") if source.name == "tpch" else ()
     return {
         "measured_parameters": _parameters(model),
         "measured_residuals": fitting.residuals(model, table).drop(columns=["log_ms"]),

@@ -5,20 +5,23 @@ from __future__ import annotations
 import pandas
 
 from decima.evaluation.experiments.learned import learned_schedulers
-from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context
 from decima.evaluation.experiments.tidy import score_table
 from decima.evaluation.run import simulate
 from decima.schedulers import make_scheduler
 from decima.workload.jobs import Job, Workload
+from decima.workload.sources import WorkloadSource
 
 HEURISTICS = ("fifo", "sjf_cp", "fair")
 SHOWN = (*HEURISTICS, "decima")
+# Size in GB and query of the six DAGs of Figure 1, and of three jobs that gain differently from parallelism (Figure 2).
+ILLUSTRATED = tuple((100, query) for query in (2, 5, 8, 9, 18, 21))
+CONTRASTING = ((100, 9), (100, 2), (2, 9))
 
 
-def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``fig01_stages``, ``fig01_edges``, ``fig02_parallelism``, ``fig03_tasks`` (one mix), ``fig03_summary``."""
-    profiles = source.illustrated_profiles()
+    profiles = [source.profile(*one) for one in ILLUSTRATED]
     stages = [
         {"job": profile.name, "stage": index, "tasks": stage.num_tasks, "duration_s": stage.mean_duration_ms / 1000.0}
         for profile in profiles
@@ -26,7 +29,7 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
     ]
     edges = [{"job": profile.name, "parent": a, "child": b} for profile in profiles for a, b in profile.graph.edges]
     runtimes = []
-    for profile in source.contrasting_profiles():
+    for profile in (source.profile(*one) for one in CONTRASTING):
         alone = Workload((Job(profile),), source.label)
         for executors in params["parallelism"]:
             for seed in range(params["parallelism_seeds"]):

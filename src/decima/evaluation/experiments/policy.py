@@ -12,7 +12,6 @@ import numpy as np
 import pandas
 
 from decima.evaluation.experiments.learned import learned_policy
-from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context
 from decima.policy.batch import GraphBatch
 from decima.policy.record import EpisodeRecord
@@ -22,9 +21,13 @@ from decima.simulator.seeding import spawn_generators
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
 from decima.workload.jobs import Job, Workload
+from decima.workload.sources import WorkloadSource
+
+# Size in GB and query of three small jobs whose DAGs have joins.
+SMALL = ((10, 17), (5, 3), (20, 22))
 
 
-def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables of one decision and of the comparison with the compiled core.
 
     - ``policy_stages``, ``policy_edges``: the jobs; ``finished`` stages are no longer part of the graph.
@@ -36,7 +39,7 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
     """
     stored = learned_policy(context, "batch")
     policy = LearnedScheduler(stored.architecture, stored.weights, record=True)
-    workload = Workload(tuple(Job(profile) for profile in source.small_profiles()), source.label)
+    workload = Workload(tuple(Job(source.profile(*one)) for one in SMALL), source.label)
     settings = context.settings()
     state = ClusterState(WorkloadTables(workload, settings), settings)
     record = record_episode(state, policy, params["seed"])

@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 import pandas
 
-from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context, experiment_folder
 from decima.evaluation.run import simulate
 from decima.evaluation.statistics import paired_change
@@ -18,13 +17,14 @@ from decima.schedulers import Scheduler, make_scheduler
 from decima.spark.measure.plan import CONTROL
 from decima.spark.measure.results import Measured, read
 from decima.workload.profile import JobProfile
+from decima.workload.sources import WorkloadSource
 
 REAL, SIMULATED, WARM = "real Spark", "simulated", "simulated (warm-up)"
 METRICS = ("avg_jct_s", "makespan_s")
 LATENCY = ("decisions", "steered_share", "round_trip_ms_median", "round_trip_ms_p99", "active_jobs_mean")
 
 
-def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables of the experiment.
 
     ``real_spark`` (average JCT and makespan per run, measured and simulated), ``real_spark_changes`` (paired by run),

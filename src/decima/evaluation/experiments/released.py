@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas
 
 from decima.evaluation.experiments.learned import learned_schedulers
-from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context
 from decima.evaluation.experiments.tidy import score_table
 from decima.schedulers import make_scheduler
+from decima.workload.sources import WorkloadSource
 
 SCHEDULERS = {
     "released_fifo": ("released_fifo", {}),
@@ -22,7 +22,7 @@ SCHEDULERS = {
 }
 
 
-def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Table ``released``: batches of 20 (seven and six sizes) and streams of 1 + 200 jobs at 25 s (seven sizes).
 
     The learned policy was trained on batches and is tested on batches.

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decima import config
-from decima.evaluation.experiments.sources import Source
 from decima.exceptions import ConfigError
 from decima.files import atomic_path, atomic_write_text
 from decima.simulator.settings import Settings
+from decima.workload.sources import find_source
 
 if TYPE_CHECKING:
     import pandas
@@ -189,7 +189,7 @@ def run_experiment(name: str, run: str, *, threads: int | None = None, progress:
     params = read_params()[run]
     context = Context(run, params["executors"], threads, progress, params["policies"])
     module = import_module(f"decima.evaluation.experiments.{name}")
-    source = Source(params["workload"])
+    source = find_source(params["workload"])
     tables = module.compute(source, params[name], context)
     folder = run_folder(run) / "tables" / name
     paths = {}

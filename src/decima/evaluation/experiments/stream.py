@@ -7,20 +7,20 @@ import pandas
 
 from decima.evaluation.alpha import alpha_sweep
 from decima.evaluation.experiments.learned import BASELINES, learned_schedulers
-from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context
 from decima.evaluation.experiments.tidy import paired_changes, score_table
 from decima.evaluation.experiments.tuning import SHOWN, tuned_schedulers, weighted_fair_by_arrival
 from decima.evaluation.run import simulate
 from decima.schedulers import make_scheduler
 from decima.simulator.result import Result
+from decima.workload.sources import WorkloadSource
 
 UNTUNED = ("fifo", "sjf_cp", "fair", "naive_weighted_fair")
 # Whose tasks are looked at one by one (Figure 10d and e).
 EXECUTED = ("weighted_fair", "decima")
 
 
-def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``stream``, ``stream_changes``, ``alpha_stream``; of the first stream ``stream_jobs``, ``stream_series``.
 
     ``stream_executed`` holds the executor time that jobs of the first stream took, for the schedulers in ``EXECUTED``.

@@ -7,17 +7,17 @@ import json
 import pandas
 
 from decima.evaluation.alpha import ALL_VARIANTS, alpha_sweep
-from decima.evaluation.experiments.sources import TRAINING_SEED, Source
 from decima.evaluation.experiments.store import Context
 from decima.evaluation.tuning import tune
 from decima.schedulers import CompiledScheduler, make_scheduler
 from decima.workload.jobs import Workload
+from decima.workload.sources import TRAINING_SEED, WorkloadSource
 
 # Variants of weighted fair whose curves are shown on test sequences: (sticky, stage_rule, order).
 SHOWN = ((1, 0, 0), (0, 0, 0), (1, 0, 1), (0, 0, 1))
 
 
-def arrival_kinds(source: Source, params: dict, seeds: list[int]) -> dict[str, list[Workload]]:
+def arrival_kinds(source: WorkloadSource, params: dict, seeds: list[int]) -> dict[str, list[Workload]]:
     """Sequences by kind: ``batch`` and one ``stream-<gap>s`` per mean interarrival time."""
     kinds = {"batch": source.batches(seeds, params["batch_jobs"])}
     for gap_s in params["interarrival_s"]:
@@ -25,7 +25,7 @@ def arrival_kinds(source: Source, params: dict, seeds: list[int]) -> dict[str, l
     return kinds
 
 
-def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``tuned`` (best parameters by kind of arrivals) and ``alpha_training`` (curves of all variants)."""
     seeds = [TRAINING_SEED + index for index in range(params["sequences"])]
     settings = context.settings()

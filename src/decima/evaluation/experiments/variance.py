@@ -10,16 +10,16 @@ import numpy as np
 import pandas
 
 from decima.evaluation.experiments.learned import learned_policy
-from decima.evaluation.experiments.sources import Source
 from decima.evaluation.experiments.store import Context
 from decima.evaluation.pool import map_threads
 from decima.evaluation.run import run_state
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
 from decima.workload.jobs import Job, Workload
+from decima.workload.sources import WorkloadSource
 
 
-def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``variance_arrivals``, ``variance_returns`` (by sequence, rollout and time) and ``variance_explained``."""
     sequences = shared_prefix_sequences(source, params)
     times_s = np.arange(0.0, params["horizon_s"] + 1e-9, params["step_s"])
@@ -51,7 +51,7 @@ def compute(source: Source, params: dict, context: Context) -> dict[str, pandas.
     }
 
 
-def shared_prefix_sequences(source: Source, params: dict) -> list[Workload]:
+def shared_prefix_sequences(source: WorkloadSource, params: dict) -> list[Workload]:
     """Poisson sequences that agree before ``shared_s``; nothing arrives after the horizon."""
     shared_s, horizon_s, gap_s = params["shared_s"], params["horizon_s"], params["interarrival_s"]
     enough = int(4 * horizon_s / gap_s) + 20

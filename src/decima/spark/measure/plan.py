@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 
-from decima.evaluation.experiments.sources import TRAINING_SEED
 from decima.exceptions import ConfigError, WorkloadError
 from decima.simulator.settings import Settings
 from decima.spark.cluster.tpch_queries import NAMES
@@ -16,6 +15,7 @@ from decima.workload import arrivals
 from decima.workload.jobs import Job, Workload
 from decima.workload.measured import LABEL, measured_profiles, profile_name
 from decima.workload.profile import JobProfile
+from decima.workload.sources import TRAINING_SEED
 
 # Spark's own scheduler, without the plugin.
 CONTROL = "spark_fifo"

@@ -5,7 +5,8 @@ import io
 
 import numpy as np
 
-from decima.workload import fetch, tpch_raw
+from decima.workload.tpch import fetch
+from decima.workload.tpch import raw as tpch_raw
 
 
 def npy(value):

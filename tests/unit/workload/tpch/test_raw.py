@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from decima.exceptions import ChecksumError, DataUnavailableError, WorkloadError
-from decima.workload import tpch_raw
-from tests.unit.workload.raw_files import npy, write_set
+from decima.workload.tpch import raw as tpch_raw
+from tests.unit.workload.tpch.raw_files import npy, write_set
 
 # Two stages; levels are stored unsorted. Stage 1 has 1 task at the first stored level and 2 at the other.
 TABLES = {

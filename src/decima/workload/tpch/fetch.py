@@ -11,7 +11,7 @@ from pathlib import Path
 from decima import config
 from decima.exceptions import ChecksumError, DataUnavailableError
 from decima.files import atomic_write_bytes
-from decima.workload.tpch_raw import check_digest, checksums
+from decima.workload.tpch.raw import check_digest, checksums
 
 COMMIT = "c010dd74ff4b7566bd0ac989c90a32cfbc630d84"
 BASE_URL = f"https://raw.githubusercontent.com/hongzimao/decima-sim/{COMMIT}/spark_env/tpch"

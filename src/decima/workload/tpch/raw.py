@@ -21,7 +21,7 @@ import numpy as np
 from decima.exceptions import ChecksumError, DataUnavailableError, WorkloadError
 from decima.workload.profile import JobProfile, Stage
 
-SOURCE = "tpch"
+ORIGIN = "tpch"
 _STORED_WAVES = frozenset({"fresh_durations", "first_wave", "rest_wave"})
 
 
@@ -54,7 +54,7 @@ def read_raw_profile(raw: Path, size: str, query: int) -> JobProfile:
     for index in range(len(adjacency)):
         parents = tuple(int(parent) for parent in np.flatnonzero(adjacency[:, index]))
         stages.append(_stage(f"job {name!r}, stage '{index}'", str(index), parents, tables[index]))
-    return JobProfile(name, tuple(stages), SOURCE)
+    return JobProfile(name, tuple(stages), ORIGIN)
 
 
 def remove_fresh(first: Sequence[int], fresh: Sequence[int]) -> list[int]:
@@ -131,7 +131,7 @@ def check_digest(content: bytes, name: str, path: Path | str) -> None:
 
 
 def _checksums_text() -> str:
-    return importlib.resources.files("decima.workload").joinpath("tpch.sha256").read_text(encoding="ascii")
+    return importlib.resources.files("decima.workload.tpch").joinpath("tpch.sha256").read_text(encoding="ascii")
 
 
 @functools.cache

@@ -7,7 +7,9 @@ import pytest
 
 from decima import config
 from decima.exceptions import DataUnavailableError, WorkloadError
-from decima.workload import parquet, tpch, tpch_batch, tpch_poisson, tpch_profile, tpch_profiles, tpch_raw
+from decima.workload import parquet, sources, tpch_batch, tpch_poisson, tpch_profile, tpch_profiles
+from decima.workload.tpch import profiles as tpch
+from decima.workload.tpch import raw as tpch_raw
 
 LEVELS = (2, 5, 10, 20, 40, 50, 60, 80, 100)
 
@@ -16,13 +18,6 @@ LEVELS = (2, 5, 10, 20, 40, 50, 60, 80, 100)
 def nothing(tmp_path, monkeypatch):
     monkeypatch.setenv(config.DATA_DIR_VARIABLE, str(tmp_path))
     return tmp_path
-
-
-def test_sizes():
-    assert tpch.resolve_sizes("paper") == ("2g", "5g", "10g", "20g", "50g", "100g")
-    assert tpch.resolve_sizes("released") == ("2g", "5g", "10g", "20g", "50g", "80g", "100g")
-    assert tpch.resolve_sizes(["80g", "2g"]) == ("80g", "2g")
-    assert tpch.resolve_sizes("20g") == ("20g",)
 
 
 @pytest.mark.parametrize("sizes", ["3g", ["2g", "x"], []])
@@ -111,7 +106,7 @@ def test_figures_of_the_data_set(tpch_data):
 
 
 def test_dag_of_a_query_is_the_same_at_all_sizes(tpch_data):
-    for query in tpch.QUERIES:
+    for query in sources.QUERIES:
         dags = {
             tuple(stage.parents for stage in tpch_profile(size, query).stages) for size in tpch.RELEASED_SIZES
         }

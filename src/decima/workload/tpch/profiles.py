@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from decima import config
-from decima.exceptions import DataUnavailableError, WorkloadError
-from decima.workload import arrivals, parquet, tpch_raw
-from decima.workload.jobs import Workload
+from decima.exceptions import DataUnavailableError
+from decima.workload import parquet
 from decima.workload.profile import JobProfile
+from decima.workload.sources import QUERIES, WorkloadSource, check_queries, resolve_sizes
+from decima.workload.tpch import raw as tpch_raw
 
 LABEL = "TPC-H"
-QUERIES = tuple(range(1, 23))
 PAPER_SIZES = ("2g", "5g", "10g", "20g", "50g", "100g")
 RELEASED_SIZES = ("2g", "5g", "10g", "20g", "50g", "80g", "100g")
+GROUPS = {"paper": PAPER_SIZES, "released": RELEASED_SIZES}
 PREPARED_NAME = "tpch.parquet"
 
 
@@ -43,62 +44,17 @@ def tpch_profiles(
     The same object is returned for the same query and size as long as the prepared file does not change.
 
     Args:
-        sizes: `"paper"` (six sizes), `"released"` (seven, with 80g) or a list of sizes.
+        sizes: `"paper"` (six sizes), `"released"` (seven, with 80g), some of them as `"2g+10g"`, or a list of sizes.
         queries: query numbers, 1 to 22.
 
     Raises:
         WorkloadError: there is no such size or query.
         DataUnavailableError: the data was not fetched.
     """
-    keys = [(size, query) for size in resolve_sizes(sizes) for query in queries]
-    for size, query in keys:
-        _check_key(size, query)
+    chosen = resolve_sizes(sizes, RELEASED_SIZES, GROUPS, "TPC-H")
+    check_queries(queries)
     table = _table()
-    return tuple(table[profile_name(*key)] for key in keys)
-
-
-def tpch_batch(n: int = 20, seed: int = 0, sizes: str | Sequence[str] = "paper") -> Workload:
-    """Queries drawn uniformly over all queries and sizes, all present at the start.
-
-    Args:
-        n: number of jobs.
-        seed: 0 or more.
-        sizes: as in `tpch_profiles`.
-
-    Raises:
-        ConfigError: `n` or `seed` is out of range.
-        WorkloadError: there is no such size.
-        DataUnavailableError: the data was not fetched.
-
-    Source: §7.2, batched arrivals.
-    """
-    return arrivals.batch(tpch_profiles(sizes), n, seed, label=LABEL)
-
-
-def tpch_poisson(
-    n: int,
-    mean_interarrival_s: float,
-    seed: int = 0,
-    sizes: str | Sequence[str] = "paper",
-    initial: int = 1,
-) -> Workload:
-    """Queries drawn uniformly over all queries and sizes, arriving as a Poisson process.
-
-    Args:
-        n: number of arrivals, besides the initial jobs.
-        mean_interarrival_s: mean gap in seconds.
-        seed: 0 or more.
-        sizes: as in `tpch_profiles`.
-        initial: jobs present at time 0.
-
-    Raises:
-        ConfigError: a number is out of range.
-        WorkloadError: there is no such size.
-        DataUnavailableError: the data was not fetched.
-
-    Source: §7.2, continuous arrivals.
-    """
-    return arrivals.poisson(tpch_profiles(sizes), n, mean_interarrival_s, seed, initial, label=LABEL)
+    return tuple(table[profile_name(size, query)] for size in chosen for query in queries)
 
 
 def tpch_available() -> bool:
@@ -107,24 +63,6 @@ def tpch_available() -> bool:
     return (config.workloads_dir() / PREPARED_NAME).is_file() or all(
         (raw / name).is_file() for name in tpch_raw.checksums()
     )
-
-
-def resolve_sizes(sizes: str | Sequence[str]) -> tuple[str, ...]:
-    """Turn `"paper"`, `"released"`, one size or a list of sizes into a tuple of sizes.
-
-    Raises:
-        WorkloadError: a size is unknown or none is given.
-    """
-    if isinstance(sizes, str):
-        sizes = {"paper": PAPER_SIZES, "released": RELEASED_SIZES}.get(sizes, (sizes,))
-    sizes = tuple(sizes)
-    if not sizes:
-        raise WorkloadError(
-            "no TPC-H size is given; expected 'paper', 'released' or some of " + ", ".join(RELEASED_SIZES)
-        )
-    for size in sizes:
-        _check_key(size, 1)
-    return sizes
 
 
 def profile_name(size: str, query: int) -> str:
@@ -151,13 +89,6 @@ def prepare_tpch(raw: Path | None = None, path: Path | None = None) -> Path:
     profiles = [tpch_raw.read_raw_profile(raw, size, query) for size in RELEASED_SIZES for query in QUERIES]
     parquet.write_profiles(profiles, path, {"label": LABEL, "raw_sha256": tpch_raw.checksums_digest()})
     return path
-
-
-def _check_key(size: str, query: int) -> None:
-    if size not in RELEASED_SIZES:
-        raise WorkloadError(f"TPC-H size {size!r} is unknown; expected one of {', '.join(RELEASED_SIZES)}")
-    if isinstance(query, bool) or query not in QUERIES:
-        raise WorkloadError(f"TPC-H query {query!r} is unknown; expected 1 to {QUERIES[-1]}")
 
 
 def _table() -> dict[str, JobProfile]:
@@ -188,3 +119,15 @@ def _load(path: Path, modified_ns: int, size: int) -> tuple[dict[str, JobProfile
     # Time and size are part of the key, so that a file prepared anew is read anew.
     profiles = {profile.name: profile for profile in parquet.read_profiles(path)}
     return profiles, parquet.read_metadata(path).get("raw_sha256")
+
+
+SOURCE = WorkloadSource(
+    "tpch",
+    LABEL,
+    "TPC-H queries as the authors measured them; fetched by 'decima data fetch tpch'",
+    tpch_profiles,
+    lambda: tpch_raw.checksums_digest(),
+    available=tpch_available,
+    query_profile=lambda size_gb, query: tpch_profile(f"{size_gb:g}g", query),
+)
+tpch_batch, tpch_poisson = SOURCE.batch, SOURCE.poisson

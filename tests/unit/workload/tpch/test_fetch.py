@@ -11,8 +11,8 @@ import pytest
 
 from decima import config
 from decima.exceptions import ChecksumError, DataUnavailableError
-from decima.workload import fetch
-from tests.unit.workload.raw_files import write_set
+from decima.workload.tpch import fetch
+from tests.unit.workload.tpch.raw_files import write_set
 
 FILES = {f"2g/adj_mat_{query}.npy": f"content {query}".encode() for query in range(1, 12)}
 

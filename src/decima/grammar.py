@@ -1,0 +1,113 @@
+"""The grammar of texts that name something and set its options: ``NAME:KEY=VALUE,KEY=VALUE`` and ``KEY=VALUE``.
+
+Jobs (``tpch:n=20,sizes=2g+10g``), schedulers (``weighted_fair:alpha=-1``) and the settings of a command line follow it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from decima.exceptions import ConfigError
+
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+_EXPECTED = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option behind a name: its key, its meaning and the type of its value."""
+
+    name: str
+    doc: str
+    kind: type = str  # str, int, float or bool
+
+    def read(self, text: str, where: str) -> Any:
+        """Value of a text.
+
+        Args:
+            text: What stands behind the equals sign.
+            where: What the option belongs to, for the error message.
+
+        Raises:
+            ConfigError: The text is no value of that type.
+        """
+        return read_value(text, self.kind, f"{where}: {self.name}")
+
+
+def split_options(text: str) -> tuple[str, dict[str, str]]:
+    """Name and options, still as texts, of ``name:key=value,key=value``.
+
+    Raises:
+        ConfigError: An option is not of that form, or is given twice.
+    """
+    name, sign, rest = text.partition(":")
+    return name, key_values(rest.split(","), text) if sign else {}
+
+
+def key_values(pairs: Iterable[str], where: str) -> dict[str, str]:
+    """Texts by key from ``key=value`` texts.
+
+    Args:
+        pairs: The texts.
+        where: What they belong to, for the error message.
+
+    Raises:
+        ConfigError: A text is not of that form, or a key is given twice.
+    """
+    values: dict[str, str] = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not sign or not key.strip():
+            raise ConfigError(f"{where}: {pair!r} is no option; expected KEY=VALUE")
+        if key.strip() in values:
+            raise ConfigError(f"{where}: {key.strip()} is given twice")
+        values[key.strip()] = value.strip()
+    return values
+
+
+def read_options(texts: Mapping[str, str], options: Iterable[Option], where: str) -> dict[str, Any]:
+    """Typed values of texts by key.
+
+    Args:
+        texts: Texts by key.
+        options: The options that may be given.
+        where: What they belong to, for the error message.
+
+    Raises:
+        ConfigError: A key is unknown or a value is of another type.
+    """
+    known = {option.name: option for option in options}
+    for key in texts:
+        if key not in known:
+            raise ConfigError(f"{where} has no option {key!r}{hint(key, known)}; it has: {', '.join(known) or 'none'}")
+    return {key: known[key].read(text, where) for key, text in texts.items()}
+
+
+def read_value(text: str, kind: type, where: str) -> Any:
+    """Value of a text as a number, a truth value or a text.
+
+    Args:
+        text: The text.
+        kind: ``str``, ``int``, ``float`` or ``bool``.
+        where: What the value is, for the error message.
+
+    Raises:
+        ConfigError: The text is no value of that type.
+    """
+    try:
+        value = _TRUTH[text.lower()] if kind is bool else kind(text)
+    except (KeyError, ValueError):
+        raise ConfigError(f"{where} is {text!r}; expected {_EXPECTED[kind]}") from None
+    if kind is float and math.isnan(value):
+        raise ConfigError(f"{where} is {text!r}; expected a number")
+    return value
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """``; did you mean 'fair'?`` where one of the known names is close, else nothing."""
+    close = difflib.get_close_matches(str(name).lower(), list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,294 @@
+"""Workload sources by name, and the texts that say which jobs are meant.
+
+A source offers job profiles under a name; every source draws batches and Poisson streams from them in the same way. A
+new source is one module of this package with a :class:`WorkloadSource` called ``SOURCE``, and its line in ``_MODULES``;
+sources of other packages call :func:`register_source`.
+
+The text ``tpch`` means 20 TPC-H jobs that are all there from the start, ``tpch:n=5,sizes=2g+10g`` five small ones,
+``embedded:arrivals=poisson,n=200,interarrival_s=25`` a stream, and ``jobs.json`` the jobs of a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from decima.exceptions import ConfigError, WorkloadError
+from decima.grammar import Option, hint, read_options, read_value, split_options
+from decima.workload import arrivals
+from decima.workload.jobs import Workload
+from decima.workload.profile import JobProfile
+
+# Seeds of workloads: tests have those below, whatever is tuned, selected or trained sees only those from here on.
+TRAINING_SEED = 100_000
+QUERIES = tuple(range(1, 23))
+SIZES = Option("sizes", "job sizes to draw from: paper (six), released (seven), or some of them such as 2g+10g")
+ARRIVALS = ("batch", "poisson")
+_JOB_OPTIONS = (
+    Option("arrivals", "batch: all jobs at the start; poisson: a stream (understood where interarrival_s is given)"),
+    Option("n", "jobs to draw; of a stream, those that arrive (default 20)", int),
+    Option("interarrival_s", "mean gap of a stream in seconds (default 25); for training also a range such as 20-45"),
+    Option("initial", "jobs of a stream that are present at time 0 (default 1)", int),
+)
+_LARGEST = 10_000_000  # more jobs need more memory than machines have
+# Name of a source -> module of this package that has it as SOURCE.
+_MODULES = {"tpch": "tpch.profiles", "embedded": "embedded", "measured": "measured", "synthetic": "synthetic"}
+_REGISTERED: dict[str, WorkloadSource] = {}
+
+
+@dataclass(frozen=True)
+class WorkloadSource:
+    """Job profiles under a name, and workloads drawn from them.
+
+    Attributes:
+        name: What texts, cards and parameter files call it.
+        label: What titles call it.
+        doc: One sentence about it.
+        profiles: Function that returns all profiles to draw from; its keywords are the options.
+        digest: Function that returns a SHA-256, in hexadecimal, of the data behind the profiles.
+        options: What may be set.
+        available: Function that tells whether the data is on this machine.
+        query_profile: Function of a size in GB and a TPC-H query number; None where jobs are no TPC-H queries.
+    """
+
+    name: str
+    label: str
+    doc: str
+    profiles: Callable[..., tuple[JobProfile, ...]]
+    digest: Callable[[], str]
+    options: tuple[Option, ...] = (SIZES,)
+    available: Callable[[], bool] = lambda: True
+    query_profile: Callable[[float, int], JobProfile] | None = None
+
+    def batch(self, n: int = 20, seed: int = 0, sizes: str | Sequence[str] = "paper", **options) -> Workload:
+        """Draw jobs uniformly with replacement, all present at the start.
+
+        Args:
+            n: Number of jobs.
+            seed: 0 or more; chooses the jobs, the profiles themselves are always the same.
+            sizes: ``"paper"`` (the paper's six), ``"released"`` (seven), one size, several as ``"2g+10g"``, or a list.
+            **options: Further options of the source.
+
+        Raises:
+            ConfigError: ``n`` or ``seed`` is out of range.
+            WorkloadError: There is no such size.
+            DataUnavailableError: The data is not on this machine.
+
+        Source: §7.2, batched arrivals.
+        """
+        return arrivals.batch(self._universe(sizes, options), n, seed, label=self.label)
+
+    def poisson(
+        self,
+        n: int,
+        mean_interarrival_s: float,
+        seed: int = 0,
+        sizes: str | Sequence[str] = "paper",
+        initial: int = 1,
+        **options,
+    ) -> Workload:
+        """Draw jobs uniformly with replacement; they arrive as a Poisson process.
+
+        Args:
+            n: Number of arrivals, besides the initial jobs.
+            mean_interarrival_s: Mean gap in seconds.
+            seed: 0 or more; chooses jobs and gaps, the profiles themselves are always the same.
+            sizes: As in :meth:`batch`.
+            initial: Jobs present at time 0.
+            **options: Further options of the source.
+
+        Raises:
+            ConfigError: A number is out of range.
+            WorkloadError: There is no such size.
+            DataUnavailableError: The data is not on this machine.
+
+        Source: §7.2, continuous arrivals.
+        """
+        profiles = self._universe(sizes, options)
+        return arrivals.poisson(profiles, n, mean_interarrival_s, seed, initial, label=self.label)
+
+    def batches(self, seeds: Sequence[int], jobs: int = 20, sizes: str = "paper") -> list[Workload]:
+        """Draw one batch per seed."""
+        return [self.batch(jobs, seed, sizes) for seed in seeds]
+
+    def streams(
+        self, seeds: Sequence[int], arrivals: int, interarrival_s: float, sizes: str = "paper"
+    ) -> list[Workload]:
+        """Draw one Poisson stream per seed, each with one job at the start."""
+        return [self.poisson(arrivals, interarrival_s, seed, sizes) for seed in seeds]
+
+    def profile(self, size_gb: float, query: int) -> JobProfile:
+        """Profile of one TPC-H query; where that size was not measured, of the nearer end of the measured sizes.
+
+        Raises:
+            WorkloadError: The source has no such query, or no queries at all.
+        """
+        if self.query_profile is None:
+            raise WorkloadError(f"the jobs of source {self.name!r} are no TPC-H queries; expected tpch or embedded")
+        return self.query_profile(size_gb, query)
+
+    def _universe(self, sizes: str | Sequence[str], options: Mapping[str, Any]) -> tuple[JobProfile, ...]:
+        if SIZES in self.options:
+            return self.profiles(sizes=sizes, **options)
+        if sizes != "paper":
+            raise ConfigError(f"source {self.name!r} has no sizes to choose from, got {sizes!r}")
+        return self.profiles(**options)
+
+
+def register_source(source: WorkloadSource) -> None:
+    """Make a source known under its name."""
+    _REGISTERED[source.name] = source
+
+
+def list_sources() -> list[str]:
+    """Names of all workload sources, those of this package first."""
+    return [*_MODULES, *(name for name in _REGISTERED if name not in _MODULES)]
+
+
+def find_source(name: str) -> WorkloadSource:
+    """The workload source of that name.
+
+    Raises:
+        ConfigError: There is none; the message lists those that are.
+    """
+    if name in _REGISTERED:
+        return _REGISTERED[name]
+    if name not in _MODULES:
+        names = list_sources()
+        raise ConfigError(f"unknown workload source {name!r}{hint(name, names)}; known: {', '.join(names)}")
+    return import_module(f"{__package__}.{_MODULES[name]}").SOURCE
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """Which jobs a text means: those of a file, or a draw from a source.
+
+    Attributes:
+        text: The text.
+        path: The file; None for a draw.
+        source: What is drawn from; None for a file.
+        arrivals: ``"batch"`` or ``"poisson"``.
+        n: Jobs to draw; None where the text does not say.
+        interarrival_s: Mean gap of a stream in seconds, or its lowest and highest value.
+        initial: Jobs of a stream that are present at time 0.
+        options: Options of the source.
+    """
+
+    text: str
+    path: Path | None = None
+    source: WorkloadSource | None = None
+    arrivals: str = "batch"
+    n: int | None = None
+    interarrival_s: float | tuple[float, float] = 25.0
+    initial: int = 1
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def workload(self, seed: int) -> Workload:
+        """Read the file, or draw the workload of this seed.
+
+        Raises:
+            DecimaError: The file or an option is not as expected, or the data is missing.
+        """
+        if self.path is not None:
+            from decima.workload import load
+
+            return load(self.path)
+        n = 20 if self.n is None else self.n
+        if self.arrivals == "batch":
+            return self.source.batch(n, seed, **self.options)
+        if isinstance(self.interarrival_s, tuple):
+            raise ConfigError(f"jobs {self.text!r}: a range of gaps is for training; expected one number of seconds")
+        return self.source.poisson(n, self.interarrival_s, seed, initial=self.initial, **self.options)
+
+    def workloads(self, seeds: Sequence[int]) -> list[Workload]:
+        """One workload per seed; a file is read once and stands for all of them."""
+        if self.path is not None:
+            return [self.workload(0)] * len(seeds)
+        return [self.workload(seed) for seed in seeds]
+
+
+def parse_jobs(text: str) -> JobSpec:
+    """Understand a text such as ``tpch``, ``synthetic:n=5,sizes=xs+s`` or ``jobs.json``.
+
+    Whatever does not begin with the name of a source is a path, if it has a dot or a slash.
+
+    Raises:
+        ConfigError: There is no such source or option, options contradict each other, or a value is out of range.
+    """
+    name = text.partition(":")[0]
+    if name not in list_sources():
+        if "." in text or "/" in text:
+            return JobSpec(text, path=Path(text))
+        names = list_sources()
+        raise ConfigError(
+            f"unknown jobs {text!r}{hint(name, names)}; expected a workload source ({', '.join(names)}), with options "
+            "such as tpch:n=20, or the path of a .json or .parquet file"
+        )
+    source = find_source(name)
+    where = f"jobs {text!r}"
+    given = read_options(split_options(text)[1], (*_JOB_OPTIONS, *source.options), where)
+    values = {option.name: given.pop(option.name) for option in _JOB_OPTIONS if option.name in given}
+    arriving = values.setdefault("arrivals", "poisson" if {"interarrival_s", "initial"} & set(values) else "batch")
+    if arriving not in ARRIVALS:
+        raise ConfigError(f"{where}: arrivals is {arriving!r}; expected batch or poisson")
+    if arriving == "batch" and (stray := [key for key in ("interarrival_s", "initial") if key in values]):
+        raise ConfigError(f"{where}: {' and '.join(stray)} describe a stream; expected them with arrivals=poisson")
+    for key in ("n", "initial"):
+        if values.get(key, 0) > _LARGEST:
+            raise ConfigError(f"{where}: {key} is {values[key]}; expected at most {_LARGEST:,}")
+    if "interarrival_s" in values:
+        values["interarrival_s"] = _gaps(values["interarrival_s"], f"{where}: interarrival_s")
+    return JobSpec(text, source=source, options=given, **values)
+
+
+def resolve_sizes(
+    sizes: str | Sequence[str], known: Sequence[str], groups: Mapping[str, Sequence[str]], label: str
+) -> tuple[str, ...]:
+    """Names of sizes, groups of them replaced by their members.
+
+    Args:
+        sizes: One name, several as ``"2g+10g"``, or a list.
+        known: All sizes.
+        groups: Names that stand for several sizes.
+        label: What the sizes are of, for the error message.
+
+    Raises:
+        WorkloadError: A size is unknown or none is given.
+    """
+    names = sizes.split("+") if isinstance(sizes, str) else sizes
+    chosen = tuple(size for name in names for size in groups.get(name, (name,)))
+    expected = f"expected {', '.join(groups)} or some of {', '.join(known)}"
+    if not chosen:
+        raise WorkloadError(f"no {label} size is given; {expected}")
+    for size in chosen:
+        if size not in known:
+            raise WorkloadError(f"{label} size {size!r} is unknown; {expected}")
+    return chosen
+
+
+def check_queries(queries: Sequence[int]) -> None:
+    """Return if all are numbers of TPC-H queries, 1 to 22.
+
+    Raises:
+        WorkloadError: One is not.
+    """
+    for query in queries:
+        if isinstance(query, bool) or query not in QUERIES:
+            raise WorkloadError(f"TPC-H query {query!r} is unknown; expected 1 to {QUERIES[-1]}")
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file in hexadecimal."""
+    return sha256(path.read_bytes()).hexdigest()
+
+
+def _gaps(text: str, where: str) -> float | tuple[float, float]:
+    """One number of seconds, or the two ends of a range such as ``20-45``."""
+    low, dash, high = text.partition("-")
+    if low and dash and not low.endswith(("e", "E")):
+        return read_value(low, float, where), read_value(high, float, where)
+    return read_value(text, float, where)

@@ -1,0 +1,1 @@
+"""The authors' TPC-H traces: fetching them, reading the raw files, and the job profiles made of them."""

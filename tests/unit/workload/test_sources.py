@@ -1,0 +1,157 @@
+"""Every registered workload source, and the texts that say which jobs."""
+
+import numpy as np
+import pytest
+
+from decima.exceptions import ConfigError, WorkloadError
+from decima.workload import explicit, save, sources
+from decima.workload.sources import (
+    WorkloadSource,
+    find_source,
+    list_sources,
+    parse_jobs,
+    register_source,
+    resolve_sizes,
+)
+
+
+@pytest.fixture(params=list_sources())
+def source(request):
+    found = find_source(request.param)
+    if not found.available():
+        request.getfixturevalue("tpch_data")  # fetched from the mirror where there is one
+    if not found.available():
+        pytest.skip(f"no data of {request.param}")
+    return found
+
+
+def names(workload):
+    return [job.name for job in workload.jobs]
+
+
+def test_a_source_is_found_by_its_name_and_says_what_it_is(source):
+    assert find_source(source.name) is source
+    assert source.label.strip()
+    assert len(source.doc) > 20
+    assert len({option.name for option in source.options}) == len(source.options)
+
+
+def test_profiles_are_complete_jobs_under_different_names(source):
+    profiles = source.profiles()
+    assert len({profile.name for profile in profiles}) == len(profiles) > 0
+    for profile in profiles:
+        assert profile.num_tasks >= len(profile.stages) >= 1
+        assert 0.0 < profile.critical_path_ms <= profile.work_ms < np.inf
+
+
+def test_a_seed_determines_the_batch(source):
+    one, again, other = (source.batch(15, seed) for seed in (3, 3, 4))
+    assert names(one) == names(again) != names(other)
+    assert len(one) == 15
+    assert one.initial.all()
+    assert not one.arrival_ms.any()
+    assert one.label == source.label
+    assert {profile.name for profile in one.universe} <= {profile.name for profile in source.profiles()}
+
+
+def test_a_seed_determines_the_stream_whose_gaps_have_the_given_mean(source):
+    one, again, other = (source.poisson(400, 20.0, seed, initial=2) for seed in (3, 3, 4))
+    assert (names(one), one.arrival_ms.tolist()) == (names(again), again.arrival_ms.tolist())
+    assert one.arrival_ms.tolist() != other.arrival_ms.tolist()
+    assert len(one) == 402
+    assert one.initial.sum() == 2
+    gaps_s = np.diff(one.arrival_ms[1:]) / 1000.0
+    assert all(gaps_s >= 0.0)
+    assert abs(gaps_s.mean() - 20.0) < 3.0  # three standard errors
+    assert abs(gaps_s.std() - 20.0) < 5.0  # exponential: as large as the mean
+
+
+def test_a_batch_and_a_stream_of_a_seed_hold_the_same_jobs(source):
+    assert names(source.batch(12, 5)) == names(source.poisson(11, 3.0, 5))
+
+
+def test_the_digest_stays(source):
+    assert source.digest() == source.digest()
+    assert len(source.digest()) == 64
+    int(source.digest(), 16)
+
+
+def test_texts_draw_what_calls_draw(source):
+    assert names(parse_jobs(source.name).workload(2)) == names(source.batch(20, 2))
+    stream = parse_jobs(f"{source.name}:n=4,interarrival_s=3,initial=2").workload(1)
+    expected = source.poisson(4, 3.0, 1, initial=2)
+    assert (names(stream), stream.arrival_ms.tolist()) == (names(expected), expected.arrival_ms.tolist())
+    with pytest.raises(ConfigError, match=r"has no option 'colour'; it has: arrivals, n, .*"):
+        parse_jobs(f"{source.name}:colour=red")
+
+
+def test_bad_numbers_are_refused(source):
+    for call in (lambda: source.batch(0), lambda: source.batch(3, -1), lambda: source.poisson(3, float("nan"))):
+        with pytest.raises(ConfigError):
+            call()
+
+
+def test_digests_tell_sources_apart():
+    digests = [find_source(name).digest() for name in list_sources()]
+    assert len(set(digests)) == len(digests)
+
+
+def test_sizes_of_a_text_select_profiles():
+    chosen = parse_jobs("synthetic:sizes=xs+3xl,n=30").workload(0)
+    assert names(chosen) == names(find_source("synthetic").batch(30, 0, ["xs", "3xl"]))
+    assert {name.split("-")[0] for name in names(chosen)} == {"xs", "3xl"}
+
+
+def test_a_file_is_read_whatever_the_seed(tmp_path):
+    workload = explicit(find_source("embedded").profiles("2g")[:2], [0.0, 4.0], label="two")
+    save(workload, tmp_path / "two.json")
+    spec = parse_jobs(str(tmp_path / "two.json"))
+    assert spec.source is None
+    assert [names(one) for one in spec.workloads([1, 2])] == [names(workload)] * 2
+
+
+def test_a_range_of_gaps_is_understood_but_not_drawn():
+    spec = parse_jobs("embedded:interarrival_s=20-45")
+    assert (spec.arrivals, spec.interarrival_s) == ("poisson", (20.0, 45.0))
+    assert parse_jobs("embedded:interarrival_s=1e-3").interarrival_s == 0.001
+    with pytest.raises(ConfigError, match="a range of gaps is for training"):
+        spec.workload(0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tpc", r"unknown jobs 'tpc'; did you mean 'tpch'\?; expected a workload source \(tpch, embedded, "),
+        ("synthetic:n", "'n' is no option; expected KEY=VALUE"),
+        ("synthetic:n=2,n=3", "n is given twice"),
+        ("synthetic:n=two", "n is 'two'; expected a whole number"),
+        ("synthetic:n=100000000000", "n is 100000000000; expected at most 10,000,000"),
+        ("synthetic:arrivals=bursts", "arrivals is 'bursts'; expected batch or poisson"),
+        ("synthetic:arrivals=batch,initial=2", "initial describe a stream"),
+        ("synthetic:interarrival_s=often", "interarrival_s is 'often'; expected a number"),
+    ],
+)
+def test_texts_that_mean_nothing(text, message):
+    with pytest.raises(ConfigError, match=message):
+        parse_jobs(text)
+
+
+def test_sizes_are_names_groups_or_lists():
+    groups = {"small": ("a", "b")}
+    for sizes, expected in (("b", ("b",)), ("small", ("a", "b")), ("c+small", ("c", "a", "b")), (["b"], ("b",))):
+        assert resolve_sizes(sizes, ("a", "b", "c"), groups, "toy") == expected
+    for sizes, message in (("d", "toy size 'd' is unknown; expected small or some of a, b, c"), ([], "no toy size")):
+        with pytest.raises(WorkloadError, match=message):
+            resolve_sizes(sizes, ("a", "b", "c"), groups, "toy")
+
+
+def test_a_source_of_ones_own_needs_nothing_but_its_registration(monkeypatch):
+    monkeypatch.setattr(sources, "_REGISTERED", {})
+    profiles = find_source("embedded").profiles("2g")[:3]
+    register_source(WorkloadSource("toy", "toys", "Three small jobs.", lambda: profiles, lambda: "0" * 64, options=()))
+    assert "toy" in list_sources()
+    assert len(parse_jobs("toy:n=4").workload(0)) == 4
+    with pytest.raises(ConfigError, match="has no option 'sizes'"):
+        parse_jobs("toy:sizes=2g")
+    with pytest.raises(WorkloadError, match="no TPC-H queries"):
+        find_source("toy").profile(10, 1)
