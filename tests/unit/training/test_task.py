@@ -75,7 +75,7 @@ def test_dictionary_round_trip():
     ("changes", "message"),
     [
         ({"kind": "trickle"}, "kind must be 'batch' or 'stream', got 'trickle'"),
-        ({"source": "alibaba"}, "workload must be 'tpch', 'embedded' or 'measured'"),
+        ({"source": "alibaba"}, "unknown workload source 'alibaba'; known: tpch, embedded, measured"),
         ({"jobs": 0}, "jobs must be a whole number of at least 1, got 0"),
         ({"interarrival_s": 0.0}, "interarrival_s must be a number above 0"),
         ({"interarrival_s": (30.0, 20.0)}, "interarrival_s must be a number above 0, or a low and a high one"),
