@@ -9,9 +9,9 @@ import nbformat
 import pytest
 import yaml
 
-from decima.evaluation import report
-from decima.evaluation.experiments import EXPERIMENTS, run_names
-from decima.plotting import figures
+from decima.reproduction import figures, report
+from decima.reproduction.experiment import experiment_names
+from decima.reproduction.params import run_names
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -113,22 +113,22 @@ def test_cells_are_short(path):
 
 @each
 def test_experiments_and_figures_exist(path):
-    experiments = calls(path, "experiments.load")
+    experiments = calls(path, "reproduction.load")
     assert experiments
-    assert set(experiments) <= set(EXPERIMENTS)
+    assert set(experiments) <= set(experiment_names())
     known = {name for experiment in experiments for name in figures.figure_names(experiment)}
-    assert set(calls(path, "figures.make")) <= known
+    assert set(calls(path, "reproduction.figure")) <= known
 
 
 @each
 def test_every_figure_of_the_experiments_is_shown_once(path):
-    shown = calls(path, "figures.make")
+    shown = calls(path, "reproduction.figure")
     assert len(shown) == len(set(shown))
 
 
 def test_every_figure_of_the_pipeline_is_in_a_notebook():
-    shown = {name for path in NOTEBOOKS for name in calls(path, "figures.make")}
-    assert {name for experiment in EXPERIMENTS for name in figures.figure_names(experiment)} <= shown
+    shown = {name for path in NOTEBOOKS for name in calls(path, "reproduction.figure")}
+    assert {name for experiment in experiment_names() for name in figures.figure_names(experiment)} <= shown
 
 
 @each

@@ -24,10 +24,12 @@ def evaluate(
     threads: Annotated[int | None, typer.Option(help="Worker threads, all cores by default.")] = None,
 ) -> None:
     """Compute the tables of an experiment into reports/RUN/tables/EXPERIMENT."""
-    from decima.evaluation.experiments import EXPERIMENTS, resolve_run, run_experiment, run_folder
+    from decima.reproduction.experiment import experiment_names
+    from decima.reproduction.params import resolve_run, run_folder
+    from decima.reproduction.tables import run_experiment
 
     run = resolve_run(run)
-    names = EXPERIMENTS if experiment == "all" else (experiment,)
+    names = experiment_names() if experiment == "all" else (experiment,)
     for name in names:
         paths = run_experiment(name, run, threads=threads, progress=sys.stderr.isatty())
         typer.echo(f"{name}: {len(paths)} tables in {run_folder(run) / 'tables' / name}")
@@ -38,11 +40,13 @@ def plot(
     run: RUN = "auto",
 ) -> None:
     """Draw the figures of an experiment into reports/RUN/figures/EXPERIMENT, as png and pdf."""
-    from decima.evaluation.experiments import EXPERIMENTS, load, resolve_run, run_folder
-    from decima.plotting.figures import draw
+    from decima.reproduction.experiment import experiment_names
+    from decima.reproduction.figures import draw
+    from decima.reproduction.params import resolve_run, run_folder
+    from decima.reproduction.tables import load
 
     run = resolve_run(run)
-    for name in EXPERIMENTS if experiment == "all" else (experiment,):
+    for name in experiment_names() if experiment == "all" else (experiment,):
         folder = run_folder(run) / "figures" / name
         written = draw(name, run, load(name, run, progress=sys.stderr.isatty()), folder)
         typer.echo(f"{name}: {len(written)} figures in {folder}")
@@ -53,8 +57,8 @@ def notebook(
     run: RUN = "auto",
 ) -> None:
     """Execute a notebook into reports/RUN/notebooks."""
-    from decima.evaluation.experiments import resolve_run, run_folder
-    from decima.evaluation.report import execute_notebook, notebook_slugs
+    from decima.reproduction.params import resolve_run, run_folder
+    from decima.reproduction.report import execute_notebook, notebook_slugs
 
     run = resolve_run(run)
     for name in notebook_slugs() if slug == "all" else (slug,):
@@ -64,8 +68,8 @@ def notebook(
 
 def report(run: RUN = "auto") -> None:
     """Build one HTML page from the executed notebooks of a run."""
-    from decima.evaluation.experiments import resolve_run
-    from decima.evaluation.report import build_report
+    from decima.reproduction.params import resolve_run
+    from decima.reproduction.report import build_report
 
     typer.echo(f"report: {build_report(resolve_run(run))}")
 
@@ -74,6 +78,6 @@ def reproduce(
     profile: Annotated[str, typer.Option(help="quick (minutes) or full (the published numbers).")] = "quick",
 ) -> None:
     """Fetch the data, run the whole pipeline and say where the report is; without TPC-H use the embedded workload."""
-    from decima.evaluation.report import reproduce as run_pipeline
+    from decima.reproduction.report import reproduce as run_pipeline
 
     run_pipeline(profile)

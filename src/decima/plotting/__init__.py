@@ -1,1 +1,15 @@
-"""Figures from tidy frames: nothing here simulates, and nothing else in the package imports matplotlib."""
+"""Kinds of plots and their style, from tidy frames: nothing here simulates, nothing else here imports matplotlib.
+
+Modules are imported when they are named, so that ``from decima import plotting`` costs nothing.
+"""
+
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+
+
+def __getattr__(name: str) -> ModuleType:
+    """A module of this package on first use (PEP 562)."""
+    if name.startswith("_") or find_spec(f"{__name__}.{name}") is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f"{__name__}.{name}")

@@ -7,7 +7,7 @@ import pandas
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from decima.plotting import style
+from decima.plotting import style, words
 
 _LINES = (
     (style.BLUE, "-", "o"),
@@ -56,7 +56,7 @@ def parallelism(runtimes: pandas.DataFrame, axes: Axes | None = None) -> Axes:
             linestyle=dashes,
             marker=marker,
             markersize=3.5,
-            label=style.job_label(job),
+            label=words.job_label(job),
         )
         spot = sweet_spot(runtime["mean"])
         axes.plot(spot, runtime["mean"][spot], marker="o", markersize=9, markerfacecolor="none", color=color)

@@ -10,7 +10,7 @@ import pandas
 from matplotlib.axes import Axes
 from scipy.optimize import isotonic_regression
 
-from decima.plotting import style
+from decima.plotting import style, words
 
 
 def layered_positions(graph: networkx.DiGraph) -> dict[int, np.ndarray]:
@@ -106,8 +106,8 @@ def dag(
             linespacing=0.95,
             va="center",
         )
-    number = f"{style.count(len(stages), 'stage')}, {style.count(int(stages['tasks'].sum()), 'task')}"
-    name = f"{style.job_label(stages['job'].iloc[0])}: " if "job" in stages else ""
+    number = f"{words.count(len(stages), 'stage')}, {words.count(int(stages['tasks'].sum()), 'task')}"
+    name = f"{words.job_label(stages['job'].iloc[0])}: " if "job" in stages else ""
     axes.set_title(name + number, fontsize=8)
     places = [position[0] for position in positions.values()]
     middle, half = (max(places) + min(places)) / 2, max(0.8, (max(places) - min(places)) / 2)

@@ -7,7 +7,7 @@ import pandas
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
-from decima.plotting import style
+from decima.plotting import style, words
 
 REAL, SIMULATED = style.BLUE, style.ORANGE
 # Where a profile comes from, as in the tables, and how that is drawn.
@@ -96,7 +96,7 @@ def simulated_against_real(runs: pandas.DataFrame, axes: Axes | None = None) -> 
     colors = (style.SKY, style.GREEN, style.ORANGE, style.BLUE, style.PINK, style.VERMILION)
     for number, group in runs.groupby("executors"):
         look = {"marker": "os^Dvp"[number % 6], "color": colors[number % 6], "markersize": 2.5, "alpha": 0.7}
-        label = style.count(number, "executor")
+        label = words.count(number, "executor")
         axes.plot(group["real_s"], group["simulated_s"], linestyle="none", label=label, **look)
     both = runs[["real_s", "simulated_s"]].to_numpy()
     ends = np.array([0.9 * both.min(), 1.1 * both.max()])

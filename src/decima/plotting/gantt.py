@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch, Rectangle
 
-from decima.plotting import style
+from decima.plotting import style, words
 
 # Neither purple (idle) nor red (completions); neighbours differ in lightness as well as in hue.
 _FEW_COLORS = (
@@ -189,7 +189,7 @@ def gantt_grid(
 
 def _legend(figure: style.Figure, tasks: pandas.DataFrame, colors: Mapping[int, str]) -> None:
     names = tasks.drop_duplicates("job").set_index("job")["job_name"].sort_index()
-    handles = [Patch(color=colors[job], label=style.job_label(name)) for job, name in names.items()]
+    handles = [Patch(color=colors[job], label=words.job_label(name)) for job, name in names.items()]
     handles.append(Patch(color=style.IDLE, label="idle"))
     figure.legend(
         handles=handles, loc="outside right center", fontsize=7, handlelength=1.0, title="jobs", title_fontsize=7

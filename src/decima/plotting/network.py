@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.patches import Patch
 
-from decima.plotting import style
+from decima.plotting import style, words
 from decima.plotting.dag import dag
 from decima.plotting.gantt import job_colors
 
@@ -81,7 +81,7 @@ def _graph(
     level = nodes.set_index("stage")["level"]
     shown = [colors[level[stage]] if stage in level.index else "white" for stage in stages["stage"]]
     dag(stages.drop(columns="name"), edges, axes, colors=shown, labels=[f"{stage}" for stage in stages["stage"]])
-    axes.set_title(f"job {stages['job'].iloc[0]}: {style.job_label(stages['name'].iloc[0])}", fontsize=8)
+    axes.set_title(f"job {stages['job'].iloc[0]}: {words.job_label(stages['name'].iloc[0])}", fontsize=8)
 
 
 def _strip(table: np.ndarray, labels: list[str], features: int, norm: Normalize, axes: Axes):
@@ -145,7 +145,7 @@ def limit_probabilities(limits: pandas.DataFrame, axes: Axes | None = None) -> A
     axes.bar(limits["limit"], limits["probability"], 0.8, color=style.SCHEDULERS["decima"].color)
     axes.set(xlabel="limit on the job's executors", ylabel="probability")
     axes.margins(x=0.01)
-    text = f"shaded: {style.count(most, 'executor')}, all that the stage can use now:\n{same['probability'].sum():.0%}"
+    text = f"shaded: {words.count(most, 'executor')}, all that the stage can use now:\n{same['probability'].sum():.0%}"
     text = text.replace("%", " %")
     axes.set_title(text, fontsize=7, loc="left")
     return axes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import textwrap
 import zlib
 from collections.abc import Callable, Iterator
@@ -197,21 +196,6 @@ def save(figure: matplotlib.figure.Figure, path: str | Path) -> tuple[Path, Path
             with atomic_path(target) as temporary:
                 figure.savefig(temporary, metadata=metadata)
     return png, pdf
-
-
-def job_label(name: str) -> str:
-    """Name of a job for people: ``q9-100g`` becomes ``Q9, 100 GB``, others stay."""
-    found = re.fullmatch(r"q0*(\d+)(?:-(\d+(?:\.\d+)?)g)?", str(name))
-    if not found:
-        return str(name)
-    return f"Q{found[1]}, {found[2]} GB" if found[2] else f"Q{found[1]}"
-
-
-def count(number: int, noun: str) -> str:
-    """Number and noun: ``1 seed``, ``20 seeds``, ``5 batches``."""
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number:,} {noun}{'es' if noun.endswith(('ch', 's', 'x')) else 's'}"
 
 
 def time_unit(end_s: float) -> tuple[float, str]:

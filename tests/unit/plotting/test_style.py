@@ -3,7 +3,7 @@ import matplotlib.colors
 import numpy as np
 import pytest
 
-from decima.plotting import style
+from decima.plotting import style, words
 from decima.schedulers import list_schedulers
 
 
@@ -107,9 +107,9 @@ def test_a_notebook_shows_a_figure_as_png():
     ("number", "noun", "text"), [(1, "seed", "1 seed"), (20, "batch", "20 batches"), (1500, "task", "1,500 tasks")]
 )
 def test_count(number, noun, text):
-    assert style.count(number, noun) == text
+    assert words.count(number, noun) == text
 
 
 def test_job_label():
-    assert style.job_label("q9-100g") == "Q9, 100 GB"
-    assert style.job_label("etl-nightly") == "etl-nightly"
+    assert words.job_label("q9-100g") == "Q9, 100 GB"
+    assert words.job_label("etl-nightly") == "etl-nightly"

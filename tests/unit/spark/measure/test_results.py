@@ -7,8 +7,8 @@ from dataclasses import replace
 import pandas
 import pytest
 
-from decima.evaluation.experiments import real_spark
 from decima.exceptions import ConfigError, DataUnavailableError
+from decima.reproduction.decima import s07_real_spark as real_spark
 from decima.spark.cluster.contention import Load
 from decima.spark.measure import results
 from decima.spark.measure.experiment import Experiment, Record, write_record

@@ -1,0 +1,66 @@
+"""What titles and captions say of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from decima import plotting
+from decima.plotting.words import count
+from decima.reproduction.params import read_params, resolve_run
+from decima.workload.sources import find_source
+
+if TYPE_CHECKING:
+    import pandas
+
+Tables = Mapping[str, "pandas.DataFrame"]
+INTERVAL = "95 % confidence interval of the mean"
+# The workload that jobs of the committed event logs belong to.
+SPARK_WORKLOAD = "TPC-H on Spark"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of ``params.yaml``."""
+
+    workload: str  # label of the workload
+    executors: int  # of the cluster
+    policies: Mapping[str, str]  # names of stored policies by what they are for: batch, stream, released
+
+    @classmethod
+    def named(cls, run: str) -> Run:
+        """The run ``run`` of ``params.yaml``; ``"auto"`` is the default run."""
+        params = read_params()[resolve_run(run)]
+        return cls(find_source(params["workload"]).label, params["executors"], params["policies"])
+
+    @property
+    def cluster(self) -> str:
+        """For captions."""
+        return f"{self.executors} executors"
+
+
+def distinct(table: pandas.DataFrame, column: str, noun: str) -> str:
+    """How many different values a column has, with a noun."""
+    return count(table[column].nunique(), noun)
+
+
+def decima_mode(scores: pandas.DataFrame) -> str:
+    """How the policy acts that is called Decima: the other way has a row of its own."""
+    return "greedy" if "decima_sampled" in set(scores["scheduler"]) else "sampled"
+
+
+def heuristics(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """The rows that are not Decima's."""
+    return scores[~scores["scheduler"].str.startswith("decima")]
+
+
+def untuned(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Scores of schedulers with their default parameters, weighted fair under a name that says so."""
+    return scores.replace({"scheduler": {"weighted_fair": "weighted_fair_default"}})
+
+
+def against_labels(changes: pandas.DataFrame) -> pandas.DataFrame:
+    """Paired changes whose baselines are named as in legends."""
+    labels = [f"against {plotting.style.scheduler_style(name).label}" for name in changes["against"]]
+    return changes.assign(against=labels)

@@ -1,0 +1,91 @@
+"""Scores of many schedulers on many workloads as tidy frames, and the stored policies as rows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pandas
+
+from decima.evaluation.run import score_matrix
+from decima.evaluation.statistics import paired_change
+from decima.reproduction.experiment import Context
+from decima.schedulers import Scheduler, make_scheduler
+from decima.simulator.settings import Settings
+from decima.workload.jobs import Workload
+
+if TYPE_CHECKING:
+    from decima.policy.scheduler import LearnedScheduler
+
+
+def score_table(
+    schedulers: Mapping[str, Scheduler],
+    workloads: Sequence[Workload],
+    seeds: Sequence[int],
+    settings: Settings,
+    context: Context,
+    label: str,
+    **columns,
+) -> pandas.DataFrame:
+    """Average JCT of every scheduler on every workload.
+
+    Returns:
+        Frame with the given constant columns, then scheduler, seed, avg_jct_s.
+    """
+    scores = score_matrix(
+        workloads,
+        list(schedulers.values()),
+        settings,
+        seeds=seeds,
+        threads=context.threads,
+        progress=context.bar(label),
+    )
+    return pandas.DataFrame(
+        [
+            {**columns, "scheduler": name, "seed": seed, "avg_jct_s": score}
+            for name, row in zip(schedulers, scores, strict=True)
+            for seed, score in zip(seeds, row, strict=True)
+        ]
+    )
+
+
+def paired_changes(scores: pandas.DataFrame, schedulers: Sequence[str], baselines: Sequence[str]) -> pandas.DataFrame:
+    """Change of the mean against each baseline in percent, paired by seed, with its 95 % confidence interval.
+
+    Args:
+        scores: scheduler, seed, avg_jct_s.
+        schedulers: Who is compared.
+        baselines: With whom.
+
+    Returns:
+        against, scheduler, seeds, change_percent, low, high.
+    """
+    table = scores.pivot(index="seed", columns="scheduler", values="avg_jct_s")
+    rows = [
+        (baseline, name, len(table), *paired_change(table[name].to_numpy(), table[baseline].to_numpy()))
+        for baseline in baselines
+        for name in schedulers
+        if name != baseline
+    ]
+    return pandas.DataFrame(rows, columns=["against", "scheduler", "seeds", "change_percent", "low", "high"])
+# With whom policies are compared, paired by sequence.
+BASELINES = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")
+
+
+def learned_policy(context: Context, use: str, greedy: bool | None = None) -> LearnedScheduler:
+    """The policy that the run names for a use.
+
+    Args:
+        context: The run.
+        use: ``"batch"``, ``"stream"`` or ``"released"``.
+        greedy: Take the likeliest action, or draw it, as in training. When omitted, as the policy's card says, which is
+            what was better on validation sequences.
+    """
+    return make_scheduler("decima", policy=context.policies[use], greedy=greedy)
+
+
+def learned_schedulers(context: Context, use: str) -> dict[str, LearnedScheduler]:
+    """The policy twice: ``decima`` as its card says, and the other way, ``decima_sampled`` or ``decima_greedy``."""
+    stored = learned_policy(context, use)
+    other = "decima_sampled" if stored.greedy else "decima_greedy"
+    return {"decima": stored, other: learned_policy(context, use, greedy=not stored.greedy)}

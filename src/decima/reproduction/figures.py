@@ -1,0 +1,46 @@
+"""Figures of experiments: by name for notebooks, into files for the pipeline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from decima import plotting
+from decima.exceptions import ConfigError
+from decima.reproduction.captions import Run, Tables
+from decima.reproduction.experiment import experiment, experiment_names
+
+if TYPE_CHECKING:
+    from decima.plotting.style import Figure
+
+
+def figure_names(name: str) -> list[str]:
+    """Names of the figures of an experiment, which are also their file names."""
+    return [make.__name__ for make in experiment(name).figures]
+
+
+def figure(name: str, tables: Tables, run: str = "auto") -> Figure:
+    """One figure by name, from the tables of its experiment.
+
+    Raises:
+        ConfigError: There is no such figure or run.
+    """
+    known = {make.__name__: make for each in experiment_names() for make in experiment(each).figures}
+    if name not in known:
+        raise ConfigError(f"unknown figure {name!r}; known: {', '.join(known)}")
+    with plotting.style.context():
+        return known[name](tables, Run.named(run))
+
+
+def draw(name: str, run: str, tables: Tables, folder: str | Path) -> list[Path]:
+    """Draw all figures of an experiment into a folder, as png and pdf.
+
+    Returns:
+        Paths of the files.
+    """
+    paths: list[Path] = []
+    for make in experiment(name).figures:
+        with plotting.style.context():
+            made = make(tables, Run.named(run))
+        paths += plotting.style.save(made, Path(folder) / make.__name__)
+    return paths

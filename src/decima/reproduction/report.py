@@ -1,0 +1,136 @@
+"""Executed notebooks, the report made of them, and the pipeline as one call."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from decima import config
+from decima.exceptions import ConfigError, DataUnavailableError, DecimaError
+from decima.files import atomic_write_text
+from decima.reproduction.params import checkout, resolve_run, run_folder, run_names
+
+
+def notebooks_folder() -> Path:
+    """``notebooks/`` of the checkout."""
+    return checkout() / "notebooks"
+
+
+def notebook_slugs() -> list[str]:
+    """Names of the notebooks in paper order."""
+    return sorted(path.stem for path in notebooks_folder().glob("[0-9]*.ipynb"))
+
+
+def execute_notebook(slug: str, run: str) -> Path:
+    """Execute a notebook with papermill into ``reports/<run>/notebooks``.
+
+    Times, host details and generated ids are left out, so that equal results give equal files.
+
+    Raises:
+        ConfigError: There is no such notebook or run.
+        DecimaError: A cell failed; the message holds its error.
+    """
+    import nbformat
+    import papermill
+
+    source = notebooks_folder() / f"{slug}.ipynb"
+    if slug not in notebook_slugs():
+        raise ConfigError(f"unknown notebook {slug!r}; known: {', '.join(notebook_slugs())}")
+    target = run_folder(run) / "notebooks" / f"{slug}.ipynb"
+    try:
+        executed = papermill.execute_notebook(
+            source,
+            None,
+            parameters={"run": resolve_run(run)},
+            cwd=source.parent,
+            progress_bar=sys.stderr.isatty(),
+            kernel_name="python3",
+            log_output=False,
+        )
+    except papermill.PapermillExecutionError as error:
+        where = f"notebook {slug}, cell {error.cell_index}"
+        raise DecimaError(f"{where} failed: {error.ename}: {error.evalue}") from error
+    executed.metadata.pop("papermill", None)
+    executed.metadata.pop("widgets", None)
+    executed.metadata.get("language_info", {}).pop("version", None)
+    for index, cell in enumerate(executed.cells):
+        cell.metadata.pop("papermill", None)
+        cell.metadata.pop("execution", None)
+        cell.id = hashlib.sha256(f"{slug} {index}".encode()).hexdigest()[:8]
+        if cell.cell_type == "code":  # what a progress bar wrote says nothing about the result
+            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+    atomic_write_text(target, nbformat.writes(executed) + "\n")
+    return target
+
+
+def build_report(run: str) -> Path:
+    """Build ``reports/<run>/index.html`` from the executed notebooks: one page that needs no server and no network.
+
+    Raises:
+        ConfigError: A notebook of the run was not executed yet.
+    """
+    import nbformat
+    from nbconvert import HTMLExporter
+
+    folder = run_folder(run) / "notebooks"
+    pages = []
+    for slug in notebook_slugs():
+        path = folder / f"{slug}.ipynb"
+        if not path.is_file():
+            raise ConfigError(f"{path} is missing; run: decima notebook {slug} --run {run}")
+        pages.append(nbformat.read(path, as_version=4))
+    title = nbformat.v4.new_markdown_cell(
+        f"# Decima: results of run `{run}`\n\nEvery number and figure below comes from the pipeline; "
+        "`params.yaml` holds the parameters of the run.",
+        id="title",
+    )
+    merged = nbformat.v4.new_notebook(cells=[title], metadata=pages[0].metadata)
+    for page in pages:
+        merged.cells += page.cells
+    for index, cell in enumerate(merged.cells):
+        cell.id = f"cell-{index}"
+    exporter = HTMLExporter(template_name="lab", embed_images=True)
+    exporter.mathjax_url = exporter.require_js_url = exporter.mermaid_js_url = ""  # nothing from other servers
+    body, _ = exporter.from_notebook_node(merged, resources={"metadata": {"name": f"Decima, {run}"}})
+    target = run_folder(run) / "index.html"
+    atomic_write_text(target, body)
+    return target
+
+
+def reproduce(profile: str = "quick") -> Path:
+    """Fetch the data, run the pipeline of one profile with DVC, and print where the results are.
+
+    Without the TPC-H profiles (no network, no mirror) the same pipeline runs on the embedded workload, and says so.
+
+    Returns:
+        The report.
+
+    Raises:
+        ConfigError: There is no such profile.
+        DecimaError: A stage of the pipeline failed.
+    """
+    from decima.workload import fetch_tpch
+
+    profiles = sorted({name.split("-", 1)[1] for name in run_names()})
+    if profile not in profiles:
+        raise ConfigError(f"profile must be one of {', '.join(profiles)}, got {profile!r}")
+    try:
+        fetch_tpch()
+        run = f"tpch-{profile}"
+    except DataUnavailableError as error:
+        run = "embedded-quick"
+        print(f"The TPC-H profiles cannot be had: {error}")  # noqa: T201
+        print(f"Running the same pipeline on the embedded workload instead (run {run}).")  # noqa: T201
+    root = checkout()
+    command = [sys.executable, "-m", "dvc", "repro", f"report@{run}"]
+    # The pipeline's data lie in the checkout, wherever the user keeps other data.
+    environment = os.environ | {config.DATA_DIR_VARIABLE: str(root / "data")}
+    if subprocess.run(command, cwd=root, env=environment, check=False).returncode != 0:
+        raise DecimaError(f"the pipeline failed; its messages are above; to continue: dvc repro report@{run}")
+    folder = run_folder(run)
+    report = folder / "index.html"
+    print(f"Report:  {report}\nFigures: {folder / 'figures'}\nTables:  {folder / 'tables'}")  # noqa: T201
+    return report

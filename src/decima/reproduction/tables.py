@@ -1,0 +1,101 @@
+"""Tables of experiments: computed and written to ``reports/<run>/tables/<experiment>``, read back from there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from decima.files import atomic_path, atomic_write_text
+from decima.reproduction.experiment import Context, Profiles, experiment
+from decima.reproduction.params import checkout, read_params, resolve_run, run_folder
+from decima.workload.sources import find_source
+
+if TYPE_CHECKING:
+    pass
+
+
+def fingerprint(name: str, run: str) -> str:
+    """Digest of the parameters of an experiment and of all that it reads; a change means that its tables are old.
+
+    Prepared profiles are left out: they are made of files with pinned checksums.
+    """
+    params = read_params()[run]
+    relevant = {"workload": params["workload"], "executors": params["executors"], name: params[name]}
+    digest = hashlib.sha256(json.dumps(relevant, sort_keys=True).encode())
+    for entry in experiment(name).inputs:
+        if isinstance(entry, Profiles):
+            continue
+        for relative in entry.paths(run, params):
+            digest.update(relative.encode())
+            for path in _files(checkout() / relative):
+                digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _files(path: Path) -> list[Path]:
+    """A file, or all files of a folder; nothing where neither is, which computing will report."""
+    if path.is_dir():
+        return sorted(inner for inner in path.rglob("*") if inner.is_file())
+    return [path] if path.is_file() else []
+
+
+def run_experiment(name: str, run: str, *, threads: int | None = None, progress: bool = True) -> dict[str, Path]:
+    """Compute an experiment and write its tables.
+
+    Returns:
+        Paths of the csv files by table name; ``reports/<run>/cards/<experiment>.json`` lists them with parameters and
+        fingerprint.
+
+    Raises:
+        ConfigError: Unknown experiment or run.
+        DataUnavailableError: The run needs the TPC-H profiles and they were not fetched.
+    """
+    chosen = experiment(name)
+    run = resolve_run(run)
+    params = read_params()[run]
+    others = partial(load, run=run, threads=threads, progress=progress)
+    context = Context(run, others, params["executors"], threads, progress, params["policies"])
+    source = find_source(params["workload"])
+    tables = chosen.compute(source, params[name], context)
+    folder = run_folder(run) / "tables" / name
+    paths = {}
+    for table, frame in tables.items():
+        paths[table] = folder / f"{table}.csv"
+        with atomic_path(paths[table]) as temporary:
+            frame.to_csv(temporary, index=False, lineterminator="\n")
+    card = {
+        "experiment": name,
+        "run": run,
+        "workload": source.label,
+        "fingerprint": fingerprint(name, run),
+        "parameters": params[name],
+        "tables": sorted(tables),
+    }
+    atomic_write_text(_card_path(name, run), json.dumps(card, indent=2) + "\n")
+    return paths
+
+
+def load(name: str, run: str = "auto", *, threads: int | None = None, progress: bool = True) -> dict:
+    """Tables of an experiment; computed first if they are missing, or made with other parameters, inputs or code.
+
+    Returns:
+        Data frames by table name.
+    """
+    import pandas
+
+    run = resolve_run(run)
+    experiment(name)  # an unknown name is refused before files are looked for
+    card_path = _card_path(name, run)
+    card = json.loads(card_path.read_text(encoding="utf-8")) if card_path.is_file() else {}
+    paths = {table: run_folder(run) / "tables" / name / f"{table}.csv" for table in card.get("tables", ())}
+    if card.get("fingerprint") != fingerprint(name, run) or not all(path.is_file() for path in paths.values()):
+        paths = run_experiment(name, run, threads=threads, progress=progress)
+    return {table: pandas.read_csv(path) for table, path in paths.items()}
+
+
+def _card_path(name: str, run: str) -> Path:
+    """Beside the tables' folder, not in it: equal tables of changed code must not make figures look out of date."""
+    return run_folder(run) / "cards" / f"{name}.json"

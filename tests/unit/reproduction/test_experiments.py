@@ -1,0 +1,244 @@
+"""Every experiment on a tiny run of the embedded workload, in a checkout of its own."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+import yaml
+
+from decima.exceptions import ConfigError, PolicyError
+from decima.policy.architecture import Architecture
+from decima.policy.store import save_policy
+from decima.reproduction import tables as store
+from decima.reproduction.decima import s13_learning as learning
+from decima.reproduction.experiment import experiment, experiment_names
+from decima.reproduction.figures import figure as plain_figure
+from decima.reproduction.figures import figure_names
+from decima.reproduction.params import run_names
+from decima.workload import embedded
+from tests.unit.spark.fidelity.test_simulation import LEVELS, job
+from tests.unit.spark.planted_logs import write_folders
+
+ROOT = Path(__file__).parents[3]
+TINY = {
+    "workload": "embedded",
+    "profiles": "src/decima/workload/data/tpch_spark_embedded.parquet",
+    "executors": 10,
+    "policies": {"batch": "tiny", "stream": "tiny", "released": "tiny"},
+    **{name: dict(experiment(name).tiny) for name in experiment_names()},
+}
+COLUMNS = {
+    "tuning": {"tuned": {"arrivals", "scheduler", "parameters"}},
+    "motivation": {"fig02_parallelism": {"job", "executors", "seed", "runtime_s"}},
+    "effects": {"effects": {"setting", "scheduler", "seed", "avg_jct_s"}, "switches": {"base", "switch", "arrivals"}},
+    "measured": {
+        "measured_parameters": {"effect", "of", "query", "exponent", "low", "high"},
+        "measured_residuals": {"query", "stage", "scale", "wave", "level", "residual"},
+        "measured_holdout": {"held_out", "wave", "form", "error_percent", "bias_percent"},
+        "measured_slowdown": {"wave", "source", "level", "slowdown"},
+        "measured_jobs": {"source", "query", "size_gb", "tasks", "work_s"},
+    },
+    "policy": {
+        "policy_stages": {"job", "stage", "finished"},
+        "policy_nodes": {"job", "stage", "level", "x0", "x4", "e0", "e15"},
+        "policy_candidates": {"job", "stage", "q", "probability", "chosen"},
+        "policy_limits": {"limit", "w", "probability", "used"},
+        "policy_parity": {"quantity", "numbers", "largest_difference"},
+    },
+    "variance": {
+        "variance_arrivals": {"sequence", "arrival_s", "work_s"},
+        "variance_explained": {"time_s", "time_baseline_s", "input_baseline_s", "share", "parted"},
+    },
+    "batch": {
+        "batch": {"scheduler", "seed", "avg_jct_s"},
+        "batch_changes": {"against", "scheduler", "change_percent", "low", "high"},
+        "alpha_batch": {"alpha", "sticky", "stage_rule"},
+    },
+    "stream": {
+        "stream": {"scheduler", "seed", "interarrival_s"},
+        "stream_changes": {"interarrival_s", "against", "scheduler", "change_percent"},
+        "stream_series": {"time_s", "active_jobs"},
+        "stream_executed": {"scheduler", "job", "executed_s", "executors"},
+    },
+    "latency": {"latency": {"time_s", "active_jobs", "latency_ms"}, "latency_jobs": {"jobs", "latency_ms"}},
+    "learning": {"learning_runs": {"run", "stored_as"}, "learning_budgets": {"budget_min", "change_percent"}},
+    "real_spark": {
+        "real_spark": {"where", "batch", "repetition", "scheduler", "avg_jct_s", "makespan_s"},
+        "real_spark_changes": {"where", "metric", "against", "scheduler", "pairs", "change_percent", "low", "high"},
+        "real_spark_jobs": {"where", "batch", "scheduler", "job", "query", "real_s", "simulated_s"},
+        "real_spark_tasks": {"where", "scheduler", "job", "job_name", "executor", "start_s", "finish_s"},
+        "real_spark_runs": {"scheduler", "usable", "wait_share", "foreign_share"},
+        "real_spark_latency": {"scheduler", "decisions", "steered_share", "round_trip_ms_median"},
+    },
+    "released": {"released": {"arrivals", "scheduler", "seed", "avg_jct_s"}},
+    "bounds": {"bounds": {"arrivals", "instance", "policy", "avg_jct_s"}},
+    "fidelity": {
+        "fidelity_runs": {"setting", "name", "executors", "repetition", "variant", "profile", "real_s", "simulated_s"},
+        "fidelity_floor": {"setting", "name", "real_s", "others_s", "error"},
+        "fidelity_summary": {"setting", "profile", "variant", "mean_percent", "p95_percent", "bias_percent"},
+    },
+    "appendix_a": {"appendix_a": {"policy", "epsilon_s", "makespan_s", "paper_s"}},
+    "appendix_e": {"appendix_e": {"scheme", "seed", "iteration", "accuracy"}, "appendix_e_graphs": {"guess_accuracy"}},
+    "appendix_h": {"appendix_h": {"batch", "policy", "avg_jct_s"}},
+}
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A folder that passes for a checkout, with a tiny run, a policy that knows nothing and curves of its training."""
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
+    write_params(tmp_path, TINY)
+    store_policy(tmp_path, seed=0)
+    rng = np.random.default_rng(0)
+    write_folders(tmp_path / "data", [job(f"q{number:02d}", 1.0, rng) for number in (1, 2)], LEVELS)
+    shutil.copytree(ROOT / "data" / "spark" / "experiment", tmp_path / "data" / "spark" / "experiment")
+    training = tmp_path / "models" / "training"
+    training.mkdir()
+    values = {
+        "run": "tiny-0", "setting": "tiny", "recipe": "fast-batch", "variant": "recipe", "seed": 0, "iterations": 20,
+        "wall_s": 130.0, "cpu_s": 300.0, "cores": 4, "stored_as": "tiny", "test_greedy_s": 1.0, "test_sampled_s": 1.0,
+    }  # fmt: skip
+    write_table(training / "runs.csv", learning.RUN_COLUMNS, {**values, "note": ""})
+    curve = [(0, 0.0, 0.0, 50.0, 51.0), (10, 50.0, 150.0, "", ""), (20, 130.0, 300.0, 30.0, 31.0)]
+    pandas.DataFrame(curve, columns=learning.CURVE_COLUMNS).to_csv(training / "tiny-0.csv", index=False)
+    write_table(training / "references.csv", learning.REFERENCE_COLUMNS, {
+        "setting": "tiny", "scheduler": "weighted_fair", "avg_jct_s": 40.0,
+    })  # fmt: skip
+    write_table(training / "ideas.csv", learning.IDEA_COLUMNS, {
+        "idea": "less", "setting": "tiny", "change_percent": 1.0, "low": 0.0, "high": 2.0, "kept": "no", "note": "",
+    })  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def store_policy(folder, seed):
+    architecture = Architecture.paper()
+    save_policy(folder / "models" / "tiny", architecture, architecture.initial_weights(seed), {"greedy": True})
+
+
+def write_table(path, columns, *rows):
+    pandas.DataFrame(list(rows), columns=columns).to_csv(path, index=False)
+
+
+def write_params(folder, run):
+    (folder / "params.yaml").write_text(yaml.safe_dump({"runs": {"tiny": run}}))
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_every_experiment_writes_its_tables_and_draws_its_figures(checkout, name):
+    tables = store.load(name, "tiny", progress=False)
+    for table, columns in COLUMNS.get(name, {}).items():
+        assert columns <= set(tables[table].columns)
+    for table, frame in tables.items():
+        assert len(frame), table
+        assert not frame.isna().any(axis=None), table
+    card = json.loads((checkout / "reports" / "tiny" / "cards" / f"{name}.json").read_text())
+    assert card["workload"] == embedded.LABEL
+    assert card["parameters"] == TINY[name]
+    chosen = experiment(name)
+    assert chosen.name == name
+    assert chosen.figures
+    for table, columns in chosen.may_differ.items():
+        assert set(columns) <= set(tables[table].columns)
+    for figure in figure_names(name):
+        check_figure(plain_figure(figure, tables, "tiny"))
+
+
+def check_figure(made):
+    """A figure says what it shows and how many runs, and nothing of it lies outside."""
+    assert "(" in made.get_suptitle()  # of the workload
+    assert any(character.isdigit() for character in made.caption)
+    made.canvas.draw()
+    width, height = made.canvas.get_width_height()
+    for text in (made._suptitle, made._supxlabel):
+        box = text.get_window_extent()
+        assert 0 <= box.x0 <= box.x1 <= width
+        assert 0 <= box.y0 <= box.y1 <= height
+
+
+def test_tables_are_computed_once_and_again_when_parameters_change(checkout, monkeypatch):
+    calls = []
+    original = store.run_experiment
+
+    def counted(*args, **kwargs):
+        calls.append(args)
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(store, "run_experiment", counted)
+    first = store.load("appendix_a", "tiny", progress=False)
+    again = store.load("appendix_a", "tiny", progress=False)
+    assert len(calls) == 1
+    assert again["appendix_a"].equals(first["appendix_a"])
+    write_params(checkout, TINY | {"appendix_a": {"epsilon_s": [0.2]}})
+    changed = store.load("appendix_a", "tiny", progress=False)
+    assert len(calls) == 2
+    assert set(changed["appendix_a"]["epsilon_s"]) == {0.2}
+
+
+def test_tables_are_computed_again_when_the_weights_of_a_policy_change(checkout):
+    first = store.load("motivation", "tiny", progress=False)["fig03_summary"]
+    store_policy(checkout, seed=1)
+    second = store.load("motivation", "tiny", progress=False)["fig03_summary"]
+    policy = first["scheduler"].str.startswith("decima")
+    assert first[~policy].equals(second[~policy])
+    assert not first[policy].equals(second[policy])
+
+
+def test_both_ways_to_run_a_policy_are_compared(checkout):
+    tables = store.load("batch", "tiny", progress=False)
+    assert {"decima", "decima_sampled", "weighted_fair", "weighted_fair_arrival"} <= set(tables["batch"]["scheduler"])
+    pairs = set(zip(tables["batch_changes"]["against"], tables["batch_changes"]["scheduler"], strict=True))
+    baselines = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")
+    assert pairs == {
+        (against, name)
+        for against in baselines
+        for name in ("capped_srw", "decima", "decima_sampled")
+        if against != name
+    }
+
+
+def test_a_policy_that_is_not_there_is_one_clear_error(checkout):
+    (checkout / "models" / "tiny.weights.h5").unlink()
+    with pytest.raises(PolicyError, match=r"policy tiny lacks its weights: there is no file .*tiny\.weights\.h5"):
+        store.load("variance", "tiny", progress=False)
+
+
+def test_the_compiled_policy_agrees_with_tensorflow(checkout):
+    parity = store.load("policy", "tiny", progress=False)["policy_parity"]
+    assert len(parity) == 7
+    assert parity["numbers"].min() > 1
+    assert parity["largest_difference"].max() < 1e-5
+
+
+def test_curves_keep_rows_with_a_validation_and_both_forms_of_the_recipe_have_one_name(checkout):
+    tables = store.load("learning", "tiny", progress=False)
+    assert tables["learning_curves"]["iteration"].to_list() == [0, 20]
+    assert set(tables["learning_runs"]["recipe"]) == {"fast"}
+    budgets = tables["learning_budgets"].set_index("budget_min")
+    assert budgets["best_s"].to_dict() == {1: 50.0, 2: 50.0}  # the better one came later than two minutes
+    assert budgets.loc[1, "change_percent"] == pytest.approx(25.0)
+
+
+def test_results_do_not_depend_on_the_number_of_threads(checkout):
+    paths = [store.run_experiment("batch", "tiny", threads=n, progress=False)["batch"] for n in (1, 3)]
+    contents = []
+    for threads, path in zip((1, 3), paths, strict=True):
+        store.run_experiment("batch", "tiny", threads=threads, progress=False)
+        contents.append(path.read_bytes())
+    assert contents[0] == contents[1]
+
+
+def test_wrong_names_are_refused(checkout):
+    with pytest.raises(ConfigError, match="unknown experiment 'nothing'"):
+        store.load("nothing", "tiny")
+    with pytest.raises(ConfigError, match=r"unknown run 'other'; params\.yaml has: tiny"):
+        store.load("batch", "other")
+
+
+def test_outside_a_checkout_the_error_says_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="not inside a checkout"):
+        run_names()
