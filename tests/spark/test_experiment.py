@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from decima.spark.measure import results
-from decima.spark.measure.plan import CONTROL
+from decima.spark.measure.collect import STEERED
+from decima.spark.measure.records import CONTROL
 
 pytestmark = pytest.mark.spark_slow
 
@@ -53,7 +54,7 @@ def test_stopped_and_called_again(tmp_path):
     runs = measured.runs.set_index("scheduler")
     assert set(runs.index) == {"fifo", "fair", CONTROL}
     # Whatever was measured before the interruption lost its decisions only if the driver could not end.
-    assert runs.loc[["fifo", "fair"], "steered_share"].min() >= results.STEERED
+    assert runs.loc[["fifo", "fair"], "steered_share"].min() >= STEERED
     assert len(measured.jobs) == 9
     assert measured.jobs.groupby("query")["rows"].nunique().max() == 1
     assert measured.jobs.groupby("query")["tasks"].nunique().max() == 1

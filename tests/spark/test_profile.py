@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from decima.spark.cluster import tpch_queries
-from decima.spark.measure.alone_runs import RUNS, read_runs
+from decima.spark.measure.records import ALONE_RUNS, read_alone_runs
 from decima.workload import read_profiles
 
 pytestmark = pytest.mark.spark_slow
@@ -25,7 +25,7 @@ def test_stopped_and_called_again(tmp_path, number):
     command += ["--data", str(tmp_path / "tables")]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         end = time.monotonic() + 300
-        while not (out / RUNS).exists() or len(read_runs(out)) < 3:
+        while not (out / ALONE_RUNS).exists() or len(read_alone_runs(out)) < 3:
             assert process.poll() is None
             assert time.monotonic() < end
             time.sleep(0.2)
@@ -39,13 +39,13 @@ def test_stopped_and_called_again(tmp_path, number):
     _, alive = psutil.wait_procs(family, timeout=30)
     assert alive == []
 
-    before = read_runs(out)
+    before = read_alone_runs(out)
     assert 3 <= len(before) < 22
     if number != signal.SIGTERM:
         return
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    runs = read_runs(out)
+    runs = read_alone_runs(out)
     assert runs[: len(before)] == before
     usable = [run.query for run in runs if not run.contended]
     assert set(usable) <= set(tpch_queries.NAMES)

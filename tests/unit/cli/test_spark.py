@@ -9,8 +9,8 @@ import pytest
 
 from decima.spark.cluster import machine, tpch_tables
 from decima.spark.measure import alone
-from decima.spark.measure.alone import Application, Measurement
-from decima.spark.measure.alone_runs import append_run, read_runs
+from decima.spark.measure.alone import Measurement, PlannedApplication
+from decima.spark.measure.records import append_alone_run, read_alone_runs
 from decima.workload import read_profiles
 from tests.unit.cli.calls import refuse, run, succeed
 
@@ -39,10 +39,10 @@ def test_lists_may_be_written_with_blanks_or_commas(tmp_path, asked, counts):
     assert sentence == "no Spark in this test"
     applications = asked[0].applications
     assert len(applications) == 2 * 3 * 2
-    assert applications[0] == Application(0.5, 1, 0, ("warm", "fresh"))
-    assert applications[1] == Application(0.5, 2, 0, ("warm",))
-    assert applications[2] == Application(0.5, 4, 0, ("warm", "fresh"))
-    assert applications[-1] == Application(1.0, 4, 1, ("warm",))
+    assert applications[0] == PlannedApplication(0.5, 1, 0, ("warm", "fresh"))
+    assert applications[1] == PlannedApplication(0.5, 2, 0, ("warm",))
+    assert applications[2] == PlannedApplication(0.5, 4, 0, ("warm", "fresh"))
+    assert applications[-1] == PlannedApplication(1.0, 4, 1, ("warm",))
     assert not (tmp_path / "o").exists()
 
 
@@ -120,9 +120,9 @@ def test_what_was_measured_already_becomes_a_profile_without_spark(tmp_path, ask
     one = "sf0.25-e4-r0-a0.jsonl.zstd"
     (tmp_path / "events").mkdir()
     shutil.copy(DATA / "events" / one, tmp_path / "events" / one)
-    runs = [run for run in read_runs(DATA) if run.log == one]
+    runs = [run for run in read_alone_runs(DATA) if run.log == one]
     for run_ in runs:
-        append_run(tmp_path, run_)
+        append_alone_run(tmp_path, run_)
     options = ("--scale", 0.25, "--executors", 4, "--repetitions", 1, "--out", tmp_path)
     last = succeed("spark", "profile", *options)
     assert asked == []  # 22 warm and 22 fresh runs are there

@@ -10,11 +10,18 @@ from decima.simulator.tables import WorkloadTables
 from decima.spark.fidelity.order import RecordedOrder
 from decima.spark.fidelity.simulation import cluster_settings
 from decima.spark.fidelity.variants import at_level
-from decima.spark.measure.alone_runs import Run as ProfiledRun
-from decima.spark.measure.alone_runs import append_run
-from decima.spark.measure.experiment import Record, warm_up_key, write_record
-from decima.spark.measure.plan import CONTROL, Plan, Run
-from decima.spark.measure.together import QueryTimes, query_id
+from decima.spark.measure.plan import Plan
+from decima.spark.measure.records import (
+    CONTROL,
+    AloneRun,
+    BatchRecord,
+    BatchRun,
+    QueryTimes,
+    append_alone_run,
+    query_id,
+    warm_up_key,
+    write_record,
+)
 from decima.workload.jobs import Job, Workload
 from decima.workload.measured import profile_name
 
@@ -142,7 +149,7 @@ def write_folders(folder, profiles, levels, repetitions=2):
                         log.new_executors()
                     identity = f"{profile.name}#{kind}-{repetition}"
                     log.run([(identity, profile, 0.0)], seed=100 * repetition + number, fresh=kind == "fresh")
-                    append_run(alone, measured_run(identity, name, profile.name, kind, executors, repetition))
+                    append_alone_run(alone, measured_run(identity, name, profile.name, kind, executors, repetition))
             log.write(alone / "events")
     plan = Plan(1.0, levels[-1], len(profiles), 1, repetitions, (), True)
     (mix / "card.json").write_text(json.dumps({"plan": plan.as_dict()}))
@@ -152,7 +159,7 @@ def write_folders(folder, profiles, levels, repetitions=2):
             log.run([(query_id(warm_up_key(number, profile.name), 0), profile, 0.0)], seed=number, named=True)
     for repetition in range(repetitions):
         times = tuple(QueryTimes(profile.name, 0.0, 0.0, 1) for profile in profiles)
-        record = Record(Run(0, repetition, CONTROL), 0, log.name, times, {}, False)
+        record = BatchRecord(BatchRun(0, repetition, CONTROL), 0, log.name, times, {}, False)
         write_record(mix, record)
         jobs = [(query_id(record.key, number), profile, 20.0 * number) for number, profile in enumerate(profiles)]
         log.run(jobs, seed=1000 + repetition, named=True)
@@ -164,4 +171,4 @@ def measured_run(identity, log, query, kind, executors, repetition, wait_share=0
     values = dict.fromkeys(("start_s", "duration_s", "run_s", "wait_s", "foreign_share", "load_average"), 0.0)
     values |= {"executor_start_s": None, "pressure": None, "rows": 1, "attempt": 0, "scale": 1.0}
     values |= {"id": identity, "log": log, "query": query, "kind": kind, "executors": executors}
-    return ProfiledRun(**values, repetition=repetition, wait_share=wait_share)
+    return AloneRun(**values, repetition=repetition, wait_share=wait_share)

@@ -70,9 +70,11 @@ def experiment(
     from decima.spark.cluster.processes import ended_by_signals
     from decima.spark.cluster.standalone import StandaloneCluster
     from decima.spark.measure import results
-    from decima.spark.measure.bench import SparkBench
-    from decima.spark.measure.experiment import Experiment, Record
+    from decima.spark.measure.collect import collect
+    from decima.spark.measure.experiment import Experiment
     from decima.spark.measure.plan import DEFAULT_SCHEDULERS, Plan
+    from decima.spark.measure.records import BatchRecord
+    from decima.spark.measure.together import SparkBench
 
     check_folder(out)
     texts = list(schedulers or DEFAULT_SCHEDULERS)
@@ -92,13 +94,13 @@ def experiment(
         served = {name: _text(scheduler) for name, scheduler in made.items()}
         bar = tqdm(total=total, desc="Spark runs", unit="run", disable=not sys.stderr.isatty())
 
-        def finished(record: Record) -> None:
+        def finished(record: BatchRecord) -> None:
             bar.set_postfix_str(f"{record.run.key}{' contended' if record.contended else ''}")
             bar.update(not found.is_open(record.run))
 
         with ended_by_signals(), bar, StandaloneCluster(executors=executors, memory_mb=memory_mb) as cluster:
             found.measure(SparkBench(cluster, plan, out, folder, served, _profiles(plan)), finished)
-    measured = results.collect(found)
+    measured = collect(found)
     paths = results.write(measured, out)
     scores = measured.scores()
     typer.echo(
@@ -117,10 +119,12 @@ def _scheduler(text: str, learned: options.Learned, plan: Plan) -> Scheduler:
     if text != TUNED:
         return options.parse_scheduler(text, learned)
     from decima.evaluation.alpha import ALL_VARIANTS, alpha_sweep
+    from decima.spark.fidelity.batches import training_workloads
+    from decima.spark.fidelity.simulation import cluster_settings
 
     sweep = alpha_sweep(
-        plan.training_workloads(TUNING_BATCHES),
-        plan.settings(),
+        training_workloads(plan, TUNING_BATCHES),
+        cluster_settings(plan.executors),
         variants=ALL_VARIANTS,
         progress="tuning weighted fair" if sys.stderr.isatty() else None,
     )

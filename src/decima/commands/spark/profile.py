@@ -14,7 +14,7 @@ from decima.commands.source import count
 from decima.exceptions import ConfigError
 
 if TYPE_CHECKING:
-    from decima.spark.measure.alone_runs import Run
+    from decima.spark.measure.records import AloneRun
 
 PROFILE = "profile.parquet"
 CONDITIONS = "conditions.json"
@@ -88,7 +88,7 @@ def profile(
         tqdm(total=measurement.total(), desc="queries", unit="query", disable=None) as bar,
     ):
 
-        def finished(run: Run) -> None:
+        def finished(run: AloneRun) -> None:
             bar.set_postfix_str(f"{run.log} {run.query}")
             bar.update()
             if run.contended:
@@ -119,11 +119,10 @@ def slim(
 
     from decima.spark.eventlog.files import find_logs
     from decima.spark.eventlog.slim import slim_log
-    from decima.spark.measure.alone import LOGS
-    from decima.spark.measure.alone_runs import RUNS, append_run, read_runs
+    from decima.spark.measure.records import ALONE_RUNS, LOGS, append_alone_run, read_alone_runs
 
-    whole = len(logs) == 1 and (logs[0] / RUNS).is_file()
-    runs = read_runs(logs[0]) if whole else []
+    whole = len(logs) == 1 and (logs[0] / ALONE_RUNS).is_file()
+    runs = read_alone_runs(logs[0]) if whole else []
     paths = sorted({logs[0] / LOGS / run.log for run in runs}) if whole else logs
     found = [log.path for log in find_logs(paths)]
     folder = out / LOGS if whole else out
@@ -131,13 +130,13 @@ def slim(
     if len(set(targets)) < len(targets):
         raise ConfigError(f"two of the {len(found)} logs have the same name; expected names that differ")
     check_folder(folder)
-    for target in (*targets, out / RUNS):
-        check_output(target, inputs=(*found, logs[0] / RUNS))
+    for target in (*targets, out / ALONE_RUNS):
+        check_output(target, inputs=(*found, logs[0] / ALONE_RUNS))
     sizes = [slim_log(*pair) for pair in tqdm(list(zip(found, targets, strict=True)), unit="log", disable=None)]
     if whole:
-        (out / RUNS).unlink(missing_ok=True)
+        (out / ALONE_RUNS).unlink(missing_ok=True)
         for run in runs:
-            append_run(out, replace(run, log=_slim_name(run.log)))
+            append_alone_run(out, replace(run, log=_slim_name(run.log)))
     typer.echo(f"wrote {count(len(sizes), 'log')}, {sum(sizes) / 2**20:.1f} MiB, to {folder}")
 
 
@@ -153,7 +152,7 @@ def _numbers(option: str, text: str, kind: type[int] | type[float]) -> list:
         raise ConfigError(f"{option} {text}: expected {expected}") from None
 
 
-def _summarize(runs: list[Run]) -> None:
-    from decima.spark.measure.alone_runs import summary
+def _summarize(runs: list[AloneRun]) -> None:
+    from decima.spark.measure.alone import summary
 
     typer.echo(summary(runs).to_string(index=False, float_format="{:.3g}".format))

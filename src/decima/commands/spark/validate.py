@@ -45,8 +45,8 @@ def validate(
     from decima.spark.cluster.machine import check_memory, require_spark
     from decima.spark.cluster.processes import ended_by_signals
     from decima.spark.cluster.tpch_tables import generator
-    from decima.spark.fidelity.logs import read_alone, read_mixes
     from decima.spark.fidelity.tables import fidelity_tables
+    from decima.spark.measure.logs import read_alone, read_mixes
     from decima.spark.measure.validation import ALONE, MIX, Validation
 
     check_folder(out)

@@ -20,7 +20,9 @@ from decima.reproduction.captions import INTERVAL, SPARK_WORKLOAD, Run, Tables
 from decima.reproduction.experiment import Context, Experiment, Files
 from decima.reproduction.params import checkout
 from decima.schedulers import Scheduler, make_scheduler
-from decima.spark.measure.plan import CONTROL
+from decima.spark.fidelity.batches import batch_workload, plan_profiles
+from decima.spark.fidelity.simulation import cluster_settings
+from decima.spark.measure.records import CONTROL
 from decima.spark.measure.results import Measured, read
 from decima.workload.profile import JobProfile
 from decima.workload.sources import WorkloadSource
@@ -67,7 +69,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def _profiles(measured: Measured) -> dict[str, dict[str, JobProfile]]:
-    sets = {SIMULATED: measured.plan.profiles()}
+    sets = {SIMULATED: plan_profiles(measured.plan)}
     if measured.profiles:
         sets[WARM] = {profile.name: profile for profile in measured.profiles}
     return sets
@@ -96,12 +98,12 @@ def _simulate(
 
     Jobs arrive when the first Spark job of the query did, and JCT counts from the first submission, as measured.
     """
-    plan, settings = measured.plan, measured.plan.settings()
+    plan, settings = measured.plan, cluster_settings(measured.plan.executors)
     scores, jobs, tasks = [], [], []
     usable = measured.runs[measured.runs["usable"] & (measured.runs["scheduler"] != CONTROL)]
     for run in usable.itertuples():
         arrived = measured.jobs[measured.jobs["run"] == run.run].sort_values("job")["arrival_s"]
-        workload = plan.workload(run.batch, profiles, 1000.0 * arrived.to_numpy())
+        workload = batch_workload(plan, run.batch, profiles, 1000.0 * arrived.to_numpy())
         names = plan.batch(run.batch)
         key = {"batch": run.batch, "repetition": run.repetition, "scheduler": run.scheduler}
         completions = []

@@ -11,8 +11,8 @@ from decima.plotting.words import count
 from decima.reproduction.captions import SPARK_WORKLOAD, Run, Tables
 from decima.reproduction.experiment import Context, Experiment, FilesIn
 from decima.reproduction.params import checkout
-from decima.spark.fidelity.logs import read_alone, read_mixes
 from decima.spark.fidelity.tables import fidelity_tables
+from decima.spark.measure.logs import read_alone, read_mixes
 from decima.workload.sources import WorkloadSource
 
 if TYPE_CHECKING:

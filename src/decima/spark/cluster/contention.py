@@ -15,9 +15,6 @@ from pathlib import Path
 
 import psutil
 
-# Wait share above which a query counts as contended; data/spark/README.md tells what was seen. It is this high because
-# the threads of four executors (tasks, compilers) and of the driver wait for each other on four cores.
-WAIT_LIMIT = 0.65
 PROC = Path("/proc")
 
 

@@ -10,8 +10,8 @@ its launch time, scheduler delay and deserialisation included, since that is how
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,6 +59,16 @@ class Application:
     queries: pandas.DataFrame
     executors: pandas.DataFrame
     report: pandas.DataFrame
+
+    def only(self, ids: Collection[str]) -> Application:
+        """The same application with all other queries marked as skipped.
+
+        Args:
+            ids: column `query` of the queries to keep.
+        """
+        others = ~self.queries["query"].isin(list(ids)) & (self.queries.skipped == "")
+        skipped = self.queries.skipped.mask(others, "not asked for")
+        return replace(self, queries=self.queries.assign(skipped=skipped))
 
 
 def read_event_log(path: str | os.PathLike) -> Application:

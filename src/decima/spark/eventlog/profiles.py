@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -126,6 +126,18 @@ def collect_profiles(applications: Sequence[Application], *, named_only: bool = 
         pandas.DataFrame(runs, columns=["app_id", "query", "job", "level", "duration_ms"]),
         report[["app_id", "item", "reason", "count", "detail"]],
     )
+
+
+def profiles_of(applications: Iterable[Application], chosen: Iterable[Collection[str]]) -> dict[str, JobProfile]:
+    """Job profiles by name, made of some queries only.
+
+    Args:
+        applications: what was read.
+        chosen: for each application, the ids of its queries that are to be used.
+    """
+    parts = [application.only(ids) for application, ids in zip(applications, chosen, strict=True)]
+    used = [part for part in parts if (part.queries.skipped == "").any()]
+    return {profile.name: profile for profile in collect_profiles(used).profiles}
 
 
 def level(query) -> int:

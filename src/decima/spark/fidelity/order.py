@@ -14,9 +14,6 @@ from decima.simulator.rules.choices import choose, choose_idle
 from decima.simulator.rules.frontier import stage_room
 from decima.simulator.state import ClusterState
 
-#: How records of measured batches call Spark's own scheduler.
-SPARK_FIFO = "spark_fifo"
-
 
 @CompiledDecision
 def _first_in_order(address):

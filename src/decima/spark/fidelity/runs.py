@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from decima.exceptions import WorkloadError
 from decima.spark.eventlog.application import Application
-from decima.spark.eventlog.profiles import collect_profiles, level
+from decima.spark.eventlog.profiles import level, profiles_of
 from decima.spark.eventlog.slot_times import with_slot_times
 from decima.workload.profile import JobProfile
 
@@ -60,15 +59,9 @@ class Measurements:
         """
         key = (dispatch, *chosen.index)
         if key not in self._profiles:
-            parts = []
-            for index, application in enumerate(self._slot_times if dispatch else self.applications):
-                queries = application.queries
-                mine = queries["query"].isin(chosen.loc[chosen.app == index, "query"])
-                if mine.any():
-                    skipped = queries.skipped.mask(~mine, "not chosen")
-                    parts.append(replace(application, queries=queries.assign(skipped=skipped)))
-            found = collect_profiles(parts).profiles if parts else []
-            self._profiles[key] = {profile.name: profile for profile in found}
+            applications = self._slot_times if dispatch else self.applications
+            ids = [chosen.loc[chosen.app == index, "query"] for index in range(len(applications))]
+            self._profiles[key] = profiles_of(applications, ids)
         return self._profiles[key]
 
     def mixes(self) -> list[pandas.DataFrame]:

@@ -18,10 +18,11 @@ from decima.schedulers import CompiledScheduler, make_scheduler
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
-from decima.spark.fidelity.logs import scheduler_of
-from decima.spark.fidelity.order import SPARK_FIFO, RecordedOrder
+from decima.spark.fidelity.order import RecordedOrder
 from decima.spark.fidelity.runs import Measurements
 from decima.spark.fidelity.variants import at_level, comparable, fill_first_waves, one_task_per_stage, with_levels
+from decima.spark.measure.logs import scheduler_of
+from decima.spark.measure.records import CONTROL
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile
 
@@ -194,7 +195,7 @@ def simulate_mixes(
                 if name != ALL_EFFECTS and kind != ALONE:
                     continue
                 profiles = measurements.profiles(chosen, dispatch=variant.dispatch)
-                for bound in (False, True) if scheduler == SPARK_FIFO else (True,):
+                for bound in (False, True) if scheduler == CONTROL else (True,):
                     work.append((number, mix, executors, scheduler, name, variant, kind, bound, profiles))
 
     def simulate(item):
@@ -214,7 +215,7 @@ def simulate_mixes(
             jobs.append(Job(profile, run.submit_ms - begin))
             ranks.append(rank)
         settings = cluster_settings(executors, **variant.settings)
-        order = RecordedOrder(np.concatenate(ranks)) if scheduler == SPARK_FIFO else make_scheduler(scheduler)
+        order = RecordedOrder(np.concatenate(ranks)) if scheduler == CONTROL else make_scheduler(scheduler)
         times = job_times_ms(Workload(tuple(jobs), LABEL), settings, order, range(seeds))
         about = {"mix": number, "scheduler": scheduler, "bound": bound}
         return [

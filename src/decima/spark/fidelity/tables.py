@@ -10,9 +10,9 @@ import pandas
 from decima.exceptions import WorkloadError
 from decima.spark.eventlog.application import Application
 from decima.spark.fidelity import simulation
-from decima.spark.fidelity.logs import scheduler_of
-from decima.spark.fidelity.order import SPARK_FIFO
 from decima.spark.fidelity.runs import Measurements, measured_floor
+from decima.spark.measure.logs import scheduler_of
+from decima.spark.measure.records import CONTROL
 
 # Queries alone that their executors ran before, did not run before, and on new executors; then all of them at once.
 WARM, FIRST_RUN, FRESH, MIX = "alone", "alone, first run", "alone, new executors", "mix"
@@ -82,19 +82,19 @@ def _alone(
 ) -> tuple[pandas.DataFrame, pandas.DataFrame]:
     """Runs of queries alone and their floor; `setting` is that of the runs that are not fresh."""
     table = simulation.simulate_alone(measurements, simulation.VARIANTS, seeds, threads, levels)
-    table = table.assign(scheduler=SPARK_FIFO, bound=True)
+    table = table.assign(scheduler=CONTROL, bound=True)
     if len(table):
         table["setting"] = np.where(table.fresh, FRESH, setting)
     floor = measured_floor(measurements)
     floor = floor[floor.alone]
-    return table, floor.assign(scheduler=SPARK_FIFO, setting=np.where(floor.fresh, FRESH, setting))
+    return table, floor.assign(scheduler=CONTROL, setting=np.where(floor.fresh, FRESH, setting))
 
 
 def _mix_floor(measurements: Measurements) -> pandas.DataFrame:
     """Of the mixes, by scheduler; the mean of the other mixes under the same one."""
     mixes = measurements.mixes()
     if not mixes:
-        return measurements.runs.iloc[:0].assign(others_ms=0.0, scheduler=SPARK_FIFO)
+        return measurements.runs.iloc[:0].assign(others_ms=0.0, scheduler=CONTROL)
     runs = pandas.concat(mixes)
     runs = runs.assign(scheduler=runs["query"].map(scheduler_of))
     group = runs.groupby(["name", "executors", "scheduler"]).real_ms

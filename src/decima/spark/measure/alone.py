@@ -8,7 +8,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,12 +16,12 @@ from decima.exceptions import ConfigError, SparkError
 from decima.spark.cluster import contention, tpch_queries, tpch_tables
 from decima.spark.cluster.machine import check_memory, require_spark
 from decima.spark.cluster.standalone import StandaloneCluster, replace_executors, session
-from decima.spark.measure.alone_runs import Run, append_run, read_runs
+from decima.spark.measure.records import LOGS, AloneRun, append_alone_run, read_alone_runs
 
 if TYPE_CHECKING:
+    import pandas
     from pyspark.sql import SparkSession
 
-LOGS = "events"
 ENDING = ".jsonl"
 ATTEMPTS = 3
 KINDS = ("warm", "fresh")
@@ -35,7 +35,7 @@ group by l_shipmode, o_orderpriority, p_mfgr
 
 
 @dataclass(frozen=True)
-class Application:
+class PlannedApplication:
     """One Spark application of the plan: all queries at one scale, number of executors and repetition."""
 
     scale: float
@@ -60,7 +60,7 @@ class Application:
 
 def plan(
     scales: Iterable[float], executors: Iterable[int], repetitions: int, fresh_at: Iterable[int] | None = None
-) -> list[Application]:
+) -> list[PlannedApplication]:
     """Applications in the order of measuring: all scales and executor counts once, then all of them again.
 
     Args:
@@ -83,7 +83,7 @@ def plan(
     if not fresh_at <= set(executors):
         raise ConfigError(f"fresh executors at {sorted(fresh_at)}: expected some of the executor counts {executors}")
     return [
-        Application(scale, count, repetition, KINDS if repetition == 0 and count in fresh_at else KINDS[:1])
+        PlannedApplication(scale, count, repetition, KINDS if repetition == 0 and count in fresh_at else KINDS[:1])
         for repetition in range(repetitions)
         for scale in scales
         for count in executors
@@ -102,15 +102,15 @@ class Measurement:
     """
 
     folder: Path
-    applications: list[Application]
+    applications: list[PlannedApplication]
     data: Path | None = None
     memory_mb: int = 2048
-    done: list[Run] = field(default_factory=list, init=False)
+    done: list[AloneRun] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self.done = read_runs(self.folder)
+        self.done = read_alone_runs(self.folder)
 
-    def missing(self, application: Application) -> list[tuple[str, str]]:
+    def missing(self, application: PlannedApplication) -> list[tuple[str, str]]:
         """Query and kind of the runs that have no usable measurement and attempts left, in the order of running."""
         key = (application.scale, application.executors, application.repetition)
         mine = [run for run in self.done if (run.scale, run.executors, run.repetition) == key]
@@ -133,7 +133,7 @@ class Measurement:
         most = max(application.executors for application in self.applications)
         check_memory(most, self.memory_mb)
 
-    def measure(self, finished: Callable[[Run], None] = lambda run: None) -> None:
+    def measure(self, finished: Callable[[AloneRun], None] = lambda run: None) -> None:
         """Measure what is missing.
 
         Args:
@@ -153,12 +153,12 @@ class Measurement:
                         break
                     for run in self._application(cluster, application, missing, folders[application.scale]):
                         self.done.append(run)
-                        append_run(self.folder, run)
+                        append_alone_run(self.folder, run)
                         finished(run)
 
     def _application(
-        self, cluster: StandaloneCluster, application: Application, missing: list[tuple[str, str]], data: Path
-    ) -> Iterator[Run]:
+        self, cluster: StandaloneCluster, application: PlannedApplication, missing: list[tuple[str, str]], data: Path
+    ) -> Iterator[AloneRun]:
         logs = self.folder / LOGS
         finish_logs(logs)
         attempt = sum(path.name.startswith(f"{application.name}-") for path in logs.glob(f"*{ENDING}"))
@@ -184,13 +184,13 @@ class Measurement:
         self,
         spark: SparkSession,
         cluster: StandaloneCluster,
-        application: Application,
+        application: PlannedApplication,
         query: str,
         kind: str,
         log: str,
         attempt: int,
         started: float | None,
-    ) -> Run:
+    ) -> AloneRun:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
@@ -211,7 +211,7 @@ class Measurement:
         after = contention.sample(pids, end)
         context.setLocalProperty("decima.query", None)
         context.setLocalProperty("decima.profile", None)
-        return Run(
+        return AloneRun(
             id=name, log=log, query=query, kind=kind,
             scale=application.scale, executors=application.executors, repetition=application.repetition,
             attempt=attempt, start_s=round(wall, 3), duration_s=round(end - before.time_s, 4),
@@ -229,3 +229,35 @@ def finish_logs(logs: Path) -> None:
             else:
                 path.unlink()
         folder.rmdir()
+
+
+def summary(runs: Iterable[AloneRun]) -> pandas.DataFrame:
+    """Per scale, executor count and kind: how many runs, how long, how true.
+
+    Returns:
+        Columns `runs`, `contended` (left out of the rest), `repetitions`, `pass_s` (sum over the queries of their mean
+        durations), `noise` (standard deviation between repetitions as a share of the mean, median over the queries),
+        `start_s` (median start of executors), `wait_share` and `foreign_share` (medians).
+    """
+    import pandas
+
+    table = pandas.DataFrame([asdict(run) | {"contended": run.contended} for run in runs])
+    keys = ["scale", "executors", "kind"]
+    rows = []
+    for key, group in table.groupby(keys):
+        usable = group[~group["contended"]]
+        durations = usable.groupby("query")["duration_s"]
+        rows.append(
+            dict(zip(keys, key, strict=True))
+            | {
+                "runs": len(group),
+                "contended": int(group["contended"].sum()),
+                "repetitions": usable["repetition"].nunique(),
+                "pass_s": durations.mean().sum(),
+                "noise": (durations.std() / durations.mean()).median(),
+                "start_s": usable["executor_start_s"].median(),
+                "wait_share": usable["wait_share"].median(),
+                "foreign_share": usable["foreign_share"].median(),
+            }
+        )
+    return pandas.DataFrame(rows)

@@ -5,19 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from decima.exceptions import ConfigError
 from decima.files import atomic_write_text
-from decima.spark.cluster.contention import WAIT_LIMIT, Load
-from decima.spark.measure.plan import Block, Plan, Run
-from decima.spark.measure.together import QueryTimes
+from decima.spark.cluster.contention import Load
+from decima.spark.measure.plan import Block, Plan
+from decima.spark.measure.records import (
+    CARD,
+    LOGS,
+    WAIT_LIMIT,
+    BatchRecord,
+    BatchRun,
+    QueryTimes,
+    read_json,
+    read_records,
+    write_record,
+)
 
-CARD = "card.json"
-RUNS = "runs"
-LOGS = "events"
 FOREIGN_LIMIT = 0.15
 
 
@@ -34,55 +41,19 @@ class Outcome:
     load: Load
 
 
-@dataclass(frozen=True)
-class Record:
-    """One attempt at a run, as it is kept.
-
-    Attributes:
-        run: which one.
-        attempt: from 0.
-        log: name of the event log.
-        queries: in order of arrival.
-        load: as `Load.row` gives it.
-        contended: the machine was too busy with other things.
-    """
-
-    run: Run
-    attempt: int
-    log: str
-    queries: tuple[QueryTimes, ...]
-    load: Mapping[str, float | None]
-    contended: bool
-
-    @property
-    def key(self) -> str:
-        """Unique among all attempts; begins the ids of the queries."""
-        return f"{self.run.key}-a{self.attempt}"
-
-    def as_dict(self) -> dict:
-        """Fields by name, JSON-ready."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict) -> Record:
-        """Inverse of :meth:`as_dict`."""
-        queries = tuple(QueryTimes(**query) for query in values["queries"])
-        return cls(**(values | {"run": Run(**values["run"]), "queries": queries}))
-
-
-class Application(Protocol):
+class RunningApplication(Protocol):
     """A running Spark application, warmed up."""
 
     log: str
 
-    def measure(self, run: Run, key: str) -> Outcome:
-        """Run a batch under the scheduler of the run; `key` begins the ids of its queries."""
+    def measure(self, run: BatchRun, key: str) -> Outcome:
+        """BatchRun a batch under the scheduler of the run; `key` begins the ids of its queries."""
 
 
 class Bench(Protocol):
     """Where applications run."""
 
-    def application(self, block: Block, number: int) -> AbstractContextManager[Application]:
+    def application(self, block: Block, number: int) -> AbstractContextManager[RunningApplication]:
         """Start one; `number` tells the applications of a folder apart."""
 
 
@@ -106,7 +77,7 @@ class Experiment:
     about: Mapping[str, object]
     wait_limit: float = WAIT_LIMIT
     foreign_limit: float = FOREIGN_LIMIT
-    records: list[Record] = field(default_factory=list, init=False)
+    records: list[BatchRecord] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         path = self.folder / CARD
@@ -122,11 +93,11 @@ class Experiment:
         limits = {"wait_share": self.wait_limit, "foreign_share": self.foreign_limit}
         return {"plan": self.plan.as_dict(), "limits": limits, **self.about}
 
-    def attempts(self, run: Run) -> list[Record]:
+    def attempts(self, run: BatchRun) -> list[BatchRecord]:
         """All attempts at a run so far."""
         return [record for record in self.records if record.run == run]
 
-    def is_open(self, run: Run) -> bool:
+    def is_open(self, run: BatchRun) -> bool:
         """Whether the run has no usable attempt and may be tried again."""
         tried = self.attempts(run)
         return len(tried) < self.plan.attempts and all(record.contended for record in tried)
@@ -136,7 +107,7 @@ class Experiment:
         blocks = [Block(block.control, tuple(filter(self.is_open, block.runs))) for block in self.plan.blocks()]
         return [block for block in blocks if block.runs]
 
-    def measure(self, bench: Bench, finished: Callable[[Record], None] = lambda record: None) -> None:
+    def measure(self, bench: Bench, finished: Callable[[BatchRecord], None] = lambda record: None) -> None:
         """Measure what is missing.
 
         Args:
@@ -152,55 +123,13 @@ class Experiment:
                         write_record(self.folder, record)
                         finished(record)
 
-    def _attempt(self, application: Application, run: Run) -> Iterator[Record]:
+    def _attempt(self, application: RunningApplication, run: BatchRun) -> Iterator[BatchRecord]:
         while self.is_open(run):
             attempt = len(self.attempts(run))
             outcome = application.measure(run, f"{run.key}-a{attempt}")
             load = outcome.load.row()
             contended = load["wait_share"] > self.wait_limit or load["foreign_share"] > self.foreign_limit
-            yield Record(run, attempt, application.log, outcome.queries, load, contended)
-
-
-def warm_up_key(repetition: int, query: str) -> str:
-    """Begins the id of a query of a warm-up."""
-    return f"warm-up-{repetition}-{query}"
-
-
-def write_record(folder: Path, record: Record) -> None:
-    """Keep an attempt."""
-    atomic_write_text(folder / RUNS / f"{record.key}.json", json.dumps(record.as_dict(), indent=1) + "\n")
-
-
-def read_records(folder: Path) -> list[Record]:
-    """All attempts kept in a folder.
-
-    Raises:
-        ConfigError: a file is no record.
-    """
-    records = []
-    for path in sorted((folder / RUNS).glob("*.json")):
-        try:
-            records.append(Record.from_dict(read_json(path)))
-        except (KeyError, TypeError) as error:
-            raise ConfigError(f"{path} is no record of a run: {error!r}") from error
-    return records
-
-
-def read_json(path: Path) -> dict:
-    """An object from a file.
-
-    Raises:
-        ConfigError: the file cannot be read, or is no JSON object.
-    """
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise ConfigError(f"{path} is not JSON: {error}") from error
-    if not isinstance(values, dict):
-        raise ConfigError(f"{path} holds {type(values).__name__}, expected an object")
-    return values
+            yield BatchRecord(run, attempt, application.log, outcome.queries, load, contended)
 
 
 def _check_same(found: dict, card: dict, path: Path) -> None:

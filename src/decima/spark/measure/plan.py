@@ -3,45 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 
-from decima.exceptions import ConfigError, WorkloadError
-from decima.simulator.settings import Settings
+from decima.exceptions import ConfigError
 from decima.spark.cluster.tpch_queries import NAMES
-from decima.workload import arrivals
-from decima.workload.jobs import Job, Workload
-from decima.workload.measured import LABEL, measured_profiles, profile_name
-from decima.workload.profile import JobProfile
-from decima.workload.sources import TRAINING_SEED
+from decima.spark.measure.records import CONTROL, BatchRun
+from decima.workload.measured import profile_name
 
-# Spark's own scheduler, without the plugin.
-CONTROL = "spark_fifo"
 DEFAULT_SCHEDULERS = ("fifo", "fair", "weighted_fair", "decima")
 # Batches of this experiment, apart from the seeds of tuning and training.
 _STREAM = 3
-
-
-@dataclass(frozen=True)
-class Run:
-    """One batch under one scheduler, once.
-
-    Attributes:
-        batch: which batch, from 0.
-        repetition: from 0.
-        scheduler: name, or :data:`CONTROL`.
-    """
-
-    batch: int
-    repetition: int
-    scheduler: str
-
-    @property
-    def key(self) -> str:
-        """For file names and query ids."""
-        return f"b{self.batch}-r{self.repetition}-{self.scheduler}"
 
 
 @dataclass(frozen=True)
@@ -54,7 +28,7 @@ class Block:
     """
 
     control: bool
-    runs: tuple[Run, ...]
+    runs: tuple[BatchRun, ...]
 
 
 @dataclass(frozen=True)
@@ -108,11 +82,6 @@ class Plan:
         if CONTROL in self.schedulers:
             raise ConfigError(f"{CONTROL} is Spark's own scheduler, which runs without the plugin: use --control")
 
-    @property
-    def size(self) -> str:
-        """Size of the measured profiles, as `measured_profiles` calls it."""
-        return f"{self.scale:g}g"
-
     def batch(self, number: int) -> tuple[str, ...]:
         """Names of the queries of a batch in order of arrival, all different."""
         rng = np.random.default_rng([self.seed, _STREAM, number])
@@ -122,53 +91,6 @@ class Plan:
         """Name of the profile of a query at this scale: `q9-1g` for `q09`."""
         return profile_name(int(query[1:]), self.scale)
 
-    def profiles(self) -> dict[str, JobProfile]:
-        """Measured profiles by name, durations as on as many executors: all of them are busy, whoever works on what.
-
-        Raises:
-            WorkloadError: nothing was measured at this scale or with so many executors.
-        """
-        # Fidelity compares what experiments measured.
-        from decima.spark.fidelity.simulation import at_level
-
-        return {profile.name: at_level(profile, self.executors) for profile in measured_profiles(self.size)}
-
-    def workload(
-        self, number: int, profiles: Mapping[str, JobProfile] | None = None, arrivals_ms: Sequence[float] | None = None
-    ) -> Workload:
-        """Jobs of a batch in its order.
-
-        Args:
-            number: which batch.
-            profiles: by name; those of :meth:`profiles` when None, errors as there.
-            arrivals_ms: of the jobs; all at 0 when None.
-
-        Raises:
-            WorkloadError: a profile is missing.
-        """
-        profiles = self.profiles() if profiles is None else profiles
-        missing = [query for query in self.batch(number) if self.profile(query) not in profiles]
-        if missing:
-            raise WorkloadError(f"there is no profile {self.profile(missing[0])} for batch {number}")
-        arrivals_ms = [0.0] * self.queries if arrivals_ms is None else arrivals_ms
-        jobs = tuple(
-            Job(profiles[self.profile(query)], arrival_ms)
-            for query, arrival_ms in zip(self.batch(number), arrivals_ms, strict=True)
-        )
-        return Workload(jobs, LABEL, tuple(profiles.values()))
-
-    def training_workloads(self, count: int) -> list[Workload]:
-        """Batches to tune a scheduler on, drawn like those of training; errors as for :meth:`profiles`."""
-        profiles = tuple(self.profiles().values())
-        seeds = range(TRAINING_SEED, TRAINING_SEED + count)
-        return [arrivals.batch(profiles, self.queries, seed, label=LABEL) for seed in seeds]
-
-    def settings(self) -> Settings:
-        """The simulated cluster that is like one SparkContext with warm executors."""
-        from decima.spark.fidelity.simulation import cluster_settings
-
-        return cluster_settings(self.executors)
-
     def blocks(self) -> Iterator[Block]:
         """All runs: in each round the schedulers in a new order, the control before or after those it belongs to."""
         rng = np.random.default_rng([self.seed, _STREAM])
@@ -176,16 +98,16 @@ class Plan:
         for begin in range(0, len(rounds), self.rounds_per_start):
             chunk = rounds[begin : begin + self.rounds_per_start]
             steered = [
-                Run(*place, self.schedulers[index])
+                BatchRun(*place, self.schedulers[index])
                 for place in chunk
                 for index in rng.permutation(len(self.schedulers))
             ]
             blocks = [Block(False, tuple(steered))] if steered else []
             if self.control:
-                blocks.append(Block(True, tuple(Run(*place, CONTROL) for place in chunk)))
+                blocks.append(Block(True, tuple(BatchRun(*place, CONTROL) for place in chunk)))
             yield from (blocks[index] for index in rng.permutation(len(blocks)))
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[BatchRun]:
         """All runs in order."""
         return [run for block in self.blocks() for run in block.runs]
 

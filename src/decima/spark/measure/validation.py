@@ -8,11 +8,11 @@ from pathlib import Path
 
 from decima.spark.cluster import machine, tpch_queries, tpch_tables
 from decima.spark.cluster.standalone import StandaloneCluster
-from decima.spark.measure.alone import KINDS, Application, Measurement
-from decima.spark.measure.alone_runs import Run
-from decima.spark.measure.bench import SparkBench
-from decima.spark.measure.experiment import Experiment, Record
+from decima.spark.measure.alone import KINDS, Measurement, PlannedApplication
+from decima.spark.measure.experiment import Experiment
 from decima.spark.measure.plan import Plan
+from decima.spark.measure.records import AloneRun, BatchRecord
+from decima.spark.measure.together import SparkBench
 
 ALONE, MIX = "alone", "mix"  # folders
 ROUNDS = 4  # of the queries alone before the first mix; the first one compiles their code
@@ -51,7 +51,7 @@ class Validation:
     def alone(self, data: Path | None) -> Measurement:
         """The queries alone: on executors that are there, and at the full number on new ones, too."""
         applications = [
-            Application(self.scale, count, repetition, KINDS if count == self.executors else KINDS[:1])
+            PlannedApplication(self.scale, count, repetition, KINDS if count == self.executors else KINDS[:1])
             for repetition in range(self.repetitions)
             for count in sorted({1, self.executors})
         ]
@@ -62,7 +62,7 @@ class Validation:
         about = {"schedulers": {}, "machine": machine.describe()}
         return Experiment(self.folder / MIX, self.plan, about, foreign_limit=FOREIGN_LIMIT)
 
-    def measure_alone(self, data: Path | None, finished: Callable[[Run], None] = lambda run: None) -> None:
+    def measure_alone(self, data: Path | None, finished: Callable[[AloneRun], None] = lambda run: None) -> None:
         """Measure the queries alone, as far as that is missing.
 
         Raises:
@@ -72,7 +72,7 @@ class Validation:
         if measurement.total():
             measurement.measure(finished)
 
-    def measure_mixes(self, data: Path | None, finished: Callable[[Record], None] = lambda record: None) -> None:
+    def measure_mixes(self, data: Path | None, finished: Callable[[BatchRecord], None] = lambda record: None) -> None:
         """Measure the mixes, as far as they are missing.
 
         Raises:

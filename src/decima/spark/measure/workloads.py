@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,10 +13,11 @@ import numpy as np
 
 from decima.exceptions import DataUnavailableError
 from decima.spark.cluster import tpch_tables
-from decima.spark.eventlog.application import read_event_log
-from decima.spark.eventlog.profiles import collect_profiles
+from decima.spark.eventlog.profiles import profiles_of
 from decima.spark.eventlog.tables import USED
-from decima.spark.measure import alone
+from decima.spark.measure.alone import KINDS
+from decima.spark.measure.logs import read_log
+from decima.spark.measure.records import AloneRun, read_alone_runs
 from decima.spark.measure.scaling_fit import cells, fit
 from decima.workload import embedded, measured, parquet
 from decima.workload.measured import profile_name
@@ -74,16 +75,19 @@ def measured_from(folder: Path, most_durations: int) -> tuple[list[JobProfile], 
         DataUnavailableError: there are no runs, or a log is missing.
         DecimaError: a log is not one.
     """
-    runs = [run for run in alone.read_runs(folder) if not run.contended]
+    runs = [run for run in read_alone_runs(folder) if not run.contended]
     if not runs:
         raise DataUnavailableError(f"{folder} holds no run that can be used")
     profiles, overheads, versions = [], [], set()
     for scale in sorted({run.scale for run in runs}):
         of_scale = [run for run in runs if run.scale == scale]
-        logs = {
-            name: read_event_log(folder / alone.LOGS / name) for name in sorted({run.log for run in of_scale})
-        }
-        warm, fresh = (_collect(logs, [run for run in of_scale if run.kind == kind]) for kind in alone.KINDS)
+        logs = {name: read_log(folder, name) for name in sorted({run.log for run in of_scale})}
+        warm, fresh = (
+            profiles_of(
+                logs.values(), [{run.id for run in of_scale if (run.log, run.kind) == (name, kind)} for name in logs]
+            )
+            for kind in KINDS
+        )
         overheads += [_overheads_ms(log) for log in logs.values()]
         versions |= {log.spark_version for log in logs.values()}
         for query in sorted(warm):
@@ -101,7 +105,7 @@ def _overheads_ms(application: Application) -> np.ndarray:
     return (later["duration_ms"] - later["run_ms"]).dropna().to_numpy(dtype=float)
 
 
-def _facts(runs: Sequence[alone.Run]) -> dict[str, str]:
+def _facts(runs: Sequence[AloneRun]) -> dict[str, str]:
     starts = [run.start_s for run in runs]
     begin, end = (datetime.fromtimestamp(second, tz=UTC) for second in (min(starts), max(starts)))
 
@@ -114,7 +118,7 @@ def _facts(runs: Sequence[alone.Run]) -> dict[str, str]:
         f"others had {100 * median('foreign_share', n):.0f} % of the cores"
         for n in levels
     )
-    warm, fresh = (sum(run.kind == kind for run in runs) for kind in alone.KINDS)
+    warm, fresh = (sum(run.kind == kind for run in runs) for kind in KINDS)
     return {
         "date": f"{begin:%Y-%m-%d %H:%M} to {end:%H:%M} UTC",
         "load": load,
@@ -123,19 +127,6 @@ def _facts(runs: Sequence[alone.Run]) -> dict[str, str]:
         f"{tpch_tables.SHUFFLE_PARTITIONS} shuffle partitions per scale factor, one core per executor, "
         "no adaptive execution, no broadcast joins",
     }
-
-
-def _collect(logs: dict[str, Application], runs: Iterable[alone.Run]) -> dict[str, JobProfile]:
-    wanted: dict[str, set[str]] = {name: set() for name in logs}
-    for run in runs:
-        wanted[run.log].add(run.id)
-    kept = []
-    for name, application in logs.items():
-        out = ~application.queries["query"].isin(wanted[name])
-        skipped = application.queries["skipped"].mask(out & (application.queries["skipped"] == ""), "not asked for")
-        if (skipped == "").any():
-            kept.append(replace(application, queries=application.queries.assign(skipped=skipped)))
-    return {profile.name: profile for profile in collect_profiles(kept).profiles} if kept else {}
 
 
 def _join(name: str, warm: JobProfile, fresh: JobProfile | None, most: int) -> JobProfile:

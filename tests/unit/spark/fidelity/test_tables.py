@@ -5,11 +5,9 @@ import pytest
 
 from decima.exceptions import DataUnavailableError, WorkloadError
 from decima.spark.eventlog.slim import slim_log
-from decima.spark.fidelity.logs import read_alone, read_mixes, scheduler_of
-from decima.spark.fidelity.order import SPARK_FIFO
 from decima.spark.fidelity.tables import FIRST_RUN, FRESH, MIX, REAL, WARM, fidelity_tables
-from decima.spark.measure.alone_runs import append_run
-from decima.spark.measure.plan import CONTROL
+from decima.spark.measure.logs import read_alone, read_mixes, scheduler_of
+from decima.spark.measure.records import CONTROL, append_alone_run
 from tests.unit.spark.fidelity.test_simulation import LEVELS, job
 from tests.unit.spark.planted_logs import measured_run, write_folders
 
@@ -51,8 +49,8 @@ def test_slim_copies_give_the_same_runs(folder, tmp_path):
 
 def test_contended_runs_are_left_out(folder, tmp_path):
     (tmp_path / "events").symlink_to(folder / "alone" / "events")
-    append_run(tmp_path, measured_run("q01#warm-0", "sf1-e1-r0-a0.json", "q01", "warm", 1, 0))
-    append_run(tmp_path, measured_run("q02#warm-0", "sf1-e1-r0-a0.json", "q02", "warm", 1, 0, wait_share=0.9))
+    append_alone_run(tmp_path, measured_run("q01#warm-0", "sf1-e1-r0-a0.json", "q01", "warm", 1, 0))
+    append_alone_run(tmp_path, measured_run("q02#warm-0", "sf1-e1-r0-a0.json", "q02", "warm", 1, 0, wait_share=0.9))
     (application,) = read_alone(tmp_path)
     assert application.queries.loc[application.queries.skipped == "", "query"].to_list() == ["q01#warm-0"]
 
@@ -69,7 +67,7 @@ def test_what_is_missing_is_said(folder, tmp_path):
         read_alone(tmp_path)
     with pytest.raises(DataUnavailableError, match="no usable batch; `decima spark validate`"):
         read_mixes(tmp_path)
-    append_run(tmp_path, measured_run("q01#warm-0", "gone.json", "q01", "warm", 1, 0))
+    append_alone_run(tmp_path, measured_run("q01#warm-0", "gone.json", "q01", "warm", 1, 0))
     with pytest.raises(DataUnavailableError, match=r"gone\.json is missing"):
         read_alone(tmp_path)
     with pytest.raises(WorkloadError, match="nothing can be compared"):
@@ -77,6 +75,5 @@ def test_what_is_missing_is_said(folder, tmp_path):
 
 
 def test_ids_tell_the_scheduler():
-    assert SPARK_FIFO == CONTROL
     assert scheduler_of("b0-r1-weighted_fair-a0#03") == "weighted_fair"
-    assert scheduler_of("q05#mix") == SPARK_FIFO
+    assert scheduler_of("q05#mix") == CONTROL

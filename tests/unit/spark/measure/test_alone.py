@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from decima.exceptions import ConfigError, SparkError
-from decima.spark.cluster import contention, tpch_queries, tpch_tables
+from decima.spark.cluster import tpch_queries, tpch_tables
 from decima.spark.measure import alone
-from decima.spark.measure.alone import ATTEMPTS, Application, Measurement, plan
-from decima.spark.measure.alone_runs import RUNS, Run, append_run, read_runs, summary
+from decima.spark.measure.alone import ATTEMPTS, Measurement, PlannedApplication, plan, summary
+from decima.spark.measure.records import ALONE_RUNS, WAIT_LIMIT, AloneRun, append_alone_run, read_alone_runs
 
-QUIET, BUSY = 0.1, contention.WAIT_LIMIT + 0.1
+QUIET, BUSY = 0.1, WAIT_LIMIT + 0.1
 
 
 def a_run(query="q01", kind="warm", scale=0.5, executors=2, repetition=0, wait_share=QUIET, **values):
@@ -21,7 +21,7 @@ def a_run(query="q01", kind="warm", scale=0.5, executors=2, repetition=0, wait_s
         "rows": 3, "executor_start_s": 4.0 if kind == "fresh" else None, "run_s": 1.0, "wait_s": 1.0,
         "wait_share": wait_share, "foreign_share": 0.0, "load_average": 1.0, "pressure": None,
     }
-    return Run(**(base | values))
+    return AloneRun(**(base | values))
 
 
 def test_repetitions_come_last_in_the_plan():
@@ -37,11 +37,11 @@ def test_repetitions_come_last_in_the_plan():
 
 
 def test_queries_are_shuffled_the_same_way_every_time():
-    orders = [Application(1.0, 2, repetition).runs() for repetition in (0, 1, 2)]
+    orders = [PlannedApplication(1.0, 2, repetition).runs() for repetition in (0, 1, 2)]
     assert all(sorted(name for name, _ in order) == list(tpch_queries.NAMES) for order in orders)
     assert orders[0] != orders[1] != orders[2] != orders[0]
-    assert orders[0] == Application(0.25, 4, 0).runs()
-    both = Application(1.0, 2, 0, ("warm", "fresh")).runs()
+    assert orders[0] == PlannedApplication(0.25, 4, 0).runs()
+    both = PlannedApplication(1.0, 2, 0, ("warm", "fresh")).runs()
     assert both[:22] == orders[0]
     assert {kind for _, kind in both[22:]} == {"fresh"}
     assert [name for name, _ in both[22:]] != [name for name, _ in both[:22]]
@@ -71,38 +71,38 @@ def test_fresh_executors_only_at_counts_of_the_plan():
 def test_table_of_runs_reads_as_written(tmp_path):
     runs = [a_run(), a_run("q22", "fresh", pressure=0.25, scale=0.01), a_run("q02", wait_share=0.9)]
     for run in runs:
-        append_run(tmp_path, run)
-    assert read_runs(tmp_path) == runs
+        append_alone_run(tmp_path, run)
+    assert read_alone_runs(tmp_path) == runs
     assert [run.contended for run in runs] == [False, False, True]
-    assert read_runs(tmp_path / "nothing") == []
+    assert read_alone_runs(tmp_path / "nothing") == []
 
 
 def test_a_table_of_something_else_is_refused(tmp_path):
-    (tmp_path / RUNS).write_text("a,b\n1,2\n")
+    (tmp_path / ALONE_RUNS).write_text("a,b\n1,2\n")
     with pytest.raises(ConfigError, match="columns"):
-        read_runs(tmp_path)
+        read_alone_runs(tmp_path)
 
 
 def test_a_row_that_was_cut_off_is_measured_again(tmp_path):
-    append_run(tmp_path, a_run("q01"))
-    append_run(tmp_path, a_run("q02"))
-    path = tmp_path / RUNS
+    append_alone_run(tmp_path, a_run("q01"))
+    append_alone_run(tmp_path, a_run("q02"))
+    path = tmp_path / ALONE_RUNS
     path.write_text(path.read_text()[:-20])
-    assert read_runs(tmp_path) == [a_run("q01")]
-    append_run(tmp_path, a_run("q03"))
-    assert [run.query for run in read_runs(tmp_path)] == ["q01", "q03"]
+    assert read_alone_runs(tmp_path) == [a_run("q01")]
+    append_alone_run(tmp_path, a_run("q03"))
+    assert [run.query for run in read_alone_runs(tmp_path)] == ["q01", "q03"]
 
 
 def test_only_what_is_missing_or_contended_is_measured(tmp_path):
-    application = Application(0.5, 2, 0, ("warm", "fresh"))
+    application = PlannedApplication(0.5, 2, 0, ("warm", "fresh"))
     for query in tpch_queries.NAMES[3:]:
-        append_run(tmp_path, a_run(query))
-        append_run(tmp_path, a_run(query, "fresh"))
-    append_run(tmp_path, a_run("q01", wait_share=BUSY))
-    append_run(tmp_path, a_run("q01", executors=3))
-    append_run(tmp_path, a_run("q02", "fresh", repetition=1))
+        append_alone_run(tmp_path, a_run(query))
+        append_alone_run(tmp_path, a_run(query, "fresh"))
+    append_alone_run(tmp_path, a_run("q01", wait_share=BUSY))
+    append_alone_run(tmp_path, a_run("q01", executors=3))
+    append_alone_run(tmp_path, a_run("q02", "fresh", repetition=1))
     for _ in range(ATTEMPTS):
-        append_run(tmp_path, a_run("q03", wait_share=BUSY))
+        append_alone_run(tmp_path, a_run("q03", wait_share=BUSY))
     measurement = Measurement(tmp_path, [application])
     missing = measurement.missing(application)
     assert sorted(missing) == sorted(
@@ -140,7 +140,7 @@ def test_an_interrupted_measurement_goes_on_where_it_was(tmp_path, measured):
     with pytest.raises(SparkError):
         Measurement(tmp_path, applications).measure()
     assert len(noted) == 5
-    assert len(read_runs(tmp_path)) == 5
+    assert len(read_alone_runs(tmp_path)) == 5
     broken.clear()
     finished = []
     second = Measurement(tmp_path, applications)
@@ -164,7 +164,7 @@ def test_contended_queries_are_measured_again_but_not_for_ever(tmp_path, measure
     assert noted.count((application.name, "q06", "warm")) == ATTEMPTS
     assert len(noted) == 22 + 1 + ATTEMPTS - 1
     assert measurement.missing(application) == []
-    assert sum(run.contended for run in read_runs(tmp_path)) == 1 + ATTEMPTS
+    assert sum(run.contended for run in read_alone_runs(tmp_path)) == 1 + ATTEMPTS
 
 
 def test_logs_get_their_names_when_their_application_has_ended(tmp_path):

@@ -7,15 +7,14 @@ import pytest
 
 from decima.spark.cluster import tpch_queries
 from decima.spark.eventlog.application import read_event_log
-from decima.spark.measure.alone import LOGS
-from decima.spark.measure.alone_runs import read_runs
+from decima.spark.measure.records import LOGS, read_alone_runs
 
 DATA = Path(__file__).parents[4] / "data" / "spark"
 
 
 @pytest.fixture(scope="module")
 def runs():
-    return read_runs(DATA)
+    return read_alone_runs(DATA)
 
 
 def test_every_query_was_measured_everywhere(runs):

@@ -1,16 +1,16 @@
 """Plan, resumption and rejection of contended runs of the experiment on real Spark, on a bench that runs nothing."""
 
 import contextlib
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
 from decima.exceptions import ConfigError, SparkError
 from decima.spark.cluster.contention import Load
 from decima.spark.cluster.tpch_queries import NAMES
-from decima.spark.measure.experiment import Experiment, Outcome, Record, read_records
-from decima.spark.measure.plan import CONTROL, Plan, Run
-from decima.spark.measure.together import QueryTimes
+from decima.spark.measure.experiment import Experiment, Outcome
+from decima.spark.measure.plan import Plan
+from decima.spark.measure.records import CONTROL, BatchRecord, BatchRun, QueryTimes, read_records
 
 SMALL = Plan(0.25, executors=2, queries=3, batches=2, repetitions=2, schedulers=("fifo", "fair"), rounds_per_start=3)
 ABOUT = {"schedulers": {"fifo": {}, "fair": {}}}
@@ -94,7 +94,7 @@ def test_everything_is_measured_once_and_kept(tmp_path):
     found = read_records(tmp_path)
     assert {record.run for record in found} == set(SMALL.runs())
     assert not any(record.contended for record in found)
-    assert all(Record.from_dict(record.as_dict()) == record for record in found)
+    assert all(BatchRecord.from_dict(asdict(record)) == record for record in found)
     again = Bench()
     experiment(tmp_path).measure(again)
     assert again.blocks == []
@@ -153,4 +153,4 @@ def test_damaged_records_are_named(tmp_path):
 
 
 def test_runs_have_names_for_files():
-    assert Run(1, 0, "weighted_fair").key == "b1-r0-weighted_fair"
+    assert BatchRun(1, 0, "weighted_fair").key == "b1-r0-weighted_fair"

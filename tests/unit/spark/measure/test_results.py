@@ -10,10 +10,12 @@ import pytest
 from decima.exceptions import ConfigError, DataUnavailableError
 from decima.reproduction.decima import s07_real_spark as real_spark
 from decima.spark.cluster.contention import Load
+from decima.spark.measure import collect as collecting
 from decima.spark.measure import results
-from decima.spark.measure.experiment import Experiment, Record, write_record
-from decima.spark.measure.plan import CONTROL, Plan
-from decima.spark.measure.together import QueryTimes, query_id
+from decima.spark.measure.collect import collect
+from decima.spark.measure.experiment import Experiment
+from decima.spark.measure.plan import Plan
+from decima.spark.measure.records import CONTROL, BatchRecord, QueryTimes, query_id, write_record
 
 PLAN = Plan(0.5, executors=2, queries=2, batches=1, repetitions=2, schedulers=("fifo", "fair"), warmups=0)
 QUIET = Load(run_s=9.0, wait_s=1.0, foreign_share=0.05, load_average=1.0, pressure=0.2)
@@ -32,12 +34,12 @@ def folder(tmp_path, monkeypatch):
         times = tuple(
             QueryTimes(name, START_MS + 20.0 * job, ends[job] + 5.0, 7) for job, name in enumerate(PLAN.batch(0))
         )
-        record = Record(run, 0, f"{run.key}.jsonl", times, QUIET.row(), contended=False)
+        record = BatchRecord(run, 0, f"{run.key}.jsonl", times, QUIET.row(), contended=False)
         write_record(tmp_path, record)
         logs[record.log] = log_of(record, ends)
         if run.scheduler != CONTROL:
             write_decisions(tmp_path, record.log, [(stage, f"{run.scheduler}:alpha=1") for stage in (0, 1, 10, 11)])
-    monkeypatch.setattr(results, "read_event_log", lambda path: logs[path.name])
+    monkeypatch.setattr(collecting, "read_event_log", lambda path: logs[path.name])
     return reopened(found)
 
 
@@ -69,7 +71,7 @@ def reopened(experiment):
 
 
 def test_scores_count_from_the_submission_of_the_batch_to_the_ends_of_its_spark_jobs(folder):
-    measured = results.collect(folder)
+    measured = collect(folder)
     scores = measured.scores().set_index(["repetition", "scheduler"])
     for scheduler, ends in ENDS_S.items():
         for repetition in range(2):
@@ -83,7 +85,7 @@ def test_scores_count_from_the_submission_of_the_batch_to_the_ends_of_its_spark_
 
 
 def test_decisions_of_the_scheduler_of_the_run_count(folder):
-    runs = results.collect(folder).runs.set_index("scheduler")
+    runs = collect(folder).runs.set_index("scheduler")
     assert runs.loc["fair", "decisions"].tolist() == [4, 4]
     assert runs.loc["fair", "steered_share"].tolist() == [1.0, 1.0]
     assert runs.loc["fair", "round_trip_ms_median"].tolist() == [2.0, 2.0]
@@ -94,7 +96,7 @@ def test_decisions_of_the_scheduler_of_the_run_count(folder):
 def test_a_run_that_the_service_did_not_steer_is_not_used(folder):
     log = next(record.log for record in folder.records if record.run.scheduler == "fair")
     write_decisions(folder.folder, log, [(0, "fair"), (1, "fair"), (10, "fifo"), (11, "fifo")])
-    measured = results.collect(folder)
+    measured = collect(folder)
     (row,) = measured.runs[measured.runs["log"] == log].to_dict("records")
     assert row["steered_share"] == 0.5
     assert not row["usable"]
@@ -105,14 +107,14 @@ def test_a_run_that_the_service_did_not_steer_is_not_used(folder):
 def test_contended_runs_are_kept_in_the_table_and_left_out_of_the_scores(folder):
     record = replace(folder.records[0], contended=True)
     write_record(folder.folder, record)
-    measured = results.collect(reopened(folder))
+    measured = collect(reopened(folder))
     assert measured.runs["contended"].sum() == 1
     assert len(measured.runs) == len(PLAN.runs())
     assert len(measured.scores()) == len(PLAN.runs()) - 1
 
 
 def test_what_is_written_is_read_again(folder):
-    measured = results.collect(folder)
+    measured = collect(folder)
     results.write(measured, folder.folder)
     again = results.read(folder.folder)
     assert again.plan == PLAN
@@ -126,18 +128,18 @@ def test_what_is_written_is_read_again(folder):
 def test_logs_without_the_queries_of_a_record_are_refused(folder, monkeypatch):
     queries = pandas.DataFrame({"query": [], "submit_ms": [], "finish_ms": []})
     empty = types.SimpleNamespace(queries=queries, tasks=pandas.DataFrame())
-    monkeypatch.setattr(results, "read_event_log", lambda path: empty)
+    monkeypatch.setattr(collecting, "read_event_log", lambda path: empty)
     with pytest.raises(ConfigError, match="lacks query"):
-        results.collect(folder)
+        collect(folder)
 
 
 def test_nothing_measured_yet(tmp_path):
     with pytest.raises(DataUnavailableError, match="holds no measured run yet"):
-        results.collect(Experiment(tmp_path, PLAN, {}))
+        collect(Experiment(tmp_path, PLAN, {}))
 
 
 def test_changes_are_paired_by_round(folder):
-    scores = results.collect(folder).scores().assign(where="real Spark")
+    scores = collect(folder).scores().assign(where="real Spark")
     table = real_spark.changes(scores).set_index(["metric", "against", "scheduler"])
     row = table.loc[("avg_jct_s", "fifo", "fair")]
     assert row["pairs"] == 2
@@ -150,7 +152,7 @@ def test_changes_are_paired_by_round(folder):
 
 
 def test_the_round_that_is_shown_is_complete(folder):
-    measured = results.collect(folder)
+    measured = collect(folder)
     assert real_spark.shown_round(measured) == (0, 0)
     first = measured.runs["repetition"] == 0
     runs = measured.runs.assign(usable=~(first & (measured.runs["scheduler"] == "fair")))

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from decima.exceptions import DataUnavailableError
 from decima.spark.eventlog.application import Application, read_event_log
-from decima.spark.fidelity.order import SPARK_FIFO
-from decima.spark.measure.alone_runs import read_runs
-from decima.spark.measure.experiment import CARD, LOGS, read_json, read_records
-from decima.spark.measure.together import query_id
-from decima.workload.measured import profile_name
+from decima.spark.measure.records import CARD, CONTROL, LOGS, query_id, read_alone_runs, read_json, read_records
 
 # Ids of the queries of a batch, and of those that ran alone before the first one.
 _BATCH = re.compile(r"b\d+-r\d+-(?P<scheduler>\w+)-a\d+#\d+")
@@ -26,13 +21,19 @@ def read_alone(folder: Path) -> list[Application]:
     Raises:
         DataUnavailableError: there are no such runs, or a log is missing.
     """
-    runs = [run for run in read_runs(folder) if not run.contended]
+    runs = [run for run in read_alone_runs(folder) if not run.contended]
     if not runs:
         raise DataUnavailableError(f"{folder} holds no usable run; `decima spark profile` measures them")
     names: dict[str, dict[str, str]] = {}
     for run in runs:
-        names.setdefault(run.log, {})[run.id] = profile_name(int(run.query.removeprefix("q")), run.scale)
-    return [_only(_read(folder / LOGS, log), ids) for log, ids in sorted(names.items())]
+        names.setdefault(run.log, {})[run.id] = run.profile
+    applications = []
+    for log, of_id in sorted(names.items()):
+        application = read_log(folder, log).only(of_id)
+        queries = application.queries
+        queries = queries.assign(name=queries["query"].map(of_id).fillna(queries.name))
+        applications.append(replace(application, queries=queries))
+    return applications
 
 
 def read_mixes(folder: Path) -> list[Application]:
@@ -53,11 +54,10 @@ def read_mixes(folder: Path) -> list[Application]:
     executors = float(read_json(folder / CARD)["plan"]["executors"])
     applications = []
     for log, ids in sorted(wanted.items()):
-        application = _read(folder / LOGS, log)
+        application = read_log(folder, log)
         queries = application.queries
         rounds = queries["query"].str.extract(_WARM_UP)["repetition"].fillna("0").astype(int)
-        kept = queries[queries["query"].isin(ids) | (rounds > 0)]
-        application = _only(application, dict(zip(kept["query"], kept.name, strict=True)))
+        application = application.only(queries.loc[queries["query"].isin(ids) | (rounds > 0), "query"])
         # In a mix the log does not tell: each query has as many executors as the cluster and shares them.
         applications.append(replace(application, queries=application.queries.assign(stated_executors=executors)))
     return applications
@@ -66,19 +66,15 @@ def read_mixes(folder: Path) -> list[Application]:
 def scheduler_of(query: str) -> str:
     """Who scheduled a query of a batch, by its id; Spark itself when the id does not tell."""
     found = _BATCH.fullmatch(query)
-    return found["scheduler"] if found else SPARK_FIFO
+    return found["scheduler"] if found else CONTROL
 
 
-def _read(folder: Path, name: str) -> Application:
-    """A log as it was written, or its slim copy."""
-    for path in sorted(folder.glob(f"{name.partition('.json')[0]}.json*")):
+def read_log(folder: Path, name: str) -> Application:
+    """Read a log of a folder of measured runs, as it was written or its slim copy.
+
+    Raises:
+        DataUnavailableError: neither is there.
+    """
+    for path in sorted((folder / LOGS).glob(f"{name.partition('.json')[0]}.json*")):
         return read_event_log(path)
-    raise DataUnavailableError(f"event log {folder / name} is missing")
-
-
-def _only(application: Application, names: Mapping[str, str]) -> Application:
-    """Only these queries are not skipped, and under these names."""
-    queries = application.queries
-    name = queries["query"].map(names)
-    skipped = queries.skipped.mask(name.isna() & (queries.skipped == ""), "not asked for")
-    return replace(application, queries=queries.assign(name=name.fillna(queries.name), skipped=skipped))
+    raise DataUnavailableError(f"event log {folder / LOGS / name} is missing")
