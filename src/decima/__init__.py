@@ -1,13 +1,11 @@
 """Decima: learned and heuristic scheduling of DAG-structured jobs, reproducible from data to figures.
 
 The public names are resolved on first use, so that `import decima` stays quick and pulls in none of the heavy
-libraries. Gymnasium learns of the environment `decima/SparkCluster-v0`.
+libraries. `gymnasium.register_envs(decima.gym)` makes the environment `decima/SparkCluster-v0` known to Gymnasium.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from decima.simulator.gym.registration import register_environments
 
 __version__ = "0.1.0"
 
@@ -15,6 +13,7 @@ __all__ = [
     "__version__",
     "check_scheduler",
     "compare",
+    "gym",
     "list_schedulers",
     "load",
     "load_policy",
@@ -27,6 +26,7 @@ __all__ = [
 _EXPORTS: dict[str, tuple[str, str | None]] = {
     "check_scheduler": ("decima.schedulers", "check_scheduler"),
     "compare": ("decima.evaluation.comparison", "compare"),
+    "gym": ("decima.simulator.gym", None),
     "list_schedulers": ("decima.schedulers", "list_schedulers"),
     "load": ("decima.workload", "load"),
     "load_policy": ("decima.policy.store", "load_policy"),
@@ -43,9 +43,8 @@ if TYPE_CHECKING:
     from decima.schedulers import check_scheduler as check_scheduler
     from decima.schedulers import list_schedulers as list_schedulers
     from decima.schedulers import make_scheduler as make_scheduler
+    from decima.simulator import gym as gym
     from decima.workload import load as load
-
-register_environments()
 
 
 def __getattr__(name: str) -> Any:

@@ -99,7 +99,7 @@ def test_bad_options(options, message):
 def test_the_policy_of_an_environment():
     """The environment is stepped with the policy's decisions and gives the run of the core."""
     workload = synthetic_batch(4)
-    env = gymnasium.make("decima/SparkCluster-v0", workload=workload, executors=8).unwrapped
+    env = gymnasium.make("decima.simulator.gym:decima/SparkCluster-v0", workload=workload, executors=8).unwrapped
     policy = make_policy(greedy=False)
     env.reset(seed=3)
     observation = Observation(env.state)

@@ -13,6 +13,7 @@ import decima
 from decima.exceptions import ConfigError, InvalidDecisionError
 from decima.schedulers import Observation, make_scheduler
 from decima.schedulers.interface import stage_and_limit
+from decima.simulator.gym import ENVIRONMENT_ID
 from decima.simulator.gym.environment import SparkClusterEnv
 from decima.simulator.gym.padded import JOB_FEATURES, LAYOUT, STAGE_FEATURES
 from decima.workload import save, synthetic_batch, synthetic_poisson
@@ -63,21 +64,19 @@ def first_choice(observation, limit):
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_gymnasium_finds_nothing_wrong(name):
-    check_env(gymnasium.make("decima/SparkCluster-v0", **CONFIGURATIONS[name]).unwrapped)
+    check_env(gymnasium.make(ENVIRONMENT_ID, **CONFIGURATIONS[name]).unwrapped)
 
 
 @pytest.mark.parametrize(
     "statements",
     [
-        "import decima, gymnasium; name = 'decima/SparkCluster-v0'",
-        "import gymnasium, decima; name = 'decima/SparkCluster-v0'",
-        "import gymnasium; name = 'decima:decima/SparkCluster-v0'",
-        "import decima, importlib; importlib.reload(decima); import gymnasium; name = 'decima/SparkCluster-v0'",
-        "import decima; from importlib.util import find_spec; find_spec('gymnasium')\n"
-        "import gymnasium; name = 'decima/SparkCluster-v0'",
+        "import decima, gymnasium; gymnasium.register_envs(decima.gym); name = 'decima/SparkCluster-v0'",
+        "import gymnasium; import decima.simulator.gym; name = 'decima/SparkCluster-v0'",
+        "import gymnasium; name = 'decima.simulator.gym:decima/SparkCluster-v0'",
+        "import decima, gymnasium, importlib; importlib.reload(decima.gym); name = 'decima/SparkCluster-v0'",
     ],
 )
-def test_environment_is_known_after_import(statements):
+def test_environment_is_known_once_its_package_is_imported(statements):
     code = f"{statements}\nprint(type(gymnasium.make(name).unwrapped).__name__)"
     command = [sys.executable, "-W", "error::UserWarning", "-c", code]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -87,14 +86,14 @@ def test_environment_is_known_after_import(statements):
 def test_importing_decima_leaves_gymnasium_to_others():
     code = (
         "import sys\nbefore = list(sys.meta_path)\nimport decima\nassert 'gymnasium' not in sys.modules\n"
-        "import gymnasium\nassert sys.meta_path == before"
+        "import gymnasium\nassert sys.meta_path == before\nassert 'decima/SparkCluster-v0' not in gymnasium.registry"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_vector_environment():
     toy = {"workload": CHAIN, "executors": 1, "mode": "simplified"}
-    vector = gymnasium.make_vec("decima/SparkCluster-v0", num_envs=2, vectorization_mode="sync", **toy)
+    vector = gymnasium.make_vec(ENVIRONMENT_ID, num_envs=2, vectorization_mode="sync", **toy)
     observation, _ = vector.reset(seed=0)
     assert observation["stages"].shape == (2, 2, len(STAGE_FEATURES))
     _, reward, *_ = vector.step(np.array([[0, 1], [1, 1]]))
