@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 import pandas
 import seaborn
@@ -25,7 +27,7 @@ SWITCHES = {
 def scheduler_bars(
     scores: pandas.DataFrame, axes: Axes | None = None, *, group: str, value: str = "avg_jct_s", legend: bool = True
 ) -> Axes:
-    """Mean and 95 % confidence interval of the mean, bars per scheduler in each group.
+    """Bars of the mean with its 95 % confidence interval, one per scheduler in each group.
 
     Args:
         scores: scheduler, the columns ``group`` and ``value`` (seconds); one row per seed.
@@ -55,21 +57,13 @@ def scheduler_bars(
             error_kw={"linewidth": 0.8, "capsize": 1.5},
             label=look.label,
         )
-    axes.set_xticks(range(len(groups)), [_wrapped(each) for each in groups])
+    wrap = textwrap.TextWrapper(16, break_long_words=False, break_on_hyphens=False)
+    axes.set_xticks(range(len(groups)), [wrap.fill(str(group)) for group in groups])
     axes.set(ylabel="average JCT (s)" if value == "avg_jct_s" else value, ylim=(0.0, None))
     axes.tick_params(axis="x", length=0)
     if legend:
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        style.legend_beside(axes)
     return axes
-
-
-def _wrapped(text) -> str:
-    words, lines = str(text).split(), [""]
-    for word in words:
-        if lines[-1] and len(lines[-1]) + len(word) > 15:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".strip()
-    return "\n".join(lines)
 
 
 def changes_against(scores: pandas.DataFrame, column: str, baseline: str) -> pandas.DataFrame:
@@ -94,7 +88,7 @@ def changes_against(scores: pandas.DataFrame, column: str, baseline: str) -> pan
 
 @style.styled
 def change_points(changes: pandas.DataFrame, column: str, axes: Axes | None = None, *, legend: bool = True) -> Axes:
-    """Change in percent with its confidence interval, a row per value of ``column``, a point per scheduler.
+    """Points of the change in percent with its confidence interval: a row per value of a column, a point per scheduler.
 
     Args:
         changes: As :func:`changes_against` returns it.
@@ -108,31 +102,20 @@ def change_points(changes: pandas.DataFrame, column: str, axes: Axes | None = No
     for index, name in enumerate(names):
         look = style.scheduler_style(name)
         chosen = changes[changes["scheduler"] == name].set_index(column).reindex(rows)
-        axes.errorbar(
-            chosen["change_percent"],
-            np.arange(len(rows)) + (index - (len(names) - 1) / 2) * 0.16,
-            xerr=[chosen["change_percent"] - chosen["low"], chosen["high"] - chosen["change_percent"]],
-            linestyle="none",
-            marker=look.marker,
-            markersize=4,
-            color=look.color,
-            linewidth=1.0,
-            capsize=1.5,
-            label=look.label,
-        )
+        change, place = chosen["change_percent"], np.arange(len(rows)) + (index - (len(names) - 1) / 2) * 0.16
+        reach = [change - chosen["low"], chosen["high"] - change]
+        marks = {"linestyle": "none", "marker": look.marker, "markersize": 4, "color": look.color, "label": look.label}
+        axes.errorbar(change, place, xerr=reach, linewidth=1.0, capsize=1.5, **marks)
     axes.axvline(0.0, color=style.GREY, linewidth=0.8)
-    axes.set_yticks(range(len(rows)), [SWITCHES.get(row, row) for row in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.grid(visible=True, axis="x")
-    axes.grid(visible=False, axis="y")
+    style.label_rows(axes, [SWITCHES.get(row, row) for row in rows])
     axes.set_xlabel("change of average JCT (%)")
     if legend:
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        style.legend_beside(axes)
     return axes
 
 
 def wave_ratios(waves: pandas.DataFrame) -> pandas.DataFrame:
-    """Mean duration by wave relative to the later waves of the same stage at the same level.
+    """Ratios of the mean duration in a wave to that in the later waves of the same stage at the same level.
 
     Args:
         waves: job, stage, level, wave, duration_s (mean).
@@ -147,7 +130,7 @@ def wave_ratios(waves: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def level_ratios(waves: pandas.DataFrame, wave: str = "rest") -> pandas.DataFrame:
-    """Mean duration of a wave by level relative to the lowest level at which the same stage was measured.
+    """Ratios of the mean duration of a wave at a level to that at the lowest level of the same stage.
 
     Returns:
         job, stage, level, ratio, without the lowest levels themselves.
@@ -160,7 +143,7 @@ def level_ratios(waves: pandas.DataFrame, wave: str = "rest") -> pandas.DataFram
 
 @style.styled
 def wave_boxes(waves: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """Task durations of fresh and first waves relative to later waves, over stages and levels.
+    """Boxes of the task durations of fresh and first waves relative to later waves, over stages and levels.
 
     Args:
         waves: job, stage, level, wave, duration_s.
@@ -178,7 +161,7 @@ def wave_boxes(waves: pandas.DataFrame, axes: Axes | None = None) -> Axes:
 
 @style.styled
 def level_boxes(waves: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """Task durations of later waves at each level relative to the lowest level, over stages.
+    """Boxes of the task durations of later waves at each level relative to the lowest level, over stages.
 
     Args:
         waves: job, stage, level, wave, duration_s.

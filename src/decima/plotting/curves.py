@@ -49,21 +49,11 @@ def parallelism(runtimes: pandas.DataFrame, axes: Axes | None = None) -> Axes:
     for index, (job, rows) in enumerate(runtimes.groupby("job", sort=False)):
         color, dashes, marker = _LINES[index % len(_LINES)]
         runtime = rows.groupby("executors")["runtime_s"].agg(["mean", "std"])
-        axes.plot(
-            runtime.index,
-            runtime["mean"],
-            color=color,
-            linestyle=dashes,
-            marker=marker,
-            markersize=3.5,
-            label=words.job_label(job),
-        )
-        spot = sweet_spot(runtime["mean"])
-        axes.plot(spot, runtime["mean"][spot], marker="o", markersize=9, markerfacecolor="none", color=color)
-        spread = runtime["std"].fillna(0.0)
-        axes.fill_between(
-            runtime.index, runtime["mean"] - spread, runtime["mean"] + spread, color=color, alpha=0.25, linewidth=0
-        )
+        mean, spread = runtime["mean"], runtime["std"].fillna(0.0)
+        axes.plot(mean, color=color, linestyle=dashes, marker=marker, markersize=3.5, label=words.job_label(job))
+        spot = sweet_spot(mean)
+        axes.plot(spot, mean[spot], marker="o", markersize=9, markerfacecolor="none", color=color)
+        axes.fill_between(mean.index, mean - spread, mean + spread, color=color, alpha=0.25, linewidth=0)
     axes.set(xlabel="degree of parallelism (executors)", ylabel="job runtime (s)", xlim=(0.0, None), yscale="log")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.legend()
@@ -86,16 +76,15 @@ def cdf(scores: pandas.DataFrame, axes: Axes | None = None, *, value: str = "avg
     means = scores.groupby("scheduler")[value].mean().sort_values(kind="stable")
     for name, mean in means.items():
         look = style.scheduler_style(name)
-        axes.ecdf(
-            scores.loc[scores["scheduler"] == name, value], **look.line() | {"label": f"{look.label}: {mean:.1f} s"}
-        )
+        rows = scores["scheduler"] == name
+        axes.ecdf(scores.loc[rows, value], **look.line() | {"label": f"{look.label}: {mean:.1f} s"})
     axes.set(xlabel="average JCT (s)" if value == "avg_jct_s" else "JCT (s)", ylabel="CDF", ylim=(0.0, 1.02))
     if log:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     else:
         axes.set_xlim(left=0.0)
-    axes.legend(title="mean", loc="upper left", bbox_to_anchor=(1.0, 1.0), alignment="left")
+    style.legend_beside(axes, title="mean", alignment="left")
     return axes
 
 
@@ -103,7 +92,7 @@ def cdf(scores: pandas.DataFrame, axes: Axes | None = None, *, value: str = "avg
 def concurrent_jobs(
     series: pandas.DataFrame, axes: Axes | None = None, *, points: int = 250, legend: bool = True
 ) -> Axes:
-    """Jobs in the system over time, a line per scheduler.
+    """Number of jobs in the system over time, a line per scheduler.
 
     Args:
         series: scheduler, time_s, active_jobs, at regular times.
@@ -122,17 +111,14 @@ def concurrent_jobs(
         series = series.assign(time_s=start_s).groupby(["scheduler", "time_s"], as_index=False)["active_jobs"].mean()
     for name in style.display_order(series["scheduler"]):
         rows = series[series["scheduler"] == name].sort_values("time_s")
-        axes.step(rows["time_s"] / unit_s, rows["active_jobs"], where="post", **_thin(name))
+        # Dashes turn a jagged line into noise: the colour alone tells these lines apart, and the order in the legend.
+        look = style.scheduler_style(name).line() | {"linewidth": 1.0, "linestyle": "-"}
+        axes.step(rows["time_s"] / unit_s, rows["active_jobs"], where="post", **look)
     axes.set(xlabel=f"time ({unit})", ylabel="jobs in the system", xlim=(0.0, None), ylim=(0.0, None))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     if legend:
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        style.legend_beside(axes)
     return axes
-
-
-def _thin(name: str) -> dict:
-    # Dashes turn a jagged line into noise: the colour alone tells these lines apart, and the order in the legend.
-    return style.scheduler_style(name).line() | {"linewidth": 1.0, "linestyle": "-"}
 
 
 def variant_label(sticky: int, stage_rule: int, order: int = 0) -> str:
@@ -168,33 +154,19 @@ def alpha_curve(sweep: pandas.DataFrame, axes: Axes | None = None, *, legend: st
         sticky, rule, order = map(int, variant)
         chosen = variant == tuple(best[VARIANT])
         color = style.PINK if order else (style.BLUE, style.VERMILION, style.GREEN)[rule]
-        axes.plot(
-            rows["alpha"],
-            rows["mean"],
-            color=color,
-            linestyle="-" if sticky else (0, (4, 1.5)),
-            linewidth=2.0 if chosen else 1.0,
-            label=variant_label(*variant),
-        )
+        look = {"linestyle": "-" if sticky else (0, (4, 1.5)), "linewidth": 2.0 if chosen else 1.0}
+        axes.plot(rows["alpha"], rows["mean"], color=color, label=variant_label(*variant), **look)
         if chosen:
             low, high = rows["mean"] - rows["sem"].fillna(0.0), rows["mean"] + rows["sem"].fillna(0.0)
             axes.fill_between(rows["alpha"], low, high, color=color, alpha=0.2, linewidth=0)
-    axes.plot(
-        best["alpha"],
-        best["mean"],
-        marker="*",
-        markersize=9,
-        color=style.BLACK,
-        linestyle="none",
-        zorder=4,
-        label=f"best: α = {_signed(best['alpha'])}, {best['mean']:.1f} s",
-    )
+    star = {"marker": "*", "markersize": 9, "color": style.BLACK, "linestyle": "none", "zorder": 4}
+    axes.plot(best["alpha"], best["mean"], label=f"best: α = {_signed(best['alpha'])}, {best['mean']:.1f} s", **star)
     axes.set(xlabel="α (0: fair, 1: naive weighted fair)", ylabel="average JCT (s)")
     axes.margins(x=0.0)
     if legend == "inside":
         axes.legend(fontsize=7)
     else:
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        style.legend_beside(axes)
     return axes
 
 
@@ -204,7 +176,7 @@ def _signed(alpha: float) -> str:
 
 @style.styled
 def best_alpha(sweep: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """How often each alpha is the best for one workload, for the variant that is best on average."""
+    """Histogram of the alpha that is best for each workload, in the variant that is best on average."""
     axes = style.own_axes(axes, style.COLUMN, 2.8)
     best = _best(alpha_means(sweep))
     rows = sweep[(sweep[VARIANT] == best[VARIANT]).all(axis=1)]

@@ -65,7 +65,7 @@ def dag(
     labels: bool | Sequence[str] = True,
     colors: Sequence[str] | None = None,
 ) -> Axes:
-    """The stages of a job: area by work, labelled with tasks and mean task duration.
+    """Graph of the stages of a job: circles with an area by work, labelled with tasks and mean task duration.
 
     Args:
         stages: One row per stage of one job: stage, tasks, duration_s; ``job`` for the title, ``name`` for the labels.
@@ -131,7 +131,7 @@ def _duration(seconds: float) -> str:
 
 @style.styled
 def dag_panel(stages: pandas.DataFrame, edges: pandas.DataFrame, *, columns: int = 3) -> style.Figure:
-    """Several jobs side by side; areas can be compared inside a job, not between jobs.
+    """Graphs of several jobs side by side; areas can be compared inside a job, not between jobs.
 
     Args:
         stages: As for :func:`dag`, of several jobs.

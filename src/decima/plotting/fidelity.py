@@ -28,7 +28,7 @@ def query_labels(names) -> dict[str, str]:
 
 @style.styled
 def duration_bars(runs: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """Real duration by query, mean and standard deviation over repetitions, and the mean of the simulated one.
+    """Bars of the real duration by query, with its standard deviation over repetitions, and the mean simulated one.
 
     Args:
         runs: name, real_s, simulated_s of one executor count.
@@ -56,12 +56,12 @@ def duration_bars(runs: pandas.DataFrame, axes: Axes | None = None) -> Axes:
 
 @style.styled
 def error_ranges(runs: pandas.DataFrame, axes: Axes | None = None, *, paper_percent: float) -> Axes:
-    """Simulation error by query: the range of 95 % of the runs, and the mean.
+    """Ranges of the simulation error by query that hold 95 % of the runs, and the mean error.
 
     Args:
         runs: name, error (simulated / real - 1).
         axes: Where to draw; a new figure when omitted.
-        paper_percent: What the paper says about the mean error, drawn as a band.
+        paper_percent: Mean error that the paper states, drawn as a band.
 
     Source: appendix D, Figure 18, lower part.
     """
@@ -69,8 +69,8 @@ def error_ranges(runs: pandas.DataFrame, axes: Axes | None = None, *, paper_perc
     labels = query_labels(runs["name"])
     place = np.arange(len(labels))
     groups = (100.0 * runs["error"]).groupby(runs["name"])
-    found = (groups.quantile(0.025), groups.mean(), groups.quantile(0.975))
-    low, mean, high = (each.loc[list(labels)] for each in found)
+    measures = (groups.quantile(0.025), groups.mean(), groups.quantile(0.975))
+    low, mean, high = (measure.loc[list(labels)] for measure in measures)
     axes.axhspan(-paper_percent, paper_percent, color="0.92", zorder=0, label=f"paper's mean: ±{paper_percent:g} %")
     axes.bar(place, high - low, 0.5, bottom=low, color=SIMULATED, alpha=0.8, label="95 % of the runs")
     axes.plot(place, mean, linestyle="none", marker="_", markersize=8, color=style.BLACK, label="mean")
@@ -86,7 +86,7 @@ def error_ranges(runs: pandas.DataFrame, axes: Axes | None = None, *, paper_perc
 
 @style.styled
 def simulated_against_real(runs: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """A point per run: real duration and mean simulated duration, both logarithmic.
+    """Mean simulated duration over real duration, a point per run, both axes logarithmic.
 
     Args:
         runs: executors, real_s, simulated_s.
@@ -113,7 +113,7 @@ def simulated_against_real(runs: pandas.DataFrame, axes: Axes | None = None) -> 
 
 @style.styled
 def error_distributions(errors: pandas.DataFrame, axes: Axes | None = None, *, paper: tuple[float, float]) -> Axes:
-    """Distribution of the size of the error by origin of the profile, with the floor.
+    """Distribution of the size of the error by origin of the profile, and between real repetitions as the floor.
 
     Args:
         errors: profile, error.
@@ -139,7 +139,7 @@ def error_distributions(errors: pandas.DataFrame, axes: Axes | None = None, *, p
 
 @style.styled
 def ablation_bars(summary: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
-    """Mean size of the error by variant, its bias, and the 95th percentile.
+    """Bars of the mean size of the error by variant, with its bias and the 95th percentile.
 
     Args:
         summary: variant, mean_percent, p95_percent, bias_percent; rows from top to bottom.
@@ -160,11 +160,8 @@ def ablation_bars(summary: pandas.DataFrame, axes: Axes | None = None, *, legend
         axes.annotate(f"{value:.1f}", (end, at), (4, 0), textcoords="offset points", fontsize=6.5, va="center")
     axes.axvline(0.0, color=style.GREY, linewidth=0.8)
     axes.set_xlim(min(0.0, 1.1 * summary["bias_percent"].min()), 1.15 * beyond.max())
-    axes.set_yticks(place, list(summary["variant"]))
-    axes.set_ylim(len(summary) - 0.5, -0.5)
+    style.label_rows(axes, list(summary["variant"]))
     axes.tick_params(axis="y", length=0)
-    axes.grid(visible=True, axis="x")
-    axes.grid(visible=False, axis="y")
     axes.set_xlabel("error (%)")
     if legend:
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=6.5, handletextpad=0.4)

@@ -1,4 +1,4 @@
-"""Who ran what on which executor: Gantt charts in the manner of Figure 3."""
+"""Gantt charts in the manner of Figure 3: which executor ran which job at what time."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def gantt(
     arrival_s: pandas.Series | None = None,
     each_task: bool = False,
 ) -> Axes:
-    """Executors over time: a colour per job, purple where idle, a red line where a job completes.
+    """Gantt chart of the executors over time: a colour per job, purple where idle, a red line where a job completes.
 
     Args:
         tasks: One row per task: job, stage, executor, start_s, finish_s. Twelve thousand take a fraction of a second.

@@ -1,4 +1,4 @@
-"""How long decisions take, against how often they are wanted and how many jobs there are (Figure 15b)."""
+"""Time that decisions take, against how often they are wanted and how many jobs there are (Figure 15b)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def delay_cdf(latency_ms: np.ndarray, interval_s: np.ndarray, axes: Axes | None 
     axes.set(xscale="log", xlabel="time (ms)", ylabel="CDF", ylim=(0.0, 1.02))
     axes.xaxis.set_major_locator(LogLocator(numticks=6))
     style.plain_numbers(axes.xaxis)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=7)
+    style.legend_above(axes)
     return axes
 
 
@@ -41,7 +41,7 @@ def latency_over_jobs(table: pandas.DataFrame, axes: Axes | None = None, *, pape
     Args:
         table: jobs (of the batch), active_jobs, latency_ms.
         axes: Where to draw; a new figure when omitted.
-        paper_ms: What the paper calls its mean delay.
+        paper_ms: Mean delay that the paper states.
     """
     axes = style.own_axes(axes, style.COLUMN, 2.6)
     color = style.scheduler_style("decima").color
@@ -53,5 +53,5 @@ def latency_over_jobs(table: pandas.DataFrame, axes: Axes | None = None, *, pape
     axes.axhline(paper_ms, color=style.GREY, linewidth=0.8, linestyle="--", label=f"paper, mean: {paper_ms:g} ms")
     axes.set(xscale="log", yscale="log", xlabel="jobs in the system", ylabel="time per decision (ms)")
     style.plain_numbers(axes.xaxis, axes.yaxis)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=7)
+    style.legend_above(axes, ncols=2)
     return axes

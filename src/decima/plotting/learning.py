@@ -1,4 +1,4 @@
-"""Training from outside: learning curves, worth of ingredients, rewards of arrival sequences (Figures 7, 15a)."""
+"""Plots of training: learning curves, worth of ingredients, returns of arrival sequences (Figures 7, 15a)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REFERENCES = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")
 
 
 def variant_colors(variants: Sequence[str]) -> dict[str, str]:
-    """Colours by variant; ``"recipe"`` has that of Decima."""
+    """Colours by variant of a recipe; ``"recipe"`` itself has that of Decima."""
     others = [variant for variant in dict.fromkeys(variants) if variant != "recipe"]
     colors = {variant: _VARIANT_COLORS[place % len(_VARIANT_COLORS)] for place, variant in enumerate(others)}
     return {"recipe": style.SCHEDULERS["decima"].color} | colors
@@ -37,7 +37,7 @@ def learning_curves(
     values: Sequence[str] = (GREEDY, SAMPLED),
     legend: bool = True,
 ) -> Axes:
-    """Validation score over training, a line per run and score; heuristics on the same sequences as level lines.
+    """Validation scores over training, a line per run and score; heuristics on the same sequences as level lines.
 
     Args:
         curves: run, variant, ``over``, ``values`` (average JCT in seconds).
@@ -58,14 +58,8 @@ def learning_curves(
         for value in values:
             sampled = value == SAMPLED
             name = ("Decima" if variant == "recipe" else variant) + (", sampled" if sampled else "")
-            axes.plot(
-                rows[over] / scale,
-                rows[value],
-                color=colors[variant],
-                linestyle=(0, (1, 1.2)) if sampled else "-",
-                linewidth=0.9,
-                label=name if name not in named else None,
-            )
+            look = {"color": colors[variant], "linestyle": (0, (1, 1.2)) if sampled else "-", "linewidth": 0.9}
+            axes.plot(rows[over] / scale, rows[value], label=name if name not in named else None, **look)
             named.add(name)
     level = references.set_index("scheduler")["avg_jct_s"]
     for name in (each for each in _REFERENCES if each in level.index):
@@ -77,13 +71,13 @@ def learning_curves(
     axes.set(xlabel=label, ylabel="average JCT (s)", ylim=(0.95 * min(np.nanmin(shown), level.min()), top))
     axes.margins(x=0.0)
     if legend:
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        style.legend_beside(axes)
     return axes
 
 
 @style.styled
 def budget_points(budgets: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
-    """Change against tuned weighted fair that variants of a recipe reach, a marker per budget and a dot per run.
+    """Changes against tuned weighted fair that variants of a recipe reach, a marker per budget and a dot per run.
 
     Args:
         budgets: variant, run, budget_min, change_percent.
@@ -110,17 +104,15 @@ def budget_points(budgets: pandas.DataFrame, axes: Axes | None = None, *, legend
             axes.scatter(change, place, s=size, marker=marker, linewidths=0, **looks)
     axes.set_xlim(right=min(_FAR, 1.1 * max(1.0, budgets["change_percent"].max())))
     axes.axvline(0.0, color=style.SCHEDULERS["weighted_fair"].color, linewidth=1.0)
-    axes.set_yticks(range(len(variants)), variants)
-    axes.set(xlabel="average JCT against tuned weighted fair (%)", ylim=(len(variants) - 0.5, -0.5))
-    axes.grid(visible=True, axis="x")
-    axes.grid(visible=False, axis="y")
+    style.label_rows(axes, variants)
+    axes.set_xlabel("average JCT against tuned weighted fair (%)")
     if legend:
-        axes.legend(title="wall time", loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        style.legend_beside(axes, title="wall time")
     return axes
 
 
 def extreme_sequences(returns: pandas.DataFrame, shared_s: float) -> tuple[int, int]:
-    """Sequences with the worst and with the best mean return from ``shared_s`` on."""
+    """Numbers of the sequences with the worst and with the best mean return from ``shared_s`` on."""
     table = returns[returns["time_s"] == shared_s].groupby("sequence")["return_s"].mean()
     return int(table.idxmin()), int(table.idxmax())
 
@@ -129,7 +121,7 @@ def extreme_sequences(returns: pandas.DataFrame, shared_s: float) -> tuple[int, 
 def sequence_penalties(
     arrivals: pandas.DataFrame, returns: pandas.DataFrame, shared_s: float, horizon_s: float
 ) -> style.Figure:
-    """Two arrival sequences with the same beginning: sizes of the jobs that arrive, and the penalty that follows.
+    """Job sizes and penalties over time of two arrival sequences with the same beginning.
 
     Args:
         arrivals: sequence, arrival_s, work_s.
@@ -187,5 +179,5 @@ def baseline_spread(explained: pandas.DataFrame, shared_s: float, axes: Axes | N
     axes.axvline(shared_s, color=style.BLACK, linewidth=0.8, linestyle="--", label="t: sequences part")
     axes.set(xlabel="time of the action (s)", ylabel="spread of the return\n(s.d., job s)", ylim=(0.0, None))
     axes.margins(x=0.0)
-    axes.legend(title="baseline", loc="upper left", bbox_to_anchor=(1.0, 1.0), alignment="left")
+    style.legend_beside(axes, title="baseline", alignment="left")
     return axes

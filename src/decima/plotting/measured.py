@@ -19,11 +19,11 @@ _WAVE_NAMES = {"fresh": "fresh executor", "first": "first wave", "rest": "later 
 
 @style.styled
 def slowdown(table: pandas.DataFrame, wave: str, axes: Axes | None = None, *, measured_up_to: int = 4) -> Axes:
-    """Task duration over that on one executor, against the number of executors; beyond the grey is extrapolation.
+    """Slow-down of tasks against one executor over the number of executors; right of the grey it is extrapolated.
 
     Args:
         table: wave, source (measured, model, authors), level, slowdown, low, high.
-        wave: which one.
+        wave: The wave to draw.
         axes: Where to draw; a new figure when omitted.
         measured_up_to: Largest executor count that was measured.
     """
@@ -46,7 +46,7 @@ def slowdown(table: pandas.DataFrame, wave: str, axes: Axes | None = None, *, me
 
 @style.styled
 def residuals(table: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """Distribution of measured over fitted mean task duration, per wave.
+    """Distribution of measured over fitted mean task durations, a line per wave.
 
     Args:
         table: wave, residual (natural logarithm).
@@ -59,13 +59,13 @@ def residuals(table: pandas.DataFrame, axes: Axes | None = None) -> Axes:
         label = f"{_WAVE_NAMES[wave]}: half within ±{np.median(np.abs(percent)):.0f} %"
         axes.ecdf(percent, color=colors[wave], label=label)
     axes.set(xlabel="measured over fitted (%)", ylabel="CDF", xlim=(-60, 60), ylim=(0.0, 1.02))
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=7)
+    style.legend_above(axes)
     return axes
 
 
 @style.styled
 def holdout(table: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """Mean error of predictions of what was held out, with the model and without any effect.
+    """Bars of the mean error of predictions of what was held out, with the model and without any effect.
 
     Args:
         table: held_out, value, wave, form, error_percent.
@@ -83,18 +83,18 @@ def holdout(table: pandas.DataFrame, axes: Axes | None = None) -> Axes:
     axes.invert_yaxis()
     axes.set(xlabel="mean error (%)")
     axes.grid(axis="y", visible=False)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=7)
+    style.legend_above(axes, ncols=2)
     return axes
 
 
 @style.styled
 def jobs(table: pandas.DataFrame, column: str, label: str, axes: Axes | None = None) -> Axes:
-    """A number of every query at 100 GB, extrapolated and the authors', and measured at the largest scale.
+    """One number per query: extrapolated and the authors' at their largest size, measured at the largest scale.
 
     Args:
         table: source, query, size_gb and the column.
-        column: What to draw.
-        label: Of the axis.
+        column: Column of the number.
+        label: Label of the axis.
         axes: Where to draw; a new figure when omitted.
     """
     axes = style.own_axes(axes, style.PAGE, 2.4)

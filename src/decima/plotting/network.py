@@ -1,4 +1,4 @@
-"""Inside a policy: job graphs and their embeddings, probabilities of stages and limits (Figures 5 and 6)."""
+"""Plots of what a policy computes: embeddings of job graphs, probabilities of stages and limits (Figures 5 and 6)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from decima.plotting import style, words
 from decima.plotting.dag import dag
 from decima.plotting.gantt import job_colors
 
-# Of the steps of message passing, first to last; light to dark, told apart in print.
+# Colours of the steps of message passing, first to last: light to dark, told apart in print.
 _STEPS = "YlGnBu"
 
 
@@ -27,7 +27,7 @@ def step_colors(steps: int) -> list[str]:
 def embeddings(
     stages: pandas.DataFrame, edges: pandas.DataFrame, nodes: pandas.DataFrame, summaries: pandas.DataFrame
 ) -> style.Figure:
-    """Graphs of a few jobs, coloured by the step of message passing, over the features and embeddings of their stages.
+    """Graphs of a few jobs, coloured by step of message passing, and below them the features and embeddings of stages.
 
     Args:
         stages: job, name, stage, tasks, duration_s, finished (1: no longer in the graph).
@@ -85,7 +85,7 @@ def _graph(
 
 
 def _strip(table: np.ndarray, labels: list[str], features: int, norm: Normalize, axes: Axes):
-    """Columns of values; a line divides features from embeddings."""
+    """Draw columns of values; a line divides features from embeddings."""
     image = axes.imshow(table, cmap="RdBu_r", norm=norm, aspect="auto", interpolation="nearest")
     axes.set_xticks(range(len(labels)), labels, fontsize=7)
     rows = [f"x{k}" for k in range(features)] + [f"e{k}" for k in range(len(table) - features)]
@@ -100,7 +100,7 @@ def _strip(table: np.ndarray, labels: list[str], features: int, norm: Normalize,
 
 @style.styled
 def stage_probabilities(candidates: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """Probability of every stage that could be chosen, its score q above the bar, a colour per job.
+    """Bars of the probability of every stage that could be chosen, its score q above the bar, a colour per job.
 
     Args:
         candidates: job, stage, q, probability, chosen.
@@ -130,7 +130,7 @@ def stage_probabilities(candidates: pandas.DataFrame, axes: Axes | None = None) 
 
 @style.styled
 def limit_probabilities(limits: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """Probability of every limit; those that give the stage all it can use are shaded, since they have the same effect.
+    """Bars of the probability of every limit; shaded: those that give the stage all it can use, which all do the same.
 
     Args:
         limits: limit, w, probability, used.

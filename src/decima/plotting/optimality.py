@@ -1,4 +1,4 @@
-"""How far from the best: schedules of appendix A, heuristics against exhaustive search (appendix H), bounds."""
+"""Distance from the best schedule: appendix A, heuristics against exhaustive search (appendix H), bounds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from decima.plotting.gantt import gantt, job_colors
 def example_schedules(
     tasks: pandas.DataFrame, names: Mapping[int, str] | None = None, colors: Mapping[int, str] | None = None
 ) -> style.Figure:
-    """Schedules of one small DAG, one below the other, a colour per stage and an outline per task.
+    """Gantt charts of one small DAG, one below the other, a colour per stage and an outline per task.
 
     Args:
         tasks: case, stage, executor, start_s, finish_s, and job (one).
@@ -49,7 +49,7 @@ def example_schedules(
 
 
 def relative_to(scores: pandas.DataFrame, instance: str, reference: str) -> pandas.DataFrame:
-    """Average JCT over that of a reference policy on the same instance.
+    """Ratio of the average JCT to that of a reference policy on the same instance.
 
     Args:
         scores: policy, avg_jct_s and the column ``instance``.
@@ -65,7 +65,7 @@ def relative_to(scores: pandas.DataFrame, instance: str, reference: str) -> pand
 
 @style.styled
 def policy_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, instance: str = "batch") -> Axes:
-    """Mean average JCT per policy with a dot for each instance, and the 95 % confidence interval from three on.
+    """Bars of the mean average JCT per policy, a dot per instance; from three instances on with its 95 % interval.
 
     Args:
         scores: policy, avg_jct_s and the column ``instance``.
@@ -81,7 +81,7 @@ def policy_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, instance:
 
 @style.styled
 def ratio_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, reference: str, instance: str = "batch") -> Axes:
-    """As :func:`policy_bars`, each instance relative to a reference policy."""
+    """Bars of the average JCT per policy relative to a reference policy on each instance, else as `policy_bars`."""
     ratios = relative_to(scores, instance, reference)
     axes = _bars(ratios, "ratio", "{:.2f}", style.own_axes(axes, style.COLUMN, 2.6), instance)
     axes.set_xlabel(f"average JCT / {style.scheduler_style(reference).label}")
@@ -103,22 +103,20 @@ def _bars(scores: pandas.DataFrame, value: str, text: str, axes: Axes, instance:
             axes.errorbar(mean, place, xerr=[[mean - low], [high - mean]], color=style.BLACK, linewidth=1.0, capsize=3)
         axes.scatter(each, place + spread, s=8, color="white", edgecolors=style.BLACK, linewidths=0.6, zorder=3)
         names.append(f"{look.label}\n{text.format(mean)}")
-    axes.set_yticks(range(len(order)), names)
+    style.label_rows(axes, names)
     axes.tick_params(axis="y", length=0)
-    axes.set(xlim=(0.0, None), ylim=(len(order) - 0.5, -0.5))
-    axes.grid(visible=True, axis="x")
-    axes.grid(visible=False, axis="y")
+    axes.set_xlim(left=0.0)
     return axes
 
 
 @style.styled
 def distance_from_floor(bounds: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
-    """Every policy, the best schedule found by search and the lower bound on each instance; instances sorted.
+    """Average JCT of every policy, of the best schedule found by search and of the lower bound, a row per instance.
 
     The grey line runs from the lower bound to the search: no schedule is left of it, the optimum lies on it.
 
     Args:
-        bounds: instance, policy (also ``"search"`` and ``"lower_bound"``), avg_jct_s.
+        bounds: instance, policy (also ``"search"``, by which rows are sorted, and ``"lower_bound"``), avg_jct_s.
         axes: Where to draw; a new figure when omitted.
         legend: Name the policies beside the axes.
     """
@@ -133,10 +131,8 @@ def distance_from_floor(bounds: pandas.DataFrame, axes: Axes | None = None, *, l
             table[name], place, linestyle="none", marker=marker, markersize=9 if marker == "|" else 5, color=look.color,
             label=look.label,
         )  # fmt: skip
-    axes.set_yticks(place, [f"{instance}" for instance in table.index])
-    axes.set(xlabel="average JCT (s)", ylabel="instance", xlim=(0.0, None), ylim=(len(table) - 0.5, -0.5))
-    axes.grid(visible=True, axis="x")
-    axes.grid(visible=False, axis="y")
+    style.label_rows(axes, [f"{instance}" for instance in table.index])
+    axes.set(xlabel="average JCT (s)", ylabel="instance", xlim=(0.0, None))
     if legend:
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        style.legend_beside(axes)
     return axes

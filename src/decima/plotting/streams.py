@@ -1,4 +1,4 @@
-"""Jobs of one stream under two schedulers: JCT over time and over size, executors, executed work (Figure 10b to e)."""
+"""Plots of the jobs of a stream under two schedulers: JCT over time and size, executors, work (Figure 10b to e)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from decima.plotting import style
 
 
 @style.styled
-def jct_over_time(
-    jobs: pandas.DataFrame, axes: Axes | None = None, *, windows: int = 24, legend: bool = True
-) -> Axes:
+def jct_over_time(jobs: pandas.DataFrame, axes: Axes | None = None, *, windows: int = 24, legend: bool = True) -> Axes:
     """Mean JCT of the jobs that arrive in each window of time, a line per scheduler.
 
     Args:
@@ -34,7 +32,7 @@ def jct_over_time(
         axes.plot(middle / scale, means[name], **look.line() | {"linestyle": "-"}, marker=look.marker, markersize=3)
     axes.set(xlabel=f"time of arrival ({unit})", ylabel="mean JCT (s)", xlim=(0.0, None), ylim=(0.0, None))
     if legend:
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        style.legend_beside(axes)
     return axes
 
 
@@ -42,13 +40,13 @@ def jct_over_time(
 def against_work(
     jobs: pandas.DataFrame, axes: Axes | None = None, *, value: str, label: str, log: bool = True, legend: bool = True
 ) -> Axes:
-    """A number per job over its work, a point per job, and the median per tenth of the jobs as a line per scheduler.
+    """One number per job over its work: a point per job, and the median per tenth of the jobs as a line per scheduler.
 
     Args:
         jobs: scheduler, work_s, the column ``value``.
         axes: Where to draw; a new figure when omitted.
         value: Column of the height, above 0.
-        label: What it is, with its unit.
+        label: Label of the height, with its unit.
         log: Logarithmic height.
         legend: Name the schedulers.
 

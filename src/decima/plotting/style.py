@@ -1,4 +1,4 @@
-"""How figures look: one look per scheduler, one context, titles that name the workload, reproducible files."""
+"""Style of all figures: one look per scheduler, one context, titles that name the workload, reproducible files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COLUMN, PAGE = 3.5, 7.2
 
 @dataclass(frozen=True)
 class SchedulerStyle:
-    """How one scheduler is drawn, everywhere.
+    """Look of one scheduler in every figure.
 
     Attributes:
         label: Name in legends and on axes.
@@ -49,7 +49,7 @@ class SchedulerStyle:
     marker: str = "o"
 
     def line(self) -> dict:
-        """Keywords for a line."""
+        """Keywords of matplotlib for a line of this look."""
         return {"color": self.color, "linestyle": self.linestyle, "label": self.label}
 
 
@@ -88,7 +88,7 @@ _SPARE_MARKERS = ("1", "2", "3", "4", "+", "|")
 
 
 def scheduler_style(name: str) -> SchedulerStyle:
-    """The look of a scheduler; one that is not in the table gets a look of its own that depends on the name alone."""
+    """Look of a scheduler; one that is not in the table gets a look that depends on its name alone."""
     if name in SCHEDULERS:
         return SCHEDULERS[name]
     digest = zlib.crc32(name.encode())
@@ -105,9 +105,9 @@ def display_order(names) -> list[str]:
 
 @contextmanager
 def context() -> Iterator[None]:
-    """Settings that all figures are drawn and saved with; those of the caller are restored afterwards."""
+    """Apply the settings that all figures are drawn and saved with; those of the caller are restored afterwards."""
     settings = seaborn.axes_style("ticks") | seaborn.plotting_context("paper", font_scale=0.9)
-    own = {
+    changed = {
         "axes.grid": True,
         "axes.grid.axis": "y",
         "axes.spines.right": False,
@@ -125,12 +125,12 @@ def context() -> Iterator[None]:
         "pdf.compression": 6,
         "savefig.dpi": 200,
     }
-    with matplotlib.rc_context(settings | own):
+    with matplotlib.rc_context(settings | changed):
         yield
 
 
 def styled(draw: Callable) -> Callable:
-    """Decorator: draw inside :func:`context`."""
+    """Decorator of a drawing function, which then draws inside :func:`context`."""
 
     @wraps(draw)
     def inside(*args, **kwargs):
@@ -157,12 +157,12 @@ class Figure(matplotlib.figure.Figure):
 
 
 def new_figure(width: float = COLUMN, height: float = 2.4) -> Figure:
-    """An empty figure in inches, laid out so that nothing overlaps."""
+    """Empty figure of a size in inches, laid out so that nothing overlaps."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def own_axes(axes: Axes | None, width: float = COLUMN, height: float = 2.4) -> Axes:
-    """The given axes, or the only axes of a new figure."""
+    """Axes to draw on: those given, or the only ones of a new figure of a size in inches."""
     return new_figure(width, height).subplots() if axes is None else axes
 
 
@@ -201,6 +201,24 @@ def save(figure: matplotlib.figure.Figure, path: str | Path) -> tuple[Path, Path
 def time_unit(end_s: float) -> tuple[float, str]:
     """Seconds per unit and its name for a time axis up to ``end_s``: hours from three hours on, else minutes."""
     return (3600.0, "h") if end_s >= 3.0 * 3600.0 else (60.0, "min")
+
+
+def legend_beside(axes: Axes, **options) -> None:
+    """Put the legend to the right of the axes, from their top down; ``options`` are those of ``Axes.legend``."""
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), **options)
+
+
+def legend_above(axes: Axes, ncols: int = 1) -> None:
+    """Put a small legend above the middle of the axes."""
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=ncols, fontsize=7)
+
+
+def label_rows(axes: Axes, labels: list[str]) -> None:
+    """Label the rows of a horizontal chart, which lie at 0, 1, ... from the top; grid lines run along the values."""
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.grid(visible=True, axis="x")
+    axes.grid(visible=False, axis="y")
 
 
 def plain_numbers(*axes: Axis) -> None:
