@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import subprocess
 import sysconfig
 import threading
@@ -10,15 +11,15 @@ from pathlib import Path
 from decima.commands.options import parse_scheduler
 from decima.schedulers import list_schedulers
 from decima.service.server import Address, Service
-from decima.service.sessions import Offering, Sessions, named_makers
+from decima.service.sessions import Offering, Sessions
 
 COMMAND = Path(sysconfig.get_path("scripts")) / "decima"
 
 
 def sessions_of(*names, book=None, limits=None):
     """Sessions with these schedulers, `name` or `name:parameter=value`; all that are registered if none is named."""
-    offering = Offering(named_makers(names or list_schedulers(), parse_scheduler))
-    return Sessions(offering, book, limits)
+    makers = {name: functools.partial(parse_scheduler, name) for name in names or list_schedulers()}
+    return Sessions(Offering(makers), book, limits)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -56,7 +57,7 @@ def serve(
     from decima.service.limits import Limits
     from decima.service.security import Security, is_loopback, read_token
     from decima.service.server import Address, Service, run_service
-    from decima.service.sessions import Offering, Sessions, named_makers
+    from decima.service.sessions import Offering, Sessions
 
     security = Security(read_token(token_file), tls_cert, tls_key)
     security.check(host)
@@ -65,7 +66,7 @@ def serve(
     if len(set(names)) < len(names):
         raise ConfigError("a scheduler is given twice")
     learned.values(*(name.partition(":")[0] for name in names))
-    makers = named_makers(names, lambda text: options.parse_scheduler(text, learned))
+    makers = {name: partial(options.parse_scheduler, name, learned) for name in names}
     if values:
         makers[scheduler] = lambda: options.named_scheduler(scheduler, values, learned)
     limits = Limits(sessions=max_sessions, lease_s=lease_s)

@@ -1,4 +1,4 @@
-"""A client of the service: calls with deadlines, sessions that survive a restart of the server."""
+"""Client of the service: calls with deadlines, sessions that survive a restart of the server."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from google.protobuf.message import DecodeError, Message
 
 from decima.exceptions import ServiceError
 from decima.service import scheduler_pb2 as protocol
+from decima.service.wire import NAME
 
-NAME = protocol.DESCRIPTOR.services_by_name["Scheduler"].full_name
 _AWAY = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
 _LOST = {grpc.StatusCode.NOT_FOUND, grpc.StatusCode.FAILED_PRECONDITION}
-_ATTEMPTS = 3  # that end with a lost session
+_ATTEMPTS = 3  # how often a session may be lost during one decision
 _PAUSE_S = 0.05
 
 
 class ServiceAwayError(ServiceError):
-    """The service does not answer."""
+    """No service answers at the address."""
 
 
 class ServiceClient:
-    """Calls of one service; may be shared by threads.
+    """Connection to one service, on which threads may call it at the same time.
 
     Args:
         address: ``host:port``.
@@ -53,25 +53,23 @@ class ServiceClient:
                 raise ServiceError(f"cannot read the certificate {tls_ca}: {error.strerror}") from error
             self._channel = grpc.secure_channel(address, credentials, options)
         # Bytes in and out: a reply that cannot be parsed is told apart from a failure of the server.
-        self._calls = {
-            name: self._channel.unary_unary(f"/{NAME}/{name}") for name in ("Open", "Decide", "Close")
-        }
+        self._calls = {name: self._channel.unary_unary(f"/{NAME}/{name}") for name in ("Open", "Decide", "Close")}
 
     def __enter__(self) -> ServiceClient:
         return self
 
     def __exit__(self, *_) -> None:
-        self._channel.close()
+        self.close()
 
     def close(self) -> None:
         """End the connection."""
         self._channel.close()
 
     def call(self, name: str, request: Message, kind: type[Message]) -> Message:
-        """One call.
+        """Call a method and wait for its reply.
 
         Args:
-            name: Method.
+            name: Name of the method.
             request: Its request.
             kind: Type of its reply.
 
@@ -87,7 +85,7 @@ class ServiceClient:
 
 
 class ClientSession:
-    """A session that is opened when it is needed, and again when the server has lost it.
+    """Session of a client, opened when it is needed, and again when the server has lost it.
 
     Args:
         client: Whom to ask.
@@ -106,11 +104,11 @@ class ClientSession:
         self.times_opened = 0
 
     def decide(self, make_request: Callable[[bool], protocol.DecideRequest]) -> protocol.Decision:
-        """Report and ask.
+        """Report what changed and return the service's decision.
 
         Args:
-            make_request: Gives the report, everything if its argument is true, else what changed since it was called
-                last; session and sequence are filled in here.
+            make_request: Function that returns the report: everything if its argument is true, else what changed since
+                it was called last; session and sequence are filled in here.
 
         Raises:
             ServiceAwayError: No answer within ``patience_s``.
@@ -154,7 +152,7 @@ class ClientSession:
         return reply
 
     def close(self) -> None:
-        """End the session; a service that is away need not be told."""
+        """End the session; a service that does not answer is not told."""
         if self._session:
             with contextlib.suppress(grpc.RpcError):
                 self._client.call("Close", protocol.CloseRequest(session=self._session), protocol.CloseReply)

@@ -1,4 +1,4 @@
-"""One scheduler for several applications of one cluster manager: who holds how many executors.
+"""Coordination of several applications of one cluster manager by one scheduler: who holds how many executors.
 
 Source: §6.1, Figure 8: Decima's agent in the cluster's master moves executors between applications. Differs: the master
 stays as it is. Every application's driver is told how many executors to ask it for (`Command.target`); a move is one
@@ -16,17 +16,11 @@ import numpy as np
 from decima.schedulers.interface import Scheduler
 from decima.service import scheduler_pb2 as protocol
 from decima.service.durations import ProfileBook
-from decima.service.errors import RefusalError, invalid
+from decima.service.errors import RefusalError
 from decima.service.job_memory import Slot
 from decima.service.limits import Limits
 from decima.service.mirror import Choice, Mirror
-from decima.service.session import (
-    CallOrder,
-    JobTable,
-    check_report,
-    put_choice,
-    timed_choice,
-)
+from decima.service.session import CallOrder, JobTable, check_report, put_choice, timed_choice
 from decima.simulator.settings import Settings
 
 
@@ -65,11 +59,11 @@ class SharedCluster:
 
     @property
     def unallocated(self) -> int:
-        """Executors that are no driver's."""
+        """Number of executors that belong to no driver."""
         return self.settings.executors - sum(driver.target for driver in self.drivers.values())
 
     def allocate(self, now_ms: float) -> None:
-        """Decide about the executors that are nobody's, and have drivers offer those they left idle."""
+        """Decide about the executors that belong to no driver, and have drivers offer those they left idle."""
         while (free := self.unallocated) > 0:
             choice, _ = timed_choice(self.mirror, now_ms, None, free)
             if choice is None:
@@ -80,7 +74,7 @@ class SharedCluster:
                 driver.ask()
 
     def leave(self, driver: Driver) -> None:
-        """A driver is gone, with its jobs; others get its executors."""
+        """Remove a driver and its jobs, and give its executors to others."""
         del self.drivers[driver.key]
         for key in [key for key in self.mirror.slots if key[0] == driver.key]:
             self.mirror.drop_job(key)
@@ -88,13 +82,13 @@ class SharedCluster:
 
 
 class Driver:
-    """The session of one driver of a shared cluster.
+    """Session of one driver of a shared cluster.
 
     Args:
         key: Id of its session.
-        client: Its name, for logs.
-        cluster: Where it belongs.
-        on_empty: Called when it was the last to leave.
+        client: Name of the driver, for logs.
+        cluster: The cluster it belongs to.
+        on_empty: Called when it was the last driver to leave.
     """
 
     def __init__(self, key: str, client: str, cluster: SharedCluster, on_empty: Callable[[], None]) -> None:
@@ -116,25 +110,25 @@ class Driver:
 
     @property
     def num_jobs(self) -> int:
-        """Jobs in the system."""
+        """Number of its jobs in the system."""
         return sum(key[0] == self.key for key in self._cluster.mirror.slots)
 
     # ---- commands ---------------------------------------------------------------------------------------------------
 
     def command(self) -> protocol.Command:
-        """The newest command."""
+        """Return the newest command."""
         return protocol.Command(number=self._number, target=self.target, ask=self._ask)
 
     def grow(self, choice: Choice) -> None:
-        """Executors are to come for a stage of one of its jobs."""
+        """Raise the target by the executors that are to come for a stage of one of its jobs."""
         self.target += choice.executors
-        slot = self._cluster.mirror.slots[choice.key]
-        self._promised[choice.key, slot.graph.stage_ids[choice.stage]] += choice.executors
-        self._put_promises(1, {(choice.key, slot.graph.stage_ids[choice.stage]): choice.executors})
+        which = choice.key, self._cluster.mirror.slots[choice.key].graph.stage_ids[choice.stage]
+        self._promised[which] += choice.executors
+        self._put_promises(1, {which: choice.executors})
         self._tell()
 
     def ask(self) -> None:
-        """Have it offer again what was left idle."""
+        """Ask the driver to offer again the executors that were left idle."""
         if self._idle and not self._ask:
             self._ask = True
             self._tell()
@@ -148,7 +142,7 @@ class Driver:
         self._changed.set()
 
     async def watch(self) -> AsyncIterator[protocol.Command]:
-        """Commands as they change; a slow reader misses all but the newest."""
+        """Yield commands as they change; a slow reader misses all but the newest."""
         while True:
             self._changed.clear()
             yield self.command()
@@ -157,7 +151,7 @@ class Driver:
     # ---- reports ----------------------------------------------------------------------------------------------------
 
     def decide(self, request: protocol.DecideRequest) -> protocol.Decision:
-        """Take a report and decide about the offered executors.
+        """Take a report and decide about the executors that it offers.
 
         Raises:
             RefusalError: The message is wrong, or is not what comes next.
@@ -193,27 +187,18 @@ class Driver:
         return reply
 
     def _report(self, request: protocol.DecideRequest) -> bool:
-        """Write what is told; True if there may be something new to decide for executors elsewhere."""
-        jobs = self._cluster.jobs
+        """Take a report; True if there may be something new to decide for executors elsewhere."""
         before = self._choosable()
-        gone = bool(request.gone)
-        if request.full:
-            before = set()
-            gone = True
-            jobs.put_all_jobs(self.key, request.jobs)
-        else:
-            jobs.drop_jobs(self.key, request.gone)
-            jobs.put_jobs(self.key, request.jobs)
-        jobs.put_states(self.key, request.states)
-        return gone or bool(self._choosable() - before)
+        self._cluster.jobs.put_report(self.key, request)
+        return request.full or bool(request.gone) or bool(self._choosable() - before)
 
     def _choosable(self) -> set[tuple[tuple, int]]:
-        """Stages that the driver calls schedulable."""
+        """Keys of the stages that the driver calls schedulable."""
         slots = self._cluster.mirror.slots
         return {(key, stage) for key, slot in slots.items() if key[0] == self.key for stage in slot.graph.schedulable}
 
     def _slot(self, which: tuple[tuple, int]) -> Slot | None:
-        """Where a promised stage's job is, None if it is gone."""
+        """Find the place of a promised stage's job; None if the stage is gone."""
         slot = self._cluster.mirror.slots.get(which[0])
         return slot if slot is not None and which[1] in slot.graph.index else None
 
@@ -253,7 +238,7 @@ class Driver:
         return False
 
     def _assign(self, reply: protocol.Decision, choice: Choice) -> None:
-        """Give executors to a stage of the driver; others must not get its tasks before the driver reports that."""
+        """Give executors to a stage of the driver; no others may get its tasks until the driver reports that."""
         mirror = self._cluster.mirror
         put_choice(reply, mirror, choice)
         self._assigned = choice
@@ -266,7 +251,7 @@ class Driver:
             mirror.add_moving(mirror.slots[choice.key], choice.stage, -choice.executors, of_job=False)
 
     def _kept_promise(self, offered: int) -> Choice | None:
-        """New executors go to the stage they were sent for, if it can still use them; else that is forgotten."""
+        """Choose the stage that new executors were sent for, if it can still use them; else forget the promise."""
         mirror = self._cluster.mirror
         for which in list(self._promised):
             executors = min(offered, self._promised[which])
@@ -284,19 +269,7 @@ class Driver:
         return None
 
     def close(self) -> None:
-        """The driver is gone."""
+        """Leave the cluster."""
         self._cluster.leave(self)
         if not self._cluster.drivers:
             self._on_empty()
-
-
-def require_same_cluster(cluster: SharedCluster, settings: Settings, name: str) -> None:
-    """Check that a further driver means the cluster that is there.
-
-    Raises:
-        RefusalError: It describes another one.
-    """
-    for field in ("executors", "mode", "moving_delay_ms"):
-        theirs, mine = getattr(cluster.settings, field), getattr(settings, field)
-        if theirs != mine:
-            raise invalid(f"shared cluster {name!r:.60} has {field} {theirs}, got {mine}")

@@ -1,25 +1,19 @@
-"""States of a client's jobs, checked and written into the mirror."""
+"""States that clients report of their jobs: checked and written into the mirror."""
 
 from __future__ import annotations
 
 from decima.service import scheduler_pb2 as protocol
 from decima.service.errors import invalid
-from decima.service.graphs import JobGraph, checked_number
+from decima.service.graphs import JobGraph
 from decima.service.job_memory import Slot
 from decima.service.limits import Limits
 from decima.service.mirror import Mirror
+from decima.service.wire import JOB_FIELDS, checked_number
 from decima.simulator.fields import NONE
-
-_JOB_FIELDS = {
-    "attached": "job_attached",
-    "moving": "job_moving",
-    "committed": "job_commit",
-    "outgoing": "job_outgoing",
-}
 
 
 def put_state(mirror: Mirror, slot: Slot, message: protocol.JobState, limits: Limits) -> None:
-    """Write a job's state.
+    """Write a job's reported state into the mirror.
 
     Raises:
         RefusalError: A number is out of range, or a stage is unknown. The job is then half written.
@@ -52,7 +46,7 @@ def put_state(mirror: Mirror, slot: Slot, message: protocol.JobState, limits: Li
             changed |= _measure(graph, index, stage)
     if finished_stages:
         mirror.put_finished(slot)
-    for name, field in _JOB_FIELDS.items():
+    for name, field in JOB_FIELDS.items():
         value = getattr(message, name)
         if value > most:
             raise invalid(f"job {graph.label!r:.60}: {name} is {value}; expected 0 to {most}")

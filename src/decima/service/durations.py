@@ -1,4 +1,4 @@
-"""Nominal task durations of a client's stages: told, from a profile, or estimated from finished tasks.
+"""Nominal task durations of a client's stages: stated by it, from a profile, or estimated from finished tasks.
 
 Source: §6.1 (Decima takes durations from earlier runs of a recurring job). Differs: where there was no earlier run, the
 mean of the finished tasks stands in, first of the stage, else of its job, else of the session, else ``PRIOR_MS``.
@@ -33,20 +33,24 @@ class Durations:
     """Nominal durations of the stages of one job.
 
     Attributes:
-        known: Per stage the duration that was told or profiled, None where it has to be estimated.
-        measured: Per stage what was measured.
+        known: Per stage the duration that was stated or profiled in ms, None where it has to be estimated.
         session: What was measured in the whole session; shared by its jobs.
+        measured: Per stage what was measured.
     """
 
     known: list[float | None]
     session: Measured
-    measured: list[Measured] = field(default_factory=list)
+    measured: list[Measured] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.measured += [Measured() for _ in self.known[len(self.measured) :]]
+        self.measured = [Measured() for _ in self.known]
 
     def measure(self, stage: int, tasks: int, total_ms: float) -> bool:
-        """Note how many tasks were measured so far and the sum of their durations; True if that changed an estimate."""
+        """Note how many tasks of a stage were measured so far and the sum of their durations.
+
+        Returns:
+            True if that changed an estimate.
+        """
         old = self.measured[stage]
         if (tasks, total_ms) == (old.tasks, old.total_ms):
             return False
@@ -56,7 +60,7 @@ class Durations:
         return self.known[stage] is None
 
     def nominal_ms(self) -> list[float]:
-        """Nominal durations of all stages."""
+        """Nominal durations of all stages in ms."""
         if None not in self.known:
             return list(self.known)
         tasks = sum(part.tasks for part in self.measured)
@@ -69,10 +73,10 @@ class Durations:
 
 
 class ProfileBook:
-    """Profiles by name, and which of a profile's stages a client's stage is.
+    """Profiles by name, in which the stages of a client's jobs are looked up.
 
     Args:
-        profiles: With unique names; of several profiles of one name the first counts.
+        profiles: The profiles; of several with the same name the first counts.
     """
 
     def __init__(self, profiles: Iterable[JobProfile] = ()) -> None:
@@ -84,30 +88,30 @@ class ProfileBook:
         return len(self._profiles)
 
     def find(self, name: str) -> JobProfile | None:
-        """The profile of that name."""
+        """Profile of a name, None if there is none."""
         return self._profiles.get(name)
 
     def durations_ms(self, name: str, graph: JobProfile) -> list[float | None]:
-        """Nominal durations of a job's stages after a profile, None for those that are not in it.
+        """Nominal durations of a job's stages in ms according to a profile, None for those that are not in it.
 
-        The job may be a part of the profiled one, parents first, as Spark tells its stages: stages are the same if all
-        their ancestors are, task counts included; where that finds none, task counts do not matter. Among stages that
-        look the same, order decides.
+        The job may be a part of the profiled one, parents first, as Spark reports its stages. A stage of it is the
+        profiled stage with the same ancestors, task counts included; where there is none, task counts do not matter.
+        Among stages that look the same, order decides.
 
         Args:
             name: Name of the profile.
             graph: The client's stages.
         """
         profile = self._profiles.get(name)
-        found: list[int | None] = [None] * len(graph.stages)
+        matches: list[int | None] = [None] * len(graph.stages)
         if profile is not None:
             for with_tasks in (True, False):
-                _match(found, _ancestry(graph, with_tasks), _ancestry(profile, with_tasks))
-        return [None if index is None else profile.stages[index].mean_duration_ms for index in found]
+                _match(matches, _ancestry(graph, with_tasks), _ancestry(profile, with_tasks))
+        return [None if index is None else profile.stages[index].mean_duration_ms for index in matches]
 
 
 def _ancestry(profile: JobProfile, with_tasks: bool) -> list[int]:
-    """A number per stage, the same for stages with the same ancestors."""
+    """Return a number per stage, the same for stages with the same ancestors."""
     codes: list[int] = [0] * len(profile.stages)
     for index in profile.topological_order:
         stage = profile.stages[index]
@@ -116,13 +120,13 @@ def _ancestry(profile: JobProfile, with_tasks: bool) -> list[int]:
     return codes
 
 
-def _match(found: list[int | None], wanted: Sequence[int], known: Sequence[int]) -> None:
-    """Fill the gaps of ``found`` with stages of the same code that are not taken, in order."""
+def _match(matches: list[int | None], wanted: Sequence[int], known: Sequence[int]) -> None:
+    """Fill the gaps of ``matches`` with stages of the same code that are not taken, in order."""
     free = defaultdict(list)
-    taken = set(found)
+    taken = set(matches)
     for index, code in reversed(list(enumerate(known))):
         if index not in taken:
             free[code].append(index)
     for index, code in enumerate(wanted):
-        if found[index] is None and free[code]:
-            found[index] = free[code].pop()
+        if matches[index] is None and free[code]:
+            matches[index] = free[code].pop()

@@ -1,4 +1,4 @@
-"""What the service answers instead of a decision."""
+"""Refusals: what the service answers instead of a decision."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from decima.exceptions import ServiceError
 
 
 class RefusalError(ServiceError):
-    """A call is refused with a status code.
+    """Refusal of a call, with a status code for the client.
 
     Args:
         code: Status code for the client.
@@ -21,20 +21,20 @@ class RefusalError(ServiceError):
 
 
 def invalid(message: str) -> RefusalError:
-    """The message is wrong, whoever sends it."""
+    """Refusal of a message that is wrong, whoever sends it."""
     return RefusalError(grpc.StatusCode.INVALID_ARGUMENT, message)
 
 
 def unknown_session() -> RefusalError:
-    """The client has to open a new session."""
+    """Refusal after which the client has to open a new session."""
     return RefusalError(grpc.StatusCode.NOT_FOUND, "unknown session: never opened here, closed, or expired")
 
 
 def out_of_step(message: str) -> RefusalError:
-    """The client has to send everything."""
+    """Refusal after which the client has to send everything."""
     return RefusalError(grpc.StatusCode.FAILED_PRECONDITION, f"{message}; send everything (full)")
 
 
 def exhausted(message: str) -> RefusalError:
-    """A limit is reached."""
+    """Refusal because a limit is reached."""
     return RefusalError(grpc.StatusCode.RESOURCE_EXHAUSTED, message)

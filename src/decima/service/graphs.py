@@ -1,4 +1,4 @@
-"""Graphs of a client's jobs, checked."""
+"""Job graphs that clients send: checked, and turned into profiles with nominal durations."""
 
 from __future__ import annotations
 
@@ -11,26 +11,15 @@ from decima.service import scheduler_pb2 as protocol
 from decima.service.durations import Durations, Measured, ProfileBook
 from decima.service.errors import exhausted, invalid
 from decima.service.limits import Limits
+from decima.service.wire import LARGEST_MS, checked_number
 from decima.simulator.tables import stage_levels
 from decima.workload.profile import JobProfile, Stage
 
-LARGEST_MS = 1e15
 _NOTHING = np.zeros(0)
 
 
-def checked_number(where: str, name: str, value: float, low: float = 0.0, high: float = LARGEST_MS) -> float:
-    """The number, if it is from ``low`` to ``high``.
-
-    Raises:
-        RefusalError: It is not, or NaN.
-    """
-    if not low <= value <= high:
-        raise invalid(f"{where}: {name} is {value!r}; expected a number from {low:g} to {high:g}")
-    return value
-
-
 class JobGraph:
-    """What is known of a job apart from its state.
+    """Job as a client described it: everything but its state.
 
     Attributes:
         label: The client's id of the job, for error messages.
@@ -52,17 +41,18 @@ class JobGraph:
         for name in ("name", "profile"):
             if len(getattr(message, name)) > limits.text:
                 raise invalid(f"{where}: {name} is longer than {limits.text} characters")
-        self.arrival_ms = checked_number(where, "arrival_ms", message.arrival_ms, low=-LARGEST_MS)
-        self.priority = checked_number(where, "priority", message.priority, low=-LARGEST_MS)
-        self.cap = checked_number(where, "cap", message.cap, low=-LARGEST_MS)
+        self.arrival_ms, self.priority, self.cap = (
+            checked_number(where, name, getattr(message, name), low=-LARGEST_MS)
+            for name in ("arrival_ms", "priority", "cap")
+        )
         self._take_stages(where, message, limits)
         self.levels = stage_levels(self.profile)
-        told = [stage.duration_ms if stage.duration_known else stage.duration_ms or None for stage in message.stages]
-        known = told
+        profiled = book.durations_ms(message.profile, self.profile)
+        known = [
+            stage.duration_ms if stage.duration_known or stage.duration_ms else profiled_ms
+            for stage, profiled_ms in zip(message.stages, profiled, strict=True)
+        ]
         book_profile = book.find(message.profile)
-        if book_profile is not None:
-            profiled = book.durations_ms(message.profile, self.profile)
-            known = [mine if mine is not None else theirs for mine, theirs in zip(told, profiled, strict=True)]
         self.known_work_ms = 0.0 if book_profile is None else book_profile.work_ms
         self.durations = Durations(known, session)
         self.finished = [0] * len(self.stage_ids)
@@ -81,7 +71,7 @@ class JobGraph:
         self.index = {stage: index for index, stage in enumerate(self.stage_ids)}
         if len(self.index) < len(stages):
             raise invalid(f"{where}: a stage id is given twice")
-        made = []
+        described = []
         for stage in stages:
             here = f"{where}, stage {stage.stage}"
             if not 1 <= stage.num_tasks <= limits.tasks:
@@ -92,11 +82,11 @@ class JobGraph:
                 raise invalid(f"{here}: there is no parent {missing[0]}")
             parents = tuple(self.index[parent] for parent in stage.parents)
             duration = np.array([stage.duration_ms])
-            made.append(
+            described.append(
                 Stage(str(stage.stage), stage.num_tasks, parents, (1,), (_NOTHING,), (_NOTHING,), (duration,))
             )
         try:
-            self.profile = JobProfile(message.job, tuple(made), "service")
+            self.profile = JobProfile(message.job, tuple(described), "service")
         except WorkloadError as error:
             raise invalid(str(error)) from error
 
@@ -108,8 +98,8 @@ class JobGraph:
         """
         count = len(old.stage_ids)
         same = self.stage_ids[:count] == old.stage_ids and all(
-            (mine.num_tasks, mine.parents) == (theirs.num_tasks, theirs.parents)
-            for mine, theirs in zip(self.profile.stages[:count], old.profile.stages, strict=True)
+            (stage.num_tasks, stage.parents) == (before.num_tasks, before.parents)
+            for stage, before in zip(self.profile.stages[:count], old.profile.stages, strict=True)
         )
         if not same:
             raise invalid(f"job {self.label!r:.60} was sent again, but its first {count} stages are not those it had")
@@ -118,10 +108,11 @@ class JobGraph:
         self.schedulable = old.schedulable
 
     def nominal(self) -> tuple[list[float], np.ndarray, np.ndarray, float]:
-        """Nominal durations of the stages in ms, and what follows from them.
+        """Nominal durations of the stages and what follows from them.
 
         Returns:
-            Durations, work of the heaviest path and time of the longest path down from each stage, work of the job.
+            Durations [stages]; work of the heaviest path down from each stage [stages]; time of the longest path down
+            from each stage [stages]; work of the job; all in ms.
         """
         durations = self.durations.nominal_ms()
         works = [duration * stage.num_tasks for duration, stage in zip(durations, self.profile.stages, strict=True)]
@@ -130,7 +121,7 @@ class JobGraph:
         return durations, path_work, path, max(math.fsum(works), self.known_work_ms)
 
     def countable_finished(self) -> list[int]:
-        """Finished tasks per stage, where a stage counts as finished only after its parents.
+        """Numbers of finished tasks per stage, where a stage counts as finished only after its parents.
 
         Spark runs a stage again when its output is lost, while stages behind it stay finished; schedulers may rely on
         descendants of an unfinished stage being unfinished.

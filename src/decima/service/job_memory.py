@@ -1,4 +1,4 @@
-"""Where the jobs of a mirrored cluster lie in its state, and the numbers that follow from what is told of them."""
+"""Memory of a mirrored cluster: where its jobs lie in the state, and numbers that follow from what is reported."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ import numpy as np
 
 from decima.service.graphs import JobGraph
 from decima.service.mirror_tables import Capacity, MirrorTables
+from decima.service.wire import JOB_FIELDS, STAGE_FIELDS
 from decima.simulator.fields import ACTIVE, ARRAYS, NONE
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 
-_STAGE_COUNTERS = ("stage_next", "stage_finished_tasks", "stage_executors", "stage_moving", "stage_commit")
 _KEPT_BY_STAGE = (
-    *_STAGE_COUNTERS, "stage_runnable", "stage_in_frontier", "stage_unfinished_parents", "stage_saturated",
+    *STAGE_FIELDS.values(), "stage_runnable", "stage_in_frontier", "stage_unfinished_parents", "stage_saturated",
 )  # fmt: skip
 _LINKS = ("runnable_next", "runnable_prev")
 _HEADS = ("runnable_head", "runnable_tail")
+_KEPT_BY_JOB = (*JOB_FIELDS.values(), "job_frontier", "job_unsaturated")
 _VIEWED = (
-    *_STAGE_COUNTERS, *_LINKS, *_HEADS, "stage_tasks", "stage_runnable", "stage_in_frontier", "stage_saturated",
-    "job_attached", "job_moving", "job_commit", "job_outgoing", "job_frontier", "job_unsaturated",
+    *STAGE_FIELDS.values(), *_LINKS, *_HEADS, "stage_tasks", "stage_runnable", "stage_in_frontier", "stage_saturated",
+    *_KEPT_BY_JOB,
 )  # fmt: skip
 # What a decision may have noted for later ones goes with the job (released_fifo).
-_KEPT_BY_JOB = ("job_attached", "job_moving", "job_commit", "job_outgoing", "job_frontier", "job_unsaturated")
 _NOTES = ("job_share",)
 
 
 @dataclass
 class Slot:
-    """A job in the mirror: its index, its first stage, and its graph."""
+    """Place of a job in the mirror: its index, its first stage, and its graph."""
 
     job: int
     first: int
@@ -51,7 +51,7 @@ class Slot:
 
 
 class JobMemory(ABC):
-    """A cluster state whose jobs come and go, by any hashable key, in order of arrival.
+    """Cluster state whose jobs come and go, by any hashable key, in order of arrival.
 
     New jobs are written behind the others; when there is no room, all move to new memory without the gaps.
 
@@ -75,7 +75,7 @@ class JobMemory(ABC):
     # ---- memory -----------------------------------------------------------------------------------------------------
 
     def _build(self, capacity: Capacity) -> None:
-        """New memory; the jobs move there."""
+        """Make new memory and move the jobs there."""
         old = getattr(self, "state", None)
         self._capacity = capacity
         self._settings = self._settings.replace(executors=capacity.executors)
@@ -93,11 +93,10 @@ class JobMemory(ABC):
         if old is not None:
             self.state.put(num_executors=old.num_executors)
         for key, slot in slots.items():
-            self._append(key, slot.graph)
-            self._copy(old, slot, self.slots[key])
+            self._copy(old, slot, self._append(key, slot.graph))
 
     def _copy(self, old: ClusterState, source: Slot, target: Slot) -> None:
-        """The state of a job from its old place; the new one may have more stages."""
+        """Copy the state of a job from its old place; the new one may have more stages."""
         new, size, shift = self.state, source.size, target.first - source.first
         before, after = slice(source.first, source.first + size), slice(target.first, target.first + size)
         for name in _KEPT_BY_STAGE:
@@ -112,7 +111,7 @@ class JobMemory(ABC):
             getattr(new, name)[target.job] = getattr(old, name)[source.job]
 
     def _need(self, graph: JobGraph) -> Capacity:
-        """What the present jobs and one more take when there are no gaps between them."""
+        """Capacity that the present jobs and one more take when there are no gaps between them."""
         slots = self.slots.values()
         added = Slot(0, 0, graph)
         return Capacity(
@@ -124,20 +123,20 @@ class JobMemory(ABC):
             executors=self._capacity.executors,
         )
 
-    def _append(self, key: Hashable, graph: JobGraph) -> None:
-        """Write a job's graph behind all others."""
+    def _append(self, key: Hashable, graph: JobGraph) -> Slot:
+        """Write a job's graph behind all others and return its place."""
         state, slot = self.state, Slot(self._next_job, self._next_stage, graph)
         self.slots[key] = slot
         self._active = None
         self._keys.append(key)
         self._next_job += 1
         self._next_stage += slot.size
-        profile, own = graph.profile, slice(slot.first, self._next_stage)
+        profile, stages_of_job = graph.profile, slice(slot.first, self._next_stage)
         state.job_first_stage[slot.job] = slot.first
         state.job_first_stage[slot.job + 1] = self._next_stage
-        state.stage_job[own] = slot.job
-        state.stage_tasks[own] = [stage.num_tasks for stage in profile.stages]
-        state.row_level[own] = graph.levels
+        state.stage_job[stages_of_job] = slot.job
+        state.stage_tasks[stages_of_job] = [stage.num_tasks for stage in profile.stages]
+        state.row_level[stages_of_job] = graph.levels
         for kind, lists in (("parent", [stage.parents for stage in profile.stages]), ("child", profile.children)):
             values, offset, at = getattr(state, kind), getattr(state, f"{kind}_offset"), self._next_edge
             for index, local in enumerate(lists):
@@ -151,6 +150,7 @@ class JobMemory(ABC):
         state.job_cap[slot.job] = graph.cap
         state.job_state[slot.job] = ACTIVE
         self.put_durations(slot)
+        return slot
 
     # ---- jobs -------------------------------------------------------------------------------------------------------
 
@@ -167,39 +167,38 @@ class JobMemory(ABC):
             # The old graph of the job, if any, moves too.
             self._build(self._capacity.grown(self._need(graph)))
             old_slot = self.slots.get(key)
+        slot = self._append(key, graph)  # a known key keeps its place in the order of arrival
         if old_slot is None:
-            self._append(key, graph)
-            self.start_counts(self.slots[key])
+            self.start_counts(slot)
             if graph.arrival_ms < self._last_arrival_ms:
                 self.sort_jobs()  # it was here before, and was gone for a while
             self._last_arrival_ms = max(self._last_arrival_ms, graph.arrival_ms)
             return
-        self._append(key, graph)  # keeps its place in the order of arrival
-        self._copy(self.state, old_slot, self.slots[key])
+        self._copy(self.state, old_slot, slot)
         self._bury(old_slot)
-        self.state.job_unsaturated[self.slots[key].job] += self.slots[key].size - old_slot.size
-        self.put_counts(self.slots[key])
+        self.state.job_unsaturated[slot.job] += slot.size - old_slot.size
+        self.put_counts(slot)
 
     def drop_job(self, key: Hashable) -> None:
-        """The job is gone; its place stays empty until the next move."""
+        """Remove a job; its place stays empty until all jobs move to new memory."""
         self._active = None
         self._bury(self.slots.pop(key))
 
     def _bury(self, slot: Slot) -> None:
-        """Leave nothing in a place that could be chosen."""
+        """Clear a place, so that nothing in it can be chosen."""
         self.state.job_state[slot.job] = 0
         self.state.stage_in_frontier[slot.first : slot.first + slot.size] = 0
 
     def start_counts(self, slot: Slot) -> None:
-        """The job as it is before anything was told of its state."""
-        state, own = self.state, slice(slot.first, slot.first + slot.size)
+        """Reset a job to what it is before anything is reported of its state."""
+        state, stages_of_job = self.state, slice(slot.first, slot.first + slot.size)
         for name in _KEPT_BY_STAGE:
-            getattr(state, name)[own] = 0
+            getattr(state, name)[stages_of_job] = 0
         for name in _KEPT_BY_JOB:
             getattr(state, name)[slot.job] = 0
         state.job_unsaturated[slot.job] = slot.size
         for name in _LINKS:
-            getattr(state, name)[own] = NONE
+            getattr(state, name)[stages_of_job] = NONE
         for name in _HEADS:
             getattr(state, name)[slot.job] = NONE
         slot.graph.finished = [0] * slot.size
@@ -207,28 +206,28 @@ class JobMemory(ABC):
         self.put_counts(slot)
 
     def sort_jobs(self, keys: Sequence[Hashable] | None = None) -> None:
-        """Put all jobs into order of arrival; jobs that arrived together as in ``keys``, else as they are."""
+        """Sort the jobs by arrival; jobs that arrived together stand as in ``keys``, else as they were."""
         slots = [(key, self.slots[key]) for key in (self.slots if keys is None else keys)]
         self.slots = dict(sorted(slots, key=lambda item: item[1].graph.arrival_ms))
         self._active = None
 
     def put_durations(self, slot: Slot) -> None:
-        """Bring nominal durations and what follows from them up to date."""
-        state, own = self.state, slice(slot.first, slot.first + slot.size)
+        """Update a job's nominal durations and what follows from them."""
+        state, stages_of_job = self.state, slice(slot.first, slot.first + slot.size)
         durations, path_work, path, work_ms = slot.graph.nominal()
-        state.row_nominal_ms[own] = durations
-        state.row_path_work_ms[own] = path_work
-        state.row_path_ms[own] = path
+        state.row_nominal_ms[stages_of_job] = durations
+        state.row_path_work_ms[stages_of_job] = path_work
+        state.row_path_ms[stages_of_job] = path
         state.job_work_ms[slot.job] = work_ms
 
     def put_counts(self, slot: Slot) -> None:
-        """Bring what follows from a job's counters up to date: finished and saturated stages."""
+        """Update which stages of a job count as finished and as saturated."""
         self.put_finished(slot)
         for index in range(slot.size):
             self.put_room(slot, index)
 
     def put_room(self, slot: Slot, index: int) -> None:
-        """Bring what follows from the room of a stage up to date."""
+        """Update whether a stage is saturated."""
         views, stage = self.views, slot.first + index
         saturated = self.room(slot, index) <= 0
         if saturated != views.stage_saturated[stage]:
@@ -236,18 +235,18 @@ class JobMemory(ABC):
             views.job_unsaturated[slot.job] += -1 if saturated else 1
 
     def put_finished(self, slot: Slot) -> None:
-        """Bring what follows from finished tasks up to date: which stages count as finished."""
-        state, own = self.state, slice(slot.first, slot.first + slot.size)
+        """Update which stages of a job count as finished."""
+        state, stages_of_job = self.state, slice(slot.first, slot.first + slot.size)
         finished = slot.graph.countable_finished()
-        state.stage_finished_tasks[own] = finished
+        state.stage_finished_tasks[stages_of_job] = finished
         stages = slot.graph.profile.stages
         done = [count == stage.num_tasks for count, stage in zip(finished, stages, strict=True)]
-        state.stage_unfinished_parents[own] = [
+        state.stage_unfinished_parents[stages_of_job] = [
             sum(not done[parent] for parent in stage.parents) for stage in stages
         ]
 
     def put_frontier(self, slot: Slot) -> None:
-        """Let those stages be chosen that the client calls schedulable and that have room."""
+        """Update the frontier: the stages that the client calls schedulable and that have room."""
         views, first, count = self.views, slot.first, 0
         views.stage_in_frontier[first : first + slot.size] = bytes(slot.size)
         for index in slot.graph.schedulable:
@@ -257,7 +256,7 @@ class JobMemory(ABC):
         views.job_frontier[slot.job] = count
 
     def room(self, slot: Slot, index: int) -> int:
-        """Executors that a stage can still use."""
+        """Number of executors that a stage can still use."""
         views, stage = self.views, slot.first + index
         coming = views.stage_commit[stage] + views.stage_moving[stage]
         return views.stage_tasks[stage] - views.stage_next[stage] - coming

@@ -1,4 +1,4 @@
-"""What one client may ask of the service, so that no message can exhaust it."""
+"""Limits on what one client may ask of the service, so that no message can exhaust it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the service tells Prometheus."""
+"""Metrics of the service for Prometheus."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _BUCKETS = (5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.5
 
 
 class ServiceMetrics:
-    """Counters of one service; names and meanings are in ``docs/service.md``.
+    """Metrics of one service; names and meanings are in ``docs/service.md``.
 
     Args:
-        sessions: What is counted at the moment of asking.
+        sessions: Sessions, which are counted whenever Prometheus asks.
     """
 
     def __init__(self, sessions: Sessions) -> None:

@@ -1,4 +1,4 @@
-"""A client's cluster as a ``ClusterState``, so that every scheduler decides on it as on a simulated one."""
+"""Mirror of a client's cluster as a ``ClusterState``, so that every scheduler decides on it as on a simulated one."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from decima.simulator.settings import Settings
 
 @dataclass(frozen=True)
 class Choice:
-    """A decision about offered executors.
+    """Decision about offered executors.
 
     Attributes:
-        key: The job.
-        stage: Local index of the stage.
-        limit: As the scheduler gave it.
+        key: Key of the chosen job.
+        stage: Index of the stage inside the job.
+        limit: Limit as the scheduler gave it.
         executors: Offered executors that it uses.
     """
 
@@ -32,7 +32,7 @@ class Choice:
 
 
 class Mirror(JobMemory):
-    """The jobs of one cluster and who decides about them.
+    """Jobs of one cluster and the scheduler that decides about them.
 
     Args:
         scheduler: What decides.
@@ -60,7 +60,14 @@ class Mirror(JobMemory):
             self.state.bind_policy({}, {"net_hint_ms": self._hint_ms})
 
     def add_moving(self, slot: Slot, index: int, executors: int, *, of_job: bool = True) -> None:
-        """So many more executors are on their way to a stage, and to its job unless they are in it already."""
+        """Count more executors (or fewer, below 0) as on their way to a stage.
+
+        Args:
+            slot: Place of the job.
+            index: Index of the stage inside the job.
+            executors: Their number.
+            of_job: Count them for the job too; False if the job holds them already.
+        """
         self.state.stage_moving[slot.first + index] += executors
         if of_job:
             self.state.job_moving[slot.job] += executors
@@ -68,20 +75,20 @@ class Mirror(JobMemory):
         self.put_frontier(slot)
 
     def release(self, source: Hashable | None, executors: int) -> None:
-        """Executors leave a job, before its client says so."""
+        """Take executors from a job before its client reports that they left it."""
         if source is not None:
             slot = self.slots[source]
             self.views.job_attached[slot.job] -= min(executors, self.allocation(slot, None, 0))
 
     @property
     def num_frontier(self) -> int:
-        """Stages that may be chosen."""
+        """Number of stages that may be chosen."""
         return sum(int(self.state.job_frontier[slot.job]) for slot in self.slots.values())
 
     # ---- decisions --------------------------------------------------------------------------------------------------
 
     def set_executors(self, executors: int) -> None:
-        """The cluster has so many executors now.
+        """Set the number of executors of the cluster.
 
         Raises:
             ConfigError: The scheduler does not work on so many.
@@ -91,7 +98,7 @@ class Mirror(JobMemory):
         self.state.put(num_executors=executors)
 
     def allocation(self, slot: Slot, source: Slot | None, offered: int) -> int:
-        """Executors the job holds and keeps, apart from those offered."""
+        """Number of executors that a job holds, those on their way included and those it offers not."""
         views, job = self.views, slot.job
         held = views.job_attached[job] + views.job_moving[job] + views.job_commit[job] - views.job_outgoing[job]
         return held - (offered if slot is source else 0)
@@ -100,9 +107,9 @@ class Mirror(JobMemory):
         """Decide about offered executors; None to leave them idle.
 
         Args:
-            now_ms: Time of the client.
-            source: Job they were in last, None if there is none.
-            offered: Their number, at least 1.
+            now_ms: Time of the client in ms.
+            source: Key of the job that the executors were in last, None if there is none.
+            offered: Number of offered executors, at least 1.
 
         Raises:
             DecimaError: The scheduler has no answer, or none that can be carried out.
@@ -130,7 +137,7 @@ class Mirror(JobMemory):
         return self._checked(stage, limit, from_slot, offered)
 
     def _ask(self) -> tuple[int, int]:
-        """Stage id and limit."""
+        """Ask the scheduler for a stage id and a limit; a negative id means to idle."""
         if not isinstance(self._scheduler, CompiledScheduler):
             return stage_and_limit(self._scheduler.decide(self._observation))
         run_decision(self._scheduler.decision, self.state)
@@ -139,7 +146,7 @@ class Mirror(JobMemory):
         return self.state.action_stage, self.state.action_limit
 
     def _checked(self, stage: int, limit: int, source: Slot | None, offered: int) -> Choice:
-        """What the simulator would make of the decision."""
+        """Check a decision and find how many executors the simulator would move by it."""
         state = self.state
         if not 0 <= stage < self._next_stage or not state.stage_in_frontier[stage]:
             raise DecimaError(f"scheduler {self._scheduler.name} chose a stage that cannot be chosen")
@@ -153,4 +160,3 @@ class Mirror(JobMemory):
         if not 1 <= used <= offered:
             raise DecimaError(f"scheduler {self._scheduler.name} chose limit {limit}, which gives {used} of {offered}")
         return Choice(key, stage - slot.first, limit, used)
-

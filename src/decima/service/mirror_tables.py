@@ -1,4 +1,4 @@
-"""Memory for a cluster whose jobs are not known beforehand: tables with room for jobs to come."""
+"""Tables of a cluster whose jobs are not known beforehand, with room for jobs to come."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from decima.simulator.fields import ARRAYS
 
 @dataclass(frozen=True)
 class Capacity:
-    """What fits into a mirror; a learned policy makes its workspace from these numbers.
+    """Sizes that a mirror has room for; a learned policy makes its workspace from these numbers.
 
     Attributes:
         jobs: Jobs, those that are gone included.
@@ -30,11 +30,11 @@ class Capacity:
     executors: int
 
     def covers(self, need: Capacity) -> bool:
-        """Whether nothing of the other is larger."""
+        """Whether no size of another capacity is larger."""
         return all(getattr(self, field.name) >= getattr(need, field.name) for field in fields(self))
 
     def grown(self, need: Capacity) -> Capacity:
-        """Twice what is needed of what jobs use up, and no part smaller than it was for the rest."""
+        """Capacity for a need: twice what jobs use up, and of the rest no less than before."""
         return Capacity(
             jobs=max(8, 2 * need.jobs),
             stages=max(64, 2 * need.stages),
@@ -46,7 +46,7 @@ class Capacity:
 
 
 class MirrorTables:
-    """Stands in for the workload tables of a cluster state; row ``s`` of the profile tables is stage ``s``.
+    """Workload tables of a mirrored cluster; row ``s`` of the profile tables is stage ``s``.
 
     Nothing is simulated on it, so the tables of task durations are empty.
     """

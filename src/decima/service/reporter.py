@@ -1,4 +1,4 @@
-"""What a simulated cluster tells a service: its jobs, and what changed since the last call."""
+"""Reports of a simulated cluster to a service: its jobs, and what changed since the last call."""
 
 from __future__ import annotations
 
@@ -7,22 +7,15 @@ from collections.abc import Iterable
 import numpy as np
 
 from decima.service import scheduler_pb2 as protocol
+from decima.service.wire import JOB_FIELDS, STAGE_FIELDS
 from decima.simulator.fields import ACTIVE, NONE
 from decima.simulator.state import ClusterState
 
-_STAGE = {
-    "launched": "stage_next",
-    "finished": "stage_finished_tasks",
-    "executors": "stage_executors",
-    "moving": "stage_moving",
-    "committed": "stage_commit",
-}
 _FLAGS = ("stage_runnable", "stage_in_frontier")
-_JOB = {"attached": "job_attached", "moving": "job_moving", "committed": "job_commit", "outgoing": "job_outgoing"}
 
 
 class StateReporter:
-    """Writes requests about one run of a simulated cluster.
+    """Writer of the reports on one run of a simulated cluster.
 
     Args:
         state: The cluster; its arrays stay where they are.
@@ -34,10 +27,10 @@ class StateReporter:
         self._known: set[int] = set()
 
     def request(self, full: bool) -> protocol.DecideRequest:
-        """The next call, without session and number.
+        """Return the next report, without session and number.
 
         Args:
-            full: Tell everything.
+            full: Report everything, not only what changed.
         """
         state = self._state
         active = state.active[: state.num_active].tolist()
@@ -53,10 +46,10 @@ class StateReporter:
         new = [job for job in active if job not in self._known]
         for job in new:
             self._add_graph(request.jobs.add(), job)
-        stages = self._changed(_STAGE.values(), state.num_stages)
+        stages = self._changed(STAGE_FIELDS.values(), state.num_stages)
         stages[np.isin(state.stage_job, new)] = True
         flags = self._changed(_FLAGS, state.num_stages)
-        touched = self._changed(_JOB.values(), state.num_jobs)
+        touched = self._changed(JOB_FIELDS.values(), state.num_jobs)
         touched[state.stage_job[stages | flags]] = True
         touched[new] = True
         for job in active:
@@ -66,7 +59,7 @@ class StateReporter:
         return request
 
     def _changed(self, names: Iterable[str], length: int) -> np.ndarray:
-        """Which entries of some arrays differ from what was sent; remembers what they are now."""
+        """Mask of the entries of some arrays that differ from what was sent; remembers what they are now."""
         mask = np.zeros(length, dtype=bool)
         for name in names:
             now = getattr(self._state, name)
@@ -97,7 +90,7 @@ class StateReporter:
         state = self._state
         first, end = (int(bound) for bound in state.job_first_stage[job : job + 2])
         message.job = str(job)
-        for name, field in _JOB.items():
+        for name, field in JOB_FIELDS.items():
             setattr(message, name, getattr(state, field)[job])
         stage = state.runnable_head[job]
         while stage != NONE:
@@ -105,5 +98,5 @@ class StateReporter:
             stage = state.runnable_next[stage]
         message.schedulable.extend(np.flatnonzero(state.stage_in_frontier[first:end]).tolist())
         for index in np.flatnonzero(changed[first:end]).tolist():
-            values = {name: getattr(state, field)[first + index] for name, field in _STAGE.items()}
+            values = {name: getattr(state, field)[first + index] for name, field in STAGE_FIELDS.items()}
             message.stages.add(stage=index, **values)

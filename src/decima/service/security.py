@@ -1,4 +1,4 @@
-"""Who may call the service, and over what connection."""
+"""Access to the service: token, certificate, and where neither is needed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_loopback(host: str) -> bool:
 
 
 def read_token(file: Path | None) -> str | None:
-    """The token from a file, else from the environment, else None.
+    """Read the token from a file, else from the environment; None if there is neither.
 
     Raises:
         ServiceError: The file cannot be read, or the token is too short or no plain text.
@@ -64,7 +64,7 @@ class Security:
     key: Path | None = None
 
     def check(self, host: str) -> None:
-        """Refuse what would be open to strangers.
+        """Check that the service would not be open to strangers.
 
         Raises:
             ServiceError: The address can be reached from elsewhere and no token is asked for, or only one of
@@ -78,7 +78,7 @@ class Security:
             raise ServiceError("TLS needs both --tls-cert and --tls-key")
 
     def credentials(self) -> grpc.ServerCredentials | None:
-        """For the port; None without TLS.
+        """Credentials of the port; None without TLS.
 
         Raises:
             ServiceError: The files are no certificate and key that belong together.

@@ -1,4 +1,4 @@
-"""The gRPC server: one event loop, decisions one after the other."""
+"""Server of the service: gRPC on one event loop, decisions one after the other."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from decima.service.errors import RefusalError, invalid
 from decima.service.metrics import ServiceMetrics
 from decima.service.security import Security
 from decima.service.sessions import Sessions
+from decima.service.wire import NAME
 
-NAME = protocol.DESCRIPTOR.services_by_name["Scheduler"].full_name
 DEFAULT_PORT = 50051
 _EXPIRY_S = 1.0
 _log = logging.getLogger(__name__)
@@ -32,12 +32,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Address:
-    """Where the service listens.
+    """Address at which the service listens.
 
     Attributes:
         host: Address of an interface.
-        port: 0: any free one.
-        metrics_port: Of the HTTP server for Prometheus, None: none; 0: any free one.
+        port: Port; 0: any free one.
+        metrics_port: Port of the HTTP server for Prometheus; None: no such server, 0: any free one.
         security: Token and certificate.
         grace_s: How long calls may go on after a stop.
     """
@@ -50,10 +50,10 @@ class Address:
 
 
 class Service:
-    """The service; ``start`` and ``stop`` belong to one event loop.
+    """Scheduling service; ``start`` and ``stop`` belong to one event loop.
 
     Args:
-        sessions: Schedulers and sessions.
+        sessions: Schedulers and open sessions.
         address: Where to listen.
     """
 
@@ -68,7 +68,7 @@ class Service:
         self._stopping = False
 
     async def start(self) -> None:
-        """Begin to answer.
+        """Begin to answer calls.
 
         Raises:
             ServiceError: The address cannot be used, or would be open to strangers.
@@ -109,7 +109,7 @@ class Service:
         self._expiry = asyncio.create_task(self._expire())
 
     async def stop(self) -> None:
-        """Tell health checks, finish running calls, end."""
+        """End: tell health checks, finish running calls, close the ports."""
         self._stopping = True
         await self._health.enter_graceful_shutdown()
         self._expiry.cancel()
@@ -128,9 +128,9 @@ class Service:
     # ---- calls ------------------------------------------------------------------------------------------------------
 
     def _handlers(self) -> grpc.GenericRpcHandler:
-        """Handlers that get bytes: what cannot be parsed is the caller's mistake, not a failure of the server."""
+        """Make handlers that get bytes: what cannot be parsed is the caller's mistake, not a failure of the server."""
         calls = {
-            "Open": (protocol.OpenRequest, self._open),
+            "Open": (protocol.OpenRequest, self.sessions.open),
             "Decide": (protocol.DecideRequest, self._decide),
             "Close": (protocol.CloseRequest, self._close),
         }
@@ -144,7 +144,7 @@ class Service:
     def _call(
         self, name: str, kind: type[Message], answer: Callable[[Message], Message]
     ) -> Callable[[bytes, grpc.aio.ServicerContext], Awaitable[bytes]]:
-        """A handler that lets ``answer`` raise what it likes."""
+        """Make a handler of a method; it turns what ``answer`` raises into status codes."""
 
         async def handle(data: bytes, context: grpc.aio.ServicerContext) -> bytes:
             begin = time.perf_counter()
@@ -165,7 +165,7 @@ class Service:
         return handle
 
     async def _watch(self, data: bytes, context: grpc.aio.ServicerContext) -> AsyncIterator[bytes]:
-        """Commands for a driver until its stream ends, which is its death."""
+        """Yield commands for a driver until its stream ends, which ends its session."""
         try:
             self._admit(context)
             key = _parsed(protocol.WatchRequest, data).session
@@ -191,9 +191,6 @@ class Service:
         if not self.address.security.admits(context.invocation_metadata()):
             raise RefusalError(grpc.StatusCode.UNAUTHENTICATED, "the token is missing or wrong")
 
-    def _open(self, request: protocol.OpenRequest) -> protocol.OpenReply:
-        return self.sessions.open(request)
-
     def _decide(self, request: protocol.DecideRequest) -> protocol.Decision:
         entry = self.sessions.find(request.session)
         reply = entry.session.decide(request)
@@ -217,7 +214,7 @@ def _parsed(kind: type[Message], data: bytes) -> Message:
 
 
 def _require_free(host: str, port: int) -> None:
-    """Notice a port in use before gRPC does, which would also write to stderr.
+    """Check that a port is free before gRPC does, which would also write to stderr.
 
     Raises:
         ServiceError: The address cannot be bound.
@@ -236,7 +233,7 @@ def run_service(service: Service, on_ready: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT; for the main thread.
 
     Args:
-        service: Not started yet.
+        service: The service, not started yet.
         on_ready: Called when calls are answered.
 
     Raises:

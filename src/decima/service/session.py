@@ -1,4 +1,4 @@
-"""One client's session: takes its reports, keeps the mirror, asks the scheduler."""
+"""Session of one client: takes its reports, keeps the mirror, asks the scheduler."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from decima.service import scheduler_pb2 as protocol
 from decima.service.counters import put_state
 from decima.service.durations import Measured, ProfileBook
 from decima.service.errors import RefusalError, exhausted, invalid, out_of_step
-from decima.service.graphs import LARGEST_MS, JobGraph, checked_number
+from decima.service.graphs import JobGraph
 from decima.service.limits import Limits
 from decima.service.mirror import Choice, Mirror
+from decima.service.wire import LARGEST_MS, VERSION, checked_number
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
 
-VERSION = 1
-
 
 def cluster_settings(request: protocol.OpenRequest, limits: Limits) -> Settings:
-    """The cluster that a client describes.
+    """Settings of the cluster that a client describes.
 
     Raises:
         RefusalError: It speaks another version, or a number is out of range.
@@ -46,7 +45,7 @@ def cluster_settings(request: protocol.OpenRequest, limits: Limits) -> Settings:
 
 
 def chance(request: protocol.OpenRequest) -> np.random.Generator:
-    """The scheduler's source of chance: the client's own generator continued, or one from its seed."""
+    """Generator of a session's scheduler: the client's own one continued, or one from its seed."""
     if not request.HasField("generator"):
         return spawn_generators(request.seed)[1]
     words = request.generator
@@ -61,7 +60,7 @@ def chance(request: protocol.OpenRequest) -> np.random.Generator:
 
 
 class JobTable:
-    """Jobs of a mirror, reported by one client or, with different prefixes, by several.
+    """Jobs of a mirror as one client reports them or, with different prefixes, several.
 
     Args:
         mirror: Where they are kept.
@@ -75,8 +74,8 @@ class JobTable:
         self._limits = limits
         self._measured = Measured()
 
-    def put_jobs(self, prefix: Hashable, messages) -> list[tuple]:
-        """Add jobs, or stages to jobs; returns their keys.
+    def _put_jobs(self, prefix: Hashable, messages) -> list[tuple]:
+        """Add jobs, or stages to jobs, and return their keys.
 
         Raises:
             RefusalError: A graph is wrong, or there are too many of them.
@@ -99,43 +98,43 @@ class JobTable:
             keys.append(key)
         return keys
 
-    def put_all_jobs(self, prefix: Hashable, messages) -> list[tuple]:
-        """Take these jobs for all there are, nothing being known of their states; returns their keys.
+    def put_report(self, prefix: Hashable, request: protocol.DecideRequest) -> list[tuple]:
+        """Take a report: jobs that are gone, new jobs and stages, states.
 
-        Jobs that were there before keep their place and what the scheduler noted of them.
+        Of a full report, the jobs are all there are, and nothing is known of their states but what it says; jobs that
+        were there before keep their place and what the scheduler noted of them.
 
-        Raises:
-            RefusalError: As for ``put_jobs``.
-        """
-        names = {message.job for message in messages}
-        if len(names) < len(messages):
-            raise invalid("a job is given twice")
-        self.drop_jobs(prefix, [key[1] for key in self.mirror.slots if key[0] == prefix and key[1] not in names])
-        for key in [(prefix, message.job) for message in messages]:
-            if key in self.mirror.slots:
-                self.mirror.start_counts(self.mirror.slots[key])
-        return self.put_jobs(prefix, messages)
-
-    def put_states(self, prefix: Hashable, messages) -> None:
-        """Write states of known jobs.
+        Returns:
+            Keys of the jobs whose graphs it holds, in its order.
 
         Raises:
-            RefusalError: A number is out of range, or a job or stage is unknown.
+            RefusalError: A graph is wrong, there are too many of them, a number is out of range, or a job or stage is
+                unknown.
         """
-        for message in messages:
+        slots = self.mirror.slots
+        gone = request.gone
+        if request.full:
+            names = {message.job for message in request.jobs}
+            if len(names) < len(request.jobs):
+                raise invalid("a job is given twice")
+            gone = [key[1] for key in slots if key[0] == prefix and key[1] not in names]
+        for key in [(prefix, name) for name in gone]:
+            if key in slots:
+                self.mirror.drop_job(key)
+        if request.full:
+            for key in [(prefix, message.job) for message in request.jobs]:
+                if key in slots:
+                    self.mirror.start_counts(slots[key])
+        keys = self._put_jobs(prefix, request.jobs)
+        for message in request.states:
             slot = self.mirror.slots.get((prefix, message.job))
             if slot is None:
                 raise out_of_step(f"job {message.job!r:.60} has a state, but its graph is not known")
             put_state(self.mirror, slot, message, self._limits)
-
-    def drop_jobs(self, prefix: Hashable, names) -> None:
-        """Forget jobs; unknown ones are fine."""
-        for name in names:
-            if (prefix, name) in self.mirror.slots:
-                self.mirror.drop_job((prefix, name))
+        return keys
 
     def check_offer(self, prefix: Hashable, offer: protocol.Offer, executors: int) -> tuple | None:
-        """Key of the job that offered executors come from, None if there is none.
+        """Check an offer and return the key of the job that its executors come from, None if there is none.
 
         Raises:
             RefusalError: More are offered than there are, or than the job holds.
@@ -153,14 +152,14 @@ class JobTable:
 
 
 class CallOrder:
-    """Notices calls that were lost, repeated or came late."""
+    """Order of a session's calls, which shows calls that were lost, repeated or came late."""
 
     def __init__(self) -> None:
         self._last = 0
         self._stale = True  # nothing is known yet, or a call failed half-way
 
     def begin(self, request: protocol.DecideRequest) -> None:
-        """Accept a call.
+        """Check that a call is the next one.
 
         Raises:
             RefusalError: It does not follow the last one.
@@ -176,15 +175,15 @@ class CallOrder:
         self._stale = True
 
     def done(self) -> None:
-        """The call was carried out."""
+        """Note that the call was carried out."""
         self._stale = False
 
 
 class Session:
-    """A client with a cluster of its own.
+    """Session of a client with a cluster of its own.
 
     Args:
-        client: Its name, for logs.
+        client: Name of the client, for logs.
         mirror: Its cluster.
         book: Profiles for durations.
         limits: Largest sizes.
@@ -200,11 +199,11 @@ class Session:
 
     @property
     def num_jobs(self) -> int:
-        """Jobs in the system."""
+        """Number of jobs in the system."""
         return len(self._jobs.mirror.slots)
 
     def decide(self, request: protocol.DecideRequest) -> protocol.Decision:
-        """Take a report and decide about the offered executors.
+        """Take a report and decide about the executors that it offers.
 
         Raises:
             RefusalError: The message is wrong, or is not what comes next.
@@ -212,13 +211,13 @@ class Session:
         check_report(request, self._limits)
         self._calls.begin(request)
         jobs, mirror = self._jobs, self._jobs.mirror
+        keys = jobs.put_report(None, request)
         if request.full:
-            mirror.sort_jobs(jobs.put_all_jobs(None, request.jobs))
-        else:
-            jobs.drop_jobs(None, request.gone)
-            jobs.put_jobs(None, request.jobs)
-        jobs.put_states(None, request.states)
-        set_executors(mirror, request.executors)
+            mirror.sort_jobs(keys)
+        try:
+            mirror.set_executors(request.executors)
+        except ConfigError as error:
+            raise invalid(str(error)) from error
         offered = request.offer.executors
         reply = protocol.Decision(sequence=request.sequence, idle=True)
         source = jobs.check_offer(None, request.offer, request.executors)
@@ -230,7 +229,7 @@ class Session:
         return reply
 
     def close(self) -> None:
-        """The client is gone."""
+        """End the session; nothing is left to do."""
 
 
 def check_report(request: protocol.DecideRequest, limits: Limits) -> None:
@@ -245,20 +244,8 @@ def check_report(request: protocol.DecideRequest, limits: Limits) -> None:
         raise invalid(f"executors is {request.executors}; expected at most {limits.executors}")
 
 
-def set_executors(mirror: Mirror, executors: int) -> None:
-    """Tell the mirror how many executors there are.
-
-    Raises:
-        RefusalError: The scheduler does not work on so many.
-    """
-    try:
-        mirror.set_executors(executors)
-    except ConfigError as error:
-        raise invalid(str(error)) from error
-
-
 def timed_choice(mirror: Mirror, now_ms: float, source: tuple | None, offered: int) -> tuple[Choice | None, float]:
-    """The decision and the time it took in microseconds.
+    """Decide about offered executors; returns the choice and the time it took in microseconds.
 
     Raises:
         RefusalError: The scheduler failed.
@@ -272,7 +259,7 @@ def timed_choice(mirror: Mirror, now_ms: float, source: tuple | None, offered: i
 
 
 def put_choice(reply: protocol.Decision, mirror: Mirror, choice: Choice) -> None:
-    """Name the chosen stage in the client's words."""
+    """Write a choice into the reply, in the client's names."""
     reply.idle = False
     reply.job = choice.key[1]
     reply.stage = mirror.slots[choice.key].graph.stage_ids[choice.stage]

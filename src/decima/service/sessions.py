@@ -1,17 +1,18 @@
-"""Schedulers a service offers, and its open sessions."""
+"""Schedulers that a service offers, and its open sessions."""
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from decima.exceptions import ConfigError
 from decima.schedulers.interface import CompiledScheduler, Scheduler
 from decima.service import scheduler_pb2 as protocol
-from decima.service.coordinator import Driver, SharedCluster, require_same_cluster
+from decima.service.coordinator import Driver, SharedCluster
 from decima.service.durations import ProfileBook
 from decima.service.errors import exhausted, invalid, unknown_session
 from decima.service.limits import Limits
@@ -24,10 +25,10 @@ Maker = Callable[[], Scheduler]
 
 
 class Offering:
-    """The schedulers of a service, by the name a client asks for.
+    """Schedulers of a service, by the name that a client asks for.
 
     Args:
-        makers: Functions that make them; the first is for clients that ask for none.
+        makers: Functions that make them, by name; the first is for clients that ask for none.
 
     Raises:
         ConfigError: There is none.
@@ -48,11 +49,11 @@ class Offering:
 
     @property
     def names(self) -> list[str]:
-        """Names, the default first."""
+        """Names of the schedulers, the default first."""
         return list(self._makers)
 
     def scheduler(self, name: str) -> tuple[str, Scheduler]:
-        """Name and scheduler for a session; the default if the name is empty.
+        """Name and scheduler for a session; those of the default if the name is empty.
 
         Raises:
             RefusalError: There is none of that name here.
@@ -72,23 +73,21 @@ def _warm_up(scheduler: Scheduler) -> None:
     Session("warm-up", mirror, ProfileBook(), Limits()).decide(request)
 
 
+@dataclass(slots=True)
 class Entry:
-    """An open session and when it was used last."""
+    """Open session, the name of its scheduler, how long it may be unused, and when it was used last."""
 
-    __slots__ = ("lease_s", "scheduler", "session", "used")
-
-    def __init__(self, session, scheduler: str, lease_s: float) -> None:
-        self.session = session
-        self.scheduler = scheduler
-        self.lease_s = lease_s
-        self.used = time.monotonic()
+    session: Session | Driver
+    scheduler: str
+    lease_s: float
+    used: float = field(default_factory=time.monotonic)
 
 
 class Sessions:
     """Open sessions by id.
 
     Args:
-        offering: Schedulers.
+        offering: The schedulers.
         book: Profiles for durations.
         limits: Largest sizes.
     """
@@ -105,7 +104,7 @@ class Sessions:
 
     @property
     def num_jobs(self) -> int:
-        """Jobs in all sessions."""
+        """Number of jobs in all sessions."""
         return sum(entry.session.num_jobs for entry in self._open.values())
 
     def open(self, request: protocol.OpenRequest) -> protocol.OpenReply:
@@ -136,11 +135,14 @@ class Sessions:
         return reply
 
     def _join(self, key: str, request: protocol.OpenRequest, settings: Settings) -> tuple[str, Driver]:
-        """A driver of a shared cluster, which begins with its first driver and ends with its last."""
+        """Make a driver of a shared cluster, which begins with its first driver and ends with its last."""
         name = request.shared_cluster
         if name in self._clusters:
             scheduler, cluster = self._clusters[name]
-            require_same_cluster(cluster, settings, name)
+            for setting in ("executors", "mode", "moving_delay_ms"):
+                present, asked = getattr(cluster.settings, setting), getattr(settings, setting)
+                if present != asked:
+                    raise invalid(f"shared cluster {name!r:.60} has {setting} {present}, got {asked}")
             if request.scheduler not in ("", scheduler):
                 raise invalid(f"shared cluster {name!r:.60} has scheduler {scheduler}, got {request.scheduler!r:.60}")
         else:
@@ -151,7 +153,7 @@ class Sessions:
         return scheduler, Driver(key, request.client, cluster, lambda: self._clusters.pop(name))
 
     def find(self, key: str) -> Entry:
-        """A session that is being used.
+        """Find a session and note that it is used.
 
         Raises:
             RefusalError: There is none of that id.
@@ -170,18 +172,11 @@ class Sessions:
         return entry is not None
 
     def expire(self) -> int:
-        """End sessions that were not used for their lease; returns how many."""
+        """End the sessions that were not used for their lease; returns their number."""
         now = time.monotonic()
         old = [
-            key
-            for key, entry in self._open.items()
-            if now - entry.used > entry.lease_s and not entry.session.watched
+            key for key, entry in self._open.items() if now - entry.used > entry.lease_s and not entry.session.watched
         ]
         for key in old:
             self.close(key)
         return len(old)
-
-
-def named_makers(texts: Iterable[str], make: Callable[[str], Scheduler]) -> dict[str, Maker]:
-    """Makers of schedulers by the text that describes them."""
-    return {text: lambda text=text: make(text) for text in texts}

@@ -1,4 +1,4 @@
-"""A scheduler that asks a service: the simulated cluster as a client of the protocol."""
+"""Scheduler that asks a service: the simulated cluster as a client of the protocol."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from decima.schedulers.interface import Decision, Observation, Scheduler
 from decima.service import scheduler_pb2 as protocol
 from decima.service.client import ClientSession, ServiceClient
 from decima.service.reporter import StateReporter
-from decima.service.session import VERSION
+from decima.service.wire import VERSION
 from decima.simulator.state import ClusterState
 
 _WORD = (1 << 64) - 1
 
 
 class RemoteScheduler:
-    """Asks a service for every decision; the same schedule as with its scheduler in this process.
+    """Scheduler that asks a service for every decision; it gives the same schedule as the service's scheduler here.
 
     Where the server was restarted during a run, that holds for schedulers without chance and without memory.
 
     Args:
         service: ``host:port``.
-        scheduler: Which of the service's schedulers; its default when omitted.
-        token: Shown with every call.
+        scheduler: Name of one of the service's schedulers; its default when omitted.
+        token: Token to show with every call.
         tls_ca: PEM file with the certificate to trust; no TLS when omitted.
-        fallback: Decides while the service is away; when omitted, the run waits and then fails.
+        fallback: Scheduler that decides while the service is away; when omitted, the run waits and then fails.
         patience_s: How long to wait for a service that does not answer.
         deadline_s: How long one call may take.
     """
@@ -71,7 +71,7 @@ class RemoteScheduler:
         self._session = self._state = None
 
     def decide(self, observation: Observation) -> Decision:
-        """What the service decides.
+        """Ask the service for a decision.
 
         Raises:
             ServiceError: The service is away or refuses, and there is no fallback.
@@ -117,7 +117,7 @@ class RemoteScheduler:
 
 
 def _words(rng: np.random.Generator) -> protocol.Pcg64:
-    """State of a generator as the protocol has it."""
+    """State of a generator as a message of the protocol."""
     known = rng.bit_generator.state
     if known["bit_generator"] != "PCG64":
         raise ConfigError(f"the service continues generators of kind PCG64, got {known['bit_generator']}")

@@ -18,8 +18,8 @@ from decima.exceptions import ServiceError
 from decima.schedulers import make_scheduler
 from decima.service import scheduler_pb2 as protocol
 from decima.service.client import ClientSession, ServiceAwayError, ServiceClient
-from decima.service.server import NAME
 from decima.service.simulator_client import RemoteScheduler
+from decima.service.wire import NAME
 from decima.workload import synthetic_batch
 from tests.drivers import Watching
 from tests.services import process, running, sessions_of

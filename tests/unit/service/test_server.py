@@ -11,7 +11,7 @@ from decima.service import scheduler_pb2 as protocol
 from decima.service.client import ClientSession, ServiceClient
 from decima.service.limits import Limits
 from decima.service.security import Security, is_loopback, read_token
-from decima.service.server import NAME
+from decima.service.wire import NAME
 from tests.services import make_certificate, running, sessions_of
 
 TOKEN = "0123456789abcdef"
