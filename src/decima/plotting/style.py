@@ -34,19 +34,12 @@ COLUMN, PAGE = 3.5, 7.2
 
 @dataclass(frozen=True)
 class SchedulerStyle:
-    """Look of one scheduler in every figure.
+    """Look of one scheduler in every figure."""
 
-    Attributes:
-        label: Name in legends and on axes.
-        color: Hex colour.
-        linestyle: Matplotlib line style.
-        marker: Matplotlib marker.
-    """
-
-    label: str
-    color: str
-    linestyle: str | tuple = "-"
-    marker: str = "o"
+    label: str  # name in legends and on axes
+    color: str  # hex colour
+    linestyle: str | tuple = "-"  # matplotlib line style
+    marker: str = "o"  # matplotlib marker
 
     def line(self) -> dict:
         """Keywords of matplotlib for a line of this look."""

@@ -30,17 +30,12 @@ class Measured:
 
 @dataclass
 class Durations:
-    """Nominal durations of the stages of one job.
+    """Nominal durations of the stages of one job."""
 
-    Attributes:
-        known: Per stage the duration that was stated or profiled in ms, None where it has to be estimated.
-        session: What was measured in the whole session; shared by its jobs.
-        measured: Per stage what was measured.
-    """
-
+    # Per stage the duration that was stated or profiled in ms, None where it has to be estimated.
     known: list[float | None]
-    session: Measured
-    measured: list[Measured] = field(init=False)
+    session: Measured  # what was measured in the whole session; shared by its jobs
+    measured: list[Measured] = field(init=False)  # per stage what was measured
 
     def __post_init__(self) -> None:
         self.measured = [Measured() for _ in self.known]

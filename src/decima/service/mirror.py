@@ -16,19 +16,12 @@ from decima.simulator.settings import Settings
 
 @dataclass(frozen=True)
 class Choice:
-    """Decision about offered executors.
+    """Decision about offered executors."""
 
-    Attributes:
-        key: Key of the chosen job.
-        stage: Index of the stage inside the job.
-        limit: Limit as the scheduler gave it.
-        executors: Offered executors that it uses.
-    """
-
-    key: Hashable
-    stage: int
-    limit: int
-    executors: int
+    key: Hashable  # key of the chosen job
+    stage: int  # index of the stage inside the job
+    limit: int  # limit as the scheduler gave it
+    executors: int  # offered executors that it uses
 
 
 class Mirror(JobMemory):

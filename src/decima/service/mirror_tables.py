@@ -11,23 +11,14 @@ from decima.simulator.fields import ARRAYS
 
 @dataclass(frozen=True)
 class Capacity:
-    """Sizes that a mirror has room for; a learned policy makes its workspace from these numbers.
+    """Sizes that a mirror has room for; a learned policy makes its workspace from these numbers."""
 
-    Attributes:
-        jobs: Jobs, those that are gone included.
-        stages: Stages of these jobs.
-        edges: Edges between them.
-        job_stages: Stages of the largest job.
-        levels: Edges on the longest path of a job, plus 1.
-        executors: Executors of the cluster.
-    """
-
-    jobs: int
-    stages: int
-    edges: int
-    job_stages: int
-    levels: int
-    executors: int
+    jobs: int  # jobs, those that are gone included
+    stages: int  # stages of these jobs
+    edges: int  # edges between them
+    job_stages: int  # stages of the largest job
+    levels: int  # edges on the longest path of a job, plus 1
+    executors: int  # executors of the cluster
 
     def covers(self, need: Capacity) -> bool:
         """Whether no size of another capacity is larger."""

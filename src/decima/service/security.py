@@ -51,17 +51,11 @@ def read_token(file: Path | None) -> str | None:
 
 @dataclass(frozen=True)
 class Security:
-    """Token and certificate of a service.
+    """Token and certificate of a service."""
 
-    Attributes:
-        token: What clients must show, None: nothing.
-        certificate: PEM file with the certificate chain, None: no TLS.
-        key: PEM file with its key.
-    """
-
-    token: str | None = field(default=None, repr=False)
-    certificate: Path | None = None
-    key: Path | None = None
+    token: str | None = field(default=None, repr=False)  # what clients must show, None: nothing
+    certificate: Path | None = None  # PEM file with the certificate chain, None: no TLS
+    key: Path | None = None  # PEM file with its key
 
     def check(self, host: str) -> None:
         """Check that the service would not be open to strangers.

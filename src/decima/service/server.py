@@ -32,21 +32,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Address:
-    """Address at which the service listens.
+    """Address at which the service listens."""
 
-    Attributes:
-        host: Address of an interface.
-        port: Port; 0: any free one.
-        metrics_port: Port of the HTTP server for Prometheus; None: no such server, 0: any free one.
-        security: Token and certificate.
-        grace_s: How long calls may go on after a stop.
-    """
-
-    host: str = "127.0.0.1"
-    port: int = DEFAULT_PORT
-    metrics_port: int | None = None
-    security: Security = field(default_factory=Security)
-    grace_s: float = 3.0
+    host: str = "127.0.0.1"  # address of an interface
+    port: int = DEFAULT_PORT  # port; 0: any free one
+    metrics_port: int | None = None  # port of the HTTP server for Prometheus; None: no such server, 0: any free one
+    security: Security = field(default_factory=Security)  # token and certificate
+    grace_s: float = 3.0  # how long calls may go on after a stop
 
 
 class Service:

@@ -1,4 +1,4 @@
-"""When which job arrives: batch, Poisson and explicit arrivals over any profiles.
+"""Arrivals of jobs: batches, Poisson streams and given times, over any profiles.
 
 Which profile comes next and how long the gap is are two sources of chance with a generator each, both spawned
 from one seed. So a batch and a stream of the same seed hold the same jobs, and a longer stream begins like a
@@ -8,21 +8,21 @@ shorter one.
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Sequence
 
 import numpy as np
 
+from decima.checks import is_number, is_whole
 from decima.exceptions import ConfigError
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile
 
 
 def batch(profiles: Sequence[JobProfile], n: int = 20, seed: int = 0, *, label: str) -> Workload:
-    """Jobs that are all there from the start, drawn uniformly with replacement.
+    """Draw jobs uniformly with replacement, all present from the start.
 
     Args:
-        profiles: what to draw from.
+        profiles: profiles to draw from.
         n: number of jobs, at least 1.
         seed: 0 or more.
         label: what to call the workload in titles and file names.
@@ -46,10 +46,10 @@ def poisson(
     *,
     label: str,
 ) -> Workload:
-    """Jobs present at the start, then a Poisson stream; drawn uniformly with replacement.
+    """Draw jobs uniformly with replacement: some present at the start, then a Poisson stream.
 
     Args:
-        profiles: what to draw from.
+        profiles: profiles to draw from.
         n: number of jobs that arrive, 0 or more, besides the initial ones.
         mean_interarrival_s: mean of the exponential gaps, in seconds; the first gap begins at time 0.
         seed: 0 or more.
@@ -64,7 +64,7 @@ def poisson(
     check_count("n", n, least=0)
     check_count("initial", initial, least=0)
     check_count("n + initial", n + initial, least=1)
-    if not _is_number(mean_interarrival_s) or not 0.0 < mean_interarrival_s < math.inf:
+    if not is_number(mean_interarrival_s) or not 0.0 < mean_interarrival_s < math.inf:
         raise ConfigError(f"mean_interarrival_s is {mean_interarrival_s!r}; expected a finite number above 0")
     jobs_rng, gaps_rng = _generators(seed)
     drawn = _draw(profiles, initial + n, jobs_rng)
@@ -78,7 +78,7 @@ def poisson(
 
 
 def explicit(profiles: Sequence[JobProfile], arrivals_s: Sequence[float], *, label: str) -> Workload:
-    """One job per profile at the given time; a job at time 0 is there from the start.
+    """Make one job per profile at the given time; a job at time 0 is present from the start.
 
     Args:
         profiles: the jobs, in sequence order.
@@ -90,9 +90,7 @@ def explicit(profiles: Sequence[JobProfile], arrivals_s: Sequence[float], *, lab
         WorkloadError: an arrival is NaN, infinite or negative, or there is no job.
     """
     if len(profiles) != len(arrivals_s):
-        raise ConfigError(
-            f"{len(arrivals_s)} arrivals for {len(profiles)} profiles; expected one per profile"
-        )
+        raise ConfigError(f"{len(arrivals_s)} arrivals for {len(profiles)} profiles; expected one per profile")
     return Workload(
         tuple(Job(profile, 1000.0 * arrival) for profile, arrival in zip(profiles, arrivals_s, strict=True)),
         label,
@@ -100,7 +98,7 @@ def explicit(profiles: Sequence[JobProfile], arrivals_s: Sequence[float], *, lab
 
 
 def _generators(seed: int) -> list[np.random.Generator]:
-    """One generator for the choice of jobs, one for the gaps."""
+    """Make one generator for the choice of jobs and one for the gaps."""
     check_count("seed", seed, least=0)
     return [np.random.default_rng(child) for child in np.random.SeedSequence(int(seed)).spawn(2)]
 
@@ -111,11 +109,7 @@ def _draw(profiles: Sequence[JobProfile], count: int, rng: np.random.Generator) 
     return [profiles[index] for index in rng.integers(len(profiles), size=count)]
 
 
-def _is_number(value) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
-
-
 def check_count(name: str, value, least: int) -> None:
     """Raise `ConfigError` unless the value is an integer of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+    if not is_whole(value) or value < least:
         raise ConfigError(f"{name} is {value!r}; expected an integer of at least {least}")

@@ -21,21 +21,16 @@ if TYPE_CHECKING:
 class Job:
     """One arrival of a profile.
 
-    Attributes:
-        profile: what runs.
-        arrival_ms: time of arrival in ms.
-        initial: present when the run starts, without an arrival event; such a job has `arrival_ms` 0. When
-            omitted: True for `arrival_ms` 0. An explicit False at 0 makes the arrival an event at time 0.
-        name: shown in tables and figures; the profile's name when omitted.
-
     Raises:
         WorkloadError: the arrival is NaN, infinite or negative, or an initial job arrives later than 0.
     """
 
     profile: JobProfile
     arrival_ms: float = 0.0
+    # Present when the run starts, without an arrival event; such a job has `arrival_ms` 0. When omitted: True for
+    # `arrival_ms` 0. An explicit False at 0 makes the arrival an event at time 0.
     initial: bool | None = None
-    name: str = ""
+    name: str = ""  # shown in tables and figures; the profile's name when omitted
 
     def __post_init__(self) -> None:
         if not isinstance(self.profile, JobProfile):
@@ -48,8 +43,7 @@ class Job:
             arrival_ms = math.nan
         if not 0.0 <= arrival_ms < math.inf:
             raise WorkloadError(
-                f"job {self.name!r}: arrival_ms is {self.arrival_ms!r}; "
-                "expected a finite number of milliseconds >= 0"
+                f"job {self.name!r}: arrival_ms is {self.arrival_ms!r}; expected a finite number of milliseconds >= 0"
             )
         object.__setattr__(self, "arrival_ms", arrival_ms)
         initial = arrival_ms == 0.0 if self.initial is None else bool(self.initial)
@@ -60,20 +54,16 @@ class Job:
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Jobs in arrival order of the sequence, and what to call them.
-
-    Attributes:
-        jobs: at least one.
-        label: shown in titles and file names, for example `TPC-H` or `synthetic`.
-        universe: the profiles that the jobs were drawn from, when known; workloads of one universe share the
-            simulator's tables. The distinct profiles of the jobs when omitted.
+    """Sequence of jobs under a label.
 
     Raises:
         WorkloadError: there is no job or no label, or a profile is missing from the universe.
     """
 
-    jobs: tuple[Job, ...]
-    label: str
+    jobs: tuple[Job, ...]  # at least one
+    label: str  # shown in titles and file names, for example `TPC-H` or `synthetic`
+    # The profiles that the jobs were drawn from, when known, else the distinct profiles of the jobs; workloads of one
+    # universe share the simulator's tables.
     universe: tuple[JobProfile, ...] = ()
 
     def __post_init__(self) -> None:
@@ -84,41 +74,39 @@ class Workload:
             raise WorkloadError(f"workload {self.label!r} has no jobs; expected at least one")
         object.__setattr__(self, "universe", tuple(self.universe) or self.profiles)
         for profile in set(self.profiles).difference(self.universe):
-            raise WorkloadError(
-                f"workload {self.label!r}: profile {profile.name!r} is not in the given universe"
-            )
+            raise WorkloadError(f"workload {self.label!r}: profile {profile.name!r} is not in the given universe")
 
     def __len__(self) -> int:
         return len(self.jobs)
 
     @property
     def slug(self) -> str:
-        """The label for file names: lower case, words joined by hyphens."""
+        """Label for file names: lower case, words joined by hyphens."""
         return re.sub(r"[^a-z0-9]+", "-", self.label.lower()).strip("-") or "workload"
 
     @cached_property
     def profiles(self) -> tuple[JobProfile, ...]:
-        """The distinct profile objects in order of first use."""
+        """Distinct profile objects in order of first use."""
         return tuple(dict.fromkeys(job.profile for job in self.jobs))
 
     @cached_property
     def profile_index(self) -> np.ndarray:
-        """Int64 [jobs], position in `universe`."""
+        """Positions of the jobs' profiles in `universe`, int64 [jobs]."""
         position = {profile: index for index, profile in enumerate(self.universe)}
         return _frozen(np.array([position[job.profile] for job in self.jobs], dtype=np.int64))
 
     @cached_property
     def arrival_ms(self) -> np.ndarray:
-        """Float64 [jobs], ms."""
+        """Times of arrival, float64 [jobs], ms."""
         return _frozen(np.array([job.arrival_ms for job in self.jobs], dtype=np.float64))
 
     @cached_property
     def initial(self) -> np.ndarray:
-        """Bool [jobs], present when the run starts."""
+        """Whether each job is present when the run starts, bool [jobs]."""
         return _frozen(np.array([job.initial for job in self.jobs], dtype=bool))
 
     def describe(self) -> pandas.DataFrame:
-        """One row per job: name, stages, tasks, work_s, critical_path_s (nominal durations), arrival_s."""
+        """Table of the jobs: name, stages, tasks, work_s, critical_path_s (nominal durations), arrival_s."""
         import pandas
 
         return pandas.DataFrame(

@@ -1,11 +1,12 @@
-"""A user's own jobs in JSON: a dozen lines describe a simple DAG (`docs/workload-format.md`)."""
+"""Workloads of a user's own jobs in JSON: a dozen lines describe a simple DAG (`docs/workload-format.md`)."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,10 @@ from decima.workload.tpch import raw as tpch_raw
 
 ORIGIN = "json"
 ANY_LEVEL = 1  # the one level of a stage whose durations do not depend on the number of executors
+_NUMBER = (int, float)
+_EXPECTED = {
+    list: "a list", dict: "an object", str: "a string", bool: "true or false", int: "an integer", _NUMBER: "a number"
+}  # fmt: skip
 _ARRIVAL_KEYS = ("name", "arrival_ms", "initial")
 _TPCH_NAME = re.compile(r"q(?P<query>\d+)-(?P<size>\d+g)")
 
@@ -40,10 +45,8 @@ def load(path: str | os.PathLike) -> Workload:
     path = Path(path)
     if path.suffix == ".parquet":
         return Workload(tuple(Job(profile) for profile in parquet.read_profiles(path)), path.stem)
-    try:
+    with _inside(str(path)):
         return _workload(_parse(path), path.stem)
-    except WorkloadError as error:
-        raise WorkloadError(f"{path}: {error}") from error
 
 
 def save(workload: Workload, path: str | os.PathLike) -> None:
@@ -56,9 +59,7 @@ def save(workload: Workload, path: str | os.PathLike) -> None:
     """
     path = Path(path)
     if path.suffix == ".parquet":
-        raise WorkloadError(
-            f"{path}: a workload is written as JSON; expected a name such as {path.stem}.json"
-        )
+        raise WorkloadError(f"{path}: a workload is written as JSON; expected a name such as {path.stem}.json")
     references: dict[JobProfile, dict[str, Any]] = {}
     profiles: dict[str, dict[str, Any]] = {}
     for profile in workload.profiles:
@@ -104,9 +105,7 @@ def _workload(content: Any, default_label: str) -> Workload:
     _check_keys(where, content, required=("jobs",), optional=("label", "profiles"))
     bodies = _expect(where, "profiles", content.get("profiles", {}), dict)
     named = {name: _profile(f"profile {name!r}", name, body) for name, body in bodies.items()}
-    jobs = [
-        _job(index, entry, named) for index, entry in enumerate(_expect(where, "jobs", content["jobs"], list))
-    ]
+    jobs = [_job(index, entry, named) for index, entry in enumerate(_expect(where, "jobs", content["jobs"], list))]
     return Workload(tuple(jobs), _expect(where, "label", content.get("label", default_label), str))
 
 
@@ -130,16 +129,21 @@ def _job(index: int, entry: Any, named: Mapping[str, JobProfile]) -> Job:
         size, query = (entry[key] for key in ("size", "query"))
         _expect(where, "size", size, str)
         _expect(where, "query", query, int)
-        try:
+        with _inside(where):
             profile = tpch.tpch_profile(size, query)
-        except WorkloadError as error:
-            raise WorkloadError(f"{where}: {error}") from error
-    arrival_ms = _expect(where, "arrival_ms", entry.get("arrival_ms", 0), (int, float))
+    arrival_ms = _expect(where, "arrival_ms", entry.get("arrival_ms", 0), _NUMBER)
     initial = entry.get("initial")
     if initial is not None:
         _expect(where, "initial", initial, bool)
-    try:
+    with _inside(where):
         return Job(profile, arrival_ms, initial, name)
+
+
+@contextlib.contextmanager
+def _inside(where: str) -> Iterator[None]:
+    """Put a place before the messages of errors that say nothing of it."""
+    try:
+        yield
     except WorkloadError as error:
         raise WorkloadError(f"{where}: {error}") from error
 
@@ -148,20 +152,14 @@ def _profile(where: str, name: str, body: Any) -> JobProfile:
     _expect(where, "profile", body, dict)
     _check_keys(where, body, required=("stages",), optional=("name", "source"))
     bodies = _expect(where, "stages", body["stages"], list)
-    names = [
-        _expect(
-            f"{where}, stage {index}",
-            "name",
-            _expect(where, "stage", stage, dict).get("name", str(index)),
-            str,
-        )
-        for index, stage in enumerate(bodies)
-    ]
+    names = []
+    for index, stage in enumerate(bodies):
+        name_given = _expect(where, "stage", stage, dict).get("name", str(index))
+        names.append(_expect(f"{where}, stage {index}", "name", name_given, str))
     # The first stage of a name is meant by it; JobProfile refuses names that occur twice.
     number = {stage: index for index, stage in reversed(list(enumerate(names)))}
     stages = tuple(
-        _stage(f"{where}, stage {names[index]!r}", names[index], stage, number)
-        for index, stage in enumerate(bodies)
+        _stage(f"{where}, stage {names[index]!r}", names[index], stage, number) for index, stage in enumerate(bodies)
     )
     return JobProfile(body.get("name", name), stages, body.get("source", ORIGIN))
 
@@ -169,16 +167,12 @@ def _profile(where: str, name: str, body: Any) -> JobProfile:
 def _stage(where: str, name: str, body: dict, number: Mapping[str, int]) -> Stage:
     _check_keys(where, body, required=("tasks",), optional=("name", "parents", "duration_ms", "durations"))
     if ("duration_ms" in body) == ("durations" in body):
-        raise WorkloadError(
-            f"{where}: expected exactly one of 'duration_ms' and 'durations' (per executor count)"
-        )
+        raise WorkloadError(f"{where}: expected exactly one of 'duration_ms' and 'durations' (per executor count)")
     if "duration_ms" in body:
         tables = {ANY_LEVEL: _waves(where, body["duration_ms"])}
     else:
         tables = _levels(where, _expect(where, "durations", body["durations"], dict))
-    parents = [
-        _parent(where, parent, number) for parent in _expect(where, "parents", body.get("parents", []), list)
-    ]
+    parents = [_parent(where, parent, number) for parent in _expect(where, "parents", body.get("parents", []), list)]
     levels = tuple(sorted(tables))
     return Stage(
         name,
@@ -192,9 +186,7 @@ def _stage(where: str, name: str, body: dict, number: Mapping[str, int]) -> Stag
 def _parent(where: str, parent: Any, number: Mapping[str, int]) -> int:
     if isinstance(parent, str):
         if parent not in number:
-            raise WorkloadError(
-                f"{where}: parent {parent!r} does not exist; expected one of {sorted(number)}"
-            )
+            raise WorkloadError(f"{where}: parent {parent!r} does not exist; expected one of {sorted(number)}")
         return number[parent]
     return _expect(where, "parent", parent, int)
 
@@ -219,7 +211,7 @@ def _waves(where: str, value: Any) -> dict[str, np.ndarray]:
 def _durations(where: str, value: Any) -> np.ndarray:
     values = value if isinstance(value, list) else [value]
     for item in values:
-        _expect(where, "duration", item, (int, float))
+        _expect(where, "duration", item, _NUMBER)
     try:
         return np.array(values, dtype=np.float64)
     except OverflowError as error:
@@ -253,9 +245,7 @@ def _profile_body(profile: JobProfile, key: str) -> dict[str, Any]:
             "tasks": int(stage.num_tasks),
             "parents": [int(parent) for parent in stage.parents],
             "durations": {
-                str(level): {
-                    wave: [_number(value) for value in getattr(stage, wave)[index].tolist()] for wave in WAVES
-                }
+                str(level): {wave: [_number(value) for value in getattr(stage, wave)[index].tolist()] for wave in WAVES}
                 for index, level in enumerate(stage.levels)
             },
         }
@@ -285,30 +275,15 @@ def _number(value: float) -> int | float:
     return int(value) if value.is_integer() else value
 
 
-def _expect(where: str, name: str, value: Any, kinds: type | tuple[type, ...]) -> Any:
-    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
-    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        expected = {
-            list: "a list",
-            dict: "an object",
-            str: "a string",
-            bool: "true or false",
-            int: "an integer",
-        }
-        wanted = "a number" if float in kinds else expected[kinds[0]]
-        raise WorkloadError(f"{where}: {name} is {_kind(value)}; expected {wanted}")
+def _expect(where: str, name: str, value: Any, kind: type | tuple[type, ...]) -> Any:
+    """Return a value after checking that it is of a kind of `_EXPECTED`; true and false are no numbers."""
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        got = _EXPECTED[type(value)] if isinstance(value, (list, dict)) else json.dumps(value)
+        raise WorkloadError(f"{where}: {name} is {got}; expected {_EXPECTED[kind]}")
     return value
 
 
-def _kind(value: Any) -> str:
-    if isinstance(value, (list, dict)):
-        return "a list" if isinstance(value, list) else "an object"
-    return json.dumps(value)
-
-
-def _check_keys(
-    where: str, body: dict, required: tuple[str, ...] = (), optional: tuple[str, ...] = ()
-) -> None:
+def _check_keys(where: str, body: dict, required: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> None:
     for key in body:
         if key not in required and key not in optional:
             raise WorkloadError(f"{where}: unknown key {key!r}; expected {', '.join([*required, *optional])}")

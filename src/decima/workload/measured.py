@@ -49,9 +49,7 @@ def conditions() -> dict[str, str]:
     return {key: value for key, value in parquet.read_metadata(PATH).items() if key not in _NOT_CONDITIONS}
 
 
-def measured_profiles(
-    sizes: str | Sequence[str] = "all", queries: Sequence[int] = QUERIES
-) -> tuple[JobProfile, ...]:
+def measured_profiles(sizes: str | Sequence[str] = "all", queries: Sequence[int] = QUERIES) -> tuple[JobProfile, ...]:
     """Profiles of the given queries at the given scale factors, size by size.
 
     Args:

@@ -1,4 +1,4 @@
-"""The columnar profile format: one parquet file, one row per stage (`docs/workload-format.md`)."""
+"""Columnar format of profiles: one parquet file, one row per stage (`docs/workload-format.md`)."""
 
 from __future__ import annotations
 
@@ -38,9 +38,7 @@ def write_profiles(
     if not profiles:
         raise WorkloadError(f"no job profile to write to {path}; expected at least one")
     rows = [
-        (index, job, number, stage)
-        for index, job in enumerate(profiles)
-        for number, stage in enumerate(job.stages)
+        (index, job, number, stage) for index, job in enumerate(profiles) for number, stage in enumerate(job.stages)
     ]
     stages = [stage for *_, stage in rows]
     columns = [
@@ -62,9 +60,7 @@ def write_profiles(
     ]
     table = pyarrow.Table.from_arrays(arrays, schema=schema)
     with atomic_path(path) as temporary:
-        parquet.write_table(
-            table, temporary, compression="zstd", compression_level=9, write_page_checksum=True
-        )
+        parquet.write_table(table, temporary, compression="zstd", compression_level=9, write_page_checksum=True)
 
 
 def read_profiles(path: str | os.PathLike) -> list[JobProfile]:
@@ -79,7 +75,7 @@ def read_profiles(path: str | os.PathLike) -> list[JobProfile]:
     import pyarrow
     from pyarrow import parquet
 
-    _read_checked_schema(path)
+    read_metadata(path)  # refuses whatever is no such file
     # One thread: several would each keep buffers far larger than the profiles.
     table = _arrow(path, lambda: parquet.ParquetFile(path, page_checksum_verification=True).read(use_threads=False))
     pyarrow.default_memory_pool().release_unused()
@@ -108,24 +104,18 @@ def read_profiles(path: str | os.PathLike) -> list[JobProfile]:
         )
         for field in ("job", "source"):
             if len(set(flat[field][begin:end])) != 1:
-                raise WorkloadError(
-                    f"{path}: the rows of job {flat['job'][begin]!r} differ in column {field}"
-                )
+                raise WorkloadError(f"{path}: the rows of job {flat['job'][begin]!r} differ in column {field}")
         profiles.append(JobProfile(flat["job"][begin], stages, flat["source"][begin]))
     return profiles
 
 
 def read_metadata(path: str | os.PathLike) -> dict[str, str]:
-    """Text kept in the file, `format` and `version` included; reads the footer only.
+    """Read the text kept in a file, `format` and `version` included; reads the footer only.
 
     Raises:
         DataUnavailableError: there is no such file.
         WorkloadError: the file is truncated, damaged or of another format or version.
     """
-    return _read_checked_schema(path)
-
-
-def _read_checked_schema(path: str | os.PathLike) -> dict[str, str]:
     from pyarrow import parquet
 
     if not Path(path).is_file():
@@ -136,13 +126,9 @@ def _read_checked_schema(path: str | os.PathLike) -> dict[str, str]:
     if text.get("format") != FORMAT:
         raise WorkloadError(f"{path} is a parquet file, but not one of job profiles (format {FORMAT!r})")
     if text.get("version") != VERSION:
-        raise WorkloadError(
-            f"{path} has format version {text.get('version')!r}; this release reads {VERSION!r}"
-        )
+        raise WorkloadError(f"{path} has format version {text.get('version')!r}; this release reads {VERSION!r}")
     if not schema.equals(_schema()):
-        raise WorkloadError(
-            f"{path}: columns are {schema.names}; expected {_schema().names} with the documented types"
-        )
+        raise WorkloadError(f"{path}: columns are {schema.names}; expected {_schema().names} with the documented types")
     return text
 
 
@@ -175,19 +161,15 @@ def _schema():
 
 
 def _nested(lists: list[tuple[np.ndarray, ...]]):
-    """Rows of lists of arrays as an Arrow list<list<double>>, without going through Python floats."""
+    """Make an Arrow list<list<double>> of rows of arrays, without going through Python floats."""
     import pyarrow as pa
 
     arrays = [array for row in lists for array in row]
     outer = np.cumsum([0, *(len(row) for row in lists)], dtype=np.int64)
     inner = np.cumsum([0, *(len(array) for array in arrays)], dtype=np.int64)
     if inner[-1] > np.iinfo(np.int32).max:
-        raise WorkloadError(
-            f"{inner[-1]} durations in one column; one file holds at most {np.iinfo(np.int32).max}"
-        )
-    values = pa.ListArray.from_arrays(
-        pa.array(inner, pa.int32()), pa.array(np.concatenate(arrays), pa.float64())
-    )
+        raise WorkloadError(f"{inner[-1]} durations in one column; one file holds at most {np.iinfo(np.int32).max}")
+    values = pa.ListArray.from_arrays(pa.array(inner, pa.int32()), pa.array(np.concatenate(arrays), pa.float64()))
     return pa.ListArray.from_arrays(pa.array(outer, pa.int32()), values)
 
 
@@ -197,14 +179,11 @@ def _unnest(column) -> list[list[np.ndarray]]:
     flat = column.values.values
     # A view of Arrow's buffer, read-only. (Arrow's own to_numpy imports pandas, half a second.)
     values = np.frombuffer(flat.buffers()[1], dtype=np.float64)[flat.offset : flat.offset + len(flat)]
-    return [
-        [values[inner[item] : inner[item + 1]] for item in range(begin, end)]
-        for begin, end in pairwise(outer)
-    ]
+    return [[values[inner[item] : inner[item + 1]] for item in range(begin, end)] for begin, end in pairwise(outer)]
 
 
 def _job_rows(path: str | os.PathLike, job_index: list[int], stage_index: list[int]) -> list[tuple[int, int]]:
-    """First and last+1 row of each job, after checking that the indices count up from 0 without a gap."""
+    """Find first and last+1 row of each job, after checking that the indices count up from 0 without a gap."""
     begins = [row for row, number in enumerate(stage_index) if number == 0]
     bounds = list(zip(begins, [*begins[1:], len(job_index)], strict=True))
     expected = [(job, row - begin) for job, (begin, end) in enumerate(bounds) for row in range(begin, end)]

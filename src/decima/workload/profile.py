@@ -1,9 +1,8 @@
-"""What a job looks like before it arrives: a DAG of stages with profiled task durations."""
+"""Profiles of jobs: DAGs of stages with profiled task durations."""
 
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from decima.checks import is_whole
 from decima.exceptions import WorkloadError
 
 if TYPE_CHECKING:
@@ -23,27 +23,16 @@ MAX_TASKS = 2**31 - 1
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One stage of a job. Checked by the `JobProfile` that holds it, whose errors name job and stage.
+    """One stage of a job. Checked by the `JobProfile` that holds it, whose errors name job and stage."""
 
-    Attributes:
-        name: unique inside the job.
-        num_tasks: tasks to run.
-        parents: indices, inside the job, of the stages that must finish first.
-        levels: executor counts the job was profiled with, ascending.
-        fresh: per level, float64 ms, tasks that ran first on an executor new to the job. May be empty.
-        first: per level, float64 ms, first task of an executor in this stage if not fresh. May be empty.
-        rest: per level, float64 ms, later tasks of an executor in this stage. May be empty.
-
-    Every level has at least one duration in one of the three waves.
-    """
-
-    name: str
+    name: str  # unique inside the job
     num_tasks: int
-    parents: tuple[int, ...]
-    levels: tuple[int, ...]
-    fresh: tuple[np.ndarray, ...]
-    first: tuple[np.ndarray, ...]
-    rest: tuple[np.ndarray, ...]
+    parents: tuple[int, ...]  # indices, inside the job, of the stages that must finish first
+    levels: tuple[int, ...]  # executor counts the job was profiled with, ascending
+    # Durations per level, float64 ms. Any may be empty, but every level has one in one of the three waves at least.
+    fresh: tuple[np.ndarray, ...]  # of tasks that ran first on an executor new to the job
+    first: tuple[np.ndarray, ...]  # of the first task of an executor in this stage if not fresh
+    rest: tuple[np.ndarray, ...]  # of later tasks of an executor in this stage
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parents", tuple(self.parents))
@@ -54,46 +43,41 @@ class Stage:
 
     @property
     def all_durations_ms(self) -> np.ndarray:
-        """Float64 ms, all recorded durations of all waves and levels in one array."""
+        """All recorded durations of all waves and levels in one array, float64 ms."""
         return np.concatenate([*self.fresh, *self.first, *self.rest])
 
     @cached_property
     def mean_duration_ms(self) -> float:
-        """Nominal task duration: mean over the durations of all waves and levels pooled."""
+        """Nominal task duration in ms: mean over the durations of all waves and levels pooled."""
         pooled = self.all_durations_ms
         return math.fsum(pooled.tolist()) / len(pooled)  # fsum: exact, the same on every platform
 
     @property
     def work_ms(self) -> float:
-        """Nominal executor time: tasks times mean duration."""
+        """Nominal executor time in ms: tasks times mean duration."""
         return self.num_tasks * self.mean_duration_ms
 
     def equals(self, other: Stage) -> bool:
         """True when all fields, durations included, are the same."""
         fields = ("name", "num_tasks", "parents", "levels")
         return all(getattr(self, field) == getattr(other, field) for field in fields) and all(
-            np.array_equal(mine, theirs)
+            np.array_equal(durations, others)
             for wave in WAVES
-            for mine, theirs in zip(getattr(self, wave), getattr(other, wave), strict=True)
+            for durations, others in zip(getattr(self, wave), getattr(other, wave), strict=True)
         )
 
 
 @dataclass(frozen=True, eq=False)
 class JobProfile:
-    """A DAG of stages; several jobs of a workload may share one.
-
-    Attributes:
-        name: shown in tables and errors.
-        stages: in any order; an edge goes parent -> child.
-        source: where it comes from: `tpch`, `spark`, `extrapolated`, `synthetic`, `json`, ...
+    """DAG of stages; several jobs of a workload may share one.
 
     Raises:
         WorkloadError: a stage is malformed or the parents do not form a DAG; names job and stage.
     """
 
-    name: str
-    stages: tuple[Stage, ...]
-    source: str
+    name: str  # shown in tables and errors
+    stages: tuple[Stage, ...]  # in any order; an edge goes parent -> child
+    source: str  # where it comes from: `tpch`, `spark`, `extrapolated`, `synthetic`, `json`, ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stages", tuple(self.stages))
@@ -107,23 +91,29 @@ class JobProfile:
         for stage in self.stages:
             where = f"job {self.name!r}, stage {stage.name!r}"
             if not isinstance(stage.name, str) or not stage.name or stage.name in seen:
-                raise WorkloadError(
-                    f"{where}: the stage name must be a non-empty string, unique inside the job"
-                )
+                raise WorkloadError(f"{where}: the stage name must be a non-empty string, unique inside the job")
             seen.add(stage.name)
-            _check_tasks(where, stage.num_tasks)
+            if not is_whole(stage.num_tasks) or not 1 <= stage.num_tasks <= MAX_TASKS:
+                raise WorkloadError(
+                    f"{where}: num_tasks is {stage.num_tasks!r}; expected an integer from 1 to {MAX_TASKS}"
+                )
             _check_levels(where, stage)
             _check_durations(where, stage)
         _check_dag(self)
 
     @cached_property
     def graph(self) -> networkx.DiGraph:
-        """The DAG over stage indices; an edge goes parent -> child."""
-        return _graph(self.stages)
+        """DAG over stage indices; an edge goes parent -> child."""
+        import networkx
+
+        graph = networkx.DiGraph()
+        graph.add_nodes_from(range(len(self.stages)))
+        graph.add_edges_from((parent, child) for child, stage in enumerate(self.stages) for parent in stage.parents)
+        return graph
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """Per stage, the indices of its children, ascending."""
+        """Indices of the children of each stage, ascending."""
         children: list[list[int]] = [[] for _ in self.stages]
         for index, stage in enumerate(self.stages):
             for parent in stage.parents:
@@ -132,7 +122,7 @@ class JobProfile:
 
     @cached_property
     def topological_order(self) -> tuple[int, ...]:
-        """Stage indices, parents before children; the smallest index first among equals."""
+        """Indices of the stages, parents before children; the smallest index first among equals."""
         if _parents_come_first(self.stages):
             return tuple(range(len(self.stages)))
         import networkx
@@ -141,48 +131,43 @@ class JobProfile:
 
     @cached_property
     def num_tasks(self) -> int:
-        """Tasks of all stages."""
+        """Number of tasks of all stages."""
         return sum(stage.num_tasks for stage in self.stages)
 
     @cached_property
     def work_ms(self) -> float:
-        """Nominal executor time of all stages."""
+        """Nominal executor time of all stages in ms."""
         return math.fsum(stage.work_ms for stage in self.stages)
 
     @cached_property
     def critical_path_ms(self) -> float:
-        """Longest path with one mean task duration per stage: the time with unlimited executors."""
+        """Length in ms of the longest path with one mean task duration per stage: the time with unlimited executors."""
         return float(self.downstream_path_ms.max())
 
     @cached_property
     def downstream_path_ms(self) -> np.ndarray:
-        """Float64 ms [stages], longest path from a stage down with one mean task duration per stage."""
-        path = self.longest_path_down([stage.mean_duration_ms for stage in self.stages])
-        path.setflags(write=False)
-        return path
+        """Longest path from each stage down with one mean task duration per stage, float64 ms [stages]."""
+        return _frozen(self.longest_path_down([stage.mean_duration_ms for stage in self.stages]))
 
     @cached_property
     def downstream_work_ms(self) -> np.ndarray:
-        """Float64 ms [stages], work on the heaviest path from a stage down, itself included.
+        """Work on the heaviest path from each stage down, itself included, float64 ms [stages].
 
         Source: §5.1, footnote 5.
         """
-        work = self.longest_path_down([stage.work_ms for stage in self.stages])
-        work.setflags(write=False)
-        return work
+        return _frozen(self.longest_path_down([stage.work_ms for stage in self.stages]))
 
     def equals(self, other: JobProfile) -> bool:
         """True when all fields, durations included, are the same."""
         if (self.name, self.source, len(self.stages)) != (other.name, other.source, len(other.stages)):
             return False
-        return all(mine.equals(theirs) for mine, theirs in zip(self.stages, other.stages, strict=True))
+        return all(stage.equals(twin) for stage, twin in zip(self.stages, other.stages, strict=True))
 
     def longest_path_down(self, weight: Sequence[float]) -> np.ndarray:
-        """Float64 [stages], largest sum of stage weights on a path from a stage down, itself included."""
+        """Largest sum of stage weights on a path from each stage down, itself included, float64 [stages]."""
         length = np.zeros(len(self.stages))
         for index in reversed(self.topological_order):
-            below = max((length[child] for child in self.children[index]), default=0.0)
-            length[index] = weight[index] + below
+            length[index] = weight[index] + max((length[child] for child in self.children[index]), default=0.0)
         return length
 
 
@@ -198,31 +183,22 @@ def _durations(stage: str, wave: str, values) -> np.ndarray:
             f"stage {stage!r}: {wave} durations have {array.ndim} dimensions; expected one list per level"
         )
     if array.dtype != np.float64 or array.flags.writeable:
-        array = array.astype(np.float64)
-        array.setflags(write=False)
+        array = _frozen(array.astype(np.float64))
     return array
 
 
-def _is_integer(value) -> bool:
-    return type(value) is int or (isinstance(value, numbers.Integral) and not isinstance(value, bool))
-
-
-def _check_tasks(where: str, num_tasks) -> None:
-    if not _is_integer(num_tasks) or not 1 <= num_tasks <= MAX_TASKS:
-        raise WorkloadError(f"{where}: num_tasks is {num_tasks!r}; expected an integer from 1 to {MAX_TASKS}")
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array.setflags(write=False)
+    return array
 
 
 def _check_levels(where: str, stage: Stage) -> None:
     levels = stage.levels
     if not levels:
-        raise WorkloadError(
-            f"{where} has no profile level; expected durations at one executor count at least"
-        )
+        raise WorkloadError(f"{where} has no profile level; expected durations at one executor count at least")
     for level in levels:
-        if not _is_integer(level) or level < 1:
-            raise WorkloadError(
-                f"{where}: profile level {level!r}; expected a positive integer executor count"
-            )
+        if not is_whole(level) or level < 1:
+            raise WorkloadError(f"{where}: profile level {level!r}; expected a positive integer executor count")
     for lower, upper in pairwise(levels):
         if lower == upper:
             raise WorkloadError(f"{where}: profile level {lower} is given twice")
@@ -248,8 +224,7 @@ def _check_durations(where: str, stage: Stage) -> None:
             bad = values[~((values >= 0.0) & np.isfinite(values))]
             if len(bad):
                 raise WorkloadError(
-                    f"{where}: {wave} duration {float(bad[0])} ms at level {level}; "
-                    "expected a finite number >= 0"
+                    f"{where}: {wave} duration {float(bad[0])} ms at level {level}; expected a finite number >= 0"
                 )
 
 
@@ -258,10 +233,8 @@ def _check_dag(profile: JobProfile) -> None:
     for index, stage in enumerate(stages):
         where = f"job {profile.name!r}, stage {stage.name!r}"
         for parent in stage.parents:
-            if not _is_integer(parent) or not 0 <= parent < len(stages):
-                raise WorkloadError(
-                    f"{where}: parent {parent!r} does not exist; expected 0 to {len(stages) - 1}"
-                )
+            if not is_whole(parent) or not 0 <= parent < len(stages):
+                raise WorkloadError(f"{where}: parent {parent!r} does not exist; expected 0 to {len(stages) - 1}")
             if parent == index:
                 raise WorkloadError(f"{where} is its own parent")
         if len(set(stage.parents)) != len(stage.parents):
@@ -279,12 +252,3 @@ def _check_dag(profile: JobProfile) -> None:
 def _parents_come_first(stages: tuple[Stage, ...]) -> bool:
     # Such an order rules a cycle out, and spares most readers the import of networkx.
     return all(parent < index for index, stage in enumerate(stages) for parent in stage.parents)
-
-
-def _graph(stages: tuple[Stage, ...]) -> networkx.DiGraph:
-    import networkx
-
-    graph = networkx.DiGraph()
-    graph.add_nodes_from(range(len(stages)))
-    graph.add_edges_from((parent, child) for child, stage in enumerate(stages) for parent in stage.parents)
-    return graph

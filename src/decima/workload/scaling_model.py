@@ -1,4 +1,4 @@
-"""From measured profiles to other executor counts and input sizes: the model, without the fitting of it.
+"""Scaling model that takes measured profiles to other executor counts and input sizes; it is fitted elsewhere.
 
 A task that took d on n0 executors is expected to take d (n / n0)^p on n executors; p belongs to the query and the
 wave. More input makes more tasks of the same duration: task counts that grow do so in proportion to the scale factor,
@@ -27,45 +27,33 @@ KINDS = (GROWING, FIXED)
 
 @dataclass(frozen=True)
 class Pooled:
-    """Exponents of one effect, partially pooled over queries.
+    """Exponents of one effect, partially pooled over queries."""
 
-    Attributes:
-        mean: of the population of queries.
-        low, high: 95 % confidence interval of the mean.
-        spread: standard deviation between queries, noise taken out.
-        noise: residual standard deviation of the log duration.
-        of_query: exponent of each query, shrunk towards the mean; a query that is not there has the mean.
-    """
-
-    mean: float
-    low: float
-    high: float
-    spread: float
-    noise: float
+    mean: float  # of the population of queries
+    low: float  # end of the 95 % confidence interval of the mean
+    high: float  # its other end
+    spread: float  # standard deviation between queries, noise taken out
+    noise: float  # residual standard deviation of the log duration
+    # Exponent of each query, shrunk towards the mean; a query that is not there has the mean.
     of_query: Mapping[int, float] = field(default_factory=dict)
 
     def value(self, query: int) -> float:
-        """Exponent of a query."""
+        """Exponent for a query."""
         return self.of_query.get(query, self.mean)
 
 
 @dataclass(frozen=True)
 class ScalingModel:
-    """All exponents.
+    """Exponents of all effects, and the fixed cost of a task."""
 
-    Attributes:
-        parallelism: by wave, of the number of executors.
-        size: by kind of stage, of the scale factor. For the report alone: measured over a factor of two, it is not
-            applied over one of two hundred.
-        overhead_ms: what a task costs whatever it does.
-    """
-
-    parallelism: Mapping[str, Pooled]
+    parallelism: Mapping[str, Pooled]  # by wave, of the number of executors
+    # By kind of stage, of the scale factor. For the report alone: measured over a factor of two, it is not applied over
+    # one of two hundred.
     size: Mapping[str, Pooled]
-    overhead_ms: float
+    overhead_ms: float  # what a task costs whatever it does
 
     def factor(self, query: int, wave: str, executors: float) -> float:
-        """Expected duration over that on one executor.
+        """Expected duration of a task over that on one executor.
 
         Args:
             query: 1 to 22.
@@ -81,7 +69,7 @@ def write_model(model: ScalingModel, path: Path) -> None:
 
 
 def read_model(path: Path) -> ScalingModel:
-    """Read what `write_model` wrote.
+    """Read a model that `write_model` wrote.
 
     Raises:
         WorkloadError: the file is missing or not such a model.
@@ -103,10 +91,10 @@ def read_model(path: Path) -> ScalingModel:
 
 
 def stage_kinds(small: JobProfile, large: JobProfile) -> tuple[str, ...]:
-    """Per stage, whether its task count grows with the input, judged by two scales of a query."""
+    """Kind of each stage, growing or fixed: whether its task count grows with the input, judged by two scales."""
     return tuple(
-        GROWING if below.num_tasks < above.num_tasks else FIXED
-        for below, above in zip(small.stages, large.stages, strict=True)
+        GROWING if before.num_tasks < after.num_tasks else FIXED
+        for before, after in zip(small.stages, large.stages, strict=True)
     )
 
 
@@ -124,7 +112,7 @@ def extrapolate(
     levels: Sequence[int],
     most_samples: int,
 ) -> JobProfile:
-    """A profile at another scale and other levels, durations in tenths of a millisecond.
+    """Make a profile at another scale and other levels, durations in tenths of a millisecond.
 
     Every level has the durations of all levels of the base, taken to that level by the model. Of each wave as many are
     kept as a run with that many executors would record, in proportion where one would be more than `most_samples`.
@@ -133,8 +121,8 @@ def extrapolate(
         bases: what was measured of the query, largest scale first; a wave that was not measured there is taken from the
             next.
         model: the exponents.
-        name: of the new profile.
-        source: of the new profile.
+        name: name of the new profile.
+        source: source of the new profile.
         query: 1 to 22.
         base_scale: scale factor of the first base.
         scale: scale factor of the new profile.
@@ -165,7 +153,7 @@ def extrapolate(
 
 
 def task_count(measured: int, kind: str, scale_ratio: float, partition: int) -> int:
-    """Tasks of a stage at another scale and with other partitions.
+    """Number of tasks of a stage at another scale and with other partitions.
 
     Args:
         measured: its tasks.
@@ -196,16 +184,16 @@ def widen(waves: Mapping[str, np.ndarray], partition: int, overhead_ms: float) -
 
 
 def samples(num_tasks: int, level: int, most: int, available: Sequence[int]) -> tuple[int, int, int]:
-    """How many durations to keep of the waves fresh, first and rest.
+    """Numbers of durations to keep of the waves fresh, first and rest.
 
     Fresh and first tasks are as many as executors work on the stage, the rest are later ones; so there is no rest where
     every task has an executor of its own. A wave without any measured duration gets none, and the others are kept then,
     so that no level is empty.
 
     Args:
-        num_tasks: of the stage.
-        level: executors.
-        most: longest list.
+        num_tasks: tasks of the stage.
+        level: number of executors.
+        most: length of the longest list.
         available: measured durations per wave.
     """
     at_once = min(level, num_tasks)
@@ -218,7 +206,7 @@ def samples(num_tasks: int, level: int, most: int, available: Sequence[int]) -> 
 
 
 def thin(values: np.ndarray, count: int) -> np.ndarray:
-    """Fewer values with the same mean: means of `count` stretches of the sorted values.
+    """Reduce values to fewer with the same mean: means of `count` stretches of the sorted values.
 
     Args:
         values: float64, ascending.

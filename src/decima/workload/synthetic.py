@@ -13,6 +13,7 @@ from hashlib import sha256
 
 import numpy as np
 
+from decima.checks import is_number
 from decima.exceptions import ConfigError
 from decima.workload import arrivals
 from decima.workload.profile import JobProfile, Stage
@@ -26,59 +27,38 @@ DEFAULT_SEED = 0
 
 @dataclass(frozen=True)
 class SyntheticParameters:
-    """What jobs look like. The defaults lie near the TPC-H profiles, with a heavier tail of work.
-
-    Attributes:
-        class_names: job size classes; job i of a generated set is of class i modulo their number.
-        class_work_s: mean nominal work of a job of each class, in executor seconds.
-        work_spread: standard deviation of log work between jobs of one class.
-        mean_stages: mean number of stages of a job before it is cut to `min_stages` and `max_stages`.
-        min_stages: fewest stages.
-        max_stages: most stages.
-        depth_ratio: layers of the DAG per stage: 1 gives chains, small values give wide DAGs.
-        early_weight: how many times likelier a stage lies in a layer than in the next one; above 1, DAGs have
-            many sources and narrow towards their only sink, as joins do.
-        extra_edge_probability: chance that a stage has a second child.
-        median_tasks: median number of tasks of a stage in a job of mean work.
-        task_spread: standard deviation of the log of that number.
-        max_tasks: most tasks of a stage.
-        task_growth: tasks grow with the job's work to this power; durations take the rest.
-        stage_spread: standard deviation of the log task duration between stages of one job.
-        duration_spread: standard deviation of the log duration between tasks of one stage and wave.
-        first_slowdown: mean duration of a first-wave task over that of a later one.
-        fresh_slowdown: mean duration of a task on a fresh executor over that of a later one.
-        inflation: relative slowdown of all tasks at 100 executors, mean over jobs.
-        inflation_exponent: slowdown grows with executors to this power.
-        inflation_spread: standard deviation of the log slowdown between jobs.
-        levels: executor counts to profile, ascending.
-        max_samples: longest list of durations per stage, level and wave.
+    """Parameters of the generator. The defaults lie near the TPC-H profiles, with a heavier tail of work.
 
     Raises:
         ConfigError: a parameter is out of range; names it.
     """
 
+    # Job size classes; job i of a generated set is of class i modulo their number.
     class_names: tuple[str, ...] = ("xs", "s", "m", "l", "xl", "2xl", "3xl")
+    # Mean nominal work of a job of each class, in executor seconds.
     class_work_s: tuple[float, ...] = (30.0, 65.0, 140.0, 300.0, 800.0, 1800.0, 3300.0)
-    work_spread: float = 0.4
-    mean_stages: float = 9.0
-    min_stages: int = 2
-    max_stages: int = 18
-    depth_ratio: float = 0.65
+    work_spread: float = 0.4  # standard deviation of log work between jobs of one class
+    mean_stages: float = 9.0  # mean number of stages of a job before it is cut to `min_stages` and `max_stages`
+    min_stages: int = 2  # fewest stages
+    max_stages: int = 18  # most stages
+    depth_ratio: float = 0.65  # layers of the DAG per stage: 1 gives chains, small values give wide DAGs
+    # How many times likelier a stage lies in a layer than in the next one; above 1, DAGs have many sources and
+    # narrow towards their only sink, as joins do.
     early_weight: float = 1.5
-    extra_edge_probability: float = 0.08
-    median_tasks: float = 70.0
-    task_spread: float = 1.5
-    max_tasks: int = 600
-    task_growth: float = 0.35
-    stage_spread: float = 0.8
-    duration_spread: float = 0.35
-    first_slowdown: float = 1.8
-    fresh_slowdown: float = 3.0
-    inflation: float = 0.5
-    inflation_exponent: float = 1.5
-    inflation_spread: float = 0.5
-    levels: tuple[int, ...] = (2, 5, 10, 20, 40, 50, 60, 80, 100)
-    max_samples: int = 24
+    extra_edge_probability: float = 0.08  # chance that a stage has a second child
+    median_tasks: float = 70.0  # median number of tasks of a stage in a job of mean work
+    task_spread: float = 1.5  # standard deviation of the log of that number
+    max_tasks: int = 600  # most tasks of a stage
+    task_growth: float = 0.35  # tasks grow with the job's work to this power; durations take the rest
+    stage_spread: float = 0.8  # standard deviation of the log task duration between stages of one job
+    duration_spread: float = 0.35  # standard deviation of the log duration between tasks of one stage and wave
+    first_slowdown: float = 1.8  # mean duration of a first-wave task over that of a later one
+    fresh_slowdown: float = 3.0  # mean duration of a task on a fresh executor over that of a later one
+    inflation: float = 0.5  # relative slowdown of all tasks at 100 executors, mean over jobs
+    inflation_exponent: float = 1.5  # slowdown grows with executors to this power
+    inflation_spread: float = 0.5  # standard deviation of the log slowdown between jobs
+    levels: tuple[int, ...] = (2, 5, 10, 20, 40, 50, 60, 80, 100)  # executor counts to profile, ascending
+    max_samples: int = 24  # longest list of durations per stage, level and wave
 
     def __post_init__(self) -> None:
         at_least = dict.fromkeys(("min_stages", "max_stages", "max_tasks", "max_samples", "mean_stages"), 1)
@@ -87,14 +67,12 @@ class SyntheticParameters:
             value = getattr(self, field.name)
             if field.name in ("class_names", "class_work_s", "levels"):
                 continue
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            if not is_number(value) or not math.isfinite(value):
                 raise ConfigError(f"{field.name} is {value!r}; expected a finite number")
             if field.type == "int" and not isinstance(value, int):
                 raise ConfigError(f"{field.name} is {value!r}; expected an integer")
             if value < at_least.get(field.name, 0):
-                raise ConfigError(
-                    f"{field.name} is {value!r}; expected at least {at_least.get(field.name, 0)}"
-                )
+                raise ConfigError(f"{field.name} is {value!r}; expected at least {at_least.get(field.name, 0)}")
         if self.max_stages < self.min_stages:
             raise ConfigError(f"max_stages is {self.max_stages}, below min_stages {self.min_stages}")
         for name in ("extra_edge_probability", "depth_ratio"):
@@ -104,12 +82,8 @@ class SyntheticParameters:
             raise ConfigError("early_weight is 0; expected a number above 0")
         if not self.class_work_s or not all(0 < work < math.inf for work in self.class_work_s):
             raise ConfigError(f"class_work_s is {self.class_work_s!r}; expected positive numbers of seconds")
-        if len(self.class_names) != len(self.class_work_s) or len(set(self.class_names)) != len(
-            self.class_names
-        ):
-            raise ConfigError(
-                f"class_names is {self.class_names!r}; expected one name per class, all different"
-            )
+        if len(self.class_names) != len(self.class_work_s) or len(set(self.class_names)) != len(self.class_names):
+            raise ConfigError(f"class_names is {self.class_names!r}; expected one name per class, all different")
         if not self.levels or self.levels[0] < 1 or list(self.levels) != sorted(set(self.levels)):
             raise ConfigError(f"levels is {self.levels!r}; expected ascending positive executor counts")
 
@@ -135,9 +109,7 @@ def synthetic_profiles(
     arrivals.check_count("count", count, least=1)
     arrivals.check_count("seed", seed, least=0)
     children = np.random.SeedSequence(int(seed)).spawn(int(count))
-    return tuple(
-        _profile(index, np.random.default_rng(child), parameters) for index, child in enumerate(children)
-    )
+    return tuple(_profile(index, np.random.default_rng(child), parameters) for index, child in enumerate(children))
 
 
 def default_profiles(sizes: str | Sequence[str] = "released") -> tuple[JobProfile, ...]:
@@ -212,16 +184,12 @@ def _dag(rng: np.random.Generator, parameters: SyntheticParameters) -> list[tupl
     return [tuple(sorted(group)) for group in parents]
 
 
-def _task_counts(
-    rng: np.random.Generator, parameters: SyntheticParameters, stages: int, growth: float
-) -> np.ndarray:
+def _task_counts(rng: np.random.Generator, parameters: SyntheticParameters, stages: int, growth: float) -> np.ndarray:
     counts = parameters.median_tasks * growth * np.exp(parameters.task_spread * rng.standard_normal(stages))
     return np.clip(np.rint(counts), 1, parameters.max_tasks).astype(np.int64)
 
 
-def _draw_durations(
-    rng: np.random.Generator, parameters: SyntheticParameters, rest_mean: np.ndarray
-) -> np.ndarray:
+def _draw_durations(rng: np.random.Generator, parameters: SyntheticParameters, rest_mean: np.ndarray) -> np.ndarray:
     """Unscaled durations, float64 [waves, levels, max_samples]; `rest_mean` is per level."""
     factors = np.array([parameters.fresh_slowdown, parameters.first_slowdown, 1.0])
     shape = (len(factors), len(rest_mean), parameters.max_samples)

@@ -1,4 +1,4 @@
-"""Fetching the TPC-H files: from a local mirror if one is set, else from the public repository."""
+"""Fetching of the TPC-H files: from a local mirror if one is set, else from the public repository."""
 
 from __future__ import annotations
 
@@ -49,9 +49,7 @@ def fetch_tpch(progress: bool = True, destination: Path | None = None) -> Path:
     read = _from_network if mirror is None else _mirror_reader(mirror)
     fetch = _fetcher(read, destination)
     # None: tqdm is silent by itself when stderr is no terminal.
-    with tqdm(
-        total=len(missing), desc="TPC-H profiles", unit="file", disable=None if progress else True
-    ) as bar:
+    with tqdm(total=len(missing), desc="TPC-H profiles", unit="file", disable=None if progress else True) as bar:
         fetch(missing[0], 1)  # alone and once: an unreachable source is reported at once, not 308 times
         bar.update()
         pool = ThreadPoolExecutor(THREADS)

@@ -36,9 +36,7 @@ def tpch_profile(size: str, query: int) -> JobProfile:
     return tpch_profiles([size], [query])[0]
 
 
-def tpch_profiles(
-    sizes: str | Sequence[str] = "released", queries: Sequence[int] = QUERIES
-) -> tuple[JobProfile, ...]:
+def tpch_profiles(sizes: str | Sequence[str] = "released", queries: Sequence[int] = QUERIES) -> tuple[JobProfile, ...]:
     """Profiles of all given queries at all given sizes, size by size.
 
     The same object is returned for the same query and size as long as the prepared file does not change.

@@ -69,9 +69,7 @@ def remove_fresh(first: Sequence[int], fresh: Sequence[int]) -> list[int]:
     return kept
 
 
-def clean_first_waves(
-    first: Mapping[int, Sequence[int]], fresh: Mapping[int, Sequence[int]]
-) -> dict[int, list[int]]:
+def clean_first_waves(first: Mapping[int, Sequence[int]], fresh: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
     """First waves without fresh durations, per level ascending; an empty one inherits from the level below.
 
     What is inherited may itself be inherited. A list with nothing below it stays empty.
@@ -100,9 +98,7 @@ def load_restricted(content: bytes, path: Path | str):
             raise WorkloadError(f"{path}: expected version 1.0 of the npy format")
         shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
         if shape != () or dtype != np.dtype(object):
-            raise WorkloadError(
-                f"{path} holds an array of shape {shape} and type {dtype}; expected one object"
-            )
+            raise WorkloadError(f"{path} holds an array of shape {shape} and type {dtype}; expected one object")
         return _ArrayUnpickler(stream, path).load().item()
     except WorkloadError:
         raise
@@ -144,9 +140,7 @@ def _verified(path: Path, name: str) -> bytes:
     try:
         content = path.read_bytes()
     except FileNotFoundError as error:
-        raise DataUnavailableError(
-            f"TPC-H file {name} is missing at {path}: run 'decima data fetch tpch'"
-        ) from error
+        raise DataUnavailableError(f"TPC-H file {name} is missing at {path}: run 'decima data fetch tpch'") from error
     check_digest(content, name, path)
     return content
 
@@ -154,14 +148,8 @@ def _verified(path: Path, name: str) -> bytes:
 def _read_adjacency(path: Path, name: str) -> np.ndarray:
     content = _verified(path, name)
     adjacency = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-    if (
-        adjacency.ndim != 2
-        or adjacency.shape[0] != adjacency.shape[1]
-        or not np.isin(adjacency, (0.0, 1.0)).all()
-    ):
-        raise WorkloadError(
-            f"{path} holds an array of shape {adjacency.shape}; expected a square matrix of 0 and 1"
-        )
+    if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1] or not np.isin(adjacency, (0.0, 1.0)).all():
+        raise WorkloadError(f"{path} holds an array of shape {adjacency.shape}; expected a square matrix of 0 and 1")
     return adjacency
 
 
@@ -180,10 +168,7 @@ def _stage(where: str, name: str, parents: tuple[int, ...], table) -> Stage:
         num_tasks,
         parents,
         levels,
-        *(
-            tuple(np.array(lists[level], dtype=np.float64) for level in levels)
-            for lists in (fresh, first, stored_rest)
-        ),
+        *(tuple(np.array(lists[level], dtype=np.float64) for level in levels) for lists in (fresh, first, stored_rest)),
     )
 
 
