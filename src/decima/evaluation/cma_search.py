@@ -18,16 +18,11 @@ from decima.exceptions import ConfigError
 
 @dataclass
 class Minimum:
-    """What a search found.
+    """What a search found."""
 
-    Attributes:
-        x: float64, best point.
-        value: Its value.
-        curve: One row per generation: evaluations so far, best so far, median of the generation, step size.
-    """
-
-    x: np.ndarray
-    value: float = math.inf
+    x: np.ndarray  # float64, best point
+    value: float = math.inf  # its value
+    # One row per generation: evaluations so far, best so far, median of the generation, step size.
     curve: list[dict[str, float]] = field(default_factory=list)
 
 

@@ -46,21 +46,13 @@ FIRST_STEP = 0.6
 
 @dataclass(frozen=True)
 class LowerBound:
-    """Lower bounds on the average JCT in ms.
+    """Lower bounds on the average JCT in ms."""
 
-    Attributes:
-        path_ms: From critical paths alone.
-        work_ms: From the total work alone.
-        combined_ms: From both.
-        job_path_ms: float64 [jobs], the path bound of each job's JCT.
-        durations: ``"mean"`` or ``"sampled"``: which shortest durations were used.
-    """
-
-    path_ms: float
-    work_ms: float
-    combined_ms: float
-    job_path_ms: np.ndarray = field(repr=False)
-    durations: str
+    path_ms: float  # from critical paths alone
+    work_ms: float  # from the total work alone
+    combined_ms: float  # from both
+    job_path_ms: np.ndarray = field(repr=False)  # float64 [jobs], the path bound of each job's JCT
+    durations: str  # ``"mean"`` or ``"sampled"``: which shortest durations were used
 
     @property
     def avg_jct_ms(self) -> float:

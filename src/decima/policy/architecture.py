@@ -22,19 +22,12 @@ LIMIT_SCALE = 50.0
 
 @dataclass(frozen=True)
 class Perceptron:
-    """One fully connected network: widths from input to output, and which layers have what.
+    """One fully connected network: widths from input to output, and which layers have what."""
 
-    Attributes:
-        name: Name in the weight file.
-        widths: Input width, hidden widths, output width.
-        output_activation: Whether the last layer is rectified too.
-        output_bias: Whether the last layer has a bias.
-    """
-
-    name: str
-    widths: tuple[int, ...]
-    output_activation: bool = False
-    output_bias: bool = True
+    name: str  # name in the weight file
+    widths: tuple[int, ...]  # input width, hidden widths, output width
+    output_activation: bool = False  # whether the last layer is rectified too
+    output_bias: bool = True  # whether the last layer has a bias
 
     @property
     def shapes(self) -> list[tuple[str, tuple[int, ...]]]:
@@ -52,48 +45,33 @@ class Architecture:
     """Shape of a policy network (§5.1, §5.2, §6.1) and the options of the paper's ablations.
 
     Notation: x features of a stage, e its embedding, y embedding of its job, z of the cluster, l a parallelism limit.
-
-    Attributes:
-        name: ``"paper"``, ``"released"`` or a name of your own.
-        features: Which five features a stage has: those of §6.1 or those of the published code.
-        feature_log: Of the paper's features, tasks and durations enter as logarithms (``decima.policy.features``).
-        embedding: Width of e, y and z.
-        hidden: Hidden widths of the transformations f and g.
-        score_hidden: Hidden widths of the score functions q and w.
-        linear_input: x enters through one linear layer; else through a perceptron with ``hidden``.
-        rectified_outputs: The transformations rectify their outputs too.
-        summary_g: The job and cluster summaries have a second transformation g, as in Eq. (1).
-        score_output_bias: q and w have a bias at their output.
-        limit_context: What w sees besides y, z and l: the chosen stage's embedding (``"embedding"``) or the three
-            job features of the published code (``"job"``).
-        graph_embedding: Off: q and w see x only (§7.4, "no graph embedding").
-        two_level: Off: messages are summed without the second transformation g (appendix E).
-        limit: How limits are encoded (Figure 15a): ``"input"`` of w, one ``"output"`` of w per limit, a limit for
-            the ``"stage"`` instead of its job, or ``"none"`` at all (§7.4, "no parallelism control").
-        durations: Off: task durations are hidden (appendix J).
-        interarrival_hint: The mean interarrival time is a further feature (§7.4, Table 2).
-        runnable_feature: Whether all parents of the stage have finished is a further feature. Differs: §6.1 does not
-            list it, but there every candidate is runnable; here stages may be given executors ahead of time.
-        max_executors: Largest cluster the policy may be used on; the number of outputs if ``limit`` is ``"output"``.
     """
 
-    name: str = "paper"
-    features: str = "paper"
+    name: str = "paper"  # ``"paper"``, ``"released"`` or a name of your own
+    features: str = "paper"  # which five features a stage has: those of §6.1 or those of the published code
+    # Of the paper's features, tasks and durations enter as logarithms (``decima.policy.features``).
     feature_log: bool = False
-    embedding: int = 16
-    hidden: tuple[int, ...] = (32, 16)
-    score_hidden: tuple[int, ...] = (32, 16)
-    linear_input: bool = True
-    rectified_outputs: bool = False
-    summary_g: bool = True
-    score_output_bias: bool = False
+    embedding: int = 16  # width of e, y and z
+    hidden: tuple[int, ...] = (32, 16)  # hidden widths of the transformations f and g
+    score_hidden: tuple[int, ...] = (32, 16)  # hidden widths of the score functions q and w
+    linear_input: bool = True  # x enters through one linear layer; else through a perceptron with ``hidden``
+    rectified_outputs: bool = False  # the transformations rectify their outputs too
+    summary_g: bool = True  # the job and cluster summaries have a second transformation g, as in Eq. (1)
+    score_output_bias: bool = False  # q and w have a bias at their output
+    # What w sees besides y, z and l: the chosen stage's embedding (``"embedding"``) or the three job features of the
+    # published code (``"job"``).
     limit_context: str = "embedding"
-    graph_embedding: bool = True
-    two_level: bool = True
+    graph_embedding: bool = True  # off: q and w see x only (§7.4, "no graph embedding")
+    two_level: bool = True  # off: messages are summed without the second transformation g (appendix E)
+    # How limits are encoded (Figure 15a): ``"input"`` of w, one ``"output"`` of w per limit, a limit for the
+    # ``"stage"`` instead of its job, or ``"none"`` at all (§7.4, "no parallelism control").
     limit: str = "input"
-    durations: bool = True
-    interarrival_hint: bool = False
+    durations: bool = True  # off: task durations are hidden (appendix J)
+    interarrival_hint: bool = False  # the mean interarrival time is a further feature (§7.4, Table 2)
+    # Whether all parents of the stage have finished is a further feature. Differs: §6.1 does not list it, but there
+    # every candidate is runnable; here stages may be given executors ahead of time.
     runnable_feature: bool = False
+    # Largest cluster the policy may be used on; the number of outputs if ``limit`` is ``"output"``.
     max_executors: int = 200
 
     def __post_init__(self) -> None:

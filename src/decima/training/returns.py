@@ -16,19 +16,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Episode:
-    """What advantages are computed from.
+    """What advantages are computed from."""
 
-    Attributes:
-        time_s: Float64 [D], ascending.
-        end_s: End of the episode.
-        rewards: Float64 [D].
-        summary: Float64 [D, K], state summary for a linear baseline; K may be 0.
-    """
-
-    time_s: np.ndarray
-    end_s: float
-    rewards: np.ndarray
-    summary: np.ndarray
+    time_s: np.ndarray  # float64 [D], ascending
+    end_s: float  # end of the episode
+    rewards: np.ndarray  # float64 [D]
+    summary: np.ndarray  # float64 [D, K], state summary for a linear baseline; K may be 0
 
     @property
     def gaps_s(self) -> np.ndarray:
@@ -108,15 +101,10 @@ def time_average(episodes: Sequence[Episode], values: Sequence[np.ndarray]) -> l
 
 @dataclass
 class RegressionMemory:
-    """Sums of products from which the linear part of the baseline is fitted, kept between iterations.
+    """Sums of products from which the linear part of the baseline is fitted, kept between iterations."""
 
-    Attributes:
-        gram: Float64 [K, K], sum of products of summary columns.
-        moment: Float64 [K], sum of summary x residual return.
-    """
-
-    gram: np.ndarray
-    moment: np.ndarray
+    gram: np.ndarray  # float64 [K, K], sum of products of summary columns
+    moment: np.ndarray  # float64 [K], sum of summary x residual return
 
     @classmethod
     def empty(cls, columns: int) -> RegressionMemory:
@@ -137,19 +125,12 @@ def solve_ridge(gram: np.ndarray, moment: np.ndarray, ridge: float) -> np.ndarra
 
 @dataclass(frozen=True)
 class Advantages:
-    """What the gradient is weighted with.
+    """What the gradient is weighted with."""
 
-    Attributes:
-        values: Float64 [D] per episode.
-        returns: Float64 [D] per episode, returns to go.
-        explained_by_time: Share of the variance of returns that the mean at the same time takes away.
-        explained_by_summary: Share of the rest that the linear part takes away.
-    """
-
-    values: list[np.ndarray]
-    returns: list[np.ndarray]
-    explained_by_time: float
-    explained_by_summary: float
+    values: list[np.ndarray]  # float64 [D] per episode
+    returns: list[np.ndarray]  # float64 [D] per episode, returns to go
+    explained_by_time: float  # share of the variance of returns that the mean at the same time takes away
+    explained_by_summary: float  # share of the rest that the linear part takes away
 
 
 def advantages(
@@ -247,15 +228,10 @@ def _normalised(values: list[list[np.ndarray]], how: str) -> list[list[np.ndarra
 
 @dataclass
 class RewardRate:
-    """Average reward per second over the last decisions (r-hat of appendix B).
+    """Average reward per second over the last decisions (r-hat of appendix B)."""
 
-    Attributes:
-        rewards: Float64 [at most window].
-        gaps_s: Float64, of the same length.
-    """
-
-    rewards: np.ndarray
-    gaps_s: np.ndarray
+    rewards: np.ndarray  # float64 [at most window]
+    gaps_s: np.ndarray  # float64, of the same length
 
     @classmethod
     def empty(cls) -> RewardRate:

@@ -101,21 +101,13 @@ class StageOrder:
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """Both schedules of the example, with their logs.
+    """Both schedules of the example, with their logs."""
 
-    Attributes:
-        epsilon_s: Duration of the tasks of the short stages.
-        critical_path: The run of SJF-CP.
-        optimal: The run of the best order of stages.
-        optimal_order: Names of the stages in that order.
-        num_orders: Orders of stages that were tried, all that put parents first.
-    """
-
-    epsilon_s: float
-    critical_path: Result
-    optimal: Result
-    optimal_order: tuple[str, ...]
-    num_orders: int
+    epsilon_s: float  # duration of the tasks of the short stages
+    critical_path: Result  # the run of SJF-CP
+    optimal: Result  # the run of the best order of stages
+    optimal_order: tuple[str, ...]  # names of the stages in that order
+    num_orders: int  # orders of stages that were tried, all that put parents first
 
     def rows(self) -> list[dict]:
         """One row per schedule: policy, epsilon_s, makespan_s, paper_s."""

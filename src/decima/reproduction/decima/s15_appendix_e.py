@@ -47,15 +47,10 @@ TEST_SEED = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class Graphs:
-    """Random DAGs of one size.
+    """Random DAGs of one size."""
 
-    Attributes:
-        child: Bool [G, n, n], ``child[g, u, v]``: v is a child of u; only where u < v.
-        work: Float64 [G, n], work of the stages.
-    """
-
-    child: np.ndarray
-    work: np.ndarray
+    child: np.ndarray  # bool [G, n, n], ``child[g, u, v]``: v is a child of u; only where u < v
+    work: np.ndarray  # float64 [G, n], work of the stages
 
     @classmethod
     def draw(cls, rng: np.random.Generator, count: int, stages: int = STAGES) -> Graphs:

@@ -20,36 +20,22 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Sample:
-    """Counters at one moment.
+    """Counters at one moment."""
 
-    Attributes:
-        time_s: clock of the sample, in seconds.
-        threads: CPU time and time on a run queue in ns, by process and thread.
-        busy_s: time all cores together were not idle, in core seconds.
-    """
-
-    time_s: float
-    threads: dict[tuple[int, int], tuple[int, int]]
-    busy_s: float
+    time_s: float  # clock of the sample, in seconds
+    threads: dict[tuple[int, int], tuple[int, int]]  # CPU time and time on a run queue in ns, by process and thread
+    busy_s: float  # time all cores together were not idle, in core seconds
 
 
 @dataclass(frozen=True)
 class Load:
-    """Load of the machine between two samples.
+    """Load of the machine between two samples."""
 
-    Attributes:
-        run_s: CPU time of the watched processes in seconds.
-        wait_s: time their threads were ready to run without a core.
-        foreign_share: share of all core time that other processes (and the host) took.
-        load_average: mean number of processes that are running or ready, over the last minute.
-        pressure: share of time in which some process waited for a core, over the last 10 s; None if the system does
-            not say.
-    """
-
-    run_s: float
-    wait_s: float
-    foreign_share: float
-    load_average: float
+    run_s: float  # CPU time of the watched processes in seconds
+    wait_s: float  # time their threads were ready to run without a core
+    foreign_share: float  # share of all core time that other processes (and the host) took
+    load_average: float  # mean number of processes that are running or ready, over the last minute
+    # Share of time in which some process waited for a core, over the last 10 s; None if the system does not say.
     pressure: float | None
 
     @property

@@ -60,21 +60,15 @@ class StandaloneCluster:
     Each of the two is the leader of a process group of its own (executors belong to the worker's), and the whole
     groups are ended when the block ends, however it ends. Should this process be killed, a third one, which waits for
     just that, ends the groups.
-
-    Attributes:
-        executors: one-core executors the worker has room for.
-        memory_mb: memory of each executor in MiB; `session` asks for as much.
-        shuffle_service: let the worker keep shuffle files of executors that are gone, as applications need that
-            release executors while they run.
-        conf: further `spark.*` settings of master and worker.
-        url: address for `spark.master`, once started.
     """
 
-    executors: int = 4
-    memory_mb: int = 2048
+    executors: int = 4  # one-core executors the worker has room for
+    memory_mb: int = 2048  # memory of each executor in MiB; `session` asks for as much
+    # Let the worker keep shuffle files of executors that are gone, as applications need that release executors while
+    # they run.
     shuffle_service: bool = False
-    conf: Mapping[str, str] = field(default_factory=dict)
-    url: str = field(default="", init=False)
+    conf: Mapping[str, str] = field(default_factory=dict)  # further `spark.*` settings of master and worker
+    url: str = field(default="", init=False)  # address for `spark.master`, once started
     folder: Path = field(default=Path(), init=False)
     processes: list[subprocess.Popen] = field(default_factory=list, init=False, repr=False)
     guard: subprocess.Popen | None = field(default=None, init=False, repr=False)

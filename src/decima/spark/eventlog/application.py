@@ -28,36 +28,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Application:
-    """One Spark application as its event log tells it.
+    """One Spark application as its event log tells it."""
 
-    Attributes:
-        path: the log.
-        app_id: Spark's id, or the name of the log when it has none.
-        name: the application's name.
-        spark_version: empty when the log does not tell.
-        adaptive: whether adaptive execution was set on or off; None when nothing was set.
-        start_ms: start of the application, or its first event.
-        end_ms: end of the application, or its last event.
-        ended: the log has the application's end.
-        tasks: one row per ended task.
-        stages: one row per stage of a merged query.
-        queries: one row per query.
-        executors: one row per executor process.
-        report: `item`, `reason`, `count`, `detail`: per kind of item (line, task, query, ...) the counts add up to all.
-    """
-
-    path: Path
-    app_id: str
-    name: str
-    spark_version: str
-    adaptive: bool | None
-    start_ms: int
-    end_ms: int
-    ended: bool
-    tasks: pandas.DataFrame
-    stages: pandas.DataFrame
-    queries: pandas.DataFrame
-    executors: pandas.DataFrame
+    path: Path  # the log
+    app_id: str  # Spark's id, or the name of the log when it has none
+    name: str  # the application's name
+    spark_version: str  # empty when the log does not tell
+    adaptive: bool | None  # whether adaptive execution was set on or off; None when nothing was set
+    start_ms: int  # start of the application, or its first event
+    end_ms: int  # end of the application, or its last event
+    ended: bool  # the log has the application's end
+    tasks: pandas.DataFrame  # one row per ended task
+    stages: pandas.DataFrame  # one row per stage of a merged query
+    queries: pandas.DataFrame  # one row per query
+    executors: pandas.DataFrame  # one row per executor process
+    # `item`, `reason`, `count`, `detail`: per kind of item (line, task, query, ...) the counts add up to all.
     report: pandas.DataFrame
 
     def only(self, ids: Collection[str]) -> Application:

@@ -100,13 +100,7 @@ class TaskColumns:
 
 @dataclass
 class EventRecords:
-    """What one log says, in the order of its lines.
-
-    Attributes:
-        lines: all lines, and how many of them were read, of which kind, or why not: these add up.
-        skipped_tasks: why ended tasks are not in `tasks`, counted.
-        executions: SQL execution -> whether it succeeded, for those that ended.
-    """
+    """What one log says, in the order of its lines."""
 
     spark_version: str = ""
     app_id: str = ""
@@ -115,14 +109,16 @@ class EventRecords:
     end_ms: int | None = None
     task_cpus: int = 1
     adaptive: bool | None = None
+    # All lines, and how many of them were read, of which kind, or why not: these add up.
     lines: Counter = field(default_factory=Counter)
     events: Counter = field(default_factory=Counter)
-    skipped_tasks: Counter = field(default_factory=Counter)
+    skipped_tasks: Counter = field(default_factory=Counter)  # why ended tasks are not in `tasks`, counted
     skipped_events: Counter = field(default_factory=Counter)
     jobs: dict[int, JobRecord] = field(default_factory=dict)
     stages: dict[int, StageRecord] = field(default_factory=dict)
     stage_failures: dict[tuple[int, int], str] = field(default_factory=dict)
     executors: dict[str, ExecutorRecord] = field(default_factory=dict)
+    # SQL execution -> whether it succeeded, for those that ended.
     executions: dict[str, bool] = field(default_factory=dict)
     tasks: TaskColumns = field(default_factory=TaskColumns)
     last_ms: int = 0

@@ -26,32 +26,21 @@ _ZSTD, _LZ4, _SNAPPY, _GZIP, _LZF = b"\x28\xb5\x2f\xfd", b"LZ4Block", b"\x82SNAP
 
 @dataclass(frozen=True)
 class LogFiles:
-    """The files of one application's log.
+    """The files of one application's log."""
 
-    Attributes:
-        path: what the user would call the log: a file or an `eventlog_v2_` folder.
-        files: to be read in this order.
-        compacted: Spark removed events of finished jobs from the first files ("compaction").
-    """
-
-    path: Path
-    files: tuple[Path, ...]
-    compacted: bool = False
+    path: Path  # what the user would call the log: a file or an `eventlog_v2_` folder
+    files: tuple[Path, ...]  # to be read in this order
+    compacted: bool = False  # Spark removed events of finished jobs from the first files ("compaction")
 
 
 @dataclass
 class Damage:
-    """What could not be read of a log.
+    """What could not be read of a log."""
 
-    Attributes:
-        files: per damaged file, what went wrong; the lines before the damage were read.
-        long_lines: lines of more than `MAX_LINE_BYTES`, which were left out.
-        cut_line: the last line of a file has no end, as when Spark was killed while writing it.
-    """
-
+    # Per damaged file, what went wrong; the lines before the damage were read.
     files: dict[str, str] = field(default_factory=dict)
-    long_lines: int = 0
-    cut_line: bool = False
+    long_lines: int = 0  # lines of more than `MAX_LINE_BYTES`, which were left out
+    cut_line: bool = False  # the last line of a file has no end, as when Spark was killed while writing it
 
 
 def find_logs(paths: Iterable[str | os.PathLike]) -> list[LogFiles]:

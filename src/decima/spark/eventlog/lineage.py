@@ -25,21 +25,13 @@ _NUMBER = re.compile(r" \(\d+\)$")
 
 @dataclass(frozen=True)
 class MergedStage:
-    """A stage of a query.
+    """A stage of a query."""
 
-    Attributes:
-        stage_ids: the ids under which it ran, ascending; more than one when it ran again for a later job.
-        num_tasks: tasks as announced for the first of them.
-        parents: positions of its parents in the list of merged stages.
-        operators: names of the SQL operators or RDDs inside, sorted.
-        kind: `shuffle` or `result`.
-    """
-
-    stage_ids: tuple[int, ...]
-    num_tasks: int
-    parents: tuple[int, ...]
-    operators: tuple[str, ...]
-    kind: str
+    stage_ids: tuple[int, ...]  # the ids under which it ran, ascending; more than one when it ran again for a later job
+    num_tasks: int  # tasks as announced for the first of them
+    parents: tuple[int, ...]  # positions of its parents in the list of merged stages
+    operators: tuple[str, ...]  # names of the SQL operators or RDDs inside, sorted
+    kind: str  # `shuffle` or `result`
 
 
 @dataclass

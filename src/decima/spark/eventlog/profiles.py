@@ -22,20 +22,15 @@ SOURCE = "spark"
 
 @dataclass(frozen=True, eq=False)
 class LogProfiles:
-    """Profiles of event logs and what belongs to them.
+    """Profiles of event logs and what belongs to them."""
 
-    Attributes:
-        profiles: one per query and structure, in the order in which they first appear.
-        sizes: one row per stage of a profile: `job`, `stage_index`, `stage`, `operators`, `runs`, `num_tasks`, and the
-            mean over the runs of the bytes of all its tasks.
-        runs: one row per run of a query: `app_id`, `query`, `job` (empty when it is in no profile), `level`,
-            `duration_ms`.
-        report: as of `decima.spark.eventlog.application.Application`, with the log in `app_id`, and rows of merging.
-    """
-
-    profiles: list[JobProfile]
+    profiles: list[JobProfile]  # one per query and structure, in the order in which they first appear
+    # One row per stage of a profile: `job`, `stage_index`, `stage`, `operators`, `runs`, `num_tasks`, and the mean over
+    # the runs of the bytes of all its tasks.
     sizes: pandas.DataFrame
+    # One row per run of a query: `app_id`, `query`, `job` (empty when it is in no profile), `level`, `duration_ms`.
     runs: pandas.DataFrame
+    # As of `decima.spark.eventlog.application.Application`, with the log in `app_id`, and rows of merging.
     report: pandas.DataFrame
 
 

@@ -17,30 +17,19 @@ _GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
 
 @dataclass(frozen=True)
 class QueryRun:
-    """One run of a query.
+    """One run of a query."""
 
-    Attributes:
-        query: unique in the log: the property `decima.query`, else `execution-`, `group-` or `job-` and an id.
-        name: what runs of the same query share: the property `decima.profile`, else `decima.query` up to its `#`, else
-            Spark's job description, else the application's id and `query`.
-        grouped_by: the property that made it one query, or `job`.
-        jobs: its Spark jobs by submission.
-        stages: the merged DAG; empty when nothing of it ran.
-        submit_ms: submission of the first job.
-        finish_ms: end of the last job; None while one runs.
-        executors: the executor count that the property `decima.executors` states; None without it.
-        skipped: why the run cannot be part of a profile; empty when it can.
-    """
-
-    query: str
+    query: str  # unique in the log: the property `decima.query`, else `execution-`, `group-` or `job-` and an id
+    # What runs of the same query share: the property `decima.profile`, else `decima.query` up to its `#`, else Spark's
+    # job description, else the application's id and `query`.
     name: str
-    grouped_by: str
-    jobs: tuple[JobRecord, ...]
-    stages: tuple[MergedStage, ...]
-    submit_ms: int
-    finish_ms: int | None
-    executors: int | None
-    skipped: str
+    grouped_by: str  # the property that made it one query, or `job`
+    jobs: tuple[JobRecord, ...]  # its Spark jobs by submission
+    stages: tuple[MergedStage, ...]  # the merged DAG; empty when nothing of it ran
+    submit_ms: int  # submission of the first job
+    finish_ms: int | None  # end of the last job; None while one runs
+    executors: int | None  # the executor count that the property `decima.executors` states; None without it
+    skipped: str  # why the run cannot be part of a profile; empty when it can
 
 
 def find_runs(records: EventRecords, app_id: str) -> list[QueryRun]:

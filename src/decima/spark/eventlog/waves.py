@@ -15,17 +15,11 @@ FRESH, FIRST, REST = range(len(WAVES))
 
 @dataclass(frozen=True)
 class Placement:
-    """Per task, in the order given.
+    """Per task, in the order given."""
 
-    Attributes:
-        slot: int64 [tasks], slot of its executor.
-        wave: int8 [tasks], index of the wave in `WAVES`.
-        first_of_query: bool [tasks], the slot's first task of the query.
-    """
-
-    slot: np.ndarray
-    wave: np.ndarray
-    first_of_query: np.ndarray
+    slot: np.ndarray  # int64 [tasks], slot of its executor
+    wave: np.ndarray  # int8 [tasks], index of the wave in `WAVES`
+    first_of_query: np.ndarray  # bool [tasks], the slot's first task of the query
 
 
 def place_tasks(

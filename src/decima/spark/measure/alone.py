@@ -92,19 +92,12 @@ def plan(
 
 @dataclass
 class Measurement:
-    """The measuring of a plan into a folder; what is in the folder already is not measured again.
+    """The measuring of a plan into a folder; what is in the folder already is not measured again."""
 
-    Attributes:
-        folder: gets `runs.csv` and the event logs.
-        applications: the plan.
-        data: folder of the generated tables; the cache when None.
-        memory_mb: memory per executor.
-    """
-
-    folder: Path
-    applications: list[PlannedApplication]
-    data: Path | None = None
-    memory_mb: int = 2048
+    folder: Path  # gets `runs.csv` and the event logs
+    applications: list[PlannedApplication]  # the plan
+    data: Path | None = None  # folder of the generated tables; the cache when None
+    memory_mb: int = 2048  # memory per executor
     done: list[AloneRun] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:

@@ -30,15 +30,10 @@ FOREIGN_LIMIT = 0.15
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run of a batch was.
+    """What one run of a batch was."""
 
-    Attributes:
-        queries: in order of arrival.
-        load: of the machine meanwhile.
-    """
-
-    queries: tuple[QueryTimes, ...]
-    load: Load
+    queries: tuple[QueryTimes, ...]  # in order of arrival
+    load: Load  # of the machine meanwhile
 
 
 class RunningApplication(Protocol):
@@ -61,22 +56,15 @@ class Bench(Protocol):
 class Experiment:
     """A plan, measured into a folder; what is in the folder already is not measured again.
 
-    Attributes:
-        folder: gets `card.json`, one file per attempt in `runs` and the event logs in `events`.
-        plan: what to run.
-        about: further entries of the card: schedulers with their parameters, machine, versions.
-        wait_limit: largest share of time in which threads of Spark may wait for a core.
-        foreign_limit: largest share of all cores that other processes may take.
-
     Raises:
         ConfigError: the folder holds an experiment with another plan or other schedulers.
     """
 
-    folder: Path
-    plan: Plan
-    about: Mapping[str, object]
-    wait_limit: float = WAIT_LIMIT
-    foreign_limit: float = FOREIGN_LIMIT
+    folder: Path  # gets `card.json`, one file per attempt in `runs` and the event logs in `events`
+    plan: Plan  # what to run
+    about: Mapping[str, object]  # further entries of the card: schedulers with their parameters, machine, versions
+    wait_limit: float = WAIT_LIMIT  # largest share of time in which threads of Spark may wait for a core
+    foreign_limit: float = FOREIGN_LIMIT  # largest share of all cores that other processes may take
     records: list[BatchRecord] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:

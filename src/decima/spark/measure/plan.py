@@ -20,49 +20,31 @@ _STREAM = 3
 
 @dataclass(frozen=True)
 class Block:
-    """Runs in one Spark application, in this order.
+    """Runs in one Spark application, in this order."""
 
-    Attributes:
-        control: without the plugin.
-        runs: at least one.
-    """
-
-    control: bool
-    runs: tuple[BatchRun, ...]
+    control: bool  # without the plugin
+    runs: tuple[BatchRun, ...]  # at least one
 
 
 @dataclass(frozen=True)
 class Plan:
     """The whole experiment.
 
-    Attributes:
-        scale: TPC-H scale factor.
-        executors: one-core executors.
-        queries: jobs of a batch, all submitted at once.
-        batches: different batches.
-        repetitions: runs of each batch under each scheduler.
-        schedulers: names of the schedulers behind the plugin.
-        control: also run Spark's own FIFO without the plugin.
-        rounds_per_start: rounds (a batch under every scheduler) before Spark is started anew.
-        warmups: times each query runs before the first measured batch of an application.
-        attempts: how often a contended run is tried in all.
-        seed: draws batches and orders.
-
     Raises:
         ConfigError: a number is out of range, or a scheduler is given twice.
     """
 
-    scale: float
-    executors: int = 4
-    queries: int = 12
-    batches: int = 2
-    repetitions: int = 4
-    schedulers: tuple[str, ...] = DEFAULT_SCHEDULERS
-    control: bool = True
-    rounds_per_start: int = 4
-    warmups: int = 2
-    attempts: int = 3
-    seed: int = 0
+    scale: float  # TPC-H scale factor
+    executors: int = 4  # one-core executors
+    queries: int = 12  # jobs of a batch, all submitted at once
+    batches: int = 2  # different batches
+    repetitions: int = 4  # runs of each batch under each scheduler
+    schedulers: tuple[str, ...] = DEFAULT_SCHEDULERS  # names of the schedulers behind the plugin
+    control: bool = True  # also run Spark's own FIFO without the plugin
+    rounds_per_start: int = 4  # rounds (a batch under every scheduler) before Spark is started anew
+    warmups: int = 2  # times each query runs before the first measured batch of an application
+    attempts: int = 3  # how often a contended run is tried in all
+    seed: int = 0  # draws batches and orders
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "schedulers", tuple(self.schedulers))

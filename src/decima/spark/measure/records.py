@@ -26,30 +26,21 @@ WAIT_LIMIT = 0.65
 
 @dataclass(frozen=True)
 class AloneRun:
-    """One execution of a query that ran alone: a row of `runs.csv`.
+    """One execution of a query that ran alone: a row of `runs.csv`."""
 
-    Attributes:
-        id: local property `decima.query` of its Spark jobs, unique within an event log.
-        log: name of the event log.
-        start_s: seconds since 1970 at which the query was handed to Spark.
-        duration_s: from there to the last row at the client.
-        rows: rows of the result.
-        executor_start_s: kind fresh: from the request for the executors to the registration of the last one.
-        run_s, wait_s, wait_share, foreign_share, load_average, pressure: see `decima.spark.cluster.contention.Load`.
-    """
-
-    id: str
-    log: str
+    id: str  # local property `decima.query` of its Spark jobs, unique within an event log
+    log: str  # name of the event log
     query: str
     kind: str
     scale: float
     executors: int
     repetition: int
     attempt: int
-    start_s: float
-    duration_s: float
-    rows: int
-    executor_start_s: float | None
+    start_s: float  # seconds since 1970 at which the query was handed to Spark
+    duration_s: float  # from there to the last row at the client
+    rows: int  # rows of the result
+    executor_start_s: float | None  # kind fresh: from the request for executors to the registration of the last one
+    # From here on as in `decima.spark.cluster.contention.Load`.
     run_s: float
     wait_s: float
     wait_share: float
@@ -114,17 +105,11 @@ def _value(text: str, kind: str) -> str | int | float | None:
 
 @dataclass(frozen=True)
 class BatchRun:
-    """One batch under one scheduler, once.
+    """One batch under one scheduler, once."""
 
-    Attributes:
-        batch: which batch, from 0.
-        repetition: from 0.
-        scheduler: name, or `CONTROL`.
-    """
-
-    batch: int
-    repetition: int
-    scheduler: str
+    batch: int  # which batch, from 0
+    repetition: int  # from 0
+    scheduler: str  # name, or `CONTROL`
 
     @property
     def key(self) -> str:
@@ -134,40 +119,24 @@ class BatchRun:
 
 @dataclass(frozen=True)
 class QueryTimes:
-    """One query of a batch; times in ms since 1970.
+    """One query of a batch; times in ms since 1970."""
 
-    Attributes:
-        query: its name, `q01` to `q22`.
-        submit_ms: handed to Spark, planned before.
-        finish_ms: its last row was at the client.
-        rows: rows of its result.
-    """
-
-    query: str
-    submit_ms: float
-    finish_ms: float
-    rows: int
+    query: str  # its name, `q01` to `q22`
+    submit_ms: float  # handed to Spark, planned before
+    finish_ms: float  # its last row was at the client
+    rows: int  # rows of its result
 
 
 @dataclass(frozen=True)
 class BatchRecord:
-    """One attempt at a batch, as it is kept.
+    """One attempt at a batch, as it is kept."""
 
-    Attributes:
-        run: which one.
-        attempt: from 0.
-        log: name of the event log.
-        queries: in order of arrival.
-        load: as `Load.row` gives it.
-        contended: the machine was too busy with other things.
-    """
-
-    run: BatchRun
-    attempt: int
-    log: str
-    queries: tuple[QueryTimes, ...]
-    load: Mapping[str, float | None]
-    contended: bool
+    run: BatchRun  # which one
+    attempt: int  # from 0
+    log: str  # name of the event log
+    queries: tuple[QueryTimes, ...]  # in order of arrival
+    load: Mapping[str, float | None]  # as `Load.row` gives it
+    contended: bool  # the machine was too busy with other things
 
     @property
     def key(self) -> str:

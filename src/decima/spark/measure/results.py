@@ -21,26 +21,19 @@ PROFILES = "profiles.parquet"
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The experiment as it was measured. Times of jobs and tasks count from the submission of the first query.
+    """The experiment as it was measured. Times of jobs and tasks count from the submission of the first query."""
 
-    Attributes:
-        card: plan, schedulers, limits, machine, versions.
-        plan: the plan of the card.
-        runs: one row per attempt: `run` (number), batch, repetition, scheduler, attempt, usable (neither contended nor
-            without the service), contended, log, load, and of the plugin: decisions, steered_share (of the tasks, those
-            whose stage the scheduler of the run chose), round_trip_ms_median, round_trip_ms_p99, active_jobs_mean.
-        jobs: one row per query of an attempt: run, job (position in the batch), query, submit_s, arrival_s (submission
-            of its first Spark job), finish_s (end of its last one), client_finish_s (last row at the client), tasks,
-            rows.
-        tasks: one row per task of a usable attempt: run, job, stage, executor, start_ms, finish_ms.
-        profiles: of the queries as they ran last before the first batch, alone on the same warm executors.
-    """
-
-    card: dict
-    plan: Plan
+    card: dict  # plan, schedulers, limits, machine, versions
+    plan: Plan  # the plan of the card
+    # One row per attempt: `run` (number), batch, repetition, scheduler, attempt, usable (neither contended nor without
+    # the service), contended, log, load, and of the plugin: decisions, steered_share (of the tasks, those whose stage
+    # the scheduler of the run chose), round_trip_ms_median, round_trip_ms_p99, active_jobs_mean.
     runs: pandas.DataFrame
+    # One row per query of an attempt: run, job (position in the batch), query, submit_s, arrival_s (submission of its
+    # first Spark job), finish_s (end of its last one), client_finish_s (last row at the client), tasks, rows.
     jobs: pandas.DataFrame
-    tasks: pandas.DataFrame
+    tasks: pandas.DataFrame  # one row per task of a usable attempt: run, job, stage, executor, start_ms, finish_ms
+    # Of the queries as they ran last before the first batch, alone on the same warm executors.
     profiles: tuple[JobProfile, ...]
 
     def scores(self) -> pandas.DataFrame:

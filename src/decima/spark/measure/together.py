@@ -37,22 +37,14 @@ _POLL_S = 0.1
 
 @dataclass
 class SparkBench:
-    """Applications on a running cluster.
+    """Applications on a running cluster."""
 
-    Attributes:
-        cluster: has room for the executors of the plan.
-        plan: what is run.
-        folder: of the experiment.
-        data: folder of the TPC-H tpch_tables.
-        schedulers: by name, as `decima serve` takes them: `weighted_fair:alpha=-1`.
-        profiles: file with the measured profiles of the queries, for the service; None: durations are estimated.
-    """
-
-    cluster: StandaloneCluster
-    plan: Plan
-    folder: Path
-    data: Path
-    schedulers: Mapping[str, str]
+    cluster: StandaloneCluster  # has room for the executors of the plan
+    plan: Plan  # what is run
+    folder: Path  # of the experiment
+    data: Path  # folder of the TPC-H tables
+    schedulers: Mapping[str, str]  # by name, as `decima serve` takes them: `weighted_fair:alpha=-1`
+    # File with the measured profiles of the queries, for the service; None: durations are estimated.
     profiles: Path | None = None
 
     @contextlib.contextmanager
@@ -77,19 +69,12 @@ class SparkBench:
 
 @dataclass
 class SparkApplication:
-    """A warm Spark application.
+    """A warm Spark application."""
 
-    Attributes:
-        bench: where it belongs.
-        spark: its session.
-        log: name of its event log once it has ended.
-        port: where its plugin looks for the service.
-    """
-
-    bench: SparkBench
-    spark: SparkSession
-    log: str
-    port: int
+    bench: SparkBench  # where it belongs
+    spark: SparkSession  # its session
+    log: str  # name of its event log once it has ended
+    port: int  # where its plugin looks for the service
 
     def warm_up(self, block: Block) -> None:
         """Run every query of the batches to come, one after the other, so that no run pays for compiling it first."""

@@ -22,23 +22,14 @@ FOREIGN_LIMIT = 1.0
 
 @dataclass(frozen=True)
 class Validation:
-    """What is measured.
+    """What is measured."""
 
-    Attributes:
-        folder: gets `alone` (as `decima spark profile` writes it) and `mix` (as `decima spark experiment` does).
-        scale: TPC-H scale factor.
-        executors: of the cluster; the queries alone run on one executor, too.
-        repetitions: of everything.
-        memory_mb: memory of an executor.
-        seed: order of the queries in the mix, the same in all repetitions.
-    """
-
-    folder: Path
-    scale: float
-    executors: int
-    repetitions: int
-    memory_mb: int = 2048
-    seed: int = 0
+    folder: Path  # gets `alone` (as `decima spark profile` writes it) and `mix` (as `decima spark experiment` does)
+    scale: float  # TPC-H scale factor
+    executors: int  # of the cluster; the queries alone run on one executor, too
+    repetitions: int  # of everything
+    memory_mb: int = 2048  # memory of an executor
+    seed: int = 0  # order of the queries in the mix, the same in all repetitions
 
     @property
     def plan(self) -> Plan:
