@@ -8,8 +8,7 @@ import sysconfig
 import threading
 from pathlib import Path
 
-from decima.commands.options import parse_scheduler
-from decima.schedulers import list_schedulers
+from decima.schedulers import list_schedulers, make_scheduler
 from decima.service.server import Address, Service
 from decima.service.sessions import Offering, Sessions
 
@@ -18,7 +17,7 @@ COMMAND = Path(sysconfig.get_path("scripts")) / "decima"
 
 def sessions_of(*names, book=None, limits=None):
     """Sessions with these schedulers, `name` or `name:parameter=value`; all that are registered if none is named."""
-    makers = {name: functools.partial(parse_scheduler, name) for name in names or list_schedulers()}
+    makers = {name: functools.partial(make_scheduler, name) for name in names or list_schedulers(bare=True)}
     return Sessions(Offering(makers), book, limits)
 
 

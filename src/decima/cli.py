@@ -8,7 +8,7 @@ import typer
 
 from decima import __version__
 from decima.commands import compare, data, optimum, pipeline, schedulers, serve, simulate, spark, train, workload
-from decima.commands.errors import PlainErrors
+from decima.commands.shared.errors import PlainErrors
 
 app = typer.Typer(
     name="decima",

@@ -8,8 +8,9 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from decima.exceptions import ConfigError
 
@@ -19,11 +20,19 @@ _EXPECTED = {int: "a whole number", float: "a number", bool: "true or false", st
 
 @dataclass(frozen=True)
 class Option:
-    """One option behind a name: its key, its meaning and the type of its value."""
+    """One option behind a name.
+
+    Attributes:
+        name: Its key.
+        doc: What it means.
+        kind: Type of its value: ``str``, ``int``, ``float`` or ``bool``.
+        required: Whether nothing goes without it.
+    """
 
     name: str
     doc: str
-    kind: type = str  # str, int, float or bool
+    kind: type = str
+    required: bool = False
 
     def read(self, text: str, where: str) -> Any:
         """Value of a text.
@@ -87,17 +96,41 @@ def read_options(texts: Mapping[str, str], options: Iterable[Option], where: str
     return {key: known[key].read(text, where) for key, text in texts.items()}
 
 
-def read_value(text: str, kind: type, where: str) -> Any:
-    """Value of a text as a number, a truth value or a text.
+def read_fields(texts: Mapping[str, str], record: type, where: str) -> dict[str, Any]:
+    """Typed values of texts by the name of a field of a dataclass.
 
     Args:
-        text: The text.
-        kind: ``str``, ``int``, ``float`` or ``bool``.
+        texts: Texts by key.
+        record: The dataclass; the types of its fields are those of the values.
+        where: What the keys belong to, for the error message; directly in front of the key.
+
+    Raises:
+        ConfigError: There is no such field, or a value is of another type.
+    """
+    types = get_type_hints(record)
+    known = [field.name for field in fields(record)]
+    for key in texts:
+        if key not in known:
+            raise ConfigError(f"{where}{key} is unknown{hint(key, known) or '; known: ' + ', '.join(known)}")
+    return {key: read_value(text, types[key], f"{where}{key}") for key, text in texts.items()}
+
+
+def read_value(text: str, kind: Any, where: str) -> Any:
+    """Value of a text.
+
+    Args:
+        text: The text; `none` is None where the type allows that, members of a tuple are joined by `+`.
+        kind: ``str``, ``int``, ``float``, ``bool``, ``tuple[X, ...]``, or one of them or None.
         where: What the value is, for the error message.
 
     Raises:
         ConfigError: The text is no value of that type.
     """
+    members = [member for member in get_args(kind) if member not in (NoneType, ...)]
+    if NoneType in get_args(kind):
+        return None if text.lower() == "none" else read_value(text, members[0], where)
+    if get_origin(kind) is tuple:
+        return tuple(read_value(part, members[0], where) for part in text.split("+"))
     try:
         value = _TRUTH[text.lower()] if kind is bool else kind(text)
     except (KeyError, ValueError):

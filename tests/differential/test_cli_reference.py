@@ -37,19 +37,19 @@ def arguments(reference, folder, replay):
     chosen = ["--scheduler", OWN_HEURISTIC.get(reference["policy"], "released_fair")]
     if replay:
         decisions.write_text(json.dumps([row[4:7] for row in reference["decisions"]]))
-        chosen += ["--replay", str(decisions)]
+        chosen = ["--scheduler", f"replay:{decisions}"]
     options = {
         "--jobs": jobs,
         "--executors": reference["executors"],
         "--mode": "released",
         "--durations": "mean",
-        "--moving-delay": reference["moving_delay"],
-        "--warmup-delay": reference["warmup_delay"],
         "--out": out,
     }
+    values = {"moving_delay_ms": reference["moving_delay"], "warmup_delay_ms": reference["warmup_delay"]}
     if reference["key_rule"] != "left":  # left is what the mode takes by itself
-        options["--profile-key"] = reference["key_rule"]
-    return ["simulate", *chosen, *(str(word) for pair in options.items() for word in pair)], out
+        values["level_rule"] = reference["key_rule"]
+    changes = [word for key, value in values.items() for word in ("--set", f"settings.{key}={value}")]
+    return ["simulate", *chosen, *changes, *(str(word) for pair in options.items() for word in pair)], out
 
 
 def check(result_file, reference):
@@ -89,7 +89,7 @@ def test_own_heuristic(path, tpch_data, tmp_path):
 def test_reference_file_itself_serves_as_decisions(path, tpch_data, tmp_path):
     reference = read_reference(path)
     words, out = arguments(reference, tmp_path, replay=True)
-    run([str(path) if word.endswith("decisions.json") else word for word in words])
+    run([f"replay:{path}" if word.startswith("replay:") else word for word in words])
     check(out, reference)
 
 

@@ -95,7 +95,7 @@ def test_ties(tie, kind, mode):
                 check_same(workload, settings.replace(durations=durations), make_scheduler(scheduler), seed)
 
 
-@pytest.mark.parametrize("scheduler", list_schedulers())
+@pytest.mark.parametrize("scheduler", list_schedulers(bare=True))
 @pytest.mark.parametrize("mode", ["paper", "released"])
 def test_every_scheduler_on_generated_jobs(mode, scheduler):
     for seed, workload in enumerate([synthetic_batch(4, 1), synthetic_poisson(5, 12.0, 2)]):

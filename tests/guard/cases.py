@@ -64,7 +64,7 @@ def heuristic_outcomes(mode):
     return {
         f"{label} {name}": outcome(workload, make_scheduler(name), index, mode=mode)
         for index, (label, workload) in enumerate(chosen)
-        for name in list_schedulers()
+        for name in list_schedulers(bare=True)
         if name not in NOT_ALONE
     }
 

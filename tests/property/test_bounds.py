@@ -31,7 +31,7 @@ def workloads(draw):
     executors=st.integers(1, 12),
     mode=st.sampled_from(["paper", "released", "simplified"]),
     durations=st.sampled_from(["mean", "sampled"]),
-    scheduler=st.sampled_from([name for name in list_schedulers() if name != "priority"]),
+    scheduler=st.sampled_from([name for name in list_schedulers(bare=True) if name != "priority"]),
     seed=st.integers(0, 5),
 )
 def test_no_run_is_below_the_bound(workload, executors, mode, durations, scheduler, seed):

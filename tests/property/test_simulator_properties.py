@@ -21,7 +21,8 @@ SEEDS = st.integers(0, 2**32 - 1)
 FEW = settings(max_examples=25)
 # These idle executors by their own rule although a stage can run.
 IDLE_BY_RULE = {"released_fair", "released_fifo"}
-NEVER_IDLE = sorted(set(list_schedulers()) - IDLE_BY_RULE)
+SCHEDULERS = list_schedulers(bare=True)
+NEVER_IDLE = sorted(set(SCHEDULERS) - IDLE_BY_RULE)
 
 
 def new_state(workload, cluster, log=True):
@@ -50,7 +51,7 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("mode", ["paper", "released", "simplified"])
-@pytest.mark.parametrize("name", list_schedulers())
+@pytest.mark.parametrize("name", SCHEDULERS)
 def test_schedules_are_valid(name, mode):
     @FEW
     @given(workloads(), clusters(modes=(mode,)), SEEDS)
@@ -89,7 +90,7 @@ def test_counts_agree_with_counting_afresh_at_every_decision(workload, cluster, 
     check_places(state)
 
 
-@pytest.mark.parametrize("name", list_schedulers())
+@pytest.mark.parametrize("name", SCHEDULERS)
 def test_nothing_is_left_over_at_the_end(name):
     @FEW
     @given(workloads(), clusters(switches=SWITCHES[:4]), SEEDS)
@@ -177,7 +178,7 @@ def test_a_policy_that_never_idles_is_never_stuck(workload, cluster, seed):
 # ---- repeatability --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", list_schedulers())
+@pytest.mark.parametrize("name", SCHEDULERS)
 def test_compiled_and_python_scheduler_give_identical_runs(name):
     @FEW
     @given(workloads(), clusters(switches=SWITCHES[:5]), SEEDS)
@@ -188,7 +189,7 @@ def test_compiled_and_python_scheduler_give_identical_runs(name):
 
 
 @FEW
-@given(workloads(), clusters(switches=SWITCHES), st.sampled_from(list_schedulers()), SEEDS)
+@given(workloads(), clusters(switches=SWITCHES), st.sampled_from(SCHEDULERS), SEEDS)
 def test_same_seed_same_run(workload, cluster, name, seed):
     same(run(workload, cluster, name, seed), run(workload, cluster, name, seed))
 
@@ -205,7 +206,7 @@ def test_another_seed_gives_another_run():
 
 
 @FEW
-@given(workloads(), clusters(switches=SWITCHES), st.lists(st.sampled_from(list_schedulers()), min_size=2, max_size=4))
+@given(workloads(), clusters(switches=SWITCHES), st.lists(st.sampled_from(SCHEDULERS), min_size=2, max_size=4))
 def test_a_used_state_gives_the_same_as_a_fresh_one(workload, cluster, names):
     used = new_state(workload, cluster)
     for seed, name in enumerate(names):

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from decima.commands import options
-from decima.commands.outputs import check_output, output_path, write_table
-from decima.commands.source import JobSource, count
+from decima.commands.shared import options
+from decima.commands.shared.outputs import check_output, count, output_path, write_table
+from decima.commands.shared.schedulers import opened
 from decima.exceptions import ConfigError
 
 
@@ -25,20 +25,19 @@ def compare(
         list[str],
         typer.Argument(
             metavar="SCHEDULER...",
-            help="Names, with parameters (weighted_fair:alpha=-1; decima:greedy=0), or tuned .json files.",
+            help="Names, with parameters (weighted_fair:alpha=-1; decima:greedy=false), or tuned .json files.",
         ),
     ],
     *,
-    source: JobSource,
+    jobs: options.Jobs = "tpch",
     seeds: Annotated[int, typer.Option(metavar="N", min=1, max=options.MOST, help="Runs of every scheduler.")] = 20,
     seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="First seed; with --jobs only task durations differ by seed.")
+        int, typer.Option(metavar="N", min=0, help="First seed; of the jobs of a file, only durations differ.")
     ] = 0,
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="Compare with this one.", show_default="the first")
     ] = None,
     metric: options.Metric = "avg_jct_s",
-    learned: options.Learned,
     cluster: options.Cluster,
     threads: options.Threads = None,
     out: Annotated[
@@ -47,20 +46,22 @@ def compare(
 ) -> None:
     """Run several schedulers on the same workloads and seeds."""
     from decima.evaluation.comparison import compare as run_comparison
+    from decima.workload.sources import parse_jobs
 
-    check_output(out, ".csv", ".parquet", inputs=(source.file,))
+    spec = parse_jobs(jobs)
+    check_output(out, ".csv", ".parquet", inputs=(spec.path,))
     settings = cluster.settings()
-    made = options.parse_schedulers(schedulers, learned)
-    comparison = run_comparison(
-        made,
-        source.workload(seed) if source.file is not None else source.workload,
-        seeds=range(seed, seed + seeds),
-        baseline=baseline,
-        metric=metric,
-        threads=threads,
-        progress="compare",
-        **settings.as_dict(),
-    )
+    with opened(schedulers) as made:
+        comparison = run_comparison(
+            made,
+            spec.workload if spec.path is None else spec.workload(seed),
+            seeds=range(seed, seed + seeds),
+            baseline=baseline,
+            metric=metric,
+            threads=threads,
+            progress="compare",
+            **settings.as_dict(),
+        )
     if out is not None:
         write_table(out, comparison.scores)
     typer.echo(str(comparison))
@@ -78,9 +79,12 @@ def compare(
 
 @options.grouped
 def tune(
-    scheduler: Annotated[str, typer.Argument(metavar="SCHEDULER", help="A scheduler with tunable parameters.")],
+    scheduler: Annotated[
+        str,
+        typer.Argument(metavar="SCHEDULER", help="Name; those given with it (weighted_fair:sticky=0) stay."),
+    ],
     *,
-    source: JobSource,
+    jobs: options.Jobs = "tpch",
     train: Annotated[
         int, typer.Option(metavar="N", min=1, max=options.MOST, help="Workloads to fit the parameters to.")
     ] = 20,
@@ -88,10 +92,6 @@ def tune(
         int, typer.Option(metavar="N", min=0, max=options.MOST, help="Held-out workloads to score the result on.")
     ] = 20,
     budget: Annotated[int, typer.Option(metavar="N", min=1, max=options.MOST, help="Candidates to try.")] = 400,
-    fixed: Annotated[
-        list[str] | None,
-        typer.Option("--param", metavar="NAME=VALUE", help="Set a parameter instead of tuning it; repeatable."),
-    ] = None,
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="Scheduler to compare with, as in 'decima compare'.")
     ] = None,
@@ -110,27 +110,30 @@ def tune(
     """Fit a heuristic by CMA-ES; score it on held-out workloads."""
     from decima.evaluation.tuning import TEST_SEED
     from decima.evaluation.tuning import tune as run_tuning
+    from decima.schedulers import make_scheduler, read_scheduler
+    from decima.workload.sources import parse_jobs
 
-    check_output(out, ".json", inputs=(source.file, checkpoint))
-    check_output(checkpoint, ".json", inputs=(source.file,))
+    spec = parse_jobs(jobs)
+    check_output(out, ".json", inputs=(spec.path, checkpoint))
+    check_output(checkpoint, ".json", inputs=(spec.path,))
     if seed + train > TEST_SEED:
         raise ConfigError(f"seed + train must be at most {TEST_SEED}, where the seeds of test workloads begin")
     settings = cluster.settings()
-    values = options.parameter_values(fixed)
-    against = None if baseline is None else options.parse_scheduler(baseline)
+    name, fixed = read_scheduler(scheduler)
+    against = None if baseline is None else make_scheduler(baseline)
     train_seeds = range(seed, seed + train)
     test_seeds = range(TEST_SEED + seed, TEST_SEED + seed + test)
     result = run_tuning(
-        scheduler,
-        source.workloads(train_seeds),
+        name,
+        spec.workloads(train_seeds),
         settings,
-        test=source.workloads(test_seeds) if test else None,
+        test=spec.workloads(test_seeds) if test else None,
         train_seeds=train_seeds,
         test_seeds=test_seeds if test else None,
         metric=metric,
         budget=budget,
         seed=seed,
-        fixed=values,
+        fixed=fixed,
         baseline=against,
         threads=threads,
         progress="tune",
@@ -143,6 +146,6 @@ def tune(
     kept, scores = ("test", result.test) if result.test else ("train", result.train)
     tuned, default = scores["tuned"].mean(), scores["default"].mean()
     typer.echo(
-        f"{scheduler} tuned on {', '.join(result.about['train']['labels'])}: {tuned:.2f} s on {kept} workloads, "
+        f"{name} tuned on {', '.join(result.about['train']['labels'])}: {tuned:.2f} s on {kept} workloads, "
         f"{100.0 * (tuned / default - 1.0):+.1f} % against its defaults" + ("" if out is None else f"; wrote {out}")
     )

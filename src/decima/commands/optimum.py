@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from decima.commands import options
-from decima.commands.outputs import check_output, write_json, write_table
-from decima.commands.source import JobSource, count
+from decima.commands.shared import options
+from decima.commands.shared.outputs import check_output, count, write_json, write_table
+from decima.commands.shared.schedulers import opened
 
 ResultOut = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result (.json).")]
 
@@ -42,7 +42,7 @@ def bound(
         ),
     ] = None,
     *,
-    source: JobSource,
+    jobs: options.Jobs = "tpch",
     instances: Annotated[int, typer.Option(metavar="N", min=1, max=options.MOST, help="Workloads to draw.")] = 1,
     budget: Annotated[
         int, typer.Option(metavar="N", min=0, max=options.MOST, help="Schedules to try on each; 0: no search.")
@@ -60,15 +60,16 @@ def bound(
     from decima.evaluation.pool import RunPool
     from decima.optimum.bounds import lower_bound
     from decima.optimum.schedule_search import search_schedule
+    from decima.workload.sources import parse_jobs
 
-    check_output(out, ".csv", ".parquet", inputs=(source.file,))
+    spec = parse_jobs(jobs)
+    check_output(out, ".csv", ".parquet", inputs=(spec.path,))
     settings = cluster.settings()
-    made = options.parse_schedulers(schedulers or ["fair", "weighted_fair", "capped_srw"])
     seeds = range(seed, seed + instances)
-    workloads = source.workloads(seeds)
-    scores = RunPool(workloads, settings, seeds=seeds, threads=threads).measure(
-        list(made.values()), progress="heuristics"
-    )["avg_jct_s"]
+    workloads = spec.workloads(seeds)
+    with opened(schedulers or ["fair", "weighted_fair", "capped_srw"]) as made:
+        pool = RunPool(workloads, settings, seeds=seeds, threads=threads)
+        scores = pool.measure(list(made.values()), progress="heuristics")["avg_jct_s"]
     # The search steers capped_srw; it begins with the parameters that this has here.
     start = next((scheduler.values for scheduler in made.values() if scheduler.name == "capped_srw"), None)
     rows = []
@@ -100,13 +101,7 @@ def bound(
 
 
 def exhaustive(
-    jobs: options.JobsFile = None,
-    kind: options.Kind = None,
-    n: Annotated[
-        int | None,
-        typer.Option("--n", metavar="N", max=options.MOST, help="Jobs to draw; time grows as n!.", show_default="10"),
-    ] = None,
-    sizes: options.Sizes = None,
+    jobs: options.Jobs = "tpch:n=10",
     seed: options.Seed = 0,
     executors: options.Executors = 50,
     runnable_only: Annotated[
@@ -122,13 +117,13 @@ def exhaustive(
     threads: options.Threads = None,
     out: ResultOut = None,
 ) -> None:
-    """Try every order of a batch, simplified as in appendix H."""
+    """Try every order of a batch, simplified as in appendix H; time grows with the factorial of its jobs."""
     from decima.optimum.exhaustive import exhaustive_search
+    from decima.workload.sources import parse_jobs
 
-    check_output(out, ".json", inputs=(jobs,))
-    if jobs is None and n is None:
-        n = 10
-    workload = JobSource(jobs, kind, n, sizes=sizes).workload(seed)
+    spec = parse_jobs(jobs)
+    check_output(out, ".json", inputs=(spec.path,))
+    workload = spec.workload(seed)
     result = exhaustive_search(
         workload,
         executors,

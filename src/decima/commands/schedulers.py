@@ -22,8 +22,8 @@ def schedulers(
     for each in names:
         typer.echo(f"{each:<20} {describe_scheduler(each).replace('``', '')}")
         options = scheduler_options(each)
-        for option, text in options.items():
-            typer.echo(f"    {option:<12} {text}")
+        for option in options:
+            typer.echo(f"    {option.name:<12} {option.doc}")
         if options:
             continue
         made = make_scheduler(each)
@@ -33,4 +33,4 @@ def schedulers(
             tunable = " (tunable)" if parameter.tunable else ""
             typer.echo(f"    {parameter.name:<12} {default:>6}  {span:<14} {parameter.doc}{tunable}")
     if name is None:
-        typer.echo(f"{len(names)} schedulers; set parameters with --param NAME=VALUE")
+        typer.echo(f"{len(names)} schedulers; parameters are written behind the name: weighted_fair:alpha=-1,sticky=0")

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from decima.commands import options
-from decima.exceptions import ConfigError
+from decima.commands.shared import options
+from decima.commands.shared.schedulers import require_different
 
 
 def register(root: typer.Typer) -> None:
@@ -17,20 +17,11 @@ def register(root: typer.Typer) -> None:
     root.command()(serve)
 
 
-@options.grouped
 def serve(
-    *,
-    scheduler: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME[:PARAM=VALUE,...]", help="Who decides; see 'decima schedulers', or a .json of 'decima tune'."
-        ),
-    ] = "fair",
-    parameters: options.Parameters = None,
-    learned: options.Learned,
+    scheduler: options.SchedulerText = "fair",
     also: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME[:...]", help="A further scheduler that clients may ask for; may be repeated."),
+        typer.Option(metavar="SCHEDULER", help="A further scheduler that clients may ask for; may be repeated."),
     ] = None,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Interface to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0: any free one.")] = 50051,
@@ -41,8 +32,10 @@ def serve(
         ),
     ] = None,
     profiles: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Measured durations for jobs that name their profile (.parquet or .json)."),
+        str | None,
+        typer.Option(
+            metavar="JOBS", help="Measured durations of jobs that name their profile: a file or a source."
+        ),
     ] = None,
     token_file: Annotated[
         Path | None,
@@ -54,6 +47,7 @@ def serve(
     lease_s: Annotated[float, typer.Option(metavar="S", help="A session unused for this long is forgotten.")] = 600.0,
 ) -> None:
     """Answer clients that ask what to schedule next: Spark through the plugin, or simulated clusters."""
+    from decima.schedulers import make_scheduler
     from decima.service.limits import Limits
     from decima.service.security import Security, is_loopback, read_token
     from decima.service.server import Address, Service, run_service
@@ -61,14 +55,9 @@ def serve(
 
     security = Security(read_token(token_file), tls_cert, tls_key)
     security.check(host)
-    values = options.parameter_values(parameters)
     names = [scheduler, *(also or ())]
-    if len(set(names)) < len(names):
-        raise ConfigError("a scheduler is given twice")
-    learned.values(*(name.partition(":")[0] for name in names))
-    makers = {name: partial(options.parse_scheduler, name, learned) for name in names}
-    if values:
-        makers[scheduler] = lambda: options.named_scheduler(scheduler, values, learned)
+    require_different(names)
+    makers = {name: partial(make_scheduler, name) for name in names}
     limits = Limits(sessions=max_sessions, lease_s=lease_s)
     sessions = Sessions(Offering(makers), _book(profiles), limits)
     service = Service(sessions, Address(host, port, metrics_port, security))
@@ -83,12 +72,9 @@ def serve(
     typer.echo(f"stopped after {service.decisions} decisions")
 
 
-def _book(path: Path | None):
-    """Profiles of a file; none without one."""
+def _book(jobs: str | None):
+    """Profiles of a text that says which jobs; none without one."""
     from decima.service.durations import ProfileBook
+    from decima.workload.sources import parse_jobs
 
-    if path is None:
-        return ProfileBook()
-    from decima.workload import load
-
-    return ProfileBook(load(path).universe)
+    return ProfileBook() if jobs is None else ProfileBook(parse_jobs(jobs).workload(0).universe)

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from decima.commands import options
-from decima.commands.outputs import check_output, output_path, write_json, write_table
-from decima.commands.remote import Remote
-from decima.commands.source import JobSource, count
-from decima.exceptions import ConfigError, InvalidDecisionError
+from decima.commands.shared import options
+from decima.commands.shared.outputs import check_output, count, output_path, write_json, write_table
+from decima.commands.shared.schedulers import opened
+from decima.exceptions import ConfigError
 
 if TYPE_CHECKING:
+    from decima.schedulers import Scheduler
     from decima.simulator.result import Result
     from decima.simulator.settings import Settings
     from decima.workload.jobs import Workload
-
-REPLAY = "replay"
 
 
 def register(root: typer.Typer) -> None:
@@ -29,17 +27,8 @@ def register(root: typer.Typer) -> None:
 @options.grouped
 def simulate(
     *,
-    source: JobSource,
-    scheduler: options.SchedulerName = "fair",
-    parameters: options.Parameters = None,
-    learned: options.Learned,
-    remote: Remote,
-    replay: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Follow logged decisions, [job, stage, limit] each, instead of the scheduler (.json)."
-        ),
-    ] = None,
+    jobs: options.Jobs = "tpch",
+    scheduler: options.SchedulerText = "fair",
     cluster: options.Cluster,
     time_limit_s: Annotated[
         float | None, typer.Option(metavar="S", help="End the run at this time.", show_default="none")
@@ -50,27 +39,29 @@ def simulate(
     gantt: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the tasks (.png or .pdf).")] = None,
 ) -> None:
     """Run one scheduler on one workload."""
-    check_output(out, ".json", inputs=(source.file, replay))
-    check_output(log, ".parquet", ".csv", inputs=(source.file, replay))
-    check_output(gantt, ".png", ".pdf", inputs=(source.file, replay))
-    settings = cluster.settings(time_limit_s)
-    values = options.parameter_values(parameters)
-    learned.values(scheduler)
-    chosen = _scheduler(scheduler, values, learned, remote, replay)
-    workload = source.workload(seed)
-    keep_log = any(path is not None for path in (out, log, gantt))
-    with remote.using(chosen):
-        result = _run(workload, settings, chosen, replay, seed, keep_log)
+    from decima.workload.sources import parse_jobs
+
+    spec = parse_jobs(jobs)
+    outputs = {out: (".json",), log: (".parquet", ".csv"), gantt: (".png", ".pdf")}
+    with opened([scheduler]) as made:
+        chosen = made[scheduler]
+        values = getattr(chosen, "values", {})
+        inputs = (spec.path, *(Path(value) for key, value in values.items() if key == "file"))
+        for path, endings in outputs.items():
+            check_output(path, *endings, inputs=inputs)
+        settings = cluster.settings(time_limit_s)
+        keep_log = any(path is not None for path in outputs)
+        result = _run(spec.workload(seed), settings, chosen, seed, keep_log)
     if log is not None:
         write_table(log, result.log.tasks())
     if gantt is not None:
         _draw(result, gantt)
     if out is not None:
-        write_json(out, result_document(result, {} if replay else getattr(chosen, "values", {})))
+        write_json(out, result_document(result, values))
     _summarize(result, [path for path in (out, log, gantt) if path is not None])
 
 
-def result_document(result: Result, parameters: dict[str, float]) -> dict[str, Any]:
+def result_document(result: Result, parameters: dict[str, Any]) -> dict[str, Any]:
     """Content of a result file; `decisions` are there if the result has a log."""
     from decima.simulator.fields import DECISION_COLUMNS
 
@@ -101,41 +92,15 @@ def result_document(result: Result, parameters: dict[str, float]) -> dict[str, A
     return document
 
 
-def _scheduler(
-    name: str, values: dict[str, float | str], learned: options.Learned, remote: Remote, replay: Path | None
-):
-    """The scheduler of that name; None where a replay is named so."""
-    if (asking := remote.scheduler(name)) is not None:
-        if values:
-            raise ConfigError("scheduler 'remote' has no parameters here; they are given to 'decima serve'")
-        return asking
-    if name == REPLAY and replay is not None and not values:
-        return None
-    if name == REPLAY and replay is None:
-        raise ConfigError("scheduler 'replay' follows logged decisions; name their file with --replay")
-    return options.named_scheduler(name, values, learned)
-
-
-def _run(workload: Workload, settings: Settings, scheduler, replay: Path | None, seed: int, keep_log: bool) -> Result:
+def _run(workload: Workload, settings: Settings, scheduler: Scheduler, seed: int, keep_log: bool) -> Result:
     from decima.evaluation.run import run_state
-    from decima.schedulers import replay as logged
     from decima.simulator.result import Result
-    from decima.simulator.seeding import spawn_generators
     from decima.simulator.state import ClusterState
     from decima.simulator.tables import WorkloadTables
 
-    decisions = None if replay is None else logged.read_decisions(replay)
-    tables = WorkloadTables(workload, settings)
-    state = ClusterState(tables, settings, log_tasks=keep_log, log_decisions=keep_log)
-    if decisions is None:
-        run_state(state, scheduler, seed)
-        return Result.of_state(state, workload, scheduler.name, seed)
-    state.start(*spawn_generators(seed))
-    try:
-        logged.replay(state, decisions)
-    except InvalidDecisionError as error:
-        raise InvalidDecisionError(f"{replay}: {error}") from error
-    return Result.of_state(state, workload, REPLAY, seed)
+    state = ClusterState(WorkloadTables(workload, settings), settings, log_tasks=keep_log, log_decisions=keep_log)
+    run_state(state, scheduler, seed)
+    return Result.of_state(state, workload, scheduler.name, seed)
 
 
 def _draw(result: Result, path: Path) -> None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from decima.commands import options
-from decima.commands.errors import INTERRUPTED
-from decima.commands.outputs import check_folder
+from decima.commands.shared import options
+from decima.commands.shared.errors import INTERRUPTED
+from decima.commands.shared.outputs import check_folder
 from decima.exceptions import ConfigError
 
 if TYPE_CHECKING:

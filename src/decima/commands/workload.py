@@ -1,4 +1,4 @@
-"""`decima workload`: look at, draw, convert workloads, and make them of Spark event logs."""
+"""`decima workload`: look at workloads, draw and write them, and make them of Spark event logs."""
 
 from __future__ import annotations
 
@@ -7,23 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from decima.commands import options
-from decima.commands.from_spark import from_spark
-from decima.commands.outputs import check_output, output_path, write_table
-from decima.commands.source import JobSource, count
+from decima.commands.shared import options
+from decima.commands.shared.outputs import check_output, count, output_path, write_table
+from decima.commands.spark.from_logs import from_spark
 from decima.exceptions import ConfigError
 
 if TYPE_CHECKING:
     from decima.workload.jobs import Workload
 
-WorkloadFile = Annotated[
-    Path | None, typer.Argument(metavar="FILE", help="A .json of jobs or a .parquet of profiles.", show_default=False)
-]
-WorkloadOut = Annotated[
-    Path, typer.Option(metavar="FILE", help="Where to write: .json (jobs with arrivals) or .parquet (profiles).")
+JobsText = Annotated[
+    str, typer.Argument(metavar="JOBS", help="A source with options (tpch:n=5,sizes=2g), or a file (.json, .parquet).")
 ]
 
-app = typer.Typer(help="Look at, draw and convert workloads.")
+app = typer.Typer(help="Look at workloads, draw and write them.")
 app.command("from-spark")(from_spark)
 
 
@@ -33,19 +29,33 @@ def register(root: typer.Typer) -> None:
 
 
 @app.command()
+def sources() -> None:
+    """List the sources that jobs are drawn from, and their options."""
+    from decima.workload.sources import JOB_OPTIONS, find_source, list_sources
+
+    for name in list_sources():
+        source = find_source(name)
+        typer.echo(f"{name:<12} {source.doc}{'' if source.available() else ' (not on this machine)'}")
+        for option in source.options:
+            typer.echo(f"    {option.name:<14} {option.doc}")
+    typer.echo("all of them")
+    for option in JOB_OPTIONS:
+        typer.echo(f"    {option.name:<14} {option.doc}")
+    typer.echo(f"{len(list_sources())} sources; options are written behind the name: tpch:n=5,sizes=2g+10g")
+
+
+@app.command()
 def describe(
-    file: WorkloadFile = None,
-    kind: options.Kind = None,
-    n: options.NumJobs = None,
-    interarrival_s: options.InterarrivalS = None,
-    initial: options.Initial = None,
-    sizes: options.Sizes = None,
+    jobs: JobsText = "tpch",
     seed: options.Seed = 0,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table too: .csv or .parquet.")] = None,
 ) -> None:
     """Show jobs: stages, tasks, work, critical path, arrival."""
-    check_output(out, ".csv", ".parquet", inputs=(file,))
-    workload = JobSource(file, kind, n, interarrival_s, initial, sizes).workload(seed)
+    from decima.workload.sources import parse_jobs
+
+    spec = parse_jobs(jobs)
+    check_output(out, ".csv", ".parquet", inputs=(spec.path,))
+    workload = spec.workload(seed)
     table = workload.describe()
     typer.echo(table.to_string(float_format="{:.1f}".format))
     if out is not None:
@@ -54,29 +64,19 @@ def describe(
 
 
 @app.command()
-def generate(
-    out: WorkloadOut,
-    kind: options.Kind = None,
-    n: options.NumJobs = None,
-    interarrival_s: options.InterarrivalS = None,
-    initial: options.Initial = None,
-    sizes: options.Sizes = None,
+def write(
+    jobs: JobsText,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where to write: .json (jobs with arrivals) or .parquet (profiles).")
+    ],
     seed: options.Seed = 0,
 ) -> None:
-    """Draw a workload and write it to a file."""
-    check_output(out, ".json", ".parquet")
-    workload = JobSource(None, kind, n, interarrival_s, initial, sizes).workload(seed)
-    _write(workload, out)
+    """Draw jobs, or read and check those of a file, and write them to a file."""
+    from decima.workload.sources import parse_jobs
 
-
-@app.command()
-def convert(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .json of jobs or a .parquet of profiles.")],
-    out: WorkloadOut,
-) -> None:
-    """Read a workload file, check it and write it in the other format."""
-    check_output(out, ".json", ".parquet", inputs=(file,))
-    _write(JobSource(file).workload(0), out)
+    spec = parse_jobs(jobs)
+    check_output(out, ".json", ".parquet", inputs=(spec.path,))
+    _write(spec.workload(seed), out)
 
 
 def _write(workload: Workload, out: Path) -> None:

@@ -150,22 +150,6 @@ class TuneResult:
         return f"<p><b>{self.scheduler}</b>: {values}</p>{self.table().round(2).to_html(index=False, border=0)}"
 
 
-def load_card(path: str | Path) -> Scheduler:
-    """The scheduler that a saved card describes.
-
-    Raises:
-        ConfigError: The file is no such card.
-    """
-    try:
-        card = json.loads(Path(path).read_text(encoding="utf-8"))
-        name, parameters = card["scheduler"], dict(card["parameters"])
-    except OSError as error:
-        raise ConfigError(f"cannot read the card {path}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{path} is not a card of tuned parameters: {error!r}") from error
-    return make_scheduler(name, **parameters)
-
-
 def tune(
     name: str,
     train: Sequence[Workload],

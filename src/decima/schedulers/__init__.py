@@ -14,8 +14,10 @@ from decima.schedulers.registry import (
     describe_scheduler,
     list_schedulers,
     make_scheduler,
+    read_scheduler,
     register,
     scheduler_options,
+    scheduler_text,
 )
 
 __all__ = [
@@ -31,6 +33,8 @@ __all__ = [
     "describe_scheduler",
     "list_schedulers",
     "make_scheduler",
+    "read_scheduler",
     "register",
     "scheduler_options",
+    "scheduler_text",
 ]

@@ -1,18 +1,22 @@
-"""Replay of logged decisions instead of a scheduler.
+"""Replay of logged decisions.
 
-A run is repeated exactly when workload, settings and seed are those of the logged one. The log answers whenever
-executors are offered, also when the frontier is empty; there its rows say to idle.
+A run is repeated exactly when workload, settings and seed are those of the logged one. The log has a row for every
+offer of executors, also where no stage could be chosen; there a run idles without asking, and the row must say so.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decima.exceptions import DataUnavailableError, InvalidDecisionError
+import numpy as np
+
+from decima.exceptions import ConfigError, DataUnavailableError, InvalidDecisionError
+from decima.grammar import Option
+from decima.schedulers.interface import Decision, Observation
+from decima.schedulers.registry import register
 
 if TYPE_CHECKING:
     from decima.simulator.state import ClusterState
@@ -48,36 +52,92 @@ def read_decisions(path: str | os.PathLike) -> list[LoggedDecision]:
     return [_decision(f"{path}: decision {index}", row) for index, row in enumerate(rows)]
 
 
-def replay(state: ClusterState, decisions: Sequence[LoggedDecision]) -> None:
-    """Run a started state to its end by logged decisions.
+class Replay:
+    """Repeats the decisions of a file, as a context manager that makes sure that none is left over.
+
+    Args:
+        file: What :func:`read_decisions` reads.
 
     Raises:
-        InvalidDecisionError: a decision cannot be carried out in the state it meets, or there are too few or too
-            many of them.
-        DeadlockError: the decisions parked every executor.
+        DataUnavailableError: There is no readable file.
+        InvalidDecisionError: The content is not of the right form.
     """
-    asked = 0
-    while state.advance():
-        if asked == len(decisions):
-            raise InvalidDecisionError(
-                f"the run asks for decision {asked} at {state.now_ms / 1000:.3f} s, but only {asked} are logged"
+
+    name = "replay"
+
+    def __init__(self, file: str | os.PathLike) -> None:
+        self.values = {"file": str(file)}
+        self._decisions = read_decisions(file)
+        self._next = 0
+        self._state: ClusterState | None = None
+
+    def reset(self, rng: np.random.Generator) -> None:
+        """Begin anew with the first decision."""
+        self._next = 0
+
+    def decide(self, observation: Observation) -> Decision:
+        """Give the logged decision.
+
+        Raises:
+            InvalidDecisionError: Nothing is logged for this offer, or there is no such stage.
+        """
+        state = self._state = observation.state
+        asked = int(state.num_decisions)
+        self._pass_over(asked)
+        if asked >= len(self._decisions):
+            raise self._error(self._too_few(asked))
+        self._next = asked + 1
+        job, stage, limit = self._decisions[asked]
+        return Decision.idle() if job is None else Decision(self._stage_id(state, asked, job, stage), limit)
+
+    def __enter__(self) -> Replay:
+        return self
+
+    def __exit__(self, kind, *_) -> None:
+        if kind is not None or self._state is None:
+            return
+        made = int(self._state.num_decisions)
+        self._pass_over(made)
+        if made > len(self._decisions):
+            raise self._error(self._too_few(made - 1))
+        if made < len(self._decisions):
+            raise self._error(
+                f"{len(self._decisions)} decisions are logged, but the run ended after {made} at "
+                f"{self._state.now_ms / 1000:.3f} s"
             )
-        job, stage, limit = decisions[asked]
-        state.decide(-1 if job is None else _stage_id(state, asked, job, stage), limit)
-        asked += 1
-    if asked < len(decisions):
-        raise InvalidDecisionError(
-            f"{len(decisions)} decisions are logged, but the run ended after {asked} at {state.now_ms / 1000:.3f} s"
+
+    def _pass_over(self, end: int) -> None:
+        """Skip the rows of offers where nothing could be chosen."""
+        for index, (job, stage, _) in enumerate(self._decisions[self._next : end], self._next):
+            if job is not None:
+                self._stage_id(self._state, index, job, stage)
+                raise self._error(f"decision {index}: cannot choose stage {stage} of job {job}; no stage can be chosen")
+        self._next = end
+
+    def _too_few(self, asked: int) -> str:
+        return (
+            f"the run asks for decision {asked} at {self._state.now_ms / 1000:.3f} s, but only {len(self._decisions)} "
+            "are logged"
         )
 
+    def _stage_id(self, state: ClusterState, index: int, job: int, stage: int) -> int:
+        if job >= state.num_jobs:
+            raise self._error(f"decision {index}: there is no job {job}; expected 0 to {state.num_jobs - 1}")
+        first, end = (int(bound) for bound in state.job_first_stage[job : job + 2])
+        if stage >= end - first:
+            raise self._error(f"decision {index}: job {job} has no stage {stage}; expected 0 to {end - first - 1}")
+        return first + stage
 
-def _stage_id(state: ClusterState, index: int, job: int, stage: int) -> int:
-    if job >= state.num_jobs:
-        raise InvalidDecisionError(f"decision {index}: there is no job {job}; expected 0 to {state.num_jobs - 1}")
-    first, end = (int(bound) for bound in state.job_first_stage[job : job + 2])
-    if stage >= end - first:
-        raise InvalidDecisionError(f"decision {index}: job {job} has no stage {stage}; expected 0 to {end - first - 1}")
-    return first + stage
+    def _error(self, message: str) -> InvalidDecisionError:
+        return InvalidDecisionError(f"{self.values['file']}: {message}")
+
+
+@register("replay", options=[Option("file", "result file of 'decima simulate', or a list of decisions", required=True)])
+def replay(file: str | os.PathLike | None = None, **unknown) -> Replay:
+    """Logged decisions of another run, followed one by one."""
+    if file is None or unknown:
+        raise ConfigError("scheduler 'replay' follows logged decisions; expected their file: replay:FILE")
+    return Replay(file)
 
 
 def _decision(where: str, row: Any) -> LoggedDecision:

@@ -7,13 +7,22 @@ from pathlib import Path
 import numpy as np
 
 from decima.exceptions import ConfigError, ServiceError
+from decima.grammar import Option
 from decima.schedulers.interface import Decision, Observation, Scheduler
+from decima.schedulers.registry import register
 from decima.service import scheduler_pb2 as protocol
 from decima.service.client import ClientSession, ServiceClient
 from decima.service.reporter import StateReporter
+from decima.service.security import read_token
 from decima.service.wire import VERSION
 from decima.simulator.state import ClusterState
 
+OPTIONS = (
+    Option("service", "HOST:PORT of the service ('decima serve')", required=True),
+    Option("scheduler", "which of its schedulers, parameters joined by + (default: the first it offers)"),
+    Option("token_file", "file of the token for the service (default: DECIMA_SERVICE_TOKEN, if set)"),
+    Option("tls_ca", "certificate to trust (default: no TLS)"),
+)
 _WORD = (1 << 64) - 1
 
 
@@ -63,6 +72,12 @@ class RemoteScheduler:
         self._generator = _words(rng)
         if self._fallback is not None:
             self._fallback.reset(rng)
+
+    def __enter__(self) -> RemoteScheduler:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the session."""
@@ -114,6 +129,20 @@ class RemoteScheduler:
         if not first <= stage < end or not state.stage_in_frontier[stage]:
             raise ServiceError(f"the service chose stage {reply.stage} of job {job}, which cannot be chosen")
         return Decision(stage, reply.limit)
+
+
+@register("remote", options=OPTIONS)
+def remote(
+    service: str | None = None, scheduler: str = "", token_file: str | None = None, tls_ca: str | None = None, **unknown
+) -> RemoteScheduler:
+    """A service that is asked for every decision."""
+    if service is None or unknown:
+        known = ", ".join(option.name for option in OPTIONS)
+        raise ConfigError(f"scheduler 'remote' asks a service; expected remote:HOST:PORT, with options out of {known}")
+    token = read_token(None if token_file is None else Path(token_file))
+    return RemoteScheduler(
+        service, scheduler.replace("+", ","), token=token, tls_ca=None if tls_ca is None else Path(tls_ca)
+    )
 
 
 def _words(rng: np.random.Generator) -> protocol.Pcg64:

@@ -28,7 +28,7 @@ TRAINING_SEED = 100_000
 QUERIES = tuple(range(1, 23))
 SIZES = Option("sizes", "job sizes to draw from: paper (six), released (seven), or some of them such as 2g+10g")
 ARRIVALS = ("batch", "poisson")
-_JOB_OPTIONS = (
+JOB_OPTIONS = (
     Option("arrivals", "batch: all jobs at the start; poisson: a stream (understood where interarrival_s is given)"),
     Option("n", "jobs to draw; of a stream, those that arrive (default 20)", int),
     Option("interarrival_s", "mean gap of a stream in seconds (default 25); for training also a range such as 20-45"),
@@ -230,8 +230,8 @@ def parse_jobs(text: str) -> JobSpec:
         )
     source = find_source(name)
     where = f"jobs {text!r}"
-    given = read_options(split_options(text)[1], (*_JOB_OPTIONS, *source.options), where)
-    values = {option.name: given.pop(option.name) for option in _JOB_OPTIONS if option.name in given}
+    given = read_options(split_options(text)[1], (*JOB_OPTIONS, *source.options), where)
+    values = {option.name: given.pop(option.name) for option in JOB_OPTIONS if option.name in given}
     arriving = values.setdefault("arrivals", "poisson" if {"interarrival_s", "initial"} & set(values) else "batch")
     if arriving not in ARRIVALS:
         raise ConfigError(f"{where}: arrivals is {arriving!r}; expected batch or poisson")

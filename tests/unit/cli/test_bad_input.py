@@ -111,27 +111,30 @@ def test_damaged_parquet(tmp_path):
         (["--executors", 2.5], "'--executors'"),
         (["--executors", 10**30], "'--executors'"),
         (["--scheduler", "unfair"], "unknown scheduler 'unfair'; did you mean 'fair'?; known: capped_srw,"),
-        (["--scheduler", "replay"], "name their file with --replay"),
+        (["--scheduler", "replay"], "expected their file: replay:FILE"),
         (["--mode", "fast"], "mode must be one of paper, released, simplified, got 'fast'"),
         (["--durations", "median"], "durations must be one of sampled, mean, got 'median'"),
-        (["--profile-key", "middle"], "must be one of interpolate, inverted, left, right, got 'middle'"),
-        (["--moving-delay", -1], "moving_delay_ms must be a finite number of at least 0, got -1"),
-        (["--moving-delay", "nan"], "moving_delay_ms must be a finite number"),
-        (["--warmup-delay", "inf"], "warmup_delay_ms must be a finite number"),
+        (["--set", "settings.level_rule=middle"], "must be one of interpolate, inverted, left, right, got 'middle'"),
+        (["--set", "settings.moving_delay_ms=-1"], "moving_delay_ms must be a finite number of at least 0, got -1"),
+        (["--set", "settings.moving_delay_ms=nan"], "moving_delay_ms is 'nan'; expected a number"),
+        (["--set", "settings.warmup_delay_ms=inf"], "warmup_delay_ms must be a finite number"),
         (["--time-limit-s", 0], "time_limit_ms must be above 0"),
         (["--time-limit-s", "nan"], "time_limit_ms must be above 0"),
         (["--mode", "released", "--time-limit-s", 5], "no effect in mode released"),
         (["--seed", -1], "seed must be a whole number of at least 0, got -1"),
         (["--seed", 1.5], "'--seed'"),
-        (["--param", "sticky"], "expected NAME=NUMBER"),
-        (["--param", "sticky=yes"], "expected NAME=NUMBER"),
-        (["--param", "=1"], "the name is missing"),
-        (["--param", "sticky=1", "--param", "sticky=0"], "given twice"),
-        (["--param", "sticky=2"], "sticky must be from 0 to 1, got 2"),
-        (["--param", "sticky=nan"], "sticky must be from 0 to 1, got nan"),
-        (["--param", "alpha=1"], "scheduler fair has no parameter 'alpha'; it has: sticky, stage_rule"),
-        (["--n", 5], "--n cannot be combined with the workload file"),
-        (["--kind", "tpch-batch"], "--kind cannot be combined with the workload file"),
+        (["--set", "settings.moving_delay_ms"], "'settings.moving_delay_ms' is no option; expected KEY=VALUE"),
+        (["--set", "moving_delay_ms=1"], "--set moving_delay_ms=1: expected a key that begins with settings."),
+        (["--set", "settings.moving_delay=1"], "settings.moving_delay is unknown; did you mean 'moving_delay_ms'"),
+        (["--set", "settings.keep_warm=maybe"], "--set settings.keep_warm is 'maybe'; expected true or false"),
+        (["--set", "settings.executors=3"], "this has an option of its own, --executors"),
+        (["--scheduler", "fair:sticky"], "scheduler 'fair:sticky': 'sticky' is no option; expected KEY=VALUE"),
+        (["--scheduler", "fair:sticky=yes"], "sticky is 'yes'; expected a number"),
+        (["--scheduler", "fair:=1"], "'=1' is no option"),
+        (["--scheduler", "fair:sticky=1,sticky=0"], "sticky is given twice"),
+        (["--scheduler", "fair:sticky=2"], "sticky must be from 0 to 1, got 2"),
+        (["--scheduler", "fair:sticky=nan"], "sticky is 'nan'; expected a number"),
+        (["--scheduler", "fair:alpha=1"], "scheduler fair has no parameter 'alpha'; it has: sticky, stage_rule"),
         (["--no-such-option"], "No such option: --no-such-option"),
         (["surplus"], "surplus"),
         (["--scheduler"], "requires an argument"),
@@ -145,29 +148,30 @@ def test_option_out_of_range(options, message, jobs, folder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--n", 0], "n is 0; expected an integer of at least 1"),
-        (["--n", "x"], "'--n'"),
-        (["--n", 10**30], "'--n'"),
-        (["--sizes", "huge"], "'huge' is unknown"),
-        (["--sizes", ""], "is unknown"),
-        (["--interarrival-s", 3], "--interarrival-s has no meaning for synthetic-batch"),
-        (["--initial", 3], "--initial has no meaning for synthetic-batch"),
-        (["--kind", "alibaba"], "unknown kind of workload 'alibaba'; expected one of tpch-batch"),
-        (["--kind", "synthetic-poisson", "--interarrival-s", 0], "expected a finite number above 0"),
-        (["--kind", "synthetic-poisson", "--interarrival-s", "nan"], "expected a finite number above 0"),
-        (["--kind", "synthetic-poisson", "--n", 0, "--initial", 0], "expected an integer of at least 1"),
-        (["--seed", -2], "seed is -2; expected an integer of at least 0"),
+        (["synthetic:n=0"], "n is 0; expected an integer of at least 1"),
+        (["synthetic:n=x"], "n is 'x'; expected a whole number"),
+        ([f"synthetic:n={10**30}"], "expected at most 10,000,000"),
+        (["synthetic:sizes=huge"], "'huge' is unknown"),
+        (["synthetic:sizes="], "is unknown"),
+        (["synthetic:arrivals=batch,interarrival_s=3"], "interarrival_s describe a stream"),
+        (["alibaba"], "unknown jobs 'alibaba'; expected a workload source (tpch, "),
+        (["synthetic:interarrival_s=0"], "expected a finite number above 0"),
+        (["synthetic:interarrival_s=nan"], "expected a number"),
+        (["synthetic:n=0,initial=0"], "expected an integer of at least 1"),
+        (["synthetic:interarrival_s=20-45"], "a range of gaps is for training"),
+        (["synthetic", "--seed", -2], "seed is -2; expected an integer of at least 0"),
     ],
 )
 def test_workload_that_cannot_be_drawn(options, message, folder):
-    for command in (["workload", "describe"], ["workload", "generate", "--out", folder / "w.json"], ["simulate"]):
-        assert message in refuse(*command, "--kind", "synthetic-batch", *options)
+    write = ["workload", "write", "--out", folder / "w.json"]
+    for command in (["workload", "describe"], write, ["simulate", "--jobs"]):
+        assert message in refuse(*command, *options)
     assert list(folder.iterdir()) == []
 
 
 REPLAYS = {
     "stage whose parents run": ([[0, 3, 5]], "decision 0 at 0.000 s: cannot choose stage 3 of job 0"),
-    "stage chosen twice": ([[0, 0, 1], [0, 0, 1]], "decision 1 at 0.000 s: cannot choose stage 0 of job 0"),
+    "stage chosen twice": ([[0, 0, 1], [0, 0, 1]], "decision 1: cannot choose stage 0 of job 0"),
     "job that has not arrived": ([[1, 0, 1]], "cannot choose stage 0 of job 1"),
     "no such job": ([[9, 0, 1]], "there is no job 9; expected 0 to 3"),
     "no such stage": ([[0, 4, 1]], "job 0 has no stage 4; expected 0 to 3"),
@@ -193,18 +197,19 @@ REPLAYS = {
 def test_replay_that_cannot_be_followed(rows, message, jobs, tmp_path, folder):
     decisions = write_json(tmp_path / "decisions.json", rows)
     options = ("--mode", "released", "--durations", "mean", "--executors", 10)
-    sentence = refuse("simulate", "--jobs", jobs, "--replay", decisions, *options, "--out", folder / "r.json")
+    call = ("simulate", "--jobs", jobs, "--scheduler", f"replay:{decisions}", *options)
+    sentence = refuse(*call, "--out", folder / "r.json")
     assert message in sentence
     assert list(folder.iterdir()) == []
 
 
 def test_replay_file_that_cannot_be_read(jobs, tmp_path):
-    assert "No such file" in refuse("simulate", "--jobs", jobs, "--replay", tmp_path / "no.json")
+    assert "No such file" in refuse("simulate", "--jobs", jobs, "--scheduler", f"replay:{tmp_path / 'no.json'}")
     broken = tmp_path / "broken.json"
     broken.write_text("[[0, 0, 1")
-    assert "is not JSON text" in refuse("simulate", "--jobs", jobs, "--replay", broken)
+    assert "is not JSON text" in refuse("simulate", "--jobs", jobs, "--scheduler", f"replay:{broken}")
     broken.write_bytes(b"\xff")
-    assert "is not JSON text" in refuse("simulate", "--jobs", jobs, "--replay", broken)
+    assert "is not JSON text" in refuse("simulate", "--jobs", jobs, "--scheduler", f"replay:{broken}")
 
 
 def test_output_that_cannot_be_written(jobs, tmp_path, folder):
@@ -296,4 +301,4 @@ def test_command_that_does_not_exist():
     assert "No such command 'simulat'" in refuse("simulat")
     assert refuse("workload") == "Missing command."
     assert "Missing argument" in refuse("data", "fetch")
-    assert "Missing option '--out'" in refuse("workload", "generate")
+    assert "Missing option '--out'" in refuse("workload", "write", "synthetic")

@@ -4,11 +4,10 @@ import pandas
 import pytest
 
 import decima
-from decima.evaluation.tuning import load_card
 from decima.workload import synthetic_batch
 from tests.unit.cli.calls import read_json, refuse, run, succeed
 
-SMALL = ("--kind", "synthetic-batch", "--n", 3, "--sizes", "xs,s", "--executors", 8)
+SMALL = ("--jobs", "synthetic:n=3,sizes=xs+s", "--executors", 8)
 
 
 def test_scores_are_those_of_the_library(folder):
@@ -56,7 +55,7 @@ def test_baseline_metric_and_file_of_jobs(jobs, folder):
         ([], "Missing argument 'SCHEDULER...'"),
         (["nope"], "unknown scheduler 'nope'"),
         (["fair", "fair"], "scheduler 'fair' is given twice"),
-        (["fair:sticky"], "expected NAME=NUMBER"),
+        (["fair:sticky"], "expected KEY=VALUE"),
         (["fair:alpha=1"], "no parameter 'alpha'"),
         (["no.json"], "cannot read the card no.json: No such file"),
         (["fair", "--baseline", "fifo"], "baseline 'fifo' is not among the compared schedulers: fair"),
@@ -65,20 +64,19 @@ def test_baseline_metric_and_file_of_jobs(jobs, folder):
         (["fair", "--seed", -1], "'--seed'"),
         (["fair", "--threads", 0], "'--threads'"),
         (["fair", "--executors", 0], "executors must be a whole number of at least 1, got 0"),
-        (["fair", "--n", 0], "n is 0"),
+        (["fair", "--jobs", "synthetic:n=0"], "n is 0"),
     ],
 )
 def test_bad_comparison(arguments, message, folder):
     path = folder / "scores.csv"
-    assert message in refuse("compare", "--kind", "synthetic-batch", "--out", path, *arguments)
+    assert message in refuse("compare", "--jobs", "synthetic", "--out", path, *arguments)
     assert list(folder.iterdir()) == []
 
 
 def tune(folder, *more):
     return succeed(
-        *("tune", "capped_srw", *SMALL, "--train", 2, "--test", 2, "--budget", 12, "--seed", 1),
-        *("--param", "stage_rule=0", *more),
-    )  # fmt: skip
+        *("tune", "capped_srw:stage_rule=0", *SMALL, "--train", 2, "--test", 2, "--budget", 12, "--seed", 1), *more
+    )
 
 
 def test_tuned_parameters_are_a_scheduler_everywhere(jobs, folder):
@@ -96,9 +94,9 @@ def test_tuned_parameters_are_a_scheduler_everywhere(jobs, folder):
     succeed("simulate", "--jobs", jobs, "--scheduler", path, "--out", folder / "r.json")
     result = read_json(folder / "r.json")
     assert result["scheduler"] == "capped_srw"
-    assert result["parameters"] == load_card(path).values
-    succeed("simulate", "--jobs", jobs, "--scheduler", path, "--param", "c0=2", "--out", folder / "r.json")
-    assert read_json(folder / "r.json")["parameters"] == load_card(path).values | {"c0": 2.0}
+    assert result["parameters"] == decima.make_scheduler(str(path)).values
+    succeed("simulate", "--jobs", jobs, "--scheduler", f"{path}:c0=2", "--out", folder / "r.json")
+    assert read_json(folder / "r.json")["parameters"] == decima.make_scheduler(str(path)).values | {"c0": 2.0}
     assert succeed("compare", path, "fair", *SMALL, "--seeds", 2).startswith("best of 2 schedulers")
 
 
@@ -123,7 +121,7 @@ def test_search_continues_from_its_checkpoint(folder):
         ([], "Missing argument 'SCHEDULER'"),
         (["nope"], "unknown scheduler 'nope'"),
         (["released_fair"], "scheduler released_fair has no parameter to tune"),
-        (["capped_srw", "--param", "c0=99"], "scheduler capped_srw: c0 must be from "),
+        (["capped_srw:c0=99"], "scheduler capped_srw: c0 must be from "),
         (["capped_srw", "--budget", 0], "'--budget'"),
         (["capped_srw", "--train", 0], "'--train'"),
         (["capped_srw", "--seed", 2_000_000], "seed + train must be at most 1000000"),

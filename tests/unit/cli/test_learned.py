@@ -1,4 +1,4 @@
-"""The learned scheduler on the command line: `--policy`, `--sampled`, `--greedy`."""
+"""The learned scheduler on the command line."""
 
 import subprocess
 import sys
@@ -17,51 +17,44 @@ def policy(tmp_path):
     return save_policy(tmp_path / "random", architecture, architecture.initial_weights(0), {"greedy": False})
 
 
-def simulated(jobs, folder, *arguments):
+def simulated(jobs, folder, scheduler):
     """Result file of a run with the learned scheduler."""
     out = folder / f"{len(list(folder.iterdir()))}.json"
-    succeed("simulate", "--jobs", jobs, "--executors", 3, "--scheduler", "decima", *arguments, "--out", out)
+    succeed("simulate", "--jobs", jobs, "--executors", 3, "--scheduler", scheduler, "--out", out)
     return read_json(out)
 
 
 def test_a_policy_is_run_as_its_card_says_unless_told_otherwise(jobs, folder, policy):
-    document = simulated(jobs, folder, "--policy", policy)
+    document = simulated(jobs, folder, f"decima:{policy}")
     assert document["scheduler"] == "decima"
     assert document["parameters"] == {"policy": str(policy), "greedy": 0}
-    assert simulated(jobs, folder, "--policy", policy, "--greedy")["parameters"]["greedy"] == 1
-    assert simulated(jobs, folder, "--policy", policy, "--sampled")["decisions"] == document["decisions"]
-
-
-def test_parameters_go_before_options(jobs, folder, policy):
-    document = simulated(jobs, folder, "--policy", "elsewhere", "--param", f"policy={policy}", "--param", "greedy=1")
-    assert document["parameters"] == {"policy": str(policy), "greedy": 1}
+    assert simulated(jobs, folder, f"decima:{policy},greedy=true")["parameters"]["greedy"] == 1
+    assert simulated(jobs, folder, f"decima:policy={policy},greedy=0")["decisions"] == document["decisions"]
+    assert simulated(jobs, folder, str(policy))["decisions"] == document["decisions"]
 
 
 def test_greedy_and_sampled_are_compared_under_their_own_names(jobs, policy):
-    arguments = ("compare", "fair", "decima", "decima:greedy=1", "--jobs", jobs, "--policy", policy, "--seeds", 3)
-    table = run(*arguments, "--executors", 3).stdout
-    assert "decima:greedy=1" in table
+    texts = (f"decima:{policy}", f"decima:{policy},greedy=1")
+    table = run("compare", "fair", *texts, "--jobs", jobs, "--seeds", 3, "--executors", 3).stdout
+    assert f"{policy},greedy=1" in table
     assert "best of 3 schedulers" in table
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("scheduler", "message"),
     [
-        (("simulate", "--policy", "x"), "--policy has no meaning for fair; it is for scheduler 'decima'"),
-        (("simulate", "--sampled"), "--sampled has no meaning for fair"),
-        (("compare", "fair", "fifo", "--greedy"), "--greedy has no meaning for fair, fifo"),
-        (("simulate", "--scheduler", "decima", "--policy", "no-such"), "unknown policy 'no-such'"),
-        (("simulate", "--scheduler", "decima", "--policy", "no.weights.h5"), "lacks its weights: there is no file"),
-        (("simulate", "--scheduler", "decima", "--param", "alpha=1"), "decima has no parameter 'alpha'; it has"),
-        (("simulate", "--scheduler", "decima", "--param", "greedy=2"), "decima: greedy must be 0 or 1, got 2.0"),
+        ("decima:no-such", "unknown policy 'no-such'"),
+        ("no.weights.h5", "lacks its weights: there is no file"),
+        ("decima:alpha=1", "has no option 'alpha'; it has: policy, greedy"),
+        ("decima:greedy=2", "greedy is '2'; expected true or false"),
     ],
 )
-def test_mistakes_are_one_sentence(arguments, message, jobs):
-    assert message in refuse(*arguments, "--jobs", jobs)
+def test_mistakes_are_one_sentence(scheduler, message, jobs):
+    assert message in refuse("simulate", "--scheduler", scheduler, "--jobs", jobs)
 
 
 def test_a_cluster_that_is_too_large_for_the_policy(jobs, policy):
-    sentence = refuse("simulate", "--jobs", jobs, "--scheduler", "decima", "--policy", policy, "--executors", 300)
+    sentence = refuse("simulate", "--jobs", jobs, "--scheduler", f"decima:{policy}", "--executors", 300)
     assert "made for at most 200 executors, the cluster has 300" in sentence
 
 

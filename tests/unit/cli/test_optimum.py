@@ -12,7 +12,7 @@ from decima.simulator.settings import Settings
 from decima.workload import synthetic_batch
 from tests.unit.cli.calls import read_json, refuse, run, succeed, write_json
 
-SMALL = ("--kind", "synthetic-batch", "--n", 4, "--sizes", "xs", "--executors", 5, "--seed", 3)
+SMALL = ("--jobs", "synthetic:n=4,sizes=xs", "--executors", 5, "--seed", 3)
 
 
 @pytest.mark.parametrize("options", [(), ("--best-only",), ("--runnable-only",)])
@@ -36,12 +36,11 @@ def test_exhaustive_search(options, folder):
 
 def test_bad_exhaustive_search(jobs, folder):
     path = folder / "best.json"
-    sentence = refuse("exhaustive", "--kind", "synthetic-batch", "--n", 11, "--out", path)
+    sentence = refuse("exhaustive", "--jobs", "synthetic:n=11", "--out", path)
     assert "11 jobs, that is 39,916,800 orders; at most 10 jobs" in sentence
     assert "job 1 arrives at 2.5 s" in refuse("exhaustive", "--jobs", jobs, "--out", path)
     assert "'--limit'" in refuse("exhaustive", *SMALL, "--limit", 0, "--out", path)
     assert "executors must be" in refuse("exhaustive", *SMALL, "--executors", 0, "--out", path)
-    assert "cannot be combined" in refuse("exhaustive", "--jobs", jobs, "--n", 3, "--out", path)
     empty = write_json(folder / "jobs.json", [])
     assert "no jobs; expected at least one" in refuse("exhaustive", "--jobs", empty, "--out", path)
     assert list(folder.iterdir()) == [empty]

@@ -66,7 +66,7 @@ def test_success_and_failure(jobs, folder):
 
 
 def test_reader_that_goes_away():
-    code = f"{COMMAND} workload describe --kind synthetic-batch --n 20000 | head -n 1"
+    code = f"{COMMAND} workload describe synthetic:n=20000 | head -n 1"
     shown = subprocess.run(["bash", "-c", code], capture_output=True, text=True, timeout=300, check=True)
     assert shown.stdout.split()[0] == "name"
     assert shown.stderr == ""

@@ -9,7 +9,7 @@ def test_every_scheduler_is_listed_with_its_parameters():
     lines = run("schedulers").stdout.splitlines()
     names = [line.split()[0] for line in lines[:-1] if not line.startswith(" ")]
     assert names == list_schedulers()
-    options = [name for scheduler in names for name in scheduler_options(scheduler)]
+    options = [option.name for scheduler in names for option in scheduler_options(scheduler)]
     parameters = [line.split() for line in lines if line.startswith(" ") and line.split()[0] not in options]
     numeric = [name for name in names if not scheduler_options(name)]
     made = [(name, value) for scheduler in numeric for name, value in make_scheduler(scheduler).values.items()]

@@ -30,9 +30,8 @@ def test_port_in_use(busy_port):
     [
         (["--scheduler", "fiar"], "unknown scheduler 'fiar'; did you mean 'fair'?"),
         (["--scheduler", "fair:x=1"], "scheduler fair has no parameter 'x'"),
-        (["--also", "fair"], "a scheduler is given twice"),
-        (["--scheduler", "decima", "--policy", "nobody"], "unknown policy 'nobody'"),
-        (["--policy", "tpch-batch"], "--policy has no meaning for fair"),
+        (["--also", "fair"], "scheduler 'fair' is given twice"),
+        (["--scheduler", "decima:nobody"], "unknown policy 'nobody'"),
         (["--profiles", "nowhere.parquet"], "nowhere.parquet"),
         (["--host", "0.0.0.0"], "0.0.0.0 can be reached from other machines: give a token"),
         (["--token-file", "nowhere"], "cannot read a token from nowhere: No such file or directory"),
@@ -65,9 +64,9 @@ def test_serves_until_it_is_told_to_stop(jobs, folder):
     schedulers = ["--scheduler", "fifo", "--also", "weighted_fair:alpha=-2"]
     with process(*schedulers, "--port", 0, "--metrics-port", 0) as service:
         assert service.line.startswith("serving fifo, weighted_fair:alpha=-2 at 127.0.0.1:")
-        options = ["simulate", "--jobs", jobs, "--scheduler", "remote", "--service", service.target]
-        succeed(*options, "--out", folder / "there.json")
-        succeed(*options, "--service-scheduler", "weighted_fair:alpha=-2")
+        call = ["simulate", "--jobs", jobs, "--scheduler"]
+        succeed(*call, f"remote:{service.target}", "--out", folder / "there.json")
+        succeed(*call, f"remote:service={service.target},scheduler=weighted_fair:alpha=-2")
         service.send_signal(signal.SIGTERM)
         stdout, stderr = service.communicate(timeout=60)
     assert service.returncode == 0
@@ -81,16 +80,13 @@ def test_serves_until_it_is_told_to_stop(jobs, folder):
 
 
 def test_wrong_use_of_remote(jobs):
-    def simulate(*options):
-        return refuse("simulate", "--jobs", jobs, *options)
+    def simulate(text):
+        return refuse("simulate", "--jobs", jobs, "--scheduler", text)
 
-    assert simulate("--scheduler", "remote") == "scheduler 'remote' asks a service; name it with --service HOST:PORT"
-    message = "--service has no meaning for fair; it is for scheduler 'remote'"
-    assert simulate("--service", "127.0.0.1:1") == message
-    remote = ["--scheduler", "remote", "--service"]
-    assert "expected host:port" in simulate(*remote, "127.0.0.1")
-    assert "has no parameters here" in simulate(*remote, "127.0.0.1:1", "--param", "x=1")
-    assert "cannot read the certificate nowhere" in simulate(*remote, "127.0.0.1:1", "--tls-ca", "nowhere")
+    assert simulate("remote").startswith("scheduler 'remote' asks a service; expected remote:HOST:PORT")
+    assert "expected host:port" in simulate("remote:127.0.0.1")
+    assert "has no option 'x'; it has: service, scheduler" in simulate("remote:127.0.0.1:1,x=1")
+    assert "cannot read the certificate nowhere" in simulate("remote:127.0.0.1:1,tls_ca=nowhere")
     with running(sessions_of("fifo")) as service:
-        message = simulate(*remote, service.target, "--service-scheduler", "fair")
+        message = simulate(f"remote:{service.target},scheduler=fair")
         assert "scheduler 'fair' is not offered here; offered: fifo (INVALID_ARGUMENT)" in message

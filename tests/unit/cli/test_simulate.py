@@ -6,7 +6,7 @@ import pytest
 import decima
 from tests.unit.cli.calls import DIAMOND, read_json, run, succeed, write_json
 
-OPTIONS = ("--executors", 5, "--moving-delay", 100)
+OPTIONS = ("--executors", 5, "--set", "settings.moving_delay_ms=100")
 
 
 def test_result_file_says_what_the_library_says(jobs, folder):
@@ -64,10 +64,8 @@ def test_output_is_optional_and_files_are_replaced(jobs, folder):
 
 
 def test_parameters_of_the_scheduler(jobs, folder):
-    succeed(
-        "simulate", "--jobs", jobs, "--scheduler", "weighted_fair", "--param", "alpha=-1.5", "--param", "sticky=0",
-        "--out", folder / "r.json",
-    )  # fmt: skip
+    out = folder / "r.json"
+    succeed("simulate", "--jobs", jobs, "--scheduler", "weighted_fair:alpha=-1.5,sticky=0", "--out", out)
     parameters = read_json(folder / "r.json")["parameters"]
     assert parameters["alpha"] == -1.5
     assert parameters["sticky"] == 0.0
@@ -79,7 +77,8 @@ def test_modes_set_rules_and_durations(mode, jobs, folder):
     settings = read_json(folder / "r.json")["settings"]
     assert settings["mode"] == mode
     assert settings["level_rule"] == {"released": "left"}.get(mode, "interpolate")
-    succeed("simulate", "--jobs", jobs, "--mode", mode, "--profile-key", "right", "--out", folder / "r.json")
+    changed = ("--set", "settings.level_rule=right")
+    succeed("simulate", "--jobs", jobs, "--mode", mode, *changed, "--out", folder / "r.json")
     settings = read_json(folder / "r.json")["settings"]
     assert settings["level_rule"] == "right"
     assert settings["durations"] == {"simplified": "mean"}.get(mode, "sampled")
@@ -135,22 +134,12 @@ def test_replay_of_a_result_file_repeats_the_run(mode, scheduler, jobs, folder):
     rows = [row[4:7] for row in first["decisions"]]
     for name, content in (("rows", rows), ("log", first["decisions"]), ("object", {"decisions": rows})):
         decisions = write_json(folder / f"{name}.json", content)
-        line = succeed(*call, "--replay", decisions, "--out", folder / "again.json")
+        line = succeed(*call, "--scheduler", f"replay:{decisions}", "--out", folder / "again.json")
         again = read_json(folder / "again.json")
         assert line.startswith("replay on jobs")
         assert again.pop("scheduler") == "replay"
-        assert again.pop("parameters") == {}
+        assert again.pop("parameters") == {"file": str(decisions)}
         assert again == {key: value for key, value in first.items() if key not in ("scheduler", "parameters")}
-
-
-def test_replay_ignores_a_scheduler_but_not_a_wrong_one(jobs, folder):
-    call = ("simulate", "--jobs", jobs, "--out", folder / "r.json")
-    succeed(*call, "--scheduler", "fifo")
-    decisions = folder / "r.json"
-    for name in ("fair", "replay"):
-        succeed(*call[:-1], folder / f"{name}.json", "--scheduler", name, "--replay", decisions)
-        assert read_json(folder / f"{name}.json")["decisions"] == read_json(decisions)["decisions"]
-    assert run(*call[:-2], "--scheduler", "no", "--replay", decisions).exit_code == 2
 
 
 def test_leftover_decisions_are_an_error(jobs, folder):
@@ -159,7 +148,7 @@ def test_leftover_decisions_are_an_error(jobs, folder):
     logged = len(document["decisions"])
     document["decisions"].append(document["decisions"][-1])
     decisions = write_json(folder / "more.json", document)
-    result = run("simulate", "--jobs", jobs, "--replay", decisions)
+    result = run("simulate", "--jobs", jobs, "--scheduler", f"replay:{decisions}")
     assert result.exit_code == 2
     assert f"{logged + 1} decisions are logged, but the run ended after {logged}" in result.stderr
 
@@ -167,7 +156,7 @@ def test_leftover_decisions_are_an_error(jobs, folder):
 def test_time_limit_and_replay_go_together(jobs, folder):
     call = ("simulate", "--jobs", jobs, "--time-limit-s", 1.2, *OPTIONS)
     succeed(*call, "--out", folder / "r.json")
-    succeed(*call, "--replay", folder / "r.json", "--out", folder / "again.json")
+    succeed(*call, "--scheduler", f"replay:{folder / 'r.json'}", "--out", folder / "again.json")
     assert read_json(folder / "again.json")["completion_ms"] == read_json(folder / "r.json")["completion_ms"]
 
 
@@ -183,8 +172,8 @@ def test_no_job_at_the_start(folder):
             jobs,
             "--mode",
             mode,
-            "--moving-delay",
-            0,
+            "--set",
+            "settings.moving_delay_ms=0",
             "--executors",
             100,
             "--out",
@@ -197,13 +186,13 @@ def test_no_job_at_the_start(folder):
         assert document["num_events"] == {"task": 6, "job": 3, "executor": 6}
 
 
-@pytest.mark.parametrize("kind", ["synthetic-batch", "synthetic-poisson"])
-def test_drawn_workload(kind, folder):
-    call = ("simulate", "--kind", kind, "--n", 4, "--seed", 5, "--sizes", "xs,s")
-    line = succeed(*call, "--out", folder / "r.json")
-    jobs = 4 if kind == "synthetic-batch" else 5
+@pytest.mark.parametrize("arrivals", ["batch", "poisson"])
+def test_drawn_workload(arrivals, folder):
+    drawn = f"synthetic:arrivals={arrivals},n=4,sizes=xs+s"
+    line = succeed("simulate", "--jobs", drawn, "--seed", 5, "--out", folder / "r.json")
+    jobs = 4 if arrivals == "batch" else 5
     assert line.startswith(f"fair on synthetic ({jobs} jobs, 50 executors")
-    succeed("workload", "generate", *call[1:], "--out", folder / "w.json")
+    succeed("workload", "write", drawn, "--seed", 5, "--out", folder / "w.json")
     succeed("simulate", "--jobs", folder / "w.json", "--seed", 5, "--out", folder / "again.json")
     assert read_json(folder / "again.json") == read_json(folder / "r.json")
 

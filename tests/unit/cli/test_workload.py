@@ -1,9 +1,10 @@
-"""`decima workload`: describe, generate, convert."""
+"""`decima workload`: sources, describe, write."""
 
 import pandas
 import pytest
 
 from decima.workload import load, synthetic_batch, synthetic_poisson
+from decima.workload.sources import JOB_OPTIONS, find_source, list_sources
 from tests.unit.cli.calls import refuse, run, succeed
 
 
@@ -24,9 +25,9 @@ def test_describe_shows_a_row_per_job_and_a_summary(jobs, folder):
 
 
 @pytest.mark.parametrize("ending", ["json", "parquet"])
-def test_generate_writes_the_drawn_jobs(ending, folder):
+def test_write_keeps_profiles_of_the_drawn_jobs(ending, folder):
     path = folder / f"w.{ending}"
-    line = succeed("workload", "generate", "--kind", "synthetic-batch", "--n", 3, "--seed", 8, "--out", path)
+    line = succeed("workload", "write", "synthetic:n=3", "--seed", 8, "--out", path)
     assert line.startswith("synthetic: 3 jobs, ")
     assert line.endswith(f"; wrote {path}")
     expected = synthetic_batch(3, 8)
@@ -35,30 +36,40 @@ def test_generate_writes_the_drawn_jobs(ending, folder):
     assert list(folder.iterdir()) == [path]
 
 
-def test_generate_keeps_arrivals(folder):
-    options = ("--kind", "synthetic-poisson", "--n", 6, "--interarrival-s", 4, "--initial", 2, "--seed", 1)
-    succeed("workload", "generate", *options, "--out", folder / "w.json")
+def test_write_keeps_arrivals(folder):
+    options = ("synthetic:n=6,interarrival_s=4,initial=2", "--seed", 1)
+    succeed("workload", "write", *options, "--out", folder / "w.json")
     expected = synthetic_poisson(6, 4.0, 1, initial=2)
     assert load(folder / "w.json").arrival_ms.tolist() == expected.arrival_ms.tolist()
     assert load(folder / "w.json").initial.tolist() == [True] * 2 + [False] * 6
     assert "parquet holds profiles without arrival times" in refuse(
-        "workload", "generate", *options, "--out", folder / "w.parquet"
+        "workload", "write", *options, "--out", folder / "w.parquet"
     )
     assert [path.name for path in folder.iterdir()] == ["w.json"]
 
 
-def test_convert_there_and_back(folder):
-    succeed("workload", "generate", "--kind", "synthetic-batch", "--n", 3, "--out", folder / "a.json")
-    succeed("workload", "convert", folder / "a.json", "--out", folder / "b.parquet")
-    succeed("workload", "convert", folder / "b.parquet", "--out", folder / "c.json")
+def test_files_are_written_there_and_back(folder):
+    succeed("workload", "write", "synthetic:n=3", "--out", folder / "a.json")
+    succeed("workload", "write", folder / "a.json", "--out", folder / "b.parquet")
+    succeed("workload", "write", folder / "b.parquet", "--out", folder / "c.json")
     first, last = load(folder / "a.json"), load(folder / "c.json")
     assert all(a.profile.equals(b.profile) for a, b in zip(first.jobs, last.jobs, strict=True))
-    assert "the command reads that file" in refuse("workload", "convert", folder / "a.json", "--out", folder / "a.json")
-    assert "ends in .json or .parquet" in refuse("workload", "convert", folder / "a.json", "--out", folder / "a.csv")
+    assert "the command reads that file" in refuse("workload", "write", folder / "a.json", "--out", folder / "a.json")
+    assert "ends in .json or .parquet" in refuse("workload", "write", folder / "a.json", "--out", folder / "a.csv")
 
 
 def test_tpch_is_the_default(tpch_data):
     line = succeed("workload", "describe")
     assert line.startswith("TPC-H: 20 jobs, ")
-    assert succeed("workload", "describe", "--sizes", "2g,5g", "--kind", "tpch-batch") != line
-    assert succeed("workload", "describe", "--kind", "tpch-poisson", "--n", 4).startswith("TPC-H: 5 jobs, ")
+    assert succeed("workload", "describe", "tpch:sizes=2g+5g") != line
+    assert succeed("workload", "describe", "tpch:arrivals=poisson,n=4").startswith("TPC-H: 5 jobs, ")
+
+
+def test_every_source_is_listed_with_its_options():
+    lines = run("workload", "sources").stdout.splitlines()
+    words = [line.split()[0] for line in lines]
+    for name in list_sources():
+        place = words.index(name)
+        options = [option.name for option in find_source(name).options]
+        assert words[place + 1 : place + 1 + len(options)] == options
+    assert words[words.index("all") + 1 : -1] == [option.name for option in JOB_OPTIONS]

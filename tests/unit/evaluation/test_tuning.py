@@ -5,7 +5,7 @@ import pytest
 
 from decima.evaluation import tuning
 from decima.evaluation.run import score_matrix
-from decima.evaluation.tuning import Scaling, load_card, tune
+from decima.evaluation.tuning import Scaling, tune
 from decima.exceptions import ConfigError, UnknownSchedulerError
 from decima.schedulers import CompiledScheduler, make_scheduler
 from decima.schedulers.interface import Parameter
@@ -122,14 +122,14 @@ def test_card(tmp_path):
     assert card["test"]["seeds"] == [10**6, 10**6 + 1, 10**6 + 2]
     assert card["settings"]["executors"] == 10
     assert card["curve"][-1]["evaluations"] == card["search"]["evaluations"] >= 24
-    loaded = load_card(tmp_path / "tuned.json")
+    loaded = make_scheduler(str(tmp_path / "tuned.json"))
     assert isinstance(loaded, CompiledScheduler)
     assert loaded.values == result.parameters
     with pytest.raises(ConfigError, match="cannot read"):
-        load_card(tmp_path / "none.json")
+        make_scheduler(str(tmp_path / "none.json"))
     (tmp_path / "other.json").write_text("[1]")
     with pytest.raises(ConfigError, match="is not a card"):
-        load_card(tmp_path / "other.json")
+        make_scheduler(str(tmp_path / "other.json"))
 
 
 def test_bad_input():

@@ -21,7 +21,7 @@ DEUTERANOPE = np.array([[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02
 
 
 def test_every_registered_scheduler_has_a_look():
-    assert set(list_schedulers()) <= set(style.SCHEDULERS)
+    assert set(list_schedulers(bare=True)) <= set(style.SCHEDULERS)
 
 
 def test_no_two_schedulers_look_alike():

@@ -29,7 +29,7 @@ class Greedy:
         return observation.grant(observation.frontier[0], observation.num_free_executors)
 
 
-@pytest.mark.parametrize("name", list_schedulers())
+@pytest.mark.parametrize("name", list_schedulers(bare=True))
 def test_registered_schedulers_keep_to_the_interface(name):
     report = check_scheduler(name)
     assert (report.name, report.kind) == (make_scheduler(name).name, "compiled")
@@ -40,7 +40,7 @@ def test_registered_schedulers_keep_to_the_interface(name):
 
 
 @pytest.mark.parametrize("end", ["low", "high"])
-@pytest.mark.parametrize("name", list_schedulers())
+@pytest.mark.parametrize("name", list_schedulers(bare=True))
 def test_so_do_their_extremes(name, end):
     values = {parameter.name: getattr(parameter, end) for parameter in make_scheduler(name).parameters}
     # With the released rules idling on purpose (leftover 0) may leave every executor parked.

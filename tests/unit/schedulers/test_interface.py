@@ -150,9 +150,9 @@ def test_simulate_refuses_what_is_no_scheduler_and_no_decision():
 
 
 def test_baselines_are_registered_and_described():
-    assert set(list_schedulers()) >= PUBLISHED | {"capped_srw", "priority", "random"}
-    assert list_schedulers() == sorted(list_schedulers())
-    for name in list_schedulers():
+    assert set(list_schedulers(bare=True)) >= PUBLISHED | {"capped_srw", "priority", "random"}
+    assert list_schedulers(bare=True) == sorted(list_schedulers(bare=True))
+    for name in list_schedulers(bare=True):
         scheduler = make_scheduler(name)
         assert isinstance(scheduler, Scheduler)
         assert len(describe_scheduler(name)) > 20

@@ -1,12 +1,13 @@
 """Replay drives a state by logged decisions, also where the frontier is empty."""
 
+import json
+
 import pytest
 
 from decima.evaluation.run import run_state
 from decima.exceptions import DataUnavailableError, DeadlockError, InvalidDecisionError
 from decima.schedulers import make_scheduler
-from decima.schedulers.replay import read_decisions, replay
-from decima.simulator.seeding import spawn_generators
+from decima.schedulers.replay import read_decisions
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
@@ -17,10 +18,8 @@ CHAIN = make_profile(make_stage("a", 3), make_stage("b", 2, parents=(0,)))
 JOBS = Workload((Job(CHAIN), Job(CHAIN, 4500.0)), "test")
 
 
-def started(settings):
-    state = ClusterState(WorkloadTables(JOBS, settings), settings, log_decisions=True)
-    state.start(*spawn_generators(0))
-    return state
+def new_state(settings):
+    return ClusterState(WorkloadTables(JOBS, settings), settings, log_decisions=True)
 
 
 def logged(state):
@@ -30,43 +29,51 @@ def logged(state):
     ]
 
 
+def replay(state, decisions, folder):
+    """Run a fresh state by these decisions."""
+    path = folder / "decisions.json"
+    path.write_text(json.dumps(decisions))
+    with make_scheduler(f"replay:{path}") as scheduler:
+        run_state(state, scheduler, 0)
+
+
 @pytest.mark.parametrize("mode", ["paper", "released", "simplified"])
 @pytest.mark.parametrize("scheduler", ["random", "fifo"])
-def test_a_log_repeats_its_run(mode, scheduler):
+def test_a_log_repeats_its_run(mode, scheduler, tmp_path):
     settings = Settings.of_mode(mode, executors=4)
-    first, second = started(settings), started(settings)
+    first, second = new_state(settings), new_state(settings)
     run_state(first, make_scheduler(scheduler), 0)
     decisions = logged(first)
     assert any(stage is None for _, stage, _ in decisions) or mode != "released"
-    replay(second, decisions)
+    replay(second, decisions, tmp_path)
     assert logged(second) == decisions
     assert second.job_finish_ms.tolist() == first.job_finish_ms.tolist()
     assert second.busy_ms == first.busy_ms
 
 
-def test_too_few_and_too_many_decisions():
+def test_too_few_and_too_many_decisions(tmp_path):
     settings = Settings.released(executors=2, durations="mean")
-    state = started(settings)
+    state = new_state(settings)
     run_state(state, make_scheduler("released_fair"), 0)
     decisions = logged(state)
     with pytest.raises(InvalidDecisionError, match=rf"asks for decision {len(decisions) - 1} at .* are logged"):
-        replay(started(settings), decisions[:-1])
+        replay(new_state(settings), decisions[:-1], tmp_path)
     with pytest.raises(
         InvalidDecisionError, match=rf"{len(decisions) + 1} decisions are logged, but the run ended after"
     ):
-        replay(started(settings), [*decisions, decisions[-1]])
+        replay(new_state(settings), [*decisions, decisions[-1]], tmp_path)
 
 
-def test_stage_that_cannot_be_chosen():
+def test_stage_that_cannot_be_chosen(tmp_path):
     settings = Settings.released(executors=2, durations="mean")
     with pytest.raises(InvalidDecisionError, match=r"decision 0 at 0\.000 s: cannot choose stage 1 of job 0"):
-        replay(started(settings), [(0, 1, 2)])
+        replay(new_state(settings), [(0, 1, 2)], tmp_path)
     with pytest.raises(InvalidDecisionError, match="decision 1: there is no job 2; expected 0 to 1"):
-        replay(started(settings), [(0, 0, 1), (2, 0, 1)])
+        replay(new_state(settings), [(0, 0, 1), (2, 0, 1)], tmp_path)
     with pytest.raises(InvalidDecisionError, match="decision 0: job 1 has no stage 2; expected 0 to 1"):
-        replay(started(settings), [(1, 2, 1)])
+        replay(new_state(settings), [(1, 2, 1)], tmp_path)
     with pytest.raises(DeadlockError, match="parked every executor"):
-        replay(started(settings), [(None, None, 2), (None, None, 2)])
+        replay(new_state(settings), [(None, None, 2), (None, None, 2)], tmp_path)
 
 
 def test_rows_of_three_and_of_eight(tmp_path):

@@ -34,7 +34,7 @@ def require_same(mine, theirs):
 
 @pytest.mark.parametrize("mode", ["paper", "released"])
 @pytest.mark.parametrize("workload", WORKLOADS)
-@pytest.mark.parametrize("name", list_schedulers())
+@pytest.mark.parametrize("name", list_schedulers(bare=True))
 def test_same_schedule(service, name, workload, mode):
     remote = RemoteScheduler(service.target, name)
     for seed in (0, 7):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from decima.commands import options
-from decima.commands.outputs import check_folder
+from decima.commands.shared import options
+from decima.commands.shared.outputs import check_folder
 
 if TYPE_CHECKING:
     from decima.schedulers import Scheduler
@@ -53,7 +53,6 @@ def experiment(
     foreign_limit: Annotated[
         float, typer.Option(metavar="SHARE", help="Most of the cores that other processes may take.")
     ] = 0.15,
-    learned: options.Learned,
     data: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Generated tpch_tables.", show_default="the platform's cache")
     ] = None,
@@ -66,6 +65,7 @@ def experiment(
     """
     from tqdm.auto import tqdm
 
+    from decima.schedulers import scheduler_text
     from decima.spark.cluster import machine, tpch_tables
     from decima.spark.cluster.processes import ended_by_signals
     from decima.spark.cluster.standalone import StandaloneCluster
@@ -78,20 +78,19 @@ def experiment(
 
     check_folder(out)
     texts = list(schedulers or DEFAULT_SCHEDULERS)
-    learned.values(*(text.partition(":")[0] for text in texts))
     plan = Plan(
         scale, executors, queries, batches, repetitions, tuple(text.partition(":")[0] for text in texts),
         control, rounds_per_start, warmups, attempts, seed,
     )  # fmt: skip
     machine.require_spark()
-    made = {name: _scheduler(text, learned, plan) for name, text in zip(plan.schedulers, texts, strict=True)}
+    made = {name: _scheduler(text, plan) for name, text in zip(plan.schedulers, texts, strict=True)}
     about = {"schedulers": {name: _entry(scheduler) for name, scheduler in made.items()}, "machine": machine.describe()}
     found = Experiment(out, plan, about, wait_limit, foreign_limit)
     total = sum(len(block.runs) for block in found.missing())
     if total:
         machine.check_memory(executors, memory_mb)
         folder = tpch_tables.generate(scale, data)
-        served = {name: _text(scheduler) for name, scheduler in made.items()}
+        served = {name: scheduler_text(scheduler) for name, scheduler in made.items()}
         bar = tqdm(total=total, desc="Spark runs", unit="run", disable=not sys.stderr.isatty())
 
         def finished(record: BatchRecord) -> None:
@@ -114,10 +113,12 @@ def _averages(scores) -> str:
     return ", ".join(f"{name} {value:.1f} s" for name, value in means.items()) or "unknown"
 
 
-def _scheduler(text: str, learned: options.Learned, plan: Plan) -> Scheduler:
+def _scheduler(text: str, plan: Plan) -> Scheduler:
     """The scheduler; weighted fair without parameters is tuned for batches like those of the plan."""
+    from decima.schedulers import make_scheduler
+
     if text != TUNED:
-        return options.parse_scheduler(text, learned)
+        return make_scheduler(text)
     from decima.evaluation.alpha import ALL_VARIANTS, alpha_sweep
     from decima.spark.fidelity.batches import training_workloads
     from decima.spark.fidelity.simulation import cluster_settings
@@ -139,12 +140,6 @@ def _entry(scheduler: Scheduler) -> dict:
 
         entry["weights_sha256"] = read_policy(scheduler.values["policy"]).card["weights_sha256"]
     return entry
-
-
-def _text(scheduler: Scheduler) -> str:
-    """The scheduler as `decima serve` takes it."""
-    parameters = ",".join(f"{name}={value}" for name, value in scheduler.values.items())
-    return f"{scheduler.name}:{parameters}" if parameters else scheduler.name
 
 
 def _profiles(plan: Plan) -> Path | None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from decima.commands.outputs import check_folder
+from decima.commands.shared.outputs import check_folder
 from decima.exceptions import ConfigError
 
 MOST_DURATIONS = 60

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from decima.commands.outputs import check_output
+from decima.commands.shared.outputs import check_output
 
 
 def register(group: typer.Typer) -> None:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from decima.commands.outputs import check_folder, check_output, output_path, write_json
-from decima.commands.source import count
+from decima.commands.shared.outputs import check_folder, check_output, count, output_path, write_json
 from decima.exceptions import ConfigError
 
 if TYPE_CHECKING:

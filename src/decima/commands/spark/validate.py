@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from decima.commands import options
-from decima.commands.outputs import check_folder, write_table
+from decima.commands.shared import options
+from decima.commands.shared.outputs import check_folder, write_table
 
 
 def register(group: typer.Typer) -> None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from decima.commands.outputs import check_output, output_path, write_table
-from decima.commands.source import count
+from decima.commands.shared.outputs import check_output, count, output_path, write_table
 from decima.exceptions import EventLogError
 
 if TYPE_CHECKING:

@@ -87,6 +87,11 @@ def write_table(path: Path, table) -> None:
             table.to_csv(temporary, index=False)
 
 
+def count(number: int, word: str) -> str:
+    """Number and word, such as `1 job` and `20 jobs`."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
 def plain(value: Any) -> Any:
     """Turn NumPy numbers and arrays into what JSON knows; NaN and infinity become None."""
     if isinstance(value, dict):

@@ -1,0 +1,1 @@
+"""What several commands share: options, errors in one sentence, output files, and schedulers of texts."""

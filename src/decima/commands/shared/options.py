@@ -1,0 +1,150 @@
+"""Options that several commands share, so that they are called and mean the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from decima.exceptions import ConfigError
+from decima.grammar import key_values, read_fields
+
+if TYPE_CHECKING:
+    from decima.simulator.settings import Settings
+
+MOST = 10_000_000  # numbers beyond need more memory than machines have
+
+Jobs = Annotated[
+    str,
+    typer.Option(
+        "--jobs",
+        metavar="JOBS",
+        help="A source with options (tpch; embedded:n=5,sizes=2g+10g; synthetic:n=200,interarrival_s=25), see "
+        "'decima workload sources'; or a file (.json, .parquet).",
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="Source of all chance; the same seed gives the same result.")]
+Executors = Annotated[int, typer.Option(metavar="N", max=MOST, help="Executors of the cluster.")]
+Mode = Annotated[
+    str,
+    typer.Option(
+        metavar="paper|released|simplified",
+        help="Rules of the paper, of the published simulator, or of appendix H.",
+    ),
+]
+Durations = Annotated[
+    str | None,
+    typer.Option(metavar="sampled|mean", help="Draw task durations or use their means.", show_default="by mode"),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="GROUP.KEY=VALUE",
+        help="Change a setting (settings.moving_delay_ms=0); may be given several times.",
+    ),
+]
+SchedulerText = Annotated[
+    str,
+    typer.Option(
+        metavar="SCHEDULER",
+        help="A name with parameters (weighted_fair:alpha=-1; decima:tpch-stream; remote:HOST:PORT; replay:FILE), see "
+        "'decima schedulers'; or a .json that 'decima tune' wrote.",
+    ),
+]
+Metric = Annotated[str, typer.Option(metavar="avg_jct_s|makespan_s", help="What is to be small.")]
+Threads = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Worker threads; no result depends on it.", show_default="all")
+]
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Decorator: a keyword-only parameter whose type is a dataclass of options appears as these options.
+
+    The command gets the dataclass made of what was given, so that options which belong together are listed once.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters: list[Parameter] = []
+    for parameter in signature(command).parameters.values():
+        name = parameter.name
+        if name in groups:
+            types = get_type_hints(groups[name], include_extras=True)
+            parameters += [
+                Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
+                for field in fields(groups[name])
+            ]
+        else:
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
+
+    @wraps(command)
+    def call(**values) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    # What Typer reads; it must not look behind the wrapper.
+    del call.__wrapped__
+    call.__signature__ = Signature(parameters)
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call
+
+
+def changed_values(pairs: list[str] | None, **records: type) -> dict[str, dict[str, Any]]:
+    """Values by group and key of the texts `group.key=value` given with `--set`.
+
+    Args:
+        pairs: The texts.
+        **records: Dataclass of each group, whose fields are the keys and give the types of values.
+
+    Raises:
+        ConfigError: A text is not of that form, or a group, key or value is not as expected.
+    """
+    groups: dict[str, dict[str, str]] = {name: {} for name in records}
+    for key, text in key_values(pairs or (), "--set").items():
+        group, dot, name = key.partition(".")
+        if not dot or group not in groups:
+            expected = " or ".join(f"{group}." for group in groups)
+            raise ConfigError(f"--set {key}={text}: expected a key that begins with {expected}")
+        groups[group][name] = text
+    return {group: read_fields(texts, records[group], f"--set {group}.") for group, texts in groups.items()}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The options of the simulated cluster; what was not given is as the mode has it."""
+
+    executors: Executors = 50
+    mode: Mode = "paper"
+    durations: Durations = None
+    changes: Changes = None
+
+    def settings(self, time_limit_s: float | None = None) -> Settings:
+        """Settings of the simulator.
+
+        Raises:
+            ConfigError: An option is out of range, or has no effect in that mode.
+        """
+        from decima.simulator.settings import Settings
+
+        return self.of_values(changed_values(self.changes, settings=Settings)["settings"], time_limit_s)
+
+    def of_values(self, values: dict[str, Any], time_limit_s: float | None = None) -> Settings:
+        """Settings of the simulator, some of them given by name.
+
+        Raises:
+            ConfigError: As :meth:`settings`, or a value has an option of its own.
+        """
+        from decima.simulator.settings import Settings
+
+        if taken := [name for name in ("executors", "mode", "durations") if name in values]:
+            raise ConfigError(f"--set settings.{taken[0]}: this has an option of its own, --{taken[0]}")
+        if time_limit_s is not None and self.mode == "released":
+            raise ConfigError("--time-limit-s has no effect in mode released, whose rules never cut a run")
+        given = {"durations": self.durations, "time_limit_ms": None if time_limit_s is None else 1000.0 * time_limit_s}
+        given = {name: value for name, value in given.items() if value is not None}
+        return Settings.of_mode(self.mode, executors=self.executors, **(given | values))

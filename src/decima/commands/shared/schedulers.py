@@ -1,0 +1,38 @@
+"""Schedulers of the texts on a command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from decima.exceptions import ConfigError
+
+if TYPE_CHECKING:
+    from decima.schedulers import Scheduler
+
+
+def require_different(texts: Sequence[str]) -> None:
+    """Raise ConfigError if a text is given twice."""
+    for text in texts:
+        if texts.count(text) > 1:
+            raise ConfigError(f"scheduler {text!r} is given twice")
+
+
+@contextmanager
+def opened(texts: Sequence[str]) -> Iterator[dict[str, Scheduler]]:
+    """Schedulers by their texts; sessions and files that they hold open are closed when the block ends.
+
+    Raises:
+        UnknownSchedulerError: No scheduler has that name.
+        ConfigError: A text is given twice, or is not as expected.
+    """
+    from decima.schedulers import make_scheduler
+
+    require_different(texts)
+    with ExitStack() as stack:
+        made = {text: make_scheduler(text) for text in texts}
+        for scheduler in made.values():
+            if hasattr(scheduler, "__exit__"):
+                stack.enter_context(scheduler)
+        yield made
