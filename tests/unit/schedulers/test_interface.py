@@ -197,7 +197,8 @@ def test_objects_pass_through_without_parameters():
 
 
 def test_registering_a_scheduler_of_ones_own(monkeypatch):
-    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._load()))
+    list_schedulers()  # loads the others
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
 
     @register("recorder")
     def recorder(**values):
