@@ -13,12 +13,13 @@ import json, os, resource, sys
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 from decima.policy.architecture import Architecture
 from decima.training.recipe import Recipe
+from decima.training.run import TrainingRun
 from decima.training.task import Task
-from decima.training.trainer import Trainer
 kind, source, iterations, folder = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 limits = {"iterations": iterations, "validate_every": 1000, "validation_sequences": 1, "checkpoint_every": 1000}
 recipe = Recipe.named("paper", episode_start_s=None, episode_end_s=None, **limits)
-curve = Trainer(Task(kind, source=source), recipe, Architecture.paper(), 0, folder, tensorboard=False).train().curve
+run = TrainingRun(Task(kind, source=source), recipe, Architecture.paper(), 0)
+curve = run.trainer(folder, tensorboard=False).train().curve
 first, last = curve[0], curve[-2]  # the first one traces, the last one validates
 done = len(curve) - 2
 print(json.dumps({

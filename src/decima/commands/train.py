@@ -103,27 +103,25 @@ def train(
     if seed < 0:
         raise ConfigError(f"seed must be a whole number of at least 0, got {seed}")
     import_tensorflow()
-    from decima.training.export import export
-    from decima.training.trainer import Trainer
+    from decima.training.export import POLICY_NAME, export
+    from decima.training.run import TrainingRun
 
-    trainer = Trainer(
-        task, chosen, network, seed, out, backend=backend, workers=workers, progress=sys.stderr.isatty()
-    )
+    run = TrainingRun(task, chosen, network, seed)
+    trainer = run.trainer(out, backend=backend, workers=workers, progress=sys.stderr.isatty())
     try:
         trained = trainer.train(resume)
     except KeyboardInterrupt:
         typer.echo(f"error: interrupted after {trainer.iterations} iterations; --resume continues {out}", err=True)
         sys.exit(INTERRUPTED)
-    written = export(trainer, trained, policy)
-    typer.echo(f"{chosen.name} on {task.label}: {_summary(trained, trainer.references)}; wrote {written}")
+    written = export(run, trained, out / POLICY_NAME if policy is None else policy)
+    typer.echo(f"{chosen.name} on {task.label}: {_summary(trained)}; wrote {written}")
 
 
-def _summary(trained: Trained, references: dict[str, float]) -> str:
-    mode = "greedy" if trained.greedy else "sampled"
-    changes = {name: 100.0 * (trained.score / score - 1.0) for name, score in references.items()}
+def _summary(trained: Trained) -> str:
+    changes = {name: 100.0 * (trained.score / score - 1.0) for name, score in trained.references.items()}
     against = ", ".join(f"{change:+.1f} % against {name}" for name, change in changes.items())
     return (
-        f"{trained.iterations} iterations, best validation {trained.score:.2f} s ({mode}, "
+        f"{trained.iterations} iterations, best validation {trained.score:.2f} s ({trained.mode}, "
         f"after {trained.iteration}; {against})"
     )
 

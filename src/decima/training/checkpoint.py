@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import zipfile
 from dataclasses import dataclass, field
@@ -11,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from decima.exceptions import CheckpointError
-from decima.files import atomic_write_bytes
+from decima.files import atomic_path
 
-VERSION = 1
+VERSION = 2
 FILE_NAME = "checkpoint.npz"
 
 
@@ -24,7 +23,7 @@ class Checkpoint:
     Attributes:
         about: What is trained and how: task, recipe, architecture, seed (JSON).
         counters: Iteration, elapsed times, best validation and the like (JSON).
-        arrays: Weights, state of the optimiser, moving averages.
+        arrays: Best weights and whatever the algorithm keeps: weights, state of an optimiser, a replay memory.
         curve: One row per iteration, numbers by column.
     """
 
@@ -40,12 +39,12 @@ class Checkpoint:
             CheckpointError: The file cannot be written; an earlier one is as it was.
         """
         path = folder / FILE_NAME
-        document = {"version": VERSION, "about": self.about, "counters": self.counters, "curve": self.curve}
-        text = json.dumps(document)
-        content = io.BytesIO()
-        np.savez(content, document=np.frombuffer(text.encode("utf-8"), dtype=np.uint8), **self.arrays)
+        text = json.dumps({"version": VERSION, "about": self.about, "counters": self.counters, "curve": self.curve})
+        document = np.frombuffer(text.encode("utf-8"), dtype=np.uint8)
         try:
-            atomic_write_bytes(path, content.getvalue())
+            # Array by array, so that a large replay memory is not held twice.
+            with atomic_path(path) as temporary, open(temporary, "wb") as file:
+                np.savez(file, document=document, **self.arrays)
         except OSError as error:
             kept = "; the last good checkpoint is intact" if path.exists() else ""
             raise CheckpointError(f"cannot write {path}: {error.strerror or error}{kept}") from error
@@ -61,7 +60,7 @@ class Checkpoint:
         if not path.is_file():
             raise CheckpointError(f"cannot resume: there is no {path}")
         try:
-            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as content:
+            with np.load(path, allow_pickle=False) as content:
                 arrays = {name: content[name] for name in content.files}
             document = json.loads(arrays.pop("document").tobytes().decode("utf-8"))
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:

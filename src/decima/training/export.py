@@ -15,20 +15,21 @@ from decima.training.task import Task
 from decima.workload.sources import find_source
 
 if TYPE_CHECKING:
-    from decima.training.trainer import Trained, Trainer
+    from decima.training.run import TrainingRun
+    from decima.training.trainer import Trained
 
 POLICY_NAME = "policy"
 # Columns of the curve that a card keeps, of the iterations that were validated.
 _KEPT = ("iteration", "phase", "wall_s", "cpu_s", "jct_s", "val_greedy", "val_sampled")
 
 
-def export(trainer: Trainer, trained: Trained, path: Path | None = None) -> Path:
+def export(run: TrainingRun, trained: Trained, path: Path) -> Path:
     """Write the best policy of a run.
 
     Args:
-        trainer: The run.
+        run: What was trained.
         trained: Its outcome.
-        path: Folder and name of the policy; ``policy`` in the folder of the run when omitted.
+        path: Folder and name of the policy.
 
     Returns:
         The file of the weights.
@@ -37,36 +38,35 @@ def export(trainer: Trainer, trained: Trained, path: Path | None = None) -> Path
         CheckpointError: The files cannot be written.
         PolicyError: The weights are not finite.
     """
-    path = trainer.folder / POLICY_NAME if path is None else path
     try:
-        return save_policy(path, trainer.architecture, trained.weights, card(trainer, trained))
+        return save_policy(path, run.architecture, trained.weights, card(run, trained))
     except PolicyError:
         raise
     except OSError as error:
         raise CheckpointError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def card(trainer: Trainer, trained: Trained) -> dict:
+def card(run: TrainingRun, trained: Trained) -> dict:
     """What the card says besides name and architecture; JSON-ready."""
     last = trained.curve[-1] if trained.curve else {}
     validated = [row for row in trained.curve if "val_greedy" in row]
     return {
-        "label": trainer.task.label,
-        "greedy": trained.greedy,
+        "label": run.task.label,
+        "greedy": trained.mode != "sampled",
         "validation": {
-            "metric": trainer.task.metric,
+            "metric": run.task.metric,
             "score_s": trained.score,
             "iteration": trained.iteration,
-            "sequences": trainer.recipe.validation_sequences,
-            "references_s": trainer.references,
+            "sequences": run.recipe.budget.validation_sequences,
+            "references_s": trained.references,
         },
-        "seed": trainer.seed,
+        "seed": run.seed,
         "iterations": trained.iterations,
         "wall_s": last.get("wall_s"),
         "cpu_s": last.get("cpu_s"),
-        "task": trainer.task.as_dict(),
-        "recipe": trainer.recipe.as_dict(),
-        "data": data_version(trainer.task),
+        "task": run.task.as_dict(),
+        "recipe": run.recipe.as_dict(),
+        "data": data_version(run.task),
         "revision": git_revision(),
         "versions": {"decima-sched": __version__, "tensorflow": importlib.metadata.version("tensorflow")},
         "curve": {name: [row.get(name) for row in validated] for name in _KEPT},

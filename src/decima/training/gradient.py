@@ -7,9 +7,7 @@ threads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -19,50 +17,9 @@ from decima.exceptions import TrainingError
 from decima.policy.architecture import Architecture
 from decima.policy.batch import GraphBatch
 from decima.policy.network import DecimaNetwork, signature
+from decima.training.loss import SUMS, Gradient, Loss
 
 CHUNK = 512
-# What a chunk reports besides its gradient, all sums over decisions.
-SUMS = ("loss", "log_prob", "entropy_stage", "entropy_limit", "kl", "clipped")
-
-
-@dataclass(frozen=True)
-class Loss:
-    """How decisions become a loss.
-
-    The loss of a decision is -min(r A, clip(r, 1 - clip, 1 + clip) A) - entropy_weight (H_stage + H_limit), where r is
-    the ratio of its probability to the recorded one. Without ``ratio``, r is 1 and its gradient that of log P:
-    REINFORCE, or with A = 1 the cross-entropy of a teacher's decision.
-
-    Attributes:
-        ratio: Compare with the recorded probabilities (PPO).
-        clip: Range of the ratio.
-        entropy_weight: Weight of the entropy of both choices.
-        effect_classes: Probability and entropy of limits by effect.
-    """
-
-    ratio: bool = False
-    clip: float = 0.2
-    entropy_weight: float = 0.0
-    effect_classes: bool = True
-
-
-@dataclass(frozen=True)
-class Gradient:
-    """Sum over decisions.
-
-    Attributes:
-        values: Float32 [parameters], gradient of the loss.
-        sums: Sums of :data:`SUMS` by name.
-        decisions: Number of decisions.
-    """
-
-    values: np.ndarray
-    sums: dict[str, float]
-    decisions: int
-
-    def mean(self, name: str) -> float:
-        """Average of one of the sums."""
-        return self.sums[name] / self.decisions
 
 
 def use_single_threaded_operations() -> bool:
@@ -258,27 +215,3 @@ def chunks(count: int, largest: int) -> list[slice]:
         parts = 4 * -(-parts // 4)
     ends = [count * part // parts for part in range(parts + 1)]
     return [slice(first, end) for first, end in pairwise(ends)]
-
-
-def shuffled_parts(
-    groups: Sequence[np.ndarray], count: int, rng: np.random.Generator, segment: int = 64
-) -> list[np.ndarray]:
-    """Divide decisions into ``count`` parts at random, consecutive ones of an episode staying together.
-
-    Neighbours share most of their job graphs, so a part of whole segments costs less than one of single decisions.
-
-    Args:
-        groups: Int [D] per episode, its decisions in order.
-        count: Number of parts; fewer are returned if there are fewer segments.
-        rng: Source of chance.
-        segment: Decisions that stay together.
-
-    Returns:
-        Parts, int arrays; segments inside a part in their original order.
-    """
-    segments = [
-        group[first : first + segment] for group in groups for first in range(0, len(group), segment)
-    ]
-    order = rng.permutation(len(segments))
-    parts = [np.sort(part) for part in np.array_split(order, count) if len(part)]
-    return [np.concatenate([segments[index] for index in part]) for part in parts]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import numbers
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from decima.exceptions import CheckpointError
@@ -12,35 +14,6 @@ from decima.files import atomic_write_text
 
 CURVE_NAME = "curve.csv"
 EVENTS_NAME = "events"
-# One row per iteration; a value that an iteration does not have is left empty.
-COLUMNS = (
-    "iteration",
-    "phase",
-    "wall_s",
-    "cpu_s",
-    "decisions",
-    "episode_s",
-    "jct_s",
-    "return_mean",
-    "return_std",
-    "explained_by_time",
-    "explained_by_summary",
-    "loss",
-    "cross_entropy",
-    "entropy_stage",
-    "entropy_limit",
-    "gradient_norm",
-    "kl",
-    "clipped",
-    "updates",
-    "learning_rate",
-    "entropy_weight",
-    "teacher_share",
-    "val_greedy",
-    "val_sampled",
-    "val_ratio_weighted_fair",
-    "val_ratio_capped_srw",
-)
 
 
 class TrainingLog:
@@ -48,13 +21,23 @@ class TrainingLog:
 
     Args:
         folder: Where to write.
+        columns: Columns of the curve; a value that an iteration does not have is left empty.
         rows: Rows of the run so far; a file with other rows is replaced.
         tensorboard: Write TensorBoard events too.
         progress: Show a progress bar.
     """
 
-    def __init__(self, folder: Path, rows: list[dict], *, tensorboard: bool = True, progress: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        columns: Sequence[str],
+        rows: list[dict],
+        *,
+        tensorboard: bool = True,
+        progress: bool = False,
+    ) -> None:
         self._path = folder / CURVE_NAME
+        self._columns = columns
         self._write_all(rows)
         self._events = None
         if tensorboard:
@@ -76,7 +59,7 @@ class TrainingLog:
 
     def _write_all(self, rows: list[dict]) -> None:
         text = io.StringIO()
-        writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+        writer = csv.DictWriter(text, self._columns, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
         try:
@@ -84,24 +67,23 @@ class TrainingLog:
         except OSError as error:
             raise CheckpointError(f"cannot write {self._path}: {error.strerror or error}") from error
 
-    def add(self, row: dict, budget_used: float) -> None:
-        """One more iteration.
+    def add(self, row: dict, budget_used: float, headlines: Sequence[str] = ()) -> None:
+        """Write the row of one more iteration.
 
         Args:
             row: Values by column.
             budget_used: Share of the budget that is used, 0 to 1.
+            headlines: Columns that the bar shows, where the row has them.
         """
         try:
             with open(self._path, "a", encoding="utf-8", newline="") as file:
-                csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n").writerow(row)
+                csv.DictWriter(file, self._columns, restval="", lineterminator="\n").writerow(row)
         except OSError as error:
             raise CheckpointError(f"cannot write {self._path}: {error.strerror or error}") from error
         if self._events is not None:
             self._write_events(row)
         if self._bar is not None:
-            shown = {"it": row["iteration"] + 1, "jct": f"{row['jct_s']:.1f}"}
-            if "val_greedy" in row:
-                shown["val"] = f"{row['val_greedy']:.1f}"
+            shown = {"it": row["iteration"] + 1} | {name: f"{row[name]:.1f}" for name in headlines if name in row}
             self._bar.set_postfix(shown, refresh=False)
             self._bar.update(budget_used - self._bar.n)
 
@@ -110,7 +92,7 @@ class TrainingLog:
 
         with self._events.as_default(step=row["iteration"]):
             for name, value in row.items():
-                if name not in ("iteration", "phase"):
+                if name != "iteration" and isinstance(value, numbers.Real):
                     tf.summary.scalar(name, value)
 
     def close(self) -> None:

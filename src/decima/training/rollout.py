@@ -210,20 +210,3 @@ def run_in_worker(work: tuple[dict, Architecture, np.ndarray, RolloutJob]) -> Ep
     states = _STATES[key]
     states.prepare(job.sequence)
     return states.run(architecture, weights, job)
-
-
-def make_backend(kind: str, task: Task, workers: int | None = None) -> RolloutBackend:
-    """A backend by name: ``"threads"``, ``"processes"`` or ``"ray"``.
-
-    Raises:
-        ConfigError: The name is unknown, ``workers`` is no number, or Ray is not installed.
-    """
-    if kind == "threads":
-        return ThreadBackend(task, workers)
-    if kind == "processes":
-        return ProcessBackend(task, workers)
-    if kind == "ray":
-        from decima.training.ray_backend import RayBackend
-
-        return RayBackend(task, workers)
-    raise ConfigError(f"backend must be 'threads', 'processes' or 'ray', got {kind!r}")

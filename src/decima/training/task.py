@@ -10,7 +10,7 @@ import numpy as np
 
 from decima.exceptions import ConfigError
 from decima.simulator.settings import Settings
-from decima.simulator.tables import WorkloadTables
+from decima.simulator.tables import WorkloadTables, stage_levels
 from decima.training.objectives import check_objective, objective_metric
 from decima.workload.jobs import Workload
 from decima.workload.sources import TRAINING_SEED, find_source
@@ -211,12 +211,7 @@ def children_of(task: Task) -> tuple[np.ndarray, np.ndarray, int]:
     """Edges of the task's profiles: ``child_offset`` and ``child`` of the tables, and stages on the longest path."""
     workload = task.workload(task.validation_sequences(1)[0])
     tables = WorkloadTables(workload, task.cluster)
-    depth = 0
-    for profile in workload.universe:
-        levels = [0] * len(profile.stages)
-        for stage in reversed(profile.topological_order):
-            levels[stage] = 1 + max((levels[child] for child in profile.children[stage]), default=0)
-        depth = max(depth, *levels)
+    depth = 1 + max(max(stage_levels(profile)) for profile in workload.universe)
     return tables.arrays["child_offset"], tables.arrays["child"], depth
 
 

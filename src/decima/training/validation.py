@@ -1,36 +1,83 @@
-"""Scores on sequences that are neither trained nor tested on; they select the checkpoint to keep."""
+"""Scores on sequences that are neither trained nor tested on; they select the weights to keep."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from decima.evaluation.pool import RunPool
 from decima.policy.architecture import Architecture
-from decima.training.recipe import Recipe
 from decima.training.task import VALIDATION_SEED, Task
 
 
-class Validation:
-    """Fixed sequences and seeds; every policy and heuristic meets the same ones.
+@dataclass(frozen=True)
+class Score:
+    """Outcome of a validation.
+
+    Attributes:
+        score: The number that selects weights.
+        mode: How the policy acted when it had this score, as ``"greedy"`` or ``"sampled"``.
+        row: Values by column.
+    """
+
+    score: float
+    mode: str
+    row: dict[str, float]
+
+
+class Validation(Protocol):
+    """What measures weights for the trainer.
+
+    Attributes:
+        columns: Columns of the curve.
+        headline: The one of them that a progress bar shows.
+        lower_is_better: Direction of the score.
+    """
+
+    columns: tuple[str, ...]
+    headline: str
+    lower_is_better: bool
+
+    @property
+    def references(self) -> dict[str, float]:
+        """Scores of what the policy is compared with, by name."""
+
+    def measure(self, weights: np.ndarray) -> Score:
+        """Score of weights, float32 [parameters]."""
+
+
+class TaskValidation:
+    """Scores of a policy on fixed sequences and seeds, the same for every policy and heuristic.
 
     Args:
-        task: Jobs, cluster and metric.
-        recipe: Number of sequences and of runs of each.
+        task: Jobs, cluster and objective.
+        architecture: Shape of the network.
+        sequences: Number of sequences.
+        runs: Runs of the sampled policy per sequence; 0: only the greedy policy is measured, once.
         threads: Threads; no score depends on it.
     """
 
-    def __init__(self, task: Task, recipe: Recipe, threads: int | None = None) -> None:
-        workloads = [task.workload(sequence) for sequence in task.validation_sequences(recipe.validation_sequences)]
-        runs = max(1, recipe.validation_seeds)
-        count = len(workloads) * runs
-        self._sampled = recipe.validation_seeds > 0
-        self._task = task
+    headline = "val_greedy"
+    lower_is_better = True
+
+    def __init__(
+        self, task: Task, architecture: Architecture, sequences: int, runs: int, threads: int | None = None
+    ) -> None:
+        workloads = [task.workload(sequence) for sequence in task.validation_sequences(sequences)]
+        copies = max(1, runs)
+        count = len(workloads) * copies
+        self._modes = {"greedy": True} | ({"sampled": False} if runs > 0 else {})
+        self._task, self._architecture = task, architecture
         self._pool = RunPool(
-            workloads * runs,
+            workloads * copies,
             task.cluster,
             seeds=range(VALIDATION_SEED, VALIDATION_SEED + count),
             threads=threads,
         )
+        ratios = (f"val_ratio_{name}" for name in task.reference_schedulers())
+        self.columns = (*(f"val_{mode}" for mode in self._modes), *ratios)
         self._references: dict[str, float] | None = None
 
     @property
@@ -38,20 +85,19 @@ class Validation:
         """Mean score of each reference heuristic, computed once."""
         if self._references is None:
             named = self._task.reference_schedulers()
-            scores = self._mean(list(named.values()))
-            self._references = dict(zip(named, scores, strict=True))
+            self._references = dict(zip(named, self._mean(list(named.values())), strict=True))
         return self._references
 
-    def scores(self, architecture: Architecture, weights: np.ndarray) -> dict[str, float]:
-        """Columns of the curve: mean score of the greedy and the sampled policy, and their ratios to the references."""
+    def measure(self, weights: np.ndarray) -> Score:
+        """Mean scores of the greedy and the sampled policy, and the ratio of the better one to the references."""
         from decima.policy.scheduler import LearnedScheduler
 
-        modes = {"greedy": True} | ({"sampled": False} if self._sampled else {})
-        policies = [LearnedScheduler(architecture, weights, greedy=greedy) for greedy in modes.values()]
-        row = {f"val_{name}": score for name, score in zip(modes, self._mean(policies), strict=True)}
-        for name, reference in self.references.items():
-            row[f"val_ratio_{name}"] = min(row[f"val_{mode}"] for mode in modes) / reference
-        return row
+        policies = [LearnedScheduler(self._architecture, weights, greedy=greedy) for greedy in self._modes.values()]
+        scores = dict(zip(self._modes, self._mean(policies), strict=True))
+        mode = min(scores, key=scores.get)
+        row = {f"val_{name}": score for name, score in scores.items()}
+        ratios = {f"val_ratio_{name}": scores[mode] / score for name, score in self.references.items()}
+        return Score(scores[mode], mode, row | ratios)
 
     def _mean(self, schedulers) -> list[float]:
         scores = self._pool.measure(schedulers, (self._task.metric,))[self._task.metric]

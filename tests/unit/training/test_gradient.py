@@ -3,9 +3,9 @@ import pytest
 
 from decima.exceptions import TrainingError
 from decima.policy.batch import GraphBatch
-from decima.training.gradient import Learner, Loss, chunks, shuffled_parts
-from decima.training.imitation import useful_decisions
-from decima.training.improvement import recorded_log_prob
+from decima.training.agent import recorded_log_prob, useful_decisions
+from decima.training.gradient import Learner, chunks
+from decima.training.loss import Loss, shuffled_parts
 from decima.training.rollout import RolloutJob, ThreadBackend
 from decima.training.task import children_of, rollout_seeds
 from tests.unit.training.small import NETWORK, TASK, same_arrays
@@ -25,6 +25,10 @@ def records():
 @pytest.fixture(scope="module")
 def batch(records):
     return GraphBatch(records, *children_of(TASK)[:2])
+
+
+def flat(network):
+    return np.concatenate([variable.numpy().reshape(-1) for variable in network.trainable_variables])
 
 
 def make_learner(threads=1, chunk=40):
@@ -134,10 +138,10 @@ def test_adam_follows_its_formula_and_its_state_comes_back():
         m, v = 0.9 * m + 0.1 * scaled, 0.999 * v + 0.001 * scaled**2
         weights = weights - 0.01 * (m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
     np.testing.assert_allclose(learner.weights, weights, atol=1e-5)
-    np.testing.assert_array_equal(learner.network.get_flat(), learner.weights)
+    np.testing.assert_array_equal(flat(learner.network), learner.weights)
     end = learner.state()
     learner.restore(middle)
-    np.testing.assert_array_equal(learner.network.get_flat(), middle["weights"])
+    np.testing.assert_array_equal(flat(learner.network), middle["weights"])
     learner.apply(gradients[2], 0.01, largest_norm=5.0)
     assert same_arrays(learner.state(), end)
     learner.restart_adam()

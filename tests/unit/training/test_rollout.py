@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from decima.exceptions import ConfigError, TrainingError
-from decima.training.rollout import RolloutJob, Teacher, ThreadBackend, make_backend
+from decima.training.backends import make_backend
+from decima.training.rollout import RolloutJob, Teacher, ThreadBackend
 from decima.training.task import rollout_seeds
 from tests.unit.training.small import NETWORK, STREAM, TASK
 

@@ -1,5 +1,6 @@
 import csv
 import errno
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,16 +8,24 @@ import pytest
 from decima.exceptions import CheckpointError, ConfigError, TrainingError
 from decima.training import checkpoint as checkpoints
 from decima.training import trainer as trainers
+from decima.training.agent import DecimaAgent
+from decima.training.algorithms.policy_gradient import PolicyGradient
+from decima.training.budget import Budget
 from decima.training.checkpoint import FILE_NAME, Checkpoint
-from decima.training.logs import COLUMNS, CURVE_NAME, EVENTS_NAME
+from decima.training.gradient import Learner
+from decima.training.logs import CURVE_NAME, EVENTS_NAME
 from decima.training.recipe import Recipe
+from decima.training.run import TrainingRun
+from decima.training.task import Task
 from decima.training.trainer import Trainer
+from decima.training.validation import TaskValidation
 from tests.unit.training.small import NETWORK, STREAM, TASK, quick_recipe, same_arrays, without_times
+from tests.unit.training.toys import Climber, Height
 
 
 def make(folder, recipe=None, task=TASK, seed=1, **options):
     options = {"workers": 2, "tensorboard": False} | options
-    return Trainer(task, recipe or quick_recipe(), NETWORK, seed, folder, **options)
+    return TrainingRun(task, recipe or quick_recipe(), NETWORK, seed).trainer(folder, **options)
 
 
 def assert_same_run(one, other):
@@ -39,29 +48,24 @@ def test_a_run_leaves_curve_checkpoint_and_best_weights(whole):
         rows = list(csv.DictReader(file))
     assert [row["phase"] for row in rows] == ["imitation", "ppo", "ppo", "ppo"]
     assert [row["iteration"] for row in rows] == ["0", "1", "2", "3"]
-    assert list(rows[0]) == list(COLUMNS)
+    assert list(rows[0])[:4] == ["iteration", "wall_s", "cpu_s", "phase"]
+    assert {"cross_entropy", "teacher_share", "kl", "val_greedy", "val_ratio_capped_srw"} < set(rows[0])
     validated = [row for row in rows if row["val_greedy"]]
     assert [row["iteration"] for row in validated] == ["0", "1", "3"]
     scores = [float(row[name]) for row in validated for name in ("val_greedy", "val_sampled")]
     assert trained.score == min(scores)
-    assert trained.greedy == (min(scores) in scores[::2])
+    assert trained.mode == ("greedy" if min(scores) in scores[::2] else "sampled")
+    assert list(trained.references) == ["weighted_fair", "capped_srw"]
     assert np.isfinite(trained.weights).all()
     assert not np.array_equal(trained.weights, NETWORK.initial_weights(1))
     assert {path.name for path in folder.iterdir()} == {CURVE_NAME, FILE_NAME}
 
 
 def test_the_best_weights_have_the_best_score(whole):
-    from decima.training.validation import Validation
-
     _, trained = whole
-    scores = Validation(TASK, quick_recipe(), 1).scores(NETWORK, trained.weights)
-    assert scores["val_greedy" if trained.greedy else "val_sampled"] == trained.score
-
-
-@pytest.mark.parametrize("options", [{"workers": 1}, {"workers": 3, "backend": "processes"}], ids=["one", "processes"])
-def test_workers_and_backends_change_nothing(whole, tmp_path, options):
-    make(tmp_path, **options).train()
-    assert_same_run(Checkpoint.load(whole[0]), Checkpoint.load(tmp_path))
+    found = TaskValidation(TASK, NETWORK, 2, 1, threads=1).measure(trained.weights)
+    assert (found.score, found.mode) == (trained.score, trained.mode)
+    assert found.row["val_ratio_weighted_fair"] == trained.score / trained.references["weighted_fair"]
 
 
 def test_another_seed_is_another_run(whole, tmp_path):
@@ -92,14 +96,14 @@ def test_resumed_is_uninterrupted_bit_for_bit(whole, tmp_path, monkeypatch, mome
         elif moment == "between checkpoint and curve":
             add = trainers.TrainingLog.add
 
-            def add_two(self, row, budget_used):
+            def add_two(self, row, *others):
                 if row["iteration"] == 2:
                     raise Killed
-                add(self, row, budget_used)
+                add(self, row, *others)
 
             patch.setattr(trainers.TrainingLog, "add", add_two)
         else:
-            apply, steps = trainers.Learner.apply, []
+            apply, steps = Learner.apply, []
 
             def apply_some(self, *arguments):
                 steps.append(1)
@@ -107,7 +111,7 @@ def test_resumed_is_uninterrupted_bit_for_bit(whole, tmp_path, monkeypatch, mome
                     raise Killed
                 return apply(self, *arguments)
 
-            patch.setattr(trainers.Learner, "apply", apply_some)
+            patch.setattr(Learner, "apply", apply_some)
         with pytest.raises(Killed):
             trainer.train()
     stored = Checkpoint.load(tmp_path)
@@ -121,15 +125,15 @@ def test_resumed_is_uninterrupted_bit_for_bit(whole, tmp_path, monkeypatch, mome
 
 
 def test_ctrl_c_saves_the_last_whole_iteration(whole, tmp_path, monkeypatch):
-    collect = trainers.Trainer._rollouts
+    collect = DecimaAgent.collect
 
-    def interrupted(self, iteration, imitating):
+    def interrupted(self, iteration, *others):
         if iteration == 3:
             raise KeyboardInterrupt
-        return collect(self, iteration, imitating)
+        return collect(self, iteration, *others)
 
     with monkeypatch.context() as patch:
-        patch.setattr(trainers.Trainer, "_rollouts", interrupted)
+        patch.setattr(DecimaAgent, "collect", interrupted)
         with pytest.raises(KeyboardInterrupt):
             make(tmp_path, quick_recipe(checkpoint_every=100)).train()
     assert Checkpoint.load(tmp_path).counters["iteration"] == 3
@@ -156,40 +160,39 @@ def test_a_folder_with_a_run_is_not_overwritten(whole, tmp_path):
     with pytest.raises(CheckpointError, match=r"its seed is another one .1 there, 2 here"):
         make(whole[0], seed=2).train(resume=True)
     with pytest.raises(CheckpointError, match=r"its task is another one .executors is 8 there, 7 here"):
-        make(whole[0], task=trainers.Task("batch", source="embedded", jobs=4, executors=7)).train(resume=True)
+        make(whole[0], task=Task("batch", source="embedded", jobs=4, executors=7)).train(resume=True)
 
 
 def test_full_disk_is_one_error_and_the_last_good_checkpoint_stays(tmp_path, monkeypatch):
-    write, written = checkpoints.atomic_write_bytes, []
+    write, written = checkpoints.atomic_path, []
 
-    def full_after_two(path, content):
+    def full_after_two(path):
         written.append(path)
         if len(written) > 2:
             raise OSError(errno.ENOSPC, "No space left on device")
-        write(path, content)
+        return write(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints, "atomic_write_bytes", full_after_two)
+        patch.setattr(checkpoints, "atomic_path", full_after_two)
         with pytest.raises(CheckpointError, match="No space left on device; the last good checkpoint is intact"):
             make(tmp_path).train()
     assert Checkpoint.load(tmp_path).counters["iteration"] == 2
 
 
 def test_a_gradient_that_is_not_finite_ends_the_run(tmp_path, monkeypatch):
-    found = trainers.recipe_advantages
+    advantages = PolicyGradient.advantages
 
-    def spoil(*arguments):
-        result = found(*arguments)
-        if arguments[2].gram.any():
-            result.values[0][:] = np.nan
+    def spoil(self, *arguments):
+        result = advantages(self, *arguments)
+        result.values[0][:] = np.nan
         return result
 
-    monkeypatch.setattr(trainers, "recipe_advantages", spoil)
+    monkeypatch.setattr(PolicyGradient, "advantages", spoil)
     with pytest.raises(TrainingError, match=r"iteration 1: the \w+ of \d+ decisions is not finite; the last good"):
         make(tmp_path, quick_recipe(checkpoint_every=1)).train()
     stored = Checkpoint.load(tmp_path)
     assert stored.counters["iteration"] == 1
-    assert np.isfinite(stored.arrays["weights"]).all()
+    assert np.isfinite(stored.arrays["algorithm.weights"]).all()
 
 
 def test_streams_by_algorithm_1(tmp_path):
@@ -208,8 +211,8 @@ def test_streams_by_algorithm_1(tmp_path):
     assert all(row["updates"] == 1 for row in trained.curve)
     assert trained.curve[0]["entropy_weight"] == 1.0
     stored = Checkpoint.load(tmp_path)
-    assert len(stored.arrays["rate_rewards"]) == sum(row["decisions"] for row in trained.curve)
-    assert stored.arrays["rate_rewards"].max() <= 0.0
+    assert len(stored.arrays["algorithm.rate_rewards"]) == sum(row["decisions"] for row in trained.curve)
+    assert stored.arrays["algorithm.rate_rewards"].max() <= 0.0
 
 
 def test_tensorboard_events_are_written(tmp_path):
@@ -229,6 +232,46 @@ def test_arguments_are_checked(tmp_path):
     with pytest.raises(ConfigError, match="nothing ends the training"):
         make(tmp_path, quick_recipe(iterations=None))
     with pytest.raises(ConfigError, match="the task has 50 executors, the architecture allows 8"):
-        make(tmp_path, task=trainers.Task(source="embedded"))
+        make(tmp_path, task=Task(source="embedded"))
     with pytest.raises(ConfigError, match="backend must be"):
         make(tmp_path, backend="cloud")
+
+
+def climb(folder, iterations=4, **changes):
+    budget = Budget(iterations=iterations, **({"validate_every": 1, "checkpoint_every": 1} | changes))
+    return Trainer(Climber(), Height(), budget, folder, identity={"who": "climber"}, tensorboard=False)
+
+
+def test_an_algorithm_without_agent_and_a_score_of_which_more_is_better(tmp_path):
+    trainer = climb(tmp_path)
+    trained = trainer.train()
+    assert (trained.score, trained.mode, trained.iteration, trained.iterations) == (3.0, "standing", 2, 4)
+    assert trained.weights == np.float32(3.0)
+    assert trained.references == {"sea": 0.0}
+    assert [row["height"] for row in trained.curve] == [1.0, 3.0, 2.0, 0.0]
+    assert trainer.algorithm.closed
+    assert (tmp_path / CURVE_NAME).read_text().startswith("iteration,wall_s,cpu_s,step,height\n")
+
+
+def test_a_large_memory_is_neither_copied_nor_kept_from_the_checkpoint(tmp_path):
+    trainer = climb(tmp_path)
+    memory = np.zeros(1_000_000)
+    state = trainer.algorithm.state
+    trainer.algorithm.state = lambda: replace(state(), arrays=state().arrays | {"replay": memory})
+    assert trainer._checkpoint().arrays["algorithm.replay"] is memory
+    trainer.train()
+    assert Checkpoint.load(tmp_path).arrays["algorithm.replay"].shape == memory.shape
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    algorithm = Climber()
+    algorithm.columns = ("height",)
+    with pytest.raises(ConfigError, match="two parts of the training have a column 'height'"):
+        Trainer(algorithm, Height(), Budget(iterations=1), tmp_path, identity={})
+
+
+def test_a_column_that_was_not_declared_is_refused(tmp_path):
+    trainer = climb(tmp_path)
+    trainer.columns = ("iteration", "wall_s", "cpu_s", "height")
+    with pytest.raises(TrainingError, match="iteration 0: the algorithm gave a value for 'step'"):
+        trainer.train()

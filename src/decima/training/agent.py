@@ -1,0 +1,203 @@
+"""Agents: a policy that acts in a system and can be made better, as algorithms see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from decima.policy.batch import GraphBatch
+from decima.policy.record import CRITIC_FEATURES
+from decima.training.gradient import Learner
+from decima.training.loss import Gradient, Loss
+from decima.training.objectives import objective_rewards
+from decima.training.returns import Episode
+from decima.training.rollout import RolloutBackend, RolloutJob, Teacher
+from decima.training.task import Task, children_of, rollout_seeds
+
+if TYPE_CHECKING:
+    from decima.policy.architecture import Architecture
+    from decima.policy.record import EpisodeRecord
+
+
+class WeightLearner(Protocol):
+    """Weights, their gradients and an optimiser."""
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Float32 [parameters], a copy."""
+
+    def gradient(
+        self, batch: Any, decisions: np.ndarray, advantages: np.ndarray, log_prob: np.ndarray, loss: Loss
+    ) -> Gradient:
+        """Gradient of the summed loss of some decisions of a batch, see :meth:`Learner.gradient`."""
+
+    def apply(self, gradient: np.ndarray, learning_rate: float, largest_norm: float | None = None) -> float:
+        """Take one step; returns the norm of the gradient."""
+
+    def restart_adam(self) -> None:
+        """Forget the optimiser's moments."""
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Weights and the optimiser's state."""
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take over what :meth:`state` returned."""
+
+
+class Agent(Protocol):
+    """A network, its batches and its way to act: what another system brings to be trained by the same algorithms.
+
+    Records of episodes are the agent's own business: algorithms only hand them back. Decisions are numbered through
+    all records of an iteration.
+
+    Attributes:
+        learner: Weights, gradients and optimiser.
+        columns: Columns of the curve that :meth:`describe` fills.
+        headline: The one of them that a progress bar shows.
+        summary_width: Numbers that summarise the state at a decision.
+        streaming: Whether jobs arrive over time.
+    """
+
+    learner: WeightLearner
+    columns: tuple[str, ...]
+    headline: str
+    summary_width: int
+    streaming: bool
+
+    def collect(
+        self, iteration: int, sequences: int, rollouts: int, mean_length_s: float | None, teacher: Teacher | None = None
+    ) -> list:
+        """Run episodes with the present weights.
+
+        Args:
+            iteration: Iteration of the run; sequences and chance are a function of it and of the seed.
+            sequences: Job sequences to draw.
+            rollouts: Episodes per sequence.
+            mean_length_s: Mean length of episodes of streams; None: to the end.
+            teacher: Whose decisions are recorded; None: the policy's own.
+
+        Returns:
+            Records, the rollouts of every sequence one after the other.
+        """
+
+    def episodes(self, records: Sequence) -> list[Episode]:
+        """Times, rewards and state summaries of all rollouts of one sequence."""
+
+    def batch(self, records: Sequence) -> Any:
+        """Records in the form of which the learner takes gradients."""
+
+    def useful_decisions(self, records: Sequence) -> list[np.ndarray]:
+        """Int64 per episode: the decisions with a choice."""
+
+    def recorded_log_prob(self, records: Sequence, effect_classes: bool) -> np.ndarray:
+        """Float32 [D]: log-probabilities of all decisions when they were made."""
+
+    def describe(self, records: Sequence) -> dict[str, float]:
+        """Values of :attr:`columns`."""
+
+    def close(self) -> None:
+        """Free threads and processes."""
+
+
+class DecimaAgent:
+    """Decima's network on the simulated Spark cluster.
+
+    Args:
+        task: Jobs, cluster and objective.
+        architecture: Shape of the network.
+        seed: Source of the initial weights, of sequences and of all chance in episodes.
+        backend: Where episodes run; closed with the agent.
+        threads: Threads of the gradient; no result depends on it.
+        betas: Decay of Adam's first and second moments.
+        epsilon: Adam's epsilon.
+    """
+
+    columns = ("decisions", "episode_s", "jct_s")
+    headline = "jct_s"
+    summary_width = len(CRITIC_FEATURES)
+
+    def __init__(
+        self,
+        task: Task,
+        architecture: Architecture,
+        seed: int,
+        backend: RolloutBackend,
+        *,
+        threads: int = 1,
+        betas: tuple[float, float] = (0.9, 0.999),
+        epsilon: float = 1e-8,
+    ) -> None:
+        self.task, self.architecture, self.seed = task, architecture, seed
+        self.streaming = task.streaming
+        self._backend = backend
+        *self._children, num_levels = children_of(task)
+        weights = architecture.initial_weights(seed)
+        self.learner = Learner(
+            architecture, weights, num_levels=num_levels, threads=threads, betas=betas, epsilon=epsilon
+        )
+
+    def collect(
+        self, iteration: int, sequences: int, rollouts: int, mean_length_s: float | None, teacher: Teacher | None = None
+    ) -> list[EpisodeRecord]:
+        """Run episodes; see :meth:`Agent.collect`."""
+        length_s = mean_length_s if self.streaming else None
+        drawn = self.task.training_sequences(self.seed, iteration, sequences, length_s)
+        seeds = iter(rollout_seeds(self.seed, iteration, sequences * rollouts))
+        jobs = [RolloutJob(sequence, next(seeds), teacher) for sequence in drawn for _ in range(rollouts)]
+        return self._backend.collect(self.architecture, self.learner.weights, jobs)
+
+    def episodes(self, records: Sequence[EpisodeRecord]) -> list[Episode]:
+        """Episodes with rewards of the task's objective, times in seconds."""
+        rewards = objective_rewards(self.task.objective, records)
+        return [
+            Episode(record.time_ms / 1000.0, record.end_ms / 1000.0, values, record.critic.astype(np.float64))
+            for record, values in zip(records, rewards, strict=True)
+        ]
+
+    def batch(self, records: Sequence[EpisodeRecord]) -> GraphBatch:
+        """The records as one graph."""
+        return GraphBatch(records, *self._children)
+
+    def useful_decisions(self, records: Sequence[EpisodeRecord]) -> list[np.ndarray]:
+        """Decisions with a choice; see :func:`useful_decisions`."""
+        return useful_decisions(records)
+
+    def recorded_log_prob(self, records: Sequence[EpisodeRecord], effect_classes: bool) -> np.ndarray:
+        """Log-probabilities of all decisions; see :func:`recorded_log_prob`."""
+        return np.concatenate([recorded_log_prob(record, effect_classes) for record in records])
+
+    def describe(self, records: Sequence[EpisodeRecord]) -> dict[str, float]:
+        """Number of decisions, mean length of the episodes and mean JCT of the jobs that finished."""
+        jct_ms = np.concatenate([record.completion_ms - record.arrival_ms for record in records])
+        finished = jct_ms[~np.isnan(jct_ms)]
+        return {
+            "decisions": int(sum(len(record.choice) for record in records)),
+            "episode_s": float(np.mean([record.end_ms for record in records])) / 1000.0,
+            "jct_s": float(finished.mean()) / 1000.0 if len(finished) else float("nan"),
+        }
+
+    def close(self) -> None:
+        """End the workers."""
+        self._backend.close()
+        self.learner.close()
+
+
+def useful_decisions(records: Sequence[EpisodeRecord]) -> list[np.ndarray]:
+    """Per episode, the decisions with a choice, numbered through all records; int64.
+
+    A decision with one stage to choose and one effect of every limit has probability 1 whatever the weights are.
+    """
+    groups, first = [], 0
+    for record in records:
+        open_choice = (np.diff(record.decision_candidates) > 1) | (record.classes > 1)
+        groups.append(first + np.flatnonzero(open_choice))
+        first += len(record.choice)
+    return groups
+
+
+def recorded_log_prob(record: EpisodeRecord, effect_classes: bool) -> np.ndarray:
+    """Log-probability of the recorded decisions, float32 [D]; limits that all have one effect are no choice."""
+    limit = record.log_prob_class if effect_classes else record.log_prob_limit
+    return record.log_prob_stage + np.where(record.classes > 1, limit, np.float32(0.0))

@@ -1,0 +1,136 @@
+"""Imitation: the policy learns a heuristic's decisions, first in its states, then in those of the policy (DAgger)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from decima.exceptions import ConfigError, UnknownSchedulerError
+from decima.training.algorithms.interface import register_algorithm
+from decima.training.algorithms.parts import AgentAlgorithm, EpisodeLengths, Updates
+from decima.training.budget import Progress
+from decima.training.configuration import number, whole
+from decima.training.loss import Gradient, Loss, shuffled_parts
+from decima.training.rollout import Teacher
+
+if TYPE_CHECKING:
+    from decima.training.agent import Agent
+
+
+@dataclass(frozen=True)
+class ImitationConfig(Updates, EpisodeLengths):
+    """Which heuristic is imitated, and how."""
+
+    teacher: str | None = field(
+        default=None, metadata={"doc": "Scheduler to imitate first; none: start from random weights."}
+    )
+    teacher_parameters: dict[str, float] = field(default_factory=dict, metadata={"doc": "Its parameters by name."})
+    teacher_iterations: int = whole(0, "Iterations of imitation; 0: none.", 0)
+    teacher_sequences: int = whole(16, "Job sequences per iteration of imitation.", 1)
+    teacher_rollouts: int = whole(
+        1, "Episodes per sequence then; different sequences teach more than repeated ones.", 1
+    )
+    teacher_lr: float = number(1e-3, "Learning rate at the first iteration of imitation.", above=True)
+    teacher_lr_end: float = number(1e-3, "Learning rate at its last one; geometric in between.", above=True)
+    teacher_share_start: float = number(
+        1.0, "Probability that a decision of the teacher, not of the policy, is carried out, at first.", 0.0, 1.0
+    )
+    teacher_share_end: float = number(0.0, "The same probability at the end of imitation.", 0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.teacher_parameters, dict):
+            raise ConfigError(f"recipe: teacher_parameters must be a mapping, got {self.teacher_parameters!r}")
+        if self.teacher is not None:
+            self.make_teacher()
+
+    def make_teacher(self):
+        """The scheduler to imitate.
+
+        Raises:
+            ConfigError: There is none of that name, a parameter is wrong, or it is no compiled heuristic.
+        """
+        from decima.schedulers import CompiledScheduler, make_scheduler
+
+        try:
+            made = make_scheduler(self.teacher, **self.teacher_parameters)
+        except (ConfigError, UnknownSchedulerError) as error:
+            raise ConfigError(f"recipe: teacher: {error}") from error
+        if not isinstance(made, CompiledScheduler):
+            raise ConfigError(f"recipe: teacher must be a compiled heuristic, got {self.teacher!r}")
+        return made
+
+    @property
+    def wanted(self) -> bool:
+        """Whether training begins with imitation."""
+        return self.teacher is not None and self.teacher_iterations > 0
+
+    def _share(self, iteration: int) -> float:
+        return min(1.0, iteration / max(1, self.teacher_iterations - 1))
+
+    def teacher_share(self, iteration: int) -> float:
+        """Probability that the teacher acts, linear over the iterations of imitation."""
+        return self.teacher_share_start + (self.teacher_share_end - self.teacher_share_start) * self._share(iteration)
+
+    def learning_rate(self, iteration: int) -> float:
+        """Adam's learning rate, geometric over the iterations of imitation."""
+        return self.teacher_lr * (self.teacher_lr_end / self.teacher_lr) ** self._share(iteration)
+
+    def teacher_at(self, iteration: int) -> Teacher:
+        """The teacher as rollouts are told of it, at an iteration of imitation."""
+        return Teacher(self.teacher, tuple(sorted(self.teacher_parameters.items())), self.teacher_share(iteration))
+
+
+@register_algorithm(ImitationConfig, "imitation")
+class Imitation(AgentAlgorithm):
+    """Lowers the cross-entropy of the teacher's recorded decisions: of its stage and of the effect of its limit.
+
+    Args:
+        config: Teacher, learning rate, passes and updates per pass.
+        agent: What acts and learns.
+        seed: Seed of the run.
+
+    Raises:
+        ConfigError: There is no teacher.
+    """
+
+    def __init__(self, config: ImitationConfig, agent: Agent, seed: int) -> None:
+        if config.teacher is None:
+            raise ConfigError("recipe: imitation needs a teacher, the name of a scheduler")
+        own = ("cross_entropy", "entropy_stage", "entropy_limit", "gradient_norm", "learning_rate", "teacher_share")
+        super().__init__(config, agent, seed, own)
+
+    def iterate(self, now: Progress) -> dict:
+        """Run the teacher and the policy, and learn the teacher's decisions."""
+        config, agent = self.config, self.agent
+        sequences, runs = config.teacher_sequences, config.teacher_rollouts
+        length_s = config.mean_episode_s(0, 0.0)
+        records = agent.collect(now.iteration, sequences, runs, length_s, config.teacher_at(now.since))
+        batch = agent.batch(records)
+        rng = np.random.default_rng([self.seed, now.iteration, 2])
+        rate = config.learning_rate(now.since)
+        groups = agent.useful_decisions(records)
+        loss = Loss(effect_classes=True)
+        for _ in range(config.epochs):
+            gradients: list[Gradient] = []
+            norms = []
+            for part in shuffled_parts(groups, config.minibatches, rng):
+                ones = np.ones(len(part), np.float32)
+                gradients.append(agent.learner.gradient(batch, part, ones, ones, loss))
+                mean = gradients[-1].values / np.float32(len(part))
+                norms.append(agent.learner.apply(mean, rate, config.gradient_norm))
+        decisions = sum(gradient.decisions for gradient in gradients)
+
+        def average(name: str) -> float:
+            return sum(gradient.sums[name] for gradient in gradients) / decisions
+
+        return agent.describe(records) | {
+            "cross_entropy": -average("log_prob"),
+            "entropy_stage": average("entropy_stage"),
+            "entropy_limit": average("entropy_limit"),
+            "gradient_norm": float(np.mean(norms)),
+            "learning_rate": rate,
+            "teacher_share": config.teacher_share(now.since),
+        }

@@ -1,0 +1,113 @@
+"""What several algorithms share: fields, each documented once, and the handling of an agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from decima.exceptions import ConfigError
+from decima.training.algorithms.interface import AlgorithmState
+from decima.training.budget import Progress
+from decima.training.configuration import Configuration, number, whole
+
+if TYPE_CHECKING:
+    from decima.training.agent import Agent
+
+
+@dataclass(frozen=True)
+class Updates(Configuration):
+    """How often the rollouts of an iteration are used, and how large a step may be."""
+
+    epochs: int = whole(1, "Passes over the rollouts of an iteration (ppo and imitation).", 1)
+    minibatches: int = whole(1, "Updates per pass (ppo and imitation).", 1)
+    gradient_norm: float | None = number(
+        None, "Gradients are scaled down to this norm; none: never.", above=True, none=True
+    )
+
+
+@dataclass(frozen=True)
+class EpisodeLengths(Configuration):
+    """How long the episodes of streams are."""
+
+    episode_start_s: float | None = number(
+        2000.0,
+        "Mean episode length of streams at the first iteration. The length of each is drawn anew (exponentially), so "
+        "that the end cannot be foreseen. none: episodes run until all jobs are done. Batches always do.",
+        above=True,
+        none=True,
+    )
+    episode_end_s: float | None = number(20_000.0, "Largest mean.", above=True, none=True)
+    episode_growth_s: float | None = number(
+        None,
+        "Growth of the mean per iteration (line 13 of Algorithm 1); none: the probability of termination falls "
+        "linearly from 1 / start to 1 / end over the budget (appendix C).",
+        none=True,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.episode_start_s is not None and (self.episode_end_s or 0.0) < self.episode_start_s:
+            raise ConfigError(
+                f"recipe: episode_end_s must be at least episode_start_s ({self.episode_start_s:g}), "
+                f"got {self.episode_end_s!r}"
+            )
+
+    def mean_episode_s(self, since: int, share: float) -> float | None:
+        """Mean episode length of streams, None for no end.
+
+        Args:
+            since: Iterations since the length began to grow.
+            share: Used part of the budget that was left then, 0 to 1.
+        """
+        if self.episode_start_s is None:
+            return None
+        start, end = self.episode_start_s, self.episode_end_s
+        if self.episode_growth_s is not None:
+            return min(end, start + self.episode_growth_s * since)
+        return 1.0 / (1.0 / start + (1.0 / end - 1.0 / start) * share)
+
+
+def share_of(iterations: int | None, now: Progress) -> float:
+    """How much of a change that lasts so many iterations is done, 0 to 1; None: it lasts as long as the budget."""
+    return now.share if iterations is None else min(1.0, now.since / iterations)
+
+
+class AgentAlgorithm:
+    """Base of the algorithms that make the weights of an agent better.
+
+    Args:
+        config: Fields of the algorithm.
+        agent: What acts and learns.
+        seed: Seed of the run.
+        columns: Columns besides those by which the agent describes episodes.
+    """
+
+    at_milestone = False
+
+    def __init__(self, config: Configuration, agent: Agent, seed: int, columns: tuple[str, ...]) -> None:
+        self.config, self.agent, self.seed = config, agent, seed
+        self.columns = (*agent.columns, *columns)
+        self.headline = agent.headline
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The agent's weights."""
+        return self.agent.learner.weights
+
+    def begin(self) -> None:
+        """Forget what the optimiser knows of an earlier phase."""
+        self.agent.learner.restart_adam()
+
+    def state(self) -> AlgorithmState:
+        """Weights and the state of the optimiser."""
+        return AlgorithmState(self.agent.learner.state())
+
+    def restore(self, state: AlgorithmState) -> None:
+        """Take over what :meth:`state` returned."""
+        self.agent.learner.restore(state.arrays)
+
+    def close(self) -> None:
+        """Close the agent."""
+        self.agent.close()

@@ -1,0 +1,75 @@
+"""Losses of recorded decisions, sums of their gradients, and how decisions are divided among updates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+# What is summed over decisions besides the gradient.
+SUMS = ("loss", "log_prob", "entropy_stage", "entropy_limit", "kl", "clipped")
+
+
+@dataclass(frozen=True)
+class Loss:
+    """How decisions become a loss.
+
+    The loss of a decision is -min(r A, clip(r, 1 - clip, 1 + clip) A) - entropy_weight (H_stage + H_limit), where r is
+    the ratio of its probability to the recorded one. Without ``ratio``, r is 1 and its gradient that of log P:
+    REINFORCE, or with A = 1 the cross-entropy of a teacher's decision.
+
+    Attributes:
+        ratio: Compare with the recorded probabilities (PPO).
+        clip: Range of the ratio.
+        entropy_weight: Weight of the entropy of both choices.
+        effect_classes: Probability and entropy of limits by effect.
+    """
+
+    ratio: bool = False
+    clip: float = 0.2
+    entropy_weight: float = 0.0
+    effect_classes: bool = True
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """Sum over decisions.
+
+    Attributes:
+        values: Float32 [parameters], gradient of the loss.
+        sums: Sums of :data:`SUMS` by name.
+        decisions: Number of decisions.
+    """
+
+    values: np.ndarray
+    sums: dict[str, float]
+    decisions: int
+
+    def mean(self, name: str) -> float:
+        """Average of one of the sums."""
+        return self.sums[name] / self.decisions
+
+
+def shuffled_parts(
+    groups: Sequence[np.ndarray], count: int, rng: np.random.Generator, segment: int = 64
+) -> list[np.ndarray]:
+    """Divide decisions into ``count`` parts at random, consecutive ones of an episode staying together.
+
+    Neighbours share most of their job graphs, so a part of whole segments costs less than one of single decisions.
+
+    Args:
+        groups: Int [D] per episode, its decisions in order.
+        count: Number of parts; fewer are returned if there are fewer segments.
+        rng: Source of chance.
+        segment: Decisions that stay together.
+
+    Returns:
+        Parts, int arrays; segments inside a part in their original order.
+    """
+    segments = [
+        group[first : first + segment] for group in groups for first in range(0, len(group), segment)
+    ]
+    order = rng.permutation(len(segments))
+    parts = [np.sort(part) for part in np.array_split(order, count) if len(part)]
+    return [np.concatenate([segments[index] for index in part]) for part in parts]
