@@ -15,7 +15,7 @@ import numpy as np
 import decima
 from decima.policy.store import load_policy
 from decima.schedulers import list_schedulers, make_scheduler
-from decima.training.trainer import Trainer
+from decima.training.run import TrainingRun
 from decima.workload import embedded_batch, embedded_poisson, measured_batch, synthetic_batch, synthetic_poisson
 from tests.unit.training.small import NETWORK, STREAM, TASK, quick_recipe
 
@@ -82,7 +82,7 @@ def training_outcome(name):
     """Best validation score in seconds and digest of the weights of a short training."""
     task, recipe = trainings()[name]
     with tempfile.TemporaryDirectory() as folder:
-        trained = Trainer(task, recipe, NETWORK, 3, folder, workers=2, tensorboard=False).train()
+        trained = TrainingRun(task, recipe, NETWORK, 3).trainer(folder, workers=2, tensorboard=False).train()
     return [trained.score, digest(trained.weights)]
 
 

@@ -1,4 +1,4 @@
-"""TensorFlow without its notes on accelerators that are not there."""
+"""TensorFlow without its notes on accelerators that are not there, and without threads of its own."""
 
 from __future__ import annotations
 
@@ -28,3 +28,19 @@ def import_tensorflow() -> None:
         finally:
             os.dup2(kept, 2)
             os.close(kept)
+
+
+def use_single_threaded_operations() -> bool:
+    """Let every TensorFlow operation use one thread; parallelism comes from chunks.
+
+    Returns:
+        Whether it is so: TensorFlow does not change it once it has computed something.
+    """
+    import tensorflow as tf
+
+    if tf.config.threading.get_intra_op_parallelism_threads() != 1:
+        try:
+            tf.config.threading.set_intra_op_parallelism_threads(1)
+        except RuntimeError:
+            return False
+    return True

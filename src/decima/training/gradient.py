@@ -17,23 +17,10 @@ from decima.exceptions import TrainingError
 from decima.policy.architecture import Architecture
 from decima.policy.batch import GraphBatch
 from decima.policy.network import DecimaNetwork, signature
+from decima.policy.quiet import use_single_threaded_operations
 from decima.training.loss import SUMS, Gradient, Loss
 
 CHUNK = 512
-
-
-def use_single_threaded_operations() -> bool:
-    """Let every TensorFlow operation use one thread; parallelism comes from chunks.
-
-    Returns:
-        Whether it is so: TensorFlow does not change it once it has computed something.
-    """
-    if tf.config.threading.get_intra_op_parallelism_threads() != 1:
-        try:
-            tf.config.threading.set_intra_op_parallelism_threads(1)
-        except RuntimeError:
-            return False
-    return True
 
 
 class Learner:

@@ -22,7 +22,7 @@ from decima import plotting
 from decima.plotting.words import count
 from decima.policy.architecture import Architecture, Perceptron
 from decima.policy.batch import TENSORS
-from decima.policy.quiet import import_tensorflow
+from decima.policy.quiet import import_tensorflow, use_single_threaded_operations
 from decima.reproduction.captions import Run, Tables, distinct
 from decima.reproduction.experiment import Context, Experiment
 from decima.workload.sources import WorkloadSource
@@ -207,8 +207,6 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     The graphs are random, whatever the workload.
     """
     from tqdm.auto import tqdm
-
-    from decima.training.gradient import use_single_threaded_operations
 
     use_single_threaded_operations()  # small matrices; results do not depend on the number of cores
     test = Graphs.draw(np.random.default_rng(TEST_SEED), params["test_graphs"])
