@@ -60,7 +60,7 @@ class Checkpoint:
         if not path.is_file():
             raise CheckpointError(f"cannot resume: there is no {path}")
         try:
-            with np.load(path, allow_pickle=False) as content:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as content:
                 arrays = {name: content[name] for name in content.files}
             document = json.loads(arrays.pop("document").tobytes().decode("utf-8"))
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:

@@ -31,10 +31,10 @@ def test_full_disk_leaves_the_last_good_checkpoint(tmp_path, monkeypatch, failin
     checkpoint(1.0).save(tmp_path)
     before = (tmp_path / FILE_NAME).read_bytes()
 
-    def full(*_):
+    def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    target = {"write": (files.Path, "write_bytes"), "sync": (files.os, "fsync"), "rename": (files.os, "replace")}
+    target = {"write": (np, "savez"), "sync": (files.os, "fsync"), "rename": (files.os, "replace")}
     with monkeypatch.context() as patch:
         patch.setattr(*target[failing], full)
         with pytest.raises(CheckpointError, match=r"cannot write .*No space left on device; the last good checkpoint"):
@@ -77,5 +77,5 @@ def test_damaged_files_are_refused(tmp_path):
 def test_other_versions_are_refused(tmp_path):
     document = json.dumps({"version": 0, "about": {}, "counters": {}, "curve": []})
     np.savez(tmp_path / FILE_NAME, document=np.frombuffer(document.encode(), np.uint8))
-    with pytest.raises(CheckpointError, match="has version 0, expected 1"):
+    with pytest.raises(CheckpointError, match="has version 0, expected 2"):
         Checkpoint.load(tmp_path)
