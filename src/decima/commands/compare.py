@@ -1,4 +1,4 @@
-"""`decima compare` and `decima tune`: heuristics against each other, and at their best."""
+"""Commands `decima compare` and `decima tune`: schedulers side by side, and heuristics fitted to a workload."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def tune(
         Path | None, typer.Option(metavar="FILE", help="Write parameters and scores (.json); a scheduler elsewhere.")
     ] = None,
 ) -> None:
-    """Fit a heuristic by CMA-ES; score it on held-out workloads."""
+    """Fit the parameters of a heuristic by CMA-ES and score it on held-out workloads."""
     from decima.evaluation.tuning import TEST_SEED
     from decima.evaluation.tuning import tune as run_tuning
     from decima.schedulers import make_scheduler, read_scheduler

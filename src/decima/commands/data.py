@@ -1,4 +1,4 @@
-"""`decima data`: fetch and prepare the data sets, and show what is there."""
+"""Commands `decima data`: fetch and prepare the data sets, and show what is there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def register(root: typer.Typer) -> None:
 
 @app.command()
 def fetch(data_set: DataSet, force: Force = False) -> None:
-    """Fetch from $DECIMA_DATA_MIRROR or the public repository."""
+    """Fetch a data set from $DECIMA_DATA_MIRROR or the public repository."""
     from decima import config
     from decima.workload import fetch_tpch
     from decima.workload.tpch import raw as tpch_raw
@@ -34,7 +34,7 @@ def fetch(data_set: DataSet, force: Force = False) -> None:
 
 @app.command()
 def prepare(data_set: DataSet) -> None:
-    """Make one file of profiles (else done on first use)."""
+    """Make one file of profiles of a data set, which the first use would make otherwise."""
     from decima.workload import prepare_tpch
     from decima.workload.tpch import profiles as tpch
 

@@ -1,4 +1,4 @@
-"""`decima exhaustive` and `decima bound`: how far from the best possible."""
+"""Commands `decima exhaustive` and `decima bound`: how far schedulers are from the best possible."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def register(root: typer.Typer) -> None:
 
 @dataclass(frozen=True)
 class KnownCluster(options.Cluster):
-    """The same options where the durations are known beforehand."""
+    """Options of a simulated cluster whose task durations are known beforehand."""
 
     durations: Annotated[
         str,
@@ -54,7 +54,7 @@ def bound(
         Path | None, typer.Option(metavar="FILE", help="Write instance, policy, avg_jct_s (.csv or .parquet).")
     ] = None,
 ) -> None:
-    """Heuristics against a searched schedule and a lower bound."""
+    """Set heuristics beside a searched schedule and a lower bound."""
     import pandas
 
     from decima.evaluation.pool import RunPool

@@ -1,4 +1,4 @@
-"""`decima schedulers`: what can be run."""
+"""Command `decima schedulers`: who can decide, and with which parameters."""
 
 from __future__ import annotations
 

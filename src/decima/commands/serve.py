@@ -1,4 +1,4 @@
-"""`decima serve`: the scheduling service."""
+"""Command `decima serve`: the scheduling service."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def serve(
 
 
 def _book(jobs: str | None):
-    """Profiles of a text that says which jobs; none without one."""
+    """Book of the profiles of the jobs that a text means; an empty one without a text."""
     from decima.service.durations import ProfileBook
     from decima.workload.sources import parse_jobs
 

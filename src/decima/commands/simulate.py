@@ -1,4 +1,4 @@
-"""`decima simulate`: one run, its result file, task log and Gantt chart."""
+"""Command `decima simulate`: one run, its result file, task log and Gantt chart."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def simulate(
 
 
 def result_document(result: Result, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Content of a result file; `decisions` are there if the result has a log."""
+    """Content of a result file, with decisions if the result has a log."""
     from decima.simulator.fields import DECISION_COLUMNS
 
     document = {

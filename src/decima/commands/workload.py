@@ -1,4 +1,4 @@
-"""`decima workload`: look at workloads, draw and write them, and make them of Spark event logs."""
+"""Commands `decima workload`: look at workloads, draw and write them, and make them of Spark event logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever goes wrong is one plain sentence on stderr and an exit code, never a traceback."""
+"""Errors of the command line: one plain sentence on stderr and an exit code, never a traceback."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ Threads = Annotated[
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Decorator: a keyword-only parameter whose type is a dataclass of options appears as these options.
+    """Decorate a command so that a keyword-only parameter whose type is a dataclass appears as the fields of that.
 
     The command gets the dataclass made of what was given, so that options which belong together are listed once.
     """
@@ -116,7 +116,7 @@ def changed_values(pairs: list[str] | None, **records: type) -> dict[str, dict[s
 
 @dataclass(frozen=True)
 class Cluster:
-    """The options of the simulated cluster; what was not given is as the mode has it."""
+    """Options of the simulated cluster; whatever is not given has the value of the mode."""
 
     executors: Executors = 50
     mode: Mode = "paper"
@@ -124,7 +124,7 @@ class Cluster:
     changes: Changes = None
 
     def settings(self, time_limit_s: float | None = None) -> Settings:
-        """Settings of the simulator.
+        """Make the settings of the simulator.
 
         Raises:
             ConfigError: An option is out of range, or has no effect in that mode.
@@ -134,7 +134,7 @@ class Cluster:
         return self.of_values(changed_values(self.changes, settings=Settings)["settings"], time_limit_s)
 
     def of_values(self, values: dict[str, Any], time_limit_s: float | None = None) -> Settings:
-        """Settings of the simulator, some of them given by name.
+        """Make the settings of the simulator, some of them given by name.
 
         Raises:
             ConfigError: As :meth:`settings`, or a value has an option of its own.

@@ -1,4 +1,4 @@
-"""Files that commands write: refused before the work where they cannot be written, put in place whole."""
+"""Output files of commands: refused before the work where they cannot be written, put in place whole."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def check_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def output_path(path: Path) -> Iterator[Path]:
-    """A temporary path to write to, put in place of `path` when the block succeeds.
+    """Give a temporary path to write to, and put it in place of `path` when the block succeeds.
 
     Raises:
         ConfigError: the file cannot be written.
@@ -72,7 +72,7 @@ def output_path(path: Path) -> Iterator[Path]:
 
 
 def write_json(path: Path, document: dict[str, Any]) -> None:
-    """Write one line per key, and one per item of a list of lists or objects; NaN and infinity become null."""
+    """Write a JSON file, one line per key and per item of a list of lists; NaN and infinity become null."""
     lines = [f"{json.dumps(key)}: {_value(value)}" for key, value in document.items()]
     with output_path(path) as temporary:
         temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Schedulers of the texts on a command line."""
+"""Schedulers from the texts on a command line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def require_different(texts: Sequence[str]) -> None:
 
 @contextmanager
 def opened(texts: Sequence[str]) -> Iterator[dict[str, Scheduler]]:
-    """Schedulers by their texts; sessions and files that they hold open are closed when the block ends.
+    """Make schedulers by their texts, and close what they hold open when the block ends.
 
     Raises:
         UnknownSchedulerError: No scheduler has that name.
