@@ -29,7 +29,9 @@ def layered_positions(graph: networkx.DiGraph) -> dict[int, np.ndarray]:
     beside = graph.to_undirected().neighbors
 
     def wishes(layer: list[int], neighbours: Callable) -> list[float]:
-        return [_mean([place[other] for other in neighbours(stage)], place[stage]) for stage in layer]
+        """Mean place of the neighbours of each stage; its own where it has none."""
+        places = [[place[other] for other in neighbours(stage)] or [place[stage]] for stage in layer]
+        return [sum(values) / len(values) for values in places]
 
     for sweep in range(12):
         for order, neighbours in ((layers, graph.successors), (layers[::-1], graph.predecessors)):
@@ -43,17 +45,6 @@ def layered_positions(graph: networkx.DiGraph) -> dict[int, np.ndarray]:
                     moved = isotonic_regression(np.array(wishes(layer, beside)) - steps).x + steps
                 place |= dict(zip(layer, moved, strict=True))
     return {stage: np.array([place[stage], float(depth[stage])]) for stage in graph}
-
-
-def _graph(stages: pandas.DataFrame, edges: pandas.DataFrame) -> networkx.DiGraph:
-    graph = networkx.DiGraph()
-    graph.add_nodes_from(stages["stage"])
-    graph.add_edges_from(zip(edges["parent"], edges["child"], strict=True))
-    return graph
-
-
-def _mean(values: list[float], default: float) -> float:
-    return sum(values) / len(values) if values else default
 
 
 @style.styled
@@ -77,7 +68,9 @@ def dag(
     Source: §2, Figure 1.
     """
     axes = style.own_axes(axes, style.COLUMN, 3.0)
-    graph = _graph(stages, edges)
+    graph = networkx.DiGraph()
+    graph.add_nodes_from(stages["stage"])
+    graph.add_edges_from(zip(edges["parent"], edges["child"], strict=True))
     positions = layered_positions(graph)
     work_s = (stages["tasks"] * stages["duration_s"]).to_numpy()
     sizes = 18.0 + 180.0 * work_s / (work_s.max() or 1.0)
@@ -119,14 +112,8 @@ def dag(
 
 def _labels(stages: pandas.DataFrame) -> list[str]:
     names = [f"{name}\n" for name in stages["name"]] if "name" in stages else [""] * len(stages)
-    return [
-        f"{name}{row.tasks} ×\n{_duration(row.duration_s)}"
-        for name, row in zip(names, stages.itertuples(), strict=True)
-    ]
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 0.1 else f"{1000.0 * seconds:.0f} ms"
+    durations = [f"{value:.1f} s" if value >= 0.1 else f"{1000.0 * value:.0f} ms" for value in stages["duration_s"]]
+    return [f"{n}{tasks} ×\n{time}" for n, tasks, time in zip(names, stages["tasks"], durations, strict=True)]
 
 
 @style.styled

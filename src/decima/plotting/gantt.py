@@ -68,10 +68,6 @@ def _rectangles(tasks: pandas.DataFrame, key: str, colors: Mapping, each_task: b
     )
 
 
-def _job_ends(tasks: pandas.DataFrame) -> pandas.Series:
-    return tasks.groupby("job")["finish_s"].max()
-
-
 @style.styled
 def gantt(
     tasks: pandas.DataFrame,
@@ -109,7 +105,7 @@ def gantt(
     end_s = float(tasks["finish_s"].max())
     axes.add_patch(Rectangle((0.0, -0.5), end_s, executors, color=style.IDLE, linewidth=0, zorder=1, gid="idle"))
     axes.add_collection(_rectangles(tasks, color_by, colors, each_task))
-    ends = _job_ends(tasks)
+    ends = tasks.groupby("job")["finish_s"].max()
     if color_by == "job":
         axes.vlines(ends, -0.5, executors - 0.5, color=style.COMPLETION, linewidth=1.0, zorder=3, gid="completions")
     arrivals = 0.0 if arrival_s is None else arrival_s.reindex(ends.index)

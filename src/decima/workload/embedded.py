@@ -65,7 +65,7 @@ def _table() -> dict[tuple[str, int], JobProfile]:
 def extrapolated_profiles(
     model: scaling_model.ScalingModel, profiles: Sequence[JobProfile] | None = None
 ) -> list[JobProfile]:
-    """All sizes and queries, anew from the measured profiles of the largest scale and the model.
+    """Make the profiles of all sizes and queries anew, from the measured ones of the largest scale and the model.
 
     Args:
         model: the exponents.

@@ -1,4 +1,4 @@
-"""TPC-H as measured on this project's own Spark: what event logs say, and nothing else (`docs/measured-workload.md`).
+"""TPC-H as measured on this project's own Spark, from event logs and nothing else (`docs/measured-workload.md`).
 
 The profiles hold the executor counts and scale factors that were run. What is beyond them is
 `decima.workload.embedded`.
@@ -33,10 +33,10 @@ def parse_name(name: str) -> tuple[int, float]:
     Raises:
         WorkloadError: the name is not of the form of `profile_name`.
     """
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         raise WorkloadError(f"profile {name!r}: expected a name like q9-0.25g, query and scale factor")
-    return int(found[1]), float(found[2])
+    return int(match[1]), float(match[2])
 
 
 def scales() -> tuple[float, ...]:
@@ -45,7 +45,7 @@ def scales() -> tuple[float, ...]:
 
 
 def conditions() -> dict[str, str]:
-    """What the measurement was made with: machine, versions, settings, load, date."""
+    """Conditions of the measurement: machine, versions, settings, load, date."""
     return {key: value for key, value in parquet.read_metadata(PATH).items() if key not in _NOT_CONDITIONS}
 
 
@@ -73,7 +73,7 @@ def _table() -> dict[tuple[int, float], JobProfile]:
 
 
 def _query_profile(size_gb: float, query: int) -> JobProfile:
-    """The largest measured size stands for 100 GB and more, the smallest for all others."""
+    """Profile of a query at the largest measured size for 100 GB and more, at the smallest for all others."""
     return measured_profiles(f"{scales()[-1 if size_gb >= 100 else 0]:g}g", [query])[0]
 
 

@@ -43,7 +43,7 @@ class Stage:
 
     @property
     def all_durations_ms(self) -> np.ndarray:
-        """All recorded durations of all waves and levels in one array, float64 ms."""
+        """Recorded durations of all waves and levels in one array, float64 ms."""
         return np.concatenate([*self.fresh, *self.first, *self.rest])
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Parametric generator of job profiles, for workloads that are unlike the measured ones.
+"""Generator of job profiles from parameters, for workloads that are unlike the measured ones.
 
 Whatever is computed from a generated workload is labelled `synthetic`.
 """
@@ -113,7 +113,7 @@ def synthetic_profiles(
 
 
 def default_profiles(sizes: str | Sequence[str] = "released") -> tuple[JobProfile, ...]:
-    """The profiles of the default parameters: 22 of each of seven size classes.
+    """Profiles of the default parameters: 22 of each of seven size classes.
 
     Args:
         sizes: `"released"` (all seven classes), `"paper"` (all but `2xl`, which stands where the
@@ -139,14 +139,17 @@ def _profile(index: int, rng: np.random.Generator, parameters: SyntheticParamete
     work_ms = 1000.0 * parameters.class_work_s[size] * _mean_one(rng, parameters.work_spread)
     parents = _dag(rng, parameters)
     relative_work = work_ms / (1000.0 * float(np.mean(parameters.class_work_s)))
-    tasks = _task_counts(rng, parameters, len(parents), relative_work**parameters.task_growth)
+    median_tasks = parameters.median_tasks * relative_work**parameters.task_growth
+    tasks = median_tasks * np.exp(parameters.task_spread * rng.standard_normal(len(parents)))
+    tasks = np.clip(np.rint(tasks), 1, parameters.max_tasks).astype(np.int64)
     duration = _mean_one(rng, parameters.stage_spread, len(parents))
     inflation = parameters.inflation * float(_mean_one(rng, parameters.inflation_spread))
     slowdown = 1.0 + inflation * (np.array(parameters.levels) / 100.0) ** parameters.inflation_exponent
     # Axes of every stage's table: wave (fresh, first, rest), level, sample.
     tables = [_draw_durations(rng, parameters, mean * slowdown) for mean in duration]
     counts = [_samples(parameters, int(number)) for number in tasks]
-    pooled_mean = [_pooled_mean(table, count) for table, count in zip(tables, counts, strict=True)]
+    sample = np.arange(parameters.max_samples)
+    pooled_mean = [float(table[sample < count[:, :, None]].mean()) for table, count in zip(tables, counts, strict=True)]
     scale = work_ms / float(np.dot(tasks, pooled_mean))
     stages = []
     for number, (table, count) in enumerate(zip(tables, counts, strict=True)):
@@ -161,7 +164,7 @@ def _profile(index: int, rng: np.random.Generator, parameters: SyntheticParamete
 
 
 def _dag(rng: np.random.Generator, parameters: SyntheticParameters) -> list[tuple[int, ...]]:
-    """Parents of each stage, in topological order: layers of stages that narrow towards one sink."""
+    """Draw the parents of each stage, in topological order: layers of stages that narrow towards one sink."""
     low, high = parameters.min_stages, parameters.max_stages
     count = min(max(1 + int(rng.poisson(parameters.mean_stages - 1.0)), low), high)
     depth = min(max(round(parameters.depth_ratio * count * float(rng.uniform(0.75, 1.25))), 1), count)
@@ -184,20 +187,15 @@ def _dag(rng: np.random.Generator, parameters: SyntheticParameters) -> list[tupl
     return [tuple(sorted(group)) for group in parents]
 
 
-def _task_counts(rng: np.random.Generator, parameters: SyntheticParameters, stages: int, growth: float) -> np.ndarray:
-    counts = parameters.median_tasks * growth * np.exp(parameters.task_spread * rng.standard_normal(stages))
-    return np.clip(np.rint(counts), 1, parameters.max_tasks).astype(np.int64)
-
-
 def _draw_durations(rng: np.random.Generator, parameters: SyntheticParameters, rest_mean: np.ndarray) -> np.ndarray:
-    """Unscaled durations, float64 [waves, levels, max_samples]; `rest_mean` is per level."""
+    """Draw unscaled durations, float64 [waves, levels, max_samples]; `rest_mean` is per level."""
     factors = np.array([parameters.fresh_slowdown, parameters.first_slowdown, 1.0])
     shape = (len(factors), len(rest_mean), parameters.max_samples)
     return factors[:, None, None] * rest_mean[:, None] * _mean_one(rng, parameters.duration_spread, shape)
 
 
 def _samples(parameters: SyntheticParameters, tasks: int) -> np.ndarray:
-    """How many durations to keep, int [waves, levels]: what a run at that level would record, up to a limit.
+    """Numbers of durations to keep, int [waves, levels]: what a run at that level would record, up to a limit.
 
     There is no later wave where every task has an executor of its own.
     """
@@ -205,17 +203,13 @@ def _samples(parameters: SyntheticParameters, tasks: int) -> np.ndarray:
     return np.minimum([at_once, at_once, tasks - at_once], parameters.max_samples)
 
 
-def _pooled_mean(table: np.ndarray, count: np.ndarray) -> float:
-    return float(table[np.arange(table.shape[-1]) < count[:, :, None]].mean())
-
-
 def _mean_one(rng: np.random.Generator, spread: float, shape=None):
-    """Lognormal draws of mean 1."""
+    """Draw lognormal numbers of mean 1."""
     return np.exp(spread * rng.standard_normal(shape) - 0.5 * spread**2)
 
 
 def _digest() -> str:
-    """Of the parameters, which determine the profiles."""
+    """SHA-256 of the parameters, which determine the profiles."""
     return sha256(repr((DEFAULT_COUNT, DEFAULT_SEED, astuple(SyntheticParameters()))).encode("ascii")).hexdigest()
 
 

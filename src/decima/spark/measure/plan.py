@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 
+from decima.checks import check_whole
 from decima.exceptions import ConfigError
 from decima.spark.cluster.tpch_queries import NAMES
 from decima.spark.measure.records import CONTROL, BatchRun
@@ -52,9 +53,7 @@ class Plan:
             raise ConfigError(f"scale factor {self.scale!r}: expected a positive number")
         least = dict.fromkeys(("executors", "queries", "batches", "repetitions", "rounds_per_start", "attempts"), 1)
         for name, low in (least | {"warmups": 0, "seed": 0}).items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < low:
-                raise ConfigError(f"{name} must be a whole number of at least {low}, got {value!r}")
+            check_whole(name, getattr(self, name), low)
         if self.queries > len(NAMES):
             raise ConfigError(f"queries must be at most {len(NAMES)}, all of TPC-H, got {self.queries}")
         if not self.schedulers and not self.control:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -46,8 +45,12 @@ def fetch_tpch(progress: bool = True, destination: Path | None = None) -> Path:
     if not missing:
         return destination
     mirror = config.mirror_dir()
-    read = _from_network if mirror is None else _mirror_reader(mirror)
-    fetch = _fetcher(read, destination)
+
+    def fetch(name: str, attempts: int) -> None:
+        content, source = _from_network(name, attempts) if mirror is None else _from_mirror(name, mirror)
+        check_digest(content, name, source)
+        atomic_write_bytes(destination / name, content)
+
     # None: tqdm is silent by itself when stderr is no terminal.
     with tqdm(total=len(missing), desc="TPC-H profiles", unit="file", disable=None if progress else True) as bar:
         fetch(missing[0], 1)  # alone and once: an unreachable source is reported at once, not 308 times
@@ -69,29 +72,19 @@ def _is_verified(path: Path, name: str) -> bool:
     return True
 
 
-def _fetcher(read: Callable[[str, int], tuple[bytes, str]], destination: Path) -> Callable[[str, int], None]:
-    def fetch(name: str, attempts: int) -> None:
-        content, source = read(name, attempts)
-        check_digest(content, name, source)
-        atomic_write_bytes(destination / name, content)
-
-    return fetch
-
-
-def _mirror_reader(mirror: Path) -> Callable[[str, int], tuple[bytes, str]]:
-    def read(name: str, attempts: int) -> tuple[bytes, str]:
-        path = mirror / "tpch" / name
-        try:
-            return path.read_bytes(), str(path)
-        except OSError as error:
-            raise DataUnavailableError(
-                f"the mirror {mirror} has no readable file {path}: {error.strerror}. {_BOTH_WAYS}"
-            ) from error
-
-    return read
+def _from_mirror(name: str, mirror: Path) -> tuple[bytes, str]:
+    """Read a file of the mirror; returns its content and its path."""
+    path = mirror / "tpch" / name
+    try:
+        return path.read_bytes(), str(path)
+    except OSError as error:
+        raise DataUnavailableError(
+            f"the mirror {mirror} has no readable file {path}: {error.strerror}. {_BOTH_WAYS}"
+        ) from error
 
 
 def _from_network(name: str, attempts: int) -> tuple[bytes, str]:
+    """Download a file; returns its content and its address."""
     import pooch
     import requests
 

@@ -90,7 +90,7 @@ def prepare_tpch(raw: Path | None = None, path: Path | None = None) -> Path:
 
 
 def _table() -> dict[str, JobProfile]:
-    """All profiles by name, from the prepared file, which is made anew when missing or of other raw files."""
+    """Read all profiles by name from the prepared file, which is made anew when missing or of other raw files."""
     path = config.workloads_dir() / PREPARED_NAME
     if path.is_file():
         profiles, digest = _load(*_version(path))

@@ -70,7 +70,7 @@ def remove_fresh(first: Sequence[int], fresh: Sequence[int]) -> list[int]:
 
 
 def clean_first_waves(first: Mapping[int, Sequence[int]], fresh: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
-    """First waves without fresh durations, per level ascending; an empty one inherits from the level below.
+    """Take the fresh durations out of first waves, per level ascending; an empty one inherits from the level below.
 
     What is inherited may itself be inherited. A list with nothing below it stays empty.
     """
@@ -173,7 +173,7 @@ def _stage(where: str, name: str, parents: tuple[int, ...], table) -> Stage:
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """Knows the three names an object array needs, and nothing else."""
+    """Unpickler that knows the three names an object array needs, and nothing else."""
 
     _RECONSTRUCT = np.empty(0).__reduce__()[0]
     _ADMITTED: ClassVar = {
