@@ -1,4 +1,4 @@
-"""Where data lives on disk. Nothing is created on import; writers create the folders they need."""
+"""Folders of data on disk. Nothing is created on import; writers create the folders they need."""
 
 from __future__ import annotations
 

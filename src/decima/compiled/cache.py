@@ -1,4 +1,4 @@
-"""Where compiled functions are kept between processes."""
+"""Cache in which compiled functions are kept between processes."""
 
 import hashlib
 from pathlib import Path

@@ -18,7 +18,7 @@ from decima.exceptions import ConfigError
 
 @dataclass
 class Minimum:
-    """What a search found."""
+    """Outcome of a search."""
 
     x: np.ndarray  # float64, best point
     value: float = math.inf  # its value

@@ -1,4 +1,4 @@
-"""All orders of a batch of jobs in the simplified cluster: a compiled depth-first search over shared beginnings.
+"""Compiled depth-first search over all orders of a batch of jobs in the simplified cluster, with shared beginnings.
 
 In the simplified environment all tasks of a stage take equally long and executors are interchangeable, so the kernel
 moves *groups* (finish time, stage, number of executors) instead of tasks. The rules are those of the event simulator
@@ -42,7 +42,7 @@ def _lowest_bit(_typing, word):
 
 @njit
 def layout(stages, jobs, words):
-    """Where the sections of a row of int64 begin: to_launch, unfinished, parents, launchable, pending, open, groups."""
+    """Offsets of the sections of a row of int64: to_launch, unfinished, parents, launchable, pending, open, groups."""
     to_launch = NUM_SCALARS
     unfinished = to_launch + stages
     parents = unfinished + stages

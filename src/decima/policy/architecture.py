@@ -1,4 +1,4 @@
-"""What a policy network looks like: one record, from which TensorFlow and the compiled core derive the same network.
+"""Architecture of a policy network: one record, from which TensorFlow and the compiled core derive the same network.
 
 No TensorFlow here: running a stored policy needs only its architecture and its weights.
 """

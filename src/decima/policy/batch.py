@@ -54,7 +54,7 @@ def ranges(first: np.ndarray, length: np.ndarray) -> np.ndarray:
 
 
 def _starts(sizes: np.ndarray) -> np.ndarray:
-    """Where each of consecutive blocks begins; int64."""
+    """Offsets at which consecutive blocks begin; int64."""
     return np.cumsum(sizes, dtype=np.int64) - sizes
 
 
@@ -79,7 +79,7 @@ def _row_levels(row: np.ndarray, local: np.ndarray, child_offset: np.ndarray, ch
 
 
 class GraphBatch:
-    """All decisions of some episodes, numbered through in the order of the records.
+    """Batch of all decisions of some episodes, numbered through in the order of the records.
 
     Args:
         records: Episodes, all on workloads with the same profile tables.

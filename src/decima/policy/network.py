@@ -175,7 +175,7 @@ class DecimaNetwork(keras.Model):
             variable.assign(value)
 
     def get_flat(self) -> np.ndarray:
-        """All weights, float32 [parameters]."""
+        """Weights of all layers in one array, float32 [parameters]."""
         return np.concatenate([variable.numpy().reshape(-1) for variable in self.trainable_variables])
 
     def call(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:

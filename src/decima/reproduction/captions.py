@@ -1,4 +1,4 @@
-"""What titles and captions say of a run."""
+"""Words of titles and captions about a run."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class Run:
 
     @property
     def cluster(self) -> str:
-        """For captions."""
+        """Text of captions about the cluster."""
         return f"{self.executors} executors"
 
 
 def distinct(table: pandas.DataFrame, column: str, noun: str) -> str:
-    """How many different values a column has, with a noun."""
+    """Text of how many different values a column has, with a noun."""
     return count(table[column].nunique(), noun)
 
 
 def decima_mode(scores: pandas.DataFrame) -> str:
-    """How the policy acts that is called Decima: the other way has a row of its own."""
+    """Mode in which the policy called Decima acts, greedy or sampled: the other one has a row of its own."""
     return "greedy" if "decima_sampled" in set(scores["scheduler"]) else "sampled"
 
 

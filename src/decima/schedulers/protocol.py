@@ -44,7 +44,7 @@ def require_protocol(scheduler: object) -> None:
 
 
 def _hint(scheduler: object) -> str:
-    """What may have been meant."""
+    """Hint for an error message on what may have been meant."""
     if inspect.isfunction(scheduler):
         return "; a plain function is not enough, give it a class with name, reset and decide"
     return ""

@@ -1,4 +1,4 @@
-"""Which stage of a job to run next: rules that several schedulers share."""
+"""Rules for which stage of a job to run next, shared by several schedulers."""
 
 from numba import njit
 

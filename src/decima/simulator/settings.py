@@ -1,4 +1,4 @@
-"""What a simulated cluster is like: one record of named switches; the two modes are two sets of values."""
+"""Settings of a simulated cluster: one record of named switches; the two modes are two sets of values."""
 
 import math
 import numbers

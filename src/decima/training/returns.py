@@ -16,7 +16,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Episode:
-    """What advantages are computed from."""
+    """Rewards and times of one episode, from which advantages are computed."""
 
     time_s: np.ndarray  # float64 [D], ascending
     end_s: float  # end of the episode
@@ -125,7 +125,7 @@ def solve_ridge(gram: np.ndarray, moment: np.ndarray, ridge: float) -> np.ndarra
 
 @dataclass(frozen=True)
 class Advantages:
-    """What the gradient is weighted with."""
+    """Advantages, with which the gradient is weighted."""
 
     values: list[np.ndarray]  # float64 [D] per episode
     returns: list[np.ndarray]  # float64 [D] per episode, returns to go
@@ -186,7 +186,7 @@ def advantages(
 
 
 def _mean_square(returns: list[list[np.ndarray]], baselines: list[list[np.ndarray]] | None) -> float:
-    """Of the returns less their baselines, or less their overall mean."""
+    """Mean square of the returns less their baselines, or less their overall mean."""
     flat = np.concatenate([part for group in returns for part in group])
     if baselines is None:
         return float(np.var(flat))

@@ -1,1 +1,1 @@
-"""What several commands share: options, errors in one sentence, output files, and schedulers of texts."""
+"""Parts that several commands share: options, errors in one sentence, output files, and schedulers of texts."""

@@ -129,7 +129,7 @@ def fig07_sequences(tables: Tables, run: Run) -> Figure:
 
 
 def fig07_baselines(tables: Tables, run: Run) -> Figure:
-    """What is left of the variance of returns with either baseline."""
+    """Draw what is left of the variance of returns with either baseline."""
     returns = tables["variance_returns"]
     shared_s, horizon_s = _times(tables)
     figure = plotting.learning.baseline_spread(tables["variance_explained"], shared_s).figure
@@ -141,7 +141,7 @@ def fig07_baselines(tables: Tables, run: Run) -> Figure:
 
 
 def _times(tables: Tables) -> tuple[float, float]:
-    """When the sequences part, and the horizon."""
+    """Times at which the sequences part and at which they end."""
     table = tables["variance_explained"]
     return float(table.loc[table["parted"] == 0, "time_s"].max()), float(table["time_s"].max())
 

@@ -109,7 +109,7 @@ def waves(tables: Tables, run: Run) -> Figure:
 
 
 def switches(tables: Tables, run: Run) -> Figure:
-    """What each difference between the released rules and the paper's changes."""
+    """Draw what each difference between the released rules and the paper's changes."""
     table = untuned(tables["switches"])
     arrivals = list(dict.fromkeys(table["arrivals"]))
     bases = list(dict.fromkeys(table["base"]))

@@ -72,7 +72,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def executed_work(result: Result) -> pandas.DataFrame:
-    """What each job of a logged run took.
+    """Table of what each job of a logged run took.
 
     Returns:
         job; executed_s, the duration of all its tasks, in executor seconds; executors, how many of them ran its tasks

@@ -91,17 +91,17 @@ class StageOrder:
         self._rank = {stage: rank for rank, stage in enumerate(order)}
 
     def reset(self, rng: np.random.Generator) -> None:
-        """Nothing to forget."""
+        """Forget nothing: the order stays."""
 
     def decide(self, observation: Observation) -> Decision:
-        """As many executors as the first stage of the order can use."""
+        """Choose the first stage of the order, with as many executors as it can use."""
         stage = min(observation.frontier, key=lambda stage: self._rank[stage.index])
         return observation.grant(stage, min(observation.num_free_executors, stage.room))
 
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """Both schedules of the example, with their logs."""
+    """Pair of schedules of the example, with their logs."""
 
     epsilon_s: float  # duration of the tasks of the short stages
     critical_path: Result  # the run of SJF-CP

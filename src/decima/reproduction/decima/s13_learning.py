@@ -83,7 +83,7 @@ def best_so_far(curve: pandas.DataFrame) -> pandas.Series:
 
 
 def budgets(curves: pandas.DataFrame, references: pandas.DataFrame, minutes: list[float]) -> pandas.DataFrame:
-    """What a run had reached after so many minutes of wall time.
+    """Table of what each run had reached after given minutes of wall time.
 
     Args:
         curves: Of all runs.

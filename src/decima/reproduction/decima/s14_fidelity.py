@@ -60,7 +60,7 @@ def fig18b_mix(tables: Tables, run: Run) -> Figure:
 
 
 def fidelity_points(tables: Tables, run: Run) -> Figure:
-    """Every run, simulated against real."""
+    """Draw every run, simulated against real."""
     figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)
     settings = [name for name in (ALONE, FIRST_RUN, MIX) if name in set(tables["fidelity_runs"]["setting"])]
     parts = []
@@ -96,7 +96,7 @@ def fidelity_errors(tables: Tables, run: Run) -> Figure:
 
 
 def fidelity_effects(tables: Tables, run: Run) -> Figure:
-    """What the error becomes when real-world effects are switched off."""
+    """Draw what the error becomes when real-world effects are switched off."""
     summary = tables["fidelity_summary"]
     settings = [name for name in SETTINGS if name in set(summary["setting"])]
     figure = plotting.style.new_figure(plotting.style.PAGE, 0.9 + 2.2 * len(settings))

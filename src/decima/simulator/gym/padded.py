@@ -60,7 +60,7 @@ LAYOUT = (
 
 @dataclass(frozen=True)
 class Padding:
-    """How many rows there are: jobs, stages and edges in the system at one time, and executors of the cluster."""
+    """Numbers of rows: jobs, stages and edges in the system at one time, and executors of the cluster."""
 
     jobs: int
     stages: int

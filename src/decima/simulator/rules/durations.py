@@ -1,4 +1,4 @@
-"""How long a task takes (§6.2: wave, start-up, slowdown by parallelism)."""
+"""Durations of tasks (§6.2: wave, start-up, slowdown by parallelism)."""
 
 from numba import njit
 

@@ -1,4 +1,4 @@
-"""Which stages have room, may be chosen, and can run: saturation, the frontier and the lists of runnable stages."""
+"""Stages that have room, may be chosen, and can run: saturation, the frontier and the lists of runnable stages."""
 
 from numba import njit
 
