@@ -9,17 +9,11 @@ from decima.training.configuration import Configuration, number, whole
 
 @dataclass(frozen=True)
 class Progress:
-    """How far training, or one phase of it, has come.
+    """How far training, or one phase of it, has come."""
 
-    Attributes:
-        iteration: Iterations of the whole run before this one; chance is a function of it and of the run's seed.
-        since: Iterations since the phase began.
-        share: Used part of the budget that was left when the phase began, 0 to 1.
-    """
-
-    iteration: int
-    since: int
-    share: float
+    iteration: int  # iterations of the whole run before this one; chance is a function of it and of the run's seed
+    since: int  # iterations since the phase began
+    share: float  # used part of the budget that was left when the phase began, 0 to 1
 
     def after(self, first: int, used_before: float) -> Progress:
         """Progress of a phase that began at iteration ``first`` with a part ``used_before`` of the budget used."""

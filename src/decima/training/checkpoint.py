@@ -18,19 +18,13 @@ FILE_NAME = "checkpoint.npz"
 
 @dataclass
 class Checkpoint:
-    """Everything that the next iteration depends on. Chance is not here: it is a function of seed and iteration.
+    """Everything that the next iteration depends on. Chance is not here: it is a function of seed and iteration."""
 
-    Attributes:
-        about: What is trained and how: task, recipe, architecture, seed (JSON).
-        counters: Iteration, elapsed times, best validation and the like (JSON).
-        arrays: Best weights and whatever the algorithm keeps: weights, state of an optimiser, a replay memory.
-        curve: One row per iteration, numbers by column.
-    """
-
-    about: dict
-    counters: dict
+    about: dict  # what is trained and how: task, recipe, architecture, seed (JSON)
+    counters: dict  # iteration, elapsed times, best validation and the like (JSON)
+    # Best weights and whatever the algorithm keeps: weights, state of an optimiser, a replay memory.
     arrays: dict[str, np.ndarray]
-    curve: list[dict] = field(default_factory=list)
+    curve: list[dict] = field(default_factory=list)  # one row per iteration, numbers by column
 
     def save(self, folder: Path) -> None:
         """Write into the folder.

@@ -18,33 +18,21 @@ class Loss:
     The loss of a decision is -min(r A, clip(r, 1 - clip, 1 + clip) A) - entropy_weight (H_stage + H_limit), where r is
     the ratio of its probability to the recorded one. Without ``ratio``, r is 1 and its gradient that of log P:
     REINFORCE, or with A = 1 the cross-entropy of a teacher's decision.
-
-    Attributes:
-        ratio: Compare with the recorded probabilities (PPO).
-        clip: Range of the ratio.
-        entropy_weight: Weight of the entropy of both choices.
-        effect_classes: Probability and entropy of limits by effect.
     """
 
-    ratio: bool = False
-    clip: float = 0.2
-    entropy_weight: float = 0.0
-    effect_classes: bool = True
+    ratio: bool = False  # compare with the recorded probabilities (PPO)
+    clip: float = 0.2  # range of the ratio
+    entropy_weight: float = 0.0  # weight of the entropy of both choices
+    effect_classes: bool = True  # probability and entropy of limits by effect
 
 
 @dataclass(frozen=True)
 class Gradient:
-    """Sum over decisions.
+    """Sum over decisions."""
 
-    Attributes:
-        values: Float32 [parameters], gradient of the loss.
-        sums: Sums of :data:`SUMS` by name.
-        decisions: Number of decisions.
-    """
-
-    values: np.ndarray
-    sums: dict[str, float]
-    decisions: int
+    values: np.ndarray  # float32 [parameters], gradient of the loss
+    sums: dict[str, float]  # sums of :data:`SUMS` by name
+    decisions: int  # number of decisions
 
     def mean(self, name: str) -> float:
         """Average of one of the sums."""

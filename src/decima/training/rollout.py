@@ -26,32 +26,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Teacher:
-    """A heuristic whose decisions are recorded.
+    """A heuristic whose decisions are recorded."""
 
-    Attributes:
-        name: Registered name.
-        parameters: (name, value) pairs.
-        share: Probability that its decision, not the policy's, is carried out.
-    """
-
-    name: str
-    parameters: tuple[tuple[str, float], ...] = ()
-    share: float = 1.0
+    name: str  # registered name
+    parameters: tuple[tuple[str, float], ...] = ()  # (name, value) pairs
+    share: float = 1.0  # probability that its decision, not the policy's, is carried out
 
 
 @dataclass(frozen=True)
 class RolloutJob:
-    """One episode to run; everything that its record depends on besides task and weights.
+    """One episode to run; everything that its record depends on besides task and weights."""
 
-    Attributes:
-        sequence: Jobs and end of the episode.
-        seed: Source of task durations and of the policy's draws.
-        teacher: Whose decisions to record; None: the policy's own.
-    """
-
-    sequence: JobSequence
-    seed: int
-    teacher: Teacher | None = None
+    sequence: JobSequence  # jobs and end of the episode
+    seed: int  # source of task durations and of the policy's draws
+    teacher: Teacher | None = None  # whose decisions to record; None: the policy's own
 
 
 class RolloutBackend(Protocol):

@@ -20,20 +20,14 @@ from decima.training.validation import TaskValidation
 class TrainingRun:
     """Everything that the outcome of a training is a function of, if its budget is a number of iterations.
 
-    Attributes:
-        task: Jobs, cluster and objective.
-        recipe: How to learn, and when to stop.
-        architecture: Shape of the network.
-        seed: Source of all chance.
-
     Raises:
         ConfigError: The task's cluster is larger than the architecture allows.
     """
 
-    task: Task
-    recipe: Recipe
-    architecture: Architecture
-    seed: int
+    task: Task  # jobs, cluster and objective
+    recipe: Recipe  # how to learn, and when to stop
+    architecture: Architecture  # shape of the network
+    seed: int  # source of all chance
 
     def __post_init__(self) -> None:
         allowed = self.architecture.max_executors

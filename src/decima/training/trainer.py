@@ -24,25 +24,15 @@ _OWN_COLUMNS = ("iteration", "wall_s", "cpu_s")
 
 @dataclass(frozen=True)
 class Trained:
-    """Outcome of a run.
+    """Outcome of a run."""
 
-    Attributes:
-        weights: Float32 [parameters], the best at validation; the last if there was none.
-        score: Validation score of these weights, NaN if there was none.
-        mode: How the policy acted when it had that score, as the validation calls it; None if there was none.
-        iteration: After how many iterations.
-        iterations: Iterations of the run.
-        curve: Rows of the curve.
-        references: Scores that the validation is compared with, by name.
-    """
-
-    weights: np.ndarray
-    score: float
-    mode: str | None
-    iteration: int
-    iterations: int
-    curve: list[dict]
-    references: dict[str, float]
+    weights: np.ndarray  # float32 [parameters], the best at validation; the last if there was none
+    score: float  # validation score of these weights, NaN if there was none
+    mode: str | None  # how the policy acted when it had that score, as the validation calls it; None if there was none
+    iteration: int  # after how many iterations
+    iterations: int  # iterations of the run
+    curve: list[dict]  # rows of the curve
+    references: dict[str, float]  # scores that the validation is compared with, by name
 
 
 class Trainer:

@@ -42,26 +42,17 @@ _REGISTERED: dict[str, WorkloadSource] = {}
 
 @dataclass(frozen=True)
 class WorkloadSource:
-    """Job profiles under a name, and workloads drawn from them.
+    """Job profiles under a name, and workloads drawn from them."""
 
-    Attributes:
-        name: What texts, cards and parameter files call it.
-        label: What titles call it.
-        doc: One sentence about it.
-        profiles: Function that returns all profiles to draw from; its keywords are the options.
-        digest: Function that returns a SHA-256, in hexadecimal, of the data behind the profiles.
-        options: What may be set.
-        available: Function that tells whether the data is on this machine.
-        query_profile: Function of a size in GB and a TPC-H query number; None where jobs are no TPC-H queries.
-    """
-
-    name: str
-    label: str
-    doc: str
+    name: str  # what texts, cards and parameter files call it
+    label: str  # what titles call it
+    doc: str  # one sentence about it
+    # Function that returns all profiles to draw from; its keywords are the options.
     profiles: Callable[..., tuple[JobProfile, ...]]
-    digest: Callable[[], str]
-    options: tuple[Option, ...] = (SIZES,)
-    available: Callable[[], bool] = lambda: True
+    digest: Callable[[], str]  # function that returns a SHA-256, in hexadecimal, of the data behind the profiles
+    options: tuple[Option, ...] = (SIZES,)  # what may be set
+    available: Callable[[], bool] = lambda: True  # function that tells whether the data is on this machine
+    # Function of a size in GB and a TPC-H query number; None where jobs are no TPC-H queries.
     query_profile: Callable[[float, int], JobProfile] | None = None
 
     def batch(self, n: int = 20, seed: int = 0, sizes: str | Sequence[str] = "paper", **options) -> Workload:
@@ -165,27 +156,17 @@ def find_source(name: str) -> WorkloadSource:
 
 @dataclass(frozen=True)
 class JobSpec:
-    """Which jobs a text means: those of a file, or a draw from a source.
+    """Which jobs a text means: those of a file, or a draw from a source."""
 
-    Attributes:
-        text: The text.
-        path: The file; None for a draw.
-        source: What is drawn from; None for a file.
-        arrivals: ``"batch"`` or ``"poisson"``.
-        n: Jobs to draw; None where the text does not say.
-        interarrival_s: Mean gap of a stream in seconds, or its lowest and highest value.
-        initial: Jobs of a stream that are present at time 0.
-        options: Options of the source.
-    """
-
-    text: str
-    path: Path | None = None
-    source: WorkloadSource | None = None
-    arrivals: str = "batch"
-    n: int | None = None
+    text: str  # the text
+    path: Path | None = None  # the file; None for a draw
+    source: WorkloadSource | None = None  # what is drawn from; None for a file
+    arrivals: str = "batch"  # ``"batch"`` or ``"poisson"``
+    n: int | None = None  # jobs to draw; None where the text does not say
+    # Mean gap of a stream in seconds, or its lowest and highest value.
     interarrival_s: float | tuple[float, float] = 25.0
-    initial: int = 1
-    options: dict[str, Any] = field(default_factory=dict)
+    initial: int = 1  # jobs of a stream that are present at time 0
+    options: dict[str, Any] = field(default_factory=dict)  # options of the source
 
     def workload(self, seed: int) -> Workload:
         """Read the file, or draw the workload of this seed.

@@ -18,16 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AlgorithmState:
-    """Everything that the next iteration of an algorithm depends on, besides its configuration and the seed.
+    """Everything that the next iteration of an algorithm depends on, besides its configuration and the seed."""
 
-    Attributes:
-        arrays: Arrays by name: weights, moments of an optimiser, a replay memory. They must not change any more while
-            the algorithm goes on; a large memory is best kept in blocks that are filled once, which need no copy.
-        counters: JSON values by name.
-    """
-
+    # Arrays by name: weights, moments of an optimiser, a replay memory. They must not change any more while the
+    # algorithm goes on; a large memory is best kept in blocks that are filled once, which need no copy.
     arrays: dict[str, np.ndarray]
-    counters: dict = field(default_factory=dict)
+    counters: dict = field(default_factory=dict)  # JSON values by name
 
 
 class Algorithm(Protocol):

@@ -14,17 +14,11 @@ from decima.training.budget import Progress
 
 @dataclass(frozen=True)
 class Phase:
-    """One part of training.
+    """One part of training."""
 
-    Attributes:
-        name: What the column ``phase`` calls it.
-        algorithm: What it does.
-        iterations: How many; None: as many as the budget allows.
-    """
-
-    name: str
-    algorithm: Algorithm
-    iterations: int | None = None
+    name: str  # what the column ``phase`` calls it
+    algorithm: Algorithm  # what it does
+    iterations: int | None = None  # how many; None: as many as the budget allows
 
 
 class Phases:
