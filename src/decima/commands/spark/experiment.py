@@ -54,7 +54,7 @@ def experiment(
         float, typer.Option(metavar="SHARE", help="Most of the cores that other processes may take.")
     ] = 0.15,
     data: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Generated tpch_tables.", show_default="the platform's cache")
+        Path | None, typer.Option(metavar="FOLDER", help="Generated tables.", show_default="the platform's cache")
     ] = None,
     memory_mb: Annotated[int, typer.Option(metavar="MIB", min=512, help="Memory of an executor.")] = 2048,
     seed: options.Seed = 0,

@@ -1,4 +1,4 @@
-"""How busy the machine was with other things while a query ran.
+"""Load of the machine while a query ran: how much other work competed with Spark.
 
 Two measures, both from `/proc`: how long the threads of Spark were ready to run and did not get a core (their wait
 share), and how much of the cores went to processes that are not Spark's (the foreign share). Executors and driver
@@ -20,7 +20,7 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Sample:
-    """Counters at one moment."""
+    """Counters of threads and cores at one moment."""
 
     time_s: float  # clock of the sample, in seconds
     threads: dict[tuple[int, int], tuple[int, int]]  # CPU time and time on a run queue in ns, by process and thread
@@ -40,12 +40,12 @@ class Load:
 
     @property
     def wait_share(self) -> float:
-        """Waiting as a share of waiting and running."""
+        """Share of waiting in the time of waiting and running together."""
         total = self.run_s + self.wait_s
         return self.wait_s / total if total > 0 else 0.0
 
     def row(self) -> dict[str, float | None]:
-        """The values by name, rounded, for a table."""
+        """Values by name, rounded to four places, for a table."""
         values = {name: None if value is None else round(value, 4) for name, value in asdict(self).items()}
         return values | {"wait_share": round(self.wait_share, 4)}
 
@@ -72,7 +72,7 @@ def sample(pids: Iterable[int], time_s: float) -> Sample:
 
 
 def between(before: Sample, after: Sample, cores: int | None = None) -> Load:
-    """Load between two samples of the same processes; what threads did that came or went counts while it is known."""
+    """Load between two samples of the same processes; a thread that started in between counts from its start."""
     run = wait = 0
     for key, (run_ns, wait_ns) in after.threads.items():
         run_before, wait_before = before.threads.get(key, (0, 0))

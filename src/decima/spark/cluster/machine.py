@@ -1,4 +1,4 @@
-"""What Spark needs of this machine, and what the machine is."""
+"""Checks that this machine can run Spark, and its description for the record."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def require_spark() -> None:
 
 
 def java_command() -> str:
-    """The Java that Spark will use: of `JAVA_HOME`, else the first on the PATH.
+    """Path of the Java that Spark will use: that of `JAVA_HOME`, else the first on the PATH.
 
     Raises:
         SparkError: there is none.
@@ -71,7 +71,7 @@ def check_memory(executors: int, memory_mb: int, driver_memory_mb: int = DRIVER_
 
 
 def describe() -> dict[str, str]:
-    """What a measurement was made with: date, machine, system, and versions of what took part."""
+    """Describe a measurement: date, machine, operating system, versions of Java, Python, Spark and the generator."""
     java = subprocess.run([java_command(), "-version"], capture_output=True, text=True, check=True)
     known = dict(line.split("\t: ") for line in _cpuinfo() if "\t: " in line)
     return {

@@ -1,4 +1,4 @@
-"""Groups of processes that are ended when the work is done, and when the process that started them dies."""
+"""Process groups that end with the work they were started for, also when the process that started them dies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STOP_S = 10.0  # from SIGTERM to SIGKILL
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """A TCP port of that address of this machine that nobody listens on."""
+    """Find a TCP port on an address of this machine that nobody listens on."""
     with socket.socket() as probe:
         probe.bind((host, 0))
         return probe.getsockname()[1]
@@ -34,7 +34,7 @@ def guard(groups: list[int]) -> subprocess.Popen:
 
 
 def release(watching: subprocess.Popen | None) -> None:
-    """End the process that `guard` started, if any, without what it would do."""
+    """End the process that `guard` started, if any, before it kills anything."""
     if watching is not None:
         # Gone already is as good.
         with contextlib.suppress(BrokenPipeError):
@@ -42,7 +42,7 @@ def release(watching: subprocess.Popen | None) -> None:
 
 
 def end_group(process: subprocess.Popen) -> None:
-    """End the process and its whole group: politely first, after `STOP_S` seconds for good."""
+    """End a process and its whole group: with SIGTERM, and after `STOP_S` seconds with SIGKILL."""
     for number, wait_s in ((signal.SIGTERM, STOP_S), (signal.SIGKILL, STOP_S)):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
@@ -60,7 +60,7 @@ def end_group(process: subprocess.Popen) -> None:
 def ended_by_signals() -> Iterator[None]:
     """Let SIGTERM and SIGHUP end the block as an exception does, so that what it opened is closed.
 
-    Their default is to end this process at once. SIGINT raises KeyboardInterrupt already. For the main thread.
+    By default both end this process at once. SIGINT raises KeyboardInterrupt already. Works in the main thread only.
     """
 
     def leave(number: int, _: object) -> NoReturn:

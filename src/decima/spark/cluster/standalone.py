@@ -55,11 +55,11 @@ BASE_CONF: Mapping[str, str] = {
 
 @dataclass
 class StandaloneCluster:
-    """Context manager: one master and one worker of Spark's standalone mode, bound to the loopback address.
+    """One master and one worker of Spark's standalone mode on the loopback address, as a context manager.
 
     Each of the two is the leader of a process group of its own (executors belong to the worker's), and the whole
-    groups are ended when the block ends, however it ends. Should this process be killed, a third one, which waits for
-    just that, ends the groups.
+    groups are ended when the block ends, however it ends. Should this process be killed, a third one, which only waits
+    for that, ends the groups.
     """
 
     executors: int = 4  # one-core executors the worker has room for
@@ -162,7 +162,7 @@ def session(
     name: str = "decima",
     driver_memory_mb: int = DRIVER_MB,
 ) -> Iterator[SparkSession]:
-    """One Spark application with a driver JVM of its own; gives the session once all executors are registered.
+    """Run one Spark application with a driver JVM of its own; the session comes once all executors are registered.
 
     Args:
         cluster: where it runs.
@@ -211,7 +211,7 @@ def session(
 
 
 def _start_driver(builder: SparkSession.Builder, folder: Path) -> SparkSession:
-    """The session of a new driver JVM, whose remarks go to `driver.log` instead of this terminal."""
+    """Start a driver JVM, whose output goes to `driver.log` instead of this terminal, and give its session."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

@@ -29,12 +29,12 @@ _VARIABLE = "DECIMA_SPARK_DATA"
 
 
 def shuffle_partitions(scale: float) -> int:
-    """Tasks of a stage behind a shuffle: in proportion to the scale factor, as those of scans are."""
+    """Number of tasks of a stage behind a shuffle; it grows with the scale factor, as that of scans does."""
     return max(LEAST_PARTITIONS, round(SHUFFLE_PARTITIONS * scale))
 
 
 def conf(scale: float) -> dict[str, str]:
-    """Settings on which the number of tasks per stage depends; they depend on the scale, not on the executors."""
+    """Spark settings that fix the number of tasks per stage by the scale factor, whatever the number of executors."""
     return {
         "spark.sql.shuffle.partitions": str(shuffle_partitions(scale)),
         "spark.sql.files.maxPartitionBytes": str(SCAN_BYTES),
@@ -44,7 +44,7 @@ def conf(scale: float) -> dict[str, str]:
 
 
 def cache_folder() -> Path:
-    """Where tables are kept: `DECIMA_SPARK_DATA`, or a folder in the platform's cache."""
+    """Folder that keeps the tables: `$DECIMA_SPARK_DATA`, else a folder in the platform's cache."""
     given = os.environ.get(_VARIABLE)
     return Path(given) if given else Path(platformdirs.user_cache_dir("decima")) / "tpch-tables"
 
@@ -88,7 +88,7 @@ def generate(scale: float, folder: Path | None = None, threads: int | None = Non
 
 
 def generator() -> list[str]:
-    """Command of the generator: that of this environment before one on the PATH.
+    """Command of the table generator: that of this environment, else the one on the PATH.
 
     Raises:
         SparkError: it is not installed.
@@ -103,7 +103,7 @@ def generator() -> list[str]:
 
 
 def register(spark: SparkSession, folder: Path) -> None:
-    """Make the tables of a folder known as views, so that no query has a job of its own for reading file footers.
+    """Register the tables of a folder as views, so that no query starts a job of its own to read file footers.
 
     Raises:
         SparkError: a table is missing.

@@ -1,4 +1,4 @@
-"""Reading a Spark event log into tables: tasks, stages, queries, executors, and what could not be used.
+"""Spark event logs as tables: tasks, stages, queries, executors, and a report of what could not be used.
 
     application = read_event_log("logs/app-20260101120000-0000.zstd")
     application.tasks.groupby(["name", "wave"]).duration_ms.mean()
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Application:
-    """One Spark application as its event log tells it."""
+    """Tables and facts of one Spark application, read from its event log."""
 
     path: Path  # the log
     app_id: str  # Spark's id, or the name of the log when it has none
     name: str  # the application's name
     spark_version: str  # empty when the log does not tell
-    adaptive: bool | None  # whether adaptive execution was set on or off; None when nothing was set
+    adaptive: bool | None  # whether adaptive execution was switched on; None where the log does not tell
     start_ms: int  # start of the application, or its first event
     end_ms: int  # end of the application, or its last event
-    ended: bool  # the log has the application's end
+    ended: bool  # whether the log has the end of the application
     tasks: pandas.DataFrame  # one row per ended task
     stages: pandas.DataFrame  # one row per stage of a merged query
     queries: pandas.DataFrame  # one row per query
     executors: pandas.DataFrame  # one row per executor process
-    # `item`, `reason`, `count`, `detail`: per kind of item (line, task, query, ...) the counts add up to all.
+    # Columns `item`, `reason`, `count`, `detail`: the counts of an item (line, task, query) add up to all there are.
     report: pandas.DataFrame
 
     def only(self, ids: Collection[str]) -> Application:
-        """The same application with all other queries marked as skipped.
+        """Copy of the application in which all queries but the given ones are marked as skipped.
 
         Args:
             ids: column `query` of the queries to keep.

@@ -1,4 +1,4 @@
-"""The two block formats Spark writes with lz4 and snappy, which are not the frame formats of those libraries.
+"""Readers of the block formats that Spark writes with lz4 and snappy, which differ from these libraries' own.
 
 Source: `LZ4BlockOutputStream` of lz4-java and `SnappyOutputStream` of snappy-java.
 """
@@ -21,10 +21,10 @@ _SNAPPY_MAGIC = b"\x82SNAPPY\x00"
 
 
 def lz4_blocks(path: Path) -> Iterator[bytes]:
-    """Decompressed blocks. The checksums of the blocks (xxHash) are not verified.
+    """Decompress the blocks of an lz4 file one by one; their checksums (xxHash) are not verified.
 
     Raises:
-        ValueError: the file is damaged or cut; the blocks before were given.
+        ValueError: the file is damaged or cut; the blocks before that place have been given.
     """
     with open(path, "rb") as file:
         while header := file.read(_LZ4_HEADER.size):
@@ -42,10 +42,10 @@ def lz4_blocks(path: Path) -> Iterator[bytes]:
 
 
 def snappy_blocks(path: Path) -> Iterator[bytes]:
-    """Decompressed blocks.
+    """Decompress the blocks of a snappy file one by one.
 
     Raises:
-        ValueError: the file is damaged or cut; the blocks before were given.
+        ValueError: the file is damaged or cut; the blocks before that place have been given.
     """
     with open(path, "rb") as file:
         while head := file.read(4):

@@ -1,4 +1,4 @@
-"""Turning the lines of an event log into plain records; nothing in a line is trusted to be there or of its type."""
+"""Plain records made of the lines of an event log, whose fields may be missing or of any type."""
 
 from __future__ import annotations
 
@@ -40,23 +40,20 @@ TASK_TEXTS = ("executor", "host", "status", "end_reason", "task_type")
 
 @dataclass
 class JobRecord:
-    """A Spark job: one action, or with adaptive execution one shuffle stage.
-
-    `broken` means that a stage of it could not be read from the event.
-    """
+    """Spark job: one action or, with adaptive execution, one shuffle stage."""
 
     job_id: int
     submit_ms: int
     stage_ids: tuple[int, ...]
     properties: dict[str, str]
-    broken: bool = False
+    broken: bool = False  # a stage of it could not be read from the event
     finish_ms: int | None = None
     succeeded: bool | None = None
 
 
 @dataclass(frozen=True)
 class StageRecord:
-    """A Spark stage as announced when its job started."""
+    """Spark stage as announced at the start of its job."""
 
     stage_id: int
     num_tasks: int
@@ -67,11 +64,11 @@ class StageRecord:
 
 @dataclass
 class ExecutorRecord:
-    """An executor process. `added_ms` is None when the log does not tell."""
+    """Executor process."""
 
     executor: str
     host: str
-    added_ms: int | None
+    added_ms: int | None  # None where the log does not tell
     cores: int | None
     requested_ms: int | None = None
     removed_ms: int | None = None
@@ -79,7 +76,7 @@ class ExecutorRecord:
 
 
 class TaskColumns:
-    """Ended tasks, column by column in compact arrays: a log may hold a million."""
+    """Columns of the ended tasks in compact arrays, since a log may hold a million of them."""
 
     def __init__(self) -> None:
         self.numbers = {name: array("q") for name in TASK_NUMBERS}
@@ -100,7 +97,7 @@ class TaskColumns:
 
 @dataclass
 class EventRecords:
-    """What one log says, in the order of its lines."""
+    """Records of one log, in the order of its lines."""
 
     spark_version: str = ""
     app_id: str = ""
@@ -124,7 +121,7 @@ class EventRecords:
     last_ms: int = 0
 
     def read(self, line: bytes) -> None:
-        """Take one line in; whatever is wrong with it is counted, never raised."""
+        """Read one line; whatever is wrong with it is counted, never raised."""
         self.lines["all"] += 1
         if line.startswith(_PREFIX):
             end = line.find(b'"', len(_PREFIX))
@@ -158,13 +155,13 @@ class EventRecords:
         self.lines["without a needed field" if reason else "read"] += 1
 
     def seen(self, time_ms: int | None) -> None:
-        """Keep the latest stamp: a log without an end event ends there."""
+        """Remember the latest time; a log without an end event ends there."""
         if time_ms is not None and time_ms > self.last_ms:
             self.last_ms = time_ms
 
 
 def integer(value: Any, low: int = 0, high: int = MAX_MS) -> int | None:
-    """An integer of a JSON field in a range, also when written as float or text; else None."""
+    """Integer of a JSON field, also one written as float or text; None if there is none in the range."""
     if isinstance(value, str):
         try:
             value = int(value)
@@ -178,19 +175,19 @@ def integer(value: Any, low: int = 0, high: int = MAX_MS) -> int | None:
 
 
 def mapping(value: Any) -> dict:
-    """The object of a JSON field, or an empty one."""
+    """Object of a JSON field; an empty one if it holds anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def text(value: Any) -> str:
-    """The text of a JSON field, numbers as text, else empty; what UTF-8 cannot hold is replaced."""
+    """Text of a JSON field, integers as text; empty if it holds anything else. What UTF-8 cannot hold is replaced."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     return str(value) if type(value) is int else ""
 
 
 def _without_accumulables(line: bytes) -> bytes:
-    """The line with an emptied list of accumulables, half of its length, where the usual order of fields allows.
+    """Empty the list of accumulables, half of the line, where the fields stand in their usual order.
 
     Quotes inside JSON texts are escaped, so the searched byte sequences can only be what they look like.
     """

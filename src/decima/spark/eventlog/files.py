@@ -1,7 +1,7 @@
-"""Finding the files of Spark event logs and reading them line by line, compressed or not.
+"""Files of Spark event logs: where they are, and their lines, compressed or not.
 
-A log is one file, or a folder `eventlog_v2_<application>` of rolled files `events_<number>_<application>`. How a file
-is compressed is seen from its first bytes, so renamed and unfinished (`.inprogress`) files are read, too.
+A log is one file, or a folder `eventlog_v2_<application>` of rolled files `events_<number>_<application>`. The
+compression is told from the first bytes of a file, so renamed and unfinished (`.inprogress`) files are read, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ZSTD, _LZ4, _SNAPPY, _GZIP, _LZF = b"\x28\xb5\x2f\xfd", b"LZ4Block", b"\x82SNAP
 
 @dataclass(frozen=True)
 class LogFiles:
-    """The files of one application's log."""
+    """Files that make up the event log of one application."""
 
     path: Path  # what the user would call the log: a file or an `eventlog_v2_` folder
     files: tuple[Path, ...]  # to be read in this order
@@ -35,7 +35,7 @@ class LogFiles:
 
 @dataclass
 class Damage:
-    """What could not be read of a log."""
+    """Record of what could not be read of a log."""
 
     # Per damaged file, what went wrong; the lines before the damage were read.
     files: dict[str, str] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Damage:
 
 
 def find_logs(paths: Iterable[str | os.PathLike]) -> list[LogFiles]:
-    """The logs behind paths: files, `eventlog_v2_` folders, or folders that hold some of these.
+    """Find the logs behind paths: files, `eventlog_v2_` folders, or folders that hold some of these.
 
     Files in folders that do not begin like a log are passed over.
 
@@ -66,7 +66,7 @@ def find_logs(paths: Iterable[str | os.PathLike]) -> list[LogFiles]:
 
 
 def read_lines(log: LogFiles, damage: Damage) -> Iterator[bytes]:
-    """Lines of a log with their ends; what cannot be read is noted in `damage`.
+    """Read the lines of a log, each with its line end; what cannot be read is noted in `damage`.
 
     Raises:
         DataUnavailableError: a file cannot be opened or read.
@@ -153,7 +153,7 @@ def _open(path: Path, damage: Damage) -> io.BufferedIOBase:
 
 
 class _Chunks(io.RawIOBase):
-    """A raw stream over decompressed pieces; it ends where the file is damaged, and notes that."""
+    """Raw stream over decompressed pieces; it ends where the file is damaged, and notes that."""
 
     def __init__(self, path: Path, chunks: Iterator[bytes], damage: Damage) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""One DAG per query out of the Spark jobs that it ran as.
+"""DAGs of queries, each merged from the Spark jobs that the query ran as.
 
 Without adaptive execution a query is one job, or two when a subquery comes first. With it, each shuffle stage is a
 job of its own, whose ancestors are announced again under new stage ids and skipped. Announcements of one stage are
@@ -25,7 +25,7 @@ _NUMBER = re.compile(r" \(\d+\)$")
 
 @dataclass(frozen=True)
 class MergedStage:
-    """A stage of a query."""
+    """Stage of the merged DAG of a query."""
 
     stage_ids: tuple[int, ...]  # the ids under which it ran, ascending; more than one when it ran again for a later job
     num_tasks: int  # tasks as announced for the first of them
@@ -47,9 +47,9 @@ class _Node:
 def merge_jobs(
     jobs: Sequence[JobRecord], stages: Mapping[int, StageRecord], ran: set[int], result_stages: set[int]
 ) -> list[MergedStage]:
-    """The DAG of one query, in an order that does not depend on the ids or the timing of the run.
+    """Merge the jobs of one query into its DAG, in an order that depends neither on ids nor on the timing of the run.
 
-    Only stages that ran are in it; one that was skipped everywhere, as for a cached table, hands its parents on. Edges
+    The DAG holds the stages that ran; one that never ran, as for a cached table, passes its parents on. Edges
     are the shuffles of the RDD lineage and, where the result of a job goes back to the driver (broadcast tables,
     subqueries), inferred: such a job comes before the entry stages of the next job submitted after its end.
 

@@ -1,4 +1,4 @@
-"""Job profiles out of event logs: runs of the same query, at several executor counts, become one profile."""
+"""Job profiles made of event logs: runs of the same query at several executor counts become one profile."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOURCE = "spark"
 
 @dataclass(frozen=True, eq=False)
 class LogProfiles:
-    """Profiles of event logs and what belongs to them."""
+    """Job profiles of event logs, with the sizes of their stages, the runs behind them and a report."""
 
     profiles: list[JobProfile]  # one per query and structure, in the order in which they first appear
     # One row per stage of a profile: `job`, `stage_index`, `stage`, `operators`, `runs`, `num_tasks`, and the mean over
@@ -30,7 +30,7 @@ class LogProfiles:
     sizes: pandas.DataFrame
     # One row per run of a query: `app_id`, `query`, `job` (empty when it is in no profile), `level`, `duration_ms`.
     runs: pandas.DataFrame
-    # As of `decima.spark.eventlog.application.Application`, with the log in `app_id`, and rows of merging.
+    # The reports of the applications, each named by `app_id`, and notes on the merging.
     report: pandas.DataFrame
 
 
@@ -136,14 +136,14 @@ def profiles_of(applications: Iterable[Application], chosen: Iterable[Collection
 
 
 def level(query) -> int:
-    """Executor count of a row of the query table, at least 1."""
+    """Executor count that a row of the query table stands for, at least 1."""
     if query.stated_executors == query.stated_executors:  # not NaN
         return int(query.stated_executors)
     return max(1, round(query.executors) if query.alone else query.peak_tasks)
 
 
 def _parts(application: Application):
-    """What a run has of stages and tasks, by its row in the query table; slices, for logs of many queries."""
+    """Make a function that gives the stages and tasks of a query by its row in the query table."""
     stages, tasks = application.stages, application.tasks
     tasks = tasks[tasks.use == USED].sort_values("query_number", kind="stable")
     stage, wave, duration = tasks.stage.to_numpy(), tasks.wave.cat.codes.to_numpy(), tasks.duration_ms.to_numpy()

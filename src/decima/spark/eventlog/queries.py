@@ -1,4 +1,4 @@
-"""Which Spark jobs are one query, whether the log has all of it, and its merged DAG."""
+"""Queries of a log: the Spark jobs that belong to one, whether the log has all of them, and the merged DAG."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GROUP, _DESCRIPTION = "spark.jobGroup.id", "spark.job.description"
 
 @dataclass(frozen=True)
 class QueryRun:
-    """One run of a query."""
+    """Run of a query: its Spark jobs and its merged DAG."""
 
     query: str  # unique in the log: the property `decima.query`, else `execution-`, `group-` or `job-` and an id
     # What runs of the same query share: the property `decima.profile`, else `decima.query` up to its `#`, else Spark's
@@ -33,7 +33,7 @@ class QueryRun:
 
 
 def find_runs(records: EventRecords, app_id: str) -> list[QueryRun]:
-    """The queries of a log by submission.
+    """Find the queries of a log, in the order of their submission.
 
     Jobs belong together that share, in this order, the property `decima.query`, the root SQL execution, the SQL
     execution, or the job group; any other job is a query of its own.
@@ -91,7 +91,7 @@ def _run(group, jobs: list[JobRecord], records: EventRecords, app_id: str, ran, 
 
 
 def _usable_jobs(jobs: list[JobRecord], records: EventRecords) -> tuple[list[JobRecord], str]:
-    """The jobs that make the DAG, or why there is none."""
+    """Jobs that make up the DAG, and the reason if there are none."""
     if any(job.succeeded is None for job in jobs):
         return [], "a job did not end in the log"
     if any(job.broken for job in jobs):

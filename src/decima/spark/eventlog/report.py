@@ -1,4 +1,4 @@
-"""What was used of an event log, and what was not and why."""
+"""Report on an event log: what was used, what was not, and why."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def log_report(
     queries: pandas.DataFrame,
     executors: pandas.DataFrame,
 ) -> pandas.DataFrame:
-    """Columns `item`, `reason`, `count`, `detail`.
+    """Make the report of a log, with columns `item`, `reason`, `count` and `detail`.
 
     The counts of `line` add up to the lines of the log, those of `task` to its events of ended tasks, those of `query`
     to the queries. Items that begin with `note` are remarks and add up to nothing.

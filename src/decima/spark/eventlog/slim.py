@@ -1,4 +1,4 @@
-"""Smaller copies of event logs, with what the reader takes from them and the rest left out."""
+"""Small copies of event logs that keep only what is read from them here."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PRIVATE = ("dir", "host", "address", "port", "path", "jars", "master", "java")
 
 
 def slim_log(path: str | Path, out: str | Path) -> int:
-    """Write a copy of an event log that reads the same, zstd-compressed, about a hundredth as large.
+    """Write a zstd-compressed copy of an event log that reads the same and is about a hundredth as large.
 
     Left out are metrics and settings that the reader does not use, query plans, names of call sites, and paths of the
     machine. The copy is a valid event log of Spark.

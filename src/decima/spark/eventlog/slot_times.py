@@ -1,8 +1,8 @@
-"""How long a task keeps an executor, counted from when the executor was free and the stage runnable.
+"""Times for which tasks keep an executor, counted from when the executor was free and the stage runnable.
 
 The duration of a task runs from its launch to its end. What lies before the launch (the driver notices that a stage has
 ended, makes the tasks of the next one and sends them out; between two Spark jobs of one query it plans the second one)
-passes in the simulator in no time. Counting it to the task that waited for it keeps the total of every executor right.
+takes no time in the simulator. Adding it to the task that waited for it keeps the total time of every executor right.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from decima.spark.eventlog.application import Application
 
 
 def with_slot_times(application: Application) -> Application:
-    """The application with `duration_ms` of its tasks counted from the moment they could have begun.
+    """Copy of the application in which `duration_ms` of a task counts from the moment it could have begun.
 
     That is the later of two: the end of the task before on the same slot, and the end of the stage's last parent (for
     a stage without parents the submission of the query). Where the driver stamped that end after the launch, the time
@@ -30,7 +30,7 @@ def with_slot_times(application: Application) -> Application:
 
 
 def _runnable_ms(application: Application) -> np.ndarray:
-    """Per task, when its stage became runnable; NaN for tasks of no stage of a query."""
+    """Time at which the stage of each task became runnable; NaN for tasks that belong to no query."""
     submitted = dict(zip(application.queries["query"], application.queries.submit_ms, strict=True))
     finish = {}
     ready = {}
@@ -44,7 +44,7 @@ def _runnable_ms(application: Application) -> np.ndarray:
 
 
 def _slot_free_ms(application: Application) -> np.ndarray:
-    """Per task, when the task before on its slot ended; NaN for the first."""
+    """Time at which the previous task on the slot of each task ended; NaN for the first."""
     tasks = application.tasks
     ordered = tasks.sort_values(["launch_ms", "task_id"], kind="stable")
     before = ordered.groupby(["executor", "slot"], observed=True).finish_ms.shift()

@@ -1,4 +1,4 @@
-"""The tables of an application, made of the records of its event log."""
+"""Tables of an application, made of the records of its event log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NOT_SUCCESSFUL = "task failed or was killed"
 
 
 def task_table(records: EventRecords, runs: Sequence[QueryRun], executors: pandas.DataFrame) -> pandas.DataFrame:
-    """One row per ended task by launch; columns in `docs/spark.md`."""
+    """Make the table of ended tasks in the order of their launch; its columns are in `docs/event-logs.md`."""
     columns = records.tasks
     table = pandas.DataFrame({name: np.array(values, np.int64) for name, values in columns.numbers.items()})
     for name in TASK_TEXTS:
@@ -36,7 +36,7 @@ def task_table(records: EventRecords, runs: Sequence[QueryRun], executors: panda
 
 
 def _assign(table: pandas.DataFrame, runs: Sequence[QueryRun]) -> None:
-    """Query, merged stage and Spark job of each task, and whether a profile may use it."""
+    """Add columns: query, merged stage and Spark job of each task, and whether a profile may use it."""
     places = {id_: index for run in runs for index, stage in enumerate(run.stages) for id_ in stage.stage_ids}
     job_of: dict[int, tuple[int, int]] = {}
     for number, run in enumerate(runs):
@@ -88,7 +88,7 @@ def _place(table: pandas.DataFrame, executors: pandas.DataFrame) -> None:
 
 
 def executor_table(records: EventRecords) -> pandas.DataFrame:
-    """One row per executor process; those the log does not announce are inferred from their tasks."""
+    """Make the table of executor processes; those the log does not announce are inferred from their tasks."""
     columns = records.tasks
     codes = np.array(columns.codes["executor"], np.int64)
     launch, finish = (np.array(columns.numbers[name], np.int64) for name in ("launch_ms", "finish_ms"))
@@ -128,7 +128,7 @@ def executor_table(records: EventRecords) -> pandas.DataFrame:
 
 
 def query_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame, executors: pandas.DataFrame) -> pandas.DataFrame:
-    """One row per query by submission."""
+    """Make the table of queries in the order of their submission."""
     spans = [(run.submit_ms, np.inf if run.finish_ms is None else run.finish_ms) for run in runs]
     # A slot runs one task at a time: the late stamp of an end must not count as a second one.
     following = tasks.groupby(["executor", "slot"], observed=True).launch_ms.shift(-1)
@@ -169,7 +169,7 @@ def query_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame, executors: pa
 
 
 def stage_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame) -> pandas.DataFrame:
-    """One row per merged stage, in DAG order inside each query; sizes are sums over the tasks a profile uses."""
+    """Make the table of merged stages, in DAG order inside each query; sizes are sums over the tasks profiles use."""
     used = tasks[tasks.use == USED].groupby(["query_number", "stage"], observed=True)
     sums = used[list(SIZES)].sum().to_dict("index")
     spans = used.agg(tasks_seen=("partition", "size"), launch=("launch_ms", "min"), finish=("finish_ms", "max"))
@@ -201,19 +201,19 @@ def stage_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame) -> pandas.Dat
 
 
 def _busy_ms(launch: np.ndarray, left: np.ndarray, begin: float, end: float) -> float:
-    """Time for which slots were taken inside a span; killed copies of tasks may outlive their query."""
+    """Total time for which slots were taken within a span; killed copies of tasks may outlive their query."""
     return float((np.clip(left, begin, end) - np.clip(launch, begin, end)).sum())
 
 
 def _alone(spans: np.ndarray) -> np.ndarray:
-    """Bool [queries], no other query runs at the same time; spans are [begin, end] in rows, begins ascending."""
+    """Whether each query ran alone, bool [queries]; spans are float64 [queries, 2], begin and end, by begin."""
     latest_before = np.concatenate([[-np.inf], np.maximum.accumulate(spans[:, 1])[:-1]])
     next_begin = np.concatenate([spans[1:, 0], [np.inf]])
     return (latest_before <= spans[:, 0]) & (next_begin >= spans[:, 1])
 
 
 def _peak(launch: np.ndarray, left: np.ndarray) -> int:
-    """The most slots taken at one time; an end and a launch at the same stamp do not overlap."""
+    """Largest number of slots taken at one time; an end and a launch at the same time do not overlap."""
     if not len(launch):
         return 0
     times = np.concatenate([launch, left])

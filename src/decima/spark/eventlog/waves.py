@@ -1,4 +1,4 @@
-"""Slots, waves and executor counts: what an executor of the paper is in a log."""
+"""Slots, waves and executor counts in a log, where a slot stands for an executor of the paper."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FRESH, FIRST, REST = range(len(WAVES))
 
 @dataclass(frozen=True)
 class Placement:
-    """Per task, in the order given."""
+    """Slot and wave of every task, in the order the tasks were given."""
 
     slot: np.ndarray  # int64 [tasks], slot of its executor
     wave: np.ndarray  # int8 [tasks], index of the wave in `WAVES`

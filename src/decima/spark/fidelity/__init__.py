@@ -1,1 +1,1 @@
-"""What the simulator says of runs that were measured on real Spark (appendix D)."""
+"""Fidelity of the simulator: its job durations beside those measured on real Spark (appendix D)."""

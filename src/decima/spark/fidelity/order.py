@@ -1,4 +1,4 @@
-"""Spark's own FIFO scheduling in the simulator: free executors follow a recorded order of stages."""
+"""Scheduler that repeats the FIFO order of a real Spark in the simulator."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def _first_in_order(address):
 
 
 class RecordedOrder(CompiledScheduler):
-    """Free executors go to the runnable stage that comes first in a given order of all stages of all jobs.
+    """Scheduler that gives free executors to the runnable stage that comes first in a given order of all stages.
 
-    Ordered by Spark job, then Spark stage, this is Spark's FIFO apart from what
-    :func:`~decima.spark.fidelity.variants.one_task_per_stage` is for.
+    Ordered by Spark job, then by Spark stage, this is Spark's FIFO, except that Spark decides anew after every task
+    (see `decima.spark.fidelity.variants.one_task_per_stage`).
     """
 
     def __init__(self, rank: Sequence[float]) -> None:

@@ -1,4 +1,4 @@
-"""Measured runs of queries, and job profiles made of some of them: what a simulation is compared with and fed with."""
+"""Measured runs of queries, and job profiles made of chosen runs, for simulations to be compared with and fed with."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class Measurements:
         return [with_slot_times(application) for application in self.applications]
 
     def profiles(self, chosen: pandas.DataFrame, *, dispatch: bool) -> dict[str, JobProfile]:
-        """Profiles by name made of these runs.
+        """Make job profiles, by name, of chosen runs.
 
         Args:
             chosen: rows of `runs`.
-            dispatch: use slot times.
+            dispatch: count durations as `decima.spark.eventlog.slot_times` does.
         """
         key = (dispatch, *chosen.index)
         if key not in self._profiles:
@@ -65,7 +65,7 @@ class Measurements:
         return self._profiles[key]
 
     def mixes(self) -> list[pandas.DataFrame]:
-        """Rows of `runs` by mix: runs of one application that overlap one another, by submission."""
+        """Group `runs` by mix: runs of one application that overlap one another, in the order of submission."""
         found = []
         beside = self.runs[~self.runs.alone]
         for _, rows in beside.groupby("app"):
@@ -89,7 +89,7 @@ class Measurements:
 
 
 def _startup_ms(application: Application, submit_ms: float) -> float:
-    """From the request for the executors that are there until the last of them was; NaN where the log does not tell."""
+    """Time from the request for the present executors to the arrival of the last; NaN where the log does not tell."""
     executors = application.executors
     there = executors[(executors.added_ms <= submit_ms) & ~(executors.removed_ms <= submit_ms)]
     return float(there.added_ms.max() - there.requested_ms.min(skipna=False))
@@ -125,7 +125,7 @@ def _runs(index: int, application: Application) -> pandas.DataFrame:
 
 
 def measured_floor(measurements: Measurements) -> pandas.DataFrame:
-    """How well the mean of the other repetitions of a run foretells it: no simulator can be expected to do better.
+    """Predict each run by the mean of its other repetitions; no simulator can be expected to do better.
 
     Returns:
         Columns of `runs` and others_ms, the mean of the other repetitions; runs without others are left out.

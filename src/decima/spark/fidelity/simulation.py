@@ -1,4 +1,4 @@
-"""Appendix D: what the simulator says about runs that were measured on real Spark.
+"""Simulations of runs that were measured on real Spark (appendix D).
 
 Every measured run is simulated with profiles that come from other repetitions. Times run from the submission of a
 query's first Spark job to the end of its last one, on either side.
@@ -34,20 +34,15 @@ LABEL = "TPC-H on Spark"
 
 @dataclass(frozen=True)
 class Variant:
-    """How runs are simulated.
+    """Way to simulate measured runs."""
 
-    Attributes:
-        settings: changes to the simulator's settings; here effects are switched off.
-        dispatch: times from :func:`~decima.spark.eventlog.slot_times.with_slot_times` instead of bare task durations.
-        own_level: durations of the level that equals the number of executors in use by *this job* in the simulator,
-            as in training; else those measured with as many executors as the cluster has.
-        lowest_level: durations of the lowest level measured, whatever the cluster.
-    """
-
-    settings: Mapping[str, object]
+    settings: Mapping[str, object]  # changes to the settings of the simulator, which switch effects off
+    # Whether durations count as in `decima.spark.eventlog.slot_times`, else from launch to end.
     dispatch: bool = True
+    # Durations of the level that equals the number of executors in use by *this job* in the simulator, as in
+    # training; else those measured with as many executors as the cluster has.
     own_level: bool = False
-    lowest_level: bool = False
+    lowest_level: bool = False  # durations of the lowest level measured, whatever the cluster
 
 
 # Where the profile of a simulation comes from.
@@ -66,9 +61,9 @@ VARIANTS: Mapping[str, Variant] = {
 
 
 def cluster_settings(executors: int, *, fresh: bool = False, moving_delay_ms: float = 0.0, **changes) -> Settings:
-    """Spark's own rules on a cluster whose executors belong to one application.
+    """Settings for a simulated cluster that obeys Spark's own rules, with executors that belong to one application.
 
-    Runnable stages only, one executor at a time; no start-up cost unless executors are new.
+    Decisions see runnable stages only and place one executor at a time; only new executors cost time to start.
     """
     values = {
         "mode": "spark",
@@ -84,7 +79,7 @@ def cluster_settings(executors: int, *, fresh: bool = False, moving_delay_ms: fl
 def _shaped(
     profile: JobProfile | None, variant: Variant, executors: int, other: JobProfile | None
 ) -> JobProfile | None:
-    """The profile with the levels that a variant wants; None where they were not measured."""
+    """Reduce a profile to the levels that a variant wants; None where they were not measured."""
     if profile is None or executors not in profile.stages[0].levels:
         return None
     if (variant.lowest_level or variant.own_level) and executors > 1 and len(profile.stages[0].levels) == 1:
@@ -162,9 +157,9 @@ def simulate_mixes(
     threads: int | None = None,
     levels: Mapping[str, JobProfile] | None = None,
 ) -> pandas.DataFrame:
-    """Simulate every mix: the recorded arrivals under the scheduler that Spark had.
+    """Simulate every mix, with the recorded arrivals, under the scheduler that the real run had.
 
-    Spark's own FIFO is the recorded order of Spark's jobs and stages; a scheduler of the service is itself.
+    Spark's own FIFO is replayed as the recorded order of its jobs and stages; schedulers of the service run as usual.
 
     Args:
         measurements: What was measured.
@@ -255,7 +250,7 @@ def _table(rows: Sequence[dict | None]) -> pandas.DataFrame:
 
 
 def error_summary(errors: np.ndarray) -> dict[str, float]:
-    """Mean, median and 95th percentile of |e| and the mean of e, in percent.
+    """Summarize relative errors e: mean, median and 95th percentile of |e| and mean of e, in percent.
 
     Args:
         errors: float64 [n], (simulated - real) / real.

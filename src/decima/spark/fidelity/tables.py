@@ -1,4 +1,4 @@
-"""Appendix D as tables: every measured run beside its simulations, the floor, and the errors in sum."""
+"""Tables of appendix D: every measured run beside its simulations, the best possible prediction, and the errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RUN = ["setting", "name", "executors", "repetition", "scheduler", "bound"]
 def fidelity_tables(
     alone: Sequence[Application], mixes: Sequence[Application], seeds: int, threads: int | None = None
 ) -> dict[str, pandas.DataFrame]:
-    """Simulate what was measured.
+    """Simulate measured runs and tabulate how far the simulator is off.
 
     Args:
         alone: Logs of queries alone, of which each application ran each query once, as those of the profiler. May be
@@ -80,7 +80,7 @@ def fidelity_tables(
 def _alone(
     measurements: Measurements, setting: str, seeds: int, threads: int | None, levels: dict | None = None
 ) -> tuple[pandas.DataFrame, pandas.DataFrame]:
-    """Runs of queries alone and their floor; `setting` is that of the runs that are not fresh."""
+    """Make the tables of queries that ran alone, with their floor; `setting` names the runs on executors not new."""
     table = simulation.simulate_alone(measurements, simulation.VARIANTS, seeds, threads, levels)
     table = table.assign(scheduler=CONTROL, bound=True)
     if len(table):
@@ -91,7 +91,7 @@ def _alone(
 
 
 def _mix_floor(measurements: Measurements) -> pandas.DataFrame:
-    """Of the mixes, by scheduler; the mean of the other mixes under the same one."""
+    """Predict each run in a mix by the mean of the other mixes under the same scheduler."""
     mixes = measurements.mixes()
     if not mixes:
         return measurements.runs.iloc[:0].assign(others_ms=0.0, scheduler=CONTROL)
@@ -103,7 +103,7 @@ def _mix_floor(measurements: Measurements) -> pandas.DataFrame:
 
 
 def _seconds(table: pandas.DataFrame, estimate: str) -> pandas.DataFrame:
-    """Times in seconds, rounded to milliseconds, and the relative error of the estimate."""
+    """Add times in seconds, rounded to milliseconds, and the relative error of the estimate."""
     values = {"real_s": (table.real_ms / 1000.0).round(3)}
     for name in (estimate, f"{estimate}_sd"):
         if f"{name}_ms" in table:

@@ -1,4 +1,4 @@
-"""Profiles changed for a simulation: one level of several, levels of another profile, one task per stage."""
+"""Changes of job profiles for a simulation: one level of several, levels of another profile, one task per stage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from decima.workload.profile import WAVES, JobProfile, Stage
 
 
 def at_level(profile: JobProfile, executors: int) -> JobProfile:
-    """The profile with only the durations of one level.
+    """Copy of a profile with the durations of one level only.
 
     Raises:
         WorkloadError: a stage was not measured at that level.
@@ -25,10 +25,10 @@ def at_level(profile: JobProfile, executors: int) -> JobProfile:
 
 
 def with_levels(profile: JobProfile, other: JobProfile) -> JobProfile:
-    """A profile of one level, with further levels: its durations, changed as the mean durations of another one change.
+    """Extend a profile of one level to the levels of another, its durations changed as the means of that one change.
 
     Args:
-        profile: Of one level.
+        profile: profile of one level.
         other: The same query measured at that level and at others; means are per stage and wave.
     """
     stages = []
@@ -43,9 +43,9 @@ def with_levels(profile: JobProfile, other: JobProfile) -> JobProfile:
 
 
 def _ratio(stage: Stage, wave: str, level: int, base: int) -> float:
-    """How much longer tasks take at one level than at another, by place: in that wave, else in one that both have.
+    """Ratio of the mean task durations at two levels, given by place: in that wave, else in a wave that both have.
 
-    Never over waves taken together, whose shares differ with the number of executors.
+    Waves are never taken together, since their shares differ with the number of executors.
     """
     for name in (wave, "rest", "first"):
         here, there = getattr(stage, name)[level], getattr(stage, name)[base]
@@ -55,7 +55,7 @@ def _ratio(stage: Stage, wave: str, level: int, base: int) -> float:
 
 
 def comparable(profile: JobProfile, other: JobProfile | None, executors: int) -> bool:
-    """Whether another profile tells how the stages of this one differ at other levels."""
+    """Whether another profile tells how durations of this one change with the level."""
     if other is None or len(other.stages) != len(profile.stages):
         return False
     common = set.intersection(*(set(stage.levels) for stage in other.stages))
@@ -63,10 +63,10 @@ def comparable(profile: JobProfile, other: JobProfile | None, executors: int) ->
 
 
 def fill_first_waves(profile: JobProfile, warm: JobProfile | None) -> JobProfile:
-    """The profile of runs on new executors, with first waves on others where it has none.
+    """Complete a profile of runs on new executors with the first waves of warm runs where it has none.
 
-    On new executors a stage without parents has no first wave but a fresh one. What it would be on executors that are
-    there already, as when start-up is switched off, only other runs tell.
+    On new executors a stage without parents has a fresh wave instead of a first one. Only other runs tell how long its
+    first wave takes on executors that are there already, which is needed when start-up is switched off.
     """
     if warm is None or len(warm.stages) != len(profile.stages):
         return profile
@@ -82,7 +82,7 @@ def fill_first_waves(profile: JobProfile, warm: JobProfile | None) -> JobProfile
 
 
 def one_task_per_stage(profile: JobProfile, executors: int) -> tuple[JobProfile, list[int]]:
-    """The same job with every task as a stage of its own, so that no executor is bound beyond one task.
+    """Split a job into stages of one task each, so that no executor is bound for longer than a task.
 
     In the simulator, as in the paper, an executor works on a stage until that has no task left. Unmodified Spark
     decides anew after every task. The first tasks of a stage, as many as there are executors, take durations of its

@@ -1,4 +1,4 @@
-"""Measuring the TPC-H queries one at a time on a standalone cluster: event logs, and a table of all runs."""
+"""Measurement of the TPC-H queries one at a time on a standalone cluster: event logs and a table of all runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ group by l_shipmode, o_orderpriority, p_mfgr
 
 @dataclass(frozen=True)
 class PlannedApplication:
-    """One Spark application of the plan: all queries at one scale, number of executors and repetition."""
+    """Spark application of the plan: all queries at one scale, executor count and repetition."""
 
     scale: float
     executors: int
@@ -61,7 +61,7 @@ class PlannedApplication:
 def plan(
     scales: Iterable[float], executors: Iterable[int], repetitions: int, fresh_at: Iterable[int] | None = None
 ) -> list[PlannedApplication]:
-    """Applications in the order of measuring: all scales and executor counts once, then all of them again.
+    """Plan the applications in the order of measuring: all scales and executor counts once, then all of them again.
 
     Args:
         scales: TPC-H scale factors.
@@ -92,7 +92,7 @@ def plan(
 
 @dataclass
 class Measurement:
-    """The measuring of a plan into a folder; what is in the folder already is not measured again."""
+    """Measurement of a plan into a folder; runs that the folder already holds are not measured again."""
 
     folder: Path  # gets `runs.csv` and the event logs
     applications: list[PlannedApplication]  # the plan
@@ -112,11 +112,11 @@ class Measurement:
         return [run for run in application.runs() if run not in usable and tried[run] < ATTEMPTS]
 
     def total(self) -> int:
-        """Runs that are to be measured now, without repetitions of contended ones."""
+        """Number of runs to measure now, not counting repetitions of contended ones."""
         return sum(len(self.missing(application)) for application in self.applications)
 
     def check(self) -> None:
-        """Check what measuring needs before anything is started.
+        """Check that everything the measurement needs is there, before anything is started.
 
         Raises:
             SparkError: Java, pyspark or the generator is missing, or the machine has too little memory.
@@ -127,7 +127,7 @@ class Measurement:
         check_memory(most, self.memory_mb)
 
     def measure(self, finished: Callable[[AloneRun], None] = lambda run: None) -> None:
-        """Measure what is missing.
+        """Measure all runs that are missing.
 
         Args:
             finished: called after every run.
@@ -225,7 +225,7 @@ def finish_logs(logs: Path) -> None:
 
 
 def summary(runs: Iterable[AloneRun]) -> pandas.DataFrame:
-    """Per scale, executor count and kind: how many runs, how long, how true.
+    """Summarize runs by scale, executor count and kind: their number, durations and noise.
 
     Returns:
         Columns `runs`, `contended` (left out of the rest), `repetitions`, `pass_s` (sum over the queries of their mean

@@ -1,4 +1,4 @@
-"""From the records and event logs of the experiment to its tables."""
+"""Collection of the records and event logs of the experiment into its tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STEERED = 0.99
 
 
 def collect(experiment: Experiment) -> Measured:
-    """Tables of an experiment from its records and event logs.
+    """Make the tables of an experiment from its records and event logs.
 
     Raises:
         DataUnavailableError: an event log is missing.
@@ -64,9 +64,9 @@ def collect(experiment: Experiment) -> Measured:
 
 
 def warm_profiles(applications: Sequence[Application], plan: Plan) -> tuple[JobProfile, ...]:
-    """Profiles of the last warm-up of every application, with durations as in `decima.spark.eventlog.slot_times`.
+    """Make profiles of the last warm-up of every application, with durations as in `decima.spark.eventlog.slot_times`.
 
-    So the simulator gets durations of the same hour, the same compiled code and all executors busy.
+    They give the simulator durations of the same hour, with the same compiled code and all executors busy.
     """
     if not plan.warmups:
         return ()
@@ -76,9 +76,9 @@ def warm_profiles(applications: Sequence[Application], plan: Plan) -> tuple[JobP
 
 
 def read_decisions(path: Path) -> pandas.DataFrame:
-    """Decisions of an application: time_ms, stage, round_trip_ms, jobs, scheduler; none without the plugin.
+    """Read the decisions of an application: time_ms, stage, round_trip_ms, jobs, scheduler; no row without the plugin.
 
-    The last line of an application that was killed may be cut.
+    A line that is cut, as the last one of an application that was killed, is left out.
     """
     rows = []
     if path.is_file():
@@ -89,7 +89,7 @@ def read_decisions(path: Path) -> pandas.DataFrame:
 
 
 def _steering(record: BatchRecord, tasks: pandas.DataFrame, decisions: pandas.DataFrame) -> dict[str, float]:
-    """What the service had to do with a run, and how long a decision took."""
+    """Share of a run that the service decided, and how long its decisions took."""
     begin, end = record.queries[0].submit_ms, max(query.finish_ms for query in record.queries)
     # The service tells the parameters, too: `weighted_fair:alpha=-1`.
     names = decisions["scheduler"].map(lambda text: str(text).partition(":")[0])

@@ -1,4 +1,4 @@
-"""The experiment on real Spark: every run of a plan measured, contended runs repeated, everything resumable."""
+"""Experiment on real Spark: every run of a plan is measured, contended runs are repeated, and all can be resumed."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ FOREIGN_LIMIT = 0.15
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run of a batch was."""
+    """Outcome of one run of a batch."""
 
     queries: tuple[QueryTimes, ...]  # in order of arrival
     load: Load  # of the machine meanwhile
 
 
 class RunningApplication(Protocol):
-    """A running Spark application, warmed up."""
+    """Spark application that is running and warmed up."""
 
     log: str
 
     def measure(self, run: BatchRun, key: str) -> Outcome:
-        """BatchRun a batch under the scheduler of the run; `key` begins the ids of its queries."""
+        """Run a batch under the scheduler of the run; the ids of its queries begin with `key`."""
 
 
 class Bench(Protocol):
-    """Where applications run."""
+    """Place where applications run."""
 
     def application(self, block: Block, number: int) -> AbstractContextManager[RunningApplication]:
-        """Start one; `number` tells the applications of a folder apart."""
+        """Start an application; `number` tells those of a folder apart."""
 
 
 @dataclass
 class Experiment:
-    """A plan, measured into a folder; what is in the folder already is not measured again.
+    """Measurement of a plan of batches into a folder; runs that the folder already holds are not measured again.
 
     Raises:
         ConfigError: the folder holds an experiment with another plan or other schedulers.
@@ -77,7 +77,7 @@ class Experiment:
         self.records = read_records(self.folder)
 
     def card(self) -> dict:
-        """What the folder holds."""
+        """Card of the folder: plan, limits and further facts."""
         limits = {"wait_share": self.wait_limit, "foreign_share": self.foreign_limit}
         return {"plan": self.plan.as_dict(), "limits": limits, **self.about}
 
@@ -91,12 +91,12 @@ class Experiment:
         return len(tried) < self.plan.attempts and all(record.contended for record in tried)
 
     def missing(self) -> list[Block]:
-        """What is to be measured, block by block."""
+        """Blocks with the runs that are still to be measured."""
         blocks = [Block(block.control, tuple(filter(self.is_open, block.runs))) for block in self.plan.blocks()]
         return [block for block in blocks if block.runs]
 
     def measure(self, bench: Bench, finished: Callable[[BatchRecord], None] = lambda record: None) -> None:
-        """Measure what is missing.
+        """Measure all runs that are missing.
 
         Args:
             bench: where it runs.
@@ -121,7 +121,7 @@ class Experiment:
 
 
 def _check_same(found: dict, card: dict, path: Path) -> None:
-    """A folder is continued with what it was begun with only."""
+    """Check that a folder is continued with the plan, limits and schedulers it was begun with."""
     for part in ("plan", "limits", "schedulers"):
         if found.get(part) != json.loads(json.dumps(card.get(part))):
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""Folders of measured runs as applications: contended runs left out, queries named by their size as profiles are."""
+"""Event logs of measured runs, without contended runs, with queries named as profiles are, by query and size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WARM_UP = re.compile(r"warm-up-(?P<repetition>\d+)-q\d\d#\d+")
 
 
 def read_alone(folder: Path) -> list[Application]:
-    """Logs of a folder of `decima spark profile`, with the runs that are not contended.
+    """Read the logs of a folder of `decima spark profile`; contended runs are marked as skipped.
 
     Raises:
         DataUnavailableError: there are no such runs, or a log is missing.
@@ -37,9 +37,10 @@ def read_alone(folder: Path) -> list[Application]:
 
 
 def read_mixes(folder: Path) -> list[Application]:
-    """Logs of a folder of `decima spark experiment` or of the mixes of `validate`, with what is not contended.
+    """Read the logs of a folder of `decima spark experiment` or of the mixes of `decima spark validate`.
 
-    Queries that ran alone before the batches are kept but for the first round, in which their code was compiled.
+    Contended batches are marked as skipped, and so is the first round of the queries that ran alone before the batches,
+    in which their code was compiled.
 
     Raises:
         DataUnavailableError: there are no such batches, or a log is missing.
@@ -64,7 +65,7 @@ def read_mixes(folder: Path) -> list[Application]:
 
 
 def scheduler_of(query: str) -> str:
-    """Who scheduled a query of a batch, by its id; Spark itself when the id does not tell."""
+    """Name of the scheduler of a query in a batch, told by its id; Spark itself if the id names none."""
     found = _BATCH.fullmatch(query)
     return found["scheduler"] if found else CONTROL
 

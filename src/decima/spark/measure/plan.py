@@ -1,4 +1,4 @@
-"""What the experiment on real Spark runs: batches of queries, who schedules them, in which order, how often."""
+"""Plan of the experiment on real Spark: batches of queries, their schedulers, the order and the repetitions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Plan:
-    """The whole experiment.
+    """Plan of a whole experiment.
 
     Raises:
         ConfigError: a number is out of range, or a scheduler is given twice.
@@ -73,7 +73,7 @@ class Plan:
         return profile_name(int(query[1:]), self.scale)
 
     def blocks(self) -> Iterator[Block]:
-        """All runs: in each round the schedulers in a new order, the control before or after those it belongs to."""
+        """All runs in blocks: schedulers in a new order in each round, the control before or after the other runs."""
         rng = np.random.default_rng([self.seed, _STREAM])
         rounds = [(batch, repetition) for repetition in range(self.repetitions) for batch in range(self.batches)]
         for begin in range(0, len(rounds), self.rounds_per_start):
@@ -98,7 +98,7 @@ class Plan:
 
     @classmethod
     def from_dict(cls, values: dict) -> Plan:
-        """Inverse of :meth:`as_dict`.
+        """Make a plan of its fields by name, as :meth:`as_dict` gives them.
 
         Raises:
             ConfigError: a field is unknown or missing, or out of range.

@@ -1,4 +1,4 @@
-"""What measuring keeps on disk: `runs.csv` for queries that ran alone, one JSON file per batch of queries."""
+"""Records of measured runs on disk: `runs.csv` for queries that ran alone, one JSON file per batch of queries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WAIT_LIMIT = 0.65
 
 @dataclass(frozen=True)
 class AloneRun:
-    """One execution of a query that ran alone: a row of `runs.csv`."""
+    """Run of a query that was alone on the cluster: a row of `runs.csv`."""
 
     id: str  # local property `decima.query` of its Spark jobs, unique within an event log
     log: str  # name of the event log
@@ -60,7 +60,7 @@ class AloneRun:
 
 
 def read_alone_runs(folder: Path) -> list[AloneRun]:
-    """Rows of `runs.csv` without a last one that is cut off; none when there is no such file.
+    """Read the rows of `runs.csv` except a last one that is cut off; no file gives no rows.
 
     Raises:
         ConfigError: the file is not such a table.
@@ -105,7 +105,7 @@ def _value(text: str, kind: str) -> str | int | float | None:
 
 @dataclass(frozen=True)
 class BatchRun:
-    """One batch under one scheduler, once."""
+    """Run of one batch under one scheduler."""
 
     batch: int  # which batch, from 0
     repetition: int  # from 0
@@ -119,7 +119,7 @@ class BatchRun:
 
 @dataclass(frozen=True)
 class QueryTimes:
-    """One query of a batch; times in ms since 1970."""
+    """Times of one query of a batch, in ms since 1970."""
 
     query: str  # its name, `q01` to `q22`
     submit_ms: float  # handed to Spark, planned before
@@ -129,9 +129,9 @@ class QueryTimes:
 
 @dataclass(frozen=True)
 class BatchRecord:
-    """One attempt at a batch, as it is kept."""
+    """Record of one attempt at a run of a batch."""
 
-    run: BatchRun  # which one
+    run: BatchRun  # the run that was tried
     attempt: int  # from 0
     log: str  # name of the event log
     queries: tuple[QueryTimes, ...]  # in order of arrival
@@ -151,7 +151,7 @@ class BatchRecord:
 
 
 def query_id(run: str, position: int) -> str:
-    """Local property `decima.query` of a query of a run."""
+    """Id of a query of a run, which its Spark jobs carry as local property `decima.query`."""
     return f"{run}#{position:02d}"
 
 

@@ -1,4 +1,4 @@
-"""The measured experiment as small tables: what is committed, and all that figures and statistics need."""
+"""Results of the experiment as small tables, which are committed and hold all that figures and statistics need."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROFILES = "profiles.parquet"
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The experiment as it was measured. Times of jobs and tasks count from the submission of the first query."""
+    """Results of a measured experiment; times of jobs and tasks count from the submission of the first query."""
 
     card: dict  # plan, schedulers, limits, machine, versions
     plan: Plan  # the plan of the card
@@ -33,11 +33,11 @@ class Measured:
     # first Spark job), finish_s (end of its last one), client_finish_s (last row at the client), tasks, rows.
     jobs: pandas.DataFrame
     tasks: pandas.DataFrame  # one row per task of a usable attempt: run, job, stage, executor, start_ms, finish_ms
-    # Of the queries as they ran last before the first batch, alone on the same warm executors.
+    # Profiles of the queries as they ran last before the first batch, alone on the same warm executors.
     profiles: tuple[JobProfile, ...]
 
     def scores(self) -> pandas.DataFrame:
-        """One row per usable run: batch, repetition, scheduler, avg_jct_s, makespan_s; all jobs arrive at 0."""
+        """Score every usable run: batch, repetition, scheduler, avg_jct_s, makespan_s; all jobs arrive at 0."""
         ends = self.jobs.groupby("run")["finish_s"].agg(avg_jct_s="mean", makespan_s="max")
         usable = self.runs[self.runs["usable"]].set_index("run")[["batch", "repetition", "scheduler"]]
         return usable.join(ends, how="inner").reset_index()
@@ -62,7 +62,7 @@ def write(measured: Measured, folder: Path) -> list[Path]:
 
 
 def read(folder: Path) -> Measured:
-    """The tables that :func:`write` wrote.
+    """Read the tables that :func:`write` wrote.
 
     Raises:
         DataUnavailableError: a file is missing.

@@ -29,7 +29,7 @@ _CELL = ["query", "stage", "scale", "wave"]
 
 
 def cells(profiles: Iterable[JobProfile]) -> pandas.DataFrame:
-    """Mean durations, one row per query, stage, scale, wave and level.
+    """Tabulate mean durations, one row per query, stage, scale, wave and level.
 
     Columns: those names, `kind` (`"growing"` or `"fixed"`), `num_tasks`, `count` (durations), `mean_ms`, `log_ms`,
     `weight`.
@@ -83,7 +83,7 @@ def fit(table: pandas.DataFrame, bootstrap: int = BOOTSTRAP) -> ScalingModel:
 
 
 def pooled_exponents(table: pandas.DataFrame, variable: str, group: list[str], bootstrap: int = BOOTSTRAP) -> Pooled:
-    """Exponent of one variable, each group having a level of its own.
+    """Estimate the exponent of one variable, pooled over queries; every group has an intercept of its own.
 
     Args:
         table: rows of `cells`.
@@ -92,7 +92,7 @@ def pooled_exponents(table: pandas.DataFrame, variable: str, group: list[str], b
         bootstrap: draws behind the interval.
 
     Returns:
-        No effect, where the variable has one value alone.
+        The exponents; zeros where the variable has a single value.
     """
     if table[variable].nunique() < 2:
         return Pooled(0.0, 0.0, 0.0, 0.0, 0.0)
@@ -129,7 +129,7 @@ def pooled_exponents(table: pandas.DataFrame, variable: str, group: list[str], b
 
 
 def population(estimates: np.ndarray, variances: np.ndarray) -> tuple[float, float]:
-    """Mean and standard deviation of a normal population from noisy estimates, by restricted maximum likelihood.
+    """Estimate mean and standard deviation of a normal population from noisy values, by restricted maximum likelihood.
 
     Args:
         estimates: float64 [units].
@@ -184,7 +184,7 @@ def predict(
 def residuals(model: ScalingModel, table: pandas.DataFrame) -> pandas.DataFrame:
     """Log of measured over fitted duration per cell, with one free level per query, stage and wave.
 
-    Cells that are alone there are left out: they fit whatever the model says.
+    Cells that are the only one of their query, stage and wave are left out: they fit whatever the model says.
 
     Args:
         model: the fitted model.

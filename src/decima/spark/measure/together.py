@@ -1,4 +1,4 @@
-"""Running batches of queries together: Spark applications on one standalone cluster, a scheduling service per run."""
+"""Batches of queries run together: Spark applications on one standalone cluster, a scheduling service per run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _POLL_S = 0.1
 
 @dataclass
 class SparkBench:
-    """Applications on a running cluster."""
+    """Running cluster on which Spark applications are started."""
 
     cluster: StandaloneCluster  # has room for the executors of the plan
     plan: Plan  # what is run
@@ -69,9 +69,9 @@ class SparkBench:
 
 @dataclass
 class SparkApplication:
-    """A warm Spark application."""
+    """Spark application that has run all queries before it is measured."""
 
-    bench: SparkBench  # where it belongs
+    bench: SparkBench  # the cluster it runs on
     spark: SparkSession  # its session
     log: str  # name of its event log once it has ended
     port: int  # where its plugin looks for the service
@@ -134,7 +134,7 @@ def run_together(
         spark: the session, tables registered.
         names: queries, `q01` to `q22`, in order of arrival.
         profiles: local property `decima.profile` of each.
-        run: names the run in the ids of its tpch_queries.
+        run: names the run in the ids of its queries.
         scale: TPC-H scale factor.
 
     Raises:
@@ -189,7 +189,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def plugin_conf(url: str, port: int, stem: Path) -> dict[str, str]:
-    """Settings that put an application under the service at a port; its decisions go to `<stem>.decisions.jsonl`."""
+    """Spark settings that let the service at a port schedule; decisions are logged in `<stem>.decisions.jsonl`."""
     return {
         "spark.master": url.replace("spark://", "spark-decima://"),
         "spark.driver.extraClassPath": str(plugin_jar()),
@@ -206,7 +206,7 @@ def plugin_conf(url: str, port: int, stem: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def serving(scheduler: str, port: int, log: Path, profiles: Path | None = None) -> Iterator[subprocess.Popen]:
-    """A scheduling service in a process of its own, ready to answer.
+    """Run a scheduling service in a process of its own; the block begins when it is ready to answer.
 
     Args:
         scheduler: as `decima serve` takes it.

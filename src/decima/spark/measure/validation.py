@@ -1,4 +1,4 @@
-"""Measuring what the simulator is compared with: the queries alone, and all of them at once on a shared cluster."""
+"""Measurement for the validation of the simulator: queries alone, and all of them at once on a shared cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOREIGN_LIMIT = 1.0
 
 @dataclass(frozen=True)
 class Validation:
-    """What is measured."""
+    """Plan and folder of a validation."""
 
     folder: Path  # gets `alone` (as `decima spark profile` writes it) and `mix` (as `decima spark experiment` does)
     scale: float  # TPC-H scale factor
@@ -33,14 +33,14 @@ class Validation:
 
     @property
     def plan(self) -> Plan:
-        """The mixes: all 22 queries at once under Spark's own FIFO, in one application that has warmed up."""
+        """Plan of the mixes: all 22 queries at once under Spark's own FIFO, in one application that has warmed up."""
         return Plan(
             self.scale, self.executors, len(tpch_queries.NAMES), 1, self.repetitions, (), True,
             self.repetitions, ROUNDS, seed=self.seed,
         )  # fmt: skip
 
     def alone(self, data: Path | None) -> Measurement:
-        """The queries alone: on executors that are there, and at the full number on new ones, too."""
+        """Measurement of the queries alone, on executors that are there and, at the full number, also on new ones."""
         applications = [
             PlannedApplication(self.scale, count, repetition, KINDS if count == self.executors else KINDS[:1])
             for repetition in range(self.repetitions)
@@ -49,12 +49,12 @@ class Validation:
         return Measurement(self.folder / ALONE, applications, data, self.memory_mb)
 
     def mixes(self) -> Experiment:
-        """The mixes, with what is measured of them already."""
+        """Experiment that measures the mixes, with the runs that its folder already holds."""
         about = {"schedulers": {}, "machine": machine.describe()}
         return Experiment(self.folder / MIX, self.plan, about, foreign_limit=FOREIGN_LIMIT)
 
     def measure_alone(self, data: Path | None, finished: Callable[[AloneRun], None] = lambda run: None) -> None:
-        """Measure the queries alone, as far as that is missing.
+        """Measure the missing runs of queries alone.
 
         Raises:
             SparkError: Spark or the generator is missing or fails.
@@ -64,7 +64,7 @@ class Validation:
             measurement.measure(finished)
 
     def measure_mixes(self, data: Path | None, finished: Callable[[BatchRecord], None] = lambda record: None) -> None:
-        """Measure the mixes, as far as they are missing.
+        """Measure the missing mixes.
 
         Raises:
             SparkError: Spark or the generator is missing or fails.

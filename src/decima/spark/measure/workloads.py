@@ -1,4 +1,4 @@
-"""From a folder of the profiler to the measured workload: contended runs left out, warm and fresh runs kept apart."""
+"""Workloads of the package made of measured runs: contended runs are left out, warm and fresh ones kept apart."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ SOURCE = "spark"
 
 
 def write_workloads(folder: Path, out: Path, notes: Mapping[str, str], most_durations: int) -> ScalingModel:
-    """From measured runs to the files of the package: measured profiles, scaling model, extrapolated profiles.
+    """Write the files of the package from measured runs: measured profiles, scaling model, extrapolated profiles.
 
     Args:
-        folder: of the alone.
+        folder: what `decima spark profile` wrote.
         out: gets the files.
-        notes: what to say of the measurement besides what the runs tell: machine, versions.
+        notes: facts about the measurement to store besides those the runs tell: machine, versions.
         most_durations: as in `measured_from`.
 
     Returns:
@@ -57,7 +57,7 @@ def write_workloads(folder: Path, out: Path, notes: Mapping[str, str], most_dura
 
 
 def measured_from(folder: Path, most_durations: int) -> tuple[list[JobProfile], float, dict[str, str]]:
-    """Profiles of all queries and scales that a folder of `decima spark profile` holds, by scale and query.
+    """Make profiles of all queries and scales that a folder of `decima spark profile` holds, by scale and query.
 
     Tasks of a wave `fresh` come from the runs on new executors, `first` and `rest` from those on warm ones. (On new
     executors later tasks are slow, too, while the JVM still compiles; there are such runs at some levels only, and they
@@ -99,7 +99,7 @@ def measured_from(folder: Path, most_durations: int) -> tuple[list[JobProfile], 
 
 
 def _overheads_ms(application: Application) -> np.ndarray:
-    """Duration less run time of later tasks: scheduler, deserialisation, sending of the result."""
+    """Overheads of later tasks in ms, duration less run time: scheduler, deserialisation, sending of the result."""
     tasks = application.tasks
     later = tasks[(tasks["use"] == USED) & (tasks["wave"] == "rest") & (tasks["query"].str.contains("#warm"))]
     return (later["duration_ms"] - later["run_ms"]).dropna().to_numpy(dtype=float)
@@ -151,7 +151,7 @@ def _join(name: str, warm: JobProfile, fresh: JobProfile | None, most: int) -> J
 
 
 def quantiles(values: Sequence[float], most: int) -> np.ndarray:
-    """The values in ascending order; of more than `most`, that many evenly spaced quantiles, in whole milliseconds."""
+    """Sort values; of more than `most`, keep that many evenly spaced quantiles, in whole milliseconds."""
     values = np.sort(np.asarray(values, dtype=np.float64))
     if len(values) <= most:
         return values

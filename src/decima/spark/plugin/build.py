@@ -1,4 +1,4 @@
-"""Compiling the Spark plugin against the installed pyspark: the jar a driver puts on its class path."""
+"""Compilation of the Spark plugin against the installed pyspark into the jar for the class path of a driver."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def plugin_jar(out: str | os.PathLike | None = None) -> Path:
-    """Give the path of the compiled plugin, compiling it if these sources were not compiled before.
+    """Path of the compiled plugin, which is compiled first if these sources have not been compiled before.
 
     The compiled plugin is kept in the user's cache folder under a hash of its sources and the Spark version.
 

@@ -1,4 +1,4 @@
-"""The 22 queries of the TPC-H specification with its validation parameters, as one statement each."""
+"""Texts of the 22 TPC-H queries, one statement each, with the validation parameters of the specification."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _Q11_FRACTION = 0.0001
 
 @functools.cache
 def text(name: str) -> str:
-    """The statement as the specification has it.
+    """Text of a query as the specification has it.
 
-    Three things are not to the letter: intervals are in Spark's notation, the view of Q15 is a `with` clause (the
+    Three things differ in form only: intervals are in Spark's notation, the view of Q15 is a `with` clause (the
     specification allows both), and "first n rows" is a `limit`.
 
     Args:
@@ -33,7 +33,7 @@ def text(name: str) -> str:
 
 
 def sql(name: str, scale: float) -> str:
-    """The statement to run at a scale factor, so written that Spark plans one job for it where it can.
+    """Text of a query for a scale factor, written so that Spark plans a single job for it where possible.
 
     `order by` without `limit` makes Spark sort by ranges, whose bounds it finds with a job of its own that runs the
     last stage twice. With a limit, every task sends its sorted rows to the driver, which merges them.
