@@ -43,10 +43,10 @@ def scheduler_bars(
     summary = scores.groupby([group, "scheduler"])[value].agg(lambda column: mean_interval(column.to_numpy()))
     for index, name in enumerate(names):
         look = style.scheduler_style(name)
-        here = [place for place, each in enumerate(groups) if (each, name) in summary.index]
-        mean, _, low, high = np.array([summary[groups[place], name] for place in here]).T
+        places = [place for place, each in enumerate(groups) if (each, name) in summary.index]
+        mean, _, low, high = np.array([summary[groups[place], name] for place in places]).T
         axes.bar(
-            np.array(here) + (index - (len(names) - 1) / 2) * width,
+            np.array(places) + (index - (len(names) - 1) / 2) * width,
             mean,
             0.92 * width,
             yerr=np.nan_to_num([mean - low, high - mean]),

@@ -242,13 +242,13 @@ class Driver:
         mirror = self._cluster.mirror
         put_choice(reply, mirror, choice)
         self._assigned = choice
-        mirror.add_moving(mirror.slots[choice.key], choice.stage, choice.executors, of_job=False)
+        mirror.add_moving(mirror.slots[choice.key], choice.stage, choice.executors, count_for_job=False)
 
     def _forget_assigned(self) -> None:
         choice, self._assigned = self._assigned, None
         if choice is not None:
             mirror = self._cluster.mirror
-            mirror.add_moving(mirror.slots[choice.key], choice.stage, -choice.executors, of_job=False)
+            mirror.add_moving(mirror.slots[choice.key], choice.stage, -choice.executors, count_for_job=False)
 
     def _kept_promise(self, offered: int) -> Choice | None:
         """Choose the stage that new executors were sent for, if it can still use them; else forget the promise."""

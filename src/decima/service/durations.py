@@ -59,10 +59,11 @@ class Durations:
         if None not in self.known:
             return list(self.known)
         tasks = sum(part.tasks for part in self.measured)
-        of_session = self.session.mean_ms(PRIOR_MS)
-        of_job = Measured(tasks, sum(part.total_ms for part in self.measured)).mean_ms(of_session)
+        session_mean_ms = self.session.mean_ms(PRIOR_MS)
+        job = Measured(tasks, sum(part.total_ms for part in self.measured))
+        job_mean_ms = job.mean_ms(session_mean_ms)
         return [
-            part.mean_ms(of_job) if known is None else known
+            part.mean_ms(job_mean_ms) if known is None else known
             for known, part in zip(self.known, self.measured, strict=True)
         ]
 

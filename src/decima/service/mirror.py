@@ -52,17 +52,17 @@ class Mirror(JobMemory):
             self._scheduler.bind(self.state)
             self.state.bind_policy({}, {"net_hint_ms": self._hint_ms})
 
-    def add_moving(self, slot: Slot, index: int, executors: int, *, of_job: bool = True) -> None:
+    def add_moving(self, slot: Slot, index: int, executors: int, *, count_for_job: bool = True) -> None:
         """Count more executors (or fewer, below 0) as on their way to a stage.
 
         Args:
             slot: Place of the job.
             index: Index of the stage inside the job.
             executors: Their number.
-            of_job: Count them for the job too; False if the job holds them already.
+            count_for_job: Count them for the job too; False where the job holds them already.
         """
         self.state.stage_moving[slot.first + index] += executors
-        if of_job:
+        if count_for_job:
             self.state.job_moving[slot.job] += executors
         self.put_room(slot, index)
         self.put_frontier(slot)

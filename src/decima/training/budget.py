@@ -1,4 +1,4 @@
-"""How long training goes on, and how far it is."""
+"""Budget of training and progress through it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from decima.training.configuration import Configuration, number, whole
 
 @dataclass(frozen=True)
 class Progress:
-    """How far training, or one phase of it, has come."""
+    """Progress of training, or of one phase of it."""
 
     iteration: int  # iterations of the whole run before this one; chance is a function of it and of the run's seed
     since: int  # iterations since the phase began
@@ -23,7 +23,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Budget(Configuration):
-    """When training stops, and how often it validates and writes checkpoints."""
+    """Budget: when training stops, and how often it validates and writes checkpoints."""
 
     iterations: int | None = whole(
         None, "Stop after so many iterations, imitation included; none: no such limit.", 1, none=True

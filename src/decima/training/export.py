@@ -47,7 +47,7 @@ def export(run: TrainingRun, trained: Trained, path: Path) -> Path:
 
 
 def card(run: TrainingRun, trained: Trained) -> dict:
-    """What the card says besides name and architecture; JSON-ready."""
+    """Entries of the card besides name and architecture; JSON-ready."""
     last = trained.curve[-1] if trained.curve else {}
     validated = [row for row in trained.curve if "val_greedy" in row]
     return {

@@ -1,4 +1,4 @@
-"""What a training run writes while it runs: curve.csv, TensorBoard events, a progress bar."""
+"""Logs that a training run writes while it runs: curve.csv, TensorBoard events, a progress bar."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ SUMS = ("loss", "log_prob", "entropy_stage", "entropy_limit", "kl", "clipped")
 
 @dataclass(frozen=True)
 class Loss:
-    """How decisions become a loss.
+    """Options of the loss of decisions.
 
     The loss of a decision is -min(r A, clip(r, 1 - clip, 1 + clip) A) - entropy_weight (H_stage + H_limit), where r is
     the ratio of its probability to the recorded one. Without ``ratio``, r is 1 and its gradient that of log P:

@@ -43,7 +43,7 @@ class RolloutJob:
 
 
 class RolloutBackend(Protocol):
-    """Where episodes run. Records must not depend on the backend or on the number of its workers."""
+    """Backend on which episodes run. Records must not depend on the backend or on the number of its workers."""
 
     def collect(
         self, architecture: Architecture, weights: np.ndarray, jobs: Sequence[RolloutJob]

@@ -35,7 +35,7 @@ class TrainingRun:
             raise ConfigError(f"the task has {self.task.executors} executors, the architecture allows {allowed}")
 
     def identity(self) -> dict:
-        """What a resumed run must share with the one it continues; JSON-ready."""
+        """Description that a resumed run must share with the one it continues; JSON-ready."""
         return {
             "task": self.task.as_dict(),
             "recipe": self.recipe.without_limits(),

@@ -77,20 +77,20 @@ def extrapolated_profiles(
     small, large = ([table[query, scale] for query in QUERIES] for scale in (scales[0], scales[-1]))
     return [
         scaling_model.extrapolate(
-            (base, below),
+            (large_profile, small_profile),
             model,
             name=f"q{query}-{size}",
             source=ORIGIN,
             query=query,
             base_scale=scales[-1],
             scale=float(size.removesuffix("g")),
-            kinds=scaling_model.stage_kinds(below, base),
+            kinds=scaling_model.stage_kinds(small_profile, large_profile),
             partition=PARTITION,
             levels=LEVELS,
             most_samples=MOST_SAMPLES,
         )
         for size in RELEASED_SIZES
-        for query, below, base in zip(QUERIES, small, large, strict=True)
+        for query, small_profile, large_profile in zip(QUERIES, small, large, strict=True)
     ]
 
 

@@ -63,7 +63,7 @@ def from_spark(
 
 
 def _print(report: pandas.DataFrame) -> None:
-    """What was used, what was not, and remarks, added up over all logs."""
+    """Print what was used, what was not, and remarks, added up over all logs."""
     total = report.groupby(["item", "reason"], sort=False)["count"].agg(["sum", "size"])
     for (item, reason), row in total.iterrows():
         typer.echo(f"{row['sum']:>12,}  {item.removeprefix('note ')}: {reason}")

@@ -80,7 +80,7 @@ class Graphs:
         return np.argsort(self.level.reshape(-1), kind="stable")
 
     def tensors(self, num_features: int) -> dict[str, np.ndarray]:
-        """What ``DecimaNetwork.embed_stages`` needs; the first feature is the work, the others are 0."""
+        """Inputs of ``DecimaNetwork.embed_stages``; the first feature is the work, the others are 0."""
         stages = self.work.shape[1]
         level = self.level.reshape(-1)
         position = np.empty(level.size, dtype=np.int64)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ImitationConfig(Updates, EpisodeLengths):
-    """Which heuristic is imitated, and how."""
+    """Configuration of imitation: the heuristic and how it is imitated."""
 
     teacher: str | None = field(
         default=None, metadata={"doc": "Scheduler to imitate first; none: start from random weights."}

@@ -1,4 +1,4 @@
-"""What an algorithm is to the trainer, and the registry of algorithms."""
+"""Interface between trainer and algorithm, and the registry of algorithms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several algorithms share: fields, each documented once, and the handling of an agent."""
+"""Parts that several algorithms share: fields, each documented once, and the handling of an agent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Updates(Configuration):
-    """How often the rollouts of an iteration are used, and how large a step may be."""
+    """Fields about how often the rollouts of an iteration are used, and how large a step may be."""
 
     epochs: int = whole(1, "Passes over the rollouts of an iteration (ppo and imitation).", 1)
     minibatches: int = whole(1, "Updates per pass (ppo and imitation).", 1)
@@ -29,7 +29,7 @@ class Updates(Configuration):
 
 @dataclass(frozen=True)
 class EpisodeLengths(Configuration):
-    """How long the episodes of streams are."""
+    """Fields about how long the episodes of streams are."""
 
     episode_start_s: float | None = number(
         2000.0,
@@ -70,7 +70,7 @@ class EpisodeLengths(Configuration):
 
 
 def share_of(iterations: int | None, now: Progress) -> float:
-    """How much of a change that lasts so many iterations is done, 0 to 1; None: it lasts as long as the budget."""
+    """Part of a change over so many iterations that is done, 0 to 1; None: the change lasts as long as the budget."""
     return now.share if iterations is None else min(1.0, now.since / iterations)
 
 

@@ -29,7 +29,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class PolicyGradientConfig(Updates, EpisodeLengths):
-    """How a policy gradient is taken. The defaults are Algorithm 1 with the values of appendix C."""
+    """Configuration of the policy gradient. The defaults are Algorithm 1 with the values of appendix C."""
 
     algorithm: str = choice(
         "reinforce (Algorithm 1) or ppo (clipped surrogate, several passes over the rollouts).", "reinforce", "ppo"
