@@ -119,8 +119,9 @@ def read_value(text: str, kind: Any, where: str) -> Any:
     """Value of a text.
 
     Args:
-        text: The text; `none` is None where the type allows that, members of a tuple are joined by `+`.
-        kind: ``str``, ``int``, ``float``, ``bool``, ``tuple[X, ...]``, or one of them or None.
+        text: The text; ``none`` is None where the type allows that, members of a tuple are joined by ``+``, those of a
+            dictionary are ``key=value,key=value``.
+        kind: ``str``, ``int``, ``float``, ``bool``, ``tuple[X, ...]``, ``dict[str, X]``, or one of them or None.
         where: What the value is, for the error message.
 
     Raises:
@@ -131,6 +132,9 @@ def read_value(text: str, kind: Any, where: str) -> Any:
         return None if text.lower() == "none" else read_value(text, members[0], where)
     if get_origin(kind) is tuple:
         return tuple(read_value(part, members[0], where) for part in text.split("+"))
+    if get_origin(kind) is dict:
+        texts = key_values(text.split(","), where)
+        return {key: read_value(value, members[1], f"{where}: {key}") for key, value in texts.items()}
     try:
         value = _TRUTH[text.lower()] if kind is bool else kind(text)
     except (KeyError, ValueError):

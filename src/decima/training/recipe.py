@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import yaml
 
 from decima.exceptions import ConfigError
+from decima.grammar import hint, read_value
 from decima.training.algorithms import Algorithm, configuration_of, make_algorithm
 from decima.training.algorithms.imitation import ImitationConfig
 from decima.training.algorithms.phases import Phase, Phases
@@ -96,9 +98,7 @@ class Recipe:
         known = _known(parts)
         for key in values:
             if key not in known:
-                close = difflib.get_close_matches(str(key), known, n=1)
-                hint = f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"
-                raise ConfigError(f"recipe: unknown field {key!r}{hint}")
+                raise ConfigError(f"recipe: unknown field {key!r}{hint(key, known) or '; known: ' + ', '.join(known)}")
         made = []
         for part in parts:
             names = {item.name for item in fields(part)}
@@ -179,48 +179,36 @@ class Recipe:
         if not isinstance(content, dict):
             raise ConfigError(f"recipe {path} must hold fields and values, got {type(content).__name__}")
         base = content.pop("base", "paper")
-        content = {key: parse_value(value) if isinstance(value, str) else value for key, value in content.items()}
         try:
-            return cls.named(base, kind, **({"name": path.stem} | content))
+            return cls.named(base, kind, **({"name": path.stem} | _typed(content)))
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from error
 
     @classmethod
-    def of(cls, name: str, pairs: list[str] | tuple[str, ...] = (), kind: str = "batch") -> Recipe:
-        """A named recipe or YAML file, some fields replaced by ``key=value`` texts as a command line gives them.
+    def of(cls, name: str, texts: Mapping[str, str] | None = None, kind: str = "batch") -> Recipe:
+        """A named recipe or YAML file, some flat fields replaced by texts as a command line gives them.
 
         Args:
             name: Name or path.
-            pairs: The texts.
+            texts: Texts by name of the field.
             kind: As in :meth:`named`.
 
         Raises:
-            ConfigError: A text is not of that form, a name is unknown or a value out of range.
+            ConfigError: A name is unknown, or a value of another type or out of range.
         """
         recipe = cls.load(name, kind) if name.endswith((".yaml", ".yml")) else cls.named(name, kind)
-        changes: dict = {}
-        for pair in pairs:
-            key, sign, text = pair.partition("=")
-            if not sign or not key:
-                raise ConfigError(f"{pair!r}: expected KEY=VALUE, for example lr_start=0.002")
-            changes[key] = parse_value(text)
-        return recipe.replace(**changes)
+        return recipe.replace(**_typed(texts or {}, recipe.algorithm))
 
 
-def parse_value(text: str):
-    """A number, truth value, text, mapping or None written as in YAML; ``1e-3`` is a number, ``none`` is None."""
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
-        return text
-    if isinstance(value, str):
-        if value.lower() == "none":
-            return None
-        try:  # YAML takes 1e-3 for a text
-            return float(value)
-        except ValueError:
-            return value
-    return value
+def _typed(values: Mapping[str, Any], algorithm: str = "reinforce") -> dict[str, Any]:
+    """Values of flat fields; texts are read by the type of their field."""
+    types: dict[str, Any] = {}
+    for part in _parts(values.get("algorithm", algorithm)):
+        types |= get_type_hints(part)
+    return {
+        key: read_value(value, types[key], f"recipe: {key}") if isinstance(value, str) and key in types else value
+        for key, value in values.items()
+    }
 
 
 def _parts(algorithm: str) -> tuple[type[Configuration], ...]:

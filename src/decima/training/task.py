@@ -13,7 +13,7 @@ from decima.simulator.settings import Settings
 from decima.simulator.tables import WorkloadTables, stage_levels
 from decima.training.objectives import check_objective, objective_metric
 from decima.workload.jobs import Workload
-from decima.workload.sources import TRAINING_SEED, find_source
+from decima.workload.sources import TRAINING_SEED, find_source, parse_jobs
 
 KINDS = ("batch", "stream")
 # Tests have sequence seeds below 100,000, tuning those from there on, validation and training begin here.
@@ -61,6 +61,7 @@ class Task:
         mode: Rules of the simulator.
         objective: Name of a registered objective.
         settings: Further fields of :class:`decima.simulator.settings.Settings`.
+        options: Further options of the workload source.
 
     Raises:
         ConfigError: A value is out of range.
@@ -75,6 +76,7 @@ class Task:
     mode: str = "paper"
     objective: str = "avg_jct"
     settings: dict = field(default_factory=dict)
+    options: dict = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -93,6 +95,33 @@ class Task:
         object.__setattr__(self, "interarrival_s", gaps[0] if gaps[0] == gaps[1] else gaps)
         check_objective(self.objective)
         _ = self.cluster
+
+    @classmethod
+    def of_jobs(cls, text: str, **values) -> Task:
+        """Make a task from the text that says which jobs.
+
+        Args:
+            text: A workload source with options, as :func:`decima.workload.sources.parse_jobs` takes it.
+            **values: The other fields.
+
+        Raises:
+            ConfigError: The text means no jobs that can be drawn for training, or a value is out of range.
+        """
+        spec = parse_jobs(text)
+        if spec.source is None:
+            raise ConfigError(f"jobs {text!r}: expected a source to draw from; a file has the same jobs for every seed")
+        if spec.initial != 1:
+            raise ConfigError(f"jobs {text!r}: a stream to train on begins with one job, got initial={spec.initial}")
+        options = dict(spec.options)
+        return cls(
+            {"batch": "batch", "poisson": "stream"}[spec.arrivals],
+            source=spec.source.name,
+            jobs=spec.n,
+            interarrival_s=spec.interarrival_s,
+            sizes=options.pop("sizes", "paper"),
+            options=options,
+            **values,
+        )
 
     @cached_property
     def cluster(self) -> Settings:
@@ -124,6 +153,8 @@ class Task:
         values = asdict(self)
         if isinstance(self.interarrival_s, tuple):
             values["interarrival_s"] = list(self.interarrival_s)
+        if not self.options:  # as in cards from before there were any
+            del values["options"]
         return values
 
     @classmethod
@@ -153,8 +184,8 @@ class Task:
         """Draw the jobs; of a stream with a time limit those that arrive in time and one more."""
         source = find_source(self.source)
         if not self.streaming:
-            return source.batch(self.jobs, sequence.seed, self.sizes)
-        workload = source.poisson(self.jobs, sequence.interarrival_s, sequence.seed, self.sizes)
+            return source.batch(self.jobs, sequence.seed, self.sizes, **self.options)
+        workload = source.poisson(self.jobs, sequence.interarrival_s, sequence.seed, self.sizes, **self.options)
         if sequence.time_limit_s is None:
             return workload
         kept = 1 + int(np.searchsorted(workload.arrival_ms, 1000.0 * sequence.time_limit_s, side="right"))

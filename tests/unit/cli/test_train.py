@@ -13,10 +13,11 @@ from decima.policy.store import read_policy
 from decima.workload import embedded
 from tests.unit.cli.calls import read_json, refuse, succeed
 
-SMALL = ["--source", "embedded", "--n", 3, "--executors", 6, "--workers", 2]
+BATCH, STREAM = "embedded:n=3", "embedded:arrivals=poisson,n=3"
+SMALL = ["--executors", 6, "--workers", 2]
 BRIEF = [
-    *("--set", "teacher_sequences=2", "--set", "validation_sequences=2", "--set", "rollouts=2"),
-    *("--set", "teacher_iterations=1", "--set", "validate_every=1", "--set", "sequences=1"),
+    *("--set", "recipe.teacher_sequences=2", "--set", "recipe.validation_sequences=2", "--set", "recipe.rollouts=2"),
+    *("--set", "recipe.teacher_iterations=1", "--set", "recipe.validate_every=1", "--set", "recipe.sequences=1"),
 ]
 
 
@@ -24,7 +25,7 @@ BRIEF = [
 def run_folder(tmp_path_factory):
     """A finished run of three iterations and its summary."""
     folder = tmp_path_factory.mktemp("train") / "run"
-    return folder, succeed("train", "batch", "--out", folder, *SMALL, *BRIEF, "--iterations", 3, "--seed", 4)
+    return folder, succeed("train", BATCH, "--out", folder, *SMALL, *BRIEF, "--iterations", 3, "--seed", 4)
 
 
 def test_a_run_writes_a_policy_with_its_card(run_folder):
@@ -52,7 +53,7 @@ def test_resume_goes_on_and_another_policy_name_is_taken(run_folder, tmp_path):
     folder, summary = run_folder
     before = read_policy(folder / "policy")
     again = succeed(
-        *("train", "batch", "--out", folder, *SMALL, *BRIEF, "--iterations", 3, "--seed", 4),
+        *("train", BATCH, "--out", folder, *SMALL, *BRIEF, "--iterations", 3, "--seed", 4),
         *("--resume", "--policy", tmp_path / "models" / "small"),
     )
     assert again.split("; wrote ")[0] == summary.split("; wrote ")[0]
@@ -63,10 +64,10 @@ def test_resume_goes_on_and_another_policy_name_is_taken(run_folder, tmp_path):
 
 def test_other_networks_and_streams(tmp_path):
     summary = succeed(
-        *("train", "stream", "--out", tmp_path / "run", *SMALL, *BRIEF, "--iterations", 1),
-        *("--interarrival-s", "20-40", "--architecture", "released", "--option", "limit=none"),
-        *("--setting", "moving_delay_ms=0", "--setting", "runnable_only=true"),
-        *("--option", "hidden=[4]", "--recipe", "fast", "--set", "episode_start_s=none"),
+        *("train", f"{STREAM},interarrival_s=20-40", "--out", tmp_path / "run", *SMALL, *BRIEF, "--iterations", 1),
+        *("--architecture", "released", "--set", "architecture.limit=none"),
+        *("--set", "settings.moving_delay_ms=0", "--set", "settings.runnable_only=true"),
+        *("--set", "architecture.hidden=4", "--recipe", "fast", "--set", "recipe.episode_start_s=none"),
     )
     assert "stream of 3 jobs at 20-40 s" in summary
     stored = read_policy(tmp_path / "run" / "policy")
@@ -78,44 +79,49 @@ def test_other_networks_and_streams(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["trickle"], "kind must be 'batch' or 'stream', got 'trickle'"),
-        (["batch", "--set", "iterations=none"], "nothing ends the training"),
-        (["batch", "--iterations", 0], "recipe: iterations must be a whole number of at least 1"),
-        (["batch", "--minutes", -1], "recipe: wall_seconds must be a number above 0"),
-        (["batch", "--iterations", 1, "--recipe", "slow"], "unknown recipe 'slow'; known: fast, paper"),
-        (["batch", "--iterations", 1, "--recipe", "none.yaml"], "cannot read recipe none.yaml"),
-        (["batch", "--iterations", 1, "--set", "lr_start"], "expected KEY=VALUE"),
-        (["batch", "--iterations", 1, "--set", "lr_strat=1"], "did you mean 'lr_start'"),
-        (["batch", "--iterations", 1, "--architecture", "large"], "unknown architecture 'large'"),
-        (["batch", "--iterations", 1, "--option", "limits=none"], "unknown option of an architecture: limits"),
-        (["batch", "--iterations", 1, "--option", "limit=all"], "limit must be one of"),
-        (["batch", "--iterations", 1, "--setting", "keep_warm"], "--setting 'keep_warm': expected KEY=VALUE"),
-        (["batch", "--iterations", 1, "--setting", "keep_warmer=true"], "unknown simulator setting: keep_warmer"),
-        (["batch", "--iterations", 1, "--setting", "mode=released"], "this has an option of its own, --mode"),
-        (["batch", "--iterations", 1, "--option", "max_executors=5"], "the task has 6 executors, the architecture all"),
-        (["stream", "--iterations", 1, "--interarrival-s", "often"], "--interarrival-s: expected seconds such as 25"),
-        (["stream", "--iterations", 1, "--interarrival-s", "-5"], "--interarrival-s"),
-        (["batch", "--iterations", 1, "--objective", "cost"], "unknown objective 'cost'; known: avg_jct"),
-        (["batch", "--iterations", 1, "--backend", "cloud"], "backend must be"),
-        (["batch", "--iterations", 1, "--seed", -1], "seed must be a whole number of at least 0"),
-        (["batch", "--iterations", 1, "--resume"], "cannot resume: there is no"),
+        (["trickle"], "unknown jobs 'trickle'; expected a workload source"),
+        (["jobs.json"], "expected a source to draw from; a file has the same jobs for every seed"),
+        ([f"{STREAM},initial=2"], "a stream to train on begins with one job, got initial=2"),
+        ([BATCH, "--set", "recipe.iterations=none"], "nothing ends the training"),
+        ([BATCH, "--iterations", 0], "recipe: iterations must be a whole number of at least 1"),
+        ([BATCH, "--minutes", -1], "recipe: wall_seconds must be a number above 0"),
+        ([BATCH, "--recipe", "slow"], "unknown recipe 'slow'; known: fast, paper"),
+        ([BATCH, "--recipe", "none.yaml"], "cannot read recipe none.yaml"),
+        ([BATCH, "--set", "recipe.lr_start"], "expected KEY=VALUE"),
+        ([BATCH, "--set", "lr_start=1"], "expected a key that begins with settings. or recipe. or architecture."),
+        ([BATCH, "--set", "recipe.lr_strat=1"], "did you mean 'lr_start'"),
+        ([BATCH, "--set", "recipe.lr_start=fast"], "recipe: lr_start is 'fast'; expected a number"),
+        ([BATCH, "--set", "recipe.teacher=fiar"], "recipe: teacher: unknown scheduler 'fiar'; did you mean 'fair'?"),
+        ([BATCH, "--architecture", "large"], "unknown architecture 'large'"),
+        ([BATCH, "--set", "architecture.limits=none"], "architecture.limits is unknown; did you mean 'limit'?"),
+        ([BATCH, "--set", "architecture.limit=all"], "limit must be one of"),
+        ([BATCH, "--set", "settings.keep_warmer=true"], "settings.keep_warmer is unknown; did you mean 'keep_warm'?"),
+        ([BATCH, "--set", "settings.mode=released"], "this has an option of its own, --mode"),
+        ([BATCH, "--set", "architecture.max_executors=5"], "the task has 6 executors, the architecture all"),
+        ([f"{STREAM},interarrival_s=often"], "interarrival_s is 'often'; expected a number"),
+        ([f"{STREAM},interarrival_s=-5"], "interarrival_s must be a number above 0"),
+        ([BATCH, "--objective", "cost"], "unknown objective 'cost'; known: avg_jct"),
+        ([BATCH, "--backend", "cloud"], "backend must be"),
+        ([BATCH, "--seed", -1], "seed must be a whole number of at least 0"),
+        ([BATCH, "--resume"], "cannot resume: there is no"),
         (
-            ["stream", "--iterations", 2, "--mode", "released", "--set", "episode_start_s=1000"],
+            [STREAM, "--mode", "released", "--set", "recipe.episode_start_s=1000"],
             "mode released never ends an episode early",
         ),
     ],
 )
 def test_bad_input_is_one_sentence(arguments, message, tmp_path):
     folder = tmp_path / "run"
-    assert message in refuse("train", *arguments, "--out", folder, *SMALL)
+    stop = [] if {"--iterations", "--minutes", "recipe.iterations=none"} & set(arguments) else ["--iterations", 2]
+    assert message in refuse("train", *arguments, "--out", folder, *SMALL, *stop)
     assert not (folder / "policy.json").exists()
 
 
 def test_folders_that_cannot_be_used(run_folder, tmp_path):
     folder, _ = run_folder
-    common = ("train", "batch", *SMALL, *BRIEF, "--iterations", 3)
+    common = ("train", BATCH, *SMALL, *BRIEF, "--iterations", 3)
     assert "already holds a training run: resume it" in refuse(*common, "--seed", 4, "--out", folder)
-    other = refuse(*common, "--seed", 4, "--set", "clip=0.5", "--resume", "--out", folder)
+    other = refuse(*common, "--seed", 4, "--set", "recipe.clip=0.5", "--resume", "--out", folder)
     assert "its recipe is another one (clip is 0.2 there, 0.5 here)" in other
     assert "it is not a folder" in refuse(*common, "--out", folder / "curve.csv")
     (folder / "checkpoint.npz").rename(tmp_path / "kept")
@@ -127,7 +133,7 @@ def test_folders_that_cannot_be_used(run_folder, tmp_path):
 @pytest.mark.slow
 def test_ctrl_c_is_one_line_and_the_run_can_go_on(tmp_path):
     folder = tmp_path / "run"
-    command = ["train", "batch", "--out", folder, *SMALL, *BRIEF, "--iterations", 2000]
+    command = ["train", BATCH, "--out", folder, *SMALL, *BRIEF, "--iterations", 2000]
     command = [sys.executable, "-m", "decima", *map(str, command)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     curve = folder / "curve.csv"
@@ -144,5 +150,5 @@ def test_ctrl_c_is_one_line_and_the_run_can_go_on(tmp_path):
     assert err.endswith(f"--resume continues {folder}\n")
     assert err.count("\n") == 1
     done = int(err.split()[3])
-    summary = succeed("train", "batch", "--out", folder, *SMALL, *BRIEF, "--iterations", done + 1, "--resume")
+    summary = succeed("train", BATCH, "--out", folder, *SMALL, *BRIEF, "--iterations", done + 1, "--resume")
     assert f": {done + 1} iterations," in summary

@@ -5,7 +5,7 @@ import yaml
 
 from decima.exceptions import ConfigError
 from decima.policy.store import list_policies, read_policy
-from decima.training.recipe import RECIPES, Recipe, parse_value
+from decima.training.recipe import RECIPES, Recipe
 
 
 def test_named_recipes_exist_and_paper_is_algorithm_1():
@@ -67,20 +67,28 @@ def test_bad_values_are_named(changes, message):
 
 
 def test_overrides_as_a_command_line_gives_them():
-    recipe = Recipe.of("fast", ["lr_start=1e-2", "horizon_s=none", "effect_classes=false", "teacher=fair"])
+    texts = {"lr_start": "1e-2", "horizon_s": "none", "effect_classes": "false", "teacher": "fair:sticky=0"}
+    recipe = Recipe.of("fast", texts)
     learning = recipe.learning
     assert (learning.lr_start, learning.horizon_s, learning.effect_classes) == (0.01, None, False)
-    assert (recipe.imitation.teacher, recipe.imitation.teacher_parameters) == ("fair", {})
-    recipe = Recipe.of("fast", ["teacher_parameters={c0: 2.5, c1: 1}"])
+    assert (recipe.imitation.teacher, recipe.imitation.teacher_parameters) == ("fair:sticky=0", {})
+    assert recipe.imitation.make_teacher().values["sticky"] == 0.0
+    recipe = Recipe.of("fast", {"teacher_parameters": "c0=2.5,c1=1"})
     assert recipe.imitation.teacher_parameters == {"c0": 2.5, "c1": 1}
-    assert not Recipe.of("fast", ["teacher=none"]).imitates
-    assert parse_value("1e-3") == 1e-3
+    assert not Recipe.of("fast", {"teacher": "none"}).imitates
 
 
-@pytest.mark.parametrize("pairs", [["lr_start"], ["=3"]])
-def test_overrides_of_another_form(pairs):
-    with pytest.raises(ConfigError, match="expected KEY=VALUE"):
-        Recipe.of("paper", pairs)
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ({"lr_start": "fast"}, "recipe: lr_start is 'fast'; expected a number"),
+        ({"rollouts": "2.5"}, "recipe: rollouts is '2.5'; expected a whole number"),
+        ({"lr_strat": "1"}, "unknown field 'lr_strat'; did you mean 'lr_start'"),
+    ],
+)
+def test_overrides_of_another_type(texts, message):
+    with pytest.raises(ConfigError, match=message):
+        Recipe.of("paper", texts)
 
 
 @pytest.mark.parametrize(

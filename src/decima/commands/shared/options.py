@@ -94,24 +94,24 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-def changed_values(pairs: list[str] | None, **records: type) -> dict[str, dict[str, Any]]:
-    """Values by group and key of the texts `group.key=value` given with `--set`.
+def changed_texts(pairs: list[str] | None, *groups: str) -> dict[str, dict[str, str]]:
+    """Texts by group and key of what `--set group.key=value` gave.
 
     Args:
-        pairs: The texts.
-        **records: Dataclass of each group, whose fields are the keys and give the types of values.
+        pairs: The texts `group.key=value`.
+        *groups: Names of the groups.
 
     Raises:
-        ConfigError: A text is not of that form, or a group, key or value is not as expected.
+        ConfigError: A text is not of that form, or its group is another one.
     """
-    groups: dict[str, dict[str, str]] = {name: {} for name in records}
+    texts: dict[str, dict[str, str]] = {group: {} for group in groups}
     for key, text in key_values(pairs or (), "--set").items():
         group, dot, name = key.partition(".")
-        if not dot or group not in groups:
-            expected = " or ".join(f"{group}." for group in groups)
+        if not dot or group not in texts:
+            expected = " or ".join(f"{each}." for each in groups)
             raise ConfigError(f"--set {key}={text}: expected a key that begins with {expected}")
-        groups[group][name] = text
-    return {group: read_fields(texts, records[group], f"--set {group}.") for group, texts in groups.items()}
+        texts[group][name] = text
+    return texts
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,8 @@ class Cluster:
         """
         from decima.simulator.settings import Settings
 
-        return self.of_values(changed_values(self.changes, settings=Settings)["settings"], time_limit_s)
+        texts = changed_texts(self.changes, "settings")["settings"]
+        return self.of_values(read_fields(texts, Settings, "--set settings."), time_limit_s)
 
     def of_values(self, values: dict[str, Any], time_limit_s: float | None = None) -> Settings:
         """Make the settings of the simulator, some of them given by name.
