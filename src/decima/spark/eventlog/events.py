@@ -33,8 +33,15 @@ METRICS: dict[str, tuple[tuple[tuple[str, ...], ...], float]] = {
     "spill_bytes": ((("Disk Bytes Spilled",),), 1.0),
     "result_bytes": ((("Result Size",),), 1.0),
 }
-STATUSES = ("success", "failed", "killed")
-TASK_NUMBERS = ("task_id", "spark_stage_id", "stage_attempt", "partition", "attempt", "launch_ms", "finish_ms")
+# column of the task table -> what messages call it
+TASK_NUMBERS = {
+    "task_id": "task id", "spark_stage_id": "stage id", "stage_attempt": "stage attempt", "partition": "task index",
+    "attempt": "task attempt", "launch_ms": "launch time", "finish_ms": "finish time",
+}  # fmt: skip
+JOB_PROPERTIES = frozenset({
+    "decima.query", "decima.profile", "decima.executors", "spark.sql.execution.id", "spark.sql.execution.root.id",
+    "spark.jobGroup.id", "spark.job.description", "spark.sql.adaptive.enabled",
+})  # fmt: skip
 TASK_TEXTS = ("executor", "host", "status", "end_reason", "task_type")
 
 
@@ -250,20 +257,6 @@ def _job_start(log: EventRecords, event: dict) -> str | None:
     return None
 
 
-JOB_PROPERTIES = frozenset(
-    {
-        "decima.query",
-        "decima.profile",
-        "decima.executors",
-        "spark.sql.execution.id",
-        "spark.sql.execution.root.id",
-        "spark.jobGroup.id",
-        "spark.job.description",
-        "spark.sql.adaptive.enabled",
-    }
-)
-
-
 def _stage(info: Any) -> StageRecord | None:
     info = mapping(info)
     stage_id, tasks = integer(info.get("Stage ID")), integer(info.get("Number of Tasks"), 1, 2**31 - 1)
@@ -369,9 +362,9 @@ def _task_end(log: EventRecords, event: dict) -> str | None:
         integer(info.get("Finish Time"), 1),
     )
     executor = text(info.get("Executor ID"))
-    for name, value in zip(TASK_NUMBERS, values, strict=True):
+    for words, value in zip(TASK_NUMBERS.values(), values, strict=True):
         if value is None:
-            return f"no valid {_FIELD_WORDS[name]}"
+            return f"no valid {words}"
     if not executor:
         return "no executor id"
     if values[-1] < values[-2]:
@@ -392,17 +385,6 @@ def _task_end(log: EventRecords, event: dict) -> str | None:
     tasks.text("task_type", text(event.get("Task Type")))
     log.seen(values[-1])
     return None
-
-
-_FIELD_WORDS = {
-    "task_id": "task id",
-    "spark_stage_id": "stage id",
-    "stage_attempt": "stage attempt",
-    "partition": "task index",
-    "attempt": "task attempt",
-    "launch_ms": "launch time",
-    "finish_ms": "finish time",
-}
 
 
 def _status(info: dict, reason: str) -> str:

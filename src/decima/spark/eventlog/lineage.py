@@ -36,12 +36,10 @@ class MergedStage:
 
 @dataclass
 class _Node:
-    key: tuple
     kind: str
     ran: list[int]
     record: StageRecord
     parents: set
-    first_job: int
 
 
 def merge_jobs(
@@ -104,10 +102,10 @@ def _identify(jobs, stages, ran, result_stages):
             key_of_id[stage_id] = key
             node = nodes.get(key)
             if node is None:
-                node = nodes[key] = _Node(key, kind, [], record, set(), job.job_id)
+                node = nodes[key] = _Node(kind, [], record, set())
             if stage_id in ran:
                 if not node.ran:
-                    node.record, node.first_job = record, job.job_id
+                    node.record = record
                     new.append(key)
                 node.ran.append(stage_id)
         members.append((job, new))
