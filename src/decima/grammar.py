@@ -47,14 +47,21 @@ class Option:
         return read_value(text, self.kind, f"{where}: {self.name}")
 
 
-def split_options(text: str) -> tuple[str, dict[str, str]]:
+def split_options(text: str, first: str | None = None) -> tuple[str, dict[str, str]]:
     """Name and options, still as texts, of ``name:key=value,key=value``.
+
+    Args:
+        text: The text.
+        first: Key of the first option where the text gives a value alone.
 
     Raises:
         ConfigError: An option is not of that form, or is given twice.
     """
-    name, sign, rest = text.partition(":")
-    return name, key_values(rest.split(","), text) if sign else {}
+    name, colon, rest = text.partition(":")
+    pairs = rest.split(",") if colon else []
+    if pairs and pairs[0] and first is not None and "=" not in pairs[0]:
+        pairs[0] = f"{first}={pairs[0]}"
+    return name, key_values(pairs, repr(text))
 
 
 def key_values(pairs: Iterable[str], where: str) -> dict[str, str]:

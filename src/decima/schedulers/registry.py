@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from decima.exceptions import ConfigError, UnknownSchedulerError
-from decima.grammar import Option, hint, key_values, read_options, read_value
+from decima.grammar import Option, hint, read_options, read_value, split_options
 from decima.schedulers.interface import Scheduler
 from decima.schedulers.protocol import require_protocol
 
@@ -125,17 +125,14 @@ def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
         ConfigError: A parameter is not of the form ``KEY=VALUE``, or the file is no card.
     """
     name, colon, rest = text.partition(":")
+    values: dict[str, Any] = {}
     if name.endswith(WEIGHTS):
         name, colon, rest = LEARNED, ":", f"{name},{rest}".rstrip(",")
-    values: dict[str, Any] = {}
-    if name.endswith(CARD):
+    elif name.endswith(CARD):
         name, values = _read_card(Path(name))
     options = scheduler_options(name)
-    pieces = rest.split(",") if colon else []
-    if pieces and options and "=" not in pieces[0]:
-        pieces[0] = f"{options[0].name}={pieces[0]}"
+    _, texts = split_options(f"{name}{colon}{rest}", options[0].name if options else None)
     where = f"scheduler {text!r}"
-    texts = key_values(pieces, where)
     if options:
         return name, values | read_options(texts, options, where)
     return name, values | {key: read_value(value, float, f"{where}: {key}") for key, value in texts.items()}

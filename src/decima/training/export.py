@@ -75,7 +75,7 @@ def card(run: TrainingRun, trained: Trained) -> dict:
 
 def data_version(task: Task) -> str:
     """Digest of the data behind the task's workload source."""
-    return f"{task.source} sha256:{find_source(task.source).digest()}"
+    return f"{task.source} sha256:{find_source(task.source).digest(**task.options)}"
 
 
 def git_revision() -> str | None:

@@ -4,7 +4,7 @@ A source offers job profiles under a name; every source draws batches and Poisso
 new source is one module of this package with a :class:`WorkloadSource` called ``SOURCE``, and its line in ``_MODULES``;
 sources of other packages call :func:`register_source`.
 
-The text ``tpch`` means 20 TPC-H jobs that are all there from the start, ``tpch:n=5,sizes=2g+10g`` five small ones,
+The text ``tpch`` means 20 TPC-H jobs that are all there from the start, ``tpch:2g+10g,n=5`` five small ones,
 ``embedded:arrivals=poisson,n=200,interarrival_s=25`` a stream, and ``jobs.json`` the jobs of a file.
 """
 
@@ -36,7 +36,13 @@ JOB_OPTIONS = (
 )
 _LARGEST = 10_000_000  # more jobs need more memory than machines have
 # Name of a source -> module of this package that has it as SOURCE.
-_MODULES = {"tpch": "tpch.profiles", "embedded": "embedded", "measured": "measured", "synthetic": "synthetic"}
+_MODULES = {
+    "tpch": "tpch.profiles",
+    "embedded": "embedded",
+    "measured": "measured",
+    "synthetic": "synthetic",
+    "file": "profile_file",
+}
 _REGISTERED: dict[str, WorkloadSource] = {}
 
 
@@ -49,7 +55,9 @@ class WorkloadSource:
     doc: str  # one sentence about it
     # Function that returns all profiles to draw from; its keywords are the options.
     profiles: Callable[..., tuple[JobProfile, ...]]
-    digest: Callable[[], str]  # function that returns a SHA-256, in hexadecimal, of the data behind the profiles
+    # Function that returns a SHA-256, in hexadecimal, of the data behind the profiles; its keywords are the options
+    # besides sizes.
+    digest: Callable[..., str]
     options: tuple[Option, ...] = (SIZES,)  # what may be set
     available: Callable[[], bool] = lambda: True  # function that tells whether the data is on this machine
     # Function of a size in GB and a TPC-H query number; None where jobs are no TPC-H queries.
@@ -211,7 +219,10 @@ def parse_jobs(text: str) -> JobSpec:
         )
     source = find_source(name)
     where = f"jobs {text!r}"
-    given = read_options(split_options(text)[1], (*JOB_OPTIONS, *source.options), where)
+    first = source.options[0].name if source.options else None
+    given = read_options(split_options(text, first)[1], (*JOB_OPTIONS, *source.options), where)
+    if missing := [option.name for option in source.options if option.required and option.name not in given]:
+        raise ConfigError(f"{where}: {missing[0]} is missing; expected {name}:{missing[0]}=VALUE")
     values = {option.name: given.pop(option.name) for option in JOB_OPTIONS if option.name in given}
     arriving = values.setdefault("arrivals", "poisson" if {"interarrival_s", "initial"} & set(values) else "batch")
     if arriving not in ARRIVALS:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from decima.exceptions import ConfigError, WorkloadError
-from decima.workload import explicit, save, sources
+from decima.workload import explicit, save, sources, write_profiles
 from decima.workload.sources import (
     WorkloadSource,
     find_source,
@@ -15,6 +15,13 @@ from decima.workload.sources import (
 )
 
 
+@pytest.fixture
+def path(tmp_path):
+    """File of profiles for the sources that need one."""
+    write_profiles(find_source("embedded").profiles("2g"), tmp_path / "profiles.parquet")
+    return str(tmp_path / "profiles.parquet")
+
+
 @pytest.fixture(params=list_sources())
 def source(request):
     found = find_source(request.param)
@@ -23,6 +30,12 @@ def source(request):
     if not found.available():
         pytest.skip(f"no data of {request.param}")
     return found
+
+
+@pytest.fixture
+def needed(source, request):
+    """Options that the source cannot do without, from the fixtures of the same names."""
+    return {option.name: request.getfixturevalue(option.name) for option in source.options if option.required}
 
 
 def names(workload):
@@ -36,26 +49,26 @@ def test_a_source_is_found_by_its_name_and_says_what_it_is(source):
     assert len({option.name for option in source.options}) == len(source.options)
 
 
-def test_profiles_are_complete_jobs_under_different_names(source):
-    profiles = source.profiles()
+def test_profiles_are_complete_jobs_under_different_names(source, needed):
+    profiles = source.profiles(**needed)
     assert len({profile.name for profile in profiles}) == len(profiles) > 0
     for profile in profiles:
         assert profile.num_tasks >= len(profile.stages) >= 1
         assert 0.0 < profile.critical_path_ms <= profile.work_ms < np.inf
 
 
-def test_a_seed_determines_the_batch(source):
-    one, again, other = (source.batch(15, seed) for seed in (3, 3, 4))
+def test_a_seed_determines_the_batch(source, needed):
+    one, again, other = (source.batch(15, seed, **needed) for seed in (3, 3, 4))
     assert names(one) == names(again) != names(other)
     assert len(one) == 15
     assert one.initial.all()
     assert not one.arrival_ms.any()
     assert one.label == source.label
-    assert {profile.name for profile in one.universe} <= {profile.name for profile in source.profiles()}
+    assert {profile.name for profile in one.universe} <= {profile.name for profile in source.profiles(**needed)}
 
 
-def test_a_seed_determines_the_stream_whose_gaps_have_the_given_mean(source):
-    one, again, other = (source.poisson(400, 20.0, seed, initial=2) for seed in (3, 3, 4))
+def test_a_seed_determines_the_stream_whose_gaps_have_the_given_mean(source, needed):
+    one, again, other = (source.poisson(400, 20.0, seed, initial=2, **needed) for seed in (3, 3, 4))
     assert (names(one), one.arrival_ms.tolist()) == (names(again), again.arrival_ms.tolist())
     assert one.arrival_ms.tolist() != other.arrival_ms.tolist()
     assert len(one) == 402
@@ -66,40 +79,56 @@ def test_a_seed_determines_the_stream_whose_gaps_have_the_given_mean(source):
     assert abs(gaps_s.std() - 20.0) < 5.0  # exponential: as large as the mean
 
 
-def test_a_batch_and_a_stream_of_a_seed_hold_the_same_jobs(source):
-    assert names(source.batch(12, 5)) == names(source.poisson(11, 3.0, 5))
+def test_a_batch_and_a_stream_of_a_seed_hold_the_same_jobs(source, needed):
+    assert names(source.batch(12, 5, **needed)) == names(source.poisson(11, 3.0, 5, **needed))
 
 
-def test_the_digest_stays(source):
-    assert source.digest() == source.digest()
-    assert len(source.digest()) == 64
-    int(source.digest(), 16)
+def test_the_digest_stays(source, needed):
+    assert source.digest(**needed) == source.digest(**needed)
+    assert len(source.digest(**needed)) == 64
+    int(source.digest(**needed), 16)
 
 
-def test_texts_draw_what_calls_draw(source):
-    assert names(parse_jobs(source.name).workload(2)) == names(source.batch(20, 2))
-    stream = parse_jobs(f"{source.name}:n=4,interarrival_s=3,initial=2").workload(1)
-    expected = source.poisson(4, 3.0, 1, initial=2)
+def test_texts_draw_what_calls_draw(source, needed):
+    given = "".join(f",{name}={value}" for name, value in needed.items())
+    assert names(parse_jobs(f"{source.name}:n=20{given}").workload(2)) == names(source.batch(20, 2, **needed))
+    stream = parse_jobs(f"{source.name}:n=4,interarrival_s=3,initial=2{given}").workload(1)
+    expected = source.poisson(4, 3.0, 1, initial=2, **needed)
     assert (names(stream), stream.arrival_ms.tolist()) == (names(expected), expected.arrival_ms.tolist())
     with pytest.raises(ConfigError, match=r"has no option 'colour'; it has: arrivals, n, .*"):
         parse_jobs(f"{source.name}:colour=red")
 
 
-def test_bad_numbers_are_refused(source):
-    for call in (lambda: source.batch(0), lambda: source.batch(3, -1), lambda: source.poisson(3, float("nan"))):
+def test_bad_numbers_are_refused(source, needed):
+    calls = (
+        lambda: source.batch(0, **needed),
+        lambda: source.batch(3, -1, **needed),
+        lambda: source.poisson(3, float("nan"), **needed),
+    )
+    for call in calls:
         with pytest.raises(ConfigError):
             call()
-
-
-def test_digests_tell_sources_apart():
-    digests = [find_source(name).digest() for name in list_sources()]
-    assert len(set(digests)) == len(digests)
 
 
 def test_sizes_of_a_text_select_profiles():
     chosen = parse_jobs("synthetic:sizes=xs+3xl,n=30").workload(0)
     assert names(chosen) == names(find_source("synthetic").batch(30, 0, ["xs", "3xl"]))
     assert {name.split("-")[0] for name in names(chosen)} == {"xs", "3xl"}
+
+
+def test_a_file_of_profiles_is_drawn_from(path):
+    drawn = parse_jobs(f"file:{path},n=7")
+    assert names(drawn.workload(3)) == names(find_source("embedded").batch(7, 3, "2g"))
+    first = find_source("file").profiles(path)
+    assert find_source("file").profiles(path)[0] is first[0]
+    write_profiles(find_source("embedded").profiles("5g"), path)
+    assert {profile.name[-2:] for profile in find_source("file").profiles(path)} == {"5g"}
+    with pytest.raises(ConfigError, match="path is missing; expected file:path=VALUE"):
+        parse_jobs("file:n=7")
+
+
+def test_the_first_option_of_a_source_goes_without_its_key():
+    assert parse_jobs("embedded:2g+5g,n=3").options == {"sizes": "2g+5g"}
 
 
 def test_a_file_is_read_whatever_the_seed(tmp_path):
@@ -122,7 +151,7 @@ def test_a_range_of_gaps_is_understood_but_not_drawn():
     ("text", "message"),
     [
         ("tpc", r"unknown jobs 'tpc'; did you mean 'tpch'\?; expected a workload source \(tpch, embedded, "),
-        ("synthetic:n", "'n' is no option; expected KEY=VALUE"),
+        ("synthetic:xs,n", "'n' is no option; expected KEY=VALUE"),
         ("synthetic:n=2,n=3", "n is given twice"),
         ("synthetic:n=two", "n is 'two'; expected a whole number"),
         ("synthetic:n=100000000000", "n is 100000000000; expected at most 10,000,000"),
