@@ -69,7 +69,7 @@ def _measure(graph: JobGraph, index: int, stage: protocol.StageState) -> bool:
 
 
 def _put_runnable(mirror: Mirror, slot: Slot, stages) -> None:
-    """The list of runnable stages, in its order."""
+    """Write the list of runnable stages, in its order."""
     views, graph = mirror.views, slot.graph
     indices = [_index(graph, stage) for stage in stages]
     if len(set(indices)) < len(indices):
@@ -89,7 +89,7 @@ def _put_runnable(mirror: Mirror, slot: Slot, stages) -> None:
 
 
 def _put_frontier(mirror: Mirror, slot: Slot, stages) -> None:
-    """The stages that may be chosen; each must have room for an executor."""
+    """Write which stages may be chosen; each must have room for an executor."""
     graph = slot.graph
     indices = {_index(graph, stage): stage for stage in stages}
     for index, stage in indices.items():

@@ -91,7 +91,7 @@ class Mirror(JobMemory):
         self.state.put(num_executors=executors)
 
     def allocation(self, slot: Slot, source: Slot | None, offered: int) -> int:
-        """Number of executors that a job holds, those on their way included and those it offers not."""
+        """Number of executors that a job holds or will get, apart from those it offers."""
         views, job = self.views, slot.job
         held = views.job_attached[job] + views.job_moving[job] + views.job_commit[job] - views.job_outgoing[job]
         return held - (offered if slot is source else 0)

@@ -201,7 +201,7 @@ def _levels(where: str, durations: dict) -> dict[int, dict[str, np.ndarray]]:
 
 
 def _waves(where: str, value: Any) -> dict[str, np.ndarray]:
-    """A number or a list holds for every wave; an object gives the waves apart."""
+    """Read durations by wave: a number or a list holds for every wave, an object gives the waves apart."""
     if not isinstance(value, dict):
         return dict.fromkeys(WAVES, _durations(where, value))
     _check_keys(where, value, optional=WAVES)
@@ -255,7 +255,7 @@ def _profile_body(profile: JobProfile, key: str) -> dict[str, Any]:
 
 
 def _layout(label: str, profiles: dict[str, dict], jobs: list[dict]) -> str:
-    """One line per profile and per job: readable, and small differences stay small."""
+    """Lay the file out with one line per profile and per job: readable, and small differences stay small."""
 
     def text(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)

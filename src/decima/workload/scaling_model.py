@@ -165,7 +165,7 @@ def task_count(measured: int, kind: str, scale_ratio: float, partition: int) -> 
 
 
 def widen(waves: Mapping[str, np.ndarray], partition: int, overhead_ms: float) -> dict[str, np.ndarray]:
-    """Durations of tasks with larger partitions.
+    """Estimate durations of tasks with larger partitions.
 
     Later tasks differ from each other by the square root of `partition` more than measured ones do, as sums of that
     many would, fresh and first ones by as much as measured: what sets them apart comes once.

@@ -149,7 +149,7 @@ def list_sources() -> list[str]:
 
 
 def find_source(name: str) -> WorkloadSource:
-    """The workload source of that name.
+    """Find a workload source by its name.
 
     Raises:
         ConfigError: There is none; the message lists those that are.
@@ -164,7 +164,7 @@ def find_source(name: str) -> WorkloadSource:
 
 @dataclass(frozen=True)
 class JobSpec:
-    """Which jobs a text means: those of a file, or a draw from a source."""
+    """Jobs that a text means: those of a file, or a draw from a source."""
 
     text: str  # the text
     path: Path | None = None  # the file; None for a draw
@@ -194,7 +194,7 @@ class JobSpec:
         return self.source.poisson(n, self.interarrival_s, seed, initial=self.initial, **self.options)
 
     def workloads(self, seeds: Sequence[int]) -> list[Workload]:
-        """One workload per seed; a file is read once and stands for all of them."""
+        """Read or draw one workload per seed; a file is read once and stands for all of them."""
         if self.path is not None:
             return [self.workload(0)] * len(seeds)
         return [self.workload(seed) for seed in seeds]
@@ -263,7 +263,7 @@ def resolve_sizes(
 
 
 def check_queries(queries: Sequence[int]) -> None:
-    """Return if all are numbers of TPC-H queries, 1 to 22.
+    """Check that all are numbers of TPC-H queries, 1 to 22.
 
     Raises:
         WorkloadError: One is not.
@@ -279,7 +279,7 @@ def file_digest(path: Path) -> str:
 
 
 def _gaps(text: str, where: str) -> float | tuple[float, float]:
-    """One number of seconds, or the two ends of a range such as ``20-45``."""
+    """Read one number of seconds, or the two ends of a range such as ``20-45``."""
     low, dash, high = text.partition("-")
     if low and dash and not low.endswith(("e", "E")):
         return read_value(low, float, where), read_value(high, float, where)
