@@ -1,0 +1,34 @@
+import numpy as np
+import pytest
+
+from decima.checks import check_whole, is_number, is_whole
+from decima.exceptions import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("value", "number", "whole"),
+    [
+        (3, True, True),
+        (np.int32(3), True, True),
+        (3.0, True, False),
+        (np.float64(3.0), True, False),
+        (float("nan"), True, False),
+        (True, False, False),
+        (np.True_, False, False),
+        ("3", False, False),
+        (None, False, False),
+    ],
+)
+def test_truth_values_and_texts_are_no_numbers(value, number, whole):
+    assert is_number(value) is number
+    assert is_whole(value) is whole
+
+
+def test_the_least_whole_number_passes():
+    check_whole("seed", 0, least=0)
+
+
+@pytest.mark.parametrize("value", [-1, 0.0, True, None, "5"])
+def test_the_message_names_the_value_and_what_is_allowed(value):
+    with pytest.raises(ConfigError, match=f"^seed must be a whole number of at least 0, got {value!r}$"):
+        check_whole("seed", value, least=0)
