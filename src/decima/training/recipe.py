@@ -1,4 +1,4 @@
-"""How a policy is trained: a budget and the configurations of algorithms, in one record that a YAML file can hold."""
+"""Recipe of training: a budget and the configurations of algorithms, in one record that a YAML file can hold."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Recipe:
 
     @staticmethod
     def documentation(algorithm: str = "reinforce") -> dict[str, str]:
-        """What every flat field means, by name.
+        """Documentation of every flat field, by name.
 
         Args:
             algorithm: Whose fields to list beside those of all recipes.

@@ -133,7 +133,7 @@ def _scheduler(text: str, plan: Plan) -> Scheduler:
 
 
 def _entry(scheduler: Scheduler) -> dict:
-    """What the card says of a scheduler, enough to make it again."""
+    """Entry of a scheduler in the card, enough to make it again."""
     entry = {"scheduler": scheduler.name, "parameters": dict(scheduler.values)}
     if "policy" in scheduler.values:
         from decima.policy.store import read_policy

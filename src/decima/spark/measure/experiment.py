@@ -82,7 +82,7 @@ class Experiment:
         return {"plan": self.plan.as_dict(), "limits": limits, **self.about}
 
     def attempts(self, run: BatchRun) -> list[BatchRecord]:
-        """All attempts at a run so far."""
+        """Attempts at a run so far."""
         return [record for record in self.records if record.run == run]
 
     def is_open(self, run: BatchRun) -> bool:

@@ -73,7 +73,7 @@ class Plan:
         return profile_name(int(query[1:]), self.scale)
 
     def blocks(self) -> Iterator[Block]:
-        """All runs in blocks: schedulers in a new order in each round, the control before or after the other runs."""
+        """Arrange all runs in blocks: schedulers in a new order in each round, the control before or after the others."""
         rng = np.random.default_rng([self.seed, _STREAM])
         rounds = [(batch, repetition) for repetition in range(self.repetitions) for batch in range(self.batches)]
         for begin in range(0, len(rounds), self.rounds_per_start):
@@ -89,7 +89,7 @@ class Plan:
             yield from (blocks[index] for index in rng.permutation(len(blocks)))
 
     def runs(self) -> list[BatchRun]:
-        """All runs in order."""
+        """Runs of all blocks, in order."""
         return [run for block in self.blocks() for run in block.runs]
 
     def as_dict(self) -> dict:
