@@ -73,7 +73,7 @@ class Plan:
         return profile_name(int(query[1:]), self.scale)
 
     def blocks(self) -> Iterator[Block]:
-        """Arrange all runs in blocks: schedulers in a new order in each round, the control before or after the others."""
+        """Arrange all runs in blocks: schedulers in a new order in each round, the control before or after them."""
         rng = np.random.default_rng([self.seed, _STREAM])
         rounds = [(batch, repetition) for repetition in range(self.repetitions) for batch in range(self.batches)]
         for begin in range(0, len(rounds), self.rounds_per_start):
