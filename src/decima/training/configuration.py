@@ -10,12 +10,9 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import field, fields
-from typing import TYPE_CHECKING
+from typing import Any
 
 from decima.exceptions import ConfigError
-
-if TYPE_CHECKING:
-    from decima.training.recipe import Recipe
 
 
 def number(default, doc: str, low: float = 0.0, high: float = math.inf, *, above: bool = False, none: bool = False):
@@ -60,8 +57,8 @@ class Configuration:
         for item in fields(self):
             object.__setattr__(self, item.name, _checked(item.name, getattr(self, item.name), item.metadata))
 
-    def check_beside(self, recipe: Recipe) -> None:
-        """Raise ConfigError if this part and another one of the recipe contradict each other."""
+    def check_beside(self, recipe: Any) -> None:
+        """Raise ConfigError if this part contradicts another one of the ``Recipe`` that holds it."""
 
 
 def _checked(name: str, given, rule):

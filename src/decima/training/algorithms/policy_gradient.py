@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from decima.training.returns import Advantages, Episode, RegressionMemory, Rewar
 
 if TYPE_CHECKING:
     from decima.training.agent import Agent
-    from decima.training.recipe import Recipe
 
 _COLUMNS = (
     "return_mean", "return_std", "explained_by_time", "explained_by_summary", "loss", "entropy_stage",
@@ -111,7 +110,7 @@ class PolicyGradientConfig(Updates, EpisodeLengths):
         if self.lr_shape == "geometric" and self.lr_end == 0.0:
             raise ConfigError("recipe: lr_end must be above 0 for lr_shape geometric")
 
-    def check_beside(self, recipe: Recipe) -> None:
+    def check_beside(self, recipe: Any) -> None:
         """Refuse several passes over rollouts that nothing uses several times.
 
         Raises:
