@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from decima.policy.architecture import Architecture
+from decima.policy.record import policy_record
 from decima.policy.scheduler import LearnedScheduler, record_episode
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
@@ -58,7 +59,7 @@ def test_one_decision(benchmark, name, known, jobs):
 
     def run():
         if not known:
-            state.bind_policy({}, {"net_ready": 0})
+            policy_record(state).put(net_ready=0)
         decide(state.address)
 
     run()

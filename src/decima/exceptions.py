@@ -9,6 +9,10 @@ class ConfigError(DecimaError, ValueError):
     """A parameter is outside its range or of the wrong kind."""
 
 
+class RecordError(ConfigError):
+    """An array given to compiled code is unknown, or of another type, length or content than expected."""
+
+
 class WorkloadError(DecimaError, ValueError):
     """A job, stage or profile is malformed (cycle, dangling parent, no tasks, bad duration, ...)."""
 

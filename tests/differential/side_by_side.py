@@ -85,10 +85,10 @@ def core_outcome(state, run):
         error = "deadlock"
     except InvalidDecisionError:
         error = "invalid"
-        stage = state.action_stage
+        stage, limit = state.action.tolist()
         job = None if stage == -1 else int(state.stage_job[stage])
         index = None if stage == -1 else stage - int(state.job_first_stage[job])
-        refused = [[None, None, None, None, job, index, state.action_limit, None]]
+        refused = [[None, None, None, None, job, index, limit, None]]
     log = EpisodeLog.of_state(state)
     columns = (log.job, log.stage, log.executor, log.start_ms, log.finish_ms, log.wave)
     ends = state.job_first_stage[1:-1]

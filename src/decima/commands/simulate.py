@@ -63,7 +63,7 @@ def simulate(
 
 def result_document(result: Result, parameters: dict[str, Any]) -> dict[str, Any]:
     """Content of a result file, with decisions if the result has a log."""
-    from decima.simulator.fields import DECISION_COLUMNS
+    from decima.simulator.decision import DECISION_COLUMNS
 
     document = {
         "label": result.workload.label,

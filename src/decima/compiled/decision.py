@@ -1,7 +1,12 @@
 """Decision rules as compiled functions that other compiled code calls by their address."""
 
+from __future__ import annotations
+
 import threading
+from collections import namedtuple
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any
 
 from llvmlite import ir
 from numba import cfunc, types
@@ -25,15 +30,34 @@ def call_decide(_typing, function, record):
     return types.none(types.int64, record), codegen
 
 
+def places(parameters: Sequence[Any]) -> tuple[int, ...]:
+    """Number parameters under their names, for compiled code to read ``rule.params[P.alpha]`` by name."""
+    names = [parameter.name for parameter in parameters]
+    return namedtuple("Places", names)(*range(len(names)))
+
+
 class CompiledDecision:
-    """A decision rule ``function(address)`` compiled on first use to ``void decide(int64 address of the record)``."""
+    """Compiles a decision rule on first use: a function of the address (int64) of a record, without a result.
+
+    Attributes:
+        function: The rule in Python.
+        parameters: Parameters it reads, in their order.
+        arrays: Given arrays it reads that have no meaningful default.
+    """
 
     signature = types.void(types.int64)
 
-    def __init__(self, function) -> None:
+    def __init__(self, function: Callable, parameters: Sequence[Any] = (), arrays: Sequence[str] = ()) -> None:
         self.function = function
+        self.parameters = tuple(parameters)
+        self.arrays = tuple(arrays)
         self.__doc__ = function.__doc__
         self._lock = threading.Lock()
+
+    @classmethod
+    def reading(cls, parameters: Sequence[Any], arrays: Sequence[str] = ()) -> Callable[[Callable], CompiledDecision]:
+        """Decorator for a rule that reads parameters, or arrays that have to be given."""
+        return lambda function: cls(function, parameters, arrays)
 
     @cached_property
     def address(self) -> int:

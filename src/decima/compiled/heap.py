@@ -1,14 +1,44 @@
-"""A heap of events inside a compiled record: the earliest time first, ties in the order of the pushes."""
+"""A heap of events inside a compiled record: the earliest time first, ties in the order of the pushes.
+
+An event is (time, order, kind, subject). The record that holds the heap has the fields of :func:`heap_fields`;
+``heap_event`` packs kind and subject into one number.
+"""
 
 from numba import njit
 
+from decima.compiled.record import F64, I64, Field, fields
+
+_SUBJECT_BITS = 32
+_SUBJECT = (1 << _SUBJECT_BITS) - 1
+
+
+def heap_fields(extent: str) -> list[Field]:
+    """Fields of a heap that holds at most ``extent`` events."""
+    return [
+        *fields(I64, None, sequence="events pushed so far; breaks ties in time", heap_size="events waiting"),
+        *fields(F64, extent, heap_ms="event heap: time"),
+        *fields(I64, extent, heap_order="event heap: push counter", heap_event="event heap: kind << 32 | subject"),
+    ]
+
 
 @njit
-def _sift_down(state, time, sequence, executor):
+def heap_kind(state):
+    """Kind of the earliest event."""
+    return state.heap_event[0] >> _SUBJECT_BITS
+
+
+@njit
+def heap_subject(state):
+    """Subject of the earliest event."""
+    return state.heap_event[0] & _SUBJECT
+
+
+@njit
+def _sift_down(state, time, sequence, event):
     """Put an entry at the root and let it sink."""
     times = state.heap_ms
-    order = state.heap_sequence
-    owner = state.heap_executor
+    order = state.heap_order
+    events = state.heap_event
     size = state.heap_size
     hole = 0
     child = 1
@@ -22,20 +52,20 @@ def _sift_down(state, time, sequence, executor):
             break
         times[hole] = times[child]
         order[hole] = order[child]
-        owner[hole] = owner[child]
+        events[hole] = events[child]
         hole = child
         child = 2 * hole + 1
     times[hole] = time
     order[hole] = sequence
-    owner[hole] = executor
+    events[hole] = event
 
 
 @njit
-def heap_replace_top(state, time, executor):
-    """Pop the earliest event and push one in its place."""
+def heap_repeat_top(state, time):
+    """Pop the earliest event and push the same kind and subject at a later time in its place."""
     sequence = state.sequence
     state.sequence = sequence + 1
-    _sift_down(state, time, sequence, executor)
+    _sift_down(state, time, sequence, state.heap_event[0])
 
 
 @njit
@@ -44,15 +74,15 @@ def heap_pop(state):
     size = state.heap_size - 1
     state.heap_size = size
     if size > 0:
-        _sift_down(state, state.heap_ms[size], state.heap_sequence[size], state.heap_executor[size])
+        _sift_down(state, state.heap_ms[size], state.heap_order[size], state.heap_event[size])
 
 
 @njit
-def heap_push(state, time, executor):
+def heap_push(state, time, kind, subject):
     """Add an event; later pushes lose ties."""
     times = state.heap_ms
-    order = state.heap_sequence
-    owner = state.heap_executor
+    order = state.heap_order
+    events = state.heap_event
     sequence = state.sequence
     state.sequence = sequence + 1
     hole = state.heap_size
@@ -63,8 +93,8 @@ def heap_push(state, time, executor):
             break
         times[hole] = times[parent]
         order[hole] = order[parent]
-        owner[hole] = owner[parent]
+        events[hole] = events[parent]
         hole = parent
     times[hole] = time
     order[hole] = sequence
-    owner[hole] = executor
+    events[hole] = kind << _SUBJECT_BITS | subject

@@ -1,13 +1,17 @@
 """Records: the memory of a simulator as one table of fields, for Python and compiled code alike.
 
-A record is one block of memory. Its header holds the scalars and, for every array, the array's address. Compiled code
-sees a bare pointer to the header: ``state.now_ms`` loads a scalar, ``state.stage_next`` loads an address that is
-indexed like an array. Numba would count references on every array it touches, which took three quarters of the time of
-an event. Nothing checks bounds: kernels own their indices.
+Compiled code sees a record as a bare pointer: ``state.now_ms`` loads a scalar, ``state.stage_next`` loads an address
+that is indexed like an array. Numba would count references on every array it touches, which took three quarters of the
+time of an event. Kernels check no bounds; what comes in from outside is checked once, by :meth:`Record.bind`.
+
+Memory of a record: addresses of the arrays, their lengths, scalars that belong to this memory (addresses of other
+things), then everything a run changes: scalars and arrays. The last part is what a copy of a running state consists of.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +28,12 @@ from numba.extending import (
 )
 from numba.np.numpy_support import from_dtype
 
+from decima.exceptions import RecordError
+
 I32, I64, F32, F64, U8 = np.dtype("i4"), np.dtype("i8"), np.dtype("f4"), np.dtype("f8"), np.dtype("u1")
+# Whose memory a field is.
+RUN, ADDRESS, GIVEN, BUFFER = "run", "address", "given", "buffer"
+_ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
@@ -36,46 +45,261 @@ class Field:
         dtype: Type of the scalar or of the array's entries.
         extent: Name of the array's length; None for a scalar.
         doc: Meaning, unit, dimensions.
+        storage: ``"run"``: part of what a run changes, 0 when it begins. ``"address"``: a scalar that belongs to this
+            memory and is no part of a copy. ``"given"``: an array bound from outside, checked. ``"buffer"``: an array
+            whose length may grow.
+        initial: Value of a scalar or of all entries when a run begins.
+        nan: Whether entries of a given array may be NaN.
     """
 
     name: str
     dtype: np.dtype
     extent: str | None
     doc: str
+    storage: str = RUN
+    initial: float = 0
+    nan: bool = False
 
 
-def fields(dtype: np.dtype, extent: str | None, **docs: str) -> list[Field]:
-    """Fields of one type and one extent, by name and meaning."""
-    return [Field(name, dtype, extent, doc) for name, doc in docs.items()]
+@dataclass(frozen=True)
+class FieldGroup:
+    """Fields that belong together.
+
+    Attributes:
+        title: What they are.
+        fields: The fields.
+    """
+
+    title: str
+    fields: tuple[Field, ...]
+
+    @classmethod
+    def of(cls, title: str, *parts: list[Field]) -> FieldGroup:
+        """A group of lists made by :func:`fields`."""
+        return cls(title, tuple(field for part in parts for field in part))
+
+
+def fields(
+    dtype: np.dtype, extent: str | None, storage: str = RUN, initial: float = 0, **docs: str
+) -> list[Field]:
+    """Fields that differ only in name and meaning."""
+    return [Field(name, dtype, extent, doc, storage, initial) for name, doc in docs.items()]
 
 
 class RecordType:
-    """Layout of a record: its fields, their places in the header, its type in compiled code.
+    """Layout of a record: its fields, their places in memory, its type in compiled code.
+
+    Several types may exist in one process, each with fields of its own.
 
     Args:
-        name: Name of the record, unique in the process.
-        fields: Its fields, in order.
+        name: What errors call it; unique in the process.
+        groups: Its fields.
 
     Attributes:
         scalars: Scalar fields by name.
         arrays: Array fields by name.
-        offsets: Byte of every field in the header; a scalar or an address takes eight.
-        header_dtype: NumPy type of the header.
-        numba_type: Type of a pointer to the record.
-        at: Compiled function that takes the address of a header (int64) and returns the record.
+        fields_of_run: Fields of storage ``"run"`` by name.
+        offsets: Byte of every scalar, and of every array's address.
+        run_offset: First byte of what a run changes.
+        header_dtype: NumPy type of addresses, lengths and scalars.
+        at: Compiled function that takes the address of a record (int64) and returns the record.
     """
 
-    def __init__(self, name: str, fields: tuple[Field, ...]) -> None:
+    def __init__(self, name: str, *groups: FieldGroup) -> None:
         self.name = name
-        self.fields = fields
-        self.scalars = {field.name: field for field in fields if field.extent is None}
-        self.arrays = {field.name: field for field in fields if field.extent is not None}
-        self.offsets = {name: 8 * index for index, name in enumerate([*self.scalars, *self.arrays])}
-        self.header_dtype = np.dtype(
-            [(field.name, field.dtype) for field in self.scalars.values()] + [(name, I64) for name in self.arrays]
-        )
+        self.groups = groups
+        self.fields = tuple(field for group in groups for field in group.fields)
+        self.scalars = {field.name: field for field in self.fields if field.extent is None}
+        self.arrays = {field.name: field for field in self.fields if field.extent is not None}
+        self.fields_of_run = {field.name: field for field in self.fields if field.storage == RUN}
+        ordered = sorted(self.scalars.values(), key=lambda field: field.storage != ADDRESS)
+        header = [(name, I64) for name in self.arrays] + [(f"len({name})", I64) for name in self.arrays]
+        header += [(field.name, field.dtype) for field in ordered]
+        self.header_dtype = np.dtype(header)
+        self.offsets = {name: self.header_dtype.fields[name][1] for name, _ in header}
+        self.run_offset = 8 * (len(header) - sum(field.storage == RUN for field in ordered))
         self.numba_type = _RecordPointer(self)
         self.at = _record_at(self.numba_type)
+
+
+class Record:
+    """A record in memory, seen from Python as numbers and NumPy arrays without copies.
+
+    Args:
+        layout: Its type.
+        extents: Length behind the name of every extent.
+
+    Attributes:
+        layout: Its type.
+        extents: Length behind the name of every extent.
+        given: Names of the given arrays that were bound from outside.
+    """
+
+    def __init__(self, layout: RecordType, extents: Mapping[str, int]) -> None:
+        self.layout = layout
+        self.extents = dict(extents)
+        self.given: set[str] = set()
+        self._arrays: dict[str, np.ndarray] = {}
+        own = [field for field in layout.arrays.values() if field.storage == RUN]
+        sizes = [self._length(field) * field.dtype.itemsize for field in own]
+        places = np.cumsum([_aligned(layout.header_dtype.itemsize), *map(_aligned, sizes)])
+        memory = np.zeros(int(places[-1]) + _ALIGNMENT, dtype=np.uint8)
+        start = -memory.ctypes.data % _ALIGNMENT
+        self._memory = memory[start : start + int(places[-1])]
+        self._scalars = self._memory[: layout.header_dtype.itemsize].view(layout.header_dtype)[0]
+        self._initial = self._scalars.copy()
+        self._running = self._memory[layout.run_offset :]
+        for field, place, size in zip(own, places[:-1], sizes, strict=True):
+            self._place(field.name, self._memory[place : place + size].view(field.dtype))
+        for field in layout.arrays.values():
+            if field.storage == GIVEN:
+                self._place(field.name, np.zeros(self._length(field), dtype=field.dtype))
+            elif field.storage == BUFFER:
+                self._place(field.name, np.empty(self._length(field), dtype=field.dtype))
+
+    def _length(self, field: Field) -> int:
+        try:
+            return int(self.extents[field.extent])
+        except KeyError:
+            raise RecordError(
+                f"array {field.name} of {self.layout.name}: the extent {field.extent!r} has no length"
+            ) from None
+
+    def _place(self, name: str, array: np.ndarray) -> None:
+        """Let a name stand for an array of the right type and length."""
+        self._arrays[name] = array
+        self._scalars[name] = array.ctypes.data
+        self._scalars[f"len({name})"] = len(array)
+
+    @property
+    def address(self) -> int:
+        """Address that compiled code takes; valid while this object lives."""
+        return self._memory.ctypes.data
+
+    def __getattr__(self, name: str):
+        layout = self.__dict__["layout"]
+        if name in layout.scalars:
+            return self._scalars[name].item()
+        try:
+            return self.__dict__["_arrays"][name]
+        except KeyError:
+            raise AttributeError(f"{layout.name} has no field {name!r}") from None
+
+    def bind(self, name: str, values, *, copy: bool = True) -> None:
+        """Let a given array be ``values``, one-dimensional, as long as its extent.
+
+        Args:
+            name: A field of storage ``"given"``.
+            values: Its entries; numbers that the field's type holds without loss.
+            copy: Keep a copy. Else the array itself, which must be of the field's type and is trusted to hold no NaN.
+
+        Raises:
+            RecordError: There is no such array, or it is of another type, shape or length, or holds a NaN.
+        """
+        field = self.layout.arrays.get(name)
+        if field is None or field.storage != GIVEN:
+            known = ", ".join(field.name for field in self.layout.arrays.values() if field.storage == GIVEN)
+            raise RecordError(f"{self.layout.name} has no array {name!r} to be given; it has: {known}")
+        try:
+            array = np.asarray(values)
+        except ValueError as error:
+            raise self._wrong(field, f"rows of different lengths ({error})") from None
+        if array.ndim != 1:
+            raise self._wrong(field, f"{array.ndim} dimensions, shape {array.shape}")
+        if len(array) != self._length(field):
+            raise self._wrong(field, f"{len(array)} numbers")
+        fits = array.dtype == field.dtype if not copy else np.can_cast(array.dtype, field.dtype, "safe")
+        if not (fits or (copy and not len(array))):
+            raise self._wrong(field, f"type {array.dtype}")
+        if copy:
+            array = np.array(array, dtype=field.dtype)
+            if not field.nan and field.dtype.kind == "f" and np.isnan(array).any():
+                raise self._wrong(field, f"NaN at place {int(np.flatnonzero(np.isnan(array))[0])}")
+        elif not array.flags.c_contiguous:
+            raise self._wrong(field, "an array that is not contiguous")
+        self._place(name, array)
+        self.given.add(name)
+
+    def release(self, *names: str) -> None:
+        """Let given arrays be zeros again, as if they had never been given."""
+        for name in names:
+            field = self.layout.arrays[name]
+            self._place(name, np.zeros(self._length(field), dtype=field.dtype))
+            self.given.discard(name)
+
+    def _wrong(self, field: Field, got: str) -> RecordError:
+        expected = f"{self._length(field)} of {field.dtype}, one per {field.extent}"
+        return RecordError(f"array {field.name} of {self.layout.name}: got {got}; expected {expected} ({field.doc})")
+
+    def require(self, names: tuple[str, ...], reader: str) -> None:
+        """Check that arrays were bound from outside.
+
+        Raises:
+            RecordError: One was not; names it and who reads it.
+        """
+        for name in names:
+            if name not in self.given:
+                field = self.layout.arrays[name]
+                raise RecordError(
+                    f"{reader} reads the array {name}, which was not given; expected {self._length(field)} of "
+                    f"{field.dtype}, one per {field.extent} ({field.doc})"
+                )
+
+    def put(self, **numbers: float) -> None:
+        """Overwrite scalars of the run under way."""
+        for name, value in numbers.items():
+            self._scalars[name] = value
+
+    def configure(self, **numbers: float) -> None:
+        """Set scalars, for a run under way and for all that start later."""
+        for name, value in numbers.items():
+            self._initial[name] = value
+            self._scalars[name] = value
+
+    def restart(self) -> None:
+        """Put everything a run changes to its initial value, and scalars to what they were configured to be."""
+        self._running.fill(0)
+        for name, field in self.layout.fields_of_run.items():
+            if field.extent is None:
+                self._scalars[name] = self._initial[name]
+            elif field.initial != 0:
+                self._arrays[name].fill(field.initial)
+
+    def resize(self, **extents: int) -> None:
+        """Give buffers other lengths, by extent; what they hold is kept as far as there is room."""
+        self.extents |= extents
+        for field in self.layout.arrays.values():
+            if field.storage == BUFFER and field.extent in extents:
+                old, new = self._arrays[field.name], np.empty(self._length(field), dtype=field.dtype)
+                kept = min(len(old), len(new))
+                new[:kept] = old[:kept]
+                self._place(field.name, new)
+
+    def copy_into(self, other: Record) -> None:
+        """Make another record of this type and these extents what this one is; given arrays are shared.
+
+        Raises:
+            RecordError: The other record is of another type, or has other extents.
+        """
+        if other.layout is not self.layout or len(other._running) != len(self._running):
+            raise RecordError(f"a copy of {self.layout.name} needs a record of the same type and extents")
+        other._running[:] = self._running
+        other._initial[...] = self._initial
+        for name, field in self.layout.arrays.items():
+            if field.storage == GIVEN and other._arrays[name] is not self._arrays[name]:
+                other._place(name, self._arrays[name])
+            elif field.storage == BUFFER and len(self._arrays[name]):
+                if len(other._arrays[name]) != len(self._arrays[name]):
+                    other._place(name, np.empty_like(self._arrays[name]))
+                other._arrays[name][:] = self._arrays[name]
+        other.given = set(self.given)
+
+
+def _aligned(size: int) -> int:
+    return math.ceil(size / _ALIGNMENT) * _ALIGNMENT
+
+
+# ---- records in compiled code ---------------------------------------------------------------------------------------
 
 
 class _RecordPointer(types.Type):

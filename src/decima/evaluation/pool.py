@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import numpy as np
 
 from decima.evaluation.run import METRICS, run_state
-from decima.exceptions import ConfigError
+from decima.exceptions import ConfigError, RecordError
 from decima.schedulers import CompiledScheduler, Scheduler
+from decima.schedulers.fields import rule_record
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
@@ -168,8 +169,7 @@ class CandidatePool:
     def scores(
         self,
         schedulers: Sequence[Scheduler],
-        priority: np.ndarray | None = None,
-        cap: np.ndarray | None = None,
+        arrays: Mapping[str, np.ndarray] | None = None,
         *,
         metric: str = "avg_jct_s",
     ) -> np.ndarray:
@@ -177,26 +177,33 @@ class CandidatePool:
 
         Args:
             schedulers: One compiled scheduler per candidate.
-            priority: float64 [N, jobs or what the scheduler wants], bound to ``state.job_priority``; zeros by default.
-            cap: float64 [N, jobs], bound to ``state.job_cap``; zeros by default.
+            arrays: Given arrays of :mod:`decima.schedulers.fields` by name, float64 [N, length of the array].
             metric: Name in ``METRICS``.
 
         Returns:
             float64 [N].
+
+        Raises:
+            RecordError: An array is unknown, or has not one row of the right length per candidate.
         """
         check_metric(metric)
         compile_schedulers(schedulers)
-        zeros = np.zeros((len(schedulers), self.tables.num_jobs))
-        priority = zeros if priority is None else priority
-        cap = zeros if cap is None else cap
+        arrays = {name: np.asarray(rows) for name, rows in (arrays or {}).items()}
+        for name, rows in arrays.items():
+            if rows.ndim != 2 or len(rows) != len(schedulers):
+                raise RecordError(
+                    f"array {name}: got shape {rows.shape}; expected a row for each of {len(schedulers)} candidates"
+                )
 
         def score(index: int) -> float:
             try:
                 state = self._idle.pop()
             except IndexError:
                 state = ClusterState(self.tables, self._settings)
-            state.bind("job_priority", priority[index])
-            state.bind("job_cap", cap[index])
+            record = rule_record(state)
+            record.release(*record.given - arrays.keys())
+            for name, rows in arrays.items():
+                record.bind(name, rows[index])
             run_state(state, schedulers[index], self._seed)
             value = METRICS[metric](state)
             self._idle.append(state)

@@ -213,4 +213,4 @@ def _replay(search: OrderSearch, orders: list[tuple[int, ...]]) -> np.ndarray:
     """Average JCT in seconds of orders in the event simulator, float64 [orders]."""
     pool = CandidatePool(search.workload, search.settings, threads=1)
     scheduler = make_scheduler("priority", stay=-1)
-    return pool.scores([scheduler] * len(orders), np.argsort(orders, axis=1).astype(np.float64))
+    return pool.scores([scheduler] * len(orders), {"job_rank": np.argsort(orders, axis=1)})

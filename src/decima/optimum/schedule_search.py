@@ -19,8 +19,9 @@ from decima.evaluation.cma_search import Minimum, minimize
 from decima.evaluation.pool import CandidatePool
 from decima.evaluation.run import run_state
 from decima.exceptions import ConfigError
-from decima.optimum.steered import steered
+from decima.optimum.steered import STEERED_BY, steered
 from decima.schedulers import make_scheduler
+from decima.schedulers.fields import rule_record
 from decima.simulator.result import Result
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
@@ -78,8 +79,8 @@ class SearchResult:
         """The schedule in detail; ``log`` keeps every task and decision."""
         tables = WorkloadTables(self.workload, self.settings)
         state = ClusterState(tables, self.settings, log_tasks=log, log_decisions=log)
-        state.bind("job_priority", np.concatenate([self.order_factor, self.stage_priority]))
-        state.bind("job_cap", self.share_factor)
+        for name, values in _steering(self.order_factor, self.share_factor, self.stage_priority).items():
+            rule_record(state).bind(name, values)
         run_state(state, steered(**self.parameters), self.seed)
         return Result.of_state(state, self.workload, "search", self.seed)
 
@@ -132,7 +133,7 @@ def search_schedule(
         order, share, stage = np.split(points, [jobs, 2 * jobs], axis=1)
         if not stage.size:
             stage = np.zeros((len(points), stages))
-        scores = pool.scores([scheduler] * len(points), np.hstack([order, stage]), share)
+        scores = pool.scores([scheduler] * len(points), _steering(order, share, stage))
         tried += len(points)
         if not curve or scores.min() < curve[-1]["best"]:
             curve.append({"evaluations": tried, "best": float(scores.min())})
@@ -174,6 +175,11 @@ def search_schedule(
         settings=settings,
         seed=seed,
     )
+
+
+def _steering(order: np.ndarray, share: np.ndarray, stage: np.ndarray) -> dict[str, np.ndarray]:
+    """Arrays of the steered rule; stages of greater priority come first."""
+    return dict(zip(STEERED_BY, (order, share, -stage), strict=True))
 
 
 def _changed(point: np.ndarray, jobs: int, rng: np.random.Generator) -> np.ndarray:

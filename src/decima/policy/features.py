@@ -8,6 +8,7 @@ from math import log1p
 import numpy as np
 from numba import njit
 
+from decima.policy.core.fields import policy_of
 from decima.policy.core.layout import (
     DURATIONS,
     EMBEDDING,
@@ -39,8 +40,9 @@ def _put(x, place, value):
 @njit
 def _put_paper(state, x, place, stage, duration, own):
     """Tasks not finished, nominal duration, executors at it or coming, how many are offered, whether by its job."""
+    policy = policy_of(state)
     tasks = float(state.stage_tasks[stage] - state.stage_finished_tasks[stage])
-    if state.net_layout[FEATURE_LOG]:
+    if policy.net_layout[FEATURE_LOG]:
         changed = _put(x, place, log1p(tasks) * LOG)
         changed |= _put(x, place + 1, log1p(duration * LOG_DURATION_MS) * LOG)
     else:
@@ -69,20 +71,21 @@ def _put_released(state, x, place, stage, duration, own):
 @njit
 def put_features(state, stage):
     """Store x of a stage in ``net_xe``; 1 if a feature differs from what was there."""
-    layout = state.net_layout
+    policy = policy_of(state)
+    layout = policy.net_layout
     count = layout[NUM_FEATURES]
     place = stage * (count + layout[EMBEDDING])
     job = state.stage_job[stage]
     own = job == state.source_job and state.job_state[job] == ACTIVE
     duration = state.row_nominal_ms[state.stage_row[stage]] if layout[DURATIONS] else 0.0
     if layout[FEATURE_SET] == PAPER_FEATURES:
-        changed = _put_paper(state, state.net_xe, place, stage, duration, own)
+        changed = _put_paper(state, policy.net_xe, place, stage, duration, own)
     else:
-        changed = _put_released(state, state.net_xe, place, stage, duration, own)
+        changed = _put_released(state, policy.net_xe, place, stage, duration, own)
     if layout[HINT]:
-        changed |= _put(state.net_xe, place + 5, state.net_hint_ms * HINT_MS)
+        changed |= _put(policy.net_xe, place + 5, policy.net_hint_ms * HINT_MS)
     if layout[RUNNABLE]:
-        changed |= _put(state.net_xe, place + count - 1, float(state.stage_runnable[stage]))
+        changed |= _put(policy.net_xe, place + count - 1, float(state.stage_runnable[stage]))
     return changed
 
 
@@ -92,15 +95,16 @@ def observe_job(state, job):
 
     Stages only ever finish, so their number tells whether they are the same ones.
     """
+    policy = policy_of(state)
     changed = 0
     count = 0
     for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
         if state.stage_finished_tasks[stage] < state.stage_tasks[stage]:
             changed |= put_features(state, stage)
-            state.net_position[stage] = count
+            policy.net_position[stage] = count
             count += 1
-    if changed or count != state.net_job_size[job]:
-        state.net_job_size[job] = count
-        state.net_job_instance[job] = -1
+    if changed or count != policy.net_job_size[job]:
+        policy.net_job_size[job] = count
+        policy.net_job_instance[job] = -1
         return 1
     return 0

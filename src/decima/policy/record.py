@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
 
+from decima.compiled.record import Record
 from decima.exceptions import DecimaError
+from decima.policy.core.fields import POLICY_SLOT
 from decima.policy.core.recording import NUM_CHOICE, NUM_CRITIC, NUM_VALUE
-from decima.simulator.fields import ARRAYS
 from decima.simulator.state import ClusterState
 
 CHOICE_COLUMNS = ("choice", "limit", "limit_low", "limit_high", "class_low", "class_high", "classes")
@@ -116,24 +118,29 @@ def bind_buffers(state: ClusterState, num_features: int, capacity: dict[str, int
         pairs = decisions * min(state.tables.num_jobs, 16)
         sizes = (decisions, pairs // 2 + 64, 4 * pairs + 1024, pairs, 2 * pairs)
         capacity = dict(zip(CAPACITIES, sizes, strict=True))
-    lengths = {
-        "rec_instance_first": capacity["instances"] + 1,
-        "rec_node_row": capacity["nodes"],
-        "rec_node_local": capacity["nodes"],
-        "rec_x": capacity["nodes"] * num_features,
-        "rec_decision_pairs": capacity["decisions"] + 1,
-        "rec_pair_instance": capacity["pairs"],
-        "rec_decision_candidates": capacity["decisions"] + 1,
-        "rec_candidate_node": capacity["candidates"],
-        "rec_candidate_instance": capacity["candidates"],
-        "rec_choice": capacity["decisions"] * NUM_CHOICE,
-        "rec_values": capacity["decisions"] * NUM_VALUE,
-        "rec_critic": capacity["decisions"] * NUM_CRITIC,
+    record = policy_record(state)
+    record.resize(**buffer_extents(capacity, num_features))
+    record.configure(**{f"rec_max_{name}": capacity[name] for name in CAPACITIES})
+
+
+def buffer_extents(capacity: Mapping[str, int], num_features: int) -> dict[str, int]:
+    """Lengths of the buffers of a record, by extent."""
+    return {
+        "graph + 1": capacity["instances"] + 1,
+        "node": capacity["nodes"],
+        "node x feature": capacity["nodes"] * num_features,
+        "decision + 1": capacity["decisions"] + 1,
+        "pair": capacity["pairs"],
+        "candidate": capacity["candidates"],
+        "decision x choice": capacity["decisions"] * NUM_CHOICE,
+        "decision x value": capacity["decisions"] * NUM_VALUE,
+        "decision x critic": capacity["decisions"] * NUM_CRITIC,
     }
-    state.bind_policy(
-        {name: np.empty(length, dtype=ARRAYS[name].dtype) for name, length in lengths.items()},
-        {f"rec_max_{name}": capacity[name] for name in CAPACITIES},
-    )
+
+
+def policy_record(state: ClusterState) -> Record:
+    """Record of the policy that is bound to a state."""
+    return state.attached[POLICY_SLOT]
 
 
 def record_width(state: ClusterState) -> int:

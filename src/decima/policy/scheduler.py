@@ -6,22 +6,26 @@ import math
 
 import numpy as np
 
+from decima.compiled.record import Record
 from decima.exceptions import ConfigError, InvalidDecisionError
 from decima.policy.architecture import Architecture
 from decima.policy.core.dense import dense_layer
 from decima.policy.core.embedding import GROUP, ROWS
+from decima.policy.core.fields import POLICY, POLICY_SLOT
 from decima.policy.core.inference import decide_learned
 from decima.policy.core.layout import pack_layout
 from decima.policy.record import (
+    CAPACITIES,
     EpisodeRecord,
     RecordFullError,
     bind_buffers,
+    buffer_extents,
     collect_record,
     enlarge_buffers,
+    policy_record,
     record_width,
 )
 from decima.schedulers.interface import CompiledScheduler, Decision, Observation, run_decision
-from decima.simulator.fields import ARRAYS
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.state import ClusterState
 
@@ -67,7 +71,6 @@ class LearnedScheduler(CompiledScheduler):
         self.teacher = teacher
         self.teacher_share = teacher_share
         self.interarrival_s = interarrival_s
-        self.parameters = ()
         self.values = {}
         self._layout = pack_layout(architecture)
         compiled = isinstance(teacher, CompiledScheduler) and not isinstance(teacher, LearnedScheduler)
@@ -101,20 +104,24 @@ class LearnedScheduler(CompiledScheduler):
             self.teacher.bind(state)
         known = state.policy.architecture if isinstance(state.policy, LearnedScheduler) else None
         if known != self.architecture:
-            state.bind_policy(_workspace(self.architecture, self._layout, state), {})
+            state.attach(POLICY_SLOT, Record(POLICY, _extents(self.architecture, self._layout, state)))
+        record = policy_record(state)
+        record.bind("net_layout", self._layout, copy=False)
+        record.bind("net_weights", self.weights, copy=False)
         if self.record and record_width(state) != self.architecture.num_features:
             bind_buffers(state, self.architecture.num_features)
-        numbers = {
-            "net_ready": 0,
-            "net_greedy": self.greedy,
-            "net_record": self.record,
-            "net_dense": dense_layer.address,
-            "net_num_levels": (len(state.net_level_end) - 1) // 2,
-            "net_teacher": 0 if self.teacher is None else self.teacher.decision.address,
-            "net_teacher_share": self.teacher_share,
-            "net_hint_ms": self._hint_ms(state),
-        }
-        state.bind_policy({"net_weights": self.weights}, numbers)
+        record.put(
+            net_dense=dense_layer.address,
+            net_teacher=0 if self.teacher is None else self.teacher.decision.address,
+        )
+        record.configure(
+            net_ready=0,
+            net_greedy=self.greedy,
+            net_record=self.record,
+            net_num_levels=(len(record.net_level_end) - 1) // 2,
+            net_teacher_share=self.teacher_share,
+            net_hint_ms=self._hint_ms(state),
+        )
         state.policy = self
 
     def _hint_ms(self, state: ClusterState) -> float:
@@ -140,7 +147,7 @@ class LearnedScheduler(CompiledScheduler):
         elif self.teacher is not None:
             self.teacher.bind(state)
         decision = run_decision(self.decision, state)
-        if state.net_invalid:
+        if state.no_answer:
             raise InvalidDecisionError(state.describe_invalid())
         return decision
 
@@ -159,44 +166,34 @@ def _checked_weights(architecture: Architecture, weights: np.ndarray) -> np.ndar
     return weights
 
 
-def _workspace(architecture: Architecture, layout: np.ndarray, state: ClusterState) -> dict[str, np.ndarray]:
-    """Arrays the compiled policy works in, by field name."""
+def _extents(architecture: Architecture, layout: np.ndarray, state: ClusterState) -> dict[str, int]:
+    """Lengths of the arrays of the policy's record, by extent; no room for recorded decisions."""
     stages, jobs = state.tables.num_stages, state.tables.num_jobs
     executors = state.settings.executors
     features, embedding = architecture.num_features, architecture.embedding
     width = max(max(net.widths) for net in architecture.perceptrons)
     group = min(stages, GROUP + int(np.diff(state.job_first_stage).max()))
     rows = max(stages, executors + 1)
-    lengths = {
-        "net_position": stages,
-        "net_slot": stages,
-        "net_job_size": jobs,
-        "net_job_instance": jobs,
-        "net_stages": group,
-        "net_order": group,
-        "net_jobs": group,
-        "net_level_end": 2 * (int(state.row_level.max()) + 1) + 1,
-        "net_candidates": stages,
-        "net_xe": stages * (features + embedding),
-        "net_y": jobs * embedding,
-        "net_cluster_f": jobs * embedding,
-        "net_z": embedding,
-        "net_rows": group * (features + embedding),
-        "net_h": group * embedding,
-        "net_message": group * embedding,
-        "net_sum": group * embedding,
-        "net_hidden": 2 * ROWS * width,
-        "net_input": stages * (features + 2 * embedding) + 3 * embedding,
-        "net_base": width,
-        "net_first": max(rows * width, architecture.max_executors),
-        "net_score": rows,
-        "net_limits": executors + 1,
-        "net_total": max(jobs, embedding),
-        "net_weight": rows,
+    return buffer_extents(dict.fromkeys(CAPACITIES, 0), features) | {
+        "stage": stages,
+        "job": jobs,
+        "layout entry": len(layout),
+        "weight": architecture.num_parameters,
+        "stage x (x, e)": stages * (features + embedding),
+        "job x y": jobs * embedding,
+        "embedding": embedding,
+        "group": group,
+        "2 levels + 1": 2 * (int(state.row_level.max()) + 1) + 1,
+        "group x (x, e)": group * (features + embedding),
+        "group x e": group * embedding,
+        "hidden": 2 * ROWS * width,
+        "input": stages * (features + 2 * embedding) + 3 * embedding,
+        "width": width,
+        "first": max(rows * width, architecture.max_executors),
+        "score": rows,
+        "limit": executors + 1,
+        "sum": max(jobs, embedding),
     }
-    arrays = {name: np.empty(length, dtype=ARRAYS[name].dtype) for name, length in lengths.items()}
-    arrays["net_xe"].fill(0.0)
-    return arrays | {"net_layout": layout}
 
 
 def record_episode(state: ClusterState, scheduler: LearnedScheduler, seed: int) -> EpisodeRecord:

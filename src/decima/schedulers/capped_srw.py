@@ -6,15 +6,16 @@ executors, a share that grows with its remaining work W and is oversubscribed: o
 keep a job from taking more than it uses well. When all jobs have their share, executors are handed out one at a time in
 the same order. A job above ``release`` times its share gives the excess back.
 
-``state.job_priority`` and ``state.job_cap`` steer single jobs: natural logarithms of factors on the W that orders the
-job and on its W^p. They are 0 unless :func:`decima.optimum.schedule_search.search_schedule` sets them.
+The arrays ``job_order_factor`` and ``job_share_factor`` steer single jobs: natural logarithms of factors on the W that
+orders the job and on its W^p. They are 0 unless :func:`decima.optimum.schedule_search.search_schedule` sets them.
 """
 
 from math import ceil, exp
 
 from numba import njit
 
-from decima.compiled.decision import CompiledDecision
+from decima.compiled.decision import CompiledDecision, places
+from decima.schedulers.fields import rule_of
 from decima.schedulers.interface import CompiledScheduler, Parameter
 from decima.schedulers.registry import register
 from decima.schedulers.sharing import LEFTOVER, STAGE_RULE, share_executors
@@ -31,6 +32,7 @@ PARAMETERS = (
     STAGE_RULE,
     LEFTOVER,
 )
+P = places(PARAMETERS)
 
 
 @njit
@@ -54,28 +56,30 @@ def _can_launch(state, job):
     return False
 
 
-@CompiledDecision
+@CompiledDecision.reading(PARAMETERS)
 def _capped_srw(address):
     state = state_at(address)
-    power = state.params[2]
+    rule = rule_of(state)
+    params = rule.params
+    power = params[P.power]
     total = 0.0
     for index in range(state.num_active):
         job = state.active[index]
         work = remaining_work_ms(state, job)
-        weight = work**power * exp(state.job_cap[job]) if work > 0.0 else 0.0
-        state.job_key[job] = work * exp(state.job_priority[job])
+        weight = work**power * exp(rule.job_share_factor[job]) if work > 0.0 else 0.0
+        rule.job_key[job] = work * exp(rule.job_order_factor[job])
         if not _can_launch(state, job):
-            state.job_key[job] += _LATER
-        state.job_share[job] = weight
+            rule.job_key[job] += _LATER
+        rule.job_share[job] = weight
         total += weight
     for index in range(state.num_active):
         job = state.active[index]
-        part = state.job_share[job] / total if total > 0.0 else 1.0
-        state.job_share[job] = max(1.0, ceil(state.params[0] * state.num_executors * part + state.params[1]))
-    share_executors(state, state.params[3], int(state.params[4]), int(state.params[5]))
+        part = rule.job_share[job] / total if total > 0.0 else 1.0
+        rule.job_share[job] = max(1.0, ceil(params[P.c0] * state.num_executors * part + params[P.c1]))
+    share_executors(state, params[P.release], int(params[P.stage_rule]), int(params[P.leftover]))
 
 
 @register("capped_srw")
 def capped_srw(**values) -> CompiledScheduler:
     """Smallest remaining work first, each job capped at an oversubscribed share that grows with its work."""
-    return CompiledScheduler("capped_srw", _capped_srw, PARAMETERS, values)
+    return CompiledScheduler("capped_srw", _capped_srw, values)

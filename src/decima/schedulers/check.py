@@ -14,8 +14,8 @@ from decima.schedulers.check_cases import small_workloads
 from decima.schedulers.check_guard import StateGuard
 from decima.schedulers.interface import CompiledScheduler, Observation, Scheduler, stage_and_limit
 from decima.schedulers.registry import make_scheduler
+from decima.simulator.decision import DECISION_COLUMNS
 from decima.simulator.engine import LIMIT_TOO_LARGE, LIMIT_TOO_SMALL, NOT_IN_FRONTIER
-from decima.simulator.fields import DECISION_COLUMNS
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from decima.compiled.record import BUFFER, GIVEN, RUN
 from decima.exceptions import SchedulerError
 from decima.schedulers.interface import Observation
 from decima.simulator.fields import ARRAYS, SCALARS
 from decima.simulator.state import ClusterState
 
-#: Fields that compiled schedulers write while they decide; those of learned policies begin alike.
-_OWN = {"job_key", "job_share", "action_stage", "action_limit", "params"}
-_OWN |= {name for name in (*SCALARS, *ARRAYS) if name.startswith(("net_", "rec_"))}
+#: Fields that compiled schedulers write while they decide.
+_OWN = {"action", "no_answer"}
 
 
 class StateGuard:
@@ -21,10 +21,10 @@ class StateGuard:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        kinds = {name: field.extent for name, field in ARRAYS.items() if field.extent != "log" and name not in _OWN}
-        self._live = {name: getattr(state, name) for name, kind in kinds.items() if kind != "static"}
-        self._static = {name: getattr(state, name) for name, kind in kinds.items() if kind == "static"}
-        self._scalars = [name for name in SCALARS if name not in _OWN]
+        kinds = {name: field.storage for name, field in ARRAYS.items() if field.storage != BUFFER and name not in _OWN}
+        self._live = {name: getattr(state, name) for name, kind in kinds.items() if kind != GIVEN}
+        self._static = {name: getattr(state, name) for name, kind in kinds.items() if kind == GIVEN}
+        self._scalars = [name for name, field in SCALARS.items() if field.storage == RUN and name not in _OWN]
         self._workload = [values.tobytes() for values in self._static.values()]
 
     def look(self) -> None:

@@ -6,25 +6,30 @@ are already with it, and may leave executors idle.
 
 from math import ceil
 
-from decima.compiled.decision import CompiledDecision
+from decima.compiled.decision import CompiledDecision, places
+from decima.schedulers.fields import rule_of
 from decima.schedulers.interface import CompiledScheduler
 from decima.schedulers.registry import register
 from decima.schedulers.sharing import STAGE_RULE, STRICT, share_executors
 from decima.simulator.fields import state_at
 
+PARAMETERS = (STRICT, STAGE_RULE)
+P = places(PARAMETERS)
 
-@CompiledDecision
+
+@CompiledDecision.reading(PARAMETERS)
 def _fair(address):
     state = state_at(address)
+    rule = rule_of(state)
     share = ceil(state.num_executors / max(1, state.num_jobs_unsaturated))
     for index in range(state.num_active):
         job = state.active[index]
-        state.job_key[job] = index
-        state.job_share[job] = share
-    share_executors(state, 1e9 * state.params[0], int(state.params[1]), 1)
+        rule.job_key[job] = index
+        rule.job_share[job] = share
+    share_executors(state, 1e9 * rule.params[P.sticky], int(rule.params[P.stage_rule]), 1)
 
 
 @register("fair")
 def fair(**values) -> CompiledScheduler:
     """Equal shares of the executors, work-conserving, draining all branches of a DAG."""
-    return CompiledScheduler("fair", _fair, (STRICT, STAGE_RULE), values)
+    return CompiledScheduler("fair", _fair, values)

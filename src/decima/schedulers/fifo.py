@@ -3,24 +3,29 @@
 Source: §7.1 (1), Spark's default scheduler.
 """
 
-from decima.compiled.decision import CompiledDecision
+from decima.compiled.decision import CompiledDecision, places
+from decima.schedulers.fields import rule_of
 from decima.schedulers.interface import CompiledScheduler
 from decima.schedulers.registry import register
 from decima.schedulers.sharing import STAGE_RULE, STICKY, UNLIMITED, share_executors
 from decima.simulator.fields import state_at
 
+PARAMETERS = (STICKY, STAGE_RULE)
+P = places(PARAMETERS)
 
-@CompiledDecision
+
+@CompiledDecision.reading(PARAMETERS)
 def _fifo(address):
     state = state_at(address)
+    rule = rule_of(state)
     for index in range(state.num_active):
         job = state.active[index]
-        state.job_key[job] = index
-        state.job_share[job] = UNLIMITED
-    share_executors(state, state.params[0] - 0.5, int(state.params[1]), 0)
+        rule.job_key[job] = index
+        rule.job_share[job] = UNLIMITED
+    share_executors(state, rule.params[P.sticky] - 0.5, int(rule.params[P.stage_rule]), 0)
 
 
 @register("fifo")
 def fifo(**values) -> CompiledScheduler:
     """Jobs in order of arrival; executors stay with their job until it finishes, as in Spark."""
-    return CompiledScheduler("fifo", _fifo, (STICKY, STAGE_RULE), values)
+    return CompiledScheduler("fifo", _fifo, values)

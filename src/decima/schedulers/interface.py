@@ -5,12 +5,14 @@ from __future__ import annotations
 import ctypes
 import difflib
 import operator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
 from decima.exceptions import ConfigError, SchedulerError
+from decima.schedulers.fields import bind_parameters
 from decima.simulator.fields import ACTIVE
 
 if TYPE_CHECKING:
@@ -253,20 +255,33 @@ class CompiledScheduler:
 
     Attributes:
         name: Name in the registry.
-        decision: The compiled function.
-        parameters: What may be set; the function reads the values from ``state.params`` in this order.
-        values: Chosen values by name.
+        decision: The compiled function, which declares the parameters and arrays that it reads.
+        values: Chosen values of its parameters by name, their defaults where not given.
     """
 
     name: str
     decision: CompiledDecision
-    parameters: tuple[Parameter, ...] = ()
     values: dict[str, float] = field(default_factory=dict)
     _bound: ClusterState | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.values, Mapping):
+            raise ConfigError(
+                f"scheduler {self.name}: the parameters are {self.values!r:.60}; expected values by name; which "
+                "parameters there are is declared with the compiled function"
+            )
+        self._check(self.values)
+        self.values = {item.name: float(self.values.get(item.name, item.default)) for item in self.parameters}
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What may be set, in the order in which the compiled function knows it."""
+        return self.decision.parameters
+
+    def _check(self, values: Mapping[str, float]) -> None:
+        """Refuse values that are unknown or out of range."""
         known = {parameter.name: parameter for parameter in self.parameters}
-        for name, value in self.values.items():
+        for name, value in values.items():
             if name not in known:
                 close = difflib.get_close_matches(name, known, n=1)
                 hint = f"; did you mean {close[0]!r}?" if close else ""
@@ -281,16 +296,23 @@ class CompiledScheduler:
                 raise ConfigError(
                     f"scheduler {self.name}: {name} must be from {low:g} to {high:g}, got {value!r}"
                 )
-        self.values = {name: float(self.values.get(name, known[name].default)) for name in known}
-
-    @property
-    def params(self) -> np.ndarray:
-        """Parameter values, float64, in the order of ``parameters``."""
-        return np.array(list(self.values.values()))
 
     def bind(self, state: ClusterState) -> None:
-        """Hand the parameters to a state before its run starts."""
-        state.bind("params", self.params)
+        """Hand the parameters to a state before its run starts.
+
+        Raises:
+            ConfigError: A value is missing, unknown or out of range.
+            RecordError: The rule reads an array that was not given to the state.
+        """
+        self._check(self.values)
+        missing = [item.name for item in self.parameters if item.name not in self.values]
+        if missing:
+            raise ConfigError(
+                f"scheduler {self.name} has no value for {', '.join(missing)}; its rule reads {len(self.parameters)} "
+                "parameters"
+            )
+        record = bind_parameters(state, [self.values[item.name] for item in self.parameters])
+        record.require(self.decision.arrays, f"scheduler {self.name}")
         self._bound = state
 
     def reset(self, rng: np.random.Generator) -> None:
@@ -308,8 +330,8 @@ class CompiledScheduler:
 def run_decision(decision: CompiledDecision, state: ClusterState) -> Decision:
     """Run a compiled decision rule on a state that has everything it needs."""
     _DECIDE(decision.address)(state.address)
-    stage = state.action_stage
-    return Decision(None if stage < 0 else stage, state.action_limit)
+    stage, limit = state.action.tolist()
+    return Decision(None if stage < 0 else stage, limit)
 
 
 def stage_and_limit(decision: Decision) -> tuple[int, int]:

@@ -3,30 +3,36 @@
 Source: appendix H, job orderings with the critical path inside a job; the caps are ours.
 """
 
-from decima.compiled.decision import CompiledDecision
-from decima.schedulers.interface import CompiledScheduler
+from dataclasses import replace
+
+from decima.compiled.decision import CompiledDecision, places
+from decima.schedulers.fields import rule_of
+from decima.schedulers.interface import CompiledScheduler, Parameter
 from decima.schedulers.registry import register
-from decima.schedulers.sharing import LEFTOVER, STAGE_RULE, STRICT, UNLIMITED, share_executors
+from decima.schedulers.sharing import LEFTOVER, STAGE_RULE, UNLIMITED, share_executors
 from decima.simulator.fields import state_at
 
+PARAMETERS = (
+    Parameter("stay", 1.0, -1.0, 1e9, "executors stay with a job below this many caps; negative: follow the order"),
+    replace(STAGE_RULE, default=1),
+    LEFTOVER,
+)
+P = places(PARAMETERS)
 
-@CompiledDecision
+
+@CompiledDecision.reading(PARAMETERS)
 def _priority(address):
     state = state_at(address)
+    rule = rule_of(state)
     for index in range(state.num_active):
         job = state.active[index]
-        state.job_key[job] = state.job_priority[job]
-        state.job_share[job] = state.job_cap[job] if state.job_cap[job] > 0.0 else UNLIMITED
-    share_executors(state, state.params[0], int(state.params[1]), int(state.params[2]))
-
-
-STAY = type(STRICT)(
-    "stay", 1.0, -1.0, 1e9, "executors stay with a job below this many caps; negative: follow the order"
-)
-CRITICAL_PATH = type(STRICT)(STAGE_RULE.name, 1, STAGE_RULE.low, STAGE_RULE.high, STAGE_RULE.doc)
+        rule.job_key[job] = rule.job_rank[job]
+        cap = rule.job_limit_cap[job]
+        rule.job_share[job] = cap if cap > 0.0 else UNLIMITED
+    share_executors(state, rule.params[P.stay], int(rule.params[P.stage_rule]), int(rule.params[P.leftover]))
 
 
 @register("priority")
 def priority(**values) -> CompiledScheduler:
-    """Jobs by given priorities, each up to a given cap (``state.job_priority``, ``state.job_cap``; 0: no cap)."""
-    return CompiledScheduler("priority", _priority, (STAY, CRITICAL_PATH, LEFTOVER), values)
+    """Jobs by given priorities, each up to a given cap (arrays ``job_rank`` and ``job_limit_cap``)."""
+    return CompiledScheduler("priority", _priority, values)

@@ -35,4 +35,4 @@ def _random_choice(address):
 @register("random")
 def random_choice(**values) -> CompiledScheduler:
     """A random stage of the frontier with a random number of executors."""
-    return CompiledScheduler("random", _random_choice, (), values)
+    return CompiledScheduler("random", _random_choice, values)

@@ -8,6 +8,7 @@ the job lives.
 from numba import njit
 
 from decima.compiled.decision import CompiledDecision
+from decima.schedulers.fields import rule_of
 from decima.schedulers.interface import CompiledScheduler
 from decima.schedulers.registry import register
 from decima.schedulers.stages import pick_runnable_first
@@ -19,6 +20,7 @@ from decima.simulator.rules.frontier import stage_room
 @njit
 def _stay_or_partition(state, cap, count_grants):
     """Own job first with everything offered, else the first job by arrival below the cap, else idle."""
+    rule = rule_of(state)
     job = state.source_job
     if job != NONE and state.job_state[job] == ACTIVE:
         stage = pick_runnable_first(state, job)
@@ -27,14 +29,14 @@ def _stay_or_partition(state, cap, count_grants):
             return
     for index in range(state.num_active):
         job = state.active[index]
-        held = int(state.job_share[job]) if count_grants else job_held(state, job)
+        held = int(rule.job_share[job]) if count_grants else job_held(state, job)
         if held >= cap:
             continue
         stage = pick_runnable_first(state, job)
         if stage != NONE:
             used = min(stage_room(state, stage), cap - held, state.num_source)
             if count_grants:
-                state.job_share[job] += used
+                rule.job_share[job] += used
             choose(state, stage, used)
             return
     choose_idle(state)
@@ -58,10 +60,10 @@ def _released_fifo(address):
 @register("released_fair")
 def released_fair(**values) -> CompiledScheduler:
     """Fair as published: equal shares, but offered executors always stay with their job while it can use them."""
-    return CompiledScheduler("released_fair", _released_fair, (), values)
+    return CompiledScheduler("released_fair", _released_fair, values)
 
 
 @register("released_fifo")
 def released_fifo(**values) -> CompiledScheduler:
     """FIFO as published: executors once granted count against a job for as long as it lives."""
-    return CompiledScheduler("released_fifo", _released_fifo, (), values)
+    return CompiledScheduler("released_fifo", _released_fifo, values)

@@ -1,11 +1,12 @@
 """The decision rule that most heuristics share: an order of jobs, a share of executors for each, a rule for stages.
 
-A heuristic fills ``state.job_key`` (jobs are served in ascending order) and ``state.job_share`` (executors a job should
+A heuristic fills ``job_key`` (jobs are served in ascending order) and ``job_share`` (executors a job should
 hold) for the active jobs and calls :func:`share_executors`.
 """
 
 from numba import njit
 
+from decima.schedulers.fields import rule_of
 from decima.schedulers.interface import Parameter
 from decima.schedulers.stages import pick_stage
 from decima.simulator.fields import ACTIVE, NONE
@@ -43,14 +44,15 @@ STAGE_RULE = Parameter(
 @njit
 def _first_job(state, excess):
     """Job with the smallest key among those with a frontier stage (and below their share, unless ``excess``)."""
+    rule = rule_of(state)
     best = NONE
     for index in range(state.num_active):
         job = state.active[index]
         if state.job_frontier[job] == 0:
             continue
-        if not excess and job_allocation(state, job) >= state.job_share[job]:
+        if not excess and job_allocation(state, job) >= rule.job_share[job]:
             continue
-        if best == NONE or state.job_key[job] < state.job_key[best]:
+        if best == NONE or rule.job_key[job] < rule.job_key[best]:
             best = job
     return best
 
@@ -65,10 +67,11 @@ def share_executors(state, stay_factor, stage_rule, leftover):
     3. When every job has its share, they are handed out nevertheless, in the same order: divided evenly among the
        stages of the frontier (``leftover`` 1), as many as the first can use (2), or not at all (0).
     """
+    rule = rule_of(state)
     job = state.source_job
     offered = state.num_source
     if stay_factor >= 0.0 and job != NONE and state.job_state[job] == ACTIVE and state.job_frontier[job] > 0:
-        share = state.job_share[job]
+        share = rule.job_share[job]
         keep = offered
         if job_held(state, job) > stay_factor * share:
             keep = min(offered, int(min(share, UNLIMITED)) - job_allocation(state, job))
@@ -78,7 +81,7 @@ def share_executors(state, stay_factor, stage_rule, leftover):
     job = _first_job(state, False)
     if job != NONE:
         stage = pick_stage(state, job, stage_rule)
-        used = int(min(state.job_share[job], UNLIMITED)) - job_allocation(state, job)
+        used = int(min(rule.job_share[job], UNLIMITED)) - job_allocation(state, job)
         choose(state, stage, max(1, min(used, stage_room(state, stage), offered)))
         return
     if leftover > 0:

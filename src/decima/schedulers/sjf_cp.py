@@ -3,29 +3,34 @@
 Source: §7.1 (2): jobs by total work, next stage on the critical path; all executors go to the shortest job.
 """
 
-from decima.compiled.decision import CompiledDecision
-from decima.schedulers.interface import CompiledScheduler, Parameter
+from dataclasses import replace
+
+from decima.compiled.decision import CompiledDecision, places
+from decima.schedulers.fields import rule_of
+from decima.schedulers.interface import CompiledScheduler
 from decima.schedulers.registry import register
 from decima.schedulers.sharing import STAGE_RULE, STICKY, UNLIMITED, share_executors
 from decima.simulator.fields import state_at
 
-CRITICAL_PATH = Parameter(STAGE_RULE.name, 1, STAGE_RULE.low, STAGE_RULE.high, STAGE_RULE.doc)
-EXCLUSIVE = Parameter(
-    STICKY.name, 0, STICKY.low, STICKY.high, "1: executors stay with their job while it can use them"
+PARAMETERS = (
+    replace(STICKY, default=0, doc="1: executors stay with their job while it can use them"),
+    replace(STAGE_RULE, default=1),
 )
+P = places(PARAMETERS)
 
 
-@CompiledDecision
+@CompiledDecision.reading(PARAMETERS)
 def _sjf_cp(address):
     state = state_at(address)
+    rule = rule_of(state)
     for index in range(state.num_active):
         job = state.active[index]
-        state.job_key[job] = state.job_work_ms[job]
-        state.job_share[job] = UNLIMITED
-    share_executors(state, state.params[0] - 0.5, int(state.params[1]), 0)
+        rule.job_key[job] = state.job_work_ms[job]
+        rule.job_share[job] = UNLIMITED
+    share_executors(state, rule.params[P.sticky] - 0.5, int(rule.params[P.stage_rule]), 0)
 
 
 @register("sjf_cp")
 def sjf_cp(**values) -> CompiledScheduler:
     """Shortest job (by total work) first, next stage on its critical path."""
-    return CompiledScheduler("sjf_cp", _sjf_cp, (EXCLUSIVE, CRITICAL_PATH), values)
+    return CompiledScheduler("sjf_cp", _sjf_cp, values)

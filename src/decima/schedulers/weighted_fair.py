@@ -7,7 +7,8 @@ below their share is served first: by arrival unless ``order`` says otherwise.
 
 from math import ceil
 
-from decima.compiled.decision import CompiledDecision
+from decima.compiled.decision import CompiledDecision, places
+from decima.schedulers.fields import rule_of
 from decima.schedulers.interface import CompiledScheduler, Parameter
 from decima.schedulers.registry import register
 from decima.schedulers.sharing import LEFTOVER, STAGE_RULE, STRICT, share_executors
@@ -17,33 +18,37 @@ ORDER = Parameter("order", 0, 0, 1, "jobs below their share are served 0: by arr
 ALPHA = Parameter("alpha", -1.0, -5.0, 5.0, "exponent of a job's total work", tunable=True)
 
 
-@CompiledDecision
+PARAMETERS = (ALPHA, STRICT, STAGE_RULE, LEFTOVER, ORDER)
+P = places(PARAMETERS)
+
+
+@CompiledDecision.reading(PARAMETERS)
 def _weighted_fair(address):
     state = state_at(address)
-    alpha = state.params[0]
+    rule = rule_of(state)
+    alpha = rule.params[P.alpha]
     total = 0.0
     for index in range(state.num_active):
         job = state.active[index]
         weight = state.job_work_ms[job] ** alpha if state.job_work_ms[job] > 0.0 else 1.0
-        state.job_key[job] = index if state.params[4] == 0.0 else state.job_work_ms[job]
-        state.job_share[job] = weight
+        rule.job_key[job] = index if rule.params[P.order] == 0.0 else state.job_work_ms[job]
+        rule.job_share[job] = weight
         if state.job_unsaturated[job] > 0:
             total += weight
     for index in range(state.num_active):
         job = state.active[index]
-        state.job_share[job] = ceil(state.num_executors * state.job_share[job] / total - 1e-9) if total > 0.0 else 1.0
-    share_executors(state, 1e9 * state.params[1], int(state.params[2]), int(state.params[3]))
+        rule.job_share[job] = ceil(state.num_executors * rule.job_share[job] / total - 1e-9) if total > 0.0 else 1.0
+    stage_rule, leftover = int(rule.params[P.stage_rule]), int(rule.params[P.leftover])
+    share_executors(state, 1e9 * rule.params[P.sticky], stage_rule, leftover)
 
 
 @register("weighted_fair")
 def weighted_fair(**values) -> CompiledScheduler:
     """Shares proportional to (total work)^alpha; tuned alpha is usually near -1."""
-    return CompiledScheduler("weighted_fair", _weighted_fair, (ALPHA, STRICT, STAGE_RULE, LEFTOVER, ORDER), values)
+    return CompiledScheduler("weighted_fair", _weighted_fair, values)
 
 
 @register("naive_weighted_fair")
 def naive_weighted_fair(**values) -> CompiledScheduler:
     """Shares proportional to total work (alpha = 1)."""
-    return CompiledScheduler(
-        "naive_weighted_fair", _weighted_fair, (ALPHA, STRICT, STAGE_RULE, LEFTOVER, ORDER), {"alpha": 1.0} | values
-    )
+    return CompiledScheduler("naive_weighted_fair", _weighted_fair, {"alpha": 1.0} | values)

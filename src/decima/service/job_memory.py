@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from decima.schedulers.fields import rule_record
 from decima.service.graphs import JobGraph
 from decima.service.mirror_tables import Capacity, MirrorTables
 from decima.service.wire import JOB_FIELDS, STAGE_FIELDS
@@ -107,8 +108,10 @@ class JobMemory(ABC):
         for name in _HEADS:
             value = int(getattr(old, name)[source.job])
             getattr(new, name)[target.job] = value if value == NONE else value + shift
-        for name in (*_KEPT_BY_JOB, *_NOTES):
+        for name in _KEPT_BY_JOB:
             getattr(new, name)[target.job] = getattr(old, name)[source.job]
+        for name in _NOTES:
+            getattr(rule_record(new), name)[target.job] = getattr(rule_record(old), name)[source.job]
 
     def _need(self, graph: JobGraph) -> Capacity:
         """Capacity that the present jobs and one more take when there are no gaps between them."""
@@ -146,8 +149,9 @@ class JobMemory(ABC):
                 offset[slot.first + index + 1] = at
         self._next_edge += slot.edges
         state.job_arrival_ms[slot.job] = graph.arrival_ms
-        state.job_priority[slot.job] = graph.priority
-        state.job_cap[slot.job] = graph.cap
+        hints = rule_record(state)
+        hints.job_rank[slot.job] = graph.priority
+        hints.job_limit_cap[slot.job] = graph.cap
         state.job_state[slot.job] = ACTIVE
         self.put_durations(slot)
         return slot
@@ -262,4 +266,4 @@ class JobMemory(ABC):
         return views.stage_tasks[stage] - views.stage_next[stage] - coming
 
 
-assert {*_KEPT_BY_STAGE, *_LINKS, *_HEADS, *_KEPT_BY_JOB, *_NOTES, *_VIEWED} <= set(ARRAYS)
+assert {*_KEPT_BY_STAGE, *_LINKS, *_HEADS, *_KEPT_BY_JOB, *_VIEWED} <= set(ARRAYS)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from decima.exceptions import DecimaError
+from decima.policy.record import policy_record
 from decima.schedulers.interface import CompiledScheduler, Observation, Scheduler, run_decision, stage_and_limit
 from decima.service.job_memory import JobMemory, Slot
 from decima.simulator.fields import NONE
@@ -50,7 +51,8 @@ class Mirror(JobMemory):
         self._observation = Observation(self.state)
         if isinstance(self._scheduler, CompiledScheduler):
             self._scheduler.bind(self.state)
-            self.state.bind_policy({}, {"net_hint_ms": self._hint_ms})
+            if self.state.policy is not None:
+                policy_record(self.state).configure(net_hint_ms=self._hint_ms)
 
     def add_moving(self, slot: Slot, index: int, executors: int, *, count_for_job: bool = True) -> None:
         """Count more executors (or fewer, below 0) as on their way to a stage.
@@ -134,9 +136,9 @@ class Mirror(JobMemory):
         if not isinstance(self._scheduler, CompiledScheduler):
             return stage_and_limit(self._scheduler.decide(self._observation))
         run_decision(self._scheduler.decision, self.state)
-        if self.state.net_invalid:
+        if self.state.no_answer:
             raise DecimaError("a score of the policy's network is not a finite number")
-        return self.state.action_stage, self.state.action_limit
+        return tuple(self.state.action.tolist())
 
     def _checked(self, stage: int, limit: int, source: Slot | None, offered: int) -> Choice:
         """Check a decision and find how many executors the simulator would move by it."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from decima.compiled.record import GIVEN
 from decima.simulator.fields import ARRAYS
 
 
@@ -48,20 +49,22 @@ class MirrorTables:
         self.num_stages = capacity.stages + 1
         self.num_tasks = 0
         self.grid_width = 1
-        lengths = {
-            "arrival_order": 0,
-            "child": capacity.edges,
-            "child_offset": self.num_stages + 1,
-            "parent": capacity.edges,
-            "parent_offset": self.num_stages + 1,
-            "job_first_stage": capacity.jobs + 1,
-            "values_ms": 0,
-            "params": 0,
+        self.extents = {
+            "job": capacity.jobs,
+            "job + 1": capacity.jobs + 1,
+            "stage": self.num_stages,
+            "row": self.num_stages,
+            "row + 1": self.num_stages + 1,
+            "edge": capacity.edges,
+            "arrival": 0,
+            "grid cell": 0,
+            "duration list": 0,
+            "duration": 0,
         }
-        self.arrays: dict[str, np.ndarray] = {}
-        for name, field in ARRAYS.items():
-            if field.extent == "static":
-                usual = capacity.jobs if name.startswith("job_") else self.num_stages
-                self.arrays[name] = np.zeros(lengths.get(name, usual), dtype=field.dtype)
+        self.arrays = {
+            name: np.zeros(self.extents[field.extent], dtype=field.dtype)
+            for name, field in ARRAYS.items()
+            if field.storage == GIVEN
+        }
         self.arrays["stage_row"][:] = np.arange(self.num_stages)
         self.arrays["row_level"][-1] = capacity.levels - 1

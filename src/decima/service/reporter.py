@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from decima.schedulers.fields import rule_record
 from decima.service import scheduler_pb2 as protocol
 from decima.service.wire import JOB_FIELDS, STAGE_FIELDS
 from decima.simulator.fields import ACTIVE, NONE
@@ -73,8 +74,9 @@ class StateReporter:
         first, end = (int(bound) for bound in state.job_first_stage[job : job + 2])
         message.job = str(job)
         message.arrival_ms = state.job_arrival_ms[job]
-        message.priority = state.job_priority[job]
-        message.cap = state.job_cap[job]
+        hints = rule_record(state)
+        message.priority = hints.job_rank[job]
+        message.cap = hints.job_limit_cap[job]
         for stage in range(first, end):
             row = state.stage_row[stage]
             parents = state.parent[state.parent_offset[row] : state.parent_offset[row + 1]]

@@ -7,8 +7,9 @@ from numba import njit
 
 from decima.compiled.cache import cached
 from decima.compiled.decision import call_decide
-from decima.compiled.heap import heap_pop, heap_replace_top
-from decima.simulator.fields import ACTIVE, ARRIVING, FINISHED, NONE, state_at
+from decima.compiled.heap import heap_kind, heap_pop, heap_repeat_top, heap_subject
+from decima.simulator.decision import FIRST_PART, LIMIT, NUM_COLUMNS, NUM_PARTS, STAGE
+from decima.simulator.fields import ACTIVE, ARRIVING, FINISHED, MOVE, NONE, state_at
 from decima.simulator.rules.choices import job_allocation
 from decima.simulator.rules.commitments import commit, drop_commitments, fulfil_one
 from decima.simulator.rules.durations import REST
@@ -94,33 +95,37 @@ def _close_round(state):
 
 
 @njit
-def _record_decision(state, frontier, used):
-    row = 8 * state.num_decisions_logged
-    stage = state.action_stage
+def _record_decision(state, used):
+    """Append to the decision log, columns of :data:`decima.simulator.decision.DECISION_COLUMNS`."""
+    rows = state.decision_rows
+    row = NUM_COLUMNS * state.num_decisions_logged
+    stage = state.action[STAGE]
     job = NONE if stage == NONE else state.stage_job[stage]
-    state.decision_rows[row] = state.now_ms
-    state.decision_rows[row + 1] = state.source_job
-    state.decision_rows[row + 2] = state.num_source
-    state.decision_rows[row + 3] = frontier
-    state.decision_rows[row + 4] = job
-    state.decision_rows[row + 5] = NONE if stage == NONE else stage - state.job_first_stage[job]
-    state.decision_rows[row + 6] = state.action_limit
-    state.decision_rows[row + 7] = used
+    rows[row] = state.now_ms
+    rows[row + 1] = state.source_job
+    rows[row + 2] = state.num_source
+    rows[row + 3] = state.num_frontier
+    rows[row + 4] = job
+    for part in range(NUM_PARTS):
+        rows[row + FIRST_PART + part] = state.action[part]
+    if stage != NONE:
+        rows[row + FIRST_PART + STAGE] = stage - state.job_first_stage[job]
+    rows[row + FIRST_PART + NUM_PARTS] = used
     state.num_decisions_logged += 1
 
 
 @njit
 def _apply_action(state):
-    """Carry out the decision in action_*; returns an error code, 0 if it was valid."""
-    stage = state.action_stage
+    """Carry out the decision in ``action``; returns an error code, 0 if it was valid."""
+    stage = state.action[STAGE]
     if stage == NONE:
-        used = state.action_limit
+        used = state.action[LIMIT]
         if state.idle_selected:
             return IDLE_TWICE
     else:
         if stage < 0 or stage >= state.num_stages or not state.stage_in_frontier[stage]:
             return NOT_IN_FRONTIER
-        used = state.action_limit
+        used = state.action[LIMIT]
         if state.job_limit:
             used = min(used - job_allocation(state, state.stage_job[stage]), state.num_source)
         used = min(used, stage_room(state, stage))
@@ -129,7 +134,7 @@ def _apply_action(state):
     if used > state.num_source:
         return LIMIT_TOO_LARGE
     if state.log_decisions:
-        _record_decision(state, state.num_frontier, used)
+        _record_decision(state, used)
     state.num_decisions += 1
     commit(state, state.source, stage, used)
     if stage == NONE:
@@ -312,8 +317,9 @@ def _next_event(state):
         if state.pool_size[state.num_jobs] > 0:
             _open_pool_round(state, state.num_jobs, True)
         return True
-    executor = state.heap_executor[0]
-    if state.executor_moving[executor]:
+    kind = heap_kind(state)
+    executor = heap_subject(state)
+    if kind == MOVE:
         heap_pop(state)
         _executor_arrival_event(state, executor)
         return True
@@ -322,7 +328,7 @@ def _next_event(state):
     finished = state.stage_finished_tasks[stage] + 1
     state.stage_finished_tasks[stage] = finished
     if state.stage_next[stage] < state.stage_tasks[stage]:
-        heap_replace_top(state, take_task(state, stage, executor, REST), executor)
+        heap_repeat_top(state, take_task(state, stage, executor, REST))
         update_saturation(state, stage)
     else:
         heap_pop(state)

@@ -1,4 +1,4 @@
-"""The fields of the cluster state: one table that Python and the compiled kernels share.
+"""The fields of the simulated cluster: one table that Python and the compiled rules share.
 
 A field is added here and nowhere else; :mod:`decima.compiled.record` makes it known to Python and compiled code.
 
@@ -7,15 +7,19 @@ Source ids of commitments: a stage id, ``num_stages + job`` for a job's pool, ``
 null pool. Pool ids: a job, or ``num_jobs`` for the null pool.
 """
 
-from decima.compiled.record import F32, F64, I32, I64, U8, Field, RecordType
-from decima.compiled.record import fields as _fields
+import numpy as np
+
+from decima.compiled.heap import heap_fields
+from decima.compiled.record import ADDRESS, BUFFER, F64, GIVEN, I32, I64, RUN, U8, FieldGroup, RecordType, fields
+from decima.simulator.decision import DECISION_COLUMNS
 
 NONE = -1
 ARRIVING, ACTIVE, FINISHED = 0, 1, 2  # values of job_state
+TASK, MOVE = 0, 1  # kinds of events: an executor ends a task, or reaches the job it moved to; subject: the executor
 
-FIELDS: tuple[Field, ...] = (
-    # ---- sizes and settings -------------------------------------------------------------------------------------
-    *_fields(
+SIZES = FieldGroup.of(
+    "sizes and settings",
+    fields(
         I64,
         None,
         num_jobs="jobs of the workload",
@@ -23,6 +27,7 @@ FIELDS: tuple[Field, ...] = (
         num_executors="executors of the cluster",
         num_commits="capacity of the commitment records",
         grid_width="entries per level grid",
+        num_arrivals="length of arrival_order",
         sampled="1: draw durations, 0: use means",
         job_limit="1: a decision's limit is the job's parallelism, 0: executors taken from this source",
         reoffer="1: offer idle executors again whenever a stage becomes runnable",
@@ -31,30 +36,43 @@ FIELDS: tuple[Field, ...] = (
         runnable_only="1: the frontier holds only stages whose parents have finished",
         log_tasks="1: record every task",
         log_decisions="1: record every decision",
-        decide_fn="address of the compiled scheduler, 0: ask the caller",
-        duration_rng="address of the bit generator's state, durations",
-        duration_next="address of its next_uint64",
-        policy_rng="address of the bit generator's state, scheduler",
-        policy_next="address of its next_uint64",
     ),
-    *_fields(
+    fields(
         F64,
         None,
         moving_delay_ms="time an executor needs to join another job",
         time_limit_ms="the run is cut when the next event is later",
+    ),
+)
+ADDRESSES = FieldGroup.of(
+    "addresses of what else a run needs",
+    fields(
+        I64,
+        None,
+        ADDRESS,
+        decide_fn="the compiled scheduler, 0: ask the caller",
+        rule_record="record of the compiled heuristic that decides, 0: none",
+        policy_record="record of the learned policy that decides, 0: none",
+        duration_rng="the bit generator's state, durations",
+        duration_next="its next_uint64",
+        policy_rng="the bit generator's state, scheduler",
+        policy_next="its next_uint64",
+    ),
+)
+COUNTERS = FieldGroup.of(
+    "clock and counters of the run",
+    fields(
+        F64,
+        None,
         now_ms="simulated time",
         area_ms="integral of active jobs over time up to area_time_ms",
         area_time_ms="when area_ms was last brought up to date",
         busy_ms="sum of the durations of all launched tasks",
     ),
-    # ---- counters of the run ------------------------------------------------------------------------------------
-    *_fields(
+    fields(
         I64,
         None,
-        sequence="events pushed so far; breaks ties in time",
-        heap_size="events waiting (tasks and moves)",
         next_arrival="index into arrival_order",
-        num_arrivals="length of arrival_order",
         num_active="jobs in the system",
         num_done="finished jobs",
         num_frontier="stages of the frontier",
@@ -72,8 +90,10 @@ FIELDS: tuple[Field, ...] = (
         truncated="1: the time limit ended the run",
         error="code of an invalid decision, 0: none",
     ),
-    # ---- the open round -----------------------------------------------------------------------------------------
-    *_fields(
+)
+ROUND = FieldGroup.of(
+    "the open round",
+    fields(
         I64,
         None,
         source="source id the free executors belong to",
@@ -82,80 +102,77 @@ FIELDS: tuple[Field, ...] = (
         num_free="executors in free_executors",
         num_selected="stages in selected",
         idle_selected="1: idling was chosen in this round",
-        has_action="1: action_* hold a decision of the caller",
-        action_stage="chosen stage id, -1: idle",
-        action_limit="chosen limit (meaning: job_limit)",
+        has_action="1: action holds a decision of the caller",
+        no_answer="1: the scheduler has no choice, because a score is not a finite number",
         commit_free="head of the list of unused commitment records",
     ),
-    # ---- learned policy: what it is, what it records (decima.policy) ------------------------------------------------
-    *_fields(
-        I64,
-        None,
-        net_ready="1: the caches belong to this run",
-        net_invalid="1: a score is not a finite number",
-        net_greedy="1: take the likeliest choice, 0: sample",
-        net_record="1: record decisions",
-        net_num_levels="levels of the deepest profile",
-        net_dense="address of the compiled dense layer",
-        net_teacher="address of the compiled scheduler to imitate, 0: none",
-        rec_decisions="decisions recorded",
-        rec_instances="job graphs recorded",
-        rec_nodes="stages of these graphs",
-        rec_pairs="(decision, active job) recorded",
-        rec_candidates="(decision, frontier stage) recorded",
-        rec_full="1: a record was too small",
-        rec_max_decisions="capacity",
-        rec_max_instances="capacity",
-        rec_max_nodes="capacity",
-        rec_max_pairs="capacity",
-        rec_max_candidates="capacity",
-    ),
-    *_fields(
-        F64,
-        None,
-        net_teacher_share="probability that the teacher's decision is carried out instead of the policy's",
-        net_hint_ms="mean interarrival time told to the policy",
-    ),
-    # ---- workload tables, shared --------------------------------------------------------------------------------
-    *_fields(
+    fields(I64, "part", action="the decision, parts as in decima.simulator.decision"),
+)
+TABLES = FieldGroup.of(
+    "workload tables, shared between runs",
+    fields(
         I32,
-        "static",
-        stage_job="[stage] its job",
-        stage_tasks="[stage] number of tasks",
-        stage_row="[stage] row of its profile in the profile tables",
-        job_first_stage="[job+1] first stage id",
-        arrival_order="jobs that arrive later, by time",
-        child_offset="[row+1] into child",
-        child="local indices of children",
-        parent_offset="[row+1] into parent",
-        parent="local indices of parents",
-        row_grid="[row] its level grid",
-        row_list="[row] its first duration list",
-        row_level="[row] edges on the longest path to a stage without children",
+        "stage",
+        GIVEN,
+        stage_job="its job",
+        stage_tasks="number of tasks",
+        stage_row="row of its profile in the profile tables",
+    ),
+    fields(I32, "job + 1", GIVEN, job_first_stage="first stage id"),
+    fields(I32, "arrival", GIVEN, arrival_order="jobs that arrive later, by time"),
+    fields(I32, "row + 1", GIVEN, child_offset="into child", parent_offset="into parent"),
+    fields(I32, "edge", GIVEN, child="local indices of children", parent="local indices of parents"),
+    fields(
+        I32,
+        "row",
+        GIVEN,
+        row_grid="its level grid",
+        row_list="its first duration list",
+        row_level="edges on the longest path to a stage without children",
+    ),
+    fields(
+        I32,
+        "grid cell",
+        GIVEN,
         grid_left="[grid, n] level index left of n executors",
         grid_right="[grid, n] level index right of n executors",
+    ),
+    fields(F64, "grid cell", GIVEN, grid_weight="[grid, n] probability of the right level"),
+    fields(
+        I32,
+        "duration list",
+        GIVEN,
         list_offset="[row list, level, situation] first value",
         list_length="[row list, level, situation] number of values",
     ),
-    *_fields(U8, "static", job_initial="[job] 1: present at time 0 without an event"),
-    *_fields(
+    fields(
         F64,
-        "static",
-        job_arrival_ms="[job]",
-        job_work_ms="[job] tasks x nominal duration over all stages",
-        job_priority="[job] free for schedulers that rank jobs from outside",
-        job_cap="[job] free for schedulers that cap jobs from outside",
-        row_nominal_ms="[row] nominal task duration",
-        row_path_work_ms="[row] work along the heaviest path to the sink",
-        row_path_ms="[row] one task per stage along the longest path to the sink",
-        grid_weight="[grid, n] probability of the right level",
+        "duration list",
+        GIVEN,
         list_add_ms="[row list, level, situation] warm-up added",
         list_mean_ms="[row list, level, situation] mean, warm-up included",
-        values_ms="duration samples",
-        params="parameters of the compiled scheduler",
     ),
-    # ---- per stage ----------------------------------------------------------------------------------------------
-    *_fields(
+    fields(F64, "duration", GIVEN, values_ms="duration samples"),
+    fields(U8, "job", GIVEN, job_initial="1: present at time 0 without an event"),
+    fields(
+        F64,
+        "job",
+        GIVEN,
+        job_arrival_ms="when it arrives",
+        job_work_ms="tasks x nominal duration over all stages",
+    ),
+    fields(
+        F64,
+        "row",
+        GIVEN,
+        row_nominal_ms="nominal task duration",
+        row_path_work_ms="work along the heaviest path to the sink",
+        row_path_ms="one task per stage along the longest path to the sink",
+    ),
+)
+STAGES = FieldGroup.of(
+    "stages",
+    fields(
         I32,
         "stage",
         stage_next="tasks launched",
@@ -168,7 +185,7 @@ FIELDS: tuple[Field, ...] = (
         runnable_next="next in the job's runnable list",
         runnable_prev="previous in the job's runnable list",
     ),
-    *_fields(
+    fields(
         U8,
         "stage",
         stage_saturated="1: no further executor is useful",
@@ -176,9 +193,11 @@ FIELDS: tuple[Field, ...] = (
         stage_selected="1: chosen in this round",
         stage_runnable="1: parents finished, tasks waiting",
     ),
-    *_fields(F64, "stage", stage_finish_ms="when its last task finished, NaN before"),
-    # ---- per job ------------------------------------------------------------------------------------------------
-    *_fields(
+    fields(F64, "stage", RUN, np.nan, stage_finish_ms="when its last task finished, NaN before"),
+)
+JOBS = FieldGroup.of(
+    "jobs",
+    fields(
         I32,
         "job",
         job_attached="executors running for it or idle in its pool",
@@ -190,61 +209,50 @@ FIELDS: tuple[Field, ...] = (
         job_frontier="stages in the frontier",
         job_unexhausted="stages with tasks to launch",
         job_unfinished="stages not finished",
-        job_completed_rank="position in the order of completion",
-        runnable_head="first runnable stage",
-        runnable_tail="last runnable stage",
         active="active jobs in order of arrival",
         completion_order="finished jobs in order of completion",
     ),
-    *_fields(U8, "job", job_state="0: to arrive, 1: active, 2: finished"),
-    *_fields(
-        F64,
-        "job",
-        job_finish_ms="completion time, NaN before",
-        job_key="scheduler: jobs are served in ascending order of it",
-        job_share="scheduler: executors the job should hold",
-    ),
-    # ---- per executor -------------------------------------------------------------------------------------------
-    *_fields(
+    fields(I32, "job", RUN, NONE, runnable_head="first runnable stage", runnable_tail="last runnable stage"),
+    fields(U8, "job", job_state="0: to arrive, 1: active, 2: finished"),
+    fields(F64, "job", RUN, np.nan, job_finish_ms="completion time, NaN before"),
+)
+EXECUTORS = FieldGroup.of(
+    "executors",
+    fields(
         I32,
         "executor",
+        RUN,
+        NONE,
         executor_job="job it is attached to",
         executor_stage="stage it is at",
         executor_last="stage of its last task while its JVM is warm",
         executor_destination="stage it moves to",
-        executor_calls="calls when its present destination was decided, -1: never",
         executor_pool="pool it idles in",
+    ),
+    fields(
+        I32,
+        "executor",
+        executor_calls="calls when its present destination was decided, -1: never",
         pool_next="next in the pool",
         pool_prev="previous in the pool",
         free_executors="immediately free executors of the round",
-        heap_executor="event heap: executor",
     ),
-    *_fields(
+    fields(
         U8,
         "executor",
         executor_moving="1: under way to another job",
         executor_reserved="1: idles in its job's pool because a stage of that job that is not runnable yet was chosen",
     ),
-    *_fields(F64, "executor", heap_ms="event heap: time"),
-    *_fields(I64, "executor", heap_sequence="event heap: push counter"),
-    # ---- pools, commitments -------------------------------------------------------------------------------------
-    *_fields(
-        I32,
-        "pool",
-        pool_head="first member",
-        pool_tail="last member",
-        pool_size="members",
-        pool_open="members not reserved",
-    ),
-    *_fields(U8, "pool", pool_marked="1: to be offered"),
-    *_fields(
-        I32,
-        "source",
-        commit_head="first commitment",
-        commit_tail="last commitment",
-        source_calls="calls when made",
-    ),
-    *_fields(
+    heap_fields("executor"),
+)
+POOLS = FieldGroup.of(
+    "pools and commitments",
+    fields(I32, "pool", RUN, NONE, pool_head="first member", pool_tail="last member"),
+    fields(I32, "pool", pool_size="members", pool_open="members not reserved"),
+    fields(U8, "pool", pool_marked="1: to be offered"),
+    fields(I32, "source", RUN, NONE, commit_head="first commitment", commit_tail="last commitment"),
+    fields(I32, "source", source_calls="calls when made"),
+    fields(
         I32,
         "commit",
         commit_source="source id",
@@ -253,78 +261,23 @@ FIELDS: tuple[Field, ...] = (
         commit_next="next of the same source",
         selected="stages chosen in this round",
     ),
-    # ---- learned policy (decima.policy): x features, e, y, z embeddings of stage, job and cluster -------------------
-    *_fields(
+)
+LOGS = FieldGroup.of(
+    "logs, of no length while they are off",
+    fields(
         I32,
-        "policy",
-        net_layout="options, and where the layers of each perceptron are (decima.policy.core.layout)",
-        net_position="[stage] index among the unfinished stages of its job",
-        net_slot="[stage] row in the group being embedded",
-        net_job_size="[job] unfinished stages when it was embedded, 0: never",
-        net_job_instance="[job] its recorded graph, -1: changed since",
-        net_stages="stages of the group being embedded",
-        net_order="the same, children first",
-        net_jobs="jobs of the group being embedded",
-        net_level_end="ends of the levels in net_order",
-        net_candidates="stages of the frontier, jobs in order of arrival",
-        rec_instance_first="[graph+1] first stage",
-        rec_node_row="[node] profile row of the stage",
-        rec_node_local="[node] index of the stage in its job",
-        rec_decision_pairs="[decision+1] first pair",
-        rec_pair_instance="[pair] graph of the job",
-        rec_decision_candidates="[decision+1] first candidate",
-        rec_candidate_node="[candidate] node",
-        rec_candidate_instance="[candidate] graph",
-        rec_choice="[decision, 7] columns of decima.policy.record.CHOICE_COLUMNS",
+        "logged task",
+        BUFFER,
+        task_stage="stage id",
+        task_executor="executor",
+        task_wave="0 fresh, 1 first, 2 rest",
     ),
-    *_fields(
-        F32,
-        "policy",
-        net_weights="all kernels and biases",
-        net_xe="[stage] x and e, one after the other",
-        net_y="[job] y",
-        net_cluster_f="[job] f_cluster(y)",
-        net_z="z",
-        net_rows="[row of the group] x and e",
-        net_h="[row of the group] h, later y of its jobs",
-        net_message="[row of the group] outputs of f",
-        net_sum="[row of the group] sums of messages",
-        net_hidden="two buffers for activations inside a perceptron",
-        net_input="inputs of q, or of w without the limit",
-        net_base="what all rows share in the first layer of q or w",
-        net_first="activations of the first layer of q or w",
-        net_score="outputs of q or w",
-        net_limits="limits as inputs of w",
-        rec_x="[node] x",
-        rec_critic="[decision, 8] state summary for a baseline",
-    ),
-    *_fields(
-        F64,
-        "policy",
-        net_total="sums over jobs; work of jobs",
-        net_weight="exponentials of the scores",
-        rec_values="[decision, 5] columns of decima.policy.record.VALUE_COLUMNS",
-    ),
-    # ---- logs ---------------------------------------------------------------------------------------------------
-    *_fields(
-        I32, "log", task_stage="stage id", task_executor="executor", task_wave="0 fresh, 1 first, 2 rest"
-    ),
-    *_fields(F64, "log", task_start_ms="launch time", task_finish_ms="finish time"),
-    *_fields(
-        F64, "log", decision_rows="[n, 8] time, source job, executors, frontier, job, stage, limit, used"
-    ),
+    fields(F64, "logged task", BUFFER, task_start_ms="launch time", task_finish_ms="finish time"),
+    fields(F64, "logged decision x column", BUFFER, decision_rows="[n] " + ", ".join(DECISION_COLUMNS)),
 )
 
-CLUSTER = RecordType("ClusterState", FIELDS)
+CLUSTER = RecordType(
+    "the cluster state", SIZES, ADDRESSES, COUNTERS, ROUND, TABLES, STAGES, JOBS, EXECUTORS, POOLS, LOGS
+)
 SCALARS, ARRAYS = CLUSTER.scalars, CLUSTER.arrays
 state_at = CLUSTER.at
-DECISION_COLUMNS = (
-    "time_ms",
-    "source_job",
-    "num_source_exec",
-    "frontier_size",
-    "job",
-    "stage",
-    "limit_requested",
-    "executors_used",
-)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decima.simulator.fields import DECISION_COLUMNS
+from decima.simulator.decision import DECISION_COLUMNS, NONE_COLUMNS
 
 if TYPE_CHECKING:
     import pandas
@@ -28,7 +28,7 @@ class EpisodeLog:
         wave: int32 [tasks], 0 fresh, 1 first, 2 rest.
         start_ms: float64 [tasks].
         finish_ms: float64 [tasks].
-        decisions: float64 [decisions, 8], columns of ``DECISION_COLUMNS``, -1 for none.
+        decisions: float64 [decisions, columns], columns of ``DECISION_COLUMNS``, -1 for none.
     """
 
     job: np.ndarray
@@ -80,11 +80,8 @@ class EpisodeLog:
 
     def decision_lists(self) -> list[list]:
         """Decisions as the reference runs write them: a list per decision, None for none."""
+        maybe = [name in NONE_COLUMNS for name in DECISION_COLUMNS[1:]]
         return [
-            [row[0]]
-            + [
-                None if column in (1, 4, 5) and row[column] < 0 else int(row[column])
-                for column in range(1, 8)
-            ]
+            [row[0]] + [None if none and value < 0 else int(value) for none, value in zip(maybe, row[1:], strict=True)]
             for row in self.decisions.tolist()
         ]

@@ -82,7 +82,8 @@ class ProfileTables:
     """Arrays of a set of profiles under the settings that shape durations.
 
     Attributes:
-        arrays: Static fields of the cluster state by name.
+        arrays: Given fields of the cluster state by name.
+        extents: Their lengths by extent.
         first_row: Row of the first stage of each profile.
     """
 
@@ -108,6 +109,14 @@ class ProfileTables:
         columns = [level_grid(levels, settings.level_rule, width) for levels in grids]
         children = [profile.children for profile in profiles]
         self.width = width
+        self.extents = {
+            "row": len(stages),
+            "row + 1": len(stages) + 1,
+            "edge": sum(len(stage.parents) for stage in stages),
+            "grid cell": len(grids) * width,
+            "duration list": len(values),
+            "duration": int(lengths.sum()),
+        }
         self.arrays = {
             "child_offset": _offsets([len(kids) for profile in children for kids in profile]),
             "child": np.array(
@@ -183,7 +192,12 @@ class WorkloadTables:
             "job_initial": workload.initial.astype(np.uint8),
             "job_arrival_ms": np.where(workload.initial, 0.0, workload.arrival_ms),
             "job_work_ms": np.array([profile.work_ms for profile in profiles])[of_job],
-            "job_priority": np.zeros(self.num_jobs),
-            "job_cap": np.zeros(self.num_jobs),
-            "params": np.zeros(0),
         }
+        self.extents = tables.extents | {
+            "job": self.num_jobs,
+            "job + 1": self.num_jobs + 1,
+            "stage": self.num_stages,
+            "arrival": int(np.count_nonzero(~workload.initial)),
+        }
+        for array in self.arrays.values():
+            array.setflags(write=False)

@@ -51,8 +51,11 @@ def test_candidates_have_priorities_of_their_own():
     rng = np.random.default_rng(0)
     priority = rng.normal(size=(6, 4))
     schedulers = [make_scheduler("priority")] * 6
-    together = CandidatePool(WORKLOADS[0], settings, threads=3).scores(schedulers, priority)
-    alone = [CandidatePool(WORKLOADS[0], settings, threads=1).scores(schedulers[:1], row[None])[0] for row in priority]
+    together = CandidatePool(WORKLOADS[0], settings, threads=3).scores(schedulers, {"job_rank": priority})
+    alone = [
+        CandidatePool(WORKLOADS[0], settings, threads=1).scores(schedulers[:1], {"job_rank": row[None]})[0]
+        for row in priority
+    ]
     assert np.array_equal(together, alone)
     assert len(set(together)) > 1
 

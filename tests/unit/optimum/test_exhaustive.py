@@ -11,6 +11,7 @@ from decima.exceptions import ConfigError
 from decima.optimum.exhaustive import exhaustive_search
 from decima.optimum.order_search import OrderSearch, replay_settings
 from decima.schedulers import make_scheduler
+from decima.schedulers.fields import rule_record
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
 from decima.workload import synthetic_batch, tpch_batch
@@ -49,7 +50,7 @@ def small_batches(draw, jobs=4, whole=True):
 def replay(workload, order, cluster):
     """Completion times of one order in the event simulator."""
     state = ClusterState(WorkloadTables(workload, cluster), cluster)
-    state.bind("job_priority", np.argsort(order))
+    rule_record(state).bind("job_rank", np.argsort(order))
     run_state(state, make_scheduler("priority", stay=-1), 0)
     return state.job_finish_ms.copy()
 

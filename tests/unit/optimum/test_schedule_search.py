@@ -8,8 +8,10 @@ from decima.evaluation.run import run_state, score_matrix
 from decima.exceptions import ConfigError
 from decima.optimum.bounds import lower_bound
 from decima.optimum.schedule_search import search_schedule
+from decima.optimum.steered import STEERED_BY
 from decima.optimum.steered import steered as steered_rule
 from decima.schedulers import make_scheduler
+from decima.schedulers.fields import rule_record
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 from decima.workload import synthetic_batch
@@ -53,7 +55,7 @@ def test_without_numbers_the_steered_rule_is_capped_srw():
             values = {"c0": 1.5, "stage_rule": rule}
             cluster = Settings.of_mode(mode, executors=7, durations="sampled")
             plain, steered = (CandidatePool(batch, cluster, seed=3) for _ in range(2))
-            zeros = np.zeros((1, steered.tables.num_jobs + steered.tables.num_stages))
+            zeros = {name: np.zeros((1, steered.tables.extents[name.split("_")[0]])) for name in STEERED_BY}
             found = steered.scores([steered_rule(**values)], zeros)
             assert found == plain.scores([make_scheduler("capped_srw", **values)])
 
@@ -66,7 +68,9 @@ def test_stage_priorities_choose_the_stage():
     order = []
     for first in (0, 1):
         state = ClusterState(pool.tables, cluster)
-        state.bind("job_priority", [0.0, *(1.0 if index == first else 0.0 for index in range(3))])
+        for name in ("job_order_factor", "job_share_factor"):
+            rule_record(state).bind(name, [0.0])
+        rule_record(state).bind("stage_rank", [index != first for index in range(3)])
         run_state(state, steered_rule(), 0)
         order.append(state.stage_finish_ms.tolist())
     assert order[0][0] == 1000.0

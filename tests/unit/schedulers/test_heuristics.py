@@ -9,6 +9,7 @@ import pytest
 import decima
 from decima.evaluation.run import run_state
 from decima.schedulers import make_scheduler
+from decima.schedulers.fields import rule_record
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
@@ -263,7 +264,7 @@ def test_priority_serves_jobs_by_given_priorities_up_to_given_caps():
         ([1, 2, 3], [0, 0, 0], [1.0, 2.0, 3.0]),
         ([1, 2, 3], [2, 2, 4], [2.0, 2.0, 3.0]),
     ):
-        state.bind("job_priority", priorities)
-        state.bind("job_cap", caps)
+        rule_record(state).bind("job_rank", priorities)
+        rule_record(state).bind("job_limit_cap", caps)
         run_state(state, make_scheduler("priority"), 0)
         assert (state.job_finish_ms / 1000.0).tolist() == expected

@@ -5,7 +5,7 @@ import pytest
 
 import decima
 from decima.exceptions import ConfigError, DecimaError, UnknownSchedulerError
-from decima.simulator.fields import DECISION_COLUMNS
+from decima.simulator.decision import DECISION_COLUMNS
 from decima.simulator.seeding import spawn_generators
 from tests.stepping import Steps
 from tests.toy_jobs import job, one_stage, stage, workload

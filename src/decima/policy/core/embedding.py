@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 
 from decima.policy.core.dense import call_dense
+from decima.policy.core.fields import policy_of
 from decima.policy.core.layout import (
     CLUSTER_F,
     CLUSTER_G,
@@ -36,7 +37,8 @@ GROUP = 256
 @njit
 def run_layers(state, net, start, x, x_first, x_stride, rows, out, o_first, o_stride):
     """Send rows through the layers of a perceptron from layer ``start`` on; with none left they are copied."""
-    layout = state.net_layout
+    policy = policy_of(state)
+    layout = policy.net_layout
     at = FIRST_NET + net * NET_SIZE
     count = layout[at]
     if start >= count:
@@ -44,7 +46,7 @@ def run_layers(state, net, start, x, x_first, x_stride, rows, out, o_first, o_st
             for k in range(layout[at + 2]):
                 out[o_first + row * o_stride + k] = x[x_first + row * x_stride + k]
         return
-    w = state.net_weights
+    w = policy.net_weights
     half = ROWS * layout[WIDTH]
     for first in range(0, rows, ROWS):
         number = min(ROWS, rows - first)
@@ -54,12 +56,12 @@ def run_layers(state, net, start, x, x_first, x_stride, rows, out, o_first, o_st
             inputs = layout[entry + 2]
             outputs = layout[entry + 3]
             last = layer == count - 1
-            target = out if last else state.net_hidden
+            target = out if last else policy.net_hidden
             t_first = o_first + first * o_stride if last else (layer & 1) * half
             t_stride = o_stride if last else outputs
             rectify = layout[at + 1] if last else 1
             call_dense(
-                state.net_dense, source, s_first, s_stride, number, inputs, w, layout[entry], w, layout[entry + 1], 0,
+                policy.net_dense, source, s_first, s_stride, number, inputs, w, layout[entry], w, layout[entry + 1], 0,
                 target, t_first, t_stride, outputs, rectify,
             )  # fmt: skip
             source, s_first, s_stride = target, t_first, t_stride
@@ -71,139 +73,145 @@ def _sort_by_level(state, stages, levels):
 
     Every level is two entries of ``net_level_end``: stages that send a message, then those whose parents are finished.
     """
-    end = state.net_level_end
+    policy = policy_of(state)
+    end = policy.net_level_end
     for key in range(2 * levels + 1):
         end[key] = 0
     top = 0
     for index in range(stages):
-        stage = state.net_stages[index]
+        stage = policy.net_stages[index]
         level = state.row_level[state.stage_row[stage]]
         top = max(top, level + 1)
         end[2 * level + (state.stage_unfinished_parents[stage] == 0) + 1] += 1
     for key in range(2 * top):
         end[key + 1] += end[key]
     for index in range(stages):
-        stage = state.net_stages[index]
+        stage = policy.net_stages[index]
         key = 2 * state.row_level[state.stage_row[stage]] + (state.stage_unfinished_parents[stage] == 0)
         slot = end[key]
         end[key] = slot + 1
-        state.net_order[slot] = stage
-        state.net_slot[stage] = slot
+        policy.net_order[slot] = stage
+        policy.net_slot[stage] = slot
     return top
 
 
 @njit
 def _add_messages(state, slot, embedding):
     """Sum of the messages of a stage's children, into its row of ``net_sum``."""
-    stage = state.net_order[slot]
+    policy = policy_of(state)
+    stage = policy.net_order[slot]
     row = state.stage_row[stage]
     first_stage = state.job_first_stage[state.stage_job[stage]]
     place = slot * embedding
     for k in range(embedding):
-        state.net_sum[place + k] = np.float32(0.0)
+        policy.net_sum[place + k] = np.float32(0.0)
     for index in range(state.child_offset[row], state.child_offset[row + 1]):
-        child = state.net_slot[first_stage + state.child[index]] * embedding
+        child = policy.net_slot[first_stage + state.child[index]] * embedding
         for k in range(embedding):
-            state.net_sum[place + k] += state.net_message[child + k]
+            policy.net_sum[place + k] += policy.net_message[child + k]
 
 
 @njit
 def _embed_stages(state, stages):
     """Embed all stages of the group: e, in ``net_rows``."""
-    features = state.net_layout[NUM_FEATURES]
-    embedding = state.net_layout[EMBEDDING]
+    policy = policy_of(state)
+    features = policy.net_layout[NUM_FEATURES]
+    embedding = policy.net_layout[EMBEDDING]
     width = features + embedding
-    rows = state.net_rows
-    top = _sort_by_level(state, stages, state.net_num_levels)
+    rows = policy.net_rows
+    top = _sort_by_level(state, stages, policy.net_num_levels)
     for slot in range(stages):
-        place = state.net_order[slot] * width
+        place = policy.net_order[slot] * width
         for k in range(features):
-            rows[slot * width + k] = state.net_xe[place + k]
-    run_layers(state, INPUT, 0, rows, 0, width, stages, state.net_h, 0, embedding)
+            rows[slot * width + k] = policy.net_xe[place + k]
+    run_layers(state, INPUT, 0, rows, 0, width, stages, policy.net_h, 0, embedding)
     start = 0
     for level in range(top):
-        sending = state.net_level_end[2 * level]
-        end = state.net_level_end[2 * level + 1]
+        sending = policy.net_level_end[2 * level]
+        end = policy.net_level_end[2 * level + 1]
         if level > 0:
             for slot in range(start, end):
                 _add_messages(state, slot, embedding)
             run_layers(
-                state, STAGE_G, 0, state.net_sum, start * embedding, embedding, end - start,
+                state, STAGE_G, 0, policy.net_sum, start * embedding, embedding, end - start,
                 rows, start * width + features, width,
             )  # fmt: skip
             for slot in range(start, end):
                 for k in range(embedding):
-                    rows[slot * width + features + k] += state.net_h[slot * embedding + k]
+                    rows[slot * width + features + k] += policy.net_h[slot * embedding + k]
         else:
             for slot in range(start, end):
                 for k in range(embedding):
-                    rows[slot * width + features + k] = state.net_h[slot * embedding + k]
+                    rows[slot * width + features + k] = policy.net_h[slot * embedding + k]
         run_layers(
             state, STAGE_F, 0, rows, start * width + features, width, sending - start,
-            state.net_message, start * embedding, embedding,
+            policy.net_message, start * embedding, embedding,
         )  # fmt: skip
         start = end
     for slot in range(stages):
-        place = state.net_order[slot] * width
+        place = policy.net_order[slot] * width
         for k in range(features, width):
-            state.net_xe[place + k] = rows[slot * width + k]
+            policy.net_xe[place + k] = rows[slot * width + k]
 
 
 @njit
 def _embed_group(state, stages, jobs):
     """Embed a group: e of its stages, y and f_cluster(y) of its jobs."""
+    policy = policy_of(state)
     _embed_stages(state, stages)
-    embedding = state.net_layout[EMBEDDING]
-    width = state.net_layout[NUM_FEATURES] + embedding
-    run_layers(state, JOB_F, 0, state.net_rows, 0, width, stages, state.net_message, 0, embedding)
+    embedding = policy.net_layout[EMBEDDING]
+    width = policy.net_layout[NUM_FEATURES] + embedding
+    run_layers(state, JOB_F, 0, policy.net_rows, 0, width, stages, policy.net_message, 0, embedding)
     first = 0
     for index in range(jobs):
-        end = first + state.net_job_size[state.net_jobs[index]]
+        end = first + policy.net_job_size[policy.net_jobs[index]]
         for k in range(embedding):
             total = 0.0
             for position in range(first, end):
-                total += state.net_message[state.net_slot[state.net_stages[position]] * embedding + k]
-            state.net_sum[index * embedding + k] = np.float32(total)
+                total += policy.net_message[policy.net_slot[policy.net_stages[position]] * embedding + k]
+            policy.net_sum[index * embedding + k] = np.float32(total)
         first = end
-    run_layers(state, JOB_G, 0, state.net_sum, 0, embedding, jobs, state.net_h, 0, embedding)
-    run_layers(state, CLUSTER_F, 0, state.net_h, 0, embedding, jobs, state.net_message, 0, embedding)
+    run_layers(state, JOB_G, 0, policy.net_sum, 0, embedding, jobs, policy.net_h, 0, embedding)
+    run_layers(state, CLUSTER_F, 0, policy.net_h, 0, embedding, jobs, policy.net_message, 0, embedding)
     for index in range(jobs):
-        place = state.net_jobs[index] * embedding
+        place = policy.net_jobs[index] * embedding
         for k in range(embedding):
-            state.net_y[place + k] = state.net_h[index * embedding + k]
-            state.net_cluster_f[place + k] = state.net_message[index * embedding + k]
+            policy.net_y[place + k] = policy.net_h[index * embedding + k]
+            policy.net_cluster_f[place + k] = policy.net_message[index * embedding + k]
 
 
 @njit
 def _embed_cluster(state):
     """Embed the cluster: z, from all active jobs."""
-    embedding = state.net_layout[EMBEDDING]
+    policy = policy_of(state)
+    embedding = policy.net_layout[EMBEDDING]
     for k in range(embedding):
-        state.net_total[k] = 0.0
+        policy.net_total[k] = 0.0
     for index in range(state.num_active):
         place = state.active[index] * embedding
         for k in range(embedding):
-            state.net_total[k] += state.net_cluster_f[place + k]
+            policy.net_total[k] += policy.net_cluster_f[place + k]
     for k in range(embedding):
-        state.net_sum[k] = np.float32(state.net_total[k])
-    run_layers(state, CLUSTER_G, 0, state.net_sum, 0, embedding, 1, state.net_z, 0, embedding)
+        policy.net_sum[k] = np.float32(policy.net_total[k])
+    run_layers(state, CLUSTER_G, 0, policy.net_sum, 0, embedding, 1, policy.net_z, 0, embedding)
 
 
 @njit
 def embed(state):
     """Bring features and embeddings of all active jobs and of the cluster up to date."""
-    graph = state.net_layout[GRAPH]
+    policy = policy_of(state)
+    graph = policy.net_layout[GRAPH]
     stages = 0
     jobs = 0
     for index in range(state.num_active):
         job = state.active[index]
         if not observe_job(state, job) or not graph:
             continue
-        state.net_jobs[jobs] = job
+        policy.net_jobs[jobs] = job
         jobs += 1
         for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
             if state.stage_finished_tasks[stage] < state.stage_tasks[stage]:
-                state.net_stages[stages] = stage
+                policy.net_stages[stages] = stage
                 stages += 1
         if stages >= GROUP:
             _embed_group(state, stages, jobs)

@@ -11,6 +11,7 @@ from numba import njit
 from decima.compiled.decision import CompiledDecision, call_decide
 from decima.compiled.random import draw_uniform, next_raw
 from decima.policy.core.embedding import embed
+from decima.policy.core.fields import policy_of
 from decima.policy.core.layout import LIMIT, LIMIT_INPUT, LIMIT_NONE, LIMIT_OUTPUT
 from decima.policy.core.recording import record_decision
 from decima.policy.core.scores import (
@@ -25,6 +26,8 @@ from decima.policy.core.scores import (
     scores_finite,
     weigh_scores,
 )
+from decima.simulator.decision import LIMIT as ACTION_LIMIT
+from decima.simulator.decision import STAGE
 from decima.simulator.fields import NONE, state_at
 from decima.simulator.rules.choices import choose, choose_idle, job_allocation
 
@@ -40,14 +43,15 @@ def _uniform(state):
 @njit
 def _prepare(state):
     """First decision of a run: nothing is known of any job."""
+    policy = policy_of(state)
     for job in range(state.num_jobs):
-        state.net_job_size[job] = 0
-        state.net_job_instance[job] = NONE
-    if state.net_record:
-        state.rec_instance_first[0] = 0
-        state.rec_decision_pairs[0] = 0
-        state.rec_decision_candidates[0] = 0
-    state.net_ready = 1
+        policy.net_job_size[job] = 0
+        policy.net_job_instance[job] = NONE
+    if policy.net_record:
+        policy.rec_instance_first[0] = 0
+        policy.rec_decision_pairs[0] = 0
+        policy.rec_decision_candidates[0] = 0
+    policy.net_ready = 1
 
 
 @njit
@@ -61,7 +65,8 @@ def _weigh_limits(state, stage, base, last):
 @njit
 def _choose_limit(state, base, last, classes, total, uniform):
     """Choose among weighed limits; returns the limit and the number of executors it uses."""
-    if state.net_greedy:
+    policy = policy_of(state)
+    if policy.net_greedy:
         used = best_class(state, last - base, classes) if classes > 1 else 1
         return base + used, used
     limit = base + 1 + draw_index(state, last - base, total, uniform)
@@ -71,22 +76,24 @@ def _choose_limit(state, base, last, classes, total, uniform):
 @njit
 def _act(state, stage, limit, used):
     """Decide for the stage with the limit, in the words of the mode."""
-    kind = state.net_layout[LIMIT]
+    policy = policy_of(state)
+    kind = policy.net_layout[LIMIT]
     choose(state, stage, used)
     if state.job_limit and kind in (LIMIT_INPUT, LIMIT_OUTPUT):
-        state.action_limit = limit
+        state.action[ACTION_LIMIT] = limit
 
 
 @njit
 def _record(state, count, choice, log_stage, base, last, classes, limit, used, total):
     """Record a decision whose limits have been weighed, with the probabilities of its limit and of its effect."""
-    if state.net_layout[LIMIT] == LIMIT_NONE:
+    policy = policy_of(state)
+    if policy.net_layout[LIMIT] == LIMIT_NONE:
         record_decision(state, count, choice, log_stage, 0, 0, 0, 0, 0, 1, 0.0, 0.0)
         return
     low = base + used
     high = last if used == classes else low
-    best = float(state.net_score[best_index(state, last - base)])
-    log_limit = float(state.net_score[limit - base - 1]) - best - log(total)
+    best = float(policy.net_score[best_index(state, last - base)])
+    log_limit = float(policy.net_score[limit - base - 1]) - best - log(total)
     log_class = log_class_weight(state, last - base, classes, used) - log(total) if classes > 1 else 0.0
     record_decision(state, count, choice, log_stage, limit, base + 1, last, low, high, classes, log_limit, log_class)
 
@@ -94,8 +101,9 @@ def _record(state, count, choice, log_stage, base, last, classes, limit, used, t
 @njit
 def _find_candidate(state, count, stage):
     """Index of a stage among the candidates, NONE if it is not one."""
+    policy = policy_of(state)
     for index in range(count):
-        if state.net_candidates[index] == stage:
+        if policy.net_candidates[index] == stage:
             return index
     return NONE
 
@@ -104,22 +112,23 @@ def _find_candidate(state, count, stage):
 def decide_learned(address):
     """Choose a stage and a limit with the network bound to the state; record it if asked."""
     state = state_at(address)
+    policy = policy_of(state)
     if state.num_frontier == 0:
         choose_idle(state)
         return
-    if not state.net_ready:
+    if not policy.net_ready:
         _prepare(state)
     teacher_stage = NONE
     teacher_limit = 0
     follow = False
-    if state.net_teacher != 0:
-        call_decide(state.net_teacher, state)
-        teacher_stage = state.action_stage
-        teacher_limit = state.action_limit
-        follow = _uniform(state) < state.net_teacher_share
+    if policy.net_teacher != 0:
+        call_decide(policy.net_teacher, state)
+        teacher_stage = state.action[STAGE]
+        teacher_limit = state.action[ACTION_LIMIT]
+        follow = _uniform(state) < policy.net_teacher_share
     stage_chance = 0.0
     limit_chance = 0.0
-    if not state.net_greedy:
+    if not policy.net_greedy:
         stage_chance = _uniform(state)
         limit_chance = _uniform(state)
     if follow and teacher_stage == NONE:
@@ -128,40 +137,40 @@ def decide_learned(address):
     count = list_candidates(state)
     score_stages(state, count)
     if not scores_finite(state, count):
-        state.action_stage = IMPOSSIBLE
+        state.action[STAGE] = IMPOSSIBLE
         return
     best = best_index(state, count)
-    best_score = float(state.net_score[best])
+    best_score = float(policy.net_score[best])
     choice = best
     target = NONE
     log_stage = 0.0
-    if not state.net_greedy or state.net_record:
+    if not policy.net_greedy or policy.net_record:
         total = weigh_scores(state, count)
-        if not state.net_greedy:
+        if not policy.net_greedy:
             choice = draw_index(state, count, total, stage_chance)
         target = choice
-        if state.net_teacher != 0:
+        if policy.net_teacher != 0:
             target = _find_candidate(state, count, teacher_stage)
         if target != NONE:
-            log_stage = float(state.net_score[target]) - best_score - log(total)
-    unlimited = state.net_layout[LIMIT] == LIMIT_NONE
-    stage = state.net_candidates[choice]
+            log_stage = float(policy.net_score[target]) - best_score - log(total)
+    unlimited = policy.net_layout[LIMIT] == LIMIT_NONE
+    stage = policy.net_candidates[choice]
     limit = 0
     used = 0
     if not follow:
         base, last, classes = limit_range(state, stage)
-        record = state.net_record and state.net_teacher == 0
+        record = policy.net_record and policy.net_teacher == 0
         total = 1.0
         if unlimited:
             used = last - base
         else:
             # One effect and nothing to draw or to record: the scores do not matter.
-            if classes > 1 or record or not state.net_greedy:
+            if classes > 1 or record or not policy.net_greedy:
                 total = _weigh_limits(state, stage, base, last)
             limit, used = _choose_limit(state, base, last, classes, total, limit_chance)
         if record:
             _record(state, count, choice, log_stage, base, last, classes, limit, used, total)
-    if state.net_teacher != 0 and state.net_record and target != NONE:
+    if policy.net_teacher != 0 and policy.net_record and target != NONE:
         base, last, classes = limit_range(state, teacher_stage)
         total = 1.0 if unlimited else _weigh_limits(state, teacher_stage, base, last)
         wanted = teacher_limit
@@ -169,10 +178,10 @@ def decide_learned(address):
             wanted -= job_allocation(state, state.stage_job[teacher_stage])
         wanted = max(1, min(wanted, classes))
         _record(state, count, target, log_stage, base, last, classes, base + wanted, wanted, total)
-    if state.net_invalid:
-        state.action_stage = IMPOSSIBLE
+    if state.no_answer:
+        state.action[STAGE] = IMPOSSIBLE
     elif follow:
-        state.action_stage = teacher_stage
-        state.action_limit = teacher_limit
+        state.action[STAGE] = teacher_stage
+        state.action[ACTION_LIMIT] = teacher_limit
     else:
         _act(state, stage, limit, used)

@@ -8,6 +8,7 @@ from math import sqrt
 import numpy as np
 from numba import njit
 
+from decima.policy.core.fields import policy_of
 from decima.policy.core.layout import EMBEDDING, NUM_FEATURES
 from decima.simulator.fields import NONE
 
@@ -17,41 +18,43 @@ NUM_CHOICE, NUM_VALUE, NUM_CRITIC = 7, 5, 8
 @njit
 def _has_room(state, count):
     """Whether one more decision with ``count`` candidates fits; counts its new job graphs."""
+    policy = policy_of(state)
     instances = 0
     nodes = 0
     for index in range(state.num_active):
         job = state.active[index]
-        if state.net_job_instance[job] == NONE:
+        if policy.net_job_instance[job] == NONE:
             instances += 1
-            nodes += state.net_job_size[job]
+            nodes += policy.net_job_size[job]
     return (
-        state.rec_decisions < state.rec_max_decisions
-        and state.rec_instances + instances <= state.rec_max_instances
-        and state.rec_nodes + nodes <= state.rec_max_nodes
-        and state.rec_pairs + state.num_active <= state.rec_max_pairs
-        and state.rec_candidates + count <= state.rec_max_candidates
+        policy.rec_decisions < policy.rec_max_decisions
+        and policy.rec_instances + instances <= policy.rec_max_instances
+        and policy.rec_nodes + nodes <= policy.rec_max_nodes
+        and policy.rec_pairs + state.num_active <= policy.rec_max_pairs
+        and policy.rec_candidates + count <= policy.rec_max_candidates
     )
 
 
 @njit
 def _record_instance(state, job):
     """Append the job's unfinished stages with their features."""
-    instance = state.rec_instances
-    node = state.rec_nodes
-    features = state.net_layout[NUM_FEATURES]
-    width = features + state.net_layout[EMBEDDING]
+    policy = policy_of(state)
+    instance = policy.rec_instances
+    node = policy.rec_nodes
+    features = policy.net_layout[NUM_FEATURES]
+    width = features + policy.net_layout[EMBEDDING]
     first = state.job_first_stage[job]
     for stage in range(first, state.job_first_stage[job + 1]):
         if state.stage_finished_tasks[stage] < state.stage_tasks[stage]:
-            state.rec_node_row[node] = state.stage_row[stage]
-            state.rec_node_local[node] = stage - first
+            policy.rec_node_row[node] = state.stage_row[stage]
+            policy.rec_node_local[node] = stage - first
             for k in range(features):
-                state.rec_x[node * features + k] = state.net_xe[stage * width + k]
+                policy.rec_x[node * features + k] = policy.net_xe[stage * width + k]
             node += 1
-    state.rec_nodes = node
-    state.rec_instances = instance + 1
-    state.rec_instance_first[instance + 1] = node
-    state.net_job_instance[job] = instance
+    policy.rec_nodes = node
+    policy.rec_instances = instance + 1
+    policy.rec_instance_first[instance + 1] = node
+    policy.net_job_instance[job] = instance
 
 
 @njit
@@ -74,7 +77,8 @@ def _sort(values, count):
 @njit
 def _record_critic(state, row):
     """Summary of the state, see :data:`decima.policy.record.CRITIC_FEATURES`."""
-    works = state.net_total
+    policy = policy_of(state)
+    works = policy.net_total
     executors = float(state.num_executors)
     total = paths = roots = longest = 0.0
     near = 0
@@ -98,7 +102,7 @@ def _record_critic(state, row):
     bound = 0.0
     for index in range(count):
         bound += (count - index - 0.5) * works[index]
-    out = state.rec_critic
+    out = policy.rec_critic
     out[row] = np.float32(count)
     out[row + 1] = np.float32(total)
     out[row + 2] = np.float32(bound / executors)
@@ -114,40 +118,41 @@ def record_decision(
     state, count, choice, log_stage, limit, low, high, class_low, class_high, classes, log_limit, log_class
 ):
     """Append a decision; sets ``rec_full`` and records no more when there is no room for it."""
-    if state.rec_full or not _has_room(state, count):
-        state.rec_full = 1
+    policy = policy_of(state)
+    if policy.rec_full or not _has_room(state, count):
+        policy.rec_full = 1
         return
-    decision = state.rec_decisions
-    pair = state.rec_pairs
+    decision = policy.rec_decisions
+    pair = policy.rec_pairs
     for index in range(state.num_active):
         job = state.active[index]
-        if state.net_job_instance[job] == NONE:
+        if policy.net_job_instance[job] == NONE:
             _record_instance(state, job)
-        state.rec_pair_instance[pair] = state.net_job_instance[job]
+        policy.rec_pair_instance[pair] = policy.net_job_instance[job]
         pair += 1
-    state.rec_pairs = pair
-    state.rec_decision_pairs[decision + 1] = pair
-    first = state.rec_candidates
+    policy.rec_pairs = pair
+    policy.rec_decision_pairs[decision + 1] = pair
+    first = policy.rec_candidates
     for index in range(count):
-        stage = state.net_candidates[index]
-        instance = state.net_job_instance[state.stage_job[stage]]
-        state.rec_candidate_instance[first + index] = instance
-        state.rec_candidate_node[first + index] = state.rec_instance_first[instance] + state.net_position[stage]
-    state.rec_candidates = first + count
-    state.rec_decision_candidates[decision + 1] = first + count
+        stage = policy.net_candidates[index]
+        instance = policy.net_job_instance[state.stage_job[stage]]
+        policy.rec_candidate_instance[first + index] = instance
+        policy.rec_candidate_node[first + index] = policy.rec_instance_first[instance] + policy.net_position[stage]
+    policy.rec_candidates = first + count
+    policy.rec_decision_candidates[decision + 1] = first + count
     row = NUM_CHOICE * decision
-    state.rec_choice[row] = first + choice
-    state.rec_choice[row + 1] = limit
-    state.rec_choice[row + 2] = low
-    state.rec_choice[row + 3] = high
-    state.rec_choice[row + 4] = class_low
-    state.rec_choice[row + 5] = class_high
-    state.rec_choice[row + 6] = classes
+    policy.rec_choice[row] = first + choice
+    policy.rec_choice[row + 1] = limit
+    policy.rec_choice[row + 2] = low
+    policy.rec_choice[row + 3] = high
+    policy.rec_choice[row + 4] = class_low
+    policy.rec_choice[row + 5] = class_high
+    policy.rec_choice[row + 6] = classes
     row = NUM_VALUE * decision
-    state.rec_values[row] = log_stage
-    state.rec_values[row + 1] = log_limit
-    state.rec_values[row + 2] = log_class
-    state.rec_values[row + 3] = state.now_ms
-    state.rec_values[row + 4] = state.area_ms + state.num_active * (state.now_ms - state.area_time_ms)
+    policy.rec_values[row] = log_stage
+    policy.rec_values[row + 1] = log_limit
+    policy.rec_values[row + 2] = log_class
+    policy.rec_values[row + 3] = state.now_ms
+    policy.rec_values[row + 4] = state.area_ms + state.num_active * (state.now_ms - state.area_time_ms)
     _record_critic(state, NUM_CRITIC * decision)
-    state.rec_decisions = decision + 1
+    policy.rec_decisions = decision + 1

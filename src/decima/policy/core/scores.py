@@ -8,6 +8,7 @@ from numba import njit
 from decima.policy.architecture import LIMIT_SCALE
 from decima.policy.core.dense import call_dense
 from decima.policy.core.embedding import run_layers
+from decima.policy.core.fields import policy_of
 from decima.policy.core.layout import (
     EMBEDDING,
     FIRST_NET,
@@ -33,25 +34,28 @@ _KERNEL, _BIAS, _INPUTS, _OUTPUTS = range(4)
 @njit
 def _first_layer(state, net, part):
     """A number of the entry of a perceptron's first layer."""
-    return state.net_layout[FIRST_NET + net * NET_SIZE + NET_HEAD + part]
+    policy = policy_of(state)
+    return policy.net_layout[FIRST_NET + net * NET_SIZE + NET_HEAD + part]
 
 
 @njit
 def _rectifies_first(state, net):
     """Whether the first layer is a hidden one."""
-    return 1 if state.net_layout[FIRST_NET + net * NET_SIZE] > 1 else 0
+    policy = policy_of(state)
+    return 1 if policy.net_layout[FIRST_NET + net * NET_SIZE] > 1 else 0
 
 
 @njit
 def list_candidates(state):
     """Put the frontier into ``net_candidates``, jobs in order of arrival, stages by index; returns its size."""
+    policy = policy_of(state)
     count = 0
     for index in range(state.num_active):
         job = state.active[index]
         if state.job_frontier[job] > 0:
             for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
                 if state.stage_in_frontier[stage]:
-                    state.net_candidates[count] = stage
+                    policy.net_candidates[count] = stage
                     count += 1
     return count
 
@@ -59,37 +63,38 @@ def list_candidates(state):
 @njit
 def score_stages(state, count):
     """Put q of the candidates into ``net_score``. What z contributes to the first layer is computed once."""
-    features = state.net_layout[NUM_FEATURES]
-    embedding = state.net_layout[EMBEDDING]
-    graph = state.net_layout[GRAPH]
+    policy = policy_of(state)
+    features = policy.net_layout[NUM_FEATURES]
+    embedding = policy.net_layout[EMBEDDING]
+    graph = policy.net_layout[GRAPH]
     width = features + embedding
     inputs = width + embedding if graph else features
     for index in range(count):
-        stage = state.net_candidates[index]
+        stage = policy.net_candidates[index]
         place = index * inputs
         for k in range(width if graph else features):
-            state.net_input[place + k] = state.net_xe[stage * width + k]
+            policy.net_input[place + k] = policy.net_xe[stage * width + k]
         if graph:
             job = state.stage_job[stage]
             for k in range(embedding):
-                state.net_input[place + width + k] = state.net_y[job * embedding + k]
+                policy.net_input[place + width + k] = policy.net_y[job * embedding + k]
     kernel = _first_layer(state, Q, _KERNEL)
     bias = _first_layer(state, Q, _BIAS)
     outputs = _first_layer(state, Q, _OUTPUTS)
     rectify = _rectifies_first(state, Q)
-    w = state.net_weights
+    w = policy.net_weights
     shared, s_first = w, bias
     if graph:
         call_dense(
-            state.net_dense, state.net_z, 0, embedding, 1, embedding, w, kernel + inputs * outputs, w, bias, 0,
-            state.net_base, 0, outputs, outputs, 0,
+            policy.net_dense, policy.net_z, 0, embedding, 1, embedding, w, kernel + inputs * outputs, w, bias, 0,
+            policy.net_base, 0, outputs, outputs, 0,
         )  # fmt: skip
-        shared, s_first = state.net_base, 0
+        shared, s_first = policy.net_base, 0
     call_dense(
-        state.net_dense, state.net_input, 0, inputs, count, inputs, w, kernel, shared, s_first, 0,
-        state.net_first, 0, outputs, outputs, rectify,
+        policy.net_dense, policy.net_input, 0, inputs, count, inputs, w, kernel, shared, s_first, 0,
+        policy.net_first, 0, outputs, outputs, rectify,
     )  # fmt: skip
-    run_layers(state, Q, 1, state.net_first, 0, outputs, count, state.net_score, 0, 1)
+    run_layers(state, Q, 1, policy.net_first, 0, outputs, count, policy.net_score, 0, 1)
 
 
 @njit
@@ -98,7 +103,8 @@ def limit_range(state, stage):
 
     Limits ``base + 1`` to ``last`` are allowed; ``l`` uses ``min(l - base, classes)`` of the offered executors.
     """
-    kind = state.net_layout[LIMIT]
+    policy = policy_of(state)
+    kind = policy.net_layout[LIMIT]
     if kind == LIMIT_STAGE:
         base = state.stage_executors[stage] + state.stage_commit[stage] + state.stage_moving[stage]
     else:
@@ -113,78 +119,82 @@ def limit_range(state, stage):
 @njit
 def _limit_context(state, stage):
     """What w sees besides the limit, into ``net_input``; returns its width."""
-    features = state.net_layout[NUM_FEATURES]
-    embedding = state.net_layout[EMBEDDING]
+    policy = policy_of(state)
+    features = policy.net_layout[NUM_FEATURES]
+    embedding = policy.net_layout[EMBEDDING]
     place = stage * (features + embedding)
-    if not state.net_layout[GRAPH]:
+    if not policy.net_layout[GRAPH]:
         for k in range(features):
-            state.net_input[k] = state.net_xe[place + k]
+            policy.net_input[k] = policy.net_xe[place + k]
         return features
     count = 0
-    if state.net_layout[JOB_CONTEXT]:
+    if policy.net_layout[JOB_CONTEXT]:
         for k in range(3):
-            state.net_input[k] = state.net_xe[place + k]
+            policy.net_input[k] = policy.net_xe[place + k]
         count = 3
     else:
         for k in range(embedding):
-            state.net_input[k] = state.net_xe[place + features + k]
+            policy.net_input[k] = policy.net_xe[place + features + k]
         count = embedding
     job = state.stage_job[stage]
     for k in range(embedding):
-        state.net_input[count + k] = state.net_y[job * embedding + k]
-        state.net_input[count + embedding + k] = state.net_z[k]
+        policy.net_input[count + k] = policy.net_y[job * embedding + k]
+        policy.net_input[count + embedding + k] = policy.net_z[k]
     return count + 2 * embedding
 
 
 @njit
 def score_limits(state, stage, base, last):
     """Put w of limits ``base + 1`` to ``last`` into ``net_score``; the part without the limit is computed once."""
+    policy = policy_of(state)
     width = _limit_context(state, stage)
-    if state.net_layout[LIMIT] == LIMIT_OUTPUT:
-        run_layers(state, W, 0, state.net_input, 0, width, 1, state.net_first, 0, 0)
-        outputs = state.net_layout[FIRST_NET + W * NET_SIZE + 2]
+    if policy.net_layout[LIMIT] == LIMIT_OUTPUT:
+        run_layers(state, W, 0, policy.net_input, 0, width, 1, policy.net_first, 0, 0)
+        outputs = policy.net_layout[FIRST_NET + W * NET_SIZE + 2]
         for index in range(last - base):
-            state.net_score[index] = state.net_first[min(base + index, outputs - 1)]
+            policy.net_score[index] = policy.net_first[min(base + index, outputs - 1)]
         return
-    w = state.net_weights
+    w = policy.net_weights
     kernel = _first_layer(state, W, _KERNEL)
     outputs = _first_layer(state, W, _OUTPUTS)
     count = last - base
     call_dense(
-        state.net_dense, state.net_input, 0, width, 1, width, w, kernel, w, _first_layer(state, W, _BIAS), 0,
-        state.net_base, 0, outputs, outputs, 0,
+        policy.net_dense, policy.net_input, 0, width, 1, width, w, kernel, w, _first_layer(state, W, _BIAS), 0,
+        policy.net_base, 0, outputs, outputs, 0,
     )  # fmt: skip
     for index in range(count):
-        state.net_limits[index] = np.float32((base + 1 + index) * (1.0 / LIMIT_SCALE))
+        policy.net_limits[index] = np.float32((base + 1 + index) * (1.0 / LIMIT_SCALE))
     call_dense(
-        state.net_dense, state.net_limits, 0, 1, count, 1, w, kernel + width * outputs, state.net_base, 0, 0,
-        state.net_first, 0, outputs, outputs, _rectifies_first(state, W),
+        policy.net_dense, policy.net_limits, 0, 1, count, 1, w, kernel + width * outputs, policy.net_base, 0, 0,
+        policy.net_first, 0, outputs, outputs, _rectifies_first(state, W),
     )  # fmt: skip
-    run_layers(state, W, 1, state.net_first, 0, outputs, count, state.net_score, 0, 1)
+    run_layers(state, W, 1, policy.net_first, 0, outputs, count, policy.net_score, 0, 1)
 
 
 @njit
 def scores_finite(state, count):
-    """Whether all scores are finite numbers; notes it in ``net_invalid`` if not."""
+    """Whether all scores are finite numbers; notes it in ``no_answer`` if not."""
+    policy = policy_of(state)
     total = 0.0
     for index in range(count):
-        total += float(state.net_score[index]) * 0.0
+        total += float(policy.net_score[index]) * 0.0
     if total == 0.0:
         return True
-    state.net_invalid = 1
+    state.no_answer = 1
     return False
 
 
 @njit
 def weigh_scores(state, count):
     """Softmax without the division: weights into ``net_weight``, up to a factor; returns their sum."""
-    largest = state.net_score[0]
+    policy = policy_of(state)
+    largest = policy.net_score[0]
     for index in range(1, count):
-        largest = max(largest, state.net_score[index])
+        largest = max(largest, policy.net_score[index])
     total = 0.0
     for index in range(count):
-        weight = exp(float(state.net_score[index]) - float(largest))
-        state.net_weight[index] = weight
+        weight = exp(float(policy.net_score[index]) - float(largest))
+        policy.net_weight[index] = weight
         total += weight
     return total
 
@@ -192,9 +202,10 @@ def weigh_scores(state, count):
 @njit
 def draw_index(state, count, total, uniform):
     """Index drawn in proportion to ``net_weight``."""
+    policy = policy_of(state)
     left = uniform * total
     for index in range(count - 1):
-        left -= state.net_weight[index]
+        left -= policy.net_weight[index]
         if left < 0.0:
             return index
     return count - 1
@@ -203,9 +214,10 @@ def draw_index(state, count, total, uniform):
 @njit
 def best_index(state, count):
     """Index of the largest score, the first one if several are."""
+    policy = policy_of(state)
     best = 0
     for index in range(1, count):
-        if state.net_score[index] > state.net_score[best]:
+        if policy.net_score[index] > policy.net_score[best]:
             best = index
     return best
 
@@ -213,13 +225,14 @@ def best_index(state, count):
 @njit
 def best_class(state, count, classes):
     """Number of executors, 1 to ``classes``, whose limits are likeliest together; the fewest if several are."""
+    policy = policy_of(state)
     best = 0
     most = -1.0
     for used in range(classes):
-        weight = state.net_weight[used]
+        weight = policy.net_weight[used]
         if used == classes - 1:
             for index in range(classes, count):
-                weight += state.net_weight[index]
+                weight += policy.net_weight[index]
         if weight > most:
             best = used
             most = weight
@@ -229,11 +242,12 @@ def best_class(state, count, classes):
 @njit
 def log_class_weight(state, count, classes, used):
     """Logarithm of the summed weights of all limits that use ``used`` executors; finite however small they are."""
+    policy = policy_of(state)
     end = count if used == classes else used
-    largest = state.net_score[used - 1]
+    largest = policy.net_score[used - 1]
     for index in range(used, end):
-        largest = max(largest, state.net_score[index])
+        largest = max(largest, policy.net_score[index])
     total = 0.0
     for index in range(used - 1, end):
-        total += exp(float(state.net_score[index]) - float(largest))
-    return log(total) + float(largest) - float(state.net_score[best_index(state, count)])
+        total += exp(float(policy.net_score[index]) - float(largest))
+    return log(total) + float(largest) - float(policy.net_score[best_index(state, count)])

@@ -2,6 +2,7 @@
 
 from numba import njit
 
+from decima.simulator.decision import DEFAULTS, LIMIT, NUM_PARTS, STAGE
 from decima.simulator.fields import ACTIVE, NONE
 
 
@@ -22,15 +23,21 @@ def job_allocation(state, job):
 
 @njit
 def choose(state, stage, executors):
-    """Decide: use ``executors`` of the offered ones for ``stage``."""
-    state.action_stage = stage
-    state.action_limit = executors
+    """Decide: use ``executors`` of the offered ones for ``stage``; other parts of the decision take their defaults."""
+    action = state.action
+    action[STAGE] = stage
+    action[LIMIT] = executors
     if state.job_limit:
-        state.action_limit += job_allocation(state, state.stage_job[stage])
+        action[LIMIT] += job_allocation(state, state.stage_job[stage])
+    for part in range(LIMIT + 1, NUM_PARTS):
+        action[part] = DEFAULTS[part]
 
 
 @njit
 def choose_idle(state):
     """Decide: leave all offered executors idle."""
-    state.action_stage = NONE
-    state.action_limit = state.num_source
+    action = state.action
+    action[STAGE] = NONE
+    action[LIMIT] = state.num_source
+    for part in range(LIMIT + 1, NUM_PARTS):
+        action[part] = DEFAULTS[part]

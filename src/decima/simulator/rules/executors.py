@@ -3,7 +3,7 @@
 from numba import njit
 
 from decima.compiled.heap import heap_push
-from decima.simulator.fields import NONE
+from decima.simulator.fields import MOVE, NONE, TASK
 from decima.simulator.rules.durations import FIRST, FRESH, REST, launch_duration
 from decima.simulator.rules.frontier import first_frontier_stage, remove_runnable, update_saturation
 from decima.simulator.rules.pools import detach, join_job_pool, join_own_pool, leave_stage, mark_pool, unmark_pool
@@ -47,7 +47,7 @@ def launch(state, executor, stage):
         state.stage_executors[stage] += 1
     finish = take_task(state, stage, executor, situation)
     state.executor_last[executor] = stage
-    heap_push(state, finish, executor)
+    heap_push(state, finish, TASK, executor)
 
 
 @njit
@@ -59,7 +59,7 @@ def start_move(state, executor, stage):
     state.executor_moving[executor] = 1
     state.stage_moving[stage] += 1
     state.job_moving[state.stage_job[stage]] += 1
-    heap_push(state, state.now_ms + state.moving_delay_ms, executor)
+    heap_push(state, state.now_ms + state.moving_delay_ms, MOVE, executor)
 
 
 @njit

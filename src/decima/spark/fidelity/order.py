@@ -7,22 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from decima.compiled.decision import CompiledDecision
-from decima.exceptions import WorkloadError
 from decima.schedulers import CompiledScheduler
+from decima.schedulers.fields import rule_of, rule_record
 from decima.simulator.fields import NONE, state_at
 from decima.simulator.rules.choices import choose, choose_idle
 from decima.simulator.rules.frontier import stage_room
 from decima.simulator.state import ClusterState
 
 
-@CompiledDecision
+@CompiledDecision.reading((), ("stage_rank",))
 def _first_in_order(address):
     state = state_at(address)
+    rank = rule_of(state).stage_rank
     best = NONE
     for stage in range(state.num_stages):
-        if state.stage_in_frontier[stage] and (
-            best == NONE or state.job_priority[stage] < state.job_priority[best]
-        ):
+        if state.stage_in_frontier[stage] and (best == NONE or rank[stage] < rank[best]):
             best = stage
     if best == NONE:
         choose_idle(state)
@@ -45,9 +44,7 @@ class RecordedOrder(CompiledScheduler):
         """Hand the order to a state before its run starts.
 
         Raises:
-            WorkloadError: there is not one rank per stage of the workload.
+            RecordError: there is not one rank per stage of the workload.
         """
-        if len(self.rank) != state.tables.num_stages:
-            raise WorkloadError(f"{len(self.rank)} ranks for {state.tables.num_stages} stages; expected one each")
+        rule_record(state).bind("stage_rank", self.rank)
         super().bind(state)
-        state.bind("job_priority", self.rank)

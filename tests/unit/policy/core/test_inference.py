@@ -9,7 +9,7 @@ from decima.compiled.decision import CompiledDecision
 from decima.evaluation.run import run_state
 from decima.exceptions import ConfigError, InvalidDecisionError
 from decima.policy.architecture import Architecture
-from decima.policy.record import CAPACITIES, bind_buffers, collect_record
+from decima.policy.record import CAPACITIES, bind_buffers, collect_record, policy_record
 from decima.policy.scheduler import LearnedScheduler, record_episode
 from decima.schedulers import Observation
 from decima.simulator.seeding import spawn_generators
@@ -205,7 +205,7 @@ def test_reused_embeddings_equal_computed_ones(name):
     for seed in range(8):
         state = random_state(seed)
         wanted = record_episode(state, policy, seed)
-        watch(state, policy, lambda _, state=state: state.bind_policy({}, {"net_ready": 0}), seed)
+        watch(state, policy, lambda _, state=state: policy_record(state).put(net_ready=0), seed)
         anew = collect_record(state)
         assert len(anew.instance_first) >= len(wanted.instance_first)
         for field in ("limit", "log_prob_stage", "log_prob_limit", "log_prob_class"):

@@ -1,0 +1,43 @@
+"""The parts of a decision, written once: the compiled core, logs, replay, environment, service and plugin follow them.
+
+A decision says which stage gets executors; every further part is a whole number with a default. A part is added as one
+entry of :data:`PARTS` and by the code that gives it a meaning: rules of the core, and schedulers that choose it.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a decision.
+
+    Attributes:
+        name: Name in messages, in rows of three or more numbers and in the service protocol.
+        attribute: Name in :class:`decima.schedulers.Decision`.
+        column: Name in the decision log.
+        default: Value where a scheduler does not say.
+        doc: Meaning.
+    """
+
+    name: str
+    attribute: str
+    column: str
+    default: int
+    doc: str
+
+
+PARTS = (
+    Part("stage", "stage", "stage", -1, "stage id, -1: idle; in logs the index inside its job"),
+    Part("limit", "parallelism_limit", "limit_requested", 0, "executors its job may hold, or to use (job_limit)"),
+)
+# Places in the array ``action`` of the cluster state.
+STAGE, LIMIT = range(len(PARTS))
+NUM_PARTS = len(PARTS)
+DEFAULTS = tuple(part.default for part in PARTS)
+
+# The decision log: the offer, the job, the parts, what came of them.
+_OFFER = ("time_ms", "source_job", "num_source_exec", "frontier_size", "job")
+DECISION_COLUMNS = (*_OFFER, *(part.column for part in PARTS), "executors_used")
+#: Columns of the decision log that hold -1 for none.
+NONE_COLUMNS = ("source_job", "job", "stage")
+NUM_COLUMNS, FIRST_PART = len(DECISION_COLUMNS), len(_OFFER)
