@@ -1,39 +1,87 @@
-"""Cache in which compiled functions are kept between processes."""
+"""Where compiled functions are kept between processes.
+
+Numba looks only at the file of the function itself, and would run stale code after a change in a file that the function
+calls into. The cache of a function therefore lies in a folder named after a hash of everything its module imports: an
+edit compiles anew what depends on the edited file, and nothing else.
+"""
+
+from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numba
 import platformdirs
 
+from decima.compiled.checks import CHECKED
 
-def _fingerprint() -> str:
-    """Hash of numba's version and of every source file that holds fields or compiled functions."""
-    digest = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(Path(__file__).parent.parent.rglob("*.py")):
-        source = path.read_bytes()
-        if path.name in ("fields.py", "record.py") or b"njit" in source or b"CompiledDecision" in source:
-            digest.update(source)
-    return digest.hexdigest()[:16]
+_ROOT = Path(__file__).parent.parent
+# Imports at the beginning of a line: those inside functions, or for type checkers only, play no part in compiled code.
+_IMPORT = re.compile(r"^(?:from (decima[\w.]*) import (\([^)]*\)|[^\n]*)|import (decima[\w.]*))", re.MULTILINE)
 
 
-_FINGERPRINT = _fingerprint()
-
-
-def cached(decorate):
-    """Apply a numba decorator so that its cache is keyed by the sources of all kernels.
-
-    Numba looks only at the file of the function itself, and would run stale code after a change in a file that the
-    function calls into. The cache therefore lies in a folder named after a hash of all compiled sources.
-    """
+def cached(decorate: Callable) -> Callable:
+    """Apply a numba decorator so that its cache is keyed by the sources of all modules that it depends on."""
     base = numba.config.CACHE_DIR or platformdirs.user_cache_dir("decima-sched")
 
     def wrap(function):
         previous = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(Path(base) / f"kernels-{_FINGERPRINT}")
+        numba.config.CACHE_DIR = str(Path(base) / f"kernels-{cache_key(function.__module__)}")
         try:
             return decorate(function)
         finally:
             numba.config.CACHE_DIR = previous
 
     return wrap
+
+
+@cache
+def cache_key(module: str) -> str:
+    """Hash of numba's version and of the sources that compiled functions of a module depend on.
+
+    Of a module outside of the package it is not known what else takes part, so all modules of the package count.
+    """
+    modules = import_closure(module) if _read(module) else {_name(path) for path in _ROOT.rglob("*.py")}
+    digest = hashlib.sha256(f"{numba.__version__} {CHECKED}".encode())
+    for name in sorted(modules):
+        digest.update(_read(name).encode())
+    return digest.hexdigest()[:16]
+
+
+def import_closure(module: str, read: Callable[[str], str] | None = None) -> set[str]:
+    """Names of the modules of the package that a module imports, directly or not, itself included.
+
+    Args:
+        module: Name of a module of the package.
+        read: Source of a module by name, "" if there is none; the installed package when omitted.
+    """
+    read = read or _read
+    found: set[str] = set()
+    left = [module]
+    while left:
+        name = left.pop()
+        if name not in found and (source := read(name)):
+            found.add(name)
+            for origin, names, plain in _IMPORT.findall(source):
+                left.append(plain or origin)
+                left += [f"{origin}.{part}" for part in re.findall(r"\w+", names)]
+    return found
+
+
+@cache
+def _read(module: str) -> str:
+    """Source of a module of the package, "" if there is no such module."""
+    top, *parts = module.split(".")
+    path = _ROOT.joinpath(*parts)
+    for file in (path.with_suffix(".py"), path / "__init__.py"):
+        if top == "decima" and file.is_file():
+            return file.read_text(encoding="utf-8")
+    return ""
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(_ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -2,7 +2,8 @@
 
 Compiled code sees a record as a bare pointer: ``state.now_ms`` loads a scalar, ``state.stage_next`` loads an address
 that is indexed like an array. Numba would count references on every array it touches, which took three quarters of the
-time of an event. Kernels check no bounds; what comes in from outside is checked once, by :meth:`Record.bind`.
+time of an event. Kernels check no bounds (except in the build of
+:mod:`decima.compiled.checks`); what comes in from outside is checked once, by :meth:`Record.bind`.
 
 Memory of a record: addresses of the arrays, their lengths, scalars that belong to this memory (addresses of other
 things), then everything a run changes: scalars and arrays. The last part is what a copy of a running state consists of.
@@ -28,6 +29,7 @@ from numba.extending import (
 )
 from numba.np.numpy_support import from_dtype
 
+from decima.compiled.checks import CHECKED, CheckedArray, checked_array
 from decima.exceptions import RecordError
 
 I32, I64, F32, F64, U8 = np.dtype("i4"), np.dtype("i8"), np.dtype("f4"), np.dtype("f8"), np.dtype("u1")
@@ -284,7 +286,7 @@ class Record:
         if other.layout is not self.layout or len(other._running) != len(self._running):
             raise RecordError(f"a copy of {self.layout.name} needs a record of the same type and extents")
         other._running[:] = self._running
-        other._initial[...] = self._initial
+        other._initial = self._initial.copy()
         for name, field in self.layout.arrays.items():
             if field.storage == GIVEN and other._arrays[name] is not self._arrays[name]:
                 other._place(name, self._arrays[name])
@@ -322,7 +324,8 @@ class _RecordAttribute(AttributeTemplate):
         if name in layout.scalars:
             return from_dtype(layout.scalars[name].dtype)
         if name in layout.arrays:
-            return types.CPointer(from_dtype(layout.arrays[name].dtype))
+            dtype = from_dtype(layout.arrays[name].dtype)
+            return CheckedArray(dtype) if CHECKED else types.CPointer(dtype)
         return None
 
 
@@ -337,9 +340,18 @@ def _load_attribute(context, builder, kind, record, name):
     if name in layout.scalars:
         llvm_type = context.get_value_type(from_dtype(layout.scalars[name].dtype))
         return builder.load(_slot(builder, layout, record, name, llvm_type))
-    llvm_type = context.get_value_type(types.CPointer(from_dtype(layout.arrays[name].dtype)))
-    load = builder.load(_slot(builder, layout, record, name, llvm_type))
-    # Array addresses never change while compiled code runs, so the load may be hoisted out of loops.
+    dtype = from_dtype(layout.arrays[name].dtype)
+    pointer = context.get_value_type(types.CPointer(dtype))
+    address = _load_fixed(builder, _slot(builder, layout, record, name, pointer))
+    if not CHECKED:
+        return address
+    length = _load_fixed(builder, _slot(builder, layout, record, f"len({name})", ir.IntType(64)))
+    return checked_array(context, builder, CheckedArray(dtype), address, length, name)
+
+
+def _load_fixed(builder, place):
+    """Load what never changes while compiled code runs, so that the load may be hoisted out of loops."""
+    load = builder.load(place)
     load.set_metadata("invariant.load", builder.module.add_metadata([]))
     return load
 

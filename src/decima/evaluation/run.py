@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from decima.schedulers import CompiledScheduler, Observation, Scheduler, make_scheduler
-from decima.schedulers.interface import stage_and_limit
+from decima.schedulers.interface import decision_parts
 from decima.simulator.result import Result
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
@@ -39,10 +39,9 @@ def run_state(state: ClusterState, scheduler: Scheduler, seed: int) -> None:
     observation = Observation(state)
     while state.advance():
         if state.num_frontier == 0:
-            state.decide(-1, state.num_source)
+            state.decide(-1)
             continue
-        stage, limit = stage_and_limit(scheduler.decide(observation))
-        state.decide(stage, state.num_source if stage < 0 else limit)
+        state.decide(*decision_parts(scheduler.decide(observation)))
 
 
 def simulate(

@@ -110,11 +110,9 @@ class LearnedScheduler(CompiledScheduler):
         record.bind("net_weights", self.weights, copy=False)
         if self.record and record_width(state) != self.architecture.num_features:
             bind_buffers(state, self.architecture.num_features)
-        record.put(
+        record.configure(
             net_dense=dense_layer.address,
             net_teacher=0 if self.teacher is None else self.teacher.decision.address,
-        )
-        record.configure(
             net_ready=0,
             net_greedy=self.greedy,
             net_record=self.record,

@@ -12,9 +12,8 @@ import numpy as np
 from decima.exceptions import ConfigError, DeadlockError, InvalidDecisionError, SchedulerError
 from decima.schedulers.check_cases import small_workloads
 from decima.schedulers.check_guard import StateGuard
-from decima.schedulers.interface import CompiledScheduler, Observation, Scheduler, stage_and_limit
+from decima.schedulers.interface import CompiledScheduler, Observation, Scheduler, decision_parts
 from decima.schedulers.registry import make_scheduler
-from decima.simulator.decision import DECISION_COLUMNS
 from decima.simulator.engine import LIMIT_TOO_LARGE, LIMIT_TOO_SMALL, NOT_IN_FRONTIER
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
@@ -184,16 +183,16 @@ class _Case:
             guard = StateGuard(state)
             while self._advance(state):
                 if state.num_frontier == 0:
-                    state.decide(-1, state.num_source)
+                    state.decide(-1)
                     continue
                 guard.look()
                 decision = self._call("decide", scheduler.decide, observation)
                 guard.require_untouched(observation, self._error)
                 try:
-                    stage, limit = stage_and_limit(decision)
+                    parts = decision_parts(decision)
                 except SchedulerError as error:
                     raise self._error(str(error)) from error
-                state.decide(stage, state.num_source if stage < 0 else limit)
+                state.decide(*parts)
         guard.require_workload(self._error)
         return _trace(state)
 
@@ -260,8 +259,7 @@ def _copied(scheduler: Scheduler) -> Scheduler | None:
 
 
 def _trace(state: ClusterState) -> _Trace:
-    rows = state.decision_rows.reshape(-1, len(DECISION_COLUMNS))[: state.num_decisions_logged]
-    return _Trace(rows.copy(), state.job_finish_ms.copy())
+    return _Trace(state.logged_decisions.copy(), state.job_finish_ms.copy())
 
 
 def _difference(first: _Trace, second: _Trace) -> str:

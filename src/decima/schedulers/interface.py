@@ -13,6 +13,7 @@ import numpy as np
 
 from decima.exceptions import ConfigError, SchedulerError
 from decima.schedulers.fields import bind_parameters
+from decima.simulator.decision import OPTION_PARTS
 from decima.simulator.fields import ACTIVE
 
 if TYPE_CHECKING:
@@ -330,15 +331,15 @@ class CompiledScheduler:
 def run_decision(decision: CompiledDecision, state: ClusterState) -> Decision:
     """Run a compiled decision rule on a state that has everything it needs."""
     _DECIDE(decision.address)(state.address)
-    stage, limit = state.action.tolist()
-    return Decision(None if stage < 0 else stage, limit)
+    stage, *options = state.action.tolist()
+    return Decision(None if stage < 0 else stage, *options)
 
 
-def stage_and_limit(decision: Decision) -> tuple[int, int]:
-    """Stage id (-1 for idling) and limit of what a scheduler returned.
+def decision_parts(decision: Decision) -> tuple[int | None, ...]:
+    """Parts of what a scheduler returned, as ``ClusterState.decide`` takes them; (-1, None) to idle.
 
     Raises:
-        SchedulerError: It is no decision, or its stage or limit is of the wrong kind; names the likely mistake.
+        SchedulerError: It is no decision, or a part of it is of the wrong kind; names the likely mistake.
     """
     if not isinstance(decision, Decision):
         hint = "; is a return missing?" if decision is None else ""
@@ -347,8 +348,10 @@ def stage_and_limit(decision: Decision) -> tuple[int, int]:
         raise SchedulerError(f"decide returned {_shown(decision)}; expected a Decision{hint}")
     stage = decision.stage
     if stage is None:
-        return -1, 0
-    if not isinstance(stage, StageView):
+        return (-1, None)
+    if isinstance(stage, StageView):
+        stage = stage.id
+    else:
         hint = "; choose one of the job's stages in observation.frontier" if isinstance(stage, JobView) else ""
         try:
             stage = _whole(stage)
@@ -358,15 +361,19 @@ def stage_and_limit(decision: Decision) -> tuple[int, int]:
             ) from None
         if stage < 0:
             raise SchedulerError(f"the stage of a Decision is {stage}; expected an id of at least 0, or None to idle")
+    # The core counts in machine integers; a larger number means the same there.
+    return min(stage, _LARGEST), *(_option(decision, part.attribute) for part in OPTION_PARTS)
+
+
+def _option(decision: Decision, name: str) -> int:
+    """A part of a decision but its stage."""
+    value = getattr(decision, name)
     try:
-        limit = _whole(decision.parallelism_limit)
+        return max(-_LARGEST, min(_whole(value), _LARGEST))
     except TypeError:
         raise SchedulerError(
-            f"the parallelism_limit of a Decision is {_shown(decision.parallelism_limit)}; expected a whole number; "
-            "round it with int() or math.ceil()"
+            f"the {name} of a Decision is {_shown(value)}; expected a whole number; round it with int() or math.ceil()"
         ) from None
-    # The core counts in machine integers; a larger number means the same there.
-    return min(stage.id if isinstance(stage, StageView) else stage, _LARGEST), max(-_LARGEST, min(limit, _LARGEST))
 
 
 def _whole(value) -> int:
@@ -389,5 +396,5 @@ __all__ = [
     "Parameter",
     "Scheduler",
     "StageView",
-    "stage_and_limit",
+    "decision_parts",
 ]

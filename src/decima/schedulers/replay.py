@@ -17,15 +17,17 @@ from decima.exceptions import ConfigError, DataUnavailableError, InvalidDecision
 from decima.grammar import Option
 from decima.schedulers.interface import Decision, Observation
 from decima.schedulers.registry import register
+from decima.simulator.decision import FIRST_PART, NUM_COLUMNS, PARTS
 
 if TYPE_CHECKING:
     from decima.simulator.state import ClusterState
 
-#: (job, stage inside the job, limit); job and stage are None to leave the offered executors idle.
-LoggedDecision = tuple[int | None, int | None, int]
+#: (job, stage inside the job, limit, ...); job and stage are None to leave the offered executors idle.
+LoggedDecision = tuple[int | None, ...]
 
-_FORM = "expected [job, stage, limit], or a row of eight with these three at position 4"
-_LARGEST_LIMIT = 2**31 - 1
+_ROW = ("job", *(part.name for part in PARTS))
+_FORM = f"expected [{', '.join(_ROW)}], or a row of {NUM_COLUMNS} with these {len(_ROW)} at position {FIRST_PART - 1}"
+_LARGEST = 2**31 - 1
 
 
 def read_decisions(path: str | os.PathLike) -> list[LoggedDecision]:
@@ -33,7 +35,7 @@ def read_decisions(path: str | os.PathLike) -> list[LoggedDecision]:
 
     Args:
         path: a list of rows, or an object with such a list under `decisions`, as result files have it. A row is
-            `[job, stage, limit]`, or eight columns as the decision log has them.
+            `[job, stage, limit]` with further parts of a decision behind, or the columns of the decision log.
 
     Raises:
         DataUnavailableError: there is no readable file.
@@ -87,8 +89,8 @@ class Replay:
         if asked >= len(self._decisions):
             raise self._error(self._too_few(asked))
         self._next = asked + 1
-        job, stage, limit = self._decisions[asked]
-        return Decision.idle() if job is None else Decision(self._stage_id(state, asked, job, stage), limit)
+        job, stage, *options = self._decisions[asked]
+        return Decision.idle() if job is None else Decision(self._stage_id(state, asked, job, stage), *options)
 
     def __enter__(self) -> Replay:
         return self
@@ -108,7 +110,7 @@ class Replay:
 
     def _pass_over(self, end: int) -> None:
         """Skip the rows of offers where nothing could be chosen."""
-        for index, (job, stage, _) in enumerate(self._decisions[self._next : end], self._next):
+        for index, (job, stage, *_) in enumerate(self._decisions[self._next : end], self._next):
             if job is not None:
                 self._stage_id(self._state, index, job, stage)
                 raise self._error(f"decision {index}: cannot choose stage {stage} of job {job}; no stage can be chosen")
@@ -141,16 +143,20 @@ def replay(file: str | os.PathLike | None = None, **unknown) -> Replay:
 
 
 def _decision(where: str, row: Any) -> LoggedDecision:
-    if not isinstance(row, list) or len(row) not in (3, 8):
+    if not isinstance(row, list) or len(row) not in (len(_ROW), NUM_COLUMNS):
         raise InvalidDecisionError(f"{where} is {json.dumps(row)}; {_FORM}")
-    job, stage, limit = row if len(row) == 3 else row[4:7]
+    job, stage, *options = row if len(row) == len(_ROW) else row[FIRST_PART - 1 :][: len(_ROW)]
     idle = job is None and stage is None
-    if not (idle or (_is_index(job) and _is_index(stage))) or not _is_index(limit) or limit > _LARGEST_LIMIT:
+    if not (idle or (_is_index(job) and _is_index(stage))) or not all(map(_is_option, options)):
+        shown = ", ".join(map(json.dumps, (job, stage, *options)))
         raise InvalidDecisionError(
-            f"{where} is [{json.dumps(job)}, {json.dumps(stage)}, {json.dumps(limit)}]; expected whole numbers of at "
-            "least 0, job and stage null to idle"
+            f"{where} is [{shown}]; expected whole numbers of at least 0, job and stage null to idle"
         )
-    return job, stage, limit
+    return job, stage, *options
+
+
+def _is_option(value: Any) -> bool:
+    return _is_index(value) and value <= _LARGEST
 
 
 def _is_index(value: Any) -> bool:

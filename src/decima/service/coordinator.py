@@ -21,6 +21,7 @@ from decima.service.job_memory import Slot
 from decima.service.limits import Limits
 from decima.service.mirror import Choice, Mirror
 from decima.service.session import CallOrder, JobTable, check_report, put_choice, timed_choice
+from decima.simulator.decision import DEFAULTS
 from decima.simulator.settings import Settings
 
 
@@ -265,7 +266,7 @@ class Driver:
                     self._promised[which] = under_way - useful
                     self._put_promises(1, {which: under_way - useful})
                 limit = mirror.allocation(slot, None, 0) + useful if mirror.state.job_limit else useful
-                return Choice(which[0], stage, limit, useful)
+                return Choice(which[0], (stage, limit, *DEFAULTS[2:]), useful)
         return None
 
     def close(self) -> None:

@@ -9,8 +9,9 @@ import numpy as np
 
 from decima.exceptions import DecimaError
 from decima.policy.record import policy_record
-from decima.schedulers.interface import CompiledScheduler, Observation, Scheduler, run_decision, stage_and_limit
+from decima.schedulers.interface import CompiledScheduler, Observation, Scheduler, decision_parts, run_decision
 from decima.service.job_memory import JobMemory, Slot
+from decima.simulator.decision import STAGE
 from decima.simulator.fields import NONE
 from decima.simulator.settings import Settings
 
@@ -20,9 +21,13 @@ class Choice:
     """Decision about offered executors."""
 
     key: Hashable  # key of the chosen job
-    stage: int  # index of the stage inside the job
-    limit: int  # limit as the scheduler gave it
+    parts: tuple[int, ...]  # decision as the scheduler gave it, with the index of the stage inside the job
     executors: int  # offered executors that it uses
+
+    @property
+    def stage(self) -> int:
+        """Local index of the stage."""
+        return self.parts[STAGE]
 
 
 class Mirror(JobMemory):
@@ -126,23 +131,22 @@ class Mirror(JobMemory):
         )
         if frontier == 0:
             return None
-        stage, limit = self._ask()
-        if stage < 0:
-            return None
-        return self._checked(stage, limit, from_slot, offered)
+        parts = self._ask()
+        return None if parts[STAGE] < 0 else self._checked(parts, from_slot, offered)
 
-    def _ask(self) -> tuple[int, int]:
-        """Ask the scheduler for a stage id and a limit; a negative id means to idle."""
+    def _ask(self) -> tuple[int, ...]:
+        """Ask the scheduler for a decision; a negative stage id means to idle."""
         if not isinstance(self._scheduler, CompiledScheduler):
-            return stage_and_limit(self._scheduler.decide(self._observation))
+            return decision_parts(self._scheduler.decide(self._observation))
         run_decision(self._scheduler.decision, self.state)
         if self.state.no_answer:
             raise DecimaError("a score of the policy's network is not a finite number")
         return tuple(self.state.action.tolist())
 
-    def _checked(self, stage: int, limit: int, source: Slot | None, offered: int) -> Choice:
+    def _checked(self, parts: tuple[int, ...], source: Slot | None, offered: int) -> Choice:
         """Check a decision and find how many executors the simulator would move by it."""
         state = self.state
+        stage, limit, *further = parts
         if not 0 <= stage < self._next_stage or not state.stage_in_frontier[stage]:
             raise DecimaError(f"scheduler {self._scheduler.name} chose a stage that cannot be chosen")
         job = int(state.stage_job[stage])
@@ -154,4 +158,4 @@ class Mirror(JobMemory):
         used = min(used, self.room(slot, stage - slot.first))
         if not 1 <= used <= offered:
             raise DecimaError(f"scheduler {self._scheduler.name} chose limit {limit}, which gives {used} of {offered}")
-        return Choice(key, stage - slot.first, limit, used)
+        return Choice(key, (stage - slot.first, limit, *further), used)

@@ -18,6 +18,7 @@ from decima.service.graphs import JobGraph
 from decima.service.limits import Limits
 from decima.service.mirror import Choice, Mirror
 from decima.service.wire import LARGEST_MS, VERSION, checked_number
+from decima.simulator.decision import OPTION_PARTS
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
 
@@ -263,5 +264,6 @@ def put_choice(reply: protocol.Decision, mirror: Mirror, choice: Choice) -> None
     reply.idle = False
     reply.job = choice.key[1]
     reply.stage = mirror.slots[choice.key].graph.stage_ids[choice.stage]
-    reply.limit = choice.limit
+    for part, value in zip(OPTION_PARTS, choice.parts[1:], strict=True):
+        setattr(reply, part.name, value)
     reply.executors = choice.executors

@@ -15,6 +15,7 @@ from decima.service.client import ClientSession, ServiceClient
 from decima.service.reporter import StateReporter
 from decima.service.security import read_token
 from decima.service.wire import VERSION
+from decima.simulator.decision import OPTION_PARTS
 from decima.simulator.state import ClusterState
 
 OPTIONS = (
@@ -128,7 +129,7 @@ class RemoteScheduler:
         stage = first + reply.stage
         if not first <= stage < end or not state.stage_in_frontier[stage]:
             raise ServiceError(f"the service chose stage {reply.stage} of job {job}, which cannot be chosen")
-        return Decision(stage, reply.limit)
+        return Decision(stage, **{part.attribute: getattr(reply, part.name) for part in OPTION_PARTS})
 
 
 @register("remote", options=OPTIONS)

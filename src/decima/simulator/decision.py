@@ -16,6 +16,8 @@ class Part:
         attribute: Name in :class:`decima.schedulers.Decision`.
         column: Name in the decision log.
         default: Value where a scheduler does not say.
+        low: Least value in actions of the Gymnasium environment.
+        extent: Number of values there, by its name in :class:`decima.simulator.gym.padded.Padding`.
         doc: Meaning.
     """
 
@@ -23,15 +25,18 @@ class Part:
     attribute: str
     column: str
     default: int
+    low: int
+    extent: str
     doc: str
 
 
 PARTS = (
-    Part("stage", "stage", "stage", -1, "stage id, -1: idle; in logs the index inside its job"),
-    Part("limit", "parallelism_limit", "limit_requested", 0, "executors its job may hold, or to use (job_limit)"),
+    Part("stage", "stage", "stage", -1, 0, "slots", "stage id, -1: idle; in logs the index inside its job"),
+    Part("limit", "parallelism_limit", "limit_requested", 0, 1, "executors", "executors for its job, or to use"),
 )
 # Places in the array ``action`` of the cluster state.
 STAGE, LIMIT = range(len(PARTS))
+OPTION_PARTS = PARTS[1:]
 NUM_PARTS = len(PARTS)
 DEFAULTS = tuple(part.default for part in PARTS)
 

@@ -45,7 +45,6 @@ class EpisodeLog:
         count = state.num_tasks_logged
         stage = state.task_stage[:count]
         job = state.stage_job[stage]
-        rows = state.decision_rows.reshape(-1, len(DECISION_COLUMNS))
         return cls(
             job=job,
             stage=stage - state.job_first_stage[job],
@@ -53,7 +52,7 @@ class EpisodeLog:
             wave=state.task_wave[:count].copy(),
             start_ms=state.task_start_ms[:count].copy(),
             finish_ms=state.task_finish_ms[:count].copy(),
-            decisions=rows[: state.num_decisions_logged].copy(),
+            decisions=state.logged_decisions.copy(),
         )
 
     def tasks(self) -> pandas.DataFrame:

@@ -10,7 +10,7 @@ from decima.compiled.random import generator_addresses
 from decima.compiled.record import Record
 from decima.exceptions import DeadlockError, InvalidDecisionError, RecordError
 from decima.simulator import engine
-from decima.simulator.decision import LIMIT, NUM_COLUMNS, NUM_PARTS, PARTS, STAGE
+from decima.simulator.decision import DEFAULTS, LIMIT, NUM_COLUMNS, NUM_PARTS, STAGE
 from decima.simulator.fields import CLUSTER
 from decima.simulator.settings import Settings
 from decima.simulator.tables import WorkloadTables
@@ -180,16 +180,25 @@ class ClusterState(Record):
                 )
             return code == engine.NEEDS_DECISION
 
-    def decide(self, stage: int, limit: int, **options: int) -> None:
+    def decide(self, stage: int, limit: int | None = None, *options: int) -> None:
         """Hand over a decision for the open round; :meth:`advance` carries it out.
 
         Args:
             stage: Stage id, -1 to idle.
-            limit: Parallelism limit of the stage's job (``job_limit``), else executors of this source to use.
-            **options: Further parts of :mod:`decima.simulator.decision`, by name; their defaults where omitted.
+            limit: Parallelism limit of the stage's job (``job_limit``), else executors of this source to use; to idle,
+                the number of executors that do, all that are offered when omitted.
+            *options: Further parts of a decision in the order of :data:`decima.simulator.decision.PARTS`; their
+                defaults where omitted.
         """
-        self.action[:] = (stage, limit, *(options.get(part.name, part.default) for part in PARTS[LIMIT + 1 :]))
+        limit = self.num_source if limit is None else limit
+        parts = (stage, limit, *options)
+        self.action[:] = (*parts, *DEFAULTS[len(parts) :])
         self.put(has_action=1)
+
+    @property
+    def logged_decisions(self) -> np.ndarray:
+        """Decisions logged so far, float64 [decisions, columns of ``decima.simulator.decision.DECISION_COLUMNS``]."""
+        return self.decision_rows.reshape(-1, NUM_COLUMNS)[: self.num_decisions_logged]
 
     def frontier(self) -> np.ndarray:
         """Stage ids that may be chosen now, jobs in order of arrival, stages by index."""

@@ -282,7 +282,7 @@ def takes_notes(self, observation):
     [
         (launches_itself, "decide changed has_action of the cluster; .*return the decision instead of carrying it out"),
         (counts_down, "decide changed stage_next of the cluster"),
-        (shortens_tasks, "the run changed values_ms of the workload; .*copy an array before changing it"),
+        (shortens_tasks, "decide raised ValueError: assignment destination is read-only"),
         (takes_notes, "decide changed the attribute last of the observation; .*notes in attributes of the scheduler"),
     ],
 )

@@ -15,7 +15,7 @@ from decima.schedulers import (
     register,
     registry,
 )
-from decima.schedulers.interface import stage_and_limit
+from decima.schedulers.interface import decision_parts
 from tests.toy_jobs import job, one_stage, stage, workload
 
 PUBLISHED = {"fifo", "sjf_cp", "fair", "naive_weighted_fair", "weighted_fair", "released_fair", "released_fifo"}
@@ -126,12 +126,12 @@ def test_grant_gives_that_many_executors_in_every_mode(mode):
 
 
 def test_reading_decisions():
-    assert stage_and_limit(Decision(4, 7)) == (4, 7)
-    assert stage_and_limit(Decision(np.int32(4), np.int64(7))) == (4, 7)
-    assert stage_and_limit(Decision.idle()) == (-1, 0)
-    assert stage_and_limit(Decision(None, "whatever")) == (-1, 0)
-    assert stage_and_limit(Decision(3, 10**40)) == (3, 2**31 - 1)
-    assert stage_and_limit(Decision(3, -(10**40))) == (3, 1 - 2**31)
+    assert decision_parts(Decision(4, 7)) == (4, 7)
+    assert decision_parts(Decision(np.int32(4), np.int64(7))) == (4, 7)
+    assert decision_parts(Decision.idle()) == (-1, None)
+    assert decision_parts(Decision(None, "whatever")) == (-1, None)
+    assert decision_parts(Decision(3, 10**40)) == (3, 2**31 - 1)
+    assert decision_parts(Decision(3, -(10**40))) == (3, 1 - 2**31)
 
 
 def test_simulate_refuses_what_is_no_scheduler_and_no_decision():

@@ -63,7 +63,7 @@ def test_the_decision_log_grows():
     for _ in range(2):
         run_state(state, make_scheduler("random"), 0)
         counts.append((state.num_decisions, state.num_decisions_logged))
-        rows = state.decision_rows.reshape(-1, len(DECISION_COLUMNS))[: state.num_decisions]
+        rows = state.logged_decisions
         assert (rows[:, 7] >= 1).all()
         assert (np.diff(rows[:, 0]) >= 0).all()
     assert counts[0] == counts[1]

@@ -15,7 +15,7 @@ from decima.reproduction.captions import Run, Tables
 from decima.reproduction.comparisons import learned_policy
 from decima.reproduction.experiment import Context, Experiment, Profiles, StoredPolicy
 from decima.schedulers import CompiledScheduler, Observation
-from decima.schedulers.interface import stage_and_limit
+from decima.schedulers.interface import decision_parts
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
@@ -58,10 +58,10 @@ def timed_decisions(policy: CompiledScheduler, workload: Workload, settings: Set
     observation = Observation(state)
     while state.advance():
         if state.num_frontier == 0:
-            state.decide(-1, state.num_source)
+            state.decide(-1)
             continue
         begin = time.perf_counter_ns()
-        stage, limit = stage_and_limit(policy.decide(observation))
+        parts = decision_parts(policy.decide(observation))
         latency_ms = (time.perf_counter_ns() - begin) / 1e6
         yield {
             "time_s": state.now_ms / 1000.0,
@@ -69,7 +69,7 @@ def timed_decisions(policy: CompiledScheduler, workload: Workload, settings: Set
             "frontier": int(state.num_frontier),
             "latency_ms": latency_ms,
         }
-        state.decide(stage, state.num_source if stage < 0 else limit)
+        state.decide(*parts)
 
 
 def event_intervals(time_s: np.ndarray) -> np.ndarray:

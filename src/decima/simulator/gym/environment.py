@@ -22,6 +22,7 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from decima.exceptions import ConfigError, DeadlockError, InvalidDecisionError
+from decima.simulator.decision import OPTION_PARTS, PARTS
 from decima.simulator.fields import FINISHED
 from decima.simulator.gym.padded import LAYOUT, PaddedView, Padding
 from decima.simulator.gym.render import describe_state
@@ -124,7 +125,9 @@ class SparkClusterEnv(gymnasium.Env):
             self._workload, executors, self._make_workload is not None, max_jobs, max_stages, max_edges
         )
         self.observation_space = spaces.Dict({part.name: self._box(part) for part in LAYOUT})
-        self.action_space = spaces.MultiDiscrete([self.padding.slots, executors], start=[0, 1])
+        self.action_space = spaces.MultiDiscrete(
+            [self.padding.size(part.extent) for part in PARTS], start=[part.low for part in PARTS]
+        )
         self.state: ClusterState | None = None
         self._over = True
 
@@ -168,20 +171,21 @@ class SparkClusterEnv(gymnasium.Env):
         """Decide about the offered executors and run to the next decision.
 
         Raises:
-            InvalidDecisionError: The action is not two whole numbers, or invalid with ``invalid_action="error"``.
+            InvalidDecisionError: The action is not one whole number per part of a decision, or is invalid with
+                ``invalid_action="error"``.
             ResetNeeded: The episode is over.
         """
         if self._over:
             raise ResetNeeded("the episode is over, or none has begun; call reset() before step()")
-        slot, limit = _two_numbers(action)
+        slot, *options = _whole_numbers(action)
         try:
-            self.state.decide(*self._decision(slot, limit))
+            self.state.decide(*self._decision(slot, options))
             observation, info = self._advance()
         except InvalidDecisionError as error:
             if self._strict:
                 raise
             if self._may_idle():
-                self.state.decide(-1, self.state.num_source)
+                self.state.decide(-1)
             observation, info = self._advance()
             info |= {"invalid_action": True, "invalid_reason": str(error)}
         cost = cost_of(self._objective, self.state)
@@ -189,18 +193,18 @@ class SparkClusterEnv(gymnasium.Env):
         terminated = self.state.num_done == self.state.num_jobs
         return observation, reward, terminated, self._over and not terminated, info
 
-    def _decision(self, slot: int, limit: int) -> tuple[int, int]:
-        """Stage id and limit for the core, which judges everything else."""
+    def _decision(self, slot: int, options: list[int]) -> tuple[int, ...]:
+        """The decision for the core, which judges everything else."""
         if slot == self.padding.stages:
             if not self._may_idle():
                 raise InvalidDecisionError("idling cannot be chosen: no event is ahead and nothing would ever happen")
-            return -1, self.state.num_source
+            return (-1,)
         if not 0 <= slot < len(self._view.stage_ids):
             last = len(self._view.stage_ids) - 1
             raise InvalidDecisionError(
                 f"slot {slot} holds no stage; expected 0 to {last}, or {self.padding.stages} to idle"
             )
-        return int(self._view.stage_ids[slot]), limit
+        return int(self._view.stage_ids[slot]), *options
 
     def _may_idle(self) -> bool:
         """Something happens after idling: an event, or another round of offers."""
@@ -220,7 +224,7 @@ class SparkClusterEnv(gymnasium.Env):
             while state.advance():
                 if state.num_frontier > 0:
                     break
-                state.decide(-1, state.num_source)
+                state.decide(-1)
             else:
                 over = True
         except DeadlockError:
@@ -242,7 +246,7 @@ class SparkClusterEnv(gymnasium.Env):
         info = {
             "time_ms": state.now_ms,
             "jobs": self._view.job_ids.astype(np.int32),
-            "action_mask": (stages, limits),
+            "action_mask": (stages, limits, *(np.ones(count, dtype=np.int8) for count in self.action_space.nvec[2:])),
             "invalid_action": False,
             "invalid_reason": "",
             "deadlock": deadlock,
@@ -291,8 +295,9 @@ def _require_workload(workload: object) -> Workload:
     return workload
 
 
-def _two_numbers(action) -> tuple[int, int]:
+def _whole_numbers(action) -> list[int]:
     numbers = np.asarray(action)
-    if numbers.shape != (2,) or numbers.dtype.kind not in "iu":
-        raise InvalidDecisionError(f"action is {action!r:.60}; expected two whole numbers (slot, limit)")
-    return int(numbers[0]), int(numbers[1])
+    if numbers.shape != (len(PARTS),) or numbers.dtype.kind not in "iu":
+        names = ", ".join(["slot", *(part.name for part in OPTION_PARTS)])
+        raise InvalidDecisionError(f"action is {action!r:.60}; expected {len(PARTS)} whole numbers ({names})")
+    return numbers.tolist()

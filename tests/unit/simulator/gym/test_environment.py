@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 import decima
 from decima.exceptions import ConfigError, InvalidDecisionError
 from decima.schedulers import Observation, make_scheduler
-from decima.schedulers.interface import stage_and_limit
+from decima.schedulers.interface import decision_parts
 from decima.simulator.gym import ENVIRONMENT_ID
 from decima.simulator.gym.environment import SparkClusterEnv
 from decima.simulator.gym.padded import JOB_FEATURES, LAYOUT, STAGE_FEATURES
@@ -135,9 +135,9 @@ def test_a_heuristic_in_the_environment_gives_the_run_of_simulate(mode, schedule
     _, info = env.reset(seed=5)
     terminated = False
     while not terminated:
-        chosen, limit = stage_and_limit(heuristic.decide(Observation(env.state)))
+        chosen, limit = decision_parts(heuristic.decide(Observation(env.state)))
         slot = env.padding.stages if chosen < 0 else env.slot_of(chosen)
-        _, _, terminated, truncated, info = env.step((slot, limit))
+        _, _, terminated, truncated, info = env.step((slot, limit or 1))
         assert not truncated
     result = env.result()
     np.testing.assert_array_equal(result.completion_ms, expected.completion_ms)
@@ -371,7 +371,7 @@ def test_nothing_changes_where_even_idling_is_invalid(action):
 def test_an_action_is_two_whole_numbers(action):
     env = SparkClusterEnv(CHAIN, 1)
     env.reset(seed=0)
-    with pytest.raises(InvalidDecisionError, match="expected two whole numbers"):
+    with pytest.raises(InvalidDecisionError, match="expected 2 whole numbers"):
         env.step(action)
 
 

@@ -1,0 +1,80 @@
+"""Whatever is bound to a state: the right length is taken, any other is an error that names the array."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decima.compiled.record import GIVEN
+from decima.evaluation.pool import CandidatePool
+from decima.exceptions import RecordError
+from decima.policy.architecture import Architecture
+from decima.policy.scheduler import LearnedScheduler
+from decima.schedulers import make_scheduler
+from decima.schedulers.fields import RULE
+from decima.simulator.settings import Settings
+from decima.simulator.state import ClusterState
+from decima.simulator.tables import WorkloadTables
+from decima.workload import synthetic_batch
+
+SETTINGS = Settings(executors=5)
+JOBS = synthetic_batch(4, seed=1)
+
+
+def make_state():
+    """A state with everything attached that may be."""
+    state = ClusterState(WorkloadTables(JOBS, SETTINGS), SETTINGS)
+    make_scheduler("fair").bind(state)
+    architecture = Architecture()
+    LearnedScheduler(architecture, architecture.initial_weights(0)).bind(state)
+    return state
+
+
+STATE = make_state()
+RECORDS = (STATE, *STATE.attached.values())
+ARRAYS = [(record, field) for record in RECORDS for field in record.layout.arrays.values() if field.storage == GIVEN]
+
+
+def test_all_records_have_arrays_to_be_given():
+    assert {record.layout.name for record, _ in ARRAYS} == {record.layout.name for record in RECORDS}
+    assert len(RECORDS) == 3
+
+
+@pytest.mark.parametrize(("record", "field"), ARRAYS, ids=[field.name for _, field in ARRAYS])
+@given(data=st.data())
+def test_every_wrong_length_of_every_array_is_refused(record, field, data):
+    before = getattr(record, field.name)
+    right = len(before)
+    length = data.draw(st.one_of(st.integers(0, 3 * right + 5), st.sampled_from([max(0, right - 1), right + 1])))
+    copy = data.draw(st.booleans())
+    if length == right:
+        record.bind(field.name, before.copy(), copy=copy)
+        return
+    expected = f"array {field.name} of {record.layout.name}: got {length} numbers; expected {right} of {field.dtype}"
+    with pytest.raises(RecordError, match=re.escape(expected)):
+        record.bind(field.name, np.zeros(length, dtype=field.dtype), copy=copy)
+    with pytest.raises(RecordError, match=f"array {field.name} .*2 dimensions"):
+        record.bind(field.name, np.zeros((right, 1), dtype=field.dtype), copy=copy)
+    assert len(getattr(record, field.name)) == right
+
+
+@given(
+    name=st.sampled_from([name for name, field in RULE.arrays.items() if field.extent in ("job", "stage")]),
+    candidates=st.integers(1, 3),
+    rows=st.integers(0, 4),
+    length=st.integers(0, 200),
+)
+def test_candidates_with_arrays_of_another_shape_are_refused(name, candidates, rows, length):
+    pool = CandidatePool(JOBS, SETTINGS, threads=1)
+    field = RULE.arrays[name]
+    fits = rows == candidates and length == pool.tables.extents[field.extent] and field.storage == GIVEN
+    schedulers = [make_scheduler("priority")] * candidates
+    if fits:
+        assert len(pool.scores(schedulers, {name: np.zeros((rows, length))})) == candidates
+    else:
+        with pytest.raises(RecordError, match=name):
+            pool.scores(schedulers, {name: np.zeros((rows, length))})
+    with pytest.raises(RecordError, match=name):
+        pool.scores(schedulers, {name: np.zeros(length)})
