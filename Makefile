@@ -38,11 +38,12 @@ define find_python
 	fi
 endef
 
-.PHONY: help env reproduce test lint lab lock clean
+.PHONY: help env reproduce test test-bounds lint lab lock clean
 
 help:
 	@echo "make reproduce   environment, data, whole pipeline; prints where the report and the figures are (PROFILE=full: all)"
 	@echo "make test        environment, linter and all tests, as the continuous integration does"
+	@echo "make test-bounds tests of the compiled core, every array index checked"
 	@echo "make lab         open the notebooks in JupyterLab"
 	@echo "make env         only build $(VENV) from requirements.lock"
 	@echo "make lint        only the linter"
@@ -80,6 +81,11 @@ lint: env
 # A file stays on one worker: the cells of a notebook share a kernel.
 test: lint
 	$(BIN)/pytest -n auto --dist loadfile -p no:benchmark --nbval-lax --nbval-current-env $(PYTEST_FLAGS) tests $(NOTEBOOKS)
+
+# The compiled core with a check of every array index; its kernels are compiled apart from the usual ones.
+BOUNDS_TESTS := tests/differential tests/guard tests/property $(addprefix tests/unit/,compiled simulator schedulers policy)
+test-bounds: env
+	DECIMA_BOUNDS_CHECKS=1 $(BIN)/pytest -n auto --dist loadfile -p no:benchmark $(PYTEST_FLAGS) $(BOUNDS_TESTS)
 
 lab: env
 	$(BIN)/jupyter lab notebooks

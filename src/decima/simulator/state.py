@@ -94,10 +94,13 @@ class ClusterState(Record):
         self.put(**{slot: record.address})
 
     def __getattr__(self, name: str):
-        for record in self.__dict__.get("attached", {}).values():
-            if name in record.layout.scalars or name in record.layout.arrays:
-                return getattr(record, name)
-        return super().__getattr__(name)
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            for record in self.__dict__.get("attached", {}).values():
+                if name in record.layout.offsets:
+                    return getattr(record, name)
+            raise
 
     def start(self, rng: np.random.Generator, policy_rng: np.random.Generator, decide_fn: int = 0) -> None:
         """Begin a run at time 0 with every executor free.
