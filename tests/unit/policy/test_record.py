@@ -111,7 +111,7 @@ def test_record_holds_what_was_seen(name):
         notes = []
         watch(state, policy, lambda observation, notes=notes: notes.append(notes_of(observation, policy.architecture)))
         record = collect_record(state)
-        rows = state.decision_rows[: state.num_decisions_logged]
+        rows = state.logged_decisions
         rows = rows[rows[:, 4] >= 0]
         assert len(record) == len(notes) == len(rows)
         for d, (note, row) in enumerate(zip(notes, rows, strict=True)):
@@ -179,7 +179,7 @@ def test_a_scheduler_that_does_not_record():
 
 def logged_choices(state):
     """Stage ids and executors used of all decisions that do not idle."""
-    rows = state.decision_rows[: state.num_decisions_logged]
+    rows = state.logged_decisions
     rows = rows[rows[:, 4] >= 0]
     return state.job_first_stage[rows[:, 4].astype(int)] + rows[:, 5].astype(int), rows[:, 7].astype(int)
 
@@ -223,7 +223,7 @@ def test_a_teacher_that_idles_is_not_recorded():
     teacher = make_scheduler("capped_srw", leftover=0, c0=0.5)
     alone = make_state(workload, executors=12, log=True)
     run_state(alone, teacher, 0)
-    asked = alone.decision_rows[: alone.num_decisions_logged]
+    asked = alone.logged_decisions
     idled = int(np.sum((asked[:, 4] < 0) & (asked[:, 3] > 0)))
     assert idled > 5
     state = make_state(workload, executors=12)

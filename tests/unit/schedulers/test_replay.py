@@ -23,7 +23,7 @@ def new_state(settings):
 
 
 def logged(state):
-    rows = state.decision_rows.reshape(-1, 8)[: state.num_decisions_logged].tolist()
+    rows = state.logged_decisions.tolist()
     return [
         tuple(None if column < 2 and value < 0 else int(value) for column, value in enumerate(row[4:7])) for row in rows
     ]
