@@ -35,7 +35,7 @@ class Option:
     required: bool = False
 
     def read(self, text: str, where: str) -> Any:
-        """Value of a text.
+        """Read a text as a value of this option.
 
         Args:
             text: What stands behind the equals sign.
@@ -48,7 +48,7 @@ class Option:
 
 
 def split_options(text: str, first: str | None = None) -> tuple[str, dict[str, str]]:
-    """Name and options, still as texts, of ``name:key=value,key=value``.
+    """Split ``name:key=value,key=value`` into the name and the options, still as texts.
 
     Args:
         text: The text.
@@ -65,7 +65,7 @@ def split_options(text: str, first: str | None = None) -> tuple[str, dict[str, s
 
 
 def key_values(pairs: Iterable[str], where: str) -> dict[str, str]:
-    """Texts by key from ``key=value`` texts.
+    """Split ``key=value`` texts.
 
     Args:
         pairs: The texts.
@@ -86,7 +86,7 @@ def key_values(pairs: Iterable[str], where: str) -> dict[str, str]:
 
 
 def read_options(texts: Mapping[str, str], options: Iterable[Option], where: str) -> dict[str, Any]:
-    """Typed values of texts by key.
+    """Read texts by key as values of the types that options have.
 
     Args:
         texts: Texts by key.
@@ -104,7 +104,7 @@ def read_options(texts: Mapping[str, str], options: Iterable[Option], where: str
 
 
 def read_fields(texts: Mapping[str, str], record: type, where: str) -> dict[str, Any]:
-    """Typed values of texts by the name of a field of a dataclass.
+    """Read texts by key as values of the types that the fields of a dataclass have.
 
     Args:
         texts: Texts by key.
@@ -123,7 +123,7 @@ def read_fields(texts: Mapping[str, str], record: type, where: str) -> dict[str,
 
 
 def read_value(text: str, kind: Any, where: str) -> Any:
-    """Value of a text.
+    """Read a text as a value of a type.
 
     Args:
         text: The text; ``none`` is None where the type allows that, members of a tuple are joined by ``+``, those of a
@@ -152,6 +152,6 @@ def read_value(text: str, kind: Any, where: str) -> Any:
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """``; did you mean 'fair'?`` where one of the known names is close, else nothing."""
+    """Text like ``; did you mean 'fair'?`` where one of the known names is close, else an empty one."""
     close = difflib.get_close_matches(str(name).lower(), list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -37,7 +37,7 @@ P = places(PARAMETERS)
 
 @njit
 def remaining_work_ms(state, job):
-    """Unfinished tasks times nominal duration over the job's stages."""
+    """Remaining work of a job in ms: unfinished tasks times nominal duration, over its stages."""
     work = 0.0
     for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
         unfinished = state.stage_tasks[stage] - state.stage_finished_tasks[stage]

@@ -1,4 +1,4 @@
-"""``check_scheduler``: whether a scheduler keeps to the interface, in the manner of Gymnasium's ``check_env``."""
+"""Check whether a scheduler keeps to the interface, in the manner of Gymnasium's ``check_env``."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class _Case:
         self._seed = seed
 
     def check_python(self, pristine: Scheduler | None) -> list[_Trace]:
-        """Two runs of the same object, alike."""
+        """Run the same object twice and require the same decisions."""
         traces = [self._run(self._scheduler) for _ in range(2)]
         if difference := _difference(*traces):
             raise self._error(
@@ -137,7 +137,7 @@ class _Case:
         return traces
 
     def check_compiled(self) -> list[_Trace]:
-        """Runs inside the core and through ``decide``, alike."""
+        """Run inside the core and through ``decide`` and require the same decisions."""
         inside = [self._run_inside() for _ in range(2)]
         if difference := _difference(*inside):
             raise self._error(
@@ -153,7 +153,7 @@ class _Case:
         return [*inside, outside]
 
     def _why_they_differ(self, pristine: Scheduler | None) -> str:
-        """The likely mistake, from two runs of objects that have never run."""
+        """Name the likely mistake, found by two runs of objects that have never run."""
         chance = "draw chance from the generator given to reset(rng)"
         leftover = "reset must forget the last run"
         if pristine is None:
@@ -197,7 +197,7 @@ class _Case:
         return _trace(state)
 
     def _call(self, name: str, method, argument):
-        """Call the scheduler; whatever it raises is told with the place."""
+        """Call the scheduler and say where it was if it raises."""
         try:
             return method(argument)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Notices when a scheduler changes what it may only look at."""
+"""Guard that notices when a scheduler changes what it may only look at."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OWN = {"action", "no_answer"}
 
 
 class StateGuard:
-    """Remembers a state; a state's arrays stay where they are, so they are fetched once."""
+    """Memory of a state before a decision; the arrays of a state stay where they are, so they are fetched once."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state

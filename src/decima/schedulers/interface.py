@@ -42,15 +42,15 @@ class Decision:
 
 @runtime_checkable
 class Scheduler(Protocol):
-    """Anything with a name and these two methods schedules; nothing has to be subclassed."""
+    """Protocol of a scheduler: a name and two methods; nothing has to be subclassed."""
 
     name: str
 
     def reset(self, rng: np.random.Generator) -> None:
-        """Called before each run with the scheduler's own source of chance."""
+        """Begin a run, with the scheduler's own source of chance."""
 
     def decide(self, observation: Observation) -> Decision:
-        """Called whenever executors are free and at least one stage can be chosen."""
+        """Decide about the free executors; asked whenever there are some and at least one stage can be chosen."""
 
 
 class StageView:
@@ -73,32 +73,32 @@ class StageView:
 
     @property
     def job(self) -> JobView:
-        """Its job."""
+        """Job that the stage belongs to."""
         return JobView(self._state, self._state.stage_job[self.id])
 
     @property
     def index(self) -> int:
-        """Index inside its job."""
+        """Index of the stage inside its job."""
         return self.id - int(self._state.job_first_stage[self._state.stage_job[self.id]])
 
     @property
     def num_tasks(self) -> int:
-        """Tasks in all."""
+        """Number of tasks of the stage."""
         return int(self._state.stage_tasks[self.id])
 
     @property
     def tasks_to_launch(self) -> int:
-        """Tasks not yet launched."""
+        """Number of tasks that are not yet launched."""
         return self.num_tasks - int(self._state.stage_next[self.id])
 
     @property
     def tasks_unfinished(self) -> int:
-        """Tasks not yet finished."""
+        """Number of tasks that are not yet finished."""
         return self.num_tasks - int(self._state.stage_finished_tasks[self.id])
 
     @property
     def room(self) -> int:
-        """Executors it can still use: tasks to launch less commitments and executors on their way."""
+        """Number of executors the stage can still use: tasks to launch less executors committed or on their way."""
         return (
             self.tasks_to_launch
             - int(self._state.stage_commit[self.id])
@@ -107,27 +107,27 @@ class StageView:
 
     @property
     def executors(self) -> int:
-        """Executors working on it."""
+        """Number of executors that work on the stage."""
         return int(self._state.stage_executors[self.id])
 
     @property
     def mean_duration_ms(self) -> float:
-        """Nominal task duration, mean over the whole profile."""
+        """Nominal task duration in ms: the mean over all recorded durations of the stage."""
         return float(self._state.row_nominal_ms[self._state.stage_row[self.id]])
 
     @property
     def path_work_ms(self) -> float:
-        """Work along the heaviest path from here to the sink (§5.1, footnote 5)."""
+        """Work in ms along the heaviest path from this stage to the sink (§5.1, footnote 5)."""
         return float(self._state.row_path_work_ms[self._state.stage_row[self.id]])
 
     @property
     def runnable(self) -> bool:
-        """All parents have finished and tasks wait."""
+        """Whether all parents have finished and tasks wait."""
         return bool(self._state.stage_runnable[self.id])
 
     @property
     def schedulable(self) -> bool:
-        """In the frontier: it may be chosen now."""
+        """Whether the stage is in the frontier, so that it may be chosen now."""
         return bool(self._state.stage_in_frontier[self.id])
 
 
@@ -151,31 +151,31 @@ class JobView:
 
     @property
     def stages(self) -> list[StageView]:
-        """All its stages, by index."""
+        """Stages of the job, by index."""
         first, end = self._state.job_first_stage[self.id : self.id + 2]
         return [StageView(self._state, stage) for stage in range(first, end)]
 
     @property
     def arrival_ms(self) -> float:
-        """When it arrived."""
+        """Time of arrival in ms."""
         return float(self._state.job_arrival_ms[self.id])
 
     @property
     def work_ms(self) -> float:
-        """Tasks times nominal duration, over all stages."""
+        """Work of the job in ms: tasks times nominal duration, over all stages."""
         return float(self._state.job_work_ms[self.id])
 
     @property
     def remaining_work_ms(self) -> float:
-        """Unfinished tasks times nominal duration, over all stages."""
+        """Work left in ms: unfinished tasks times nominal duration, over all stages."""
         state = self._state
-        own = slice(*state.job_first_stage[self.id : self.id + 2])
-        unfinished = state.stage_tasks[own] - state.stage_finished_tasks[own]
-        return float(unfinished @ state.row_nominal_ms[state.stage_row[own]])
+        stages = slice(*state.job_first_stage[self.id : self.id + 2])
+        unfinished = state.stage_tasks[stages] - state.stage_finished_tasks[stages]
+        return float(unfinished @ state.row_nominal_ms[state.stage_row[stages]])
 
     @property
     def allocation(self) -> int:
-        """Executors it holds and keeps, apart from those being offered now; a parallelism limit must exceed it."""
+        """Number of executors the job keeps, without those being offered now; a parallelism limit must exceed it."""
         state, job = self._state, self.id
         held = (
             state.job_attached[job] + state.job_moving[job] + state.job_commit[job] - state.job_outgoing[job]
@@ -191,22 +191,22 @@ class Observation:
 
     @property
     def time_ms(self) -> float:
-        """Simulated time."""
+        """Simulated time in ms."""
         return self.state.now_ms
 
     @property
     def num_executors(self) -> int:
-        """Executors of the cluster."""
+        """Number of executors of the cluster."""
         return self.state.num_executors
 
     @property
     def num_free_executors(self) -> int:
-        """Executors offered now (with ``commit_ahead``, some of them still finish a task of a drained stage)."""
+        """Number of executors offered now; with ``commit_ahead`` some still finish a task of a drained stage."""
         return self.state.num_source
 
     @property
     def source_job(self) -> JobView | None:
-        """Job the offered executors belong to; moving them elsewhere costs the moving delay."""
+        """Job that the offered executors belong to; moving them elsewhere costs the moving delay."""
         job = self.state.source_job
         return JobView(self.state, job) if job >= 0 and self.state.job_state[job] == ACTIVE else None
 
@@ -221,7 +221,7 @@ class Observation:
         return [StageView(self.state, stage) for stage in self.state.frontier()]
 
     def grant(self, stage: StageView, executors: int) -> Decision:
-        """The decision that gives ``executors`` of the offered ones to the stage, whatever limits mean here."""
+        """Make the decision that gives so many of the offered executors to the stage, whatever limits mean here."""
         return Decision(stage, executors + stage.job.allocation if self.state.job_limit else executors)
 
 
@@ -321,7 +321,7 @@ class CompiledScheduler:
         self._bound = None
 
     def decide(self, observation: Observation) -> Decision:
-        """The same decision as inside the core."""
+        """Make the same decision as inside the core."""
         state = observation.state
         if self._bound is not state:
             self.bind(state)

@@ -72,7 +72,7 @@ def list_schedulers(*, bare: bool = False) -> list[str]:
 
 
 def describe_scheduler(name: str) -> str:
-    """First line of the scheduler's documentation."""
+    """First line of the documentation of a scheduler."""
     return (_entry(name).factory.__doc__ or "").strip().split("\n")[0]
 
 

@@ -55,7 +55,7 @@ def read_decisions(path: str | os.PathLike) -> list[LoggedDecision]:
 
 
 class Replay:
-    """Repeats the decisions of a file, as a context manager that makes sure that none is left over.
+    """Scheduler that repeats the decisions of a file; as a context manager it makes sure that none is left over.
 
     Args:
         file: What :func:`read_decisions` reads.

@@ -240,7 +240,7 @@ def parse_jobs(text: str) -> JobSpec:
 def resolve_sizes(
     sizes: str | Sequence[str], known: Sequence[str], groups: Mapping[str, Sequence[str]], label: str
 ) -> tuple[str, ...]:
-    """Names of sizes, groups of them replaced by their members.
+    """List the names of sizes, groups of them replaced by their members.
 
     Args:
         sizes: One name, several as ``"2g+10g"``, or a list.
