@@ -20,19 +20,12 @@ _EXPECTED = {int: "a whole number", float: "a number", bool: "true or false", st
 
 @dataclass(frozen=True)
 class Option:
-    """One option behind a name.
+    """One option behind a name."""
 
-    Attributes:
-        name: Its key.
-        doc: What it means.
-        kind: Type of its value: ``str``, ``int``, ``float`` or ``bool``.
-        required: Whether nothing goes without it.
-    """
-
-    name: str
-    doc: str
-    kind: type = str
-    required: bool = False
+    name: str  # its key
+    doc: str  # what it means
+    kind: type = str  # type of its value: ``str``, ``int``, ``float`` or ``bool``
+    required: bool = False  # whether nothing goes without it
 
     def read(self, text: str, where: str) -> Any:
         """Read a text as a value of this option.

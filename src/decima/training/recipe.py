@@ -36,24 +36,16 @@ class Recipe:
     Outside, a recipe is flat: in files, on the command line, in cards and for :meth:`of_fields` a field is given by its
     name alone; one that several parts have is the same for all of them. :meth:`documentation` lists all fields.
 
-    Attributes:
-        name: What cards and logs call it.
-        algorithm: Registered algorithm that trains, after imitation if there is a teacher.
-        budget: When to stop, to validate and to write checkpoints.
-        adam: The optimiser.
-        imitation: Warm start.
-        learning: Configuration of the algorithm.
-
     Raises:
         ConfigError: The parts contradict each other.
     """
 
-    name: str = "paper"
-    algorithm: str = "reinforce"
-    budget: Budget = field(default_factory=Budget)
-    adam: AdamConfig = field(default_factory=AdamConfig)
-    imitation: ImitationConfig = field(default_factory=ImitationConfig)
-    learning: Configuration = field(default_factory=PolicyGradientConfig)
+    name: str = "paper"  # what cards and logs call it
+    algorithm: str = "reinforce"  # registered algorithm that trains, after imitation if there is a teacher
+    budget: Budget = field(default_factory=Budget)  # when to stop, to validate and to write checkpoints
+    adam: AdamConfig = field(default_factory=AdamConfig)  # the optimiser
+    imitation: ImitationConfig = field(default_factory=ImitationConfig)  # warm start
+    learning: Configuration = field(default_factory=PolicyGradientConfig)  # configuration of the algorithm
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
