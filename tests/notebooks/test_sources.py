@@ -7,11 +7,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
-import yaml
 
 from decima.reproduction import figures, report
 from decima.reproduction.experiment import experiment_names
-from decima.reproduction.params import run_names
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -142,9 +140,3 @@ def test_the_pipeline_passes_parameters_that_exist(path):
         if keyword.arg == "parameters"
     ]
     assert set(keys) <= set(parameters(path))
-
-
-def test_the_pipeline_runs_all_notebooks_of_all_runs():
-    stage = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]["notebook"]
-    assert sorted(stage["matrix"]["slug"]) == [path.stem for path in NOTEBOOKS]
-    assert set(stage["matrix"]["run"]) == set(run_names())

@@ -1,4 +1,4 @@
-"""Commands of the pipeline: evaluate, plot, notebook, report, reproduce."""
+"""Commands of the pipeline: evaluate, plot, notebook, report, reproduce, pipeline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RUN = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    for command in (evaluate, plot, notebook, report, reproduce):
+    for command in (evaluate, plot, notebook, report, reproduce, pipeline):
         app.command()(command)
 
 
@@ -76,8 +76,36 @@ def report(run: RUN = "auto") -> None:
 
 def reproduce(
     profile: Annotated[str, typer.Option(help="quick (minutes) or full (the published numbers).")] = "quick",
+    check: Annotated[bool, typer.Option("--check", help="Compare with the results in reports/reference.")] = False,
+    record: Annotated[bool, typer.Option("--record", help="Keep the results in reports/reference.")] = False,
 ) -> None:
-    """Fetch the data, run the whole pipeline and say where the report is; without TPC-H use the embedded workload."""
+    """Fetch the data, run the whole pipeline and say where the report is; without TPC-H use the embedded workload.
+
+    With --check it also says which tables and figures equal the kept ones and by how much others differ, and exits 1
+    if a table differs that may not; timings and what TensorFlow trains may.
+    """
+    from decima.reproduction.params import run_folder
     from decima.reproduction.report import reproduce as run_pipeline
 
-    run_pipeline(profile)
+    run = run_pipeline(profile)
+    folder = run_folder(run)
+    typer.echo(f"Report:  {folder / 'index.html'}\nFigures: {folder / 'figures'}\nTables:  {folder / 'tables'}")
+    if check:
+        from decima.reproduction.reference import compare_with_kept
+
+        comparison = compare_with_kept(run)
+        for line in comparison.lines():
+            typer.echo(line)
+        if comparison.failed:
+            raise typer.Exit(1)
+    if record:
+        from decima.reproduction.reference import record as keep
+
+        typer.echo(f"Kept:    {keep(run)}")
+
+
+def pipeline() -> None:
+    """Write dvc.yaml anew from experiments, notebooks and the code that they execute."""
+    from decima.reproduction.pipeline import write_pipeline
+
+    typer.echo("dvc.yaml: written anew" if write_pipeline() else "dvc.yaml: up to date")

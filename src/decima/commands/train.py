@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,35 @@ class TrainedCluster(options.Cluster):
     ] = None
 
 
+def _use_block(context: typer.Context, name: str | None) -> str | None:
+    """Make a block of params.yaml the defaults of the command; what the command line says goes before."""
+    if name is None:
+        return None
+    from decima.reproduction.params import read_params
+
+    blocks = read_params("training")
+    if name not in blocks:
+        raise ConfigError(f"--params {name}: params.yaml describes no such training; it has: {', '.join(blocks)}")
+    known = [option.name for option in context.command.params]
+    if unknown := set(blocks[name]) - set(known):
+        raise ConfigError(
+            f"training.{name} in params.yaml: unknown option {min(unknown)!r}; expected some of: {', '.join(known)}"
+        )
+    context.default_map = {option: _as_given(option, value) for option, value in blocks[name].items()}
+    return name
+
+
+def _as_given(option: str, value: object) -> str | list[str]:
+    """A parameter as the command line has it: text; of changes GROUP.KEY=VALUE texts; of jobs SOURCE:KEY=VALUE,..."""
+    if option == "changes":
+        groups = value.items()
+        return [f"{group}.{key}={_as_given(key, inner)}" for group, fields in groups for key, inner in fields.items()]
+    if option == "jobs" and isinstance(value, dict):
+        drawn = [f"{key}={_as_given(key, inner)}" for key, inner in value.items() if key != "source"]
+        return f"{value['source']}:{','.join(drawn)}" if drawn else value["source"]
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 @options.grouped
 def train(
     jobs: Annotated[
@@ -70,6 +100,12 @@ def train(
         int | None, typer.Option(metavar="N", min=1, help="Workers; no result depends on it.", show_default="all")
     ] = None,
     backend: Annotated[str, typer.Option(metavar="threads|processes|ray", help="Where episodes run.")] = "threads",
+    params: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", is_eager=True, callback=_use_block, help="Take options from training.NAME of params.yaml."
+        ),
+    ] = None,
 ) -> None:
     """Train a policy; the best one at validation is kept.
 

@@ -9,8 +9,9 @@ import pandas
 
 from decima.evaluation.run import score_matrix
 from decima.evaluation.statistics import paired_change
+from decima.policy import learned
 from decima.reproduction.experiment import Context
-from decima.schedulers import Scheduler, make_scheduler
+from decima.schedulers import Scheduler
 from decima.simulator.settings import Settings
 from decima.workload.jobs import Workload
 
@@ -81,7 +82,7 @@ def learned_policy(context: Context, use: str, greedy: bool | None = None) -> Le
         greedy: Take the likeliest action, or draw it, as in training. When omitted, as the policy's card says, which is
             what was better on validation sequences.
     """
-    return make_scheduler("decima", policy=context.policies[use], greedy=greedy)
+    return learned.decima(policy=context.policies[use], greedy=greedy)
 
 
 def learned_schedulers(context: Context, use: str) -> dict[str, LearnedScheduler]:

@@ -43,7 +43,7 @@ class Profiles:
 
     def paths(self, run: str, params: Mapping) -> list[str]:
         """The file that the run names under ``profiles``."""
-        return [params["profiles"]]
+        return [str(params["profiles"])]
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,8 @@ class Experiment:
     figures: tuple[Callable[..., Figure], ...]  # of (tables, run); the function's name is the figure's and the file's
     tiny: Mapping  # parameters of the smallest run that fills every table, for tests
     inputs: tuple[Input, ...] = ()  # what is read besides code and parameters
-    may_differ: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # table -> columns that are not repeatable
+    # Table -> columns, or patterns of them, that are not the same on every machine.
+    may_differ: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def needs(self) -> list[str]:

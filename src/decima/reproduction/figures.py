@@ -25,11 +25,22 @@ def figure(name: str, tables: Tables, run: str = "auto") -> Figure:
     Raises:
         ConfigError: There is no such figure or run.
     """
-    known = {make.__name__: make for each in experiment_names() for make in experiment(each).figures}
+    owner = experiment(experiment_of(name))
+    (make,) = [make for make in owner.figures if make.__name__ == name]
+    with plotting.style.context():
+        return make(tables, Run.named(run))
+
+
+def experiment_of(name: str) -> str:
+    """Name of the experiment that a figure belongs to.
+
+    Raises:
+        ConfigError: There is no such figure.
+    """
+    known = {figure: each for each in experiment_names() for figure in figure_names(each)}
     if name not in known:
         raise ConfigError(f"unknown figure {name!r}; known: {', '.join(known)}")
-    with plotting.style.context():
-        return known[name](tables, Run.named(run))
+    return known[name]
 
 
 def draw(name: str, run: str, tables: Tables, folder: str | Path) -> list[Path]:

@@ -26,11 +26,11 @@ def checkout() -> Path:
     return root
 
 
-def read_params() -> dict[str, dict]:
-    """Parameters by run, from ``params.yaml``."""
+def read_params(section: str = "runs") -> dict[str, dict]:
+    """Blocks of parameters by name: ``runs``, or ``training`` for how the stored policies were trained."""
     import yaml
 
-    return yaml.safe_load((checkout() / "params.yaml").read_text(encoding="utf-8"))["runs"]
+    return yaml.safe_load((checkout() / "params.yaml").read_text(encoding="utf-8"))[section]
 
 
 def run_names() -> list[str]:

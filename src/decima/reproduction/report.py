@@ -100,13 +100,13 @@ def build_report(run: str) -> Path:
     return target
 
 
-def reproduce(profile: str = "quick") -> Path:
-    """Fetch the data, run the pipeline of one profile with DVC, and print where the results are.
+def reproduce(profile: str = "quick") -> str:
+    """Fetch the data and run the pipeline of one profile with DVC.
 
-    Without the TPC-H profiles (no network, no mirror) the same pipeline runs on the embedded workload, and says so.
+    Without the TPC-H profiles (no network, no mirror) the same pipeline runs on the embedded workload.
 
     Returns:
-        The report.
+        The run.
 
     Raises:
         ConfigError: There is no such profile.
@@ -122,15 +122,14 @@ def reproduce(profile: str = "quick") -> Path:
         run = f"tpch-{profile}"
     except DataUnavailableError as error:
         run = "embedded-quick"
-        print(f"The TPC-H profiles cannot be had: {error}")  # noqa: T201
-        print(f"Running the same pipeline on the embedded workload instead (run {run}).")  # noqa: T201
-    root = checkout()
+        sys.stdout.write(
+            f"The TPC-H profiles cannot be had: {error}\n"
+            f"Running the same pipeline on the embedded workload instead (run {run}).\n"
+        )
+        sys.stdout.flush()
     command = [sys.executable, "-m", "dvc", "repro", f"report@{run}"]
     # The pipeline's data lie in the checkout, wherever the user keeps other data.
-    environment = os.environ | {config.DATA_DIR_VARIABLE: str(root / "data")}
-    if subprocess.run(command, cwd=root, env=environment, check=False).returncode != 0:
+    environment = os.environ | {config.DATA_DIR_VARIABLE: str(checkout() / "data")}
+    if subprocess.run(command, cwd=checkout(), env=environment, check=False).returncode != 0:
         raise DecimaError(f"the pipeline failed; its messages are above; to continue: dvc repro report@{run}")
-    folder = run_folder(run)
-    report = folder / "index.html"
-    print(f"Report:  {report}\nFigures: {folder / 'figures'}\nTables:  {folder / 'tables'}")  # noqa: T201
-    return report
+    return run

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decima.files import atomic_path, atomic_write_text
-from decima.reproduction.experiment import Context, Profiles, experiment
+from decima.reproduction import closure
+from decima.reproduction.experiment import Context, Profiles, experiment, experiment_module
 from decima.reproduction.params import checkout, read_params, resolve_run, run_folder
 from decima.workload.sources import find_source
 
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def fingerprint(name: str, run: str) -> str:
-    """Digest of the parameters of an experiment and of all that it reads; a change means that its tables are old.
+    """Digest of the code, the parameters and the inputs of an experiment; a change means that its tables are old.
 
     Prepared profiles are left out: they are made of files with pinned checksums.
     """
     params = read_params()[run]
     relevant = {"workload": params["workload"], "executors": params["executors"], name: params[name]}
-    digest = hashlib.sha256(json.dumps(relevant, sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps(relevant, sort_keys=True).encode() + code_digest(name).encode())
     for entry in experiment(name).inputs:
         if isinstance(entry, Profiles):
             continue
@@ -33,6 +34,11 @@ def fingerprint(name: str, run: str) -> str:
             for path in _files(checkout() / relative):
                 digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def code_digest(name: str) -> str:
+    """Digest of all code that computes the tables of an experiment."""
+    return closure.digest(closure.closure([f"{experiment_module(name)}:compute", f"{__name__}:run_experiment"]))
 
 
 def _files(path: Path) -> list[Path]:
@@ -71,6 +77,7 @@ def run_experiment(name: str, run: str, *, threads: int | None = None, progress:
         "run": run,
         "workload": source.label,
         "fingerprint": fingerprint(name, run),
+        "code": code_digest(name),
         "parameters": params[name],
         "tables": sorted(tables),
     }

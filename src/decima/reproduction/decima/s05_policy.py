@@ -262,6 +262,13 @@ EXPERIMENT = Experiment(
     compute,
     figures=(fig05_embeddings, fig06_choice),
     inputs=(Profiles(), StoredPolicy("batch")),
-    may_differ={"policy_parity": ("largest_difference",)},
+    # Sums of TensorFlow depend on the processor in their last digits.
+    may_differ={
+        "policy_nodes": ("e*",),
+        "policy_summaries": ("v*",),
+        "policy_candidates": ("q", "probability"),
+        "policy_limits": ("w", "probability"),
+        "policy_parity": ("largest_difference",),
+    },
     tiny={"seed": 0},
 )

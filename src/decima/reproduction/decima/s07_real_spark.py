@@ -15,6 +15,7 @@ from decima.evaluation.run import simulate
 from decima.evaluation.statistics import paired_change
 from decima.exceptions import ConfigError
 from decima.plotting.words import count
+from decima.policy import learned
 from decima.policy.store import read_policy
 from decima.reproduction.captions import INTERVAL, SPARK_WORKLOAD, Run, Tables
 from decima.reproduction.experiment import Context, Experiment, Files
@@ -87,7 +88,9 @@ def _schedulers(card: dict, context: Context) -> dict[str, Scheduler]:
                     f"policy {stored.name} is not the one that was measured on Spark: weights "
                     f"{stored.card['weights_sha256'][:12]}..., measured {entry['weights_sha256'][:12]}..."
                 )
-        made[name] = make_scheduler(entry["scheduler"], **parameters)
+            made[name] = learned.decima(**parameters)
+        else:
+            made[name] = make_scheduler(entry["scheduler"], **parameters)
     return made
 
 
