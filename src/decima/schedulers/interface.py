@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import difflib
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 
 from decima.exceptions import ConfigError, SchedulerError
+from decima.grammar import hint
 from decima.schedulers.fields import bind_parameters
 from decima.simulator.decision import OPTION_PARTS
 from decima.simulator.fields import ACTIVE
@@ -284,10 +284,8 @@ class CompiledScheduler:
         known = {parameter.name: parameter for parameter in self.parameters}
         for name, value in values.items():
             if name not in known:
-                close = difflib.get_close_matches(name, known, n=1)
-                hint = f"; did you mean {close[0]!r}?" if close else ""
-                allowed = ", ".join(known) or "none"
-                raise ConfigError(f"scheduler {self.name} has no parameter {name!r}{hint}; it has: {allowed}")
+                allowed = f"{hint(name, known)}; it has: {', '.join(known) or 'none'}"
+                raise ConfigError(f"scheduler {self.name} has no parameter {name!r}{allowed}")
             low, high = known[name].low, known[name].high
             try:
                 valid = low <= float(value) <= high
