@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from decima.spark.eventlog.application import read_event_log, read_event_logs
-from decima.spark.eventlog.profiles import collect_profiles
+from decima.spark.eventlog.profiles import collect_profiles, profiles_of
 from tests.unit.spark.event_lines import (
     LOGS,
     executor_added,
@@ -127,3 +127,14 @@ def test_every_used_task_is_in_a_profile_once():
     profiled = np.concatenate([each.all_durations_ms for profile in collected.profiles for each in profile.stages])
     assert sorted(profiled) == sorted(used)
     assert sum(len(log.queries[log.queries.skipped == ""]) for log in logs) == len(collected.runs)
+
+
+def test_profiles_of_chosen_queries(tmp_path):
+    one = read_event_log(write(tmp_path / "one", small_log(1)))
+    two = read_event_log(write(tmp_path / "two", small_log(2)))
+    assert one.only([]).queries.skipped.tolist() == ["not asked for"]
+    assert one.queries.skipped.tolist() == [""]
+    (query,) = one.queries["query"]
+    assert [stage_.levels for stage_ in profiles_of([one, two], [[query], [query]])["q"].stages] == [(1, 2)] * 2
+    assert [stage_.levels for stage_ in profiles_of([one, two], [[], {query}])["q"].stages] == [(2,)] * 2
+    assert profiles_of([one, two], [[], ["another"]]) == {}
