@@ -30,16 +30,11 @@ _SETTING = ["sticky", "stage_rule", "order", "alpha"]
 
 @dataclass(frozen=True, eq=False)
 class AlphaSweep:
-    """Scores of weighted fair over alpha and variants.
+    """Scores of weighted fair over alpha and variants."""
 
-    Attributes:
-        table: One row per setting and workload: alpha, sticky, stage_rule, order, seed, avg_jct_s. The seed names the
-            workload.
-        settings: The cluster.
-    """
-
+    # One row per setting and workload: alpha, sticky, stage_rule, order, seed, avg_jct_s. The seed names the workload.
     table: pandas.DataFrame = field(repr=False)
-    settings: Settings
+    settings: Settings  # the cluster
 
     def curve(self) -> pandas.DataFrame:
         """Mean over workloads and its standard error: sticky, stage_rule, order, alpha, avg_jct_s, sem_s."""

@@ -42,33 +42,21 @@ CHANGE = (0.02, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """The best schedule found for one workload.
+    """The best schedule found for one workload."""
 
-    Attributes:
-        avg_jct_s: Its average JCT.
-        start_avg_jct_s: Average JCT of ``capped_srw``, where the search began.
-        order_factor: float64 [jobs], natural logarithm of the factor on the remaining work that orders the jobs.
-        share_factor: float64 [jobs], natural logarithm of the factor on the weight of a job's share.
-        stage_priority: float64 [stages of all jobs], greater ones go first inside a job.
-        parameters: Parameters of ``capped_srw``.
-        evaluations: Schedules tried.
-        curve: One row per improvement: evaluations, best (average JCT in s).
-        workload: The jobs.
-        settings: The cluster.
-        seed: Seed of sampled durations.
-    """
-
-    avg_jct_s: float
-    start_avg_jct_s: float
+    avg_jct_s: float  # its average JCT
+    start_avg_jct_s: float  # average JCT of ``capped_srw``, where the search began
+    # Float64 [jobs], natural logarithm of the factor on the remaining work that orders the jobs.
     order_factor: np.ndarray = field(repr=False)
+    # Float64 [jobs], natural logarithm of the factor on the weight of a job's share.
     share_factor: np.ndarray = field(repr=False)
-    stage_priority: np.ndarray = field(repr=False)
-    parameters: dict[str, float]
-    evaluations: int
-    curve: list[dict[str, float]] = field(repr=False)
-    workload: Workload = field(repr=False)
-    settings: Settings = field(repr=False)
-    seed: int
+    stage_priority: np.ndarray = field(repr=False)  # float64 [stages of all jobs], greater ones go first inside a job
+    parameters: dict[str, float]  # parameters of ``capped_srw``
+    evaluations: int  # schedules tried
+    curve: list[dict[str, float]] = field(repr=False)  # one row per improvement: evaluations, best (average JCT in s)
+    workload: Workload = field(repr=False)  # the jobs
+    settings: Settings = field(repr=False)  # the cluster
+    seed: int  # seed of sampled durations
 
     @property
     def change_percent(self) -> float:

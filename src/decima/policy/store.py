@@ -34,21 +34,13 @@ _PACKAGE = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class StoredPolicy:
-    """A policy as it was read.
+    """A policy as it was read."""
 
-    Attributes:
-        name: Its name, that of the files.
-        architecture: Shape of the network.
-        weights: Float32 [parameters] in the order of ``architecture.shapes``.
-        card: Everything in the card.
-        path: The file of the weights.
-    """
-
-    name: str
-    architecture: Architecture
-    weights: np.ndarray
-    card: dict[str, Any]
-    path: Path
+    name: str  # its name, that of the files
+    architecture: Architecture  # shape of the network
+    weights: np.ndarray  # float32 [parameters] in the order of ``architecture.shapes``
+    card: dict[str, Any]  # everything in the card
+    path: Path  # the file of the weights
 
 
 def save_policy(path: str | os.PathLike, architecture: Architecture, weights: np.ndarray, card: dict) -> Path:

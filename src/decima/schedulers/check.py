@@ -32,21 +32,13 @@ _HINTS = {
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What was tried.
+    """What was tried."""
 
-    Attributes:
-        name: Name of the scheduler.
-        kind: ``"compiled"`` or ``"Python"``.
-        cases: Combinations of workload, mode and number of executors.
-        runs: Runs of all cases.
-        decisions: Decisions of all runs.
-    """
-
-    name: str
-    kind: str
-    cases: int
-    runs: int
-    decisions: int
+    name: str  # name of the scheduler
+    kind: str  # ``"compiled"`` or ``"Python"``
+    cases: int  # combinations of workload, mode and number of executors
+    runs: int  # runs of all cases
+    decisions: int  # decisions of all runs
 
     def __str__(self) -> str:
         return (

@@ -19,25 +19,15 @@ WAVE_NAMES = ("fresh", "first", "rest")
 
 @dataclass(frozen=True, eq=False)
 class EpisodeLog:
-    """Log of one run; a copy, independent of the state it came from.
+    """Log of one run; a copy, independent of the state it came from."""
 
-    Attributes:
-        job: int32 [tasks], in order of launch.
-        stage: int32 [tasks], index inside the job.
-        executor: int32 [tasks].
-        wave: int32 [tasks], 0 fresh, 1 first, 2 rest.
-        start_ms: float64 [tasks].
-        finish_ms: float64 [tasks].
-        decisions: float64 [decisions, columns], columns of ``DECISION_COLUMNS``, -1 for none.
-    """
-
-    job: np.ndarray
-    stage: np.ndarray
-    executor: np.ndarray
-    wave: np.ndarray
-    start_ms: np.ndarray
-    finish_ms: np.ndarray
-    decisions: np.ndarray
+    job: np.ndarray  # int32 [tasks], in order of launch
+    stage: np.ndarray  # int32 [tasks], index inside the job
+    executor: np.ndarray  # int32 [tasks]
+    wave: np.ndarray  # int32 [tasks], 0 fresh, 1 first, 2 rest
+    start_ms: np.ndarray  # float64 [tasks]
+    finish_ms: np.ndarray  # float64 [tasks]
+    decisions: np.ndarray  # float64 [decisions, columns], columns of ``DECISION_COLUMNS``, -1 for none
 
     @classmethod
     def of_state(cls, state: ClusterState) -> EpisodeLog:

@@ -20,37 +20,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Outcome of one run; times in ms unless the name ends in ``_s``.
+    """Outcome of one run; times in ms unless the name ends in ``_s``."""
 
-    Attributes:
-        workload: What ran.
-        settings: On which cluster.
-        scheduler: Name of the scheduler.
-        seed: Seed of durations and scheduler.
-        completion_ms: float64 [jobs], NaN where a run was cut before.
-        completion_order: Jobs in order of completion.
-        stage_finish_ms: One float64 array per job.
-        num_decisions: Decisions taken, idling included.
-        num_events: Counts of task completions, job arrivals and executor arrivals.
-        busy_ms: Sum of all task durations.
-        end_ms: Completion of the last job, or the time limit that cut the run.
-        truncated: The time limit ended the run.
-        log: Every task and decision, if asked for.
-    """
-
-    workload: Workload
-    settings: Settings
-    scheduler: str
-    seed: int
-    completion_ms: np.ndarray
-    completion_order: np.ndarray
-    stage_finish_ms: list[np.ndarray] = field(repr=False)
-    num_decisions: int
-    num_events: dict[str, int]
-    busy_ms: float
-    end_ms: float
-    truncated: bool
-    log: EpisodeLog | None = field(default=None, repr=False)
+    workload: Workload  # what ran
+    settings: Settings  # on which cluster
+    scheduler: str  # name of the scheduler
+    seed: int  # seed of durations and scheduler
+    completion_ms: np.ndarray  # float64 [jobs], NaN where a run was cut before
+    completion_order: np.ndarray  # jobs in order of completion
+    stage_finish_ms: list[np.ndarray] = field(repr=False)  # one float64 array per job
+    num_decisions: int  # decisions taken, idling included
+    num_events: dict[str, int]  # counts of task completions, job arrivals and executor arrivals
+    busy_ms: float  # sum of all task durations
+    end_ms: float  # completion of the last job, or the time limit that cut the run
+    truncated: bool  # the time limit ended the run
+    log: EpisodeLog | None = field(default=None, repr=False)  # every task and decision, if asked for
 
     @classmethod
     def of_state(cls, state: ClusterState, workload: Workload, scheduler: str, seed: int) -> Result:

@@ -22,48 +22,34 @@ class Settings:
 
     Mode ``paper`` is the default; :meth:`released` gives the rules of the authors' published simulator. Every
     difference between the two is one field here and one row of ``docs/deviations.md``.
-
-    Attributes:
-        executors: Identical executors (task slots), at least 1.
-        mode: Name of the set of rules, kept for titles and files.
-        durations: ``"sampled"`` from the profile, or its ``"mean"`` (deterministic).
-        moving_delay_ms: Idle time of an executor that changes jobs (§6.2, effect 2).
-        warmup_delay_ms: Added to a first-wave duration where a new executor's own was not measured.
-        level_rule: How durations for an executor count between two profiled ones are found: ``"interpolate"``
-            (nearer level more likely; mean durations linearly), ``"inverted"`` (released code: nearer level *less*
-            likely), ``"left"`` or ``"right"`` (released code without chance).
-        job_limit: The action's limit is the parallelism of the job (§5.2) instead of a number of offered executors.
-        reoffer: Idle executors are called up, that is offered again, whenever a stage becomes runnable or a job ends,
-            and executors that find their destination drained are offered instead of being sent elsewhere by a fixed
-            rule. Executors that wait for a stage of their own job are reserved: they are offered when a stage of that
-            job becomes runnable. When every stage of the frontier was chosen and executors are left, the stages that
-            can use more may be chosen again.
-        keep_warm: An executor that idles in its own job's pool keeps its JVM and is not "fresh" afterwards.
-        time_limit_applies: Runs end at ``time_limit_ms``; the released simulator ignores its limit.
-        commit_ahead: When a stage drains, executors still running on it are offered along with the first free one.
-        runnable_only: The frontier holds runnable stages only, not those whose parents are merely saturated.
-        first_wave: Effect 1 of §6.2, first waves slower than later ones.
-        startup: Effect 2 of §6.2, moving delay and slower tasks on fresh executors.
-        inflation: Effect 3 of §6.2, slower tasks at high parallelism; off: the lowest profiled level is used.
-        time_limit_ms: End of the episode, infinite by default.
     """
 
-    executors: int = 50
-    mode: str = "paper"
-    durations: str = "sampled"
-    moving_delay_ms: float = 2000.0
-    warmup_delay_ms: float = 1000.0
+    executors: int = 50  # identical executors (task slots), at least 1
+    mode: str = "paper"  # name of the set of rules, kept for titles and files
+    durations: str = "sampled"  # ``"sampled"`` from the profile, or its ``"mean"`` (deterministic)
+    moving_delay_ms: float = 2000.0  # idle time of an executor that changes jobs (§6.2, effect 2)
+    warmup_delay_ms: float = 1000.0  # added to a first-wave duration where a new executor's own was not measured
+    # How durations for an executor count between two profiled ones are found: ``"interpolate"`` (nearer level more
+    # likely; mean durations linearly), ``"inverted"`` (released code: nearer level *less* likely), ``"left"`` or
+    # ``"right"`` (released code without chance).
     level_rule: str = "interpolate"
+    # The action's limit is the parallelism of the job (§5.2) instead of a number of offered executors.
     job_limit: bool = True
+    # Idle executors are called up, that is offered again, whenever a stage becomes runnable or a job ends, and
+    # executors that find their destination drained are offered instead of being sent elsewhere by a fixed rule.
+    # Executors that wait for a stage of their own job are reserved: they are offered when a stage of that job becomes
+    # runnable. When every stage of the frontier was chosen and executors are left, the stages that can use more may be
+    # chosen again.
     reoffer: bool = True
-    keep_warm: bool = True
-    time_limit_applies: bool = True
+    keep_warm: bool = True  # an executor that idles in its own job's pool keeps its JVM and is not "fresh" afterwards
+    time_limit_applies: bool = True  # runs end at ``time_limit_ms``; the released simulator ignores its limit
+    # When a stage drains, executors still running on it are offered along with the first free one.
     commit_ahead: bool = True
-    runnable_only: bool = False
-    first_wave: bool = True
-    startup: bool = True
-    inflation: bool = True
-    time_limit_ms: float = float("inf")
+    runnable_only: bool = False  # the frontier holds runnable stages only, not those whose parents are merely saturated
+    first_wave: bool = True  # effect 1 of §6.2, first waves slower than later ones
+    startup: bool = True  # effect 2 of §6.2, moving delay and slower tasks on fresh executors
+    inflation: bool = True  # effect 3 of §6.2, slower tasks at high parallelism; off: the lowest profiled level is used
+    time_limit_ms: float = float("inf")  # end of the episode, infinite by default
 
     def __post_init__(self) -> None:
         whole = _is_number(self.executors) and math.isfinite(self.executors) and self.executors == int(self.executors)

@@ -34,49 +34,32 @@ REFERENCES: dict[str, dict[str, dict[str, float]]] = {
 
 @dataclass(frozen=True)
 class JobSequence:
-    """Enough to draw one workload anywhere.
+    """Enough to draw one workload anywhere."""
 
-    Attributes:
-        seed: Seed of the workload.
-        interarrival_s: Mean gap of a stream; None for a batch.
-        time_limit_s: End of the episode; None: when all jobs are done.
-    """
-
-    seed: int
-    interarrival_s: float | None = None
-    time_limit_s: float | None = None
+    seed: int  # seed of the workload
+    interarrival_s: float | None = None  # mean gap of a stream; None for a batch
+    time_limit_s: float | None = None  # end of the episode; None: when all jobs are done
 
 
 @dataclass(frozen=True)
 class Task:
     """Jobs, cluster and objective.
 
-    Attributes:
-        kind: ``"batch"`` (all jobs at the start) or ``"stream"`` (one at the start, then Poisson arrivals).
-        source: Name of a workload source, ``"tpch"`` for example.
-        jobs: Jobs of a batch; of a stream, those that arrive later (at most).
-        interarrival_s: Mean gap of a stream, or the lowest and highest mean: each sequence then has its own in between.
-        sizes: Job sizes to draw from.
-        executors: Executors of the cluster.
-        mode: Rules of the simulator.
-        objective: Name of a registered objective.
-        settings: Further fields of :class:`decima.simulator.settings.Settings`.
-        options: Further options of the workload source.
-
     Raises:
         ConfigError: A value is out of range.
     """
 
-    kind: str = "batch"
-    source: str = "tpch"
-    jobs: int | None = None
+    kind: str = "batch"  # ``"batch"`` (all jobs at the start) or ``"stream"`` (one at the start, then Poisson arrivals)
+    source: str = "tpch"  # name of a workload source, ``"tpch"`` for example
+    jobs: int | None = None  # jobs of a batch; of a stream, those that arrive later (at most)
+    # Mean gap of a stream, or the lowest and highest mean: each sequence then has its own in between.
     interarrival_s: float | tuple[float, float] = 25.0
-    sizes: str = "paper"
-    executors: int = 50
-    mode: str = "paper"
-    objective: str = "avg_jct"
-    settings: dict = field(default_factory=dict)
-    options: dict = field(default_factory=dict)
+    sizes: str = "paper"  # job sizes to draw from
+    executors: int = 50  # executors of the cluster
+    mode: str = "paper"  # rules of the simulator
+    objective: str = "avg_jct"  # name of a registered objective
+    settings: dict = field(default_factory=dict)  # further fields of :class:`decima.simulator.settings.Settings`
+    options: dict = field(default_factory=dict)  # further options of the workload source
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

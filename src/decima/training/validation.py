@@ -14,17 +14,11 @@ from decima.training.task import VALIDATION_SEED, Task
 
 @dataclass(frozen=True)
 class Score:
-    """Outcome of a validation.
+    """Outcome of a validation."""
 
-    Attributes:
-        score: The number that selects weights.
-        mode: How the policy acted when it had this score, as ``"greedy"`` or ``"sampled"``.
-        row: Values by column.
-    """
-
-    score: float
-    mode: str
-    row: dict[str, float]
+    score: float  # the number that selects weights
+    mode: str  # how the policy acted when it had this score, as ``"greedy"`` or ``"sampled"``
+    row: dict[str, float]  # values by column
 
 
 class Validation(Protocol):
