@@ -9,7 +9,9 @@ import time
 import numpy as np
 import pytest
 
+from decima.exceptions import ConfigError
 from decima.policy.store import read_policy
+from decima.reproduction.params import read_params
 from decima.workload import embedded
 from tests.unit.cli.calls import read_json, refuse, succeed
 
@@ -74,6 +76,23 @@ def test_other_networks_and_streams(tmp_path):
     assert stored.card["task"]["settings"] == {"moving_delay_ms": 0, "runnable_only": True}
     architecture = stored.architecture
     assert (architecture.name, architecture.limit, architecture.hidden) == ("released", "none", (4,))
+
+
+@pytest.mark.parametrize("name", read_params("training"))
+def test_parameters_of_the_pipeline_describe_the_stored_policies(name, monkeypatch, tmp_path):
+    planned = []
+
+    def stop(*arguments):
+        planned.extend(arguments)
+        raise ConfigError("planned")
+
+    monkeypatch.setattr("decima.training.run.TrainingRun", stop)
+    assert refuse("train", "--params", name, "--out", tmp_path) == "planned"
+    task, recipe, architecture, seed = planned
+    card = read_policy(name).card
+    stored = {key: value for key, value in card["recipe"].items() if key in recipe.as_dict()}
+    assert (task.as_dict(), architecture, seed) == (card["task"], read_policy(name).architecture, card["seed"])
+    assert {key: recipe.as_dict()[key] for key in stored} == stored
 
 
 @pytest.mark.parametrize(
