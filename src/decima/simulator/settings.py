@@ -1,19 +1,15 @@
 """Settings of a simulated cluster: one record of named switches; the two modes are two sets of values."""
 
 import math
-import numbers
 from dataclasses import asdict, dataclass, fields, replace
 
 import numpy as np
 
+from decima.checks import is_number
 from decima.exceptions import ConfigError
 
 LEVEL_RULES = ("interpolate", "inverted", "left", "right")
 DURATIONS = ("sampled", "mean")
-
-
-def _is_number(value) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,7 @@ class Settings:
     time_limit_ms: float = float("inf")  # end of the episode, infinite by default
 
     def __post_init__(self) -> None:
-        whole = _is_number(self.executors) and math.isfinite(self.executors) and self.executors == int(self.executors)
+        whole = is_number(self.executors) and math.isfinite(self.executors) and self.executors == int(self.executors)
         if not whole or self.executors < 1:
             raise ConfigError(f"executors must be a whole number of at least 1, got {self.executors!r}")
         object.__setattr__(self, "executors", int(self.executors))
@@ -62,9 +58,9 @@ class Settings:
             raise ConfigError(f"level_rule must be one of {', '.join(LEVEL_RULES)}, got {self.level_rule!r}")
         for name in ("moving_delay_ms", "warmup_delay_ms"):
             value = getattr(self, name)
-            if not (_is_number(value) and 0.0 <= value < math.inf):
+            if not (is_number(value) and 0.0 <= value < math.inf):
                 raise ConfigError(f"{name} must be a finite number of at least 0, got {value!r}")
-        if not (_is_number(self.time_limit_ms) and self.time_limit_ms > 0.0):
+        if not (is_number(self.time_limit_ms) and self.time_limit_ms > 0.0):
             raise ConfigError(f"time_limit_ms must be above 0, got {self.time_limit_ms!r}")
         for field in fields(self):
             value = getattr(self, field.name)

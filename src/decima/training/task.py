@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
 
+from decima.checks import check_whole, is_number
 from decima.exceptions import ConfigError
 from decima.simulator.settings import Settings
 from decima.simulator.tables import WorkloadTables, stage_levels
@@ -66,12 +66,11 @@ class Task:
             raise ConfigError(f"kind must be 'batch' or 'stream', got {self.kind!r}")
         find_source(self.source)
         jobs = self.jobs if self.jobs is not None else {"batch": 20, "stream": 200}[self.kind]
-        if isinstance(jobs, bool) or not isinstance(jobs, numbers.Integral) or jobs < 1:
-            raise ConfigError(f"jobs must be a whole number of at least 1, got {self.jobs!r}")
+        check_whole("jobs", jobs, least=1)
         object.__setattr__(self, "jobs", int(jobs))
         gaps = self.interarrival_s
         gaps = tuple(gaps) if isinstance(gaps, (tuple, list)) else (gaps, gaps)
-        if len(gaps) != 2 or not all(_is_number(gap) for gap in gaps) or not 0.0 < gaps[0] <= gaps[1] < float("inf"):
+        if len(gaps) != 2 or not all(is_number(gap) for gap in gaps) or not 0.0 < gaps[0] <= gaps[1] < float("inf"):
             raise ConfigError(
                 f"interarrival_s must be a number above 0, or a low and a high one, got {self.interarrival_s!r}"
             )
@@ -227,7 +226,3 @@ def children_of(task: Task) -> tuple[np.ndarray, np.ndarray, int]:
     tables = WorkloadTables(workload, task.cluster)
     depth = 1 + max(max(stage_levels(profile)) for profile in workload.universe)
     return tables.arrays["child_offset"], tables.arrays["child"], depth
-
-
-def _is_number(value) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
