@@ -31,10 +31,10 @@ def register(root: typer.Typer) -> None:
 @app.command()
 def sources() -> None:
     """List the sources that jobs are drawn from, and their options."""
-    from decima.workload.sources import JOB_OPTIONS, find_source, list_sources
+    from decima.workload.sources import JOB_OPTIONS, get_source, list_sources
 
     for name in list_sources():
-        source = find_source(name)
+        source = get_source(name)
         typer.echo(f"{name:<12} {source.doc}{'' if source.available() else ' (not on this machine)'}")
         for option in source.options:
             typer.echo(f"    {option.name:<14} {option.doc}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from decima import plotting
 from decima.plotting.words import count
 from decima.reproduction.params import read_params, resolve_run
-from decima.workload.sources import find_source
+from decima.workload.sources import get_source
 
 if TYPE_CHECKING:
     import pandas
@@ -32,7 +32,7 @@ class Run:
     def named(cls, run: str) -> Run:
         """The run ``run`` of ``params.yaml``; ``"auto"`` is the default run."""
         params = read_params()[resolve_run(run)]
-        return cls(find_source(params["workload"]).label, params["executors"], params["policies"])
+        return cls(get_source(params["workload"]).label, params["executors"], params["policies"])
 
     @property
     def cluster(self) -> str:

@@ -12,7 +12,7 @@ from decima.files import atomic_path, atomic_write_text
 from decima.reproduction import closure
 from decima.reproduction.experiment import Context, Profiles, experiment, experiment_module
 from decima.reproduction.params import checkout, read_params, resolve_run, run_folder
-from decima.workload.sources import find_source
+from decima.workload.sources import get_source
 
 if TYPE_CHECKING:
     pass
@@ -64,7 +64,7 @@ def run_experiment(name: str, run: str, *, threads: int | None = None, progress:
     params = read_params()[run]
     others = partial(load, run=run, threads=threads, progress=progress)
     context = Context(run, others, params["executors"], threads, progress, params["policies"])
-    source = find_source(params["workload"])
+    source = get_source(params["workload"])
     tables = chosen.compute(source, params[name], context)
     folder = run_folder(run) / "tables" / name
     paths = {}

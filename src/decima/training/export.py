@@ -12,7 +12,7 @@ from decima.config import checkout_root
 from decima.exceptions import CheckpointError, PolicyError
 from decima.policy.store import save_policy
 from decima.training.task import Task
-from decima.workload.sources import find_source
+from decima.workload.sources import get_source
 
 if TYPE_CHECKING:
     from decima.training.run import TrainingRun
@@ -75,7 +75,7 @@ def card(run: TrainingRun, trained: Trained) -> dict:
 
 def data_version(task: Task) -> str:
     """Digest of the data behind the task's workload source."""
-    return f"{task.source} sha256:{find_source(task.source).digest(**task.options)}"
+    return f"{task.source} sha256:{get_source(task.source).digest(**task.options)}"
 
 
 def git_revision() -> str | None:

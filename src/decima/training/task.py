@@ -13,7 +13,7 @@ from decima.simulator.settings import Settings
 from decima.simulator.tables import WorkloadTables, stage_levels
 from decima.training.objectives import check_objective, objective_metric
 from decima.workload.jobs import Workload
-from decima.workload.sources import TRAINING_SEED, find_source, parse_jobs
+from decima.workload.sources import TRAINING_SEED, get_source, parse_jobs
 
 KINDS = ("batch", "stream")
 # Tests have sequence seeds below 100,000, tuning those from there on, validation and training begin here.
@@ -64,7 +64,7 @@ class Task:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ConfigError(f"kind must be 'batch' or 'stream', got {self.kind!r}")
-        find_source(self.source)
+        get_source(self.source)
         jobs = self.jobs if self.jobs is not None else {"batch": 20, "stream": 200}[self.kind]
         check_whole("jobs", jobs, least=1)
         object.__setattr__(self, "jobs", int(jobs))
@@ -127,7 +127,7 @@ class Task:
         if self.streaming:
             gaps = np.atleast_1d(self.interarrival_s)
             arrivals = " at " + "-".join(f"{gap:g}" for gap in gaps) + " s"
-        label = find_source(self.source).label
+        label = get_source(self.source).label
         return f"{label}, {self.kind} of {self.jobs} jobs{arrivals}, {self.executors} executors"
 
     def as_dict(self) -> dict:
@@ -164,7 +164,7 @@ class Task:
 
     def workload(self, sequence: JobSequence) -> Workload:
         """Draw the jobs; of a stream with a time limit those that arrive in time and one more."""
-        source = find_source(self.source)
+        source = get_source(self.source)
         if not self.streaming:
             return source.batch(self.jobs, sequence.seed, self.sizes, **self.options)
         workload = source.poisson(self.jobs, sequence.interarrival_s, sequence.seed, self.sizes, **self.options)

@@ -148,7 +148,7 @@ def list_sources() -> list[str]:
     return [*_MODULES, *(name for name in _REGISTERED if name not in _MODULES)]
 
 
-def find_source(name: str) -> WorkloadSource:
+def get_source(name: str) -> WorkloadSource:
     """Find a workload source by its name.
 
     Raises:
@@ -217,7 +217,7 @@ def parse_jobs(text: str) -> JobSpec:
             f"unknown jobs {text!r}{hint(name, names)}; expected a workload source ({', '.join(names)}), with options "
             "such as tpch:n=20, or the path of a .json or .parquet file"
         )
-    source = find_source(name)
+    source = get_source(name)
     where = f"jobs {text!r}"
     first = source.options[0].name if source.options else None
     given = read_options(split_options(text, first)[1], (*JOB_OPTIONS, *source.options), where)

@@ -4,7 +4,7 @@ import pandas
 import pytest
 
 from decima.workload import load, synthetic_batch, synthetic_poisson
-from decima.workload.sources import JOB_OPTIONS, find_source, list_sources
+from decima.workload.sources import JOB_OPTIONS, get_source, list_sources
 from tests.unit.cli.calls import refuse, run, succeed
 
 
@@ -70,6 +70,6 @@ def test_every_source_is_listed_with_its_options():
     words = [line.split()[0] for line in lines]
     for name in list_sources():
         place = words.index(name)
-        options = [option.name for option in find_source(name).options]
+        options = [option.name for option in get_source(name).options]
         assert words[place + 1 : place + 1 + len(options)] == options
     assert words[words.index("all") + 1 : -1] == [option.name for option in JOB_OPTIONS]

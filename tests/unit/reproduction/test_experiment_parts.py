@@ -12,7 +12,7 @@ from decima.reproduction.decima import s05_variance as variance
 from decima.reproduction.decima import s13_learning as learning
 from decima.reproduction.decima.s07_latency import event_intervals
 from decima.reproduction.decima.s07_stream import executed_work
-from decima.workload.sources import find_source
+from decima.workload.sources import get_source
 from tests.toy_jobs import one_stage, workload
 
 # ---- comparisons ----------------------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ def test_penalty_is_the_number_of_jobs_and_the_return_its_integral():
 
 
 def test_sequences_agree_before_the_time_and_part_after_it():
-    sequences = variance.shared_prefix_sequences(find_source("embedded"), PARAMS)
+    sequences = variance.shared_prefix_sequences(get_source("embedded"), PARAMS)
     assert len(sequences) == 3
     beginnings = {
         tuple((job.name, job.arrival_ms) for job in each.jobs if job.arrival_ms < 60_000.0) for each in sequences

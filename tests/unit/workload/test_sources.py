@@ -7,7 +7,7 @@ from decima.exceptions import ConfigError, WorkloadError
 from decima.workload import explicit, save, sources, write_profiles
 from decima.workload.sources import (
     WorkloadSource,
-    find_source,
+    get_source,
     list_sources,
     parse_jobs,
     register_source,
@@ -18,13 +18,13 @@ from decima.workload.sources import (
 @pytest.fixture
 def path(tmp_path):
     """File of profiles for the sources that need one."""
-    write_profiles(find_source("embedded").profiles("2g"), tmp_path / "profiles.parquet")
+    write_profiles(get_source("embedded").profiles("2g"), tmp_path / "profiles.parquet")
     return str(tmp_path / "profiles.parquet")
 
 
 @pytest.fixture(params=list_sources())
 def source(request):
-    found = find_source(request.param)
+    found = get_source(request.param)
     if not found.available():
         request.getfixturevalue("tpch_data")  # fetched from the mirror where there is one
     if not found.available():
@@ -43,7 +43,7 @@ def names(workload):
 
 
 def test_a_source_is_found_by_its_name_and_says_what_it_is(source):
-    assert find_source(source.name) is source
+    assert get_source(source.name) is source
     assert source.label.strip()
     assert len(source.doc) > 20
     assert len({option.name for option in source.options}) == len(source.options)
@@ -112,17 +112,17 @@ def test_bad_numbers_are_refused(source, needed):
 
 def test_sizes_of_a_text_select_profiles():
     chosen = parse_jobs("synthetic:sizes=xs+3xl,n=30").workload(0)
-    assert names(chosen) == names(find_source("synthetic").batch(30, 0, ["xs", "3xl"]))
+    assert names(chosen) == names(get_source("synthetic").batch(30, 0, ["xs", "3xl"]))
     assert {name.split("-")[0] for name in names(chosen)} == {"xs", "3xl"}
 
 
 def test_a_file_of_profiles_is_drawn_from(path):
     drawn = parse_jobs(f"file:{path},n=7")
-    assert names(drawn.workload(3)) == names(find_source("embedded").batch(7, 3, "2g"))
-    first = find_source("file").profiles(path)
-    assert find_source("file").profiles(path)[0] is first[0]
-    write_profiles(find_source("embedded").profiles("5g"), path)
-    assert {profile.name[-2:] for profile in find_source("file").profiles(path)} == {"5g"}
+    assert names(drawn.workload(3)) == names(get_source("embedded").batch(7, 3, "2g"))
+    first = get_source("file").profiles(path)
+    assert get_source("file").profiles(path)[0] is first[0]
+    write_profiles(get_source("embedded").profiles("5g"), path)
+    assert {profile.name[-2:] for profile in get_source("file").profiles(path)} == {"5g"}
     with pytest.raises(ConfigError, match="path is missing; expected file:path=VALUE"):
         parse_jobs("file:n=7")
 
@@ -132,7 +132,7 @@ def test_the_first_option_of_a_source_goes_without_its_key():
 
 
 def test_a_file_is_read_whatever_the_seed(tmp_path):
-    workload = explicit(find_source("embedded").profiles("2g")[:2], [0.0, 4.0], label="two")
+    workload = explicit(get_source("embedded").profiles("2g")[:2], [0.0, 4.0], label="two")
     save(workload, tmp_path / "two.json")
     spec = parse_jobs(str(tmp_path / "two.json"))
     assert spec.source is None
@@ -176,11 +176,11 @@ def test_sizes_are_names_groups_or_lists():
 
 def test_a_source_of_ones_own_needs_nothing_but_its_registration(monkeypatch):
     monkeypatch.setattr(sources, "_REGISTERED", {})
-    profiles = find_source("embedded").profiles("2g")[:3]
+    profiles = get_source("embedded").profiles("2g")[:3]
     register_source(WorkloadSource("toy", "toys", "Three small jobs.", lambda: profiles, lambda: "0" * 64, options=()))
     assert "toy" in list_sources()
     assert len(parse_jobs("toy:n=4").workload(0)) == 4
     with pytest.raises(ConfigError, match="has no option 'sizes'"):
         parse_jobs("toy:sizes=2g")
     with pytest.raises(WorkloadError, match="no TPC-H queries"):
-        find_source("toy").profile(10, 1)
+        get_source("toy").profile(10, 1)
