@@ -93,14 +93,14 @@ class FilesIn:
     parts: tuple[str, ...]
 
     def paths(self, run: str, params: Mapping) -> list[str]:
-        """Every part of every folder; not all need be there."""
+        """Paths of every part of every folder; not all need be there."""
         folders = [folder for name in self.parameters for folder in params[self.experiment][name]]
         return [f"{folder}/{part}" for folder in folders for part in self.parts]
 
 
 @dataclass(frozen=True)
 class Context:
-    """What every experiment gets besides its own parameters."""
+    """Surroundings that every experiment gets besides its own parameters."""
 
     run: str  # name of the run
     tables: Callable[[str], dict[str, pandas.DataFrame]]  # tables of another experiment of the same run, by its name

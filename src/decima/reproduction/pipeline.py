@@ -75,7 +75,7 @@ def write_pipeline() -> bool:
 
 
 def command_entries(command: str) -> tuple[list[str], str]:
-    """Where the closure of a stage's command begins.
+    """Starting points of the closure of a stage's command.
 
     Args:
         command: Such as ``decima evaluate batch --run tpch-quick``.
@@ -185,7 +185,7 @@ def _table_stage(name: str) -> dict:
 
 
 def _input_dependencies(name: str) -> list[str]:
-    """What an experiment reads, the same text for every run."""
+    """Inputs of an experiment, the same text for every run."""
     found: dict[str, None] = {}
     for entry in experiment(name).inputs:
         if isinstance(entry, (Files, FilesIn)):

@@ -29,7 +29,7 @@ _FIGURES = "figures.json"
 
 @dataclass(frozen=True)
 class Verdict:
-    """How one table compares with the one that is kept."""
+    """Comparison of one table with the one that is kept."""
 
     table: str  # experiment/table
     outcome: str  # EQUAL, MAY_DIFFER or DIFFERS
@@ -41,7 +41,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How the results of a run compare with those that are kept."""
+    """Compare the results of a run with those that are kept."""
 
     tables: list[Verdict]
     equal_figures: list[str]  # files that are the same byte for byte
@@ -143,7 +143,7 @@ def _verdict(name: str, kept: bytes | None, found: bytes | None) -> Verdict:
 
 
 def _difference(before: pandas.Series, now: pandas.Series) -> str:
-    """By how much a column differs, empty if it does not."""
+    """Text of how much a column differs, empty if it does not."""
     if not (pandas.api.types.is_numeric_dtype(before) and pandas.api.types.is_numeric_dtype(now)):
         other = int((before.astype(str) != now.astype(str)).sum())
         return f"in {other} of {len(before)} rows" if other else ""
