@@ -77,7 +77,7 @@ def collect_profiles(applications: Sequence[Application], *, named_only: bool = 
             grouped[row.name].append(run)
     profiles: list[JobProfile] = []
     sizes: list[tuple] = []
-    runs: list[dict] = []
+    runs: list[tuple] = []
     for name, members in grouped.items():
         structures = Counter(run.parents for run in members)
         for number, (structure, count) in enumerate(structures.most_common()):
@@ -87,9 +87,7 @@ def collect_profiles(applications: Sequence[Application], *, named_only: bool = 
                 profile = _profile(job, mine)
             except WorkloadError as error:
                 why = "no task of a stage was used"
-                notes += [
-                    _note(run.application.app_id, "note profile", why, f"{run.query}: {error}") for run in mine
-                ]
+                notes += [_note(run.application.app_id, "note profile", why, f"{run.query}: {error}") for run in mine]
                 job = ""
             else:
                 profiles.append(profile)
@@ -99,16 +97,7 @@ def collect_profiles(applications: Sequence[Application], *, named_only: bool = 
                     why = "runs of one name with another DAG: made another profile"
                     notes.append(_note("", "note profile", why, which))
                 notes += _different_counts(profile, mine)
-            runs += [
-                {
-                    "app_id": run.application.app_id,
-                    "query": run.query,
-                    "job": job,
-                    "level": run.level,
-                    "duration_ms": run.duration_ms,
-                }
-                for run in mine
-            ]
+            runs += [(run.application.app_id, run.query, job, run.level, run.duration_ms) for run in mine]
     report = pandas.concat(
         [application.report.assign(app_id=application.app_id) for application in applications]
         + [pandas.DataFrame(notes, columns=["item", "reason", "count", "detail", "app_id"])],

@@ -104,22 +104,15 @@ def executor_table(records: EventRecords) -> pandas.DataFrame:
     for name, executor in known.items():
         cores = executor.cores or 1
         added = executor.added_ms if executor.added_ms is not None else first_task[name]
-        rows.append(
-            {
-                "executor": name,
-                "host": executor.host,
-                "cores": cores,
-                "slots": max(1, cores // records.task_cpus),
-                "requested_ms": np.nan if executor.requested_ms is None else float(executor.requested_ms),
-                "added_ms": float(added),
-                "removed_ms": np.nan if executor.removed_ms is None else float(executor.removed_ms),
-                "removed_reason": executor.removed_reason,
-                "start_delay_ms": np.nan if executor.requested_ms is None else float(added - executor.requested_ms),
-                "first_task_ms": float(first_task.get(name, np.nan)),
-                "last_task_ms": float(last_task.get(name, np.nan)),
-                "inferred": executor.added_ms is None or executor.cores is None,
-            }
-        )
+        times = executor.requested_ms, executor.removed_ms
+        requested, removed = (np.nan if time_ms is None else float(time_ms) for time_ms in times)
+        rows.append({
+            "executor": name, "host": executor.host, "cores": cores, "slots": max(1, cores // records.task_cpus),
+            "requested_ms": requested, "added_ms": float(added), "removed_ms": removed,
+            "removed_reason": executor.removed_reason, "start_delay_ms": float(added) - requested,
+            "first_task_ms": float(first_task.get(name, np.nan)), "last_task_ms": float(last_task.get(name, np.nan)),
+            "inferred": executor.added_ms is None or executor.cores is None,
+        })  # fmt: skip
     names = (
         "executor host cores slots requested_ms added_ms removed_ms removed_reason start_delay_ms first_task_ms "
         "last_task_ms inferred"
@@ -142,25 +135,17 @@ def query_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame, executors: pa
     for number, (run, (begin, end)) in enumerate(zip(runs, spans, strict=True)):
         mine = slice(first[number], first[number + 1])
         stop = end if np.isfinite(end) else max(begin, left[mine].max(initial=begin))
-        rows.append(
-            {
-                "query": run.query,
-                "name": run.name,
-                "grouped_by": run.grouped_by,
-                "job_ids": tuple(job.job_id for job in run.jobs),
-                "submit_ms": float(begin),
-                "finish_ms": float(end) if np.isfinite(end) else np.nan,
-                "duration_ms": float(end - begin) if np.isfinite(end) else np.nan,
-                "stages": len(run.stages),
-                "tasks": sum(stage.num_tasks for stage in run.stages),
-                "executors": mean_slots(begin, stop, added, removed, executors.slots.to_numpy()),
-                "stated_executors": np.nan if run.executors is None else float(run.executors),
-                "busy": _busy_ms(launch[mine], left[mine], begin, stop) / (stop - begin) if stop > begin else 0.0,
-                "peak_tasks": _peak(launch[mine], left[mine]),
-                "alone": bool(alone[number]),
-                "skipped": run.skipped,
-            }
-        )
+        finish = float(end) if np.isfinite(end) else np.nan
+        rows.append({
+            "query": run.query, "name": run.name, "grouped_by": run.grouped_by,
+            "job_ids": tuple(job.job_id for job in run.jobs),
+            "submit_ms": float(begin), "finish_ms": finish, "duration_ms": finish - begin,
+            "stages": len(run.stages), "tasks": sum(stage.num_tasks for stage in run.stages),
+            "executors": mean_slots(begin, stop, added, removed, executors.slots.to_numpy()),
+            "stated_executors": np.nan if run.executors is None else float(run.executors),
+            "busy": _busy_ms(launch[mine], left[mine], begin, stop) / (stop - begin) if stop > begin else 0.0,
+            "peak_tasks": _peak(launch[mine], left[mine]), "alone": bool(alone[number]), "skipped": run.skipped,
+        })  # fmt: skip
     names = (
         "query name grouped_by job_ids submit_ms finish_ms duration_ms stages tasks executors stated_executors busy "
         "peak_tasks alone skipped"
@@ -178,22 +163,14 @@ def stage_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame) -> pandas.Dat
     for number, run in enumerate(runs):
         for index, stage in enumerate(run.stages):
             span = spans.get((number, index))
-            rows.append(
-                {
-                    "query": run.query,
-                    "name": run.name,
-                    "stage": index,
-                    "num_tasks": stage.num_tasks,
-                    "tasks_seen": span["tasks_seen"] if span else 0,
-                    "parents": stage.parents,
-                    "spark_stage_ids": stage.stage_ids,
-                    "kind": stage.kind,
-                    "operators": ", ".join(stage.operators),
-                    "first_launch_ms": float(span["launch"]) if span else np.nan,
-                    "last_finish_ms": float(span["finish"]) if span else np.nan,
-                    **(sums.get((number, index)) or dict.fromkeys(SIZES, 0.0)),
-                }
-            )
+            rows.append({
+                "query": run.query, "name": run.name, "stage": index, "num_tasks": stage.num_tasks,
+                "tasks_seen": span["tasks_seen"] if span else 0, "parents": stage.parents,
+                "spark_stage_ids": stage.stage_ids, "kind": stage.kind, "operators": ", ".join(stage.operators),
+                "first_launch_ms": float(span["launch"]) if span else np.nan,
+                "last_finish_ms": float(span["finish"]) if span else np.nan,
+                **(sums.get((number, index)) or dict.fromkeys(SIZES, 0.0)),
+            })  # fmt: skip
     names = (
         "query name stage num_tasks tasks_seen parents spark_stage_ids kind operators first_launch_ms last_finish_ms"
     )

@@ -108,19 +108,11 @@ def _runs(index: int, application: Application) -> pandas.DataFrame:
         startup_ms = _startup_ms(application, row.submit_ms) if is_fresh else 0.0
         if np.isnan(startup_ms):
             continue  # the first executors of an application, whose request is not in the log
-        rows.append(
-            {
-                "app": index,
-                "query": row.query,
-                "name": row.name,
-                "executors": level(row),
-                "fresh": is_fresh,
-                "submit_ms": row.submit_ms,
-                "startup_ms": startup_ms,
-                "real_ms": startup_ms + row.duration_ms,
-                "alone": row.alone,
-            }
-        )
+        rows.append({
+            "app": index, "query": row.query, "name": row.name, "executors": level(row), "fresh": is_fresh,
+            "submit_ms": row.submit_ms, "startup_ms": startup_ms, "real_ms": startup_ms + row.duration_ms,
+            "alone": row.alone,
+        })  # fmt: skip
     return pandas.DataFrame(rows, columns=[column for column in RUN_COLUMNS if column != "repetition"])
 
 

@@ -240,17 +240,10 @@ def summary(runs: Iterable[AloneRun]) -> pandas.DataFrame:
     for key, group in table.groupby(keys):
         usable = group[~group["contended"]]
         durations = usable.groupby("query")["duration_s"]
-        rows.append(
-            dict(zip(keys, key, strict=True))
-            | {
-                "runs": len(group),
-                "contended": int(group["contended"].sum()),
-                "repetitions": usable["repetition"].nunique(),
-                "pass_s": durations.mean().sum(),
-                "noise": (durations.std() / durations.mean()).median(),
-                "start_s": usable["executor_start_s"].median(),
-                "wait_share": usable["wait_share"].median(),
-                "foreign_share": usable["foreign_share"].median(),
-            }
-        )
+        rows.append(dict(zip(keys, key, strict=True)) | {
+            "runs": len(group), "contended": int(group["contended"].sum()),
+            "repetitions": usable["repetition"].nunique(), "pass_s": durations.mean().sum(),
+            "noise": (durations.std() / durations.mean()).median(), "start_s": usable["executor_start_s"].median(),
+            "wait_share": usable["wait_share"].median(), "foreign_share": usable["foreign_share"].median(),
+        })  # fmt: skip
     return pandas.DataFrame(rows)

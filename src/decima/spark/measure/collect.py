@@ -113,18 +113,14 @@ def _run_tables(record: BatchRecord, application: Application) -> tuple[pandas.D
     start_ms = record.queries[0].submit_ms
     rows = []
     for position, (id_, times) in enumerate(zip(ids, record.queries, strict=True)):
-        rows.append(
-            {
-                "job": position,
-                "query": times.query,
-                "submit_s": round((times.submit_ms - start_ms) / 1000.0, 3),
-                "arrival_s": round((float(found.loc[id_, "submit_ms"]) - start_ms) / 1000.0, 3),
-                "finish_s": round((float(found.loc[id_, "finish_ms"]) - start_ms) / 1000.0, 3),
-                "client_finish_s": round((times.finish_ms - start_ms) / 1000.0, 3),
-                "tasks": int(found.loc[id_, "tasks"]),
-                "rows": times.rows,
-            }
-        )
+        rows.append({
+            "job": position, "query": times.query,
+            "submit_s": round((times.submit_ms - start_ms) / 1000.0, 3),
+            "arrival_s": round((float(found.loc[id_, "submit_ms"]) - start_ms) / 1000.0, 3),
+            "finish_s": round((float(found.loc[id_, "finish_ms"]) - start_ms) / 1000.0, 3),
+            "client_finish_s": round((times.finish_ms - start_ms) / 1000.0, 3),
+            "tasks": int(found.loc[id_, "tasks"]), "rows": times.rows,
+        })  # fmt: skip
     position_of = {id_: position for position, id_ in enumerate(ids)}
     tasks = application.tasks
     tasks = tasks[tasks["query"].isin(ids) & (tasks["status"] == "success")]

@@ -21,7 +21,7 @@ from decima.spark.measure.records import AloneRun, read_alone_runs
 from decima.spark.measure.scaling_fit import cells, fit
 from decima.workload import embedded, measured, parquet
 from decima.workload.measured import profile_name
-from decima.workload.profile import JobProfile, Stage
+from decima.workload.profile import JobProfile
 from decima.workload.scaling_model import ScalingModel, read_model, write_model
 
 if TYPE_CHECKING:
@@ -133,20 +133,11 @@ def _join(name: str, warm: JobProfile, fresh: JobProfile | None, most: int) -> J
     same = fresh is not None and [one.parents for one in fresh.stages] == [one.parents for one in warm.stages]
     stages = []
     for index, stage in enumerate(warm.stages):
-        of_fresh: dict[int, np.ndarray] = {}
-        if same:
-            of_fresh = dict(zip(fresh.stages[index].levels, fresh.stages[index].fresh, strict=True))
-        none = np.empty(0)
-        waves = [[of_fresh.get(level, none) for level in stage.levels], stage.first, stage.rest]
-        stages.append(
-            Stage(
-                stage.name,
-                stage.num_tasks,
-                stage.parents,
-                stage.levels,
-                *(tuple(quantiles(values, most) for values in wave) for wave in waves),
-            )
-        )
+        of_fresh = dict(zip(fresh.stages[index].levels, fresh.stages[index].fresh, strict=True)) if same else {}
+        new = [of_fresh.get(level, np.empty(0)) for level in stage.levels]
+        waves = {"fresh": new, "first": stage.first, "rest": stage.rest}
+        fewer = {wave: tuple(quantiles(values, most) for values in lists) for wave, lists in waves.items()}
+        stages.append(replace(stage, **fewer))
     return JobProfile(name, tuple(stages), SOURCE)
 
 
