@@ -10,8 +10,8 @@ import pandas
 from matplotlib.figure import Figure
 from tqdm.auto import tqdm
 
-from decima.evaluation.run import run_state
 from decima.schedulers import make_scheduler
+from decima.schedulers.system import run_state
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables

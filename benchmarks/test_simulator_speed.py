@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from benchmarks.conftest import record_rate
-from decima.evaluation.run import run_state, score_matrix
+from decima.evaluation.run import score_matrix
 from decima.schedulers import make_scheduler
+from decima.schedulers.system import run_state
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables

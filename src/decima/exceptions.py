@@ -48,6 +48,10 @@ class PolicyError(DecimaError):
     """No policy is stored under that name, or its files are damaged or do not belong together."""
 
 
+class WorkerError(DecimaError, RuntimeError):
+    """A worker process, or a machine with workers, died."""
+
+
 class TrainingError(DecimaError, RuntimeError):
     """Training cannot go on, for example because a gradient is not finite."""
 

@@ -1,12 +1,14 @@
-"""Writing files so that a killed process leaves either the old file or the whole new one."""
+"""Files that a killed process leaves either old or whole and new, and values as JSON knows them."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 
 @contextlib.contextmanager
@@ -63,3 +65,14 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def plain(value: Any) -> Any:
+    """Turn NumPy numbers and arrays, also inside dicts and lists, into JSON values; NaN and infinity become None."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from decima.evaluation.run import run_state
 from decima.exceptions import DeadlockError, InvalidDecisionError
+from decima.schedulers.system import run_state
 from decima.simulator.log import EpisodeLog
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.state import ClusterState

@@ -2,8 +2,8 @@
 
 import pytest
 
-from decima.evaluation.run import run_state
 from decima.schedulers import make_scheduler
+from decima.schedulers.system import run_state
 from decima.simulator.result import Result
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings

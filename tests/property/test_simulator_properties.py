@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decima.evaluation.run import METRICS, run_state, score_matrix
+from decima.evaluation.run import score_matrix
+from decima.objectives import get_objective, list_objectives
 from decima.schedulers import list_schedulers, make_scheduler
-from decima.simulator.result import Result
+from decima.schedulers.system import run_state
+from decima.simulator.result import Result, outcome_of
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
@@ -235,9 +237,9 @@ def test_scores_do_not_depend_on_the_number_of_threads():
         compiled = [make_scheduler("fair"), make_scheduler("random"), make_scheduler("weighted_fair", alpha=0.5)]
         return [*compiled, Idler(0.0)]
 
-    for metric in METRICS:
+    for metric in map(get_objective, list_objectives()):
         one, two, five = (
-            score_matrix(jobs, schedulers(), cluster, metric=metric, threads=threads) for threads in (1, 2, 5)
+            score_matrix(jobs, schedulers(), cluster, metric=metric, workers=threads) for threads in (1, 2, 5)
         )
         assert one.shape == (4, 12)
         assert one.tolist() == two.tolist() == five.tolist()
@@ -245,7 +247,7 @@ def test_scores_do_not_depend_on_the_number_of_threads():
             for column, workload in enumerate(jobs):
                 state = new_state(workload, cluster, log=False)
                 run_state(state, scheduler, column)
-                assert METRICS[metric](state) == one[row, column]
+                assert metric.score(outcome_of(state)) == one[row, column]
 
 
 def test_logs_change_nothing():

@@ -37,9 +37,10 @@ def compare(
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="Compare with this one.", show_default="the first")
     ] = None,
-    metric: options.Metric = "avg_jct_s",
+    metric: options.Metric = "avg_jct",
     cluster: options.Cluster,
-    threads: options.Threads = None,
+    workers: options.Workers = None,
+    backend: options.Backend = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the score of every run (.csv or .parquet).")
     ] = None,
@@ -50,7 +51,6 @@ def compare(
 
     spec = parse_jobs(jobs)
     check_output(out, ".csv", ".parquet", inputs=(spec.path,))
-    settings = cluster.settings()
     with opened(schedulers) as made:
         comparison = run_comparison(
             made,
@@ -58,20 +58,22 @@ def compare(
             seeds=range(seed, seed + seeds),
             baseline=baseline,
             metric=metric,
-            threads=threads,
+            workers=workers,
+            backend=backend,
             progress="compare",
-            **settings.as_dict(),
+            cluster=cluster.settings(),
         )
     if out is not None:
         write_table(out, comparison.scores)
     typer.echo(str(comparison))
     summary = comparison.summary()
     best = summary.iloc[0]
+    score = comparison.objective.shown(best[comparison.objective.with_unit("mean")])
     against = ""
     if best.scheduler != comparison.baseline:
         against = f", {best.change_percent:+.1f} % against {comparison.baseline}"
     typer.echo(
-        f"best of {count(len(summary), 'scheduler')} on {comparison.label}: {best.scheduler} with {best.mean_s:.2f} s"
+        f"best of {count(len(summary), 'scheduler')} on {comparison.label}: {best.scheduler} with {score}"
         + against
         + ("" if out is None else f"; wrote {out}")
     )
@@ -95,10 +97,11 @@ def tune(
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="Scheduler to compare with, as in 'decima compare'.")
     ] = None,
-    metric: options.Metric = "avg_jct_s",
+    metric: options.Metric = "avg_jct",
     cluster: options.Cluster,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the search and of the first workload.")] = 0,
-    threads: options.Threads = None,
+    workers: options.Workers = None,
+    backend: options.Backend = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Keep the search here; the same call continues it after an interruption."),
@@ -135,7 +138,8 @@ def tune(
         seed=seed,
         fixed=fixed,
         baseline=against,
-        threads=threads,
+        workers=workers,
+        backend=backend,
         progress="tune",
         checkpoint=checkpoint,
     )
@@ -146,6 +150,7 @@ def tune(
     kept, scores = ("test", result.test) if result.test else ("train", result.train)
     tuned, default = scores["tuned"].mean(), scores["default"].mean()
     typer.echo(
-        f"{name} tuned on {', '.join(result.about['train']['labels'])}: {tuned:.2f} s on {kept} workloads, "
-        f"{100.0 * (tuned / default - 1.0):+.1f} % against its defaults" + ("" if out is None else f"; wrote {out}")
+        f"{name} tuned on {', '.join(result.about['train']['labels'])}: {result.objective.shown(tuned)} on {kept} "
+        f"workloads, {100.0 * (tuned / default - 1.0):+.1f} % against its defaults"
+        + ("" if out is None else f"; wrote {out}")
     )

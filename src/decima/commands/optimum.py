@@ -49,7 +49,8 @@ def bound(
     ] = 2000,
     cluster: KnownCluster,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the search and of the first workload.")] = 0,
-    threads: options.Threads = None,
+    workers: options.Workers = None,
+    backend: options.Backend = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write instance, policy, avg_jct_s (.csv or .parquet).")
     ] = None,
@@ -57,7 +58,7 @@ def bound(
     """Set heuristics beside a searched schedule and a lower bound."""
     import pandas
 
-    from decima.evaluation.pool import RunPool
+    from decima.evaluation.run import score_matrix
     from decima.optimum.bounds import lower_bound
     from decima.optimum.schedule_search import search_schedule
     from decima.workload.sources import parse_jobs
@@ -67,9 +68,9 @@ def bound(
     settings = cluster.settings()
     seeds = range(seed, seed + instances)
     workloads = spec.workloads(seeds)
+    together = {"workers": workers, "backend": backend}
     with opened(schedulers or ["fair", "weighted_fair", "capped_srw"]) as made:
-        pool = RunPool(workloads, settings, seeds=seeds, threads=threads)
-        scores = pool.measure(list(made.values()), progress="heuristics")["avg_jct_s"]
+        scores = score_matrix(workloads, list(made.values()), settings, seeds=seeds, progress="heuristics", **together)
     # The search steers capped_srw; it begins with the parameters that this has here.
     start = next((scheduler.values for scheduler in made.values() if scheduler.name == "capped_srw"), None)
     rows = []
@@ -78,7 +79,7 @@ def bound(
         if budget > 0:
             label = f"search, instance {instance + 1} of {instances}"
             found = search_schedule(
-                workload, settings, budget, start=start, seed=seeds[instance], threads=threads, progress=label
+                workload, settings, budget, start=start, seed=seeds[instance], progress=label, **together
             )
             values["search"] = found.avg_jct_s
         values["lower_bound"] = lower_bound(workload, settings).avg_jct_s

@@ -10,13 +10,9 @@ import typer
 from decima.commands.shared import options
 from decima.commands.shared.outputs import check_output, count, output_path, write_json, write_table
 from decima.commands.shared.schedulers import opened
-from decima.exceptions import ConfigError
 
 if TYPE_CHECKING:
-    from decima.schedulers import Scheduler
     from decima.simulator.result import Result
-    from decima.simulator.settings import Settings
-    from decima.workload.jobs import Workload
 
 
 def register(root: typer.Typer) -> None:
@@ -39,6 +35,7 @@ def simulate(
     gantt: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the tasks (.png or .pdf).")] = None,
 ) -> None:
     """Run one scheduler on one workload."""
+    from decima.evaluation.run import simulate as run
     from decima.workload.sources import parse_jobs
 
     spec = parse_jobs(jobs)
@@ -51,7 +48,7 @@ def simulate(
             check_output(path, *endings, inputs=inputs)
         settings = cluster.settings(time_limit_s)
         keep_log = any(path is not None for path in outputs)
-        result = _run(spec.workload(seed), settings, chosen, seed, keep_log)
+        result = run(spec.workload(seed), chosen, seed=seed, cluster=settings, log=keep_log)
     if log is not None:
         write_table(log, result.log.tasks())
     if gantt is not None:
@@ -92,30 +89,11 @@ def result_document(result: Result, parameters: dict[str, Any]) -> dict[str, Any
     return document
 
 
-def _run(workload: Workload, settings: Settings, scheduler: Scheduler, seed: int, keep_log: bool) -> Result:
-    from decima.evaluation.run import run_state
-    from decima.simulator.result import Result
-    from decima.simulator.state import ClusterState
-    from decima.simulator.tables import WorkloadTables
-
-    state = ClusterState(WorkloadTables(workload, settings), settings, log_tasks=keep_log, log_decisions=keep_log)
-    run_state(state, scheduler, seed)
-    return Result.of_state(state, workload, scheduler.name, seed)
-
-
 def _draw(result: Result, path: Path) -> None:
-    import pandas
-
     from decima.plotting import style
-    from decima.plotting.gantt import gantt
+    from decima.plotting.gantt import gantt_of
 
-    tasks = result.log.tasks()
-    if tasks.empty:
-        raise ConfigError(f"cannot draw {path}: no task was launched in {result.end_ms / 1000.0:g} s")
-    axes = style.new_figure(style.PAGE, 3.2).subplots()
-    name = style.scheduler_style(result.scheduler).label
-    arrival_s = pandas.Series(result.workload.arrival_ms / 1000.0)
-    gantt(tasks, axes, executors=result.settings.executors, title=name, arrival_s=arrival_s)
+    axes = gantt_of(result, style.new_figure(style.PAGE, 3.2).subplots())
     caption = f"{count(len(result.workload), 'job')}, mode {result.settings.mode}, seed {result.seed}"
     style.entitle(axes.figure, "Executors over time", caption, result.workload.label)
     with style.context(), output_path(path) as temporary:

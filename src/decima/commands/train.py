@@ -81,9 +81,7 @@ def train(
     *,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where checkpoint, curve and policy go.")],
     cluster: TrainedCluster,
-    objective: Annotated[
-        str, typer.Option(metavar="NAME", help="What is to be small: avg_jct, makespan or p90_jct.")
-    ] = "avg_jct",
+    objective: options.Metric = "avg_jct",
     recipe: Annotated[str, typer.Option(metavar="fast|paper|FILE", help="How to learn; a file is YAML.")] = "fast",
     architecture: Annotated[
         str, typer.Option(metavar="paper|released", help="Network of the paper or of the published code.")
@@ -96,10 +94,8 @@ def train(
         typer.Option(metavar="NAME", help="Folder and name of the policy.", show_default="FOLDER/policy"),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder.")] = False,
-    workers: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Workers; no result depends on it.", show_default="all")
-    ] = None,
-    backend: Annotated[str, typer.Option(metavar="threads|processes|ray", help="Where episodes run.")] = "threads",
+    workers: options.Workers = None,
+    backend: options.Backend = None,
     params: Annotated[
         str | None,
         typer.Option(

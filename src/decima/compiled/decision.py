@@ -6,6 +6,7 @@ import threading
 from collections import namedtuple
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 from llvmlite import ir
@@ -36,6 +37,10 @@ def places(parameters: Sequence[Any]) -> tuple[int, ...]:
     return namedtuple("Places", names)(*range(len(names)))
 
 
+def _decision_named(module: str, name: str) -> CompiledDecision:
+    return getattr(import_module(module), name)
+
+
 class CompiledDecision:
     """Compiles a decision rule on first use: a function of the address (int64) of a record, without a result.
 
@@ -58,6 +63,10 @@ class CompiledDecision:
     def reading(cls, parameters: Sequence[Any], arrays: Sequence[str] = ()) -> Callable[[Callable], CompiledDecision]:
         """Decorator for a rule that reads parameters, or arrays that have to be given."""
         return lambda function: cls(function, parameters, arrays)
+
+    def __reduce__(self) -> tuple:
+        """Pickle as the name in its module, where the decorator has put it."""
+        return _decision_named, (self.function.__module__, self.function.__qualname__)
 
     @cached_property
     def address(self) -> int:

@@ -37,7 +37,7 @@ class AlphaSweep:
     settings: Settings  # the cluster
 
     def curve(self) -> pandas.DataFrame:
-        """Mean over workloads and its standard error: sticky, stage_rule, order, alpha, avg_jct_s, sem_s."""
+        """Table of mean scores over the workloads: sticky, stage_rule, order, alpha, avg_jct_s, sem_s."""
         groups = self.table.groupby(_SETTING, sort=True)["avg_jct_s"]
         return groups.agg(avg_jct_s="mean", sem_s="sem").reset_index()
 
@@ -83,7 +83,7 @@ class AlphaSweep:
         )
 
     def _shown(self) -> pandas.DataFrame:
-        """Best alpha of each variant."""
+        """Table of the best alpha of each variant, for people."""
         curve = self.curve()
         rows = curve.groupby(_SETTING[:3], sort=False)["avg_jct_s"].idxmin()
         return curve.loc[rows].sort_values("avg_jct_s", kind="stable").round(2)
@@ -96,7 +96,8 @@ def alpha_sweep(
     variants: Sequence[tuple[int, ...]] = VARIANTS,
     seeds: Sequence[int] | None = None,
     *,
-    threads: int | None = None,
+    workers: int | None = None,
+    backend: str | None = None,
     progress: str | None = None,
 ) -> AlphaSweep:
     """Run weighted fair with every alpha and variant on every workload.
@@ -108,7 +109,8 @@ def alpha_sweep(
         variants: (sticky, stage_rule) or (sticky, stage_rule, order) of ``weighted_fair``, all eight in
             ``ALL_VARIANTS``.
         seeds: One seed per workload, all different; 0, 1, ... by default.
-        threads: Workers, all cores by default. The result does not depend on it.
+        workers: Workers, all cores by default. The result does not depend on it.
+        backend: See :func:`decima.evaluation.workers.make_workers`. The result does not depend on it.
         progress: Label of a progress bar; None for no bar.
 
     Raises:
@@ -121,12 +123,13 @@ def alpha_sweep(
         raise ConfigError("no alpha or no variant given; expected at least one of each")
     if len(set(grid)) != len(grid):
         raise ConfigError("an alpha or a variant is given twice")
-    runs = RunPool(workloads, settings, seeds=seeds, threads=threads, keep=False)
+    runs = RunPool(workloads, settings, seeds=seeds, workers=workers, backend=backend, keep=False)
     if len(set(runs.seeds)) != len(runs):
         raise ConfigError("a seed is given twice; expected different ones")
     names = ("alpha", "sticky", "stage_rule", "order")
     schedulers = [make_scheduler("weighted_fair", **dict(zip(names, setting, strict=True))) for setting in grid]
-    scores = runs.measure(schedulers, progress=progress)["avg_jct_s"]
+    with runs:
+        scores = runs.measure(schedulers, progress=progress)["avg_jct_s"]
     columns = [np.repeat(column, len(runs)) for column in zip(*grid, strict=True)]
     frame = dict(zip(names, columns, strict=True)) | {"seed": np.tile(runs.seeds, len(grid))}
     return AlphaSweep(pandas.DataFrame(frame | {"avg_jct_s": scores.ravel()}), settings)

@@ -1,4 +1,4 @@
-"""Compare schedulers on the same workloads with the same seeds."""
+"""Comparison of schedulers that meet the same workloads with the same seeds."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decima.evaluation.pool import RunPool, check_metric
+from decima.evaluation.pool import RunPool
 from decima.evaluation.statistics import mean_interval, paired_change
 from decima.exceptions import ConfigError
-from decima.schedulers import CompiledScheduler, Scheduler, make_scheduler
+from decima.objectives import AVG_JCT, MAKESPAN, Objective, get_objective
 from decima.simulator.settings import Settings
-from decima.workload.jobs import Workload
+from decima.systems import System, SystemScheduler, SystemSettings, SystemWorkload, system_of
 
 if TYPE_CHECKING:
     import pandas
 
 DEFAULT_SEEDS = range(20)
-METRIC_NAMES = {"avg_jct_s": "average JCT", "makespan_s": "makespan"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,67 +25,79 @@ class Comparison:
     """Scores of several schedulers.
 
     Attributes:
-        scores: One row per scheduler and seed: scheduler, seed, avg_jct_s, makespan_s.
+        scores: One row per scheduler and seed: scheduler, seed, avg_jct_s, makespan_s, and the column of the objective
+            if it is another one.
         baseline: Scheduler the others are compared with.
-        metric: Column of ``scores`` that the summary is about.
-        settings: The cluster.
+        objective: What the summary is about.
+        settings: The cluster, or the settings of another system.
         label: What the workloads are called.
     """
 
     scores: pandas.DataFrame = field(repr=False)
     baseline: str
-    metric: str
-    settings: Settings
+    objective: Objective
+    settings: SystemSettings
     label: str
 
-    def summary(self, metric: str | None = None) -> pandas.DataFrame:
-        """One row per scheduler, best first.
+    def summary(self, metric: str | Objective | None = None) -> pandas.DataFrame:
+        """Table of means and changes with confidence intervals, one row per scheduler, best first.
 
         Args:
-            metric: ``"avg_jct_s"`` or ``"makespan_s"``; the comparison's own by default.
+            metric: Name of an objective that was scored; the comparison's own by default.
 
         Returns:
             scheduler, mean_s, sem_s (standard error), low_s and high_s (95 % confidence interval of the mean),
             change_percent, change_low and change_high (against the baseline, paired by seed, 95 %; 0 for the baseline
-            itself). With one seed there are no intervals (NaN).
+            itself). With one seed there are no intervals (NaN). Of an objective without a unit the columns end without
+            ``_s``.
+
+        Raises:
+            ConfigError: The objective is unknown or was not scored.
         """
         import pandas
 
-        metric = metric or self.metric
-        check_metric(metric)
+        objective = self.objective if metric is None else get_objective(metric)
+        if objective.column not in self.scores:
+            raise ConfigError(f"no scores for {objective.name}; compare with metric={objective.name!r}")
         # One column per scheduler; rows are workloads, in order.
-        columns = {name: group[metric].to_numpy() for name, group in self.scores.groupby("scheduler", sort=False)}
+        groups = self.scores.groupby("scheduler", sort=False)[objective.column]
+        columns = {name: group.to_numpy() for name, group in groups}
+        statistics = [objective.with_unit(name) for name in ("mean", "sem", "low", "high")]
+        keys = (*statistics, "change_percent", "change_low", "change_high")
         rows = []
         for name, values in columns.items():
             change = (0.0, 0.0, 0.0) if name == self.baseline else paired_change(values, columns[self.baseline])
             numbers = (*mean_interval(values), *change)
-            keys = ("mean_s", "sem_s", "low_s", "high_s", "change_percent", "change_low", "change_high")
             rows.append({"scheduler": name} | dict(zip(keys, numbers, strict=True)))
-        return pandas.DataFrame(rows).sort_values("mean_s", kind="stable", ignore_index=True)
+        table = pandas.DataFrame(rows)
+        return table.sort_values(keys[0], key=objective.loss, kind="stable", ignore_index=True)
 
     @property
     def title(self) -> str:
-        """What is compared, on what, how often."""
+        """Line that says which objective is compared, on which workloads and cluster, and over how many runs."""
         runs = self.scores["seed"].groupby(self.scores["scheduler"]).size().iloc[0]
         return (
-            f"{METRIC_NAMES[self.metric]}, {self.label}, {self.settings.executors} executors, mode "
-            f"{self.settings.mode}, {runs} run{'s' if runs > 1 else ''} each"
+            f"{self.objective.label}, {self.label}, {self.settings.label}, "
+            f"{runs} run{'s' if runs > 1 else ''} each"
         )
 
     def _shown(self) -> pandas.DataFrame:
-        """The summary as text for people."""
+        """Table of the summary as text for people."""
         import pandas
 
         rows = []
-        for row in self.summary().itertuples():
-            interval = "" if row.low_s != row.low_s else f"{row.low_s:.1f} to {row.high_s:.1f}"
+        objective = self.objective
+        shown = f"{objective.label} [{objective.unit}]" if objective.unit else objective.label
+        summary = self.summary().rename(columns={objective.with_unit(name): name for name in ("mean", "low", "high")})
+        for row in summary.itertuples():
+            interval = "" if row.low != row.low else f"{row.low:.1f} to {row.high:.1f}"
             change = "baseline" if row.scheduler == self.baseline else f"{row.change_percent:+.1f} %"
             if row.scheduler != self.baseline and row.change_low == row.change_low:
                 change += f" ({row.change_low:+.1f} to {row.change_high:+.1f})"
             rows.append(
                 {
                     "scheduler": row.scheduler,
-                    f"{METRIC_NAMES[self.metric]} [s]": f"{row.mean_s:.1f}",
+                    shown: f"{row.mean:.1f}",
                     "95 % interval": interval,
                     f"against {self.baseline} (paired, 95 %)": change,
                 }
@@ -101,15 +112,17 @@ class Comparison:
 
 
 def compare(
-    schedulers: Sequence[str | Scheduler] | Mapping[str, str | Scheduler],
-    jobs: Workload | str | Path | Sequence[Workload] | Callable[[int], Workload],
-    executors: int = 50,
+    schedulers: Sequence[str | SystemScheduler] | Mapping[str, str | SystemScheduler],
+    jobs: SystemWorkload | str | Path | Sequence[SystemWorkload] | Callable[[int], SystemWorkload],
+    executors: int | None = None,
     seeds: Sequence[int] = DEFAULT_SEEDS,
     *,
     baseline: str | None = None,
-    mode: str = "paper",
-    metric: str = "avg_jct_s",
-    threads: int | None = None,
+    mode: str | None = None,
+    cluster: SystemSettings | None = None,
+    metric: str | Objective = "avg_jct",
+    workers: int | None = None,
+    backend: str | None = None,
     progress: str | None = None,
     **settings,
 ) -> Comparison:
@@ -119,12 +132,15 @@ def compare(
         schedulers: Names or scheduler objects, or a mapping from a label to either.
         jobs: One workload (or the path of a job file), whose task durations vary with the seed; or one workload per
             seed; or a function from a seed to a workload.
-        executors: Executors of the cluster.
+        executors: Executors of the cluster, 50 by default.
         seeds: Runs of every scheduler; for a sequence of workloads 0, 1, ... if not given.
         baseline: Label of the scheduler to compare with, the first by default.
-        mode: ``"paper"``, ``"released"`` or ``"simplified"``.
-        metric: What the summary shows, ``"avg_jct_s"`` or ``"makespan_s"``; the scores hold both.
-        threads: Workers, all cores by default. The result does not depend on it.
+        mode: ``"paper"`` (the default), ``"released"`` or ``"simplified"``.
+        cluster: Settings of the cluster, or of another system, instead of ``executors``, ``mode`` and further fields.
+        metric: Name of the objective that the summary shows; the scores also hold average JCT and makespan.
+        workers: Workers, all cores by default. The result does not depend on it.
+        backend: Where the workers are, see :func:`decima.evaluation.workers.make_workers`. The result does not depend
+            on it.
         progress: Label of a progress bar; None for no bar.
         **settings: Further fields of :class:`decima.simulator.settings.Settings`.
 
@@ -135,32 +151,33 @@ def compare(
     import numpy as np
     import pandas
 
-    check_metric(metric)
-    named = _labelled(schedulers)
+    objective = get_objective(metric)
+    chosen = Settings.chosen(cluster, executors, mode, **settings)
+    system = system_of(chosen)
+    named = _labelled(schedulers, system)
     baseline = next(iter(named)) if baseline is None else baseline
     if baseline not in named:
         raise ConfigError(f"baseline {baseline!r} is not among the compared schedulers: {', '.join(named)}")
-    cluster = Settings.of_mode(mode, executors=executors, **settings)
-    workloads, seeds = _workloads(jobs, seeds)
-    runs = RunPool(workloads, cluster, seeds=seeds, threads=threads, keep=False)
-    metrics = tuple(METRIC_NAMES)
-    values = runs.measure(list(named.values()), metrics, progress=progress)
+    workloads, seeds = _workloads(jobs, seeds, system)
+    objectives = dict.fromkeys((AVG_JCT, MAKESPAN, objective))
+    with RunPool(workloads, chosen, seeds=seeds, workers=workers, backend=backend, keep=False) as runs:
+        values = runs.measure(list(named.values()), objectives, progress=progress)
     frame = {
         "scheduler": np.repeat(list(named), len(seeds)),
         "seed": np.tile(seeds, len(named)),
-    } | {name: values[name].ravel() for name in metrics}
+    } | {name: scores.ravel() for name, scores in values.items()}
     labels = list(dict.fromkeys(workload.label for workload in workloads))
-    return Comparison(pandas.DataFrame(frame), baseline, metric, cluster, ", ".join(labels))
+    return Comparison(pandas.DataFrame(frame), baseline, objective, chosen, ", ".join(labels))
 
 
-def _labelled(schedulers) -> dict[str, Scheduler]:
+def _labelled(schedulers, system: System) -> dict[str, SystemScheduler]:
     """Schedulers by label; parameters are added to a name that occurs more than once."""
     if isinstance(schedulers, Mapping):
-        named = {str(label): make_scheduler(item) for label, item in schedulers.items()}
+        named = {str(label): system.make_scheduler(item) for label, item in schedulers.items()}
     else:
         if isinstance(schedulers, str) or not isinstance(schedulers, Sequence):
             raise ConfigError(f"schedulers must be a list of names or schedulers, got {schedulers!r}")
-        made = [make_scheduler(item) for item in schedulers]
+        made = [system.make_scheduler(item) for item in schedulers]
         names = [item.name for item in made]
         named = {}
         for item in made:
@@ -173,20 +190,21 @@ def _labelled(schedulers) -> dict[str, Scheduler]:
     return named
 
 
-def _long_label(scheduler: Scheduler) -> str:
-    if not isinstance(scheduler, CompiledScheduler) or not scheduler.values:
+def _long_label(scheduler: SystemScheduler) -> str:
+    values = getattr(scheduler, "values", None)
+    if not isinstance(values, Mapping) or not values:
         return scheduler.name
-    values = ", ".join(f"{name}={value:g}" for name, value in scheduler.values.items())
-    return f"{scheduler.name}({values})"
+    shown = ", ".join(f"{name}={value:g}" for name, value in values.items())
+    return f"{scheduler.name}({shown})"
 
 
-def _workloads(jobs, seeds) -> tuple[list[Workload], list[int]]:
-    """One workload and one seed per run."""
+def _workloads(jobs, seeds, system: System) -> tuple[list[SystemWorkload], list[int]]:
+    """Lists of one workload and one seed per run."""
     if isinstance(jobs, (str, Path)):
         from decima.workload import load
 
         jobs = load(jobs)
-    if isinstance(jobs, Sequence):
+    if isinstance(jobs, Sequence) and not isinstance(jobs, system.workload_type):
         if not jobs:
             raise ConfigError("no workload given; expected at least one")
         seeds = range(len(jobs)) if seeds is DEFAULT_SEEDS else seeds
@@ -199,7 +217,7 @@ def _workloads(jobs, seeds) -> tuple[list[Workload], list[int]]:
     if len(set(seeds)) != len(seeds):
         raise ConfigError("a seed is given twice; expected different ones")
     if workloads is None:
-        if isinstance(jobs, Workload):
+        if isinstance(jobs, system.workload_type):
             workloads = [jobs] * len(seeds)
         elif callable(jobs):
             workloads = [jobs(seed) for seed in seeds]

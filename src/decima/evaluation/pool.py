@@ -1,61 +1,62 @@
-"""Many runs on the same workloads: everything that can be prepared is prepared once, runs share threads."""
+"""Many runs on the same workloads, or of one workload: prepared once, shared out to workers."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
-from decima.evaluation.run import METRICS, run_state
+from decima.evaluation.workers import make_workers
 from decima.exceptions import ConfigError, RecordError
-from decima.schedulers import CompiledScheduler, Scheduler
-from decima.schedulers.fields import rule_record
-from decima.simulator.settings import Settings
-from decima.simulator.state import ClusterState
-from decima.simulator.tables import WorkloadTables
-from decima.workload.jobs import Workload
+from decima.objectives import Objective, Outcome
+from decima.systems import (
+    SystemScheduler,
+    SystemSettings,
+    SystemWorkload,
+    objective_of,
+    require_workload,
+    system_of,
+)
 
-_Item = TypeVar("_Item")
-_Value = TypeVar("_Value")
+
+def _is_concurrent(scheduler: SystemScheduler) -> bool:
+    """Whether it may serve several runs at the same time, and in other processes."""
+    return bool(getattr(scheduler, "concurrent", False))
 
 
-def map_threads(
-    function: Callable[[_Item], _Value], items: Sequence[_Item], threads: int | None, advance: Callable | None = None
-) -> list[_Value]:
-    """``[function(item) for item in items]`` in threads; ``advance()`` is called after each.
+class _Runs:
+    """Function from (index of a workload, schedulers) to the outcomes of the runs of these schedulers on it.
 
-    An exception (Ctrl-C as well) drops what has not begun and is raised here.
+    Args:
+        workloads: What to run.
+        settings: Settings of the system.
+        seeds: One per workload.
+        keep: Keep the states between calls.
     """
 
-    def work(item):
-        value = function(item)
-        if advance is not None:
-            advance()
-        return value
+    def __init__(
+        self, workloads: Sequence[SystemWorkload], settings: SystemSettings, seeds: Sequence[int], keep: bool
+    ) -> None:
+        self._workloads, self._settings, self._seeds, self._keep = workloads, settings, seeds, keep
+        self._states: dict[int, object] = {}
 
-    if threads is not None and (isinstance(threads, bool) or int(threads) != threads or threads < 1):
-        raise ConfigError(f"threads must be a whole number of at least 1, got {threads!r}")
-    count = min(int(threads or os.cpu_count() or 1), len(items))
-    if count <= 1:
-        return [work(item) for item in items]
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(work, items))
+    def __getstate__(self) -> dict:
+        return self.__dict__ | {"_states": {}}
 
-
-def compile_schedulers(schedulers: Sequence[Scheduler]) -> None:
-    """Compile before threads start, which would otherwise do it side by side."""
-    for scheduler in schedulers:
-        if isinstance(scheduler, CompiledScheduler):
-            _ = scheduler.decision.address
-
-
-def check_metric(metric: str) -> None:
-    """Raise ConfigError unless the metric is known."""
-    if metric not in METRICS:
-        raise ConfigError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}")
+    def __call__(self, item: tuple[int, Sequence[SystemScheduler]]) -> list[Outcome]:
+        index, schedulers = item
+        system = system_of(self._settings)
+        state = self._states.get(index)
+        if state is None:
+            state = system.state(system.tables(self._workloads[index], self._settings), self._settings)
+            if self._keep:
+                self._states[index] = state
+        outcomes = []
+        for scheduler in schedulers:
+            system.run(state, scheduler, self._seeds[index])
+            outcomes.append(system.outcome(state))
+        return outcomes
 
 
 class RunPool:
@@ -63,10 +64,11 @@ class RunPool:
 
     Args:
         workloads: W workloads, at least one.
-        settings: The cluster.
+        settings: The cluster, or the settings of another system.
         seeds: One seed per workload, 0..W-1 by default. Every scheduler meets the same seed on a workload, so that
             differences between schedulers are paired.
-        threads: Workers, all cores by default. Results do not depend on it.
+        workers: Workers, all cores by default. Results do not depend on it.
+        backend: Where the workers are, see :func:`decima.evaluation.workers.make_workers`. Results do not depend on it.
         keep: Keep the states between calls; costs memory, saves their set-up.
 
     Raises:
@@ -75,110 +77,169 @@ class RunPool:
 
     def __init__(
         self,
-        workloads: Sequence[Workload],
-        settings: Settings,
+        workloads: Sequence[SystemWorkload],
+        settings: SystemSettings,
         *,
         seeds: Sequence[int] | None = None,
-        threads: int | None = None,
+        workers: int | None = None,
+        backend: str | None = None,
         keep: bool = True,
     ) -> None:
+        self.system = system_of(settings)
         self.workloads = list(workloads)
         if not self.workloads:
             raise ConfigError("no workload given; expected at least one")
         for workload in self.workloads:
-            if not isinstance(workload, Workload):
-                raise ConfigError(f"expected a Workload, got {type(workload).__name__}")
+            require_workload(self.system, workload)
         self.seeds = list(range(len(self.workloads))) if seeds is None else [int(seed) for seed in seeds]
         if len(self.seeds) != len(self.workloads):
             raise ConfigError(f"{len(self.seeds)} seeds for {len(self.workloads)} workloads; expected one each")
         self.settings = settings
-        self.threads = threads
-        self._keep = keep
-        self._states: dict[int, ClusterState] = {}
+        self._runs = _Runs(self.workloads, settings, self.seeds, keep)
+        self._workers = make_workers(self._runs, backend, workers)
 
     def __len__(self) -> int:
         return len(self.workloads)
 
-    def _state(self, index: int) -> ClusterState:
-        state = self._states.get(index)
-        if state is None:
-            state = ClusterState(WorkloadTables(self.workloads[index], self.settings), self.settings)
-            if self._keep:
-                self._states[index] = state
-        return state
+    def __enter__(self) -> RunPool:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free the workers; the pool can be used again."""
+        self._workers.close()
 
     def measure(
-        self, schedulers: Sequence[Scheduler], metrics: Sequence[str] = ("avg_jct_s",), *, progress: str | None = None
+        self,
+        schedulers: Sequence[SystemScheduler],
+        metrics: Sequence[str | Objective] = ("avg_jct",),
+        *,
+        progress: str | None = None,
     ) -> dict[str, np.ndarray]:
         """Run every scheduler on every workload.
 
         Args:
-            schedulers: S schedulers. Compiled ones run in threads, others one run after the other.
-            metrics: Names in ``METRICS``.
+            schedulers: S schedulers. Those that may serve several runs at once (compiled ones) are run by the workers,
+                others here, one run after the other: a user's object may keep notes about its run.
+            metrics: Names of objectives.
             progress: Label of a progress bar; None for no bar.
 
         Returns:
-            float64 [S, W] per metric.
+            Scores, float64 [S, W], by column of the objective (``avg_jct_s``).
+
+        Raises:
+            ConfigError: There is no scheduler, or no objective of a name.
         """
         from tqdm.auto import tqdm
 
         if not schedulers:
             raise ConfigError("no scheduler given; expected at least one")
-        for metric in metrics:
-            check_metric(metric)
-        compile_schedulers(schedulers)
-        values = {metric: np.full((len(schedulers), len(self)), np.nan) for metric in metrics}
+        objectives = [objective_of(self.system, metric) for metric in metrics]
+        values = {each.column: np.full((len(schedulers), len(self)), np.nan) for each in objectives}
+        together = [row for row, scheduler in enumerate(schedulers) if _is_concurrent(scheduler)]
+        apart = [row for row in range(len(schedulers)) if row not in together]
         bar = tqdm(total=len(self) * len(schedulers), desc=progress, unit="run", disable=None if progress else True)
-
-        def run_all(index: int, compiled: bool) -> None:
-            state = self._state(index)
-            for row, scheduler in enumerate(schedulers):
-                if isinstance(scheduler, CompiledScheduler) == compiled:
-                    run_state(state, scheduler, self.seeds[index])
-                    for metric in metrics:
-                        values[metric][row, index] = METRICS[metric](state)
-                    bar.update()
-
         with bar:
-            if any(isinstance(scheduler, CompiledScheduler) for scheduler in schedulers):
-                map_threads(lambda index: run_all(index, True), range(len(self)), self.threads)
-            if not all(isinstance(scheduler, CompiledScheduler) for scheduler in schedulers):
-                # A user's object may keep notes about its run: it must not see two runs at once.
-                for index in range(len(self)):
-                    run_all(index, False)
+            for rows, run_all in ((together, self._workers.map), (apart, self._run_here)):
+                if not rows:
+                    continue
+                items = [(index, [schedulers[row] for row in rows]) for index in range(len(self))]
+                outcomes = run_all(items, partial(bar.update, len(rows)))
+                for index, column in enumerate(outcomes):
+                    for row, outcome in zip(rows, column, strict=True):
+                        for each in objectives:
+                            values[each.column][row, index] = each.score(outcome)
         return values
+
+    def _run_here(self, items: Sequence, advance) -> list:
+        found = []
+        for item in items:
+            found.append(self._runs(item))
+            advance()
+        return found
+
+
+class _Candidates:
+    """Function from (scheduler, arrays by name) to the outcome of its run on one workload with one seed."""
+
+    def __init__(self, workload: SystemWorkload, settings: SystemSettings, seed: int) -> None:
+        self._workload, self._settings, self._seed = workload, settings, seed
+        self._forget()
+
+    def _forget(self) -> None:
+        self.tables = system_of(self._settings).tables(self._workload, self._settings)
+        self._idle: list = []
+
+    def __getstate__(self) -> dict:
+        return {name: self.__dict__[name] for name in ("_workload", "_settings", "_seed")}
+
+    def __setstate__(self, values: dict) -> None:
+        self.__dict__ |= values
+        self._forget()
+
+    def __call__(self, item: tuple[SystemScheduler, Mapping[str, np.ndarray]]) -> Outcome:
+        scheduler, arrays = item
+        system = system_of(self._settings)
+        try:
+            state = self._idle.pop()  # no other thread has it
+        except IndexError:
+            state = system.state(self.tables, self._settings)
+        system.give(state, arrays)
+        system.run(state, scheduler, self._seed)
+        outcome = system.outcome(state)
+        self._idle.append(state)
+        return outcome
 
 
 class CandidatePool:
-    """One workload and one seed, many candidate schedules at once, each on a state that no other thread uses.
+    """One workload and one seed, many candidate schedules at once, each on a state that no other worker uses.
 
     Args:
         workload: What to run.
         settings: The cluster.
         seed: Source of durations; without effect on mean durations.
-        threads: Workers, all cores by default. Results do not depend on it.
+        workers: Workers, all cores by default. Results do not depend on it.
+        backend: Where the workers are, see :func:`decima.evaluation.workers.make_workers`. Results do not depend on it.
     """
 
-    def __init__(self, workload: Workload, settings: Settings, *, seed: int = 0, threads: int | None = None) -> None:
-        self.tables = WorkloadTables(workload, settings)
-        self._settings = settings
-        self._seed = seed
-        self._threads = threads
-        self._idle: list[ClusterState] = []
+    def __init__(
+        self,
+        workload: SystemWorkload,
+        settings: SystemSettings,
+        *,
+        seed: int = 0,
+        workers: int | None = None,
+        backend: str | None = None,
+    ) -> None:
+        self._system = system_of(settings)
+        self._candidates = _Candidates(workload, settings, seed)
+        self._workers = make_workers(self._candidates, backend, workers)
+
+    @property
+    def tables(self):
+        """What all runs share."""
+        return self._candidates.tables
+
+    def close(self) -> None:
+        """Free the workers; the pool can be used again."""
+        self._workers.close()
 
     def scores(
         self,
-        schedulers: Sequence[Scheduler],
+        schedulers: Sequence[SystemScheduler],
         arrays: Mapping[str, np.ndarray] | None = None,
         *,
-        metric: str = "avg_jct_s",
+        metric: str | Objective = "avg_jct",
     ) -> np.ndarray:
         """Score N candidates.
 
         Args:
             schedulers: One compiled scheduler per candidate.
-            arrays: Given arrays of :mod:`decima.schedulers.fields` by name, float64 [N, length of the array].
-            metric: Name in ``METRICS``.
+            arrays: Float64 [N, length of the array] by name, see :meth:`decima.systems.System.give`; each candidate
+                gets its row. Of the Spark cluster they are the given arrays of :mod:`decima.schedulers.fields`.
+            metric: Name of an objective.
 
         Returns:
             float64 [N].
@@ -186,27 +247,15 @@ class CandidatePool:
         Raises:
             RecordError: An array is unknown, or has not one row of the right length per candidate.
         """
-        check_metric(metric)
-        compile_schedulers(schedulers)
-        arrays = {name: np.asarray(rows) for name, rows in (arrays or {}).items()}
-        for name, rows in arrays.items():
-            if rows.ndim != 2 or len(rows) != len(schedulers):
+        objective = objective_of(self._system, metric)
+        rows = {name: np.asarray(values) for name, values in (arrays or {}).items()}
+        for name, values in rows.items():
+            if values.ndim != 2 or len(values) != len(schedulers):
                 raise RecordError(
-                    f"array {name}: got shape {rows.shape}; expected a row for each of {len(schedulers)} candidates"
+                    f"array {name}: got shape {values.shape}; expected a row for each of {len(schedulers)} candidates"
                 )
-
-        def score(index: int) -> float:
-            try:
-                state = self._idle.pop()
-            except IndexError:
-                state = ClusterState(self.tables, self._settings)
-            record = rule_record(state)
-            record.release(*record.given - arrays.keys())
-            for name, rows in arrays.items():
-                record.bind(name, rows[index])
-            run_state(state, schedulers[index], self._seed)
-            value = METRICS[metric](state)
-            self._idle.append(state)
-            return value
-
-        return np.array(map_threads(score, range(len(schedulers)), self._threads))
+        items = [
+            (scheduler, {name: values[index] for name, values in rows.items()})
+            for index, scheduler in enumerate(schedulers)
+        ]
+        return np.array([objective.score(outcome) for outcome in self._workers.map(items)])

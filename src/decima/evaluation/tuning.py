@@ -1,4 +1,4 @@
-"""Fit the parameters of a heuristic to a workload: CMA-ES on training workloads, scored on held-out ones.
+"""Fitting of a heuristic's parameters to a workload: CMA-ES on training workloads, scored on held-out ones.
 
 Every candidate meets the same workloads with the same seeds (common random numbers), so candidates differ by their
 parameters alone and the result depends on the arguments only, not on the number of threads.
@@ -18,13 +18,12 @@ import numpy as np
 
 from decima import files
 from decima.evaluation.cma_search import Minimum, minimize
-from decima.evaluation.pool import RunPool, check_metric
+from decima.evaluation.pool import RunPool
 from decima.evaluation.statistics import paired_change
 from decima.exceptions import ConfigError
-from decima.schedulers import CompiledScheduler, Scheduler, make_scheduler
+from decima.objectives import Objective, get_objective
 from decima.schedulers.interface import Parameter
-from decima.simulator.settings import Settings
-from decima.workload.jobs import Workload
+from decima.systems import SystemScheduler, SystemSettings, SystemWorkload, system_of
 
 if TYPE_CHECKING:
     import pandas
@@ -36,7 +35,10 @@ TEST_SEED = 1_000_000
 
 
 class Scaling:
-    """Parameters as numbers from 0 to 1: logarithmic where the range is positive and spans a factor of ten or more."""
+    """Map between parameters and numbers from 0 to 1.
+
+    It is logarithmic where the range of the parameter is positive and spans a factor of ten or more.
+    """
 
     def __init__(self, parameters: Sequence[Parameter]) -> None:
         self.parameters = tuple(parameters)
@@ -46,7 +48,7 @@ class Scaling:
         return parameter.low > 0.0 and parameter.high >= 10.0 * parameter.low
 
     def encode(self, values: Mapping[str, float]) -> np.ndarray:
-        """float64 [parameters] in 0..1."""
+        """Turn values by name into float64 [parameters] from 0 to 1."""
         unit = []
         for parameter in self.parameters:
             low, high, value = parameter.low, parameter.high, float(values[parameter.name])
@@ -57,7 +59,7 @@ class Scaling:
         return np.array(unit)
 
     def decode(self, unit: np.ndarray) -> dict[str, float]:
-        """Values by name, inside their bounds."""
+        """Turn numbers from 0 to 1 into values by name, inside their bounds."""
         values = {}
         for parameter, part in zip(self.parameters, unit, strict=True):
             low, high = parameter.low, parameter.high
@@ -74,7 +76,7 @@ class TuneResult:
         scheduler: Name of the scheduler.
         parameters: All its parameters by name, tuned and fixed.
         tuned: Names of the tuned ones.
-        metric: What was minimised.
+        objective: What was to be small, or great.
         settings: The cluster.
         train: float64 [workloads] per policy: ``tuned``, ``default`` and the baseline.
         test: The same on held-out workloads; empty if there were none.
@@ -86,20 +88,20 @@ class TuneResult:
     scheduler: str
     parameters: dict[str, float]
     tuned: tuple[str, ...]
-    metric: str
-    settings: Settings
+    objective: Objective
+    settings: SystemSettings
     train: dict[str, np.ndarray]
     test: dict[str, np.ndarray]
     baseline: str | None
     curve: list[dict[str, float]] = field(repr=False)
     about: dict = field(repr=False)
 
-    def make(self) -> Scheduler:
+    def make(self) -> SystemScheduler:
         """The tuned scheduler."""
-        return make_scheduler(self.scheduler, **self.parameters)
+        return system_of(self.settings).make_scheduler(self.scheduler, **self.parameters)
 
     def table(self) -> pandas.DataFrame:
-        """One row per set of workloads and policy: mean, standard error, paired change of the tuned one against it."""
+        """Table with mean, standard error and the tuned policy's paired change, per set of workloads and policy."""
         import pandas
 
         rows = []
@@ -111,8 +113,8 @@ class TuneResult:
                     {
                         "workloads": name,
                         "policy": policy,
-                        "mean_s": float(np.mean(values)),
-                        "sem_s": sem,
+                        self.objective.with_unit("mean"): float(np.mean(values)),
+                        self.objective.with_unit("sem"): sem,
                         "tuned_change_percent": 0.0 if policy == "tuned" else change,
                         "tuned_change_low": 0.0 if policy == "tuned" else low,
                         "tuned_change_high": 0.0 if policy == "tuned" else high,
@@ -121,14 +123,14 @@ class TuneResult:
         return pandas.DataFrame(rows)
 
     def card(self) -> dict:
-        """Everything about the result as plain JSON values; ``parameters`` is what ``make_scheduler`` takes."""
+        """Collect everything about the result as plain JSON values; ``parameters`` is what ``make_scheduler`` takes."""
         scores = self.table().to_dict(orient="records")
-        return _jsonable(
+        return files.plain(
             {
                 "scheduler": self.scheduler,
                 "parameters": self.parameters,
                 "tuned": list(self.tuned),
-                "metric": self.metric,
+                "metric": self.objective.column,
                 "baseline": self.baseline,
                 "scores": scores,
                 "settings": self.settings.as_dict(),
@@ -138,7 +140,7 @@ class TuneResult:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write the card."""
+        """Write the card to a JSON file."""
         files.atomic_write_text(path, json.dumps(self.card(), indent=2, allow_nan=False) + "\n")
 
     def __str__(self) -> str:
@@ -152,20 +154,21 @@ class TuneResult:
 
 def tune(
     name: str,
-    train: Sequence[Workload],
-    settings: Settings,
+    train: Sequence[SystemWorkload],
+    settings: SystemSettings,
     *,
-    test: Sequence[Workload] | None = None,
+    test: Sequence[SystemWorkload] | None = None,
     train_seeds: Sequence[int] | None = None,
     test_seeds: Sequence[int] | None = None,
-    metric: str = "avg_jct_s",
+    metric: str | Objective = "avg_jct",
     budget: int = 400,
     seed: int = 0,
     fixed: Mapping[str, float] | None = None,
     start: Mapping[str, float] | None = None,
-    baseline: str | Scheduler | None = None,
+    baseline: str | SystemScheduler | None = None,
     population: int | None = None,
-    threads: int | None = None,
+    workers: int | None = None,
+    backend: str | None = None,
     progress: str | None = None,
     checkpoint: str | Path | None = None,
 ) -> TuneResult:
@@ -176,18 +179,20 @@ def tune(
     Args:
         name: Name of the scheduler.
         train: Workloads to minimise the mean score on.
-        settings: The cluster.
+        settings: The cluster, or the settings of another system.
         test: Held-out workloads; they take no part in the search.
         train_seeds: One seed per training workload, 0, 1, ... by default.
         test_seeds: One seed per test workload, 1000000, ... by default.
-        metric: ``"avg_jct_s"`` or ``"makespan_s"``.
+        metric: Name of the objective.
         budget: Candidates to try, each on all training workloads; the last generation is completed.
         seed: Source of chance of the search.
         fixed: Values of parameters that are not to be tuned, for example ``{"stage_rule": 0}``.
         start: Where the search begins, for parameters that shall not begin at their default.
         baseline: Scheduler to compare with, by name or as an object.
         population: Candidates per generation; by default it grows with the number of parameters.
-        threads: Workers, all cores by default. The result does not depend on it.
+        workers: Workers, all cores by default. The result does not depend on it.
+        backend: Where the workers are, see :func:`decima.evaluation.workers.make_workers`. The result does not depend
+            on it.
         progress: Label of a progress bar; None for no bar.
         checkpoint: File to keep the state of the search in. After an interruption the same call continues where it
             stopped, and ends with the same result as an uninterrupted one; a larger budget extends a finished search.
@@ -198,33 +203,34 @@ def tune(
     """
     from tqdm.auto import tqdm
 
-    check_metric(metric)
+    objective = get_objective(metric)
     fixed = dict(fixed or {})
-    default = make_scheduler(name, **fixed)
-    if not isinstance(default, CompiledScheduler):
+    system = system_of(settings)
+    default = system.make_scheduler(name, **fixed)
+    if not hasattr(default, "parameters"):
         raise ConfigError(f"scheduler {name} is not a compiled heuristic; only these can be tuned")
     tunable = [item for item in default.parameters if item.tunable and item.name not in fixed]
     if not tunable:
         raise ConfigError(f"scheduler {name} has no parameter to tune" + (" besides the fixed ones" if fixed else ""))
-    begin = make_scheduler(name, **(fixed | dict(start or {})))
+    begin = system.make_scheduler(name, **(fixed | dict(start or {})))
     scaling = Scaling(tunable)
-    against = None if baseline is None else make_scheduler(baseline)
-    pool = RunPool(train, settings, seeds=train_seeds, threads=threads)
+    against = None if baseline is None else system.make_scheduler(baseline)
+    pool = RunPool(train, settings, seeds=train_seeds, workers=workers, backend=backend)
     test_pool = None
     if test is not None:
         seeds = range(TEST_SEED, TEST_SEED + len(test)) if test_seeds is None else test_seeds
-        test_pool = RunPool(test, settings, seeds=seeds, threads=threads)
+        test_pool = RunPool(test, settings, seeds=seeds, workers=workers, backend=backend)
     about = {
         "train": _describe(pool),
         "test": _describe(test_pool) if test_pool else None,
         "search": {"seed": int(seed), "population": population, "first_step": FIRST_STEP},
     }
-    problem = _jsonable(
+    problem = files.plain(
         {
             "scheduler": name,
             "fixed": fixed,
             "start": begin.values,
-            "metric": metric,
+            "metric": objective.column,
             "settings": settings.as_dict(),
             "train": about["train"],
             "search": about["search"],
@@ -232,12 +238,15 @@ def tune(
     )
     told = _read_checkpoint(checkpoint, problem) if checkpoint is not None else []
 
-    def candidate(unit: np.ndarray) -> Scheduler:
-        return make_scheduler(name, **(fixed | scaling.decode(unit)))
+    def scores(runs: RunPool, schedulers: list[SystemScheduler]) -> np.ndarray:
+        return runs.measure(schedulers, (objective,))[objective.column]
+
+    def candidate(unit: np.ndarray) -> SystemScheduler:
+        return system.make_scheduler(name, **(fixed | scaling.decode(unit)))
 
     def evaluate(units: np.ndarray) -> np.ndarray:
-        scores = pool.measure([candidate(unit) for unit in units], (metric,))[metric]
-        return np.where(np.isnan(scores).any(axis=1), np.inf, scores.mean(axis=1))
+        found = scores(pool, [candidate(unit) for unit in units])
+        return np.where(np.isnan(found).any(axis=1), np.inf, objective.loss(found.mean(axis=1)))
 
     def after_generation(values: list[list[float]], best: Minimum) -> None:
         if checkpoint is not None:
@@ -248,7 +257,7 @@ def tune(
 
     done = sum(map(len, told))
     bar = tqdm(total=max(budget, done), initial=done, desc=progress, unit="try", disable=None if progress else True)
-    with bar:
+    with bar, pool:
         best = minimize(
             evaluate,
             scaling.encode(begin.values),
@@ -261,23 +270,24 @@ def tune(
             told=told,
             on_generation=after_generation,
         )
-    tuned = candidate(best.x)
-    policies = {"tuned": tuned, "default": default}
-    if against is not None:
-        label = baseline if isinstance(baseline, str) else against.name
-        policies[label] = against
-
-    def scores_on(runs: RunPool) -> dict[str, np.ndarray]:
-        return dict(zip(policies, runs.measure(list(policies.values()), (metric,))[metric], strict=True))
-
+        tuned = candidate(best.x)
+        policies = {"tuned": tuned, "default": default}
+        if against is not None:
+            label = baseline if isinstance(baseline, str) else against.name
+            policies[label] = against
+        train_scores = dict(zip(policies, scores(pool, list(policies.values())), strict=True))
+    test_scores = {}
+    if test_pool is not None:
+        with test_pool:
+            test_scores = dict(zip(policies, scores(test_pool, list(policies.values())), strict=True))
     return TuneResult(
         scheduler=name,
         parameters=dict(tuned.values),
         tuned=tuple(item.name for item in tunable),
-        metric=metric,
+        objective=objective,
         settings=settings,
-        train=scores_on(pool),
-        test=scores_on(test_pool) if test_pool else {},
+        train=train_scores,
+        test=test_scores,
         baseline=None if against is None else label,
         curve=best.curve,
         about=about | {"search": about["search"] | {"evaluations": best.curve[-1]["evaluations"]}},
@@ -285,12 +295,10 @@ def tune(
 
 
 def _describe(pool: RunPool) -> dict:
-    """What a set of workloads is: labels, sizes, seeds, and a digest of jobs, arrivals and nominal durations."""
+    """Description of a set of workloads: labels, sizes, seeds, and a digest of jobs, arrivals and nominal durations."""
     digest = hashlib.sha256()
     for workload in pool.workloads:
-        for job in workload.jobs:
-            tasks = [(stage.num_tasks, stage.parents, stage.mean_duration_ms) for stage in job.profile.stages]
-            digest.update(repr((job.profile.name, job.arrival_ms, job.initial, tasks)).encode())
+        digest.update(workload.signature().encode())
     return {
         "labels": sorted({workload.label for workload in pool.workloads}),
         "workloads": len(pool),
@@ -300,19 +308,8 @@ def _describe(pool: RunPool) -> dict:
     }
 
 
-def _jsonable(value):
-    """Plain JSON values; infinities and NaN, which JSON lacks, become None."""
-    if isinstance(value, Mapping):
-        return {str(key): _jsonable(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_jsonable(item) for item in value]
-    if isinstance(value, (float, np.floating)):
-        return float(value) if math.isfinite(value) else None
-    return int(value) if isinstance(value, np.integer) else value
-
-
 def _read_checkpoint(path: str | Path, problem: dict) -> list[list[float]]:
-    """Values told so far; none if there is no file yet."""
+    """Scores of the generations that the checkpoint holds; none if there is no file yet."""
     path = Path(path)
     if not path.exists():
         return []

@@ -1,6 +1,6 @@
-"""A floor under the average JCT: no scheduler, clairvoyant or not, stays below it on these jobs and this cluster.
+"""Lower bounds on the average JCT that hold for every scheduler, also one that knows the future.
 
-What is used, and nothing else:
+The bounds rest on these facts about a run, and on nothing else:
 
 - A task takes at least the shortest duration that its stage has at any executor count and in any wave: the shortest
   mean where durations are ``"mean"``, the smallest sample where they are ``"sampled"``. The first task of an executor
@@ -65,7 +65,7 @@ class LowerBound:
         return self.avg_jct_ms / 1000.0
 
     def as_dict(self) -> dict[str, float]:
-        """Seconds, for tables."""
+        """Bounds in seconds by name, for tables."""
         return {
             "lower_bound_s": self.avg_jct_s,
             "path_s": self.path_ms / 1000.0,
@@ -82,7 +82,7 @@ class LowerBound:
 
 
 def lower_bound(workload: Workload, settings: Settings, *, rounds: int = ROUNDS) -> LowerBound:
-    """Lower bound on the average JCT of any schedule.
+    """Compute a lower bound on the average JCT of any schedule of these jobs on this cluster.
 
     Args:
         workload: The jobs.
@@ -104,7 +104,7 @@ def lower_bound(workload: Workload, settings: Settings, *, rounds: int = ROUNDS)
 
 
 class _Pieces:
-    """The stages of all jobs as pieces of work on one machine of E-fold speed. Times in ms, per piece unless said.
+    """Stages of all jobs as pieces of work on one machine of E-fold speed; arrays are in ms, per piece unless said.
 
     Attributes:
         arrival_ms: Per job.
@@ -139,7 +139,7 @@ class _Pieces:
         self.job = job_of.astype(np.int64)
 
     def best_combination(self, rounds: int) -> float:
-        """Largest bound found on the sum of JCTs."""
+        """Search for the mixture that gives the largest bound on the sum of JCTs, in ms."""
         jobs = len(self.job_path_ms)
         alone = self.arrival_ms + self.job_path_ms
         # Weights of the pieces and, last, of the path bound; they sum to 1 for each job.
@@ -221,7 +221,7 @@ class _ShortestTasks:
             self._list_ms = smallest + tables["list_add_ms"]
 
     def by_count(self, row: int, situation: int) -> np.ndarray:
-        """float64 [executors], shortest duration of a launch in a situation with 1, 2, ... executors at the job."""
+        """Shortest duration of a launch in a situation with 1, 2, ... executors at the job; float64 [executors]."""
         cells = self._tables["row_grid"][row] * self._width + self._counts
         base = self._tables["row_list"][row] + situation
         left = self._list_ms[base + 3 * self._tables["grid_left"][cells]]
@@ -233,13 +233,13 @@ class _ShortestTasks:
         return np.minimum(left, right)
 
     def at_least(self, row: int) -> np.ndarray:
-        """float64 [executors]; see the class."""
+        """Shortest duration of a launch with 1, 2, ... or more executors at the job; float64 [executors]."""
         shortest = np.min([self.by_count(row, situation) for situation in range(3)], axis=0)
         return np.minimum.accumulate(shortest[::-1])[::-1]
 
 
 def _job_pieces(profile, shortest: _ShortestTasks, first_row: int, executors: int, delay: float):
-    """(least JCT, least executor time, [(head, size, tail) per piece]) of a job that arrives at 0."""
+    """Least JCT, least executor time and pieces (head, size, tail) of a job that arrives at time 0."""
     stages = profile.stages
     sources = [index for index, stage in enumerate(stages) if not stage.parents]
     count = len(stages)

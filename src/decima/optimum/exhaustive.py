@@ -1,7 +1,7 @@
-"""The best order of a batch of jobs, found by trying all of them.
+"""Search for the best order of a batch of jobs by trying all orders.
 
-Source: appendix H. The rules of a run are in :mod:`decima.optimum.order_kernel`. What is left out, and why nothing
-is lost:
+Source: appendix H. The rules of a run are in :mod:`decima.optimum.order_kernel`. Some work is
+saved without loss:
 
 - Orders with the same beginning are simulated together while the rest of the order cannot matter (see there).
 - Jobs of one profile are interchangeable: of the orders that differ only in their exchange, one is simulated.
@@ -23,7 +23,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from decima.evaluation.pool import CandidatePool, map_threads
+from decima.evaluation.pool import CandidatePool
+from decima.evaluation.workers import map_threads
 from decima.exceptions import ConfigError
 from decima.optimum.order_search import OrderSearch
 from decima.schedulers import make_scheduler
@@ -38,10 +39,10 @@ class OrderDistribution:
     """Average JCT over all n! orders, in seconds.
 
     Attributes:
-        min_s: Of the best order.
+        min_s: Average JCT of the best order.
         median_s: Half of the orders are better.
-        mean_s: Of an order drawn at random.
-        max_s: Of the worst order.
+        mean_s: Expected average JCT of an order drawn at random.
+        max_s: Average JCT of the worst order.
         edges_s: float64 [bins + 1], edges of the histogram.
         counts: int64 [bins], orders per bin.
     """
@@ -55,7 +56,7 @@ class OrderDistribution:
 
     @classmethod
     def of(cls, values_s: np.ndarray, copies: int, bins: int) -> OrderDistribution:
-        """Summarise; every value stands for ``copies`` orders."""
+        """Summarise average JCTs in seconds, each of which stands for ``copies`` orders."""
         counts, edges = np.histogram(values_s, bins=bins)
         return cls(
             float(values_s.min()),
@@ -211,6 +212,6 @@ def exhaustive_search(
 
 def _replay(search: OrderSearch, orders: list[tuple[int, ...]]) -> np.ndarray:
     """Average JCT in seconds of orders in the event simulator, float64 [orders]."""
-    pool = CandidatePool(search.workload, search.settings, threads=1)
+    pool = CandidatePool(search.workload, search.settings, workers=1, backend="threads")
     scheduler = make_scheduler("priority", stay=-1)
     return pool.scores([scheduler] * len(orders), {"job_rank": np.argsort(orders, axis=1)})

@@ -1,4 +1,4 @@
-"""A batch of jobs prepared for the search over orders: tables, single orders, all orders with one beginning."""
+"""Preparation of a batch of jobs for the search over orders, and simulation of single orders and of whole subtrees."""
 
 from __future__ import annotations
 
@@ -102,11 +102,11 @@ class OrderSearch:
 
     @cached_property
     def num_distinct(self) -> int:
-        """Orders up to exchange of jobs of one profile."""
+        """Number of orders, where the exchange of jobs of one profile does not count."""
         return self.num_completions(())
 
     def num_completions(self, prefix: tuple[int, ...]) -> int:
-        """Distinct orders that begin with ``prefix``."""
+        """Number of distinct orders that begin with ``prefix``."""
         rest = [profile for job, profile in enumerate(self.workload.profile_index.tolist()) if job not in prefix]
         copies = math.prod(math.factorial(count) for count in Counter(rest).values())
         return math.factorial(len(rest)) // copies
@@ -156,7 +156,7 @@ class OrderSearch:
         return least, order, simulated, ruled_out, finish_ms
 
     def completion_ms(self, order) -> np.ndarray:
-        """float64 ms [jobs], completion times under one order.
+        """Simulate one order; completion times, float64 ms [jobs].
 
         Raises:
             ConfigError: ``order`` does not name every job once.

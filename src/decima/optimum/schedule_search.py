@@ -1,4 +1,4 @@
-"""The best schedule of one known instance that a search can find: a mark beside the lower bound.
+"""Search for the best schedule of one known instance: what can be reached, beside the lower bound.
 
 The search knows the jobs and, with mean durations, everything that will happen. It steers ``capped_srw`` (see
 :mod:`decima.optimum.steered`): a factor on the remaining work that orders the jobs and one on the weight of a job's
@@ -17,15 +17,14 @@ import numpy as np
 
 from decima.evaluation.cma_search import Minimum, minimize
 from decima.evaluation.pool import CandidatePool
-from decima.evaluation.run import run_state
 from decima.exceptions import ConfigError
 from decima.optimum.steered import STEERED_BY, steered
 from decima.schedulers import make_scheduler
 from decima.schedulers.fields import rule_record
+from decima.schedulers.system import run_state
+from decima.simulator.loop import new_state
 from decima.simulator.result import Result
 from decima.simulator.settings import Settings
-from decima.simulator.state import ClusterState
-from decima.simulator.tables import WorkloadTables
 from decima.workload.jobs import Workload
 
 # CMA-ES: its part of the budget, the schedules after which it has little to gain, first step and bound of a factor's
@@ -60,13 +59,12 @@ class SearchResult:
 
     @property
     def change_percent(self) -> float:
-        """Against ``capped_srw``."""
+        """Change of the average JCT against ``capped_srw`` in percent."""
         return 100.0 * (self.avg_jct_s / self.start_avg_jct_s - 1.0)
 
     def run(self, *, log: bool = False) -> Result:
-        """The schedule in detail; ``log`` keeps every task and decision."""
-        tables = WorkloadTables(self.workload, self.settings)
-        state = ClusterState(tables, self.settings, log_tasks=log, log_decisions=log)
+        """Run the schedule found once more, for its details; ``log`` keeps every task and decision."""
+        state = new_state(self.workload, self.settings, log_tasks=log, log_decisions=log)
         for name, values in _steering(self.order_factor, self.share_factor, self.stage_priority).items():
             rule_record(state).bind(name, values)
         run_state(state, steered(**self.parameters), self.seed)
@@ -86,7 +84,8 @@ def search_schedule(
     *,
     start: Mapping[str, float] | None = None,
     seed: int = 0,
-    threads: int | None = None,
+    workers: int | None = None,
+    backend: str | None = None,
     progress: str | None = None,
 ) -> SearchResult:
     """Search for a good schedule of exactly this workload.
@@ -97,7 +96,9 @@ def search_schedule(
         budget: Schedules to try, at least 1; a generation or round begun is completed.
         start: Parameters of ``capped_srw``, its defaults when omitted.
         seed: Source of chance of the search, and of sampled durations as in ``simulate``.
-        threads: Workers, all cores by default. The result does not depend on it.
+        workers: Workers, all cores by default. The result does not depend on it.
+        backend: Where the workers are, see :func:`decima.evaluation.workers.make_workers`. The result does not depend
+            on it.
         progress: Label of a progress bar; None for no bar.
 
     Raises:
@@ -111,7 +112,7 @@ def search_schedule(
         raise ConfigError(f"no search for runs cut at {settings.time_limit_ms} ms; expected no time limit")
     parameters = make_scheduler("capped_srw", **(start or {})).values
     scheduler = steered(**parameters)
-    pool = CandidatePool(workload, settings, seed=seed, threads=threads)
+    pool = CandidatePool(workload, settings, seed=seed, workers=workers, backend=backend)
     jobs, stages = pool.tables.num_jobs, pool.tables.num_stages
     tried, curve = 0, []
 
@@ -171,7 +172,7 @@ def _steering(order: np.ndarray, share: np.ndarray, stage: np.ndarray) -> dict[s
 
 
 def _changed(point: np.ndarray, jobs: int, rng: np.random.Generator) -> np.ndarray:
-    """A copy with one or a few numbers moved; job orders, shares and stages are equally likely to be met."""
+    """Copy a point with one or a few numbers moved, of job orders, shares or stages with equal probability."""
     point = point.copy()
     low, high = np.log(CHANGE)
     for _ in range(1 + rng.poisson(1.0)):

@@ -10,6 +10,7 @@ import seaborn
 from matplotlib.axes import Axes
 
 from decima.evaluation.statistics import mean_interval, paired_change
+from decima.objectives import axis_label
 from decima.plotting import style
 
 WAVES = {"fresh": "fresh\n(executor new\nto the job)", "first": "first\n(executor new\nto the stage)", "rest": "rest"}
@@ -59,7 +60,7 @@ def scheduler_bars(
         )
     wrap = textwrap.TextWrapper(16, break_long_words=False, break_on_hyphens=False)
     axes.set_xticks(range(len(groups)), [wrap.fill(str(group)) for group in groups])
-    axes.set(ylabel="average JCT (s)" if value == "avg_jct_s" else value, ylim=(0.0, None))
+    axes.set(ylabel=axis_label(value), ylim=(0.0, None))
     axes.tick_params(axis="x", length=0)
     if legend:
         style.legend_beside(axes)

@@ -7,6 +7,7 @@ import pandas
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from decima.objectives import AVG_JCT, axis_label
 from decima.plotting import style, words
 
 _LINES = (
@@ -78,7 +79,7 @@ def cdf(scores: pandas.DataFrame, axes: Axes | None = None, *, value: str = "avg
         look = style.scheduler_style(name)
         rows = scores["scheduler"] == name
         axes.ecdf(scores.loc[rows, value], **look.line() | {"label": f"{look.label}: {mean:.1f} s"})
-    axes.set(xlabel="average JCT (s)" if value == "avg_jct_s" else "JCT (s)", ylabel="CDF", ylim=(0.0, 1.02))
+    axes.set(xlabel=axis_label(value, "JCT (s)"), ylabel="CDF", ylim=(0.0, 1.02))
     if log:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -161,7 +162,7 @@ def alpha_curve(sweep: pandas.DataFrame, axes: Axes | None = None, *, legend: st
             axes.fill_between(rows["alpha"], low, high, color=color, alpha=0.2, linewidth=0)
     star = {"marker": "*", "markersize": 9, "color": style.BLACK, "linestyle": "none", "zorder": 4}
     axes.plot(best["alpha"], best["mean"], label=f"best: α = {_signed(best['alpha'])}, {best['mean']:.1f} s", **star)
-    axes.set(xlabel="α (0: fair, 1: naive weighted fair)", ylabel="average JCT (s)")
+    axes.set(xlabel="α (0: fair, 1: naive weighted fair)", ylabel=AVG_JCT.axis_label)
     axes.margins(x=0.0)
     if legend == "inside":
         axes.legend(fontsize=7)

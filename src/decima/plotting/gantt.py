@@ -11,7 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch, Rectangle
 
+from decima.exceptions import ConfigError
 from decima.plotting import style, words
+from decima.systems import RunResult
 
 # Neither purple (idle) nor red (completions); neighbours differ in lightness as well as in hue.
 _FEW_COLORS = (
@@ -115,6 +117,24 @@ def gantt(
     axes.set(xlabel="time (s)", ylabel="executor", xlim=(0.0, end_s), ylim=(-0.5, executors - 0.5))
     axes.grid(False)
     return axes
+
+
+def gantt_of(result: RunResult, axes: Axes | None = None) -> Axes:
+    """Gantt chart of one run, entitled with the name of its scheduler.
+
+    Args:
+        result: A run that kept its log.
+        axes: Where to draw; a new figure when omitted.
+
+    Raises:
+        ConfigError: The run kept no log, or no task ran.
+    """
+    tasks = result.task_frame()
+    if tasks.empty:
+        raise ConfigError("there is nothing to draw: no task was launched")
+    arrival_s = pandas.Series(result.workload.arrival_ms / 1000.0)
+    title = style.scheduler_style(result.scheduler).label
+    return gantt(tasks, axes, executors=result.num_executors, title=title, arrival_s=arrival_s)
 
 
 @style.styled

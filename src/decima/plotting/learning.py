@@ -9,6 +9,7 @@ import pandas
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from decima.objectives import AVG_JCT
 from decima.plotting import style
 
 GREEDY, SAMPLED = "val_greedy", "val_sampled"
@@ -68,7 +69,7 @@ def learning_curves(
     # A policy that knows nothing yet is far above; what matters is the neighbourhood of the heuristics.
     shown = curves[list(values)].to_numpy()
     top = min(np.nanmax(shown), 1.5 * level.max())
-    axes.set(xlabel=label, ylabel="average JCT (s)", ylim=(0.95 * min(np.nanmin(shown), level.min()), top))
+    axes.set(xlabel=label, ylabel=AVG_JCT.axis_label, ylim=(0.95 * min(np.nanmin(shown), level.min()), top))
     axes.margins(x=0.0)
     if legend:
         style.legend_beside(axes)

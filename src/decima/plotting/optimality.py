@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from decima.evaluation.statistics import mean_interval
+from decima.objectives import AVG_JCT
 from decima.plotting import style
 from decima.plotting.gantt import gantt, job_colors
 
@@ -75,7 +76,7 @@ def policy_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, instance:
     Source: appendix H, Figure 22.
     """
     axes = _bars(scores, "avg_jct_s", "{:.1f} s", style.own_axes(axes, style.COLUMN, 2.6), instance)
-    axes.set_xlabel("average JCT (s)")
+    axes.set_xlabel(AVG_JCT.axis_label)
     return axes
 
 
@@ -132,7 +133,7 @@ def distance_from_floor(bounds: pandas.DataFrame, axes: Axes | None = None, *, l
             label=look.label,
         )  # fmt: skip
     style.label_rows(axes, [f"{instance}" for instance in table.index])
-    axes.set(xlabel="average JCT (s)", ylabel="instance", xlim=(0.0, None))
+    axes.set(xlabel=AVG_JCT.axis_label, ylabel="instance", xlim=(0.0, None))
     if legend:
         style.legend_beside(axes)
     return axes

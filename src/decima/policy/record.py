@@ -9,6 +9,7 @@ import numpy as np
 
 from decima.compiled.record import Record
 from decima.exceptions import DecimaError
+from decima.objectives import Progress
 from decima.policy.core.fields import POLICY_SLOT
 from decima.policy.core.recording import NUM_CHOICE, NUM_CRITIC, NUM_VALUE
 from decima.simulator.state import ClusterState
@@ -67,6 +68,7 @@ class EpisodeRecord:
         end_area_ms: Integral of the number of active jobs over the episode.
         completion_ms: Float64 [J], NaN for unfinished jobs.
         arrival_ms: Float64 [J].
+        ideal_ms: Float64 [J], duration of the job alone on an unlimited cluster.
         truncated: Whether the time limit ended it.
     """
 
@@ -96,10 +98,22 @@ class EpisodeRecord:
     end_area_ms: float
     completion_ms: np.ndarray
     arrival_ms: np.ndarray
+    ideal_ms: np.ndarray
     truncated: bool
 
     def __len__(self) -> int:
         return len(self.choice)
+
+    @property
+    def progress(self) -> Progress:
+        """The episode at its decisions and its end, as objectives see it."""
+        return Progress(
+            arrival_ms=self.arrival_ms,
+            completion_ms=self.completion_ms,
+            ideal_ms=self.ideal_ms,
+            time_ms=np.append(self.time_ms, self.end_ms),
+            area_ms=np.append(self.area_ms, self.end_area_ms),
+        )
 
     @property
     def nbytes(self) -> int:
@@ -185,6 +199,7 @@ def collect_record(state: ClusterState) -> EpisodeRecord:
         end_area_ms=state.area_ms,
         completion_ms=state.job_finish_ms.copy(),
         arrival_ms=state.job_arrival_ms.copy(),
+        ideal_ms=state.tables.workload.ideal_ms,
         truncated=bool(state.truncated),
         **columns,
     )

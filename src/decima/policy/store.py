@@ -9,7 +9,6 @@ import difflib
 import hashlib
 import io
 import json
-import math
 import os
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -19,7 +18,7 @@ import numpy as np
 
 from decima.config import checkout_root
 from decima.exceptions import ConfigError, PolicyError
-from decima.files import atomic_path, atomic_write_text
+from decima.files import atomic_path, atomic_write_text, plain
 from decima.policy.architecture import Architecture
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def save_policy(path: str | os.PathLike, architecture: Architecture, weights: np
         "weights_sha256": _checksum(weights),
     }
     try:
-        text = json.dumps(_plain(own | card), indent=2, allow_nan=False)
+        text = json.dumps(plain(own | card), indent=2, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise PolicyError(f"the card of policy {own['name']} cannot be written as JSON: {error}") from error
     import h5py
@@ -262,14 +261,3 @@ def _checksum(weights: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(weights, dtype="<f4").tobytes()).hexdigest()
 
 
-def _plain(value: Any) -> Any:
-    """The same as JSON values: NumPy numbers and arrays resolved, numbers that are not finite as null."""
-    if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

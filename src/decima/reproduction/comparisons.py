@@ -38,7 +38,7 @@ def score_table(
         list(schedulers.values()),
         settings,
         seeds=seeds,
-        threads=context.threads,
+        workers=context.threads,
         progress=context.bar(label),
     )
     return pandas.DataFrame(

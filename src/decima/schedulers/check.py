@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,10 +16,10 @@ from decima.schedulers.check_guard import StateGuard
 from decima.schedulers.interface import CompiledScheduler, Observation, Scheduler, decision_parts
 from decima.schedulers.registry import make_scheduler
 from decima.simulator.engine import LIMIT_TOO_LARGE, LIMIT_TOO_SMALL, NOT_IN_FRONTIER
+from decima.simulator.loop import new_state, offers
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
-from decima.simulator.tables import WorkloadTables
 from decima.workload.jobs import Workload
 
 _HINTS = {
@@ -154,14 +155,15 @@ class _Case:
         return chance if _difference(*fresh) else leftover
 
     def _state(self) -> ClusterState:
-        return ClusterState(WorkloadTables(self._workload, self._settings), self._settings, log_decisions=True)
+        return new_state(self._workload, self._settings, log_decisions=True)
 
     def _run_inside(self) -> _Trace:
         state = self._state()
         self._scheduler.bind(state)
         state.start(*spawn_generators(self._seed), self._scheduler.decision.address)
         guard = StateGuard(state)
-        self._advance(state)
+        with self._explaining(state):
+            state.advance()
         guard.require_workload(self._error)
         return _trace(state)
 
@@ -170,13 +172,10 @@ class _Case:
         rng, policy_rng = spawn_generators(self._seed)
         state.start(rng, policy_rng)
         observation = Observation(state)
-        with _GlobalChance(self._error):
+        with _GlobalChance(self._error), self._explaining(state):
             self._call("reset", scheduler.reset, policy_rng)
             guard = StateGuard(state)
-            while self._advance(state):
-                if state.num_frontier == 0:
-                    state.decide(-1)
-                    continue
+            for _ in offers(state):
                 guard.look()
                 decision = self._call("decide", scheduler.decide, observation)
                 guard.require_untouched(observation, self._error)
@@ -195,9 +194,11 @@ class _Case:
         except Exception as error:
             raise self._error(f"{name} raised {type(error).__name__}: {error}; expected no exception") from error
 
-    def _advance(self, state: ClusterState) -> bool:
+    @contextmanager
+    def _explaining(self, state: ClusterState) -> Iterator[None]:
+        """Tell what the core refuses with the place and the likely mistake."""
         try:
-            return state.advance()
+            yield
         except InvalidDecisionError as error:
             hint = _HINTS.get(state.error, "")
             if state.decide_fn and state.num_frontier == 0:

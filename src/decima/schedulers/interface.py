@@ -6,7 +6,7 @@ import ctypes
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from decima.grammar import hint
 from decima.schedulers.fields import bind_parameters
 from decima.simulator.decision import OPTION_PARTS
 from decima.simulator.fields import ACTIVE
+from decima.simulator.state import kept_executors
 
 if TYPE_CHECKING:
     from decima.compiled.decision import CompiledDecision
@@ -177,10 +178,7 @@ class JobView:
     def allocation(self) -> int:
         """Number of executors the job keeps, without those being offered now; a parallelism limit must exceed it."""
         state, job = self._state, self.id
-        held = (
-            state.job_attached[job] + state.job_moving[job] + state.job_commit[job] - state.job_outgoing[job]
-        )
-        return int(held) - (state.num_source if job == state.source_job else 0)
+        return int(kept_executors(state, job)) - (state.num_source if job == state.source_job else 0)
 
 
 class Observation:
@@ -260,6 +258,8 @@ class CompiledScheduler:
         values: Chosen values of its parameters by name, their defaults where not given.
     """
 
+    concurrent: ClassVar[bool] = True  # one object may serve several runs at the same time
+
     name: str
     decision: CompiledDecision
     values: dict[str, float] = field(default_factory=dict)
@@ -295,6 +295,9 @@ class CompiledScheduler:
                 raise ConfigError(
                     f"scheduler {self.name}: {name} must be from {low:g} to {high:g}, got {value!r}"
                 )
+
+    def __getstate__(self) -> dict:
+        return self.__dict__ | {"_bound": None}
 
     def bind(self, state: ClusterState) -> None:
         """Hand the parameters to a state before its run starts.

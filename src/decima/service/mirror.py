@@ -14,6 +14,7 @@ from decima.service.job_memory import JobMemory, Slot
 from decima.simulator.decision import STAGE
 from decima.simulator.fields import NONE
 from decima.simulator.settings import Settings
+from decima.simulator.state import kept_executors
 
 
 @dataclass(frozen=True)
@@ -99,9 +100,7 @@ class Mirror(JobMemory):
 
     def allocation(self, slot: Slot, source: Slot | None, offered: int) -> int:
         """Number of executors that a job holds or will get, apart from those it offers."""
-        views, job = self.views, slot.job
-        held = views.job_attached[job] + views.job_moving[job] + views.job_commit[job] - views.job_outgoing[job]
-        return held - (offered if slot is source else 0)
+        return kept_executors(self.views, slot.job) - (offered if slot is source else 0)
 
     def decide(self, now_ms: float, source: Hashable | None, offered: int) -> Choice | None:
         """Decide about offered executors; None to leave them idle.

@@ -1,4 +1,4 @@
-"""What happened in a run, task by task and decision by decision."""
+"""Log of a run, task by task and decision by decision."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class EpisodeLog:
         )
 
     def tasks(self) -> pandas.DataFrame:
-        """One row per task: job, stage, executor, wave, start_s, finish_s."""
+        """Table with one row per task: job, stage, executor, wave, start_s, finish_s."""
         import pandas
 
         return pandas.DataFrame(
@@ -60,15 +60,8 @@ class EpisodeLog:
             }
         )
 
-    def decision_table(self) -> pandas.DataFrame:
-        """One row per decision, columns of ``DECISION_COLUMNS``; -1 stands for none."""
-        import pandas
-
-        whole = dict.fromkeys(DECISION_COLUMNS[1:], "int64")
-        return pandas.DataFrame(self.decisions, columns=list(DECISION_COLUMNS)).astype(whole)
-
     def decision_lists(self) -> list[list]:
-        """Decisions as the reference runs write them: a list per decision, None for none."""
+        """Write decisions as the reference runs do: a list per decision, with None where there is no job or stage."""
         maybe = [name in NONE_COLUMNS for name in DECISION_COLUMNS[1:]]
         return [
             [row[0]] + [None if none and value < 0 else int(value) for none, value in zip(maybe, row[1:], strict=True)]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from decima.exceptions import ConfigError
+from decima.objectives import Objective, Outcome, Progress, get_objective
 from decima.simulator.log import EpisodeLog
 from decima.simulator.settings import Settings
 from decima.workload.jobs import Workload
@@ -16,6 +18,24 @@ if TYPE_CHECKING:
     import pandas
 
     from decima.simulator.state import ClusterState
+
+
+def outcome_of(state: ClusterState) -> Outcome:
+    """Copy arrivals and completions, which objectives score, out of a state that has run."""
+    return Outcome(state.job_arrival_ms, state.job_finish_ms.copy(), state.tables.workload.ideal_ms)
+
+
+def progress_of(state: ClusterState) -> Progress:
+    """Progress of a run up to now, which objectives charge for; it views the state and is valid until that runs on."""
+    # An executor may still be moving after the last job.
+    over = state.num_done == state.num_jobs
+    return Progress(
+        arrival_ms=state.job_arrival_ms,
+        completion_ms=state.job_finish_ms,
+        ideal_ms=state.tables.workload.ideal_ms,
+        time_ms=float(state.job_finish_ms.max()) if over else state.now_ms,
+        area_ms=state.area_ms + state.num_active * (state.now_ms - state.area_time_ms),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +85,21 @@ class Result:
         return self.completion_ms - self.workload.arrival_ms
 
     @property
+    def outcome(self) -> Outcome:
+        """Arrivals, completions and critical paths of the jobs, which objectives score."""
+        return Outcome(self.workload.arrival_ms, self.completion_ms, self.workload.ideal_ms)
+
+    def score(self, objective: str | Objective) -> float:
+        """Score this run by an objective.
+
+        Raises:
+            ConfigError: There is no objective of that name.
+        """
+        return get_objective(objective).score(self.outcome)
+
+    @property
     def num_unfinished(self) -> int:
-        """Jobs that the time limit left unfinished."""
+        """Number of jobs that the time limit left unfinished."""
         return len(self.completion_ms) - len(self.completion_order)
 
     @property
@@ -95,9 +128,25 @@ class Result:
         """Share of executor time spent on tasks (of a cut run: launched tasks count whole)."""
         return self.busy_ms / (self.settings.executors * self.end_ms) if self.end_ms > 0 else 0.0
 
+    @property
+    def num_executors(self) -> int:
+        """Executors of the cluster."""
+        return self.settings.executors
+
+    def task_frame(self) -> pandas.DataFrame:
+        """Table with one row per task: job, stage, executor, start_s, finish_s, kind: its wave (fresh, first or rest).
+
+        Raises:
+            ConfigError: The run kept no log.
+        """
+        if self.log is None:
+            raise ConfigError("the run kept no log of its tasks; simulate with log=True")
+        tasks = self.log.tasks().rename(columns={"wave": "kind"})
+        return tasks[["job", "stage", "executor", "start_s", "finish_s", "kind"]]
+
     @cached_property
     def jobs(self) -> pandas.DataFrame:
-        """One row per job: name, arrival_s, completion_s, jct_s, stages, tasks, work_s."""
+        """Table with one row per job: name, arrival_s, completion_s, jct_s, stages, tasks, work_s."""
         table = self.workload.describe()
         table["completion_s"] = self.completion_ms / 1000.0
         table["jct_s"] = self.jct_ms / 1000.0

@@ -159,6 +159,7 @@ class WorkloadTables:
     """
 
     def __init__(self, workload: Workload, settings: Settings) -> None:
+        self.workload = workload
         profiles = workload.universe
         shape = Settings(
             mode="tables",

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from decima.objectives import get_objective
 from decima.policy.batch import GraphBatch
 from decima.policy.record import CRITIC_FEATURES
 from decima.training.gradient import Learner
 from decima.training.loss import Gradient, Loss
-from decima.training.objectives import objective_rewards
 from decima.training.returns import Episode
 from decima.training.rollout import RolloutBackend, RolloutJob, Teacher
 from decima.training.task import Task, children_of, rollout_seeds
@@ -150,7 +150,7 @@ class DecimaAgent:
 
     def episodes(self, records: Sequence[EpisodeRecord]) -> list[Episode]:
         """Episodes with rewards of the task's objective, times in seconds."""
-        rewards = objective_rewards(self.task.objective, records)
+        rewards = get_objective(self.task.objective).rewards([record.progress for record in records])
         return [
             Episode(record.time_ms / 1000.0, record.end_ms / 1000.0, values, record.critic.astype(np.float64))
             for record, values in zip(records, rewards, strict=True)

@@ -1,27 +1,28 @@
-"""Running episodes of the current policy: in threads or in processes, with the same result."""
+"""Running episodes of the current policy: in threads, in processes or on a Ray cluster, with the same result."""
 
 from __future__ import annotations
 
-import multiprocessing
-import numbers
-import os
-import signal
+import threading
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from decima.exceptions import ConfigError, TrainingError
+from decima.evaluation.workers import make_workers
+from decima.exceptions import TrainingError, WorkerError
 from decima.policy.architecture import Architecture
+from decima.simulator.loop import new_state
+from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
 from decima.training.task import JobSequence, Task
 
 if TYPE_CHECKING:
     from decima.policy.record import EpisodeRecord
+
+# Sequences whose tables and states a process keeps, for all its threads.
+KEPT_SEQUENCES = 4
 
 
 @dataclass(frozen=True)
@@ -54,19 +55,6 @@ class RolloutBackend(Protocol):
         """Free the workers."""
 
 
-def check_workers(workers: int | None) -> int:
-    """Number of workers, all cores by default.
-
-    Raises:
-        ConfigError: It is no whole number of at least 1.
-    """
-    if workers is None:
-        return os.cpu_count() or 1
-    if isinstance(workers, bool) or not isinstance(workers, numbers.Integral) or workers < 1:
-        raise ConfigError(f"workers must be a whole number of at least 1, got {workers!r}")
-    return int(workers)
-
-
 def rollout_scheduler(architecture: Architecture, weights: np.ndarray, job: RolloutJob):
     """The sampling, recording policy for one episode."""
     from decima.policy.scheduler import LearnedScheduler
@@ -84,117 +72,84 @@ def rollout_scheduler(architecture: Architecture, weights: np.ndarray, job: Roll
     )
 
 
-class SequenceStates:
-    """Tables and idle states of recently used sequences.
+class Episodes:
+    """Function from (architecture, weights, job) to the record of the episode; several threads may call it.
+
+    Tables and idle states of the sequences used last are kept.
 
     Args:
         task: What to draw sequences of.
-        keep: Sequences to keep.
     """
 
-    def __init__(self, task: Task, keep: int) -> None:
+    def __init__(self, task: Task) -> None:
         self._task = task
-        self._keep = keep
-        self._entries: dict[JobSequence, tuple[WorkloadTables, object, list[ClusterState]]] = {}
+        self._lock = threading.Lock()
+        self._entries: dict[JobSequence, tuple[WorkloadTables, Settings, list[ClusterState]]] = {}
 
-    def prepare(self, sequence: JobSequence) -> None:
-        """Draw the sequence unless it is there."""
-        if sequence in self._entries:
-            self._entries[sequence] = self._entries.pop(sequence)
-            return
-        settings = self._task.sequence_settings(sequence)
-        self._entries[sequence] = (WorkloadTables(self._task.workload(sequence), settings), settings, [])
-        while len(self._entries) > self._keep:
-            del self._entries[next(iter(self._entries))]
+    def __reduce__(self) -> tuple:
+        """Pickle as the task alone."""
+        return _episodes_of, (self._task.as_dict(),)
 
-    def run(self, architecture: Architecture, weights: np.ndarray, job: RolloutJob) -> EpisodeRecord:
-        """One episode of a prepared sequence; may be called from several threads."""
+    def __call__(self, item: tuple[Architecture, np.ndarray, RolloutJob]) -> EpisodeRecord:
+        """Run the episode."""
         from decima.policy.scheduler import record_episode
 
-        tables, settings, idle = self._entries[job.sequence]
+        architecture, weights, job = item
+        tables, settings, idle = self._prepared(job.sequence)
         try:
             state = idle.pop()
         except IndexError:
-            state = ClusterState(tables, settings)
+            state = new_state(tables, settings)
         record = record_episode(state, rollout_scheduler(architecture, weights, job), job.seed)
         idle.append(state)
         return record
 
+    def _prepared(self, sequence: JobSequence) -> tuple[WorkloadTables, Settings, list[ClusterState]]:
+        """Tables, settings and idle states of a sequence, which is drawn unless it is there."""
+        with self._lock:
+            entry = self._entries.pop(sequence, None)
+            if entry is None:
+                settings = self._task.sequence_settings(sequence)
+                entry = WorkloadTables(self._task.workload(sequence), settings), settings, []
+            self._entries[sequence] = entry
+            while len(self._entries) > KEPT_SEQUENCES:
+                del self._entries[next(iter(self._entries))]
+        return entry
 
-class ThreadBackend:
-    """Episodes in threads of this process; the compiled core releases the interpreter lock.
+
+def _episodes_of(task: dict) -> Episodes:
+    return Episodes(Task.from_dict(task))
+
+
+class Rollouts:
+    """Episodes of a task on the workers of :mod:`decima.evaluation.workers`.
 
     Args:
         task: What to draw sequences of.
-        workers: Threads, all cores by default.
+        backend: ``"threads"``, ``"processes"`` or ``"ray"``; by default ``"ray"`` where ``RAY_ADDRESS`` is set, else
+            ``"threads"``.
+        workers: Number of workers, by default as many as there are cores.
+
+    Raises:
+        ConfigError: The backend is unknown, ``workers`` is no number, or Ray is not installed.
     """
 
-    def __init__(self, task: Task, workers: int | None = None) -> None:
-        self.workers = check_workers(workers)
-        self._task = task
-        self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="rollout")
+    def __init__(self, task: Task, backend: str | None = None, workers: int | None = None) -> None:
+        self._workers = make_workers(Episodes(task), backend, workers)
 
     def collect(
         self, architecture: Architecture, weights: np.ndarray, jobs: Sequence[RolloutJob]
     ) -> list[EpisodeRecord]:
-        """Run the jobs; see :class:`RolloutBackend`."""
-        sequences = list(dict.fromkeys(job.sequence for job in jobs))
-        states = SequenceStates(self._task, len(sequences))
-        for sequence in sequences:
-            states.prepare(sequence)
-        if jobs:
-            _ = rollout_scheduler(architecture, weights, jobs[0]).decision.address  # compile before threads start
-        return list(self._pool.map(lambda job: states.run(architecture, weights, job), jobs))
+        """Run the jobs; see :class:`RolloutBackend`.
 
-    def close(self) -> None:
-        """End the threads."""
-        self._pool.shutdown(cancel_futures=True)
-
-
-class ProcessBackend:
-    """Episodes in processes of this machine.
-
-    Args:
-        task: What to draw sequences of.
-        workers: Processes, all cores by default.
-    """
-
-    def __init__(self, task: Task, workers: int | None = None) -> None:
-        self.workers = check_workers(workers)
-        self._task = task.as_dict()
-        # Ctrl-C reaches the whole process group; what to do about it is decided here alone.
-        self._pool = ProcessPoolExecutor(
-            self.workers,
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=signal.signal,
-            initargs=(signal.SIGINT, signal.SIG_IGN),
-        )
-
-    def collect(
-        self, architecture: Architecture, weights: np.ndarray, jobs: Sequence[RolloutJob]
-    ) -> list[EpisodeRecord]:
-        """Run the jobs; see :class:`RolloutBackend`."""
-        work = [(self._task, architecture, weights, job) for job in jobs]
+        Raises:
+            TrainingError: A worker died.
+        """
         try:
-            return list(self._pool.map(run_in_worker, work))
-        except BrokenProcessPool as error:
-            raise TrainingError("a worker process died, perhaps for want of memory") from error
+            return self._workers.map([(architecture, weights, job) for job in jobs])
+        except WorkerError as error:
+            raise TrainingError(str(error)) from error
 
     def close(self) -> None:
-        """End the processes."""
-        self._pool.shutdown(cancel_futures=True)
-
-
-_STATES: dict[str, SequenceStates] = {}
-
-
-def run_in_worker(work: tuple[dict, Architecture, np.ndarray, RolloutJob]) -> EpisodeRecord:
-    """One episode in another process, from (task as a dict, architecture, weights, job)."""
-    task, architecture, weights, job = work
-    key = repr(task)
-    if key not in _STATES:
-        _STATES.clear()
-        _STATES[key] = SequenceStates(Task.from_dict(task), keep=4)
-    states = _STATES[key]
-    states.prepare(job.sequence)
-    return states.run(architecture, weights, job)
+        """Free the workers."""
+        self._workers.close()

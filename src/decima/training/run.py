@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from decima.evaluation.workers import check_workers
 from decima.exceptions import ConfigError
 from decima.policy.architecture import Architecture
 from decima.training.agent import DecimaAgent
-from decima.training.backends import make_backend
 from decima.training.recipe import Recipe
-from decima.training.rollout import RolloutBackend, check_workers
+from decima.training.rollout import RolloutBackend, Rollouts
 from decima.training.task import Task
 from decima.training.trainer import Trainer
 from decima.training.validation import TaskValidation
@@ -47,7 +47,7 @@ class TrainingRun:
         self,
         folder: str | Path,
         *,
-        backend: str | RolloutBackend = "threads",
+        backend: str | RolloutBackend | None = None,
         workers: int | None = None,
         progress: bool = False,
         tensorboard: bool = True,
@@ -56,7 +56,8 @@ class TrainingRun:
 
         Args:
             folder: Where checkpoint and curve go.
-            backend: ``"threads"``, ``"processes"``, ``"ray"`` or a :class:`RolloutBackend`; no result depends on it.
+            backend: Where rollouts run, a name as in :class:`Rollouts` or a :class:`RolloutBackend`; no result depends
+                on it.
             workers: Workers of the backend and threads of the gradient, all cores by default; no result depends on it.
             progress: Show a progress bar.
             tensorboard: Write TensorBoard events.
@@ -65,11 +66,13 @@ class TrainingRun:
             ConfigError: The run would never stop, or arguments contradict each other.
         """
         recipe, budget, threads = self.recipe, self.recipe.budget, check_workers(workers)
+        if backend is None or isinstance(backend, str):
+            backend = Rollouts(self.task, backend, workers)
         agent = DecimaAgent(
             self.task,
             self.architecture,
             self.seed,
-            make_backend(backend, self.task, workers) if isinstance(backend, str) else backend,
+            backend,
             threads=threads,
             betas=(recipe.adam.adam_beta1, recipe.adam.adam_beta2),
             epsilon=recipe.adam.adam_epsilon,

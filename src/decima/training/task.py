@@ -9,9 +9,9 @@ import numpy as np
 
 from decima.checks import check_whole, is_number
 from decima.exceptions import ConfigError
+from decima.objectives import get_objective
 from decima.simulator.settings import Settings
 from decima.simulator.tables import WorkloadTables, stage_levels
-from decima.training.objectives import check_objective, objective_metric
 from decima.workload.jobs import Workload
 from decima.workload.sources import TRAINING_SEED, get_source, parse_jobs
 
@@ -75,7 +75,7 @@ class Task:
                 f"interarrival_s must be a number above 0, or a low and a high one, got {self.interarrival_s!r}"
             )
         object.__setattr__(self, "interarrival_s", gaps[0] if gaps[0] == gaps[1] else gaps)
-        check_objective(self.objective)
+        object.__setattr__(self, "objective", get_objective(self.objective).name)
         _ = self.cluster
 
     @classmethod
@@ -105,6 +105,18 @@ class Task:
             **values,
         )
 
+    @classmethod
+    def on(cls, cluster: Settings, **fields) -> Task:
+        """Make a task on a given cluster.
+
+        Args:
+            cluster: Settings of one of the modes, with any changes.
+            **fields: The other fields of the task.
+        """
+        mode = Settings.of_mode(cluster.mode, executors=cluster.executors).as_dict()
+        changes = {name: value for name, value in cluster.as_dict().items() if value != mode[name]}
+        return cls(executors=cluster.executors, mode=cluster.mode, settings=changes, **fields)
+
     @cached_property
     def cluster(self) -> Settings:
         """Settings of the simulated cluster without a time limit."""
@@ -112,8 +124,8 @@ class Task:
 
     @property
     def metric(self) -> str:
-        """Metric that selects checkpoints."""
-        return objective_metric(self.objective)
+        """Column of the score that selects checkpoints, that of the objective."""
+        return get_objective(self.objective).column
 
     @property
     def streaming(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from decima.evaluation.pool import RunPool
+from decima.objectives import get_objective
 from decima.policy.architecture import Architecture
 from decima.training.task import VALIDATION_SEED, Task
 
@@ -54,7 +55,6 @@ class TaskValidation:
     """
 
     headline = "val_greedy"
-    lower_is_better = True
 
     def __init__(
         self, task: Task, architecture: Architecture, sequences: int, runs: int, threads: int | None = None
@@ -64,11 +64,14 @@ class TaskValidation:
         count = len(workloads) * copies
         self._modes = {"greedy": True} | ({"sampled": False} if runs > 0 else {})
         self._task, self._architecture = task, architecture
+        self._objective = get_objective(task.objective)
+        self.lower_is_better = self._objective.direction == "min"
         self._pool = RunPool(
             workloads * copies,
             task.cluster,
             seeds=range(VALIDATION_SEED, VALIDATION_SEED + count),
-            threads=threads,
+            workers=threads,
+            backend="threads",  # a few runs; rollouts may have taken all cores of a Ray cluster
         )
         ratios = (f"val_ratio_{name}" for name in task.reference_schedulers())
         self.columns = (*(f"val_{mode}" for mode in self._modes), *ratios)
@@ -88,11 +91,11 @@ class TaskValidation:
 
         policies = [LearnedScheduler(self._architecture, weights, greedy=greedy) for greedy in self._modes.values()]
         scores = dict(zip(self._modes, self._mean(policies), strict=True))
-        mode = min(scores, key=scores.get)
+        mode = min(scores, key=lambda name: self._objective.loss(scores[name]))
         row = {f"val_{name}": score for name, score in scores.items()}
         ratios = {f"val_ratio_{name}": scores[mode] / score for name, score in self.references.items()}
         return Score(scores[mode], mode, row | ratios)
 
     def _mean(self, schedulers) -> list[float]:
-        scores = self._pool.measure(schedulers, (self._task.metric,))[self._task.metric]
+        scores = self._pool.measure(schedulers, (self._objective,))[self._objective.column]
         return [float(value) for value in scores.mean(axis=1)]

@@ -105,6 +105,19 @@ class Workload:
         """Whether each job is present when the run starts, bool [jobs]."""
         return _frozen(np.array([job.initial for job in self.jobs], dtype=bool))
 
+    @cached_property
+    def ideal_ms(self) -> np.ndarray:
+        """Float64 ms [jobs], critical path: the time with unlimited executors and nominal task durations."""
+        return _frozen(np.array([job.profile.critical_path_ms for job in self.jobs], dtype=np.float64))
+
+    def signature(self) -> str:
+        """Names, arrivals and nominal durations of all jobs as text: all that a search depends on."""
+        parts = []
+        for job in self.jobs:
+            tasks = [(stage.num_tasks, stage.parents, stage.mean_duration_ms) for stage in job.profile.stages]
+            parts.append(repr((job.profile.name, job.arrival_ms, job.initial, tasks)))
+        return "".join(parts)
+
     def describe(self) -> pandas.DataFrame:
         """Table of the jobs: name, stages, tasks, work_s, critical_path_s (nominal durations), arrival_s."""
         import pandas

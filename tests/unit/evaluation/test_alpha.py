@@ -21,7 +21,7 @@ def test_the_curve_of_the_paper():
 
 
 def test_sweep():
-    sweep = alpha_sweep(WORKLOADS, SETTINGS, (-1.0, 0.0, 1.5), ALL_VARIANTS, seeds=[7, 8, 9], threads=2)
+    sweep = alpha_sweep(WORKLOADS, SETTINGS, (-1.0, 0.0, 1.5), ALL_VARIANTS, seeds=[7, 8, 9], workers=2)
     assert list(sweep.table.columns) == ["alpha", "sticky", "stage_rule", "order", "seed", "avg_jct_s"]
     assert len(sweep.table) == 3 * 8 * 3
     row = sweep.table.query("alpha == 1.5 and sticky == 0 and stage_rule == 1 and seed == 8").iloc[0]
@@ -50,7 +50,7 @@ def test_sweep():
 def test_order_is_arrival_when_left_out():
     pairs = alpha_sweep(WORKLOADS[:1], SETTINGS, (-1.0,), ((0, 2),))
     assert pairs.table.order.tolist() == [0]
-    assert pairs.table.equals(alpha_sweep(WORKLOADS[:1], SETTINGS, (-1.0,), ((0, 2, 0),), threads=1).table)
+    assert pairs.table.equals(alpha_sweep(WORKLOADS[:1], SETTINGS, (-1.0,), ((0, 2, 0),), workers=1).table)
     assert pairs.scores(alpha=-1.0) == pairs.table.avg_jct_s[0]
     with pytest.raises(ConfigError, match="no setting"):
         pairs.scores(alpha=0.3)

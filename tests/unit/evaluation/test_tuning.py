@@ -41,7 +41,7 @@ def test_scaling_is_logarithmic_where_the_range_is_wide():
 
 
 def test_result():
-    result = quick(test=TEST, baseline="fair", threads=2)
+    result = quick(test=TEST, baseline="fair", workers=2)
     assert result.tuned == ("c0", "c1", "power", "release")
     assert list(result.train) == list(result.test) == ["tuned", "default", "fair"]
     assert result.train["tuned"].mean() == result.curve[-1]["best"] <= result.train["default"].mean()
@@ -57,7 +57,7 @@ def test_result():
 
 
 def test_depends_on_the_seed_and_not_on_the_threads():
-    first, second = quick(threads=1), quick(threads=3)
+    first, second = quick(workers=1), quick(workers=3)
     assert first.parameters == second.parameters
     assert first.curve == second.curve
     assert quick(seed=1).curve != first.curve
@@ -145,5 +145,5 @@ def test_bad_input():
         tune("capped_srw", [], SETTINGS)
     with pytest.raises(ConfigError, match="budget must be"):
         quick(budget=0)
-    with pytest.raises(ConfigError, match="metric must be"):
+    with pytest.raises(ConfigError, match="unknown objective"):
         quick(metric="speed")

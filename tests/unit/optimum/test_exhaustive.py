@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decima.evaluation.run import run_state
 from decima.exceptions import ConfigError
 from decima.optimum.exhaustive import exhaustive_search
 from decima.optimum.order_search import OrderSearch, replay_settings
 from decima.schedulers import make_scheduler
 from decima.schedulers.fields import rule_record
+from decima.schedulers.system import run_state
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
 from decima.workload import synthetic_batch, tpch_batch

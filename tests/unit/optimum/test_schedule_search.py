@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from decima.evaluation.pool import CandidatePool
-from decima.evaluation.run import run_state, score_matrix
+from decima.evaluation.run import score_matrix
 from decima.exceptions import ConfigError
 from decima.optimum.bounds import lower_bound
 from decima.optimum.schedule_search import search_schedule
@@ -12,6 +12,7 @@ from decima.optimum.steered import STEERED_BY
 from decima.optimum.steered import steered as steered_rule
 from decima.schedulers import make_scheduler
 from decima.schedulers.fields import rule_record
+from decima.schedulers.system import run_state
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 from decima.workload import synthetic_batch
@@ -32,7 +33,7 @@ def test_search_is_not_worse_than_its_start_nor_better_than_the_bound():
 
 def test_search_depends_on_the_seed_not_on_the_threads():
     batch = synthetic_batch(4, 1)
-    found = [search_schedule(batch, CLUSTER, 60, seed=seed, threads=n) for seed, n in ((0, 1), (0, 3), (1, 1))]
+    found = [search_schedule(batch, CLUSTER, 60, seed=seed, workers=n) for seed, n in ((0, 1), (0, 3), (1, 1))]
     assert found[0].curve == found[1].curve
     assert found[0].order_factor.tolist() == found[1].order_factor.tolist()
     assert found[0].stage_priority.tolist() == found[1].stage_priority.tolist()

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from decima.evaluation.run import run_state
 from decima.policy.architecture import Architecture
 from decima.policy.scheduler import LearnedScheduler
+from decima.schedulers.system import run_state
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables

@@ -5,11 +5,11 @@ import pickle
 import numpy as np
 import pytest
 
-from decima.evaluation.run import run_state
 from decima.exceptions import ConfigError
 from decima.policy.record import CRITIC_FEATURES, RecordFullError, bind_buffers, collect_record
 from decima.policy.scheduler import record_episode
 from decima.schedulers import make_scheduler
+from decima.schedulers.system import run_state
 from decima.workload import synthetic_batch, synthetic_poisson
 from tests.unit.policy.policies import BASES, make_policy, make_state, random_state, watch
 from tests.unit.policy.test_features import wanted_features

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import decima
-from decima.evaluation.run import run_state
 from decima.exceptions import ConfigError
 from decima.policy.architecture import Architecture
 from decima.policy.record import collect_record
 from decima.policy.scheduler import LearnedScheduler, record_episode
 from decima.schedulers import Observation, check_scheduler, make_scheduler
+from decima.schedulers.system import run_state
 from decima.simulator.seeding import spawn_generators
 from decima.workload import synthetic_batch, synthetic_poisson
 from tests.unit.policy.policies import BASES, make_policy, make_state

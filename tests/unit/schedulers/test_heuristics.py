@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import decima
-from decima.evaluation.run import run_state
 from decima.schedulers import make_scheduler
 from decima.schedulers.fields import rule_record
+from decima.schedulers.system import run_state
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables

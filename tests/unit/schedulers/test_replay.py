@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from decima.evaluation.run import run_state
 from decima.exceptions import DataUnavailableError, DeadlockError, InvalidDecisionError
 from decima.schedulers import make_scheduler
 from decima.schedulers.replay import read_decisions
+from decima.schedulers.system import run_state
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables

@@ -5,7 +5,6 @@ import pytest
 
 import decima
 from decima.exceptions import ConfigError, DecimaError, UnknownSchedulerError
-from decima.simulator.decision import DECISION_COLUMNS
 from decima.simulator.seeding import spawn_generators
 from tests.stepping import Steps
 from tests.toy_jobs import job, one_stage, stage, workload
@@ -87,12 +86,6 @@ def test_log_of_decisions():
         [8000.0, 1, 1, 1, 2, 0, 1, 1],
         [12_000.0, 2, 1, 0, None, None, 1, 1],
     ]
-    table = log.decision_table()
-    assert list(table) == list(DECISION_COLUMNS)
-    assert table["job"].tolist() == [0, 1, 2, -1]
-    assert table["source_job"].tolist() == [-1, 0, 1, 2]
-    assert table["time_ms"].tolist() == [0.0, 5000.0, 8000.0, 12_000.0]
-    assert table.dtypes.iloc[1:].eq("int64").all()
 
 
 def test_no_log_unless_asked_for():

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from decima.evaluation.run import run_state
 from decima.exceptions import DeadlockError, InvalidDecisionError
 from decima.schedulers import make_scheduler
 from decima.schedulers.fields import rule_record
+from decima.schedulers.system import run_state
 from decima.simulator.decision import DECISION_COLUMNS
 from decima.simulator.fields import ARRAYS, CLUSTER, SCALARS
 from decima.simulator.settings import Settings

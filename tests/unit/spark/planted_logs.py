@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field
 
-from decima.evaluation.run import run_state
+from decima.schedulers.system import run_state
 from decima.simulator.log import EpisodeLog
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables

@@ -6,7 +6,7 @@ from decima.policy.batch import GraphBatch
 from decima.training.agent import recorded_log_prob, useful_decisions
 from decima.training.gradient import Learner, chunks
 from decima.training.loss import Loss, shuffled_parts
-from decima.training.rollout import RolloutJob, ThreadBackend
+from decima.training.rollout import RolloutJob, Rollouts
 from decima.training.task import children_of, rollout_seeds
 from tests.unit.training.small import NETWORK, TASK, same_arrays
 
@@ -15,7 +15,7 @@ WEIGHTS = NETWORK.initial_weights(1)
 
 @pytest.fixture(scope="module")
 def records():
-    backend = ThreadBackend(TASK, 2)
+    backend = Rollouts(TASK, "threads", 2)
     sequence = TASK.training_sequences(0, 0, 1)[0]
     found = backend.collect(NETWORK, WEIGHTS, [RolloutJob(sequence, seed) for seed in rollout_seeds(0, 0, 4)])
     backend.close()

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from decima.exceptions import ConfigError, TrainingError
-from decima.training.backends import make_backend
-from decima.training.rollout import RolloutJob, Teacher, ThreadBackend
+from decima.training.rollout import RolloutJob, Rollouts, Teacher
 from decima.training.task import rollout_seeds
 from tests.unit.training.small import NETWORK, STREAM, TASK
 
@@ -26,7 +25,7 @@ def same_records(one, other):
 
 
 def collect(kind, workers, task, work):
-    backend = make_backend(kind, task, workers)
+    backend = Rollouts(task, kind, workers)
     try:
         return backend.collect(NETWORK, WEIGHTS, work), backend.collect(NETWORK, 0.5 * WEIGHTS, work)
     finally:
@@ -65,16 +64,16 @@ def test_two_ray_workers_give_the_same_records(monkeypatch):
 def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(ConfigError, match=r"backend 'ray' needs Ray: pip install 'decima-sched\[ray\]'"):
-        make_backend("ray", TASK)
+        Rollouts(TASK, "ray")
 
 
 def test_a_teacher_that_always_acts_gives_its_own_run():
-    from decima.evaluation.run import run_state
     from decima.schedulers import make_scheduler
+    from decima.schedulers.system import run_state
     from decima.simulator.state import ClusterState
     from decima.simulator.tables import WorkloadTables
 
-    backend = ThreadBackend(TASK, 2)
+    backend = Rollouts(TASK, "threads", 2)
     for job in jobs(TASK, Teacher("fair")):
         record = backend.collect(NETWORK, WEIGHTS, [job])[0]
         state = ClusterState(WorkloadTables(TASK.workload(job.sequence), TASK.cluster), TASK.cluster)
@@ -84,9 +83,9 @@ def test_a_teacher_that_always_acts_gives_its_own_run():
 
 
 def test_a_worker_that_dies_is_one_error():
-    backend = make_backend("processes", TASK, 1)
+    backend = Rollouts(TASK, "processes", 1)
     assert backend.collect(NETWORK, WEIGHTS, []) == []
-    backend._pool.submit(os._exit, 3)
+    backend._workers._pool.submit(os._exit, 3)
     with pytest.raises(TrainingError, match="a worker process died"):
         backend.collect(NETWORK, WEIGHTS, jobs(TASK))
     backend.close()
@@ -98,4 +97,4 @@ def test_a_worker_that_dies_is_one_error():
 )
 def test_bad_backends(kind, workers, message):
     with pytest.raises(ConfigError, match=message):
-        make_backend(kind, TASK, workers)
+        Rollouts(TASK, kind, workers)

@@ -2,9 +2,22 @@ import numpy as np
 import pytest
 
 from decima.exceptions import ConfigError
+from decima.simulator.settings import Settings
 from decima.training.task import SEQUENCE_SEED, VALIDATION_SEED, JobSequence, Task, rollout_seeds
 
 STREAM = Task("stream", source="embedded", jobs=30, interarrival_s=(20.0, 40.0))
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [Settings(executors=7), Settings.released(durations="mean"), Settings.simplified(moving_delay_ms=5.0)],
+    ids=lambda cluster: cluster.mode,
+)
+def test_a_task_on_a_given_cluster(cluster):
+    task = Task.on(cluster, source="embedded", objective="p90_jct_s")
+    assert task.cluster == cluster
+    assert Task.from_dict(task.as_dict()) == task
+    assert (task.objective, task.metric) == ("p90_jct", "p90_jct_s")
 
 
 def test_training_validation_and_tests_share_no_sequence():

@@ -56,7 +56,26 @@ SchedulerText = Annotated[
         "'decima schedulers'; or a .json that 'decima tune' wrote.",
     ),
 ]
-Metric = Annotated[str, typer.Option(metavar="avg_jct_s|makespan_s", help="What is to be small.")]
+Metric = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", help="What counts: avg_jct, makespan, p50_jct, p90_jct, p95_jct, p99_jct or slowdown."
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", "--threads", metavar="N", min=1, help="Workers; no result depends on it.", show_default="all"
+    ),
+]
+Backend = Annotated[
+    str | None,
+    typer.Option(
+        metavar="threads|processes|ray",
+        help="Where workers run; no result depends on it.",
+        show_default="ray if RAY_ADDRESS is set, else threads",
+    ),
+]
 Threads = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="Worker threads; no result depends on it.", show_default="all")
 ]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from decima.exceptions import ConfigError
-from decima.files import atomic_path
+from decima.files import atomic_path, plain
 
 
 def check_output(path: Path | None, *endings: str, inputs: tuple[Path | None, ...] = ()) -> None:
@@ -90,17 +89,6 @@ def write_table(path: Path, table) -> None:
 def count(number: int, word: str) -> str:
     """Number and word, such as `1 job` and `20 jobs`."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
-
-
-def plain(value: Any) -> Any:
-    """Turn NumPy numbers and arrays into what JSON knows; NaN and infinity become None."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _value(value: Any) -> str:

@@ -21,9 +21,10 @@ from decima.reproduction.captions import Run, Tables, distinct
 from decima.reproduction.comparisons import learned_policy
 from decima.reproduction.experiment import Context, Experiment, Profiles, StoredPolicy
 from decima.schedulers import Observation
+from decima.schedulers.interface import decision_parts
+from decima.simulator.loop import new_state, offers
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.state import ClusterState
-from decima.simulator.tables import WorkloadTables
 from decima.workload.jobs import Job, Workload
 from decima.workload.sources import WorkloadSource
 
@@ -47,7 +48,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     policy = LearnedScheduler(stored.architecture, stored.weights, record=True)
     workload = Workload(tuple(Job(source.profile(*one)) for one in SMALL), source.label)
     settings = context.settings()
-    state = ClusterState(WorkloadTables(workload, settings), settings)
+    state = new_state(workload, settings)
     record = record_episode(state, policy, params["seed"])
     decision = telling_decision(record)
     _run_to(state, policy, decision, params["seed"])
@@ -97,15 +98,11 @@ def _run_to(state: ClusterState, policy: LearnedScheduler, decision: int, seed: 
     durations, chance = spawn_generators(seed)
     state.start(durations, chance)
     observation = Observation(state)
-    taken = -1
-    while taken < decision and state.advance():
-        if state.num_frontier == 0:
-            state.decide(-1, state.num_source)
-            continue
+    for taken, _ in enumerate(offers(state)):
         action = policy.decide(observation)
-        taken += 1
-        if taken < decision:
-            state.decide(action.stage, action.parallelism_limit)
+        if taken == decision:
+            return
+        state.decide(*decision_parts(action))
 
 
 class _Network:

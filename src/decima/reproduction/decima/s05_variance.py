@@ -12,13 +12,12 @@ import numpy as np
 import pandas
 
 from decima import plotting
-from decima.evaluation.pool import map_threads
-from decima.evaluation.run import run_state
+from decima.evaluation.workers import map_threads
 from decima.reproduction.captions import Run, Tables, distinct
 from decima.reproduction.comparisons import learned_policy
 from decima.reproduction.experiment import Context, Experiment, Profiles, StoredPolicy
-from decima.simulator.state import ClusterState
-from decima.simulator.tables import WorkloadTables
+from decima.schedulers.system import run_state
+from decima.simulator.loop import new_state
 from decima.workload.jobs import Job, Workload
 from decima.workload.sources import WorkloadSource
 
@@ -35,7 +34,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     _ = policy.decision.address  # compiled before threads start
 
     def rollouts(index: int) -> list[pandas.DataFrame]:
-        state = ClusterState(WorkloadTables(sequences[index], settings), settings)
+        state = new_state(sequences[index], settings)
         tables = []
         for rollout in range(params["rollouts"]):
             run_state(state, policy, index * params["rollouts"] + rollout)

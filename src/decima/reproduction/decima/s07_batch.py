@@ -42,7 +42,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         context.settings(),
         variants=SHOWN,
         seeds=seeds,
-        threads=context.threads,
+        workers=context.threads,
         progress=context.bar("alpha"),
     )
     each = sweep.per_workload()[["seed", "avg_jct_s"]].assign(scheduler="weighted_fair_each")

@@ -16,10 +16,9 @@ from decima.reproduction.comparisons import learned_policy
 from decima.reproduction.experiment import Context, Experiment, Profiles, StoredPolicy
 from decima.schedulers import CompiledScheduler, Observation
 from decima.schedulers.interface import decision_parts
+from decima.simulator.loop import new_state, offers
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
-from decima.simulator.state import ClusterState
-from decima.simulator.tables import WorkloadTables
 from decima.workload.jobs import Workload
 from decima.workload.sources import WorkloadSource
 
@@ -50,16 +49,13 @@ def timed_decisions(policy: CompiledScheduler, workload: Workload, settings: Set
     Yields:
         time_s (simulated), active_jobs, frontier (stages to choose from), latency_ms (wall clock).
     """
-    state = ClusterState(WorkloadTables(workload, settings), settings)
+    state = new_state(workload, settings)
     policy.bind(state)
     durations, chance = spawn_generators(0)
     state.start(durations, chance)
     policy.reset(chance)
     observation = Observation(state)
-    while state.advance():
-        if state.num_frontier == 0:
-            state.decide(-1)
-            continue
+    for _ in offers(state):
         begin = time.perf_counter_ns()
         parts = decision_parts(policy.decide(observation))
         latency_ms = (time.perf_counter_ns() - begin) / 1e6

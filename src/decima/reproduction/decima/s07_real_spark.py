@@ -14,6 +14,7 @@ from decima import plotting
 from decima.evaluation.run import simulate
 from decima.evaluation.statistics import paired_change
 from decima.exceptions import ConfigError
+from decima.objectives import AVG_JCT, MAKESPAN
 from decima.plotting.words import count
 from decima.policy import learned
 from decima.policy.store import read_policy
@@ -32,9 +33,8 @@ if TYPE_CHECKING:
     from decima.plotting.style import Figure
 
 REAL, SIMULATED, WARM = "real Spark", "simulated", "simulated (warm-up)"
-METRICS = ("avg_jct_s", "makespan_s")
 LATENCY = ("decisions", "steered_share", "round_trip_ms_median", "round_trip_ms_p99", "active_jobs_mean")
-TITLES = {"avg_jct_s": "average JCT", "makespan_s": "makespan"}
+TITLES = {objective.column: objective.label for objective in (AVG_JCT, MAKESPAN)}
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
@@ -59,7 +59,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     shown = shown_round(measured)
     table = pandas.concat(scores, ignore_index=True)
     return {
-        "real_spark": table[["where", "batch", "repetition", "scheduler", *METRICS]],
+        "real_spark": table[["where", "batch", "repetition", "scheduler", *TITLES]],
         "real_spark_changes": changes(table),
         "real_spark_jobs": _job_times(measured, pandas.concat(jobs)),
         "real_spark_tasks": pandas.concat([_measured_tasks(measured, shown), _of_round(tasks[0], shown)]),
@@ -141,7 +141,7 @@ def changes(scores: pandas.DataFrame) -> pandas.DataFrame:
     """
     rows = []
     for where, part in scores.groupby("where", sort=False):
-        for metric in METRICS:
+        for metric in TITLES:
             table = part.pivot(index=["batch", "repetition"], columns="scheduler", values=metric)
             for against in table.columns:
                 for name in table.columns.drop(against):

@@ -50,7 +50,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
             context.settings(),
             variants=SHOWN,
             seeds=seeds[:few],
-            threads=context.threads,
+            workers=context.threads,
             progress=context.bar("alpha"),
         )
         curves.append(sweep.table.assign(**gap))

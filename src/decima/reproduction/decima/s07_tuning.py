@@ -42,7 +42,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
             settings,
             variants=ALL_VARIANTS,
             seeds=seeds,
-            threads=context.threads,
+            workers=context.threads,
             progress=context.bar(f"alpha, {kind}"),
         )
         curves.append(sweep.table.assign(arrivals=kind))
@@ -61,7 +61,7 @@ def _tune(workloads: list[Workload], seeds: list[int], params: dict, context: Co
         context.settings(),
         train_seeds=seeds,
         budget=params["budget"],
-        threads=context.threads,
+        workers=context.threads,
         progress=context.bar(f"capped_srw, {kind}"),
     )
     return result.parameters

@@ -38,7 +38,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         source.batches(training, params["jobs"]),
         settings,
         seeds=training,
-        threads=context.threads,
+        workers=context.threads,
         progress=context.bar("alpha"),
     )
     policies = {
@@ -48,7 +48,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         "sjf_cp": make_scheduler("sjf_cp"),
         "capped_srw": make_scheduler("capped_srw"),
     } | learned_schedulers(context, "batch")
-    scores = score_matrix(batches, list(policies.values()), settings, threads=context.threads)
+    scores = score_matrix(batches, list(policies.values()), settings, workers=context.threads)
     rows = [
         {"batch": seed, "policy": name, "avg_jct_s": score}
         for name, of_batches in zip(policies, scores, strict=True)

@@ -32,7 +32,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     workloads = source.batches(seeds, params["jobs"])
     tuned = tuned_schedulers(context, "batch")
     policies = {"fair": make_scheduler("fair")} | tuned | learned_schedulers(context, "batch")
-    scores = score_matrix(workloads, list(policies.values()), settings, threads=context.threads)
+    scores = score_matrix(workloads, list(policies.values()), settings, workers=context.threads)
     rows = []
     for seed, workload in zip(seeds, workloads, strict=True):
         found = search_schedule(
@@ -40,7 +40,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
             settings,
             params["budget"],
             start=tuned["capped_srw"].values,
-            threads=context.threads,
+            workers=context.threads,
             progress=context.bar(f"search, instance {seed}"),
         )
         values = {name: score[seed] for name, score in zip(policies, scores, strict=True)}

@@ -12,6 +12,8 @@ One step is one decision (§5.2). An episode with seed s meets the same task dur
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,19 +24,19 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from decima.exceptions import ConfigError, DeadlockError, InvalidDecisionError
+from decima.objectives import AVG_JCT, MAKESPAN, Objective, get_objective
 from decima.simulator.decision import OPTION_PARTS, PARTS
-from decima.simulator.fields import FINISHED
 from decima.simulator.gym.padded import LAYOUT, PaddedView, Padding
 from decima.simulator.gym.render import describe_state
-from decima.simulator.objectives import Objective, cost_of, make_objective, makespan_cost_s
-from decima.simulator.result import Result
+from decima.simulator.loop import new_state, offers
+from decima.simulator.result import Result, outcome_of, progress_of
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
-from decima.simulator.tables import WorkloadTables
 from decima.workload.jobs import Workload
 
 DEFAULT_JOBS = 20
+END = object()
 
 
 def embedded_batch(seed: int) -> Workload:
@@ -54,9 +56,9 @@ class SparkClusterEnv(gymnasium.Env):
     hold from now on (§5.2), at least its ``job_min_limit``; with ``job_limit`` off (mode ``released``): how many of the
     offered executors to use. Idling is not among the valid choices when nothing would ever happen after it.
 
-    Reward: minus the growth of the cost since the last step; the wait for the first decision counts. ``"jct"``:
-    -(t_k - t_(k-1)) J_k in seconds, J_k the jobs in the system, exact also when jobs come and go between two
-    decisions; over a finished episode it adds up to minus the sum of all JCTs. ``"makespan"``: -(t_k - t_(k-1)) in
+    Reward: minus the growth of the objective's cost since the last step; the wait for the first decision counts.
+    ``"avg_jct"``: -(t_k - t_(k-1)) J_k in seconds, J_k the jobs in the system, exact also when jobs come and go between
+    two decisions; over a finished episode it adds up to minus the sum of all JCTs. ``"makespan"``: -(t_k - t_(k-1)) in
     seconds, which adds up to minus the makespan. A function ``state -> cost so far`` is taken as it is.
 
     End: ``terminated`` when all jobs have finished; ``truncated`` at ``time_limit_ms``, or when every executor is
@@ -74,7 +76,7 @@ class SparkClusterEnv(gymnasium.Env):
             batch of 20 embedded jobs, drawn anew for every episode, when omitted.
         executors: Executors of the cluster.
         mode: ``"paper"``, ``"released"`` or ``"simplified"``.
-        objective: ``"jct"``, ``"makespan"`` or a function.
+        objective: Name of a registered objective (:mod:`decima.objectives`), an objective, or a function.
         max_jobs: Most jobs in the system at one time. As many as the workload has, when omitted.
         max_stages: Most stages of these jobs. Enough for ``max_jobs`` of the largest profiles, when omitted.
         max_edges: Most edges of these jobs, likewise.
@@ -96,7 +98,7 @@ class SparkClusterEnv(gymnasium.Env):
         executors: int = 50,
         mode: str = "paper",
         *,
-        objective: str | Objective = "jct",
+        objective: str | Objective | Callable[[ClusterState], float] = "avg_jct",
         max_jobs: int | None = None,
         max_stages: int | None = None,
         max_edges: int | None = None,
@@ -111,7 +113,8 @@ class SparkClusterEnv(gymnasium.Env):
             raise ConfigError(f"render_mode must be ansi or None, got {render_mode!r}")
         self.render_mode = render_mode
         self.settings = Settings.of_mode(mode, executors=executors, **settings)
-        self._objective = make_objective(objective)
+        named = isinstance(objective, (str, Objective)) or not callable(objective)
+        self._objective = get_objective(objective) if named else objective
         self._strict = invalid_action == "error"
         self._log = log
         if isinstance(workload, (str, Path)):
@@ -152,7 +155,7 @@ class SparkClusterEnv(gymnasium.Env):
         self._seed = int(self.np_random.integers(2**31)) if seed is None else int(seed)
         self._enter((options or {}).get("workload"))
         self.state.start(*spawn_generators(self._seed))
-        self._cost = cost_of(self._objective, self.state)
+        self._cost = self._cost_so_far()
         return self._advance()
 
     def _enter(self, workload: Workload | None) -> None:
@@ -163,8 +166,7 @@ class SparkClusterEnv(gymnasium.Env):
         if workload is not None:
             self._workload = _require_workload(workload)
         if self.state is None or self._workload is not previous:
-            tables = WorkloadTables(self._workload, self.settings)
-            self.state = ClusterState(tables, self.settings, log_tasks=self._log, log_decisions=self._log)
+            self.state = new_state(self._workload, self.settings, log_tasks=self._log, log_decisions=self._log)
             self._view = PaddedView(self.state, self._workload, self.padding)
 
     def step(self, action) -> tuple[dict, float, bool, bool, dict]:
@@ -188,10 +190,26 @@ class SparkClusterEnv(gymnasium.Env):
                 self.state.decide(-1)
             observation, info = self._advance()
             info |= {"invalid_action": True, "invalid_reason": str(error)}
-        cost = cost_of(self._objective, self.state)
+        cost = self._cost_so_far()
         reward, self._cost = self._cost - cost, cost
         terminated = self.state.num_done == self.state.num_jobs
         return observation, reward, terminated, self._over and not terminated, info
+
+    def _cost_so_far(self) -> float:
+        """Cost of the episode so far.
+
+        Raises:
+            ConfigError: The objective returned something else than a finite number.
+        """
+        objective, state = self._objective, self.state
+        if isinstance(objective, Objective):
+            name, cost = objective.name, objective.cost_so_far(progress_of(state))
+        else:
+            name, cost = getattr(objective, "__name__", type(objective).__name__), objective(state)
+        if not isinstance(cost, numbers.Real) or not math.isfinite(cost):
+            when = f"{state.now_ms / 1000:.1f} s"
+            raise ConfigError(f"objective {name} returned {cost!r} at {when}; expected a finite number")
+        return float(cost)
 
     def _decision(self, slot: int, options: list[int]) -> tuple[int, ...]:
         """The decision for the core, which judges everything else."""
@@ -221,12 +239,7 @@ class SparkClusterEnv(gymnasium.Env):
         state = self.state
         over = deadlock = False
         try:
-            while state.advance():
-                if state.num_frontier > 0:
-                    break
-                state.decide(-1)
-            else:
-                over = True
+            over = next(offers(state), END) is END
         except DeadlockError:
             over = deadlock = True
         self._over = True  # also if there is no room for the observation
@@ -253,11 +266,11 @@ class SparkClusterEnv(gymnasium.Env):
         }
         if over:
             info["num_unfinished"] = state.num_jobs - state.num_done
+            outcome = outcome_of(state)
             if state.num_done:
-                finished = state.job_state == FINISHED
-                info["avg_jct_s"] = float(np.mean((state.job_finish_ms - state.job_arrival_ms)[finished])) / 1000.0
+                info[AVG_JCT.column] = AVG_JCT.score(outcome)
             if state.num_done == state.num_jobs:
-                info["makespan_s"] = makespan_cost_s(state)
+                info[MAKESPAN.column] = MAKESPAN.score(outcome)
         return info
 
     # ---- looking at it ----------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from itertools import chain
 import numpy as np
 
 from decima.exceptions import ConfigError
-from decima.simulator.state import ClusterState
+from decima.simulator.state import ClusterState, kept_executors
 from decima.workload.jobs import Workload
 
 STAGE_FEATURES = (
@@ -199,8 +199,7 @@ class PaddedView:
         remaining = unfinished * state.row_nominal_ms[rows]
         parts["jobs"][: len(jobs), 2] = np.bincount(job_row, remaining, minlength=len(jobs)) / 1000.0
         offered = state.num_source
-        held = state.job_attached[jobs] + state.job_moving[jobs] + state.job_commit[jobs] - state.job_outgoing[jobs]
-        allocation = held - np.where(jobs == state.source_job, offered, 0)
+        allocation = kept_executors(state, jobs) - np.where(jobs == state.source_job, offered, 0)
         parts["job_allocation"][: len(jobs)] = allocation
         parts["job_min_limit"][: len(jobs)] = allocation + 1 if state.job_limit else 1
         if offered:  # a round is open

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decima.evaluation.pool import map_threads
-from decima.evaluation.run import run_state
+from decima.evaluation.workers import map_threads
 from decima.schedulers import CompiledScheduler, make_scheduler
+from decima.schedulers.system import run_state
+from decima.simulator.loop import new_state
 from decima.simulator.settings import Settings
-from decima.simulator.state import ClusterState
-from decima.simulator.tables import WorkloadTables
 from decima.spark.fidelity.order import RecordedOrder
 from decima.spark.fidelity.runs import Measurements
 from decima.spark.fidelity.variants import at_level, comparable, fill_first_waves, one_task_per_stage, with_levels
@@ -225,7 +224,7 @@ def job_times_ms(
     workload: Workload, settings: Settings, scheduler: CompiledScheduler, seeds: Sequence[int]
 ) -> np.ndarray:
     """Job durations, float64 ms [seeds, jobs], from arrival to completion."""
-    state = ClusterState(WorkloadTables(workload, settings), settings)
+    state = new_state(workload, settings)
     times = []
     for seed in seeds:
         run_state(state, scheduler, seed)

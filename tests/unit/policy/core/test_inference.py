@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from decima.compiled.decision import CompiledDecision
-from decima.evaluation.run import run_state
 from decima.exceptions import ConfigError, InvalidDecisionError
 from decima.policy.architecture import Architecture
 from decima.policy.record import CAPACITIES, bind_buffers, collect_record, policy_record
 from decima.policy.scheduler import LearnedScheduler, record_episode
 from decima.schedulers import Observation
+from decima.schedulers.system import run_state
 from decima.simulator.seeding import spawn_generators
 from decima.workload import synthetic_batch, synthetic_poisson
 from tests.drivers import Through

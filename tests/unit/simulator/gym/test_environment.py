@@ -210,7 +210,7 @@ def test_rows_are_jobs_in_the_system_by_arrival():
 
 def test_waiting_for_the_first_job_counts():
     jobs = workload(one_stage(1, 2.0, at_s=5.0))
-    for objective, total in (("jct", -2.0), ("makespan", -7.0)):
+    for objective, total in (("avg_jct", -2.0), ("makespan", -7.0)):
         env = SparkClusterEnv(jobs, 1, "simplified", objective=objective)
         _, info = env.reset(seed=0)
         assert info["time_ms"] == 5000.0
@@ -223,12 +223,12 @@ def test_waiting_for_the_first_job_counts():
 @pytest.mark.parametrize("name", ["default", "stream", "simplified"])
 def test_rewards_add_up_to_minus_the_objective(name):
     values = CONFIGURATIONS[name] | {"log": True}
-    for objective in ("jct", "makespan"):
+    for objective in ("avg_jct", "makespan"):
         env = SparkClusterEnv(**(values | {"objective": objective}))
         steps = list(random_episode(env, seed=1, idle=False))
         assert steps[-1][2:4] == (True, False)
         result = env.result()
-        cost = result.jct_ms.sum() / 1000.0 if objective == "jct" else result.makespan_s
+        cost = result.jct_ms.sum() / 1000.0 if objective == "avg_jct" else result.makespan_s
         assert sum(step[1] for step in steps) == pytest.approx(-cost, rel=1e-12)
         assert all(step[1] <= 0 for step in steps)
 
@@ -245,7 +245,7 @@ def test_own_objective():
 @pytest.mark.parametrize(
     ("objective", "message"),
     [
-        ("jcts", "objective is 'jcts'; expected jct, makespan or a function"),
+        ("jcts", "unknown objective 'jcts'; known: avg_jct"),
         (lambda state: float("nan"), r"objective <lambda> returned nan at 0\.0 s; expected a finite number"),
         (lambda state: None, "returned None"),
     ],

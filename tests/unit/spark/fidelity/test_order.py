@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from decima.evaluation.run import run_state
 from decima.exceptions import WorkloadError
+from decima.schedulers.system import run_state
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
 from decima.spark.fidelity.order import RecordedOrder

@@ -5,13 +5,13 @@ from decima.training.agent import DecimaAgent, recorded_log_prob
 from decima.training.algorithms.policy_gradient import PolicyGradient, PolicyGradientConfig
 from decima.training.budget import Progress
 from decima.training.loss import SUMS, Gradient
-from decima.training.rollout import ThreadBackend
+from decima.training.rollout import Rollouts
 from tests.unit.training.small import NETWORK, STREAM, TASK
 
 
 @pytest.fixture(scope="module", params=[TASK, STREAM], ids=["batch", "stream"])
 def agent(request):
-    made = DecimaAgent(request.param, NETWORK, 2, ThreadBackend(request.param, 2))
+    made = DecimaAgent(request.param, NETWORK, 2, Rollouts(request.param, "threads", 2))
     yield made
     made.close()
 

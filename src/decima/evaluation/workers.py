@@ -1,0 +1,227 @@
+"""One function applied to many items at once: in threads, in processes, or on the machines of a Ray cluster.
+
+Comparison, tuning, search and rollouts of training run their work through this module. Results come in the order of the
+items and depend neither on the backend nor on the number of workers; an exception in a worker (and Ctrl-C) is raised in
+the caller, and what has not begun is dropped.
+
+Whoever outgrows one machine sets ``RAY_ADDRESS``, or names the backend ``"ray"``; this needs the extra ``ray``.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import numbers
+import os
+import pickle
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, Protocol
+
+from decima.exceptions import ConfigError, WorkerError
+
+
+class Workers(Protocol):
+    """Workers that apply one function to items; see :func:`make_workers`."""
+
+    def map(self, items: Sequence, advance: Callable[[], object] | None = None) -> list:
+        """``[function(item) for item in items]``; ``advance()`` is called here after each.
+
+        Raises:
+            WorkerError: A worker died.
+        """
+
+    def close(self) -> None:
+        """Free the workers; they come back when they are needed again."""
+
+
+def check_workers(workers: int | None) -> int:
+    """Number of workers, all cores of this machine by default.
+
+    Raises:
+        ConfigError: It is no whole number of at least 1.
+    """
+    if workers is None:
+        return os.cpu_count() or 1
+    if isinstance(workers, bool) or not isinstance(workers, numbers.Integral) or workers < 1:
+        raise ConfigError(f"workers must be a whole number of at least 1, got {workers!r}")
+    return int(workers)
+
+
+def _gather(results: Iterable, advance: Callable[[], object] | None) -> list:
+    values = []
+    for value in results:
+        values.append(value)
+        if advance is not None:
+            advance()
+    return values
+
+
+class ThreadWorkers:
+    """Threads of this process; they run side by side inside the compiled core, which releases the interpreter lock."""
+
+    def __init__(self, function: Callable, workers: int | None = None) -> None:
+        self.workers = check_workers(workers)
+        self._function = function
+
+    def map(self, items: Sequence, advance: Callable[[], object] | None = None) -> list:
+        """Apply the function; see :class:`Workers`."""
+        count = min(self.workers, len(items))
+        if count <= 1:
+            return _gather(map(self._function, items), advance)
+        with ThreadPoolExecutor(count) as pool:
+            return _gather(pool.map(self._function, items), advance)
+
+    def close(self) -> None:
+        """Do nothing: threads end with every map."""
+
+
+class ProcessWorkers:
+    """Processes of this machine. Each gets the function once, pickled."""
+
+    def __init__(self, function: Callable, workers: int | None = None) -> None:
+        self.workers = check_workers(workers)
+        self._function = function
+        self._pool: ProcessPoolExecutor | None = None
+
+    def map(self, items: Sequence, advance: Callable[[], object] | None = None) -> list:
+        """Apply the function; see :class:`Workers`."""
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                self.workers,
+                mp_context=multiprocessing.get_context("spawn"),
+                initializer=_enter_process,
+                initargs=(pickle.dumps(self._function),),
+            )
+        try:
+            return _gather(self._pool.map(_apply, items), advance)
+        except BrokenProcessPool as error:
+            self._pool = None
+            raise WorkerError("a worker process died, perhaps for want of memory") from error
+
+    def close(self) -> None:
+        """End the processes."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+
+_function_of_process: Callable | None = None
+
+
+def _enter_process(function: bytes) -> None:
+    """Prepare a worker process. Ctrl-C reaches the whole group of processes; the caller alone decides about it."""
+    global _function_of_process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _function_of_process = pickle.loads(function)
+
+
+def _apply(item: Any) -> Any:
+    return _function_of_process(item)
+
+
+class _Actor:
+    """Body of a Ray actor."""
+
+    def __init__(self, function: Callable) -> None:
+        self._function = function
+
+    def apply(self, item: Any) -> Any:
+        """Apply the function to one item."""
+        return self._function(item)
+
+
+class RayWorkers:
+    """Ray actors of one core each, on the cluster named by ``RAY_ADDRESS``, else on this machine.
+
+    Raises:
+        ConfigError: Ray is not installed.
+    """
+
+    def __init__(self, function: Callable, workers: int | None = None) -> None:
+        try:
+            import ray
+        except ImportError as error:
+            raise ConfigError("backend 'ray' needs Ray: pip install 'decima-sched[ray]'") from error
+        if workers is not None:
+            check_workers(workers)
+        self._ray = ray
+        self._workers = workers
+        self._function = function
+        self._actors: list = []
+        self._started = False
+
+    @property
+    def workers(self) -> int:
+        """Number of actors: by default all cores of the cluster, once Ray runs."""
+        if self._workers is None:
+            self._start()
+            self._workers = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+        return self._workers
+
+    def _start(self) -> None:
+        if not self._ray.is_initialized():
+            self._ray.init(include_dashboard=False, log_to_driver=False)
+            self._started = True
+
+    def map(self, items: Sequence, advance: Callable[[], object] | None = None) -> list:
+        """Apply the function; see :class:`Workers`."""
+        if not self._actors:
+            self._start()
+            actor, function = self._ray.remote(num_cpus=1)(_Actor), self._ray.put(self._function)
+            self._actors = [actor.remote(function) for _ in range(self.workers)]
+        return _gather(self._results(items), advance)
+
+    def _results(self, items: Sequence) -> Iterator:
+        pool = self._ray.util.ActorPool(self._actors)
+        errors = self._ray.exceptions
+        try:
+            yield from pool.map(lambda actor, item: actor.apply.remote(item), items)
+        except errors.RayTaskError as error:
+            raise error.cause from error
+        except errors.RayActorError as error:
+            self.close()
+            raise WorkerError("a Ray worker died, perhaps for want of memory") from error
+
+    def close(self) -> None:
+        """End the actors, and Ray if it was started here."""
+        for actor in self._actors:
+            self._ray.kill(actor)
+        self._actors = []
+        if self._started:
+            self._ray.shutdown()
+            self._started = False
+
+
+BACKENDS: dict[str, Callable[..., Workers]] = {
+    "threads": ThreadWorkers,
+    "processes": ProcessWorkers,
+    "ray": RayWorkers,
+}
+
+
+def make_workers(function: Callable, backend: str | None = None, workers: int | None = None) -> Workers:
+    """Workers that apply a function of one item.
+
+    Args:
+        function: What to apply. Other backends than threads send it to each worker once, pickled, where it may keep
+            what one item leaves for the next. Items and results are pickled there too.
+        backend: ``"threads"``, ``"processes"`` or ``"ray"``; by default ``"ray"`` where ``RAY_ADDRESS`` is set, else
+            ``"threads"``.
+        workers: Number of workers, by default as many as there are cores.
+
+    Raises:
+        ConfigError: The backend is unknown, ``workers`` is no whole number of at least 1, or Ray is not installed.
+    """
+    kind = backend or ("ray" if os.environ.get("RAY_ADDRESS") else "threads")
+    if kind not in BACKENDS:
+        raise ConfigError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
+    return BACKENDS[kind](function, workers)
+
+
+def map_threads(
+    function: Callable, items: Sequence, threads: int | None, advance: Callable[[], object] | None = None
+) -> list:
+    """``[function(item) for item in items]`` in threads; ``advance()`` is called after each."""
+    return ThreadWorkers(function, threads).map(items, advance)

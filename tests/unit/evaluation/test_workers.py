@@ -1,0 +1,153 @@
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import decima
+from decima.evaluation.pool import CandidatePool, RunPool
+from decima.evaluation.tuning import tune
+from decima.evaluation.workers import BACKENDS, make_workers, map_threads
+from decima.exceptions import ConfigError, WorkerError
+from decima.optimum.schedule_search import search_schedule
+from decima.schedulers import make_scheduler
+from decima.simulator.settings import Settings
+from decima.workload import synthetic_batch
+
+CLUSTER = Settings(executors=6)
+WORKLOADS = [synthetic_batch(3, seed=seed) for seed in range(3)]
+SLOW = {"ray": pytest.mark.slow}
+
+
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=SLOW.get(name, ())) for name in BACKENDS])
+def backend(request):
+    """Name of a backend; one Ray serves all tests."""
+    if request.param != "ray":
+        yield request.param
+        return
+    ray = pytest.importorskip("ray", reason="Ray is not installed (extra 'ray')")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+        yield request.param
+        ray.shutdown()
+
+
+def divide(item):
+    return 60 // item
+
+
+def leave(item):
+    os._exit(3)
+
+
+def interrupt(item):
+    if item == 1:
+        os.kill(os.getppid(), signal.SIGINT)
+    return item
+
+
+# ---- what every backend keeps to ----------------------------------------------------------------------------------
+
+
+def test_results_come_in_order_and_exceptions_in_the_caller(backend):
+    steps = []
+    workers = make_workers(divide, backend, 2)
+    try:
+        assert workers.map([3, 1, 2, 5], lambda: steps.append(1)) == [20, 60, 30, 12]
+        assert len(steps) == 4
+        assert workers.map([]) == []
+        with pytest.raises(ZeroDivisionError, match="by zero"):
+            workers.map([1, 0, 2])
+        assert workers.map([4]) == [15]  # and go on
+        workers.close()
+        assert workers.map([4]) == [15]
+    finally:
+        workers.close()
+
+
+def test_scores_are_equal_for_any_backend_and_number_of_workers(backend):
+    schedulers = [make_scheduler("weighted_fair", alpha=0.5), make_scheduler("random"), Greedy()]
+    expected = RunPool(WORKLOADS, CLUSTER, workers=1, backend="threads").measure(schedulers, ("avg_jct", "p90_jct"))
+    with RunPool(WORKLOADS, CLUSTER, workers=2, backend=backend) as pool:
+        for _ in range(2):  # states that have run before give the same
+            found = pool.measure(schedulers, ("avg_jct", "p90_jct"))
+            for column, values in expected.items():
+                np.testing.assert_array_equal(found[column], values)
+
+
+def test_search_finds_the_same(backend):
+    settings = CLUSTER.replace(durations="mean")
+    expected = search_schedule(WORKLOADS[0], settings, 20, workers=1, backend="threads")
+    found = search_schedule(WORKLOADS[0], settings, 20, workers=2, backend=backend)
+    assert found.curve == expected.curve
+    np.testing.assert_array_equal(found.order_factor, expected.order_factor)
+
+
+def test_comparison_and_tuning_give_the_same(backend):
+    arguments = {"workers": 2, "backend": backend}
+    compared = decima.compare(["fair", "random"], WORKLOADS, cluster=CLUSTER, **arguments)
+    assert compared.scores.equals(decima.compare(["fair", "random"], WORKLOADS, cluster=CLUSTER).scores)
+    tuned = tune("weighted_fair", WORKLOADS, CLUSTER, budget=6, **arguments)
+    assert tuned.card() == tune("weighted_fair", WORKLOADS, CLUSTER, budget=6, workers=1).card()
+
+
+# ---- single ones --------------------------------------------------------------------------------------------------
+
+
+class Greedy:
+    """Runs where it was made, whatever the backend: it cannot be pickled."""
+
+    name = "greedy"
+
+    def __init__(self):
+        self.decide = lambda observation: observation.grant(observation.frontier[0], observation.num_free_executors)
+
+    def reset(self, rng):
+        pass
+
+
+def test_a_worker_that_dies_is_one_error():
+    workers = make_workers(leave, "processes", 1)
+    with pytest.raises(WorkerError, match="a worker process died"):
+        workers.map([1])
+    workers.close()
+
+
+def test_ctrl_c_reaches_the_caller():
+    workers = make_workers(interrupt, "processes", 1)
+    with pytest.raises(KeyboardInterrupt):
+        workers.map([0, 1, 2, 3])
+    workers.close()
+
+
+def test_ray_is_used_where_its_address_is_set(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    assert make_workers(divide, workers=1).map([6]) == [10]
+    monkeypatch.setenv("RAY_ADDRESS", "somewhere:6379")
+    with pytest.raises(ConfigError, match=r"backend 'ray' needs Ray: pip install 'decima-sched\[ray\]'"):
+        make_workers(divide)
+    assert make_workers(divide, "threads", 1).map([6]) == [10]
+
+
+def test_candidates_do_not_see_arrays_of_others():
+    pool = CandidatePool(WORKLOADS[0], CLUSTER.replace(durations="mean"), workers=1)
+    scheduler = [make_scheduler("priority")]
+    plain = pool.scores(scheduler)
+    assert pool.scores(scheduler, {"job_rank": np.array([[0.0, 2.0, 1.0]])}) != plain
+    assert pool.scores(scheduler) == plain
+
+
+@pytest.mark.parametrize(
+    ("kind", "workers", "message"),
+    [("threads", 0, "workers must be"), ("threads", 1.5, "workers must be"), ("cloud", 1, "backend must be one of")],
+)
+def test_bad_input(kind, workers, message):
+    with pytest.raises(ConfigError, match=message):
+        make_workers(divide, kind, workers)
+
+
+def test_threads():
+    assert map_threads(divide, [6, 5], 2) == [10, 12]
+    with pytest.raises(ZeroDivisionError):
+        map_threads(divide, [1, 0, 2], 2)
