@@ -22,8 +22,8 @@ from decima.objectives import Objective, Outcome, get_objective
 if TYPE_CHECKING:
     import pandas
 
-# Modules that register systems; imported on first use.
-_MODULES = ("decima.schedulers.system",)
+# Modules of ``decima.schedulers`` that register systems; imported on first use.
+_MODULES = ("system",)
 TASK_COLUMNS = ("job", "stage", "executor", "start_s", "finish_s", "kind")
 
 
@@ -143,7 +143,7 @@ def register_system(system: System) -> System:
 
 def _load() -> dict[str, System]:
     for module in _MODULES:
-        import_module(module)
+        import_module(f"decima.schedulers.{module}")
     return _SYSTEMS
 
 

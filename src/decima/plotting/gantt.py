@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import colorsys
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas
@@ -13,7 +14,9 @@ from matplotlib.patches import Patch, Rectangle
 
 from decima.exceptions import ConfigError
 from decima.plotting import style, words
-from decima.systems import RunResult
+
+if TYPE_CHECKING:
+    from decima.systems import RunResult
 
 # Neither purple (idle) nor red (completions); neighbours differ in lightness as well as in hue.
 _FEW_COLORS = (
