@@ -179,6 +179,7 @@ class _Scope:
                 self._targets |= set(found.values())
         # A variable of a function hides what the module calls by the same name.
         local = _variables(nodes) if isinstance(node, ast.FunctionDef) else set()
+        imported = {name: target for name, target in imported.items() if name not in local}
         for inner in nodes:
             if isinstance(inner, ast.Name) and inner.id not in local:
                 if inner.id in self._module.definitions:
