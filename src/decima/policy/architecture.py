@@ -11,9 +11,17 @@ from functools import cached_property
 import numpy as np
 
 from decima.exceptions import ConfigError
+from decima.policy.features import (
+    AS_LOGARITHMS,
+    CODES,
+    FEATURES,
+    JOB_FEATURES,
+    SETS,
+    WITHOUT_DURATIONS,
+    Feature,
+)
 
 LIMITS = ("input", "output", "stage", "none")
-FEATURES = ("paper", "released")
 # Slope of the leaky rectifier for negative inputs; the released code's value.
 LEAK = 0.2
 # Limits enter the score function divided by this.
@@ -48,9 +56,10 @@ class Architecture:
     """
 
     name: str = "paper"  # ``"paper"``, ``"released"`` or a name of your own
-    features: str = "paper"  # which five features a stage has: those of §6.1 or those of the published code
-    # Of the paper's features, tasks and durations enter as logarithms (``decima.policy.features``).
-    feature_log: bool = False
+    # Features that a stage has at least, a name in :data:`decima.policy.features.SETS`: those of §6.1 or those of the
+    # published code.
+    features: str = "paper"
+    feature_log: bool = False  # tasks and durations of the paper's features enter as logarithms
     embedding: int = 16  # width of e, y and z
     hidden: tuple[int, ...] = (32, 16)  # hidden widths of the transformations f and g
     score_hidden: tuple[int, ...] = (32, 16)  # hidden widths of the score functions q and w
@@ -73,12 +82,18 @@ class Architecture:
     runnable_feature: bool = False
     # Largest cluster the policy may be used on; the number of outputs if ``limit`` is ``"output"``.
     max_executors: int = 200
+    more_features: tuple[str, ...] = ()  # further entries of :data:`decima.policy.features.FEATURES`, by name
 
     def __post_init__(self) -> None:
         if self.limit not in LIMITS:
             raise ConfigError(f"limit must be one of {', '.join(LIMITS)}, got {self.limit!r}")
-        if self.features not in FEATURES:
-            raise ConfigError(f"features must be one of {', '.join(FEATURES)}, got {self.features!r}")
+        if self.features not in SETS:
+            raise ConfigError(f"features must be one of {', '.join(SETS)}, got {self.features!r}")
+        more = self.more_features
+        object.__setattr__(self, "more_features", (more,) if isinstance(more, str) else tuple(more))
+        for name in self.more_features:
+            if name not in CODES:
+                raise ConfigError(f"more_features: unknown feature {name!r}; known: {', '.join(CODES)}")
         if self.limit_context not in ("embedding", "job"):
             raise ConfigError(f"limit_context must be 'embedding' or 'job', got {self.limit_context!r}")
         if self.limit_context == "job" and self.features != "released":
@@ -131,10 +146,19 @@ class Architecture:
         """Fields by name, JSON-ready."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
+    @cached_property
+    def stage_features(self) -> tuple[Feature, ...]:
+        """The features x of a stage, in order."""
+        names = SETS[self.features]
+        for exchange, wanted in ((AS_LOGARITHMS, self.feature_log), (WITHOUT_DURATIONS, not self.durations)):
+            names = tuple(exchange.get(name, name) if wanted else name for name in names)
+        names += ("interarrival",) * self.interarrival_hint + ("runnable",) * self.runnable_feature
+        return tuple(FEATURES[CODES[name]] for name in (*names, *self.more_features))
+
     @property
     def num_features(self) -> int:
         """Width of x."""
-        return 5 + self.interarrival_hint + self.runnable_feature
+        return len(self.stage_features)
 
     @property
     def stage_score_width(self) -> int:
@@ -146,7 +170,7 @@ class Architecture:
         """Width of the input of w without l: [e, y, z], [job features, y, z], or x alone."""
         if not self.graph_embedding:
             return self.num_features
-        return 2 * self.embedding + (self.embedding if self.limit_context == "embedding" else 3)
+        return 2 * self.embedding + (self.embedding if self.limit_context == "embedding" else JOB_FEATURES)
 
     @cached_property
     def perceptrons(self) -> tuple[Perceptron, ...]:

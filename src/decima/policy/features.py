@@ -1,110 +1,134 @@
-"""What the policy sees of a stage: the only place where features are computed.
+"""What the policy sees of a stage: every feature is one entry here.
 
-Source: §6.1 (``features="paper"``) and the published code (``features="released"``).
+An architecture names a tuple of entries (:attr:`decima.policy.architecture.Architecture.stage_features`); widths, the
+layout of the compiled policy and the descriptions in notebooks follow from it. A new feature is a compiled function and
+an entry in :data:`FEATURES`; ``Architecture(more_features=("its name",))`` uses it.
+
+Source: §6.1 (set ``paper``) and the published code (set ``released``).
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import log1p
 
-import numpy as np
 from numba import njit
 
 from decima.policy.core.fields import policy_of
-from decima.policy.core.layout import (
-    DURATIONS,
-    EMBEDDING,
-    FEATURE_LOG,
-    FEATURE_SET,
-    HINT,
-    NUM_FEATURES,
-    PAPER_FEATURES,
-    RUNNABLE,
-)
 from decima.simulator.fields import ACTIVE
 from decima.simulator.rules.choices import job_held
 
-# Scales that bring the features near 1.
-TASKS, DURATION_MS, EXECUTORS, WORK_MS, HINT_MS = 1 / 200, 1 / 10_000, 1 / 20, 1 / 100_000, 1 / 50_000
-LOG, LOG_DURATION_MS = 1 / 4, 1 / 10
 
+@dataclass(frozen=True)
+class Feature:
+    """One number that is known of an unfinished stage.
 
-@njit
-def _put(x, place, value):
-    """Store a feature; 1 if it was another before."""
-    single = np.float32(value)
-    if x[place] == single:
-        return 0
-    x[place] = single
-    return 1
-
-
-@njit
-def _put_paper(state, x, place, stage, duration, own):
-    """Tasks not finished, nominal duration, executors at it or coming, how many are offered, whether by its job."""
-    policy = policy_of(state)
-    tasks = float(state.stage_tasks[stage] - state.stage_finished_tasks[stage])
-    if policy.net_layout[FEATURE_LOG]:
-        changed = _put(x, place, log1p(tasks) * LOG)
-        changed |= _put(x, place + 1, log1p(duration * LOG_DURATION_MS) * LOG)
-    else:
-        changed = _put(x, place, tasks * TASKS)
-        changed |= _put(x, place + 1, duration * DURATION_MS)
-    coming = state.stage_executors[stage] + state.stage_moving[stage] + state.stage_commit[stage]
-    changed |= _put(x, place + 2, coming * EXECUTORS)
-    changed |= _put(x, place + 3, state.num_source * EXECUTORS)
-    return changed | _put(x, place + 4, 1.0 if own else -1.0)
-
-
-@njit
-def _put_released(state, x, place, stage, duration, own):
-    """Executors of the job, whether the offered ones are its, how many these are, work and tasks not launched.
-
-    Differs: the published code takes the duration of the stage's last task, this one the nominal duration.
+    Attributes:
+        name: Name by which architectures choose it.
+        scale: What the computed value is multiplied with, so that it comes near 1.
+        doc: Meaning and unit of the value before that.
+        compute: Compiled function (state, stage) -> number.
     """
-    tasks = float(state.stage_tasks[stage] - state.stage_next[stage])
-    changed = _put(x, place, job_held(state, state.stage_job[stage]) * EXECUTORS)
-    changed |= _put(x, place + 1, 2.0 if own else -2.0)
-    changed |= _put(x, place + 2, state.num_source * EXECUTORS)
-    changed |= _put(x, place + 3, tasks * duration * WORK_MS)
-    return changed | _put(x, place + 4, tasks * TASKS)
+
+    name: str
+    scale: float
+    doc: str
+    compute: Callable
 
 
 @njit
-def put_features(state, stage):
-    """Store x of a stage in ``net_xe``; 1 if a feature differs from what was there."""
-    policy = policy_of(state)
-    layout = policy.net_layout
-    count = layout[NUM_FEATURES]
-    place = stage * (count + layout[EMBEDDING])
+def _tasks_unfinished(state, stage):
+    return float(state.stage_tasks[stage] - state.stage_finished_tasks[stage])
+
+
+@njit
+def _log_tasks(state, stage):
+    return log1p(_tasks_unfinished(state, stage))
+
+
+@njit
+def _tasks_to_launch(state, stage):
+    return float(state.stage_tasks[stage] - state.stage_next[stage])
+
+
+@njit
+def _duration_ms(state, stage):
+    return state.row_nominal_ms[state.stage_row[stage]]
+
+
+@njit
+def _log_duration(state, stage):
+    return log1p(_duration_ms(state, stage) * 0.1)
+
+
+@njit
+def _work_to_launch_ms(state, stage):
+    """Work that is not launched. Differs: the published code takes the duration of the stage's last task."""
+    return _tasks_to_launch(state, stage) * _duration_ms(state, stage)
+
+
+@njit
+def _stage_executors(state, stage):
+    return float(state.stage_executors[stage] + state.stage_moving[stage] + state.stage_commit[stage])
+
+
+@njit
+def _job_executors(state, stage):
+    return float(job_held(state, state.stage_job[stage]))
+
+
+@njit
+def _offered(state, stage):
+    return float(state.num_source)
+
+
+@njit
+def _offered_own(state, stage):
     job = state.stage_job[stage]
-    own = job == state.source_job and state.job_state[job] == ACTIVE
-    duration = state.row_nominal_ms[state.stage_row[stage]] if layout[DURATIONS] else 0.0
-    if layout[FEATURE_SET] == PAPER_FEATURES:
-        changed = _put_paper(state, policy.net_xe, place, stage, duration, own)
-    else:
-        changed = _put_released(state, policy.net_xe, place, stage, duration, own)
-    if layout[HINT]:
-        changed |= _put(policy.net_xe, place + 5, policy.net_hint_ms * HINT_MS)
-    if layout[RUNNABLE]:
-        changed |= _put(policy.net_xe, place + count - 1, float(state.stage_runnable[stage]))
-    return changed
+    return 1.0 if job == state.source_job and state.job_state[job] == ACTIVE else -1.0
 
 
 @njit
-def observe_job(state, job):
-    """Bring x of the job's unfinished stages up to date and number them; 1 if the job differs from what was known.
+def _interarrival_ms(state, stage):
+    return policy_of(state).net_hint_ms
 
-    Stages only ever finish, so their number tells whether they are the same ones.
-    """
-    policy = policy_of(state)
-    changed = 0
-    count = 0
-    for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
-        if state.stage_finished_tasks[stage] < state.stage_tasks[stage]:
-            changed |= put_features(state, stage)
-            policy.net_position[stage] = count
-            count += 1
-    if changed or count != policy.net_job_size[job]:
-        policy.net_job_size[job] = count
-        policy.net_job_instance[job] = -1
-        return 1
-    return 0
+
+@njit
+def _runnable(state, stage):
+    return float(state.stage_runnable[stage])
+
+
+@njit
+def _hidden(state, stage):
+    return 0.0
+
+
+FEATURES = (
+    Feature("tasks", 1 / 200, "tasks not finished", _tasks_unfinished),
+    Feature("duration", 1 / 10_000, "nominal task duration, ms", _duration_ms),
+    Feature("executors", 1 / 20, "executors at the stage, on their way or promised", _stage_executors),
+    Feature("offered", 1 / 20, "executors on offer", _offered),
+    Feature("own", 1.0, "1 if the executors on offer are the job's, else −1", _offered_own),
+    Feature("job_executors", 1 / 20, "executors that the job holds", _job_executors),
+    Feature("own_twice", 2.0, "1 if the executors on offer are the job's, else −1", _offered_own),
+    Feature("work", 1 / 100_000, "work not launched, ms", _work_to_launch_ms),
+    Feature("tasks_to_launch", 1 / 200, "tasks not launched", _tasks_to_launch),
+    Feature("log_tasks", 1 / 4, "log(1 + tasks not finished)", _log_tasks),
+    Feature("log_duration", 1 / 4, "log(1 + nominal task duration / 10 ms)", _log_duration),
+    Feature("hidden", 1.0, "nothing: 0 in place of what depends on durations", _hidden),
+    Feature("interarrival", 1 / 50_000, "mean interarrival time, ms", _interarrival_ms),
+    Feature("runnable", 1.0, "1 if all parents have finished", _runnable),
+)
+# Place of every entry, by its name.
+CODES = {feature.name: code for code, feature in enumerate(FEATURES)}
+
+SETS = {
+    "paper": ("tasks", "duration", "executors", "offered", "own"),
+    "released": ("job_executors", "own_twice", "offered", "work", "tasks_to_launch"),
+}
+# What takes the place of features whose values are to be logarithms, or hidden because they depend on durations.
+AS_LOGARITHMS = {"tasks": "log_tasks", "duration": "log_duration"}
+WITHOUT_DURATIONS = {"duration": "hidden", "log_duration": "hidden", "work": "hidden"}
+# So many features at the beginning of the set ``released`` are the same for all stages of a job.
+JOB_FEATURES = 3

@@ -15,6 +15,7 @@ from spektral.layers import MessagePassing
 
 from decima.policy.architecture import LEAK, LIMIT_SCALE, Architecture, Perceptron
 from decima.policy.batch import TENSORS
+from decima.policy.features import JOB_FEATURES
 
 # Score of a limit that is not allowed; finite, so that no gradient is NaN.
 _NEVER = -1e30
@@ -78,10 +79,11 @@ class StageMessages(MessagePassing):
     """Messages from children to parents: ``g(sum of f(e_u) over the children u)``, without g if there is none.
 
     Called with ``[e, a]``, embeddings [N, width] and a sparse matrix [N, N] with a[child, parent] = 1, it gives the
-    messages that every stage receives. The network uses :meth:`receive`, which visits the stages of one level only.
+    messages that every stage receives; with ``[e, a, x]``, f sees the features x of an edge after the embedding of the
+    child. The network uses :meth:`receive`, which visits the stages of one level only.
 
     Args:
-        f: Transformation of a child's embedding.
+        f: Transformation of a child's embedding, followed by the features of the edge if there are any.
         g: Transformation of the sum, or None.
 
     Source: §5.1, Eq. 1.
@@ -92,29 +94,33 @@ class StageMessages(MessagePassing):
         self.f, self.g = f, g
         self.built = True
 
-    def receive(self, e: tf.Tensor, sources: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+    def receive(
+        self, e: tf.Tensor, sources: tf.Tensor, targets: tf.Tensor, edges: tf.Tensor | None = None
+    ) -> tf.Tensor:
         """Messages to the stages of one level.
 
         Args:
             e: Float32 [nodes below, width], embeddings of all stages below that level.
             sources: Int32 [edges], children, indices into ``e``.
             targets: Int32 [edges], parents inside the level, ascending; each stage of it has a child.
+            edges: Float32 [edges, features] of the edges, None for none.
 
         Returns:
             Float32 [nodes of the level, width].
         """
         self.index_sources, self.index_targets, self.n_nodes = sources, targets, None
-        return self.update(self.aggregate(self.message(e)))
+        return self.update(self.aggregate(self.message(e, edges)))
 
-    def propagate(self, x: tf.Tensor, a: tf.SparseTensor, e: None = None, **kwargs) -> tf.Tensor:
-        """Messages to all stages at once; see the class."""
+    def propagate(self, x: tf.Tensor, a: tf.SparseTensor, e: tf.Tensor | None = None, **kwargs) -> tf.Tensor:
+        """Messages to all stages at once; see the class. Features ``e`` are in the order of the entries of ``a``."""
         self.index_sources, self.index_targets = a.indices[:, 0], a.indices[:, 1]
         self.n_nodes = tf.shape(x)[0]
-        return self.update(self.aggregate(self.message(x)))
+        return self.update(self.aggregate(self.message(x, e)))
 
-    def message(self, x: tf.Tensor, **kwargs) -> tf.Tensor:
-        """Transformed embeddings of the children, one row per edge."""
-        return self.f(self.get_sources(x))
+    def message(self, x: tf.Tensor, e: tf.Tensor | None = None, **kwargs) -> tf.Tensor:
+        """Transformed embeddings of the children, one row per edge, with the features ``e`` of the edge if given."""
+        sent = self.get_sources(x)
+        return self.f(sent if e is None else tf.concat([sent, e], axis=1))
 
     def update(self, embeddings: tf.Tensor, **kwargs) -> tf.Tensor:
         """Transformed sums."""
@@ -173,10 +179,6 @@ class DecimaNetwork(keras.Model):
         parts = self.architecture.split(np.asarray(weights, dtype=np.float32))
         for variable, value in zip(self.trainable_variables, parts.values(), strict=True):
             variable.assign(value)
-
-    def get_flat(self) -> np.ndarray:
-        """Weights of all layers in one array, float32 [parameters]."""
-        return np.concatenate([variable.numpy().reshape(-1) for variable in self.trainable_variables])
 
     def call(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Log-probabilities and entropies; see the class."""
@@ -240,7 +242,7 @@ class DecimaNetwork(keras.Model):
             context = x
         else:
             e, y, z = embeddings
-            stage = tf.gather(e, node) if architecture.limit_context == "embedding" else x[:, :3]
+            stage = tf.gather(e, node) if architecture.limit_context == "embedding" else x[:, :JOB_FEATURES]
             job = tf.gather(y, tf.gather(batch["run_instance"], tf.gather(batch["candidate_run"], chosen)))
             context = tf.concat([stage, job, tf.gather(z, batch["limit_decision"])], axis=1)
         if architecture.limit == "output":

@@ -11,21 +11,12 @@ from decima.compiled.record import Record
 from decima.exceptions import DecimaError
 from decima.objectives import Progress
 from decima.policy.core.fields import POLICY_SLOT
-from decima.policy.core.recording import NUM_CHOICE, NUM_CRITIC, NUM_VALUE
+from decima.policy.core.recording import NUM_CHOICE, NUM_VALUE
+from decima.policy.core.summary import NUM_SUMMARY
 from decima.simulator.state import ClusterState
 
 CHOICE_COLUMNS = ("choice", "limit", "limit_low", "limit_high", "class_low", "class_high", "classes")
 VALUE_COLUMNS = ("log_prob_stage", "log_prob_limit", "log_prob_class", "time_ms", "area_ms")
-CRITIC_FEATURES = (
-    "active_jobs",
-    "work_s",  # unfinished tasks times nominal duration, all jobs
-    "srw_bound_s",  # sum of completion times if all executors served one job after the other, least work first
-    "path_s",  # sum over jobs of the longest path left, one task per stage
-    "executors",  # attached to active jobs or moving to them
-    "num_source",  # executors offered
-    "sqrt_work",  # sum over jobs of the square root of their work in s
-    "bound_s",  # sum over jobs of max(work / executors, path)
-)
 # What buffers are sized by.
 CAPACITIES = ("decisions", "instances", "nodes", "pairs", "candidates")
 
@@ -63,7 +54,7 @@ class EpisodeRecord:
         log_prob_class: Float32 [D], of any limit with the same effect, given the stage.
         time_ms: Float64 [D], simulated time.
         area_ms: Float64 [D], integral of the number of active jobs up to then.
-        critic: Float32 [D, 8], state summary, columns :data:`CRITIC_FEATURES`.
+        critic: Float32 [D, 8], state summary, columns :data:`decima.policy.core.summary.SUMMARY`.
         end_ms: When the episode ended.
         end_area_ms: Integral of the number of active jobs over the episode.
         completion_ms: Float64 [J], NaN for unfinished jobs.
@@ -148,7 +139,7 @@ def buffer_extents(capacity: Mapping[str, int], num_features: int) -> dict[str, 
         "candidate": capacity["candidates"],
         "decision x choice": capacity["decisions"] * NUM_CHOICE,
         "decision x value": capacity["decisions"] * NUM_VALUE,
-        "decision x critic": capacity["decisions"] * NUM_CRITIC,
+        "decision x critic": capacity["decisions"] * NUM_SUMMARY,
     }
 
 
@@ -194,7 +185,7 @@ def collect_record(state: ClusterState) -> EpisodeRecord:
         decision_candidates=state.rec_decision_candidates[: decisions + 1].copy(),
         candidate_node=state.rec_candidate_node[:candidates].copy(),
         candidate_instance=state.rec_candidate_instance[:candidates].copy(),
-        critic=state.rec_critic[: decisions * NUM_CRITIC].reshape(decisions, NUM_CRITIC).copy(),
+        critic=state.rec_critic[: decisions * NUM_SUMMARY].reshape(decisions, NUM_SUMMARY).copy(),
         end_ms=state.now_ms,
         end_area_ms=state.area_ms,
         completion_ms=state.job_finish_ms.copy(),

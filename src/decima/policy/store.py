@@ -112,11 +112,6 @@ def read_policy(name_or_path: str | os.PathLike) -> StoredPolicy:
     return StoredPolicy(_name(weights_path), architecture, weights, card, weights_path)
 
 
-def load_weights(name_or_path: str | os.PathLike) -> np.ndarray:
-    """Weights of a stored policy, float32 [parameters]; as :func:`read_policy`."""
-    return read_policy(name_or_path).weights
-
-
 def load_policy(name_or_path: str | os.PathLike, *, greedy: bool | None = None) -> LearnedScheduler:
     """A stored policy as a scheduler.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from decima.objectives import get_objective
 from decima.policy.batch import GraphBatch
-from decima.policy.record import CRITIC_FEATURES
+from decima.policy.core.summary import NUM_SUMMARY
 from decima.training.gradient import Learner
 from decima.training.loss import Gradient, Loss
 from decima.training.returns import Episode
@@ -116,7 +116,7 @@ class DecimaAgent:
 
     columns = ("decisions", "episode_s", "jct_s")
     headline = "jct_s"
-    summary_width = len(CRITIC_FEATURES)
+    summary_width = NUM_SUMMARY
 
     def __init__(
         self,

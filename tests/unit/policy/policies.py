@@ -23,6 +23,7 @@ VARIANTS = (
     {"durations": False},
     {"interarrival_hint": True},
     {"runnable_feature": True},
+    {"more_features": ("runnable", "log_tasks")},
     {"hidden": (24,), "score_hidden": (9,), "embedding": 5},
 )
 PAPER_VARIANTS = (*VARIANTS, {"feature_log": True}, {"linear_input": False}, {"rectified_outputs": True})

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from decima.exceptions import ConfigError
 from decima.policy.architecture import Architecture
+from decima.policy.features import AS_LOGARITHMS, CODES, FEATURES, SETS, WITHOUT_DURATIONS
 from decima.schedulers import Observation
 from tests.stepping import Steps
 from tests.toy_jobs import job, one_stage, stage, workload
@@ -19,6 +21,8 @@ FEATURE_OPTIONS = [
     Architecture.released(interarrival_hint=True),
     Architecture.paper(runnable_feature=True),
     Architecture.released(interarrival_hint=True, runnable_feature=True),
+    Architecture.paper(feature_log=True, durations=False),
+    Architecture.paper(interarrival_hint=True, runnable_feature=True, more_features=("work", "job_executors")),
 ]
 
 
@@ -29,6 +33,8 @@ def wanted_features(observation, view, architecture, hint_ms=0.0):
     offered = observation.num_free_executors
     duration = view.mean_duration_ms if architecture.durations else 0.0
     at_work = view.tasks_unfinished
+    held = sum(int(getattr(state, name)[job_view.id]) for name in ("job_attached", "job_moving", "job_commit"))
+    left = view.tasks_to_launch
     if architecture.features == "paper":
         coming = view.executors + int(state.stage_moving[view.id]) + int(state.stage_commit[view.id])
         first = [at_work / 200, duration / 10_000]
@@ -36,14 +42,13 @@ def wanted_features(observation, view, architecture, hint_ms=0.0):
             first = [np.log1p(at_work) / 4, np.log1p(duration / 10) / 4]
         values = [*first, coming / 20, offered / 20, 1.0 if source == job_view else -1.0]
     else:
-        held = sum(int(getattr(state, name)[job_view.id]) for name in ("job_attached", "job_moving", "job_commit"))
-        left = view.tasks_to_launch
         values = [held / 20, 2.0 if source == job_view else -2.0, offered / 20, left * duration / 1e5, left / 200]
     if architecture.interarrival_hint:
         values.append(hint_ms / 50_000)
     if architecture.runnable_feature:
         values.append(float(view.runnable))
-    return values
+    further = {"work": left * duration / 1e5, "job_executors": held / 20}
+    return values + [further[name] for name in architecture.more_features]
 
 
 def stored_features(state, architecture):
@@ -136,3 +141,30 @@ def test_interarrival_hint(arrivals_s, given_s, hint):
     state = make_state(jobs, executors=2)
     watch(state, policy, lambda observation: None)
     assert stored_features(state, policy.architecture)[0, 5] == pytest.approx(hint)
+
+
+def names(architecture):
+    return [feature.name for feature in architecture.stage_features]
+
+
+def test_options_are_tuples_of_entries():
+    assert names(Architecture.paper()) == ["tasks", "duration", "executors", "offered", "own"]
+    assert names(Architecture.paper(feature_log=True))[:2] == ["log_tasks", "log_duration"]
+    assert names(Architecture.paper(feature_log=True, durations=False))[:2] == ["log_tasks", "hidden"]
+    assert names(Architecture.released(durations=False))[3:] == ["hidden", "tasks_to_launch"]
+    more = Architecture.released(interarrival_hint=True, runnable_feature=True, more_features=("tasks",))
+    assert names(more)[5:] == ["interarrival", "runnable", "tasks"]
+    assert more.num_features == 8
+    assert more == Architecture(**more.as_dict())
+    assert Architecture.paper(more_features="runnable").more_features == ("runnable",)
+    with pytest.raises(ConfigError, match="more_features: unknown feature 'colour'; known: tasks, duration"):
+        Architecture.paper(more_features=("colour",))
+
+
+def test_every_entry_can_be_found_and_is_described():
+    assert len(CODES) == len(FEATURES)
+    for exchange in (AS_LOGARITHMS, WITHOUT_DURATIONS, *({name: name for name in names} for names in SETS.values())):
+        assert set(exchange) | set(exchange.values()) <= set(CODES)
+    for feature in FEATURES:
+        assert feature.doc
+        assert feature.scale > 0.0

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from decima.policy.architecture import Architecture
+from decima.policy.features import FEATURES, SETS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "policy.md").read_text(encoding="utf-8")
 
@@ -29,6 +30,16 @@ def test_widths_and_weights(name, column):
     assert {net: cells for net, cells in shown.items() if cells != ("–", "–")} == expected
     (total,) = rows("all")
     assert total[column + 1] == f"{architecture.num_parameters:,}"
+
+
+def test_features_are_those_of_the_code():
+    table = PAGE[PAGE.index("## Features") : PAGE.index("## Options")]
+    shown = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:3] == "| `"]
+    of_sets = {name: [set_ for set_, chosen in SETS.items() if name in chosen] for name in (f.name for f in FEATURES)}
+    assert shown == [
+        [f"`{feature.name}`", feature.doc, f"{feature.scale:.6g}", ", ".join(of_sets[feature.name]) or "–"]
+        for feature in FEATURES
+    ]
 
 
 def test_options_exist():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from decima.exceptions import ConfigError
-from decima.policy.record import CRITIC_FEATURES, RecordFullError, bind_buffers, collect_record
+from decima.policy.core.summary import SUMMARY
+from decima.policy.record import RecordFullError, bind_buffers, collect_record
 from decima.policy.scheduler import record_episode
 from decima.schedulers import make_scheduler
 from decima.schedulers.system import run_state
@@ -37,7 +38,7 @@ def critic_features(observation):
         "sqrt_work": np.sqrt(works).sum(),
         "bound_s": sum(max(work / executors, path) for work, path in zip(works, paths, strict=True)),
     }
-    return [values[name] for name in CRITIC_FEATURES]
+    return [values[name] for name in SUMMARY]
 
 
 def notes_of(observation, architecture):

@@ -13,7 +13,7 @@ import decima
 from decima.exceptions import DecimaError, PolicyError
 from decima.policy import store
 from decima.policy.architecture import Architecture
-from decima.policy.store import list_policies, load_policy, load_weights, read_policy, save_policy
+from decima.policy.store import list_policies, load_policy, read_policy, save_policy
 
 SMALL = Architecture.paper(embedding=4, hidden=(5,), score_hidden=(6,))
 
@@ -55,7 +55,7 @@ def test_weights_architecture_and_card_come_back(models, saved, weights):
         assert policy.weights.dtype == np.float32
         assert policy.card["seed"] == 7
         assert policy.card["parameters"] == SMALL.num_parameters
-    np.testing.assert_array_equal(load_weights(saved), weights)
+    np.testing.assert_array_equal(read_policy(saved).weights, weights)
 
 
 def test_file_holds_one_array_per_layer(saved, weights):
@@ -104,7 +104,7 @@ def test_a_failed_write_leaves_the_old_policy(saved, weights, monkeypatch):
     monkeypatch.undo()
     assert saved.read_bytes() == before
     assert len(list(saved.parent.iterdir())) == 2
-    np.testing.assert_array_equal(load_weights(saved), weights)
+    np.testing.assert_array_equal(read_policy(saved).weights, weights)
 
 
 def test_scheduler(saved, weights):
@@ -176,7 +176,7 @@ def test_flipped_bytes_never_give_other_weights(saved, weights):
         broken[position] ^= 0x55
         saved.write_bytes(broken)
         try:
-            found = load_weights(saved)
+            found = read_policy(saved).weights
         except DecimaError:
             refused += 1
         else:

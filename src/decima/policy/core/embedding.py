@@ -26,7 +26,7 @@ from decima.policy.core.layout import (
     STAGE_G,
     WIDTH,
 )
-from decima.policy.features import observe_job
+from decima.policy.core.observation import observe_job
 
 # Rows that pass through a perceptron together: their activations stay in the nearest cache.
 ROWS = 32

@@ -8,20 +8,21 @@ from __future__ import annotations
 import numpy as np
 
 from decima.exceptions import ConfigError
-from decima.policy.architecture import FEATURES, LIMITS, Architecture
+from decima.policy.architecture import LIMITS, Architecture
+from decima.policy.features import CODES
 
 # Positions of the options in the layout.
-FEATURE_SET, FEATURE_LOG, DURATIONS, HINT, RUNNABLE = range(5)
-NUM_FEATURES, EMBEDDING, GRAPH, LIMIT, JOB_CONTEXT, WIDTH = range(5, 11)
+NUM_FEATURES, EMBEDDING, GRAPH, LIMIT, JOB_CONTEXT, WIDTH = range(6)
 # Perceptrons in order; the first begins at FIRST_NET, each takes NET_SIZE entries. One that is absent passes its input
 # on. An entry begins with the number of layers, whether the output is rectified and the width of the output; then come
 # four numbers per layer: index of the kernel, index of the bias (-1: none), width of its input, width of its output.
 NETS = ("input", "stage_f", "stage_g", "job_f", "job_g", "cluster_f", "cluster_g", "q", "w")
 INPUT, STAGE_F, STAGE_G, JOB_F, JOB_G, CLUSTER_F, CLUSTER_G, Q, W = range(len(NETS))
-FIRST_NET, NET_HEAD, MAX_LAYERS = 16, 4, 8
+FIRST_NET, NET_HEAD, MAX_LAYERS = 8, 4, 8
 NET_SIZE = NET_HEAD + 4 * MAX_LAYERS
+# Then one number per feature: its place among all known ones.
+FIRST_FEATURE = FIRST_NET + NET_SIZE * len(NETS)
 # Numbers of options with names.
-PAPER_FEATURES, RELEASED_FEATURES = range(len(FEATURES))
 LIMIT_INPUT, LIMIT_OUTPUT, LIMIT_STAGE, LIMIT_NONE = range(len(LIMITS))
 
 
@@ -31,12 +32,8 @@ def pack_layout(architecture: Architecture) -> np.ndarray:
     Raises:
         ConfigError: A perceptron has more layers than there is room for.
     """
-    layout = np.zeros(FIRST_NET + NET_SIZE * len(NETS), dtype=np.int32)
-    layout[FEATURE_SET] = FEATURES.index(architecture.features)
-    layout[FEATURE_LOG] = architecture.feature_log
-    layout[DURATIONS] = architecture.durations
-    layout[HINT] = architecture.interarrival_hint
-    layout[RUNNABLE] = architecture.runnable_feature
+    layout = np.zeros(FIRST_FEATURE + architecture.num_features, dtype=np.int32)
+    layout[FIRST_FEATURE:] = [CODES[feature.name] for feature in architecture.stage_features]
     layout[NUM_FEATURES] = architecture.num_features
     layout[EMBEDDING] = architecture.embedding
     layout[GRAPH] = architecture.graph_embedding

@@ -3,16 +3,14 @@
 A job graph is recorded once for as long as its features do not change; decisions refer to it.
 """
 
-from math import sqrt
-
-import numpy as np
 from numba import njit
 
 from decima.policy.core.fields import policy_of
 from decima.policy.core.layout import EMBEDDING, NUM_FEATURES
+from decima.policy.core.summary import NUM_SUMMARY, summarise
 from decima.simulator.fields import NONE
 
-NUM_CHOICE, NUM_VALUE, NUM_CRITIC = 7, 5, 8
+NUM_CHOICE, NUM_VALUE = 7, 5
 
 
 @njit
@@ -58,62 +56,6 @@ def _record_instance(state, job):
 
 
 @njit
-def _sort(values, count):
-    """Sort ascending in place (Shell's method: the order is nearly that of the last time or short)."""
-    gap = 1
-    while gap < count // 9:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for index in range(gap, count):
-            value = values[index]
-            place = index
-            while place >= gap and values[place - gap] > value:
-                values[place] = values[place - gap]
-                place -= gap
-            values[place] = value
-        gap //= 3
-
-
-@njit
-def _record_critic(state, row):
-    """Summary of the state, see :data:`decima.policy.record.CRITIC_FEATURES`."""
-    policy = policy_of(state)
-    works = policy.net_total
-    executors = float(state.num_executors)
-    total = paths = roots = longest = 0.0
-    near = 0
-    for index in range(state.num_active):
-        job = state.active[index]
-        work = path = 0.0
-        for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
-            left = state.stage_tasks[stage] - state.stage_finished_tasks[stage]
-            if left > 0:
-                profile = state.stage_row[stage]
-                work += left * state.row_nominal_ms[profile] * 0.001
-                path = max(path, state.row_path_ms[profile] * 0.001)
-        works[index] = work
-        total += work
-        paths += path
-        roots += sqrt(work)
-        longest += max(work / executors, path)
-        near += state.job_attached[job] + state.job_moving[job]
-    count = state.num_active
-    _sort(works, count)
-    bound = 0.0
-    for index in range(count):
-        bound += (count - index - 0.5) * works[index]
-    out = policy.rec_critic
-    out[row] = np.float32(count)
-    out[row + 1] = np.float32(total)
-    out[row + 2] = np.float32(bound / executors)
-    out[row + 3] = np.float32(paths)
-    out[row + 4] = np.float32(near)
-    out[row + 5] = np.float32(state.num_source)
-    out[row + 6] = np.float32(roots)
-    out[row + 7] = np.float32(longest)
-
-
-@njit
 def record_decision(
     state, count, choice, log_stage, limit, low, high, class_low, class_high, classes, log_limit, log_class
 ):
@@ -154,5 +96,5 @@ def record_decision(
     policy.rec_values[row + 2] = log_class
     policy.rec_values[row + 3] = state.now_ms
     policy.rec_values[row + 4] = state.area_ms + state.num_active * (state.now_ms - state.area_time_ms)
-    _record_critic(state, NUM_CRITIC * decision)
+    summarise(state, NUM_SUMMARY * decision)
     policy.rec_decisions = decision + 1

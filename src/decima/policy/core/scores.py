@@ -24,6 +24,7 @@ from decima.policy.core.layout import (
     Q,
     W,
 )
+from decima.policy.features import JOB_FEATURES
 from decima.simulator.rules.choices import job_allocation
 from decima.simulator.rules.frontier import stage_room
 
@@ -129,9 +130,9 @@ def _limit_context(state, stage):
         return features
     count = 0
     if policy.net_layout[JOB_CONTEXT]:
-        for k in range(3):
+        for k in range(JOB_FEATURES):
             policy.net_input[k] = policy.net_xe[place + k]
-        count = 3
+        count = JOB_FEATURES
     else:
         for k in range(embedding):
             policy.net_input[k] = policy.net_xe[place + features + k]
