@@ -1,4 +1,4 @@
-"""What the policy sees of a stage: every feature is one entry here.
+"""Features of stages, the numbers that the policy sees: each is one entry here.
 
 An architecture names a tuple of entries (:attr:`decima.policy.architecture.Architecture.stage_features`); widths, the
 layout of the compiled policy and the descriptions in notebooks follow from it. A new feature is a compiled function and

@@ -27,7 +27,7 @@ class RecordFullError(DecimaError):
 
 @dataclass(frozen=True, eq=False)
 class EpisodeRecord:
-    """What the policy saw and did in one episode: I job graphs with N stages, D decisions, C candidates, J jobs.
+    """Observations and decisions of one episode: I job graphs with N stages, D decisions, C candidates, J jobs.
 
     A job graph is (job, version): the unfinished stages of a job with their features, for as long as these last. Every
     decision saw the graphs of the jobs that were active, and could choose among candidates, the stages of the frontier.
@@ -154,7 +154,7 @@ def record_width(state: ClusterState) -> int:
 
 
 def enlarge_buffers(state: ClusterState, num_features: int) -> None:
-    """Twice the room of before."""
+    """Give a state twice the room for a record that it had."""
     bind_buffers(state, num_features, {name: 2 * getattr(state, f"rec_max_{name}") for name in CAPACITIES})
 
 

@@ -134,7 +134,7 @@ class Task:
 
     @property
     def label(self) -> str:
-        """For logs and cards."""
+        """Description for logs and cards."""
         arrivals = ""
         if self.streaming:
             gaps = np.atleast_1d(self.interarrival_s)

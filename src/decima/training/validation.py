@@ -23,7 +23,7 @@ class Score:
 
 
 class Validation(Protocol):
-    """What measures weights for the trainer.
+    """Measurement of weights, as the trainer sees it.
 
     Attributes:
         columns: Columns of the curve.
@@ -37,7 +37,7 @@ class Validation(Protocol):
 
     @property
     def references(self) -> dict[str, float]:
-        """Scores of what the policy is compared with, by name."""
+        """Scores of the heuristics or the like that the policy is compared with, by name."""
 
     def measure(self, weights: np.ndarray) -> Score:
         """Score of weights, float32 [parameters]."""

@@ -171,7 +171,7 @@ class _CompiledLayer(CompiledDecision):
 def dense_layer(
     x, x_first, x_stride, rows, inputs, w, w_first, b, b_first, b_stride, out, o_first, o_stride, outputs, rectify
 ):
-    """As :func:`dense`; its address is ``net_dense`` of the policy's record."""
+    """Layer :func:`dense` as compiled on its own; its address is ``net_dense`` of the policy's record."""
     dense(
         x, x_first, x_stride, rows, inputs, w, w_first, b, b_first, b_stride, out, o_first, o_stride, outputs, rectify
     )

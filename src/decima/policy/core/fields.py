@@ -1,4 +1,4 @@
-"""What the learned policy keeps beside the state of the cluster: its weights, its workspace, the decisions it records.
+"""Record of the learned policy beside the state of the cluster: its weights, its workspace, the decisions it records.
 
 x are features, e, y, z the embeddings of stage, job and cluster.
 """

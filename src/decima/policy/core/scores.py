@@ -100,7 +100,7 @@ def score_stages(state, count):
 
 @njit
 def limit_range(state, stage):
-    """Of a stage: executors its limits count from, last allowed limit, number of limits that differ in effect.
+    """Limits of a stage: the executors that they count from, the last one allowed, how many differ in effect.
 
     Limits ``base + 1`` to ``last`` are allowed; ``l`` uses ``min(l - base, classes)`` of the offered executors.
     """
