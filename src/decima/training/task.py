@@ -34,7 +34,7 @@ REFERENCES: dict[str, dict[str, dict[str, float]]] = {
 
 @dataclass(frozen=True)
 class JobSequence:
-    """Enough to draw one workload anywhere."""
+    """Description of one workload, enough to draw it anywhere."""
 
     seed: int  # seed of the workload
     interarrival_s: float | None = None  # mean gap of a stream; None for a batch
