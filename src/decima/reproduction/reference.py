@@ -41,7 +41,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Compare the results of a run with those that are kept."""
+    """Comparison of the results of a run with those that are kept."""
 
     tables: list[Verdict]
     equal_figures: list[str]  # files that are the same byte for byte
