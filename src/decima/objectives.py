@@ -34,17 +34,12 @@ TOTALS = ("run", "job", None)
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Outcome of a run, all that a score may depend on. Times in ms, one number per job.
+    """Outcome of a run, all that a score may depend on. Times in ms, one number per job."""
 
-    Attributes:
-        arrival_ms: float64 [jobs].
-        completion_ms: float64 [jobs], NaN for jobs that did not finish.
-        ideal_ms: float64 [jobs], duration of the job alone on an unlimited system: for a DAG of stages its critical
-            path with one mean task duration per stage (:attr:`decima.workload.jobs.Workload.ideal_ms`).
-    """
-
-    arrival_ms: np.ndarray
-    completion_ms: np.ndarray
+    arrival_ms: np.ndarray  # float64 [jobs]
+    completion_ms: np.ndarray  # float64 [jobs], NaN for jobs that did not finish
+    # Float64 [jobs], duration of the job alone on an unlimited system: for a DAG of stages its critical path with one
+    # mean task duration per stage (:attr:`decima.workload.jobs.Workload.ideal_ms`).
     ideal_ms: np.ndarray
 
     @property
@@ -61,14 +56,11 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Progress(Outcome):
-    """A run at one moment, or at T moments one after the other: all that a cost may depend on.
+    """A run at one moment, or at T moments one after the other: all that a cost may depend on."""
 
-    Attributes:
-        time_ms: The moment, a float or float64 [T]; that of the last completion once all jobs have finished.
-        area_ms: Number of jobs in the system, integrated over time up to the moment; shaped as ``time_ms``.
-    """
-
+    # The moment, a float or float64 [T]; that of the last completion once all jobs have finished.
     time_ms: float | np.ndarray
+    # Number of jobs in the system, integrated over time up to the moment; shaped as ``time_ms``.
     area_ms: float | np.ndarray
 
     def ages_ms(self) -> np.ndarray:
@@ -81,34 +73,25 @@ class Progress(Outcome):
 class Objective:
     """One thing to make small, or great.
 
-    Attributes:
-        name: What options and arguments call it.
-        label: What people call it, on axes and in titles.
-        unit: Unit of the score; empty for plain numbers.
-        score: Score of an :class:`Outcome`; NaN where it has none.
-        cost: Cost of a :class:`Progress` so far, a float or float64 [T]; what is to be great costs its negative.
-        direction: ``"min"`` where the smaller score is better, ``"max"`` where the greater one is.
-        total: What the cost of a finished run is, divided by ``scale`` and negated for ``"max"``: the score
-            (``"run"``), the score times the number of jobs (``"job"``), or neither (None).
-        scale: Costs are divided by it; 1000 where they are in ms and the unit is s.
-        group_rewards: Rewards of all rollouts of one job sequence, [D] each, from their :class:`Progress` at D
-            decisions and the end; where training can say more with all rollouts at hand than ``cost`` does from one.
-        aliases: Other names it is known by.
-
     Raises:
         ConfigError: The name is empty, or ``direction`` or ``total`` is unknown.
     """
 
-    name: str
-    label: str
-    unit: str
-    score: Callable[[Outcome], float]
+    name: str  # what options and arguments call it
+    label: str  # what people call it, on axes and in titles
+    unit: str  # unit of the score; empty for plain numbers
+    score: Callable[[Outcome], float]  # score of an :class:`Outcome`; NaN where it has none
+    # Cost of a :class:`Progress` so far, a float or float64 [T]; what is to be great costs its negative.
     cost: Callable[[Progress], float | np.ndarray]
-    direction: str = "min"
+    direction: str = "min"  # ``"min"`` where the smaller score is better, ``"max"`` where the greater one is
+    # What the cost of a finished run is, divided by ``scale`` and negated for ``"max"``: the score (``"run"``), the
+    # score times the number of jobs (``"job"``), or neither (None).
     total: str | None = None
-    scale: float = 1.0
+    scale: float = 1.0  # costs are divided by it; 1000 where they are in ms and the unit is s
+    # Rewards of all rollouts of one job sequence, [D] each, from their :class:`Progress` at D decisions and the end;
+    # where training can say more with all rollouts at hand than ``cost`` does from one.
     group_rewards: Callable[[Sequence[Progress]], list[np.ndarray]] | None = None
-    aliases: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()  # other names it is known by
 
     def __post_init__(self) -> None:
         if not self.name or not self.label:

@@ -22,22 +22,15 @@ DEFAULT_SEEDS = range(20)
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Scores of several schedulers.
+    """Scores of several schedulers."""
 
-    Attributes:
-        scores: One row per scheduler and seed: scheduler, seed, avg_jct_s, makespan_s, and the column of the objective
-            if it is another one.
-        baseline: Scheduler the others are compared with.
-        objective: What the summary is about.
-        settings: The cluster, or the settings of another system.
-        label: What the workloads are called.
-    """
-
+    # One row per scheduler and seed: scheduler, seed, avg_jct_s, makespan_s, and the column of the objective if it is
+    # another one.
     scores: pandas.DataFrame = field(repr=False)
-    baseline: str
-    objective: Objective
-    settings: SystemSettings
-    label: str
+    baseline: str  # scheduler the others are compared with
+    objective: Objective  # what the summary is about
+    settings: SystemSettings  # the cluster, or the settings of another system
+    label: str  # what the workloads are called
 
     def summary(self, metric: str | Objective | None = None) -> pandas.DataFrame:
         """Table of means and changes with confidence intervals, one row per scheduler, best first.

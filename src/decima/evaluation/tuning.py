@@ -70,31 +70,18 @@ class Scaling:
 
 @dataclass(frozen=True, eq=False)
 class TuneResult:
-    """Tuned parameters and how good they are.
+    """Tuned parameters and how good they are."""
 
-    Attributes:
-        scheduler: Name of the scheduler.
-        parameters: All its parameters by name, tuned and fixed.
-        tuned: Names of the tuned ones.
-        objective: What was to be small, or great.
-        settings: The cluster.
-        train: float64 [workloads] per policy: ``tuned``, ``default`` and the baseline.
-        test: The same on held-out workloads; empty if there were none.
-        baseline: Label of the baseline, None if there was none.
-        curve: One row per generation: evaluations, best, median, step.
-        about: Workloads, seeds, budget: what it takes to repeat the search.
-    """
-
-    scheduler: str
-    parameters: dict[str, float]
-    tuned: tuple[str, ...]
-    objective: Objective
-    settings: SystemSettings
-    train: dict[str, np.ndarray]
-    test: dict[str, np.ndarray]
-    baseline: str | None
-    curve: list[dict[str, float]] = field(repr=False)
-    about: dict = field(repr=False)
+    scheduler: str  # name of the scheduler
+    parameters: dict[str, float]  # all its parameters by name, tuned and fixed
+    tuned: tuple[str, ...]  # names of the tuned ones
+    objective: Objective  # what was to be small, or great
+    settings: SystemSettings  # the cluster
+    train: dict[str, np.ndarray]  # float64 [workloads] per policy: ``tuned``, ``default`` and the baseline
+    test: dict[str, np.ndarray]  # the same on held-out workloads; empty if there were none
+    baseline: str | None  # label of the baseline, None if there was none
+    curve: list[dict[str, float]] = field(repr=False)  # one row per generation: evaluations, best, median, step
+    about: dict = field(repr=False)  # workloads, seeds, budget: what it takes to repeat the search
 
     def make(self) -> SystemScheduler:
         """The tuned scheduler."""

@@ -36,23 +36,14 @@ _MAX_STORED = 100_000_000
 
 @dataclass(frozen=True, eq=False)
 class OrderDistribution:
-    """Average JCT over all n! orders, in seconds.
+    """Average JCT over all n! orders, in seconds."""
 
-    Attributes:
-        min_s: Average JCT of the best order.
-        median_s: Half of the orders are better.
-        mean_s: Expected average JCT of an order drawn at random.
-        max_s: Average JCT of the worst order.
-        edges_s: float64 [bins + 1], edges of the histogram.
-        counts: int64 [bins], orders per bin.
-    """
-
-    min_s: float
-    median_s: float
-    mean_s: float
-    max_s: float
-    edges_s: np.ndarray = field(repr=False)
-    counts: np.ndarray = field(repr=False)
+    min_s: float  # average JCT of the best order
+    median_s: float  # half of the orders are better
+    mean_s: float  # expected average JCT of an order drawn at random
+    max_s: float  # average JCT of the worst order
+    edges_s: np.ndarray = field(repr=False)  # float64 [bins + 1], edges of the histogram
+    counts: np.ndarray = field(repr=False)  # int64 [bins], orders per bin
 
     @classmethod
     def of(cls, values_s: np.ndarray, copies: int, bins: int) -> OrderDistribution:
@@ -70,43 +61,24 @@ class OrderDistribution:
 
 @dataclass(frozen=True, eq=False)
 class ExhaustiveResult:
-    """Outcome of :func:`exhaustive_search`.
+    """Outcome of :func:`exhaustive_search`."""
 
-    Attributes:
-        workload: The batch.
-        executors: Executors of the cluster.
-        runnable_only: As given.
-        best_order: Jobs from first to last; of equally good orders the first in lexicographic order.
-        best_avg_jct_s: Its average JCT.
-        best_completion_s: float64 [jobs], completion times under it.
-        sjf_order: Jobs by total work, the order that SJF-CP follows.
-        sjf_avg_jct_s: Its average JCT.
-        replayed_best_avg_jct_s: The best order in the event simulator (``order_search.replay_settings``).
-        replayed_sjf_avg_jct_s: The same for the order by total work.
-        num_orders: n!.
-        num_distinct: Orders up to exchange of jobs of one profile.
-        num_simulated: Distinct orders simulated to their end; the others were ruled out.
-        num_ruled_out: Beginnings of orders that the lower bound ruled out.
-        elapsed_s: Time of the search.
-        distribution: Over all orders; None when orders were ruled out.
-    """
-
-    workload: Workload
-    executors: int
-    runnable_only: bool
-    best_order: tuple[int, ...]
-    best_avg_jct_s: float
-    best_completion_s: np.ndarray = field(repr=False)
-    sjf_order: tuple[int, ...]
-    sjf_avg_jct_s: float
-    replayed_best_avg_jct_s: float
-    replayed_sjf_avg_jct_s: float
-    num_orders: int
-    num_distinct: int
-    num_simulated: int
-    num_ruled_out: int
-    elapsed_s: float
-    distribution: OrderDistribution | None
+    workload: Workload  # the batch
+    executors: int  # executors of the cluster
+    runnable_only: bool  # as given
+    best_order: tuple[int, ...]  # jobs from first to last; of equally good orders the first in lexicographic order
+    best_avg_jct_s: float  # its average JCT
+    best_completion_s: np.ndarray = field(repr=False)  # float64 [jobs], completion times under it
+    sjf_order: tuple[int, ...]  # jobs by total work, the order that SJF-CP follows
+    sjf_avg_jct_s: float  # its average JCT
+    replayed_best_avg_jct_s: float  # the best order in the event simulator (``order_search.replay_settings``)
+    replayed_sjf_avg_jct_s: float  # the same for the order by total work
+    num_orders: int  # n!
+    num_distinct: int  # orders up to exchange of jobs of one profile
+    num_simulated: int  # distinct orders simulated to their end; the others were ruled out
+    num_ruled_out: int  # beginnings of orders that the lower bound ruled out
+    elapsed_s: float  # time of the search
+    distribution: OrderDistribution | None  # over all orders; None when orders were ruled out
 
     def __str__(self) -> str:
         gain = 1.0 - self.best_avg_jct_s / self.sjf_avg_jct_s

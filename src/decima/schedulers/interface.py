@@ -1,4 +1,4 @@
-"""What a scheduler is: ``decide`` looks at an :class:`Observation` and returns a :class:`Decision`."""
+"""Interface of schedulers: ``decide`` looks at an :class:`Observation` and returns a :class:`Decision`."""
 
 from __future__ import annotations
 
@@ -24,15 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Decision:
-    """Which stage gets executors, and how many.
+    """Decision of a scheduler: the stage that gets executors, and how many."""
 
-    Attributes:
-        stage: The stage (a :class:`StageView` or its id); None leaves all offered executors idle.
-        parallelism_limit: Upper limit on the executors of the stage's *job* (§5.2); in mode ``released`` the number of
-            offered executors to use. ``Observation.grant`` computes it for either mode.
-    """
-
-    stage: StageView | int | None
+    stage: StageView | int | None  # the stage (a :class:`StageView` or its id); None leaves all offered executors idle
+    # Upper limit on the executors of the stage's *job* (§5.2); in mode ``released`` the number of offered executors to
+    # use. ``Observation.grant`` computes it for either mode.
     parallelism_limit: int = 0
 
     @classmethod
@@ -225,23 +221,14 @@ class Observation:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that shapes a compiled scheduler.
+    """A number that shapes a compiled scheduler."""
 
-    Attributes:
-        name: Keyword of ``make_scheduler``.
-        default: Value if not given.
-        low: Least value.
-        high: Greatest value.
-        doc: Meaning.
-        tunable: Whether ``decima tune`` searches it.
-    """
-
-    name: str
-    default: float
-    low: float
-    high: float
-    doc: str
-    tunable: bool = False
+    name: str  # keyword of ``make_scheduler``
+    default: float  # value if not given
+    low: float  # least value
+    high: float  # greatest value
+    doc: str  # meaning
+    tunable: bool = False  # whether ``decima tune`` searches it
 
 
 _LARGEST = 2**31 - 1
@@ -250,18 +237,13 @@ _DECIDE = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 
 @dataclass
 class CompiledScheduler:
-    """A heuristic: a compiled function over the cluster state, run inside the core or through ``decide``.
-
-    Attributes:
-        name: Name in the registry.
-        decision: The compiled function, which declares the parameters and arrays that it reads.
-        values: Chosen values of its parameters by name, their defaults where not given.
-    """
+    """A heuristic: a compiled function over the cluster state, run inside the core or through ``decide``."""
 
     concurrent: ClassVar[bool] = True  # one object may serve several runs at the same time
 
-    name: str
-    decision: CompiledDecision
+    name: str  # name in the registry
+    decision: CompiledDecision  # the compiled function, which declares the parameters and arrays that it reads
+    # Chosen values of its parameters by name, their defaults where not given.
     values: dict[str, float] = field(default_factory=dict)
     _bound: ClusterState | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -276,7 +258,7 @@ class CompiledScheduler:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """What may be set, in the order in which the compiled function knows it."""
+        """Parameters that may be set, in the order in which the compiled function knows them."""
         return self.decision.parameters
 
     def _check(self, values: Mapping[str, float]) -> None:
