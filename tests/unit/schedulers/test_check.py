@@ -8,7 +8,7 @@ import pytest
 from decima.compiled.decision import CompiledDecision
 from decima.exceptions import ConfigError, SchedulerError, UnknownSchedulerError
 from decima.schedulers import CompiledScheduler, Decision, check_scheduler, list_schedulers, make_scheduler
-from decima.schedulers.check_cases import small_workloads
+from decima.schedulers.check.cases import small_workloads
 from decima.simulator.fields import state_at
 from decima.simulator.rules.choices import choose, choose_idle
 from decima.workload import synthetic_batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +34,7 @@ def check_output(path: Path | None, *endings: str, inputs: tuple[Path | None, ..
         raise ConfigError(f"cannot write {path}: it is {kind}")
     if any(given is not None and given.exists() and _same(given, path) for given in inputs):
         raise ConfigError(f"cannot write {path}: the command reads that file")
-    folder = next(parent for parent in path.absolute().parents if parent.exists())
-    if not folder.is_dir():
-        raise ConfigError(f"cannot write {path}: {folder} is not a folder")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise ConfigError(f"cannot write {path}: no permission to write in {folder}")
+    _require_writable(path, path.absolute().parents)
 
 
 def check_folder(folder: Path) -> None:
@@ -49,11 +45,7 @@ def check_folder(folder: Path) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"cannot write {folder}: it is not a folder")
-    known = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
-    if not known.is_dir():
-        raise ConfigError(f"cannot write {folder}: {known} is not a folder")
-    if not os.access(known, os.W_OK | os.X_OK):
-        raise ConfigError(f"cannot write {folder}: no permission to write in {known}")
+    _require_writable(folder, (folder.absolute(), *folder.absolute().parents))
 
 
 @contextlib.contextmanager
@@ -89,6 +81,15 @@ def write_table(path: Path, table) -> None:
 def count(number: int, word: str) -> str:
     """Number and word, such as `1 job` and `20 jobs`."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def _require_writable(path: Path, folders: Iterable[Path]) -> None:
+    """Raise ConfigError unless files can be made in the first of the folders that is there."""
+    known = next(folder for folder in folders if folder.exists())
+    if not known.is_dir():
+        raise ConfigError(f"cannot write {path}: {known} is not a folder")
+    if not os.access(known, os.W_OK | os.X_OK):
+        raise ConfigError(f"cannot write {path}: no permission to write in {known}")
 
 
 def _value(value: Any) -> str:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from decima.exceptions import ConfigError, DeadlockError, InvalidDecisionError, SchedulerError
-from decima.schedulers.check_cases import small_workloads
-from decima.schedulers.check_guard import StateGuard
+from decima.schedulers.check.cases import small_workloads
+from decima.schedulers.check.guard import StateGuard
 from decima.schedulers.interface import CompiledScheduler, Observation, Scheduler, decision_parts
 from decima.schedulers.registry import make_scheduler
 from decima.simulator.engine import LIMIT_TOO_LARGE, LIMIT_TOO_SMALL, NOT_IN_FRONTIER
