@@ -81,9 +81,9 @@ class Counter:
 
 
 def updated(agent, learner, monkeypatch, **fields):
-    """Row of an update of two rollouts by that learner."""
+    """Row of an update by that learner, from two rollouts of two sequences."""
     algorithm = algorithm_of(agent, 2, **fields)
-    records = agent.collect(0, 1, 2, None)
+    records = agent.collect(0, 2, 2, None)
     found = algorithm.advantages(records, None)
     with monkeypatch.context() as patch:
         patch.setattr(agent, "learner", learner)
@@ -105,4 +105,4 @@ def test_reinforce_sums_over_decisions_and_averages_over_rollouts(agent, monkeyp
     learner = Counter(0.0)
     row = updated(agent, learner, monkeypatch)
     assert row["updates"] == 1
-    assert learner.scales == [learner.seen[0] / 2]
+    assert learner.scales == [learner.seen[0] / 4]
