@@ -47,9 +47,9 @@ class Field:
         dtype: Type of the scalar or of the array's entries.
         extent: Name of the array's length; None for a scalar.
         doc: Meaning, unit, dimensions.
-        storage: ``"run"``: part of what a run changes, 0 when it begins. ``"address"``: a scalar that belongs to this
-            memory and is no part of a copy. ``"given"``: an array bound from outside, checked. ``"buffer"``: an array
-            whose length may grow.
+        storage: ``"run"``: part of what a run changes. ``"address"``: a scalar that belongs to this memory and is no
+            part of a copy; compiled code only reads it. ``"given"``: an array bound from outside, checked.
+            ``"buffer"``: an array whose length may grow.
         initial: Value of a scalar or of all entries when a run begins.
         nan: Whether entries of a given array may be NaN.
     """
@@ -338,8 +338,8 @@ def _slot(builder, layout, record, name, llvm_type):
 def _load_attribute(context, builder, kind, record, name):
     layout = kind.layout
     if name in layout.scalars:
-        llvm_type = context.get_value_type(from_dtype(layout.scalars[name].dtype))
-        return builder.load(_slot(builder, layout, record, name, llvm_type))
+        place = _slot(builder, layout, record, name, context.get_value_type(from_dtype(layout.scalars[name].dtype)))
+        return _load_fixed(builder, place) if layout.scalars[name].storage == ADDRESS else builder.load(place)
     dtype = from_dtype(layout.arrays[name].dtype)
     pointer = context.get_value_type(types.CPointer(dtype))
     address = _load_fixed(builder, _slot(builder, layout, record, name, pointer))
