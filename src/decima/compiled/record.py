@@ -50,7 +50,7 @@ class Field:
         storage: ``"run"``: part of what a run changes. ``"address"``: a scalar that belongs to this memory and is no
             part of a copy; compiled code only reads it. ``"given"``: an array bound from outside, checked.
             ``"buffer"``: an array whose length may grow.
-        initial: Value of a scalar or of all entries when a run begins.
+        initial: Value of all entries of an array when a run begins; scalars are 0 or what they are configured to be.
         nan: Whether entries of a given array may be NaN.
     """
 
@@ -101,6 +101,7 @@ class RecordType:
         scalars: Scalar fields by name.
         arrays: Array fields by name.
         fields_of_run: Fields of storage ``"run"`` by name.
+        filled: What arrays are filled with when a run begins, by name, where that is not 0.
         offsets: Byte of every scalar, and of every array's address.
         run_offset: First byte of what a run changes.
         header_dtype: NumPy type of addresses, lengths and scalars.
@@ -114,6 +115,7 @@ class RecordType:
         self.scalars = {field.name: field for field in self.fields if field.extent is None}
         self.arrays = {field.name: field for field in self.fields if field.extent is not None}
         self.fields_of_run = {field.name: field for field in self.fields if field.storage == RUN}
+        self.filled = {name: self.arrays[name].initial for name in self.arrays if self.arrays[name].initial != 0}
         ordered = sorted(self.scalars.values(), key=lambda field: field.storage != ADDRESS)
         header = [(name, I64) for name in self.arrays] + [(f"len({name})", I64) for name in self.arrays]
         header += [(field.name, field.dtype) for field in ordered]
@@ -148,8 +150,11 @@ class Record:
         memory = np.zeros(int(places[-1]) + _ALIGNMENT, dtype=np.uint8)
         start = -memory.ctypes.data % _ALIGNMENT
         self._memory = memory[start : start + int(places[-1])]
-        self._scalars = self._memory[: layout.header_dtype.itemsize].view(layout.header_dtype)[0]
-        self._initial = self._scalars.copy()
+        header = layout.header_dtype.itemsize
+        self._scalars = self._memory[:header].view(layout.header_dtype)[0]
+        # Scalars as they are when a run begins, in bytes: NumPy copies a structure field by field.
+        self._template = np.zeros(header, dtype=np.uint8)
+        self._initial = self._template.view(layout.header_dtype)[0]
         self._running = self._memory[layout.run_offset :]
         for field, place, size in zip(own, places[:-1], sizes, strict=True):
             self._place(field.name, self._memory[place : place + size].view(field.dtype))
@@ -261,11 +266,10 @@ class Record:
     def restart(self) -> None:
         """Put everything a run changes to its initial value, and scalars to what they were configured to be."""
         self._running.fill(0)
-        for name, field in self.layout.fields_of_run.items():
-            if field.extent is None:
-                self._scalars[name] = self._initial[name]
-            elif field.initial != 0:
-                self._arrays[name].fill(field.initial)
+        scalars = slice(self.layout.run_offset, len(self._template))
+        self._memory[scalars] = self._template[scalars]
+        for name, value in self.layout.filled.items():
+            self._arrays[name].fill(value)
 
     def resize(self, **extents: int) -> None:
         """Give buffers other lengths, by extent; what they hold is kept as far as there is room."""
@@ -286,7 +290,7 @@ class Record:
         if other.layout is not self.layout or len(other._running) != len(self._running):
             raise RecordError(f"a copy of {self.layout.name} needs a record of the same type and extents")
         other._running[:] = self._running
-        other._initial = self._initial.copy()
+        other._template[:] = self._template
         for name, field in self.layout.arrays.items():
             if field.storage == GIVEN and other._arrays[name] is not self._arrays[name]:
                 other._place(name, self._arrays[name])

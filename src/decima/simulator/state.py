@@ -168,12 +168,12 @@ class ClusterState(Record):
             record.copy_into(other.attached[slot])
         other.policy = self.policy
         mine, theirs = self._generators, getattr(other, "_generators", None)
-        if theirs is None or [type(rng.bit_generator) for rng in theirs] != [type(rng.bit_generator) for rng in mine]:
-            theirs = copy.deepcopy(mine)  # the same generator twice stays one
-        else:
-            for rng, twin in zip(mine, theirs, strict=True):
-                twin.bit_generator.state = rng.bit_generator.state
-        other._use(*theirs, self.decide_fn)
+        if theirs is None or not _alike(mine, theirs):
+            other._use(*copy.deepcopy(mine), self.decide_fn)  # the same generator twice stays one
+            return
+        other.put(decide_fn=self.decide_fn)
+        for rng, twin in zip(mine, theirs, strict=True):
+            twin.bit_generator.state = rng.bit_generator.state
 
     def advance(self) -> bool:
         """Run to the next decision of the caller (True) or to the end (False).
@@ -250,3 +250,10 @@ class ClusterState(Record):
             f"decision {self.num_decisions} at {self.now_ms / 1000:.3f} s: cannot choose {what} with limit {limit}: "
             f"{_INVALID[self.error]}; executors offered: {self.num_source}; (job, stage) that can be chosen: [{shown}]"
         )
+
+
+def _alike(mine: tuple, theirs: tuple) -> bool:
+    """Whether the second pair of generators can take over the states of the first: same kinds, none in both pairs."""
+    kinds = [[type(rng.bit_generator) for rng in pair] for pair in (mine, theirs)]
+    apart = not {id(rng) for rng in mine} & {id(rng) for rng in theirs}
+    return apart and kinds[0] == kinds[1] and (mine[0] is mine[1]) == (theirs[0] is theirs[1])

@@ -104,6 +104,17 @@ def test_copies_into_the_same_memory_again_and_again():
         np.testing.assert_array_equal(times, state.job_finish_ms)
 
 
+def test_a_copy_never_shares_a_generator_with_its_original():
+    scheduler = make_scheduler("random")
+    state, twin = begin(scheduler), begin(scheduler)
+    twin.start(*state._generators)
+    go_on(state, scheduler, 5)
+    state.copy_into(twin)
+    go_on(twin, scheduler)
+    go_on(state, scheduler)
+    np.testing.assert_array_equal(twin.job_finish_ms, state.job_finish_ms)
+
+
 def test_addresses_of_a_copy_are_its_own():
     scheduler = make_scheduler("fair")
     state = begin(scheduler)
