@@ -46,7 +46,7 @@ help:
 	@echo "make test-bounds tests of the compiled core, every array index checked"
 	@echo "make lab         open the notebooks in JupyterLab"
 	@echo "make env         only build $(VENV) from requirements.lock"
-	@echo "make lint        only the linter"
+	@echo "make lint        only the linters: style, and what may import what"
 	@echo "make lock        renew requirements.lock after a change of pyproject.toml (LOCK_FLAGS=--upgrade for newer versions)"
 	@echo "make clean       remove $(VENV) and caches; data and results stay"
 
@@ -76,6 +76,7 @@ reproduce: env
 
 lint: env
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-logo --no-cache
 
 # One pytest run for tests and notebooks, so that its exit code and closing line stand for all of them.
 # A file stays on one worker: the cells of a notebook share a kernel.

@@ -15,7 +15,7 @@ from math import log1p
 
 from numba import njit
 
-from decima.policy.core.fields import policy_of
+from decima.policy.fields import policy_of
 from decima.simulator.fields import ACTIVE
 from decima.simulator.rules.choices import job_held
 

@@ -10,9 +10,9 @@ import numpy as np
 from decima.compiled.record import Record
 from decima.exceptions import DecimaError
 from decima.objectives import Progress
-from decima.policy.core.fields import POLICY_SLOT
 from decima.policy.core.recording import NUM_CHOICE, NUM_VALUE
 from decima.policy.core.summary import NUM_SUMMARY
+from decima.policy.fields import POLICY_SLOT
 from decima.simulator.state import ClusterState
 
 CHOICE_COLUMNS = ("choice", "limit", "limit_low", "limit_high", "class_low", "class_high", "classes")

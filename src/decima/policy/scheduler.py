@@ -11,9 +11,9 @@ from decima.exceptions import ConfigError, InvalidDecisionError
 from decima.policy.architecture import Architecture
 from decima.policy.core.dense import dense_layer
 from decima.policy.core.embedding import GROUP, ROWS
-from decima.policy.core.fields import POLICY, POLICY_SLOT
 from decima.policy.core.inference import decide_learned
 from decima.policy.core.layout import pack_layout
+from decima.policy.fields import POLICY, POLICY_SLOT
 from decima.policy.record import (
     CAPACITIES,
     EpisodeRecord,

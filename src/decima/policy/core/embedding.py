@@ -9,7 +9,6 @@ import numpy as np
 from numba import njit
 
 from decima.policy.core.dense import call_dense
-from decima.policy.core.fields import policy_of
 from decima.policy.core.layout import (
     CLUSTER_F,
     CLUSTER_G,
@@ -27,6 +26,7 @@ from decima.policy.core.layout import (
     WIDTH,
 )
 from decima.policy.core.observation import observe_job
+from decima.policy.fields import policy_of
 
 # Rows that pass through a perceptron together: their activations stay in the nearest cache.
 ROWS = 32

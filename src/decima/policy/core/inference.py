@@ -11,7 +11,6 @@ from numba import njit
 from decima.compiled.decision import CompiledDecision, call_decide
 from decima.compiled.random import draw_uniform, next_raw
 from decima.policy.core.embedding import embed
-from decima.policy.core.fields import policy_of
 from decima.policy.core.layout import LIMIT, LIMIT_INPUT, LIMIT_NONE, LIMIT_OUTPUT
 from decima.policy.core.recording import record_decision
 from decima.policy.core.scores import (
@@ -26,6 +25,7 @@ from decima.policy.core.scores import (
     scores_finite,
     weigh_scores,
 )
+from decima.policy.fields import policy_of
 from decima.simulator.decision import LIMIT as ACTION_LIMIT
 from decima.simulator.decision import STAGE
 from decima.simulator.fields import NONE, state_at

@@ -3,9 +3,9 @@
 import numpy as np
 from numba import njit
 
-from decima.policy.core.fields import policy_of
 from decima.policy.core.layout import EMBEDDING, FIRST_FEATURE, NUM_FEATURES
 from decima.policy.features import FEATURES
+from decima.policy.fields import policy_of
 
 
 def _storing(first_code, end_code):

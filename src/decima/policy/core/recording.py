@@ -5,9 +5,9 @@ A job graph is recorded once for as long as its features do not change; decision
 
 from numba import njit
 
-from decima.policy.core.fields import policy_of
 from decima.policy.core.layout import EMBEDDING, NUM_FEATURES
 from decima.policy.core.summary import NUM_SUMMARY, summarise
+from decima.policy.fields import policy_of
 from decima.simulator.fields import NONE
 
 NUM_CHOICE, NUM_VALUE = 7, 5

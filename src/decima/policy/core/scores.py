@@ -8,7 +8,6 @@ from numba import njit
 from decima.policy.architecture import LIMIT_SCALE
 from decima.policy.core.dense import call_dense
 from decima.policy.core.embedding import run_layers
-from decima.policy.core.fields import policy_of
 from decima.policy.core.layout import (
     EMBEDDING,
     FIRST_NET,
@@ -25,6 +24,7 @@ from decima.policy.core.layout import (
     W,
 )
 from decima.policy.features import JOB_FEATURES
+from decima.policy.fields import policy_of
 from decima.simulator.rules.choices import job_allocation
 from decima.simulator.rules.frontier import stage_room
 

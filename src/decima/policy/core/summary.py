@@ -5,7 +5,7 @@ from math import sqrt
 import numpy as np
 from numba import njit
 
-from decima.policy.core.fields import policy_of
+from decima.policy.fields import policy_of
 
 # Meaning of every number by its name, in the order in which they are stored.
 SUMMARY = {
