@@ -67,7 +67,7 @@ def test_every_wrong_length_of_every_array_is_refused(record, field, data):
     length=st.integers(0, 200),
 )
 def test_candidates_with_arrays_of_another_shape_are_refused(name, candidates, rows, length):
-    pool = CandidatePool(JOBS, SETTINGS, threads=1)
+    pool = CandidatePool(JOBS, SETTINGS, workers=1)
     field = RULE.arrays[name]
     fits = rows == candidates and length == pool.tables.extents[field.extent] and field.storage == GIVEN
     schedulers = [make_scheduler("priority")] * candidates

@@ -11,9 +11,9 @@ things), then everything a run changes: scalars and arrays. The last part is wha
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from llvmlite import ir
@@ -102,6 +102,9 @@ class RecordType:
         arrays: Array fields by name.
         fields_of_run: Fields of storage ``"run"`` by name.
         filled: What arrays are filled with when a run begins, by name, where that is not 0.
+        index: Position of every array among addresses and lengths.
+        stored: Positions of the arrays of every storage, int64.
+        itemsizes: int64 [arrays], bytes of an entry.
         offsets: Byte of every scalar, and of every array's address.
         run_offset: First byte of what a run changes.
         header_dtype: NumPy type of addresses, lengths and scalars.
@@ -116,6 +119,12 @@ class RecordType:
         self.arrays = {field.name: field for field in self.fields if field.extent is not None}
         self.fields_of_run = {field.name: field for field in self.fields if field.storage == RUN}
         self.filled = {name: self.arrays[name].initial for name in self.arrays if self.arrays[name].initial != 0}
+        self.index = {name: index for index, name in enumerate(self.arrays)}
+        self.stored = {
+            storage: np.array([i for i, field in enumerate(self.arrays.values()) if field.storage == storage], int)
+            for storage in (RUN, GIVEN, BUFFER)
+        }
+        self.itemsizes = np.array([field.dtype.itemsize for field in self.arrays.values()], dtype=np.int64)
         ordered = sorted(self.scalars.values(), key=lambda field: field.storage != ADDRESS)
         header = [(name, I64) for name in self.arrays] + [(f"len({name})", I64) for name in self.arrays]
         header += [(field.name, field.dtype) for field in ordered]
@@ -143,25 +152,27 @@ class Record:
         self.layout = layout
         self.extents = dict(extents)
         self.given: set[str] = set()
+        # Arrays by name as far as they were asked for: most runs look at few of them from Python.
         self._arrays: dict[str, np.ndarray] = {}
-        own = [field for field in layout.arrays.values() if field.storage == RUN]
-        sizes = [self._length(field) * field.dtype.itemsize for field in own]
-        places = np.cumsum([_aligned(layout.header_dtype.itemsize), *map(_aligned, sizes)])
+        lengths = np.array([self._length(field) for field in layout.arrays.values()], dtype=np.int64)
+        sizes = lengths * layout.itemsizes
+        header, own = layout.header_dtype.itemsize, layout.stored[RUN]
+        places = np.cumsum(-(-np.array([header, *sizes[own]]) // _ALIGNMENT) * _ALIGNMENT)
         memory = np.zeros(int(places[-1]) + _ALIGNMENT, dtype=np.uint8)
         start = -memory.ctypes.data % _ALIGNMENT
         self._memory = memory[start : start + int(places[-1])]
-        header = layout.header_dtype.itemsize
         self._scalars = self._memory[:header].view(layout.header_dtype)[0]
+        self._addresses, self._lengths = self._memory[: 16 * len(lengths)].view(np.int64).reshape(2, -1)
+        self._lengths[:] = lengths
         # Scalars as they are when a run begins, in bytes: NumPy copies a structure field by field.
         self._template = np.zeros(header, dtype=np.uint8)
         self._initial = self._template.view(layout.header_dtype)[0]
         self._running = self._memory[layout.run_offset :]
-        for field, place, size in zip(own, places[:-1], sizes, strict=True):
-            self._place(field.name, self._memory[place : place + size].view(field.dtype))
+        self._zeros = _zeros(int(sizes[layout.stored[GIVEN]].max(initial=0)))
+        self._addresses[:] = self._zeros.ctypes.data
+        self._addresses[own] = self._memory.ctypes.data + places[:-1]
         for field in layout.arrays.values():
-            if field.storage == GIVEN:
-                self._place(field.name, np.zeros(self._length(field), dtype=field.dtype))
-            elif field.storage == BUFFER:
+            if field.storage == BUFFER and self._length(field):
                 self._place(field.name, np.empty(self._length(field), dtype=field.dtype))
 
     def _length(self, field: Field) -> int:
@@ -175,8 +186,21 @@ class Record:
     def _place(self, name: str, array: np.ndarray) -> None:
         """Let a name stand for an array of the right type and length."""
         self._arrays[name] = array
-        self._scalars[name] = array.ctypes.data
-        self._scalars[f"len({name})"] = len(array)
+        index = self.layout.index[name]
+        self._addresses[index] = array.__array_interface__["data"][0]
+        self._lengths[index] = len(array)
+
+    def _array(self, name: str) -> np.ndarray:
+        """The array behind a name; a given array that was not bound holds zeros and is read-only."""
+        array = self._arrays.get(name)
+        if array is None:
+            field = self.layout.arrays[name]
+            memory, place = self._zeros, 0
+            if field.storage == RUN:
+                memory, place = self._memory, int(self._addresses[self.layout.index[name]]) - self.address
+            array = memory[place : place + self._length(field) * field.dtype.itemsize].view(field.dtype)
+            self._arrays[name] = array
+        return array
 
     @property
     def address(self) -> int:
@@ -187,10 +211,9 @@ class Record:
         layout = self.__dict__["layout"]
         if name in layout.scalars:
             return self._scalars[name].item()
-        try:
-            return self.__dict__["_arrays"][name]
-        except KeyError:
-            raise AttributeError(f"{layout.name} has no field {name!r}") from None
+        if name in layout.arrays:
+            return self._array(name)
+        raise AttributeError(f"{layout.name} has no field {name!r}")
 
     def bind(self, name: str, values, *, copy: bool = True) -> None:
         """Let a given array be ``values``, one-dimensional, as long as its extent.
@@ -230,8 +253,8 @@ class Record:
     def release(self, *names: str) -> None:
         """Let given arrays be zeros again, as if they had never been given."""
         for name in names:
-            field = self.layout.arrays[name]
-            self._place(name, np.zeros(self._length(field), dtype=field.dtype))
+            self._arrays.pop(name, None)
+            self._addresses[self.layout.index[name]] = self._zeros.ctypes.data
             self.given.discard(name)
 
     def _wrong(self, field: Field, got: str) -> RecordError:
@@ -269,14 +292,14 @@ class Record:
         scalars = slice(self.layout.run_offset, len(self._template))
         self._memory[scalars] = self._template[scalars]
         for name, value in self.layout.filled.items():
-            self._arrays[name].fill(value)
+            self._array(name).fill(value)
 
     def resize(self, **extents: int) -> None:
         """Give buffers other lengths, by extent; what they hold is kept as far as there is room."""
         self.extents |= extents
         for field in self.layout.arrays.values():
             if field.storage == BUFFER and field.extent in extents:
-                old, new = self._arrays[field.name], np.empty(self._length(field), dtype=field.dtype)
+                old, new = self._array(field.name), np.empty(self._length(field), dtype=field.dtype)
                 kept = min(len(old), len(new))
                 new[:kept] = old[:kept]
                 self._place(field.name, new)
@@ -292,17 +315,27 @@ class Record:
         other._running[:] = self._running
         other._template[:] = self._template
         for name, field in self.layout.arrays.items():
-            if field.storage == GIVEN and other._arrays[name] is not self._arrays[name]:
+            if field.storage == GIVEN and name in self.given and other._arrays.get(name) is not self._arrays[name]:
                 other._place(name, self._arrays[name])
-            elif field.storage == BUFFER and len(self._arrays[name]):
-                if len(other._arrays[name]) != len(self._arrays[name]):
-                    other._place(name, np.empty_like(self._arrays[name]))
-                other._arrays[name][:] = self._arrays[name]
+            elif field.storage == BUFFER and len(self._array(name)):
+                if len(other._array(name)) != len(self._array(name)):
+                    other._place(name, np.empty_like(self._array(name)))
+                other._array(name)[:] = self._array(name)
+        other.release(*other.given - self.given)
         other.given = set(self.given)
 
 
-def _aligned(size: int) -> int:
-    return math.ceil(size / _ALIGNMENT) * _ALIGNMENT
+def _zeros(size: int) -> np.ndarray:
+    """At least ``size`` bytes of zeros, aligned and read-only, which records share for arrays that nobody gave."""
+    return _power_of_zeros(max(size, 1).bit_length())
+
+
+@cache
+def _power_of_zeros(power: int) -> np.ndarray:
+    memory = np.zeros((1 << power) + _ALIGNMENT, dtype=np.uint8)
+    memory.setflags(write=False)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start : start + (1 << power)]
 
 
 # ---- records in compiled code ---------------------------------------------------------------------------------------

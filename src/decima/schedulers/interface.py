@@ -15,7 +15,7 @@ from decima.grammar import hint
 from decima.schedulers.fields import bind_parameters
 from decima.simulator.decision import OPTION_PARTS
 from decima.simulator.fields import ACTIVE
-from decima.simulator.state import kept_executors
+from decima.simulator.rules.choices import kept_executors
 
 if TYPE_CHECKING:
     from decima.compiled.decision import CompiledDecision

@@ -13,8 +13,8 @@ from decima.schedulers.interface import CompiledScheduler, Observation, Schedule
 from decima.service.job_memory import JobMemory, Slot
 from decima.simulator.decision import STAGE
 from decima.simulator.fields import NONE
+from decima.simulator.rules.choices import kept_executors
 from decima.simulator.settings import Settings
-from decima.simulator.state import kept_executors
 
 
 @dataclass(frozen=True)

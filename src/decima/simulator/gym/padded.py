@@ -13,7 +13,8 @@ from itertools import chain
 import numpy as np
 
 from decima.exceptions import ConfigError
-from decima.simulator.state import ClusterState, kept_executors
+from decima.simulator.rules.choices import kept_executors
+from decima.simulator.state import ClusterState
 from decima.workload.jobs import Workload
 
 STAGE_FEATURES = (

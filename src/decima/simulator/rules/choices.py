@@ -41,3 +41,18 @@ def choose_idle(state):
     action[LIMIT] = state.num_source
     for part in range(LIMIT + 1, NUM_PARTS):
         action[part] = DEFAULTS[part]
+
+
+def kept_executors(state, jobs):
+    """Executors that jobs hold and do not give away, those being offered now included.
+
+    The same sum stands in :func:`job_allocation` for compiled code.
+
+    Args:
+        state: A state, or whatever has its arrays of jobs.
+        jobs: Job id, or int array [n].
+
+    Returns:
+        int32, shaped as ``jobs``.
+    """
+    return state.job_attached[jobs] + state.job_moving[jobs] + state.job_commit[jobs] - state.job_outgoing[jobs]
