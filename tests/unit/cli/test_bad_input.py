@@ -128,7 +128,7 @@ def test_damaged_parquet(tmp_path):
         (["--set", "settings.moving_delay=1"], "settings.moving_delay is unknown; did you mean 'moving_delay_ms'"),
         (["--set", "settings.keep_warm=maybe"], "--set settings.keep_warm is 'maybe'; expected true or false"),
         (["--set", "settings.executors=3"], "this has an option of its own, --executors"),
-        (["--scheduler", "fair:sticky"], "scheduler 'fair:sticky': 'sticky' is no option; expected KEY=VALUE"),
+        (["--scheduler", "fair:sticky"], "'fair:sticky': 'sticky' is no option; expected KEY=VALUE"),
         (["--scheduler", "fair:sticky=yes"], "sticky is 'yes'; expected a number"),
         (["--scheduler", "fair:=1"], "'=1' is no option"),
         (["--scheduler", "fair:sticky=1,sticky=0"], "sticky is given twice"),

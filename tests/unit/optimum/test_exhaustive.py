@@ -259,7 +259,7 @@ def test_refuses_streams():
         ({"executors": 0}, "executors must be a whole number of at least 1, got 0"),
         ({"limit": 0}, "limit must be a whole number of at least 1, got 0"),
         ({"bins": 2.5}, r"bins must be a whole number of at least 1, got 2\.5"),
-        ({"threads": 0}, "threads must be a whole number of at least 1, got 0"),
+        ({"threads": 0}, "workers must be a whole number of at least 1, got 0"),
     ],
 )
 def test_refuses_bad_numbers(arguments, message):

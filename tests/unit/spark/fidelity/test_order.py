@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decima.exceptions import WorkloadError
+from decima.exceptions import RecordError
 from decima.schedulers.system import run_state
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
@@ -58,5 +58,5 @@ def test_later_waves_take_later_durations():
 
 def test_a_rank_for_every_stage_is_wanted():
     profile = JobProfile("job", (stage("a", 1, (), 10.0, None),), "test")
-    with pytest.raises(WorkloadError, match="2 ranks for 1 stages"):
+    with pytest.raises(RecordError, match="array stage_rank .*: got 2 numbers; expected 1 of float64"):
         completion_ms([profile], [0.0], [0, 1])
