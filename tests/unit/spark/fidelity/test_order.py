@@ -58,5 +58,5 @@ def test_later_waves_take_later_durations():
 
 def test_a_rank_for_every_stage_is_wanted():
     profile = JobProfile("job", (stage("a", 1, (), 10.0, None),), "test")
-    with pytest.raises(RecordError, match="array stage_rank .*: got 2 numbers; expected 1 of float64"):
+    with pytest.raises(RecordError, match=r"array stage_rank .*: got 2 numbers; expected 1 of float64"):
         completion_ms([profile], [0.0], [0, 1])
