@@ -82,6 +82,8 @@ class JobMemory(ABC):
         self._settings = self._settings.replace(executors=capacity.executors)
         tables = MirrorTables(capacity)
         self.state = ClusterState(tables, self._settings)
+        for name in ("job_rank", "job_limit_cap"):  # jobs bring their own when they come
+            rule_record(self.state).bind(name, np.zeros(capacity.jobs), copy=False)
         # Single numbers are read and written ten times faster through memory views than through NumPy arrays.
         self.views = SimpleNamespace(**{name: memoryview(getattr(self.state, name)) for name in _VIEWED})
         self.state.job_first_stage[1] = capacity.job_stages  # the largest job a policy makes room for
