@@ -1,4 +1,4 @@
-"""Checks of numbers that people give."""
+"""Checks of numbers and names that people give."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import numbers
 from typing import Any
 
 from decima.exceptions import ConfigError
+
+#: Largest time of arrival, duration and delay in ms, some 31,700 years: float64 still holds it to an eighth of a ms.
+LARGEST_MS = 1e15
 
 
 def is_number(value: Any) -> bool:
@@ -16,6 +19,17 @@ def is_number(value: Any) -> bool:
 def is_whole(value: Any) -> bool:
     """Whether a value is an integer of Python or NumPy; truth values are none."""
     return type(value) is int or (isinstance(value, numbers.Integral) and not isinstance(value, bool))
+
+
+def is_name(value: Any) -> bool:
+    """Whether a value is a text that is not empty and can be written as UTF-8, which half a surrogate pair cannot."""
+    if not isinstance(value, str) or not value:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def check_whole(name: str, value: Any, least: int) -> None:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from decima.checks import check_whole, is_number, is_whole
+from decima.checks import check_whole, is_name, is_number, is_whole
 from decima.exceptions import ConfigError
 
 
@@ -22,6 +22,13 @@ from decima.exceptions import ConfigError
 def test_truth_values_and_texts_are_no_numbers(value, number, whole):
     assert is_number(value) is number
     assert is_whole(value) is whole
+
+
+@pytest.mark.parametrize(
+    ("value", "name"), [("é", True), ("\U0001f600", True), ("", False), ("a\ud800", False), (5, False), (None, False)]
+)
+def test_a_name_is_a_text_that_can_be_written(value, name):
+    assert is_name(value) is name
 
 
 def test_the_least_whole_number_passes():

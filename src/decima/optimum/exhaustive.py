@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from decima.checks import check_whole
 from decima.evaluation.pool import CandidatePool
 from decima.evaluation.workers import map_threads
 from decima.exceptions import ConfigError
@@ -81,7 +82,7 @@ class ExhaustiveResult:
     distribution: OrderDistribution | None  # over all orders; None when orders were ruled out
 
     def __str__(self) -> str:
-        gain = 1.0 - self.best_avg_jct_s / self.sjf_avg_jct_s
+        gain = 1.0 - self.best_avg_jct_s / self.sjf_avg_jct_s if self.sjf_avg_jct_s else 0.0
         return (
             f"best of {self.num_orders:,} orders: average JCT {self.best_avg_jct_s:.2f} s, "
             f"{gain:.1%} below shortest job first ({self.sjf_avg_jct_s:.2f} s); "
@@ -122,18 +123,17 @@ def exhaustive_search(
     from tqdm.auto import tqdm
 
     for name, value in (("limit", limit), ("bins", bins)):
-        if isinstance(value, bool) or int(value) != value or value < 1:
-            raise ConfigError(f"{name} must be a whole number of at least 1, got {value!r}")
+        check_whole(name, value, least=1)
     search = OrderSearch(workload, executors, runnable_only=runnable_only)
     jobs = search.num_jobs
     if jobs > limit:
         raise ConfigError(
-            f"workload {workload.label!r} has {jobs} jobs, that is {math.factorial(jobs):,} orders; "
+            f"workload {workload.label!r} has {jobs:,} jobs, and the number of their orders grows as the factorial; "
             f"at most {limit} jobs are searched unless limit is raised"
         )
     if distribution and search.num_distinct > _MAX_STORED:
         raise ConfigError(
-            f"the distribution over {search.num_distinct:,} orders needs {search.num_distinct * 8e-9:.0f} GB; "
+            f"a distribution is kept over at most {_MAX_STORED:,} orders, and {jobs} jobs have more; "
             "switch it off, the best order is found without it"
         )
     began = time.perf_counter()

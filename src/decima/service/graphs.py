@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 
+from decima.checks import LARGEST_MS
 from decima.exceptions import WorkloadError
 from decima.service import scheduler_pb2 as protocol
 from decima.service.durations import Durations, Measured, ProfileBook
 from decima.service.errors import exhausted, invalid
 from decima.service.limits import Limits
-from decima.service.wire import LARGEST_MS, checked_number
+from decima.service.wire import checked_number
 from decima.simulator.tables import stage_levels
 from decima.workload.profile import JobProfile, Stage
 

@@ -9,6 +9,7 @@ from collections.abc import Hashable
 import grpc
 import numpy as np
 
+from decima.checks import LARGEST_MS
 from decima.exceptions import ConfigError, DecimaError
 from decima.service import scheduler_pb2 as protocol
 from decima.service.counters import put_state
@@ -17,7 +18,7 @@ from decima.service.errors import RefusalError, exhausted, invalid, out_of_step
 from decima.service.graphs import JobGraph
 from decima.service.limits import Limits
 from decima.service.mirror import Choice, Mirror
-from decima.service.wire import LARGEST_MS, VERSION, checked_number
+from decima.service.wire import VERSION, checked_number
 from decima.simulator.decision import OPTION_PARTS
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from decima.checks import LARGEST_MS
 from decima.service import scheduler_pb2 as protocol
 from decima.service.errors import invalid
 
 NAME = protocol.DESCRIPTOR.services_by_name["Scheduler"].full_name
 VERSION = 1
-LARGEST_MS = 1e15
 # Fields of `StageState` and `JobState` -> arrays of a cluster's state.
 STAGE_FIELDS = {
     "launched": "stage_next",

@@ -5,11 +5,12 @@ from dataclasses import asdict, dataclass, fields, replace
 
 import numpy as np
 
-from decima.checks import is_number
+from decima.checks import LARGEST_MS, is_number
 from decima.exceptions import ConfigError
 
 LEVEL_RULES = ("interpolate", "inverted", "left", "right")
 DURATIONS = ("sampled", "mean")
+MAX_EXECUTORS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Settings:
     difference between the two is one field here and one row of ``docs/deviations.md``.
     """
 
-    executors: int = 50  # identical executors (task slots), at least 1
+    executors: int = 50  # identical executors (task slots), 1 to `MAX_EXECUTORS`
     mode: str = "paper"  # name of the set of rules, kept for titles and files
     durations: str = "sampled"  # ``"sampled"`` from the profile, or its ``"mean"`` (deterministic)
     moving_delay_ms: float = 2000.0  # idle time of an executor that changes jobs (§6.2, effect 2)
@@ -51,6 +52,8 @@ class Settings:
         whole = is_number(self.executors) and math.isfinite(self.executors) and self.executors == int(self.executors)
         if not whole or self.executors < 1:
             raise ConfigError(f"executors must be a whole number of at least 1, got {self.executors!r}")
+        if self.executors > MAX_EXECUTORS:
+            raise ConfigError(f"executors must be at most {MAX_EXECUTORS}, got {self.executors!r}")
         object.__setattr__(self, "executors", int(self.executors))
         if self.durations not in DURATIONS:
             raise ConfigError(f"durations must be one of {', '.join(DURATIONS)}, got {self.durations!r}")
@@ -58,8 +61,8 @@ class Settings:
             raise ConfigError(f"level_rule must be one of {', '.join(LEVEL_RULES)}, got {self.level_rule!r}")
         for name in ("moving_delay_ms", "warmup_delay_ms"):
             value = getattr(self, name)
-            if not (is_number(value) and 0.0 <= value < math.inf):
-                raise ConfigError(f"{name} must be a finite number of at least 0, got {value!r}")
+            if not (is_number(value) and 0.0 <= value <= LARGEST_MS):
+                raise ConfigError(f"{name} must be a number from 0 to {LARGEST_MS:g}, got {value!r}")
         if not (is_number(self.time_limit_ms) and self.time_limit_ms > 0.0):
             raise ConfigError(f"time_limit_ms must be above 0, got {self.time_limit_ms!r}")
         for field in fields(self):

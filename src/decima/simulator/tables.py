@@ -9,6 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from decima.exceptions import WorkloadError
 from decima.simulator.rules.durations import FIRST, FRESH, REST
 from decima.simulator.settings import Settings
 from decima.workload.jobs import Workload
@@ -16,6 +17,7 @@ from decima.workload.profile import JobProfile, Stage
 
 # Executor counts between which the released simulator interpolates; level 2 of the profiles is not one.
 RELEASED_POINTS = (5, 10, 20, 40, 50, 60, 80, 100)
+_MAX_CELLS = 2**26  # of the tables between levels, 16 bytes each
 
 
 def _offsets(lengths) -> np.ndarray:
@@ -105,6 +107,11 @@ class ProfileTables:
                 for samples, extra in _situations(stage, level, settings):
                     values.append(samples)
                     added.append(extra)
+        if len(grids) * width > _MAX_CELLS:
+            raise WorkloadError(
+                f"{len(grids)} different lists of profile levels up to {top} executors need {len(grids) * width:,} "
+                f"table entries; expected at most {_MAX_CELLS:,}: let stages share levels, or profile fewer executors"
+            )
         lengths = np.array([len(samples) for samples in values], dtype=np.int32)
         columns = [level_grid(levels, settings.level_rule, width) for levels in grids]
         children = [profile.children for profile in profiles]

@@ -87,7 +87,7 @@ def explicit(profiles: Sequence[JobProfile], arrivals_s: Sequence[float], *, lab
 
     Raises:
         ConfigError: the numbers of profiles and arrivals differ.
-        WorkloadError: an arrival is NaN, infinite or negative, or there is no job.
+        WorkloadError: an arrival is negative, not a number or later than 1e12 s, or there is no job.
     """
     if len(profiles) != len(arrivals_s):
         raise ConfigError(f"{len(arrivals_s)} arrivals for {len(profiles)} profiles; expected one per profile")

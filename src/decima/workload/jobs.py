@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from decima.checks import LARGEST_MS, is_name
 from decima.exceptions import WorkloadError
 from decima.workload.profile import JobProfile
 
 if TYPE_CHECKING:
     import pandas
+
+_EPOCHS_MS = (3e11, 1e13)  # the years 1979 to 2286, in ms since 1970
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +25,8 @@ class Job:
     """One arrival of a profile.
 
     Raises:
-        WorkloadError: the arrival is NaN, infinite or negative, or an initial job arrives later than 0.
+        WorkloadError: the arrival is not from 0 to `LARGEST_MS`, an initial job arrives later than 0, or the name is no
+            text.
     """
 
     profile: JobProfile
@@ -37,13 +41,16 @@ class Job:
             raise WorkloadError(f"a job's profile is {type(self.profile).__name__}; expected a JobProfile")
         if not self.name:
             object.__setattr__(self, "name", self.profile.name)
+        if not is_name(self.name):
+            raise WorkloadError(f"a job's name is {self.name!r:.60}; expected a Unicode text")
         try:
             arrival_ms = float(self.arrival_ms)
         except (TypeError, ValueError, OverflowError):
             arrival_ms = math.nan
-        if not 0.0 <= arrival_ms < math.inf:
+        if not 0.0 <= arrival_ms <= LARGEST_MS:
             raise WorkloadError(
-                f"job {self.name!r}: arrival_ms is {self.arrival_ms!r}; expected a finite number of milliseconds >= 0"
+                f"job {self.name!r}: arrival_ms is {self.arrival_ms!r:.60}; expected milliseconds from 0 to "
+                f"{LARGEST_MS:g}{_epoch_hint(arrival_ms)}"
             )
         object.__setattr__(self, "arrival_ms", arrival_ms)
         initial = arrival_ms == 0.0 if self.initial is None else bool(self.initial)
@@ -68,8 +75,8 @@ class Workload:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "jobs", tuple(self.jobs))
-        if not isinstance(self.label, str) or not self.label:
-            raise WorkloadError(f"the workload's label is {self.label!r}; expected a non-empty string")
+        if not is_name(self.label):
+            raise WorkloadError(f"the workload's label is {self.label!r}; expected a non-empty Unicode text")
         if not self.jobs:
             raise WorkloadError(f"workload {self.label!r} has no jobs; expected at least one")
         object.__setattr__(self, "universe", tuple(self.universe) or self.profiles)
@@ -135,6 +142,14 @@ class Workload:
                 for job in self.jobs
             ]
         )
+
+
+def _epoch_hint(arrival_ms: float) -> str:
+    """What a time that is too large may be: one since 1970, in a unit smaller than milliseconds."""
+    for unit, per_ms in (("microseconds", 1e3), ("nanoseconds", 1e6)):
+        if _EPOCHS_MS[0] <= arrival_ms / per_ms <= _EPOCHS_MS[1]:
+            return f"; it looks like {unit} since 1970: divide by {per_ms:,.0f}, or count from the trace's beginning"
+    return ""
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

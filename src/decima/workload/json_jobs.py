@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from decima.checks import is_name
 from decima.exceptions import DataUnavailableError, WorkloadError
 from decima.files import atomic_write_text
 from decima.workload import parquet
@@ -45,7 +45,7 @@ def load(path: str | os.PathLike) -> Workload:
     path = Path(path)
     if path.suffix == ".parquet":
         return Workload(tuple(Job(profile) for profile in parquet.read_profiles(path)), path.stem)
-    with _inside(str(path)):
+    with parquet.inside(path):
         return _workload(_parse(path), path.stem)
 
 
@@ -90,6 +90,8 @@ def _parse(path: Path) -> Any:
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
+    if broken := [key for key in content if key and not is_name(key)]:
+        raise WorkloadError(f"key {broken[0]!r} is no Unicode text")
     if len(content) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
@@ -129,23 +131,14 @@ def _job(index: int, entry: Any, named: Mapping[str, JobProfile]) -> Job:
         size, query = (entry[key] for key in ("size", "query"))
         _expect(where, "size", size, str)
         _expect(where, "query", query, int)
-        with _inside(where):
+        with parquet.inside(where):
             profile = tpch.tpch_profile(size, query)
     arrival_ms = _expect(where, "arrival_ms", entry.get("arrival_ms", 0), _NUMBER)
     initial = entry.get("initial")
     if initial is not None:
         _expect(where, "initial", initial, bool)
-    with _inside(where):
+    with parquet.inside(where):
         return Job(profile, arrival_ms, initial, name)
-
-
-@contextlib.contextmanager
-def _inside(where: str) -> Iterator[None]:
-    """Put a place before the messages of errors that say nothing of it."""
-    try:
-        yield
-    except WorkloadError as error:
-        raise WorkloadError(f"{where}: {error}") from error
 
 
 def _profile(where: str, name: str, body: Any) -> JobProfile:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 
@@ -91,22 +92,32 @@ def read_profiles(path: str | os.PathLike) -> list[JobProfile]:
     }
     waves = [_unnest(column[f"{wave}_ms"]) for wave in WAVES]
     profiles: list[JobProfile] = []
-    for begin, end in _job_rows(path, flat["job_index"], flat["stage_index"]):
-        stages = tuple(
-            Stage(
-                flat["stage"][row],
-                flat["num_tasks"][row],
-                flat["parents"][row],
-                flat["levels"][row],
-                *(wave[row] for wave in waves),
+    with inside(path):
+        for begin, end in _job_rows(flat["job_index"], flat["stage_index"]):
+            stages = tuple(
+                Stage(
+                    flat["stage"][row],
+                    flat["num_tasks"][row],
+                    flat["parents"][row],
+                    flat["levels"][row],
+                    *(wave[row] for wave in waves),
+                )
+                for row in range(begin, end)
             )
-            for row in range(begin, end)
-        )
-        for field in ("job", "source"):
-            if len(set(flat[field][begin:end])) != 1:
-                raise WorkloadError(f"{path}: the rows of job {flat['job'][begin]!r} differ in column {field}")
-        profiles.append(JobProfile(flat["job"][begin], stages, flat["source"][begin]))
+            for field in ("job", "source"):
+                if len(set(flat[field][begin:end])) != 1:
+                    raise WorkloadError(f"the rows of job {flat['job'][begin]!r} differ in column {field}")
+            profiles.append(JobProfile(flat["job"][begin], stages, flat["source"][begin]))
     return profiles
+
+
+@contextlib.contextmanager
+def inside(where: str | os.PathLike) -> Iterator[None]:
+    """Put a place before the messages of errors that say nothing of it."""
+    try:
+        yield
+    except WorkloadError as error:
+        raise WorkloadError(f"{where}: {error}") from error
 
 
 def read_metadata(path: str | os.PathLike) -> dict[str, str]:
@@ -182,11 +193,13 @@ def _unnest(column) -> list[list[np.ndarray]]:
     return [[values[inner[item] : inner[item + 1]] for item in range(begin, end)] for begin, end in pairwise(outer)]
 
 
-def _job_rows(path: str | os.PathLike, job_index: list[int], stage_index: list[int]) -> list[tuple[int, int]]:
+def _job_rows(job_index: list[int], stage_index: list[int]) -> list[tuple[int, int]]:
     """Find first and last+1 row of each job, after checking that the indices count up from 0 without a gap."""
+    if not job_index:
+        raise WorkloadError("the file has no rows; expected one per stage")
     begins = [row for row, number in enumerate(stage_index) if number == 0]
-    bounds = list(zip(begins, [*begins[1:], len(job_index)], strict=True))
+    bounds = list(pairwise([*begins, len(job_index)]))
     expected = [(job, row - begin) for job, (begin, end) in enumerate(bounds) for row in range(begin, end)]
-    if not expected or list(zip(job_index, stage_index, strict=True)) != expected:
-        raise WorkloadError(f"{path}: job_index and stage_index do not count up from 0 without a gap")
+    if list(zip(job_index, stage_index, strict=True)) != expected:
+        raise WorkloadError("job_index and stage_index do not count up from 0 without a gap")
     return bounds

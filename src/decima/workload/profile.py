@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decima.checks import is_whole
+from decima.checks import LARGEST_MS, is_name, is_whole
 from decima.exceptions import WorkloadError
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 WAVES = ("fresh", "first", "rest")
 MAX_TASKS = 2**31 - 1
+MAX_LEVEL = 10_000  # the simulator keeps an entry for every executor count up to the highest level
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,15 +84,15 @@ class JobProfile:
         object.__setattr__(self, "stages", tuple(self.stages))
         for field in ("name", "source"):
             value = getattr(self, field)
-            if not isinstance(value, str) or not value:
-                raise WorkloadError(f"job {self.name!r}: {field} is {value!r}; expected a non-empty string")
+            if not is_name(value):
+                raise WorkloadError(f"job {self.name!r}: {field} is {value!r}; expected a non-empty Unicode text")
         if not self.stages:
             raise WorkloadError(f"job {self.name!r} has no stages; expected at least one")
         seen: set[str] = set()
         for stage in self.stages:
             where = f"job {self.name!r}, stage {stage.name!r}"
-            if not isinstance(stage.name, str) or not stage.name or stage.name in seen:
-                raise WorkloadError(f"{where}: the stage name must be a non-empty string, unique inside the job")
+            if not is_name(stage.name) or stage.name in seen:
+                raise WorkloadError(f"{where}: the stage name must be a non-empty Unicode text, unique inside the job")
             seen.add(stage.name)
             if not is_whole(stage.num_tasks) or not 1 <= stage.num_tasks <= MAX_TASKS:
                 raise WorkloadError(
@@ -197,8 +198,8 @@ def _check_levels(where: str, stage: Stage) -> None:
     if not levels:
         raise WorkloadError(f"{where} has no profile level; expected durations at one executor count at least")
     for level in levels:
-        if not is_whole(level) or level < 1:
-            raise WorkloadError(f"{where}: profile level {level!r}; expected a positive integer executor count")
+        if not is_whole(level) or not 1 <= level <= MAX_LEVEL:
+            raise WorkloadError(f"{where}: profile level {level!r}; expected an executor count from 1 to {MAX_LEVEL}")
     for lower, upper in pairwise(levels):
         if lower == upper:
             raise WorkloadError(f"{where}: profile level {lower} is given twice")
@@ -217,14 +218,15 @@ def _check_levels(where: str, stage: Stage) -> None:
 
 def _check_durations(where: str, stage: Stage) -> None:
     pooled = stage.all_durations_ms
-    if pooled.min() >= 0.0 and pooled.max() < math.inf:  # NaN fails both
+    if pooled.min() >= 0.0 and pooled.max() <= LARGEST_MS:  # NaN fails both
         return
     for wave in WAVES:
         for level, values in zip(stage.levels, getattr(stage, wave), strict=True):
-            bad = values[~((values >= 0.0) & np.isfinite(values))]
+            bad = values[~((values >= 0.0) & (values <= LARGEST_MS))]
             if len(bad):
                 raise WorkloadError(
-                    f"{where}: {wave} duration {float(bad[0])} ms at level {level}; expected a finite number >= 0"
+                    f"{where}: {wave} duration {float(bad[0])} ms at level {level}; "
+                    f"expected a number from 0 to {LARGEST_MS:g}"
                 )
 
 

@@ -236,15 +236,28 @@ def test_tpch_batch_of_ten(tpch_data):
 
 def test_refuses_large_batches_unless_the_limit_is_raised():
     workload = batch_of(*[job_of((1, 1.0))] * 11)
-    with pytest.raises(ConfigError, match=r"has 11 jobs, that is 39,916,800 orders; at most 10"):
+    with pytest.raises(ConfigError, match=r"has 11 jobs, and the number .*; at most 10"):
         exhaustive_search(workload)
     assert exhaustive_search(workload, 1, limit=11).best_avg_jct_s == pytest.approx(0.006)
 
 
 def test_refuses_a_distribution_that_does_not_fit_into_memory():
     workload = batch_of(*[job_of((1, float(index + 1)), name=f"job {index}") for index in range(12)])
-    with pytest.raises(ConfigError, match=r"479,001,600 orders needs 4 GB"):
+    with pytest.raises(ConfigError, match=r"at most 100,000,000 orders, and 12 jobs have more"):
         exhaustive_search(workload, limit=12)
+
+
+@pytest.mark.parametrize("limit", [10, 100_000])
+def test_refuses_a_batch_whose_number_of_orders_has_too_many_digits_to_be_shown(limit):
+    profiles = [job_of((1, 1.0), name=str(index)) for index in range(2000)]
+    with pytest.raises(ConfigError, match=r"has 2,000 jobs, and the number|and 2000 jobs have more"):
+        exhaustive_search(batch_of(*profiles), limit=limit)
+
+
+def test_jobs_that_take_no_time():
+    result = exhaustive_search(batch_of(job_of((1, 0.0)), job_of((2, 0.0), name="other")))
+    assert result.best_avg_jct_s == result.sjf_avg_jct_s == 0.0
+    assert str(result).startswith("best of 2 orders: average JCT 0.00 s, 0.0% below shortest job first (0.00 s)")
 
 
 def test_refuses_streams():

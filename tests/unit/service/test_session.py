@@ -260,7 +260,7 @@ def test_limits(limits, fields):
         ({"executors": 0}, "executors is 0; expected 1 to 10000"),
         ({"executors": 10_001}, "executors is 10001"),
         ({"mode": "best"}, "mode must be one of paper, released, simplified, got 'best'"),
-        ({"moving_delay_ms": float("nan")}, "moving_delay_ms must be a finite number"),
+        ({"moving_delay_ms": float("nan")}, "moving_delay_ms must be a number from 0"),
         ({"interarrival_ms": -1.0}, "interarrival_ms is -1.0"),
         ({"client": "x" * 501}, "client is longer than 500"),
         ({"scheduler": "decima"}, "scheduler 'decima' is not offered here; offered: fifo"),

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from decima.compiled.random import draw_below, draw_uniform
+from decima.exceptions import WorkloadError
 from decima.simulator.rules.durations import FIRST, FRESH, REST
 from decima.simulator.settings import LEVEL_RULES, Settings
 from decima.simulator.tables import RELEASED_POINTS, ProfileTables, WorkloadTables, level_grid, profile_tables
@@ -132,9 +133,9 @@ def test_without_inflation_the_lowest_level_is_the_only_one():
 
 def test_means_are_exact_sums():
     values = [0.1] * 10
-    stage = one_stage([values], [values], [[1e16, 1.0, -0.0]])
+    stage = one_stage([values], [values], [[1e15, 0.06, 0.06, -0.0]])
     arrays = ProfileTables((JobProfile("job", (stage,), "test"),), Settings()).arrays
-    assert arrays["list_mean_ms"].tolist() == [0.1, 0.1, (1e16 + 2.0 - 1.0) / 3]
+    assert arrays["list_mean_ms"].tolist() == [0.1, 0.1, (1e15 + 0.125) / 4]
 
 
 # ---- workloads ------------------------------------------------------------------------------------------------------
@@ -197,3 +198,14 @@ def test_draws_are_functions_of_raw_bits():
         assert drawn == [((int(raw) >> 32) * bound) >> 32 for raw in raws]
         if bound < 10:
             assert set(drawn) == set(range(bound))
+
+
+def test_levels_that_would_fill_the_memory_are_refused():
+    nothing, value = np.zeros(0), np.ones(1)
+    stages = [
+        Stage(str(index), 1, (), (index + 1, 10_000), (nothing, nothing), (nothing, nothing), (value, value))
+        for index in range(7_000)
+    ]
+    workload = Workload((Job(JobProfile("wide", stages, "test")),), "wide")
+    with pytest.raises(WorkloadError, match=r"7000 different lists of profile levels up to 10000 executors need"):
+        WorkloadTables(workload, Settings())

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from decima.evaluation.run import simulate
 from decima.exceptions import WorkloadError
 from decima.workload.jobs import Job, Workload
 from tests.profiles import make_profile, make_stage
@@ -19,6 +20,36 @@ def test_initial_follows_the_arrival_unless_given():
 def test_bad_arrival_is_refused(arrival):
     with pytest.raises(WorkloadError, match="job 'job': arrival_ms is"):
         Job(make_profile(), arrival)
+
+
+@pytest.mark.parametrize(
+    ("arrival", "hint"),
+    [
+        (1.7e18, "it looks like nanoseconds since 1970: divide by 1,000,000, or count"),
+        (1_700_000_000_000_000_001, "it looks like nanoseconds since 1970"),
+        (1.7e15, "it looks like microseconds since 1970: divide by 1,000, or count"),
+        (1e300, r"from 0 to 1e\+15$"),
+        (1.0000001e15, r"from 0 to 1e\+15; it looks like microseconds"),
+    ],
+)
+def test_an_arrival_that_would_cut_durations_short_is_refused_with_the_likely_mistake(arrival, hint):
+    with pytest.raises(WorkloadError, match=hint):
+        Job(make_profile(), arrival)
+
+
+@pytest.mark.parametrize("arrival_ms", [1.7e12, 1e15])
+def test_the_latest_arrivals_leave_durations_whole(arrival_ms):
+    profile = make_profile(make_stage(tasks=3, levels=(1,), fresh=[[1100.25]], first=[[1100.25]], rest=[[1100.25]]))
+    later = simulate(Workload((Job(profile, arrival_ms),), "late"), executors=1, moving_delay_ms=0.0)
+    assert later.jct_ms.tolist() == [3 * 1100.25]
+
+
+@pytest.mark.parametrize("name", ["\udfff", 5, b"etl"])
+def test_a_name_that_cannot_be_written_is_refused(name):
+    with pytest.raises(WorkloadError, match=r"a job's name is .*; expected a Unicode text"):
+        Job(make_profile(), name=name)
+    with pytest.raises(WorkloadError, match=r"the workload's label is .*; expected a non-empty Unicode text"):
+        Workload((Job(make_profile()),), name)
 
 
 def test_profiles_are_shared_by_identity_in_order_of_first_use():

@@ -226,6 +226,9 @@ ELSEWHERE = {
     "unknown profile": ([{"profile": "p"}], "job 0: profile 'p' is not defined; the file defines []"),
     "level not a number": (levels({"five": 5}), "'etl'), stage 's': profile level 'five'"),
     "level zero": (levels({"0": 5}), "'etl'), stage 's': profile level '0'"),
+    "level too high": (levels({"100000000": 5}), "stage 's': profile level 100000000; expected an executor count"),
+    "surrogate for a name": ([{"name": "\ud800", "stages": [{"tasks": 1, "duration_ms": 1}]}], "name is '\\ud800'"),
+    "surrogate for a key": ([{"\ud800": 1}], "key '\\ud800' is no Unicode text"),
     "no level": (levels({}), "job 'etl', stage 's' has no profile level"),
     "missing level": (
         levels({"5": 1, "20": {"rest": []}}),

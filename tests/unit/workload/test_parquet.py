@@ -142,3 +142,21 @@ def test_rows_of_one_job_disagree(path):
     rewrite(path, source=["test", "other", "test", "test", "test"])
     with pytest.raises(WorkloadError, match="the rows of job 'etl' differ in column source"):
         read_profiles(path)
+
+
+def test_a_file_without_rows(path):
+    parquet.write_table(parquet.read_table(path).slice(0, 0), path)
+    with pytest.raises(WorkloadError, match=r"profiles\.parquet: the file has no rows; expected one per stage"):
+        read_profiles(path)
+
+
+def test_the_first_rows_belong_to_a_job(path):
+    rewrite(path, stage_index=[1, 1, 1, 1, 1])
+    with pytest.raises(WorkloadError, match=r"profiles\.parquet: job_index and stage_index do not count"):
+        read_profiles(path)
+
+
+def test_an_error_in_a_job_names_the_file(path):
+    rewrite(path, levels=[[5, 10**8], [1], [5], [5], [5]])
+    with pytest.raises(WorkloadError, match=r"profiles\.parquet: job 'etl', stage 'scan': profile level 100000000"):
+        read_profiles(path)

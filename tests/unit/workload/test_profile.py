@@ -79,7 +79,10 @@ BAD_STAGES = {
     "no level": (make_stage("s", levels=()), "no profile level"),
     "level twice": (make_stage("s", levels=(5, 5)), "level 5 is given twice"),
     "levels descend": (make_stage("s", levels=(10, 5)), "not ascending"),
-    "level zero": (make_stage("s", levels=(0, 5)), "profile level 0; expected a positive"),
+    "level zero": (make_stage("s", levels=(0, 5)), "profile level 0; expected an executor count from 1"),
+    "level too high": (make_stage("s", levels=(10**8,)), "level 100000000; expected an executor count from 1 to 10000"),
+    "too long": (make_stage("s", rest=[[1e308]]), "duration 1e+308 ms at level 5; expected a number from 0 to 1e+15"),
+    "half a surrogate pair": (make_stage("\ud800"), "must be a non-empty Unicode text"),
     "level not whole": (make_stage("s", levels=(2.5,)), "profile level 2.5"),
     "missing level": (
         make_stage("s", levels=(5, 10), fresh=[[1], []], first=[[1], []], rest=[[1], []]),
@@ -118,7 +121,13 @@ def test_durations_must_be_flat_numbers(values):
         Stage("s", 1, (), (5,), ([],), ([],), (values,))
 
 
+def test_longest_durations_add_up():
+    assert make_profile(make_stage(tasks=2**31 - 1, rest=[[1e15]])).work_ms < 1e25
+
+
 def test_job_needs_name_and_stages():
+    with pytest.raises(WorkloadError, match=r"name is '\\ud800'; expected a non-empty Unicode text"):
+        make_profile(name="\ud800")
     with pytest.raises(WorkloadError, match="name is ''"):
         make_profile(name="")
     with pytest.raises(WorkloadError, match="job 'none' has no stages"):
