@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -41,6 +41,13 @@ class Outcome:
     # Float64 [jobs], duration of the job alone on an unlimited system: for a DAG of stages its critical path with one
     # mean task duration per stage (:attr:`decima.workload.jobs.Workload.ideal_ms`).
     ideal_ms: np.ndarray
+    # When the run was cut, with jobs unfinished or still to come; None for one that went on to its end.
+    end_ms: float | None = field(default=None, kw_only=True)
+
+    @property
+    def num_unfinished(self) -> int:
+        """Number of jobs that did not finish."""
+        return int(np.isnan(self.completion_ms).sum())
 
     @property
     def jct_ms(self) -> np.ndarray:
@@ -96,10 +103,10 @@ class Objective:
     def __post_init__(self) -> None:
         if not self.name or not self.label:
             raise ConfigError(f"an objective needs a name and a label, got {self.name!r} and {self.label!r}")
-        for field, allowed in (("direction", DIRECTIONS), ("total", TOTALS)):
-            if getattr(self, field) not in allowed:
+        for option, allowed in (("direction", DIRECTIONS), ("total", TOTALS)):
+            if getattr(self, option) not in allowed:
                 raise ConfigError(
-                    f"{field} of objective {self.name} must be one of {allowed}, got {getattr(self, field)!r}"
+                    f"{option} of objective {self.name} must be one of {allowed}, got {getattr(self, option)!r}"
                 )
 
     @property
@@ -124,6 +131,26 @@ class Objective:
     def shown(self, score: float) -> str:
         """The score with its unit, as text for people."""
         return f"{score:.2f} {self.unit}".rstrip()
+
+    def measure(self, outcome: Outcome) -> float:
+        """Score of a run; of one that was cut, what can be said of it without flattering.
+
+        Jobs that were unfinished at the end count with their cost up to then, and jobs that had not arrived are left
+        out. Times and slowdowns would only have grown further, so of the objectives here this is a lower bound.
+
+        Returns:
+            NaN for a run that was cut before any job arrived, and where the cost does not add up to the score
+            (``total`` None).
+        """
+        if not outcome.num_unfinished:
+            return self.score(outcome)
+        if outcome.end_ms is None or self.total is None or not (arrived := outcome.arrival_ms <= outcome.end_ms).any():
+            return float("nan")
+        times = [values[arrived] for values in (outcome.arrival_ms, outcome.completion_ms, outcome.ideal_ms)]
+        so_far = Progress(*times, time_ms=outcome.end_ms, area_ms=0.0)
+        so_far = replace(so_far, area_ms=float(so_far.ages_ms().sum()))
+        cost = float(self.cost_so_far(so_far)) / (int(arrived.sum()) if self.total == "job" else 1)
+        return cost if self.direction == "min" else -cost
 
     def loss(self, score):
         """The score, or an array of scores, as something of which the smallest is best."""

@@ -57,6 +57,22 @@ def test_has_words_for_people_and_names_for_programs(objective):
 
 
 @every
+def test_a_run_that_was_cut_never_looks_worse_than_the_whole_run(objective):
+    whole = decima.simulate(synthetic_batch(5), "fair", 4)
+    assert objective.measure(whole.outcome) == objective.score(whole.outcome)
+    before = 0.0
+    for share in (0.1, 0.5, 0.9, 1.0):
+        cut = decima.simulate(synthetic_batch(5), "fair", 4, time_limit_ms=share * whole.makespan_ms)
+        measured = cut.score(objective)
+        if objective.total is None and cut.num_unfinished:
+            assert np.isnan(measured)
+        elif objective.direction == "min":
+            assert before <= measured <= whole.score(objective) + 1e-9
+            before = measured
+    assert measured == whole.score(objective)
+
+
+@every
 @pytest.mark.parametrize("workload", [synthetic_batch(5), synthetic_poisson(5, 20.0)], ids=["batch", "stream"])
 def test_rewards_add_up_to_the_score(objective, workload):
     rewards, result = played(objective, workload)

@@ -68,9 +68,12 @@ def compare(
     typer.echo(str(comparison))
     summary = comparison.summary()
     best = summary.iloc[0]
-    score = comparison.objective.shown(best[comparison.objective.with_unit("mean")])
-    against = ""
-    if best.scheduler != comparison.baseline:
+    cut = set(summary.scheduler[summary.unfinished > 0])
+    score = "at least " * (best.scheduler in cut) + comparison.objective.shown(
+        best[comparison.objective.with_unit("mean")]
+    )
+    against = f" ({count(best.unfinished, 'job')} unfinished)" if best.unfinished else ""
+    if best.scheduler != comparison.baseline and not cut & {best.scheduler, comparison.baseline}:
         against = f", {best.change_percent:+.1f} % against {comparison.baseline}"
     typer.echo(
         f"best of {count(len(summary), 'scheduler')} on {comparison.label}: {best.scheduler} with {score}"

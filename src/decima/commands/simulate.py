@@ -105,7 +105,8 @@ def _summarize(result: Result, written: list[Path]) -> None:
     jobs = count(len(result.workload), "job") + unfinished
     makespan = "" if result.num_unfinished else f", makespan {result.makespan_s:.1f} s"
     if len(result.completion_order):
-        outcome = f"average JCT {result.avg_jct_s:.2f} s{makespan}"
+        finished = " of the finished jobs" if result.num_unfinished else ""
+        outcome = f"average JCT{finished} {result.avg_jct_s:.2f} s{makespan}"
     else:
         outcome = f"no job finished in {result.end_ms / 1000.0:.1f} s"
     typer.echo(

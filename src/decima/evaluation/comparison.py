@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decima.evaluation.pool import RunPool
+from decima.evaluation.pool import UNFINISHED, RunPool
 from decima.evaluation.statistics import mean_interval, paired_change
 from decima.exceptions import ConfigError
 from decima.objectives import AVG_JCT, MAKESPAN, Objective, get_objective
@@ -24,8 +25,9 @@ DEFAULT_SEEDS = range(20)
 class Comparison:
     """Scores of several schedulers."""
 
-    # One row per scheduler and seed: scheduler, seed, avg_jct_s, makespan_s, and the column of the objective if it is
-    # another one.
+    # One row per scheduler and seed: scheduler, seed, avg_jct_s, makespan_s, the column of the objective if it is
+    # another one, and unfinished, the number of jobs that a time limit left unfinished. These count with their time up
+    # to the limit (``Objective.measure``), so the scores of such a run are lower bounds.
     scores: pandas.DataFrame = field(repr=False)
     baseline: str  # scheduler the others are compared with
     objective: Objective  # what the summary is about
@@ -41,8 +43,9 @@ class Comparison:
         Returns:
             scheduler, mean_s, sem_s (standard error), low_s and high_s (95 % confidence interval of the mean),
             change_percent, change_low and change_high (against the baseline, paired by seed, 95 %; 0 for the baseline
-            itself). With one seed there are no intervals (NaN). Of an objective without a unit the columns end without
-            ``_s``.
+            itself), unfinished (jobs that a time limit left unfinished, of all runs; where there are any, mean and
+            interval are of lower bounds, see ``scores``). With one seed there are no intervals (NaN); a mean is NaN if
+            the limit cut a run before any job arrived. Of an objective without a unit the columns end without ``_s``.
 
         Raises:
             ConfigError: The objective is unknown or was not scored.
@@ -57,11 +60,12 @@ class Comparison:
         columns = {name: group.to_numpy() for name, group in groups}
         statistics = [objective.with_unit(name) for name in ("mean", "sem", "low", "high")]
         keys = (*statistics, "change_percent", "change_low", "change_high")
+        unfinished = self.scores.groupby("scheduler")[UNFINISHED].sum()
         rows = []
         for name, values in columns.items():
             change = (0.0, 0.0, 0.0) if name == self.baseline else paired_change(values, columns[self.baseline])
             numbers = (*mean_interval(values), *change)
-            rows.append({"scheduler": name} | dict(zip(keys, numbers, strict=True)))
+            rows.append({"scheduler": name} | dict(zip(keys, numbers, strict=True)) | {UNFINISHED: unfinished[name]})
         table = pandas.DataFrame(rows)
         return table.sort_values(keys[0], key=objective.loss, kind="stable", ignore_index=True)
 
@@ -82,26 +86,55 @@ class Comparison:
         objective = self.objective
         shown = f"{objective.label} [{objective.unit}]" if objective.unit else objective.label
         summary = self.summary().rename(columns={objective.with_unit(name): name for name in ("mean", "low", "high")})
+        cut = dict(zip(summary["scheduler"], summary[UNFINISHED] > 0, strict=True))
         for row in summary.itertuples():
-            interval = "" if row.low != row.low else f"{row.low:.1f} to {row.high:.1f}"
-            change = "baseline" if row.scheduler == self.baseline else f"{row.change_percent:+.1f} %"
-            if row.scheduler != self.baseline and row.change_low == row.change_low:
-                change += f" ({row.change_low:+.1f} to {row.change_high:+.1f})"
+            sign = "" if math.isnan(row.mean) else "≥ " * cut[row.scheduler]
+            interval = "" if math.isnan(row.low) else f"{row.low:.1f} to {row.high:.1f}"
+            change = "baseline"
+            if row.scheduler != self.baseline:
+                change = "" if math.isnan(row.change_percent) else _BOUNDS[cut[row.scheduler], cut[self.baseline]]
+                change += _number(row.change_percent, "+.1f", " %")
+                if not math.isnan(row.change_low):
+                    change += f" ({row.change_low:+.1f} to {row.change_high:+.1f})"
             rows.append(
                 {
                     "scheduler": row.scheduler,
-                    shown: f"{row.mean:.1f}",
+                    shown: sign + _number(row.mean, ".1f"),
                     "95 % interval": interval,
                     f"against {self.baseline} (paired, 95 %)": change,
                 }
+                | ({"unfinished jobs": row.unfinished} if any(cut.values()) else {})
             )
         return pandas.DataFrame(rows)
 
+    @property
+    def note(self) -> str:
+        """What to know of the table when a time limit cut runs; empty where all jobs finished."""
+        if not self.scores[UNFINISHED].any():
+            return ""
+        lines = [
+            "The time limit cut runs: unfinished jobs count up to it, jobs still to come do not count.",
+            "≥ and ≤ mark bounds; ~ compares what was counted up to the limit, without which the order may be another.",
+        ]
+        if self.scores[self.objective.column].isna().any():
+            lines.append("A dash: cut before any job arrived, or the objective has no value for a run that was cut.")
+        return "\n".join(lines)
+
     def __str__(self) -> str:
-        return f"{self.title}\n{self._shown().to_string(index=False)}"
+        return "\n".join(filter(None, (self.title, self._shown().to_string(index=False), self.note)))
 
     def _repr_html_(self) -> str:
-        return f"<p>{self.title}</p>{self._shown().to_html(index=False, border=0)}"
+        note = f"<p>{self.note}</p>".replace("\n", "<br>") if self.note else ""
+        return f"<p>{self.title}</p>{self._shown().to_html(index=False, border=0)}{note}"
+
+
+# Signs of a change, by whether the scheduler and the baseline left jobs unfinished.
+_BOUNDS = {(False, False): "", (True, False): "≥ ", (False, True): "≤ ", (True, True): "~ "}
+
+
+def _number(value: float, form: str, unit: str = "") -> str:
+    """A number in a table for people, a dash where there is none."""
+    return "-" if math.isnan(value) else f"{value:{form}}{unit}"
 
 
 def compare(

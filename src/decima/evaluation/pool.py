@@ -19,6 +19,8 @@ from decima.systems import (
     system_of,
 )
 
+UNFINISHED = "unfinished"  # column of the number of unfinished jobs
+
 
 def _is_concurrent(scheduler: SystemScheduler) -> bool:
     """Whether it may serve several runs at the same time, and in other processes."""
@@ -127,7 +129,9 @@ class RunPool:
             progress: Label of a progress bar; None for no bar.
 
         Returns:
-            Scores, float64 [S, W], by column of the objective (``avg_jct_s``).
+            Scores, float64 [S, W], by column of the objective (``avg_jct_s``), and under ``unfinished``, int64 [S, W],
+            the number of jobs that a time limit left unfinished. Runs that were cut are scored by
+            :meth:`decima.objectives.Objective.measure`.
 
         Raises:
             ConfigError: There is no scheduler, or no objective of a name.
@@ -138,6 +142,7 @@ class RunPool:
             raise ConfigError("no scheduler given; expected at least one")
         objectives = [objective_of(self.system, metric) for metric in metrics]
         values = {each.column: np.full((len(schedulers), len(self)), np.nan) for each in objectives}
+        values[UNFINISHED] = np.zeros((len(schedulers), len(self)), dtype=np.int64)
         together = [row for row, scheduler in enumerate(schedulers) if _is_concurrent(scheduler)]
         apart = [row for row in range(len(schedulers)) if row not in together]
         bar = tqdm(total=len(self) * len(schedulers), desc=progress, unit="run", disable=None if progress else True)
@@ -150,7 +155,8 @@ class RunPool:
                 for index, column in enumerate(outcomes):
                     for row, outcome in zip(rows, column, strict=True):
                         for each in objectives:
-                            values[each.column][row, index] = each.score(outcome)
+                            values[each.column][row, index] = each.measure(outcome)
+                        values[UNFINISHED][row, index] = outcome.num_unfinished
         return values
 
     def _run_here(self, items: Sequence, advance) -> list:
@@ -258,4 +264,4 @@ class CandidatePool:
             (scheduler, {name: values[index] for name, values in rows.items()})
             for index, scheduler in enumerate(schedulers)
         ]
-        return np.array([objective.score(outcome) for outcome in self._workers.map(items)])
+        return np.array([objective.measure(outcome) for outcome in self._workers.map(items)])

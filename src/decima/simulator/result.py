@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 def outcome_of(state: ClusterState) -> Outcome:
     """Copy arrivals and completions, which objectives score, out of a state that has run."""
-    return Outcome(state.job_arrival_ms, state.job_finish_ms.copy(), state.tables.workload.ideal_ms)
+    end_ms = state.now_ms if state.truncated else None
+    return Outcome(state.job_arrival_ms, state.job_finish_ms.copy(), state.tables.workload.ideal_ms, end_ms=end_ms)
 
 
 def progress_of(state: ClusterState) -> Progress:
@@ -87,15 +88,16 @@ class Result:
     @property
     def outcome(self) -> Outcome:
         """Arrivals, completions and critical paths of the jobs, which objectives score."""
-        return Outcome(self.workload.arrival_ms, self.completion_ms, self.workload.ideal_ms)
+        end_ms = self.end_ms if self.truncated else None
+        return Outcome(self.workload.arrival_ms, self.completion_ms, self.workload.ideal_ms, end_ms=end_ms)
 
     def score(self, objective: str | Objective) -> float:
-        """Score this run by an objective.
+        """Score this run by an objective; one that was cut as :meth:`decima.objectives.Objective.measure` does.
 
         Raises:
             ConfigError: There is no objective of that name.
         """
-        return get_objective(objective).score(self.outcome)
+        return get_objective(objective).measure(self.outcome)
 
     @property
     def num_unfinished(self) -> int:

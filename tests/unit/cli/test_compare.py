@@ -1,5 +1,7 @@
 """`decima compare` and `decima tune`."""
 
+import re
+
 import pandas
 import pytest
 
@@ -47,6 +49,16 @@ def test_baseline_metric_and_file_of_jobs(jobs, folder):
     assert line.startswith("best of 2 schedulers on jobs: fair with ")
     assert "against fair" not in line
     assert succeed(*call, "--threads", 1, "--baseline", "fair", "--metric", "makespan_s", "--out", path) == line
+
+
+def test_a_time_limit_is_told(jobs):
+    limit = ("--set", "settings.time_limit_ms=1500")
+    result = run("compare", "fifo", "fair", "--jobs", jobs, "--seeds", 2, "--executors", 4, *limit)
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert "unfinished jobs" in lines[1]
+    assert "The time limit cut runs" in lines[4]
+    assert re.match(r"best of 2 schedulers on jobs: \w+ with at least \d+\.\d\d s \(\d+ jobs? unfinished\)$", lines[-1])
 
 
 @pytest.mark.parametrize(

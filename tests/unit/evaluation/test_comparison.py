@@ -6,7 +6,8 @@ import pytest
 import decima
 from decima.exceptions import ConfigError, UnknownSchedulerError, WorkloadError
 from decima.schedulers import make_scheduler
-from decima.workload import save, synthetic_batch
+from decima.workload import embedded_batch, save, synthetic_batch
+from tests.toy_jobs import one_stage, workload
 
 JOBS = synthetic_batch(4, seed=1)
 
@@ -17,7 +18,7 @@ def batch(seed):
 
 def test_scores_and_summary():
     result = decima.compare(["fair", "fifo", "capped_srw"], batch, executors=10, seeds=range(6), workers=2)
-    assert list(result.scores.columns) == ["scheduler", "seed", "avg_jct_s", "makespan_s"]
+    assert list(result.scores.columns) == ["scheduler", "seed", "avg_jct_s", "makespan_s", "unfinished"]
     assert len(result.scores) == 18
     row = result.scores.query("scheduler == 'fifo' and seed == 3").iloc[0]
     run = decima.simulate(batch(3), "fifo", 10, 3)
@@ -69,6 +70,59 @@ def test_shown_to_people():
     assert "<table" in result._repr_html_()
     single = str(decima.compare(["fair", "fifo"], JOBS, 10, [0]))
     assert "nan" not in single
+
+
+def test_runs_that_were_cut_are_not_judged_by_the_jobs_that_finished():
+    jobs = workload(one_stage(1, 10.0), one_stage(1, 10.0), one_stage(1, 300.0), one_stage(1, 10.0, at_s=500.0))
+    limited = {"durations": "mean", "moving_delay_ms": 0.0, "time_limit_ms": 100_000.0}
+    # Two jobs finish, after 10 and 20 s; the third is cut at 100 s, the last never arrives.
+    result = decima.compare(["fifo"], jobs, 1, [0, 1], metric="p50_jct", **limited)
+    assert result.scores.avg_jct_s.tolist() == pytest.approx([130.0 / 3] * 2)
+    assert result.scores.p50_jct_s.tolist() == [20.0] * 2
+    assert result.scores.makespan_s.tolist() == [100.0] * 2
+    assert result.scores.unfinished.tolist() == [2, 2]
+    assert result.summary("avg_jct").unfinished.tolist() == [4]
+    run = decima.simulate(jobs, "fifo", 1, **limited)
+    assert (run.avg_jct_s, run.score("avg_jct")) == (15.0, pytest.approx(130.0 / 3))
+
+
+def test_a_scheduler_does_not_win_by_leaving_jobs_unfinished():
+    jobs, limit_ms = embedded_batch(n=20, seed=0), 300_000.0
+    cut = decima.compare(["fifo", "fair"], jobs, 10, range(2), time_limit_ms=limit_ms)
+    whole = decima.compare(["fifo", "fair"], jobs, 10, range(2)).summary().set_index("scheduler")
+    summary = cut.summary().set_index("scheduler")
+    assert summary.unfinished["fifo"] > summary.unfinished["fair"] > 0
+    finished_s = decima.simulate(jobs, "fifo", 10, time_limit_ms=limit_ms).avg_jct_s
+    assert finished_s < 200.0 < 285.0 < summary.mean_s["fifo"] <= 300.0
+    assert (summary.mean_s < whole.mean_s).all()
+    assert whole.unfinished.tolist() == [0, 0]
+
+
+def test_the_table_says_what_a_time_limit_did():
+    long, short = workload(one_stage(1, 300.0)), workload(one_stage(1, 30.0))
+    limited = {"executors": 1, "durations": "mean", "time_limit_ms": 100_000.0}
+    assert decima.compare(["fair", "fifo"], short, seeds=[0], **limited).note == ""
+    shown = decima.compare(["fair", "fifo"], [short, long], **limited)
+    for text in (str(shown), shown._repr_html_()):
+        assert "unfinished jobs" in text
+        assert "≥ " in text
+        assert "~ +0.0 %" in text
+        assert "The time limit cut runs: unfinished jobs count up to it" in text
+    late = decima.compare(["fair", "fifo"], workload(one_stage(1, 1.0, at_s=500.0)), seeds=[0], **limited)
+    assert late.summary().mean_s.isna().all()
+    assert "nan" not in str(late)
+    assert "A dash: cut before any job arrived" in late.note
+
+
+@pytest.mark.parametrize(("baseline", "sign"), [("fair", "≥ +"), ("fifo", "≤ -")])
+def test_signs_say_which_way_the_bound_of_a_change_goes(baseline, sign):
+    jobs = embedded_batch(n=8, seed=1)
+    fair_ms, fifo_ms = (decima.simulate(jobs, name, 10).makespan_ms for name in ("fair", "fifo"))
+    assert fair_ms < fifo_ms
+    limit_ms = (fair_ms + fifo_ms) / 2.0
+    text = str(decima.compare(["fair", "fifo"], jobs, 10, [0], baseline=baseline, time_limit_ms=limit_ms))
+    assert sign in text
+    assert sign.startswith("≥") or "≥ -" not in text
 
 
 def test_result_does_not_depend_on_the_rest_of_the_list():
