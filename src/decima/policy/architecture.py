@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from decima.checks import is_whole
 from decima.exceptions import ConfigError
 from decima.policy.features import (
     AS_LOGARITHMS,
@@ -20,10 +21,12 @@ from decima.policy.features import (
     WITHOUT_DURATIONS,
     Feature,
 )
+from decima.simulator.settings import MAX_EXECUTORS
 
 LIMITS = ("input", "output", "stage", "none")
 # Slope of the leaky rectifier for negative inputs; the released code's value.
 LEAK = 0.2
+MAX_WIDTH = 65_536  # of a layer
 # Limits enter the score function divided by this.
 LIMIT_SCALE = 50.0
 
@@ -100,10 +103,13 @@ class Architecture:
             raise ConfigError("limit_context 'job' needs the features of the published code")
         if self.feature_log and self.features != "paper":
             raise ConfigError("feature_log needs the features of the paper")
-        if self.max_executors < 1 or self.embedding < 1:
-            raise ConfigError("max_executors and embedding must be at least 1")
         for name in ("hidden", "score_hidden"):
-            object.__setattr__(self, name, tuple(int(width) for width in getattr(self, name)))
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        numbers = [("max_executors", self.max_executors, MAX_EXECUTORS), ("embedding", self.embedding, MAX_WIDTH)]
+        numbers += [(name, width, MAX_WIDTH) for name in ("hidden", "score_hidden") for width in getattr(self, name)]
+        for name, value, most in numbers:
+            if not is_whole(value) or not 1 <= value <= most:
+                raise ConfigError(f"{name} must be in whole numbers from 1 to {most}, got {value!r:.60}")
 
     @classmethod
     def paper(cls, **changes) -> Architecture:

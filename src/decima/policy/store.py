@@ -10,6 +10,8 @@ import hashlib
 import io
 import json
 import os
+import reprlib
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,12 +24,17 @@ from decima.files import atomic_path, atomic_write_text, plain
 from decima.policy.architecture import Architecture
 
 if TYPE_CHECKING:
+    import h5py
+
     from decima.policy.scheduler import LearnedScheduler
 
 WEIGHTS, CARD = ".weights.h5", ".json"
-FORMAT = 1
+FORMAT = 2  # of cards
+_WEIGHTS_FORMAT = 1
 # Written by `save_policy` itself.
-_OWN_KEYS = ("format", "name", "architecture", "parameters", "weights_sha256")
+_OWN_KEYS = ("format", "name", "architecture", "parameters", "weights_sha256", "policy_sha256")
+# A file of weights is their bytes and a few hundred more per array; what is far larger is not read at all.
+_MOST_BYTES, _MOST_BYTES_PER_WEIGHT = 2**20, 16
 _PACKAGE = Path(__file__).parents[1]
 
 
@@ -76,6 +83,7 @@ def save_policy(path: str | os.PathLike, architecture: Architecture, weights: np
         "parameters": architecture.num_parameters,
         "weights_sha256": _checksum(weights),
     }
+    own["policy_sha256"] = _policy_checksum(own)
     try:
         text = json.dumps(plain(own | card), indent=2, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -83,11 +91,35 @@ def save_policy(path: str | os.PathLike, architecture: Architecture, weights: np
     import h5py
 
     with atomic_path(weights_path) as temporary, h5py.File(temporary, "w") as file:
-        file.attrs["format"] = FORMAT
+        file.attrs["format"] = _WEIGHTS_FORMAT
         for name, values in parts.items():
             file.create_dataset(name, data=values)
     atomic_write_text(card_path, text + "\n")
     return weights_path
+
+
+def renew_card(name_or_path: str | os.PathLike) -> Path:
+    """Give a card of format 1, which has a checksum of the weights only, one over weights and architecture.
+
+    The architecture is taken as the card states it: of what format 1 says nothing, nothing can be checked. Everything
+    else in the card stays as it is.
+
+    Returns:
+        The card.
+
+    Raises:
+        PolicyError: No such policy, its card is of another format, or its files are damaged or do not belong together.
+    """
+    weights_path, card_path = _find(name_or_path)
+    card = _read_card(card_path, expected=1)
+    _read_checked(weights_path, card_path, card)
+    renewed: dict[str, Any] = {}
+    for key, value in (card | {"format": FORMAT}).items():
+        renewed[key] = value
+        if key == "weights_sha256":
+            renewed["policy_sha256"] = _policy_checksum(card)
+    atomic_write_text(card_path, json.dumps(renewed, indent=2, allow_nan=False) + "\n")
+    return card_path
 
 
 def read_policy(name_or_path: str | os.PathLike) -> StoredPolicy:
@@ -100,16 +132,28 @@ def read_policy(name_or_path: str | os.PathLike) -> StoredPolicy:
         PolicyError: No such policy, or its files are damaged or do not belong together.
     """
     weights_path, card_path = _find(name_or_path)
-    card = _read_card(card_path)
+    card = _read_card(card_path, expected=FORMAT)
+    architecture, weights = _read_checked(weights_path, card_path, card)
+    checksum = _policy_checksum(card)
+    if card.get("policy_sha256") != checksum:
+        raise PolicyError(
+            f"weights and architecture in {card_path} have checksum {checksum[:12]}..., the card says "
+            f"{repr(card.get('policy_sha256'))[:12]}...: the architecture is not the one that the policy was made with"
+        )
+    return StoredPolicy(_name(weights_path), architecture, weights, card, weights_path)
+
+
+def _read_checked(weights_path: Path, card_path: Path, card: dict[str, Any]) -> tuple[Architecture, np.ndarray]:
+    """Architecture of a card, and the weights, which fit it and are those that the card names."""
     architecture = _architecture(card, card_path)
     weights = _read_weights(weights_path, architecture)
     checksum = _checksum(weights)
     if card.get("weights_sha256") != checksum:
         raise PolicyError(
             f"the weights in {weights_path} have checksum {checksum[:12]}..., {card_path.name} expects "
-            f"{str(card.get('weights_sha256'))[:12]}...: the two files are not of one policy"
+            f"{repr(card.get('weights_sha256'))[:12]}...: the two files are not of one policy"
         )
-    return StoredPolicy(_name(weights_path), architecture, weights, card, weights_path)
+    return architecture, weights
 
 
 def load_policy(name_or_path: str | os.PathLike, *, greedy: bool | None = None) -> LearnedScheduler:
@@ -185,31 +229,35 @@ def _find(name_or_path: str | os.PathLike) -> tuple[Path, Path]:
     return found
 
 
-def _read_card(path: Path) -> dict[str, Any]:
+def _read_card(path: Path, expected: int) -> dict[str, Any]:
     try:
         card = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise PolicyError(f"cannot read {path}: {error.strerror or error}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise PolicyError(f"{path} is not the card of a policy: no valid JSON ({error})") from error
     if not isinstance(card, dict):
         raise PolicyError(f"{path} is not the card of a policy: got {type(card).__name__}, expected an object")
-    if card.get("format") != FORMAT:
-        raise PolicyError(f"{path} has format {card.get('format')!r}, expected the card of a policy with {FORMAT}")
+    if card.get("format") != expected:
+        old = "; decima.policy.store.renew_card brings it up to date" if card.get("format") == 1 else ""
+        shown = reprlib.repr(card.get("format"))
+        raise PolicyError(f"{path} has format {shown}, expected the card of a policy with {expected}{old}")
     return card
 
 
 def _architecture(card: dict[str, Any], path: Path) -> Architecture:
     values = card.get("architecture")
     if not isinstance(values, dict):
-        raise PolicyError(f"{path} says nothing of the architecture: got {values!r}, expected its fields by name")
+        shown = reprlib.repr(values)
+        raise PolicyError(f"{path} says nothing of the architecture: got {shown}, expected its fields by name")
     defaults = Architecture().as_dict()
     if unknown := sorted(set(values) - {field.name for field in fields(Architecture)}):
         raise PolicyError(f"{path} describes an architecture with unknown fields: {', '.join(unknown)}")
     for name, value in values.items():
         if type(value) is not type(defaults[name]):
             expected = type(defaults[name]).__name__
-            raise PolicyError(f"{path} has {name} = {value!r} in its architecture, expected a value like {expected}")
+            shown = reprlib.repr(value)
+            raise PolicyError(f"{path} has {name} = {shown} in its architecture, expected a value like {expected}")
     try:
         return Architecture(**values)
     except (ConfigError, TypeError, ValueError) as error:
@@ -219,27 +267,33 @@ def _architecture(card: dict[str, Any], path: Path) -> Architecture:
 def _read_weights(path: Path, architecture: Architecture) -> np.ndarray:
     import h5py
 
-    arrays: dict[str, np.ndarray] = {}
+    most = _MOST_BYTES + _MOST_BYTES_PER_WEIGHT * architecture.num_parameters
     try:
+        if (size := path.stat().st_size) > most:
+            raise PolicyError(f"{path} has {size:,} bytes, its card's architecture expects at most {most:,}")
         with h5py.File(io.BytesIO(path.read_bytes()), "r") as file:
-            names: list[str] = []
-            file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
-            for name in names:
-                arrays[name] = file[name][()]
+            found: dict[str, h5py.Dataset] = {}
+            file.visititems(lambda name, item: found.update({name: item} if isinstance(item, h5py.Dataset) else {}))
+            # Compressed, a data set of any size fits into a small file: it is read once its shape is known to be right.
+            _require_shapes(found, architecture, path)
+            arrays = {name: found[name][()] for name, _ in architecture.shapes}
     except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
         raise PolicyError(f"{path} is cut short or damaged: {error}") from error
+    _require_finite(arrays, path)
+    return np.concatenate([values.reshape(-1) for values in arrays.values()])
+
+
+def _require_shapes(found: Mapping[str, h5py.Dataset], architecture: Architecture, path: Path) -> None:
     expected = dict(architecture.shapes)
-    got = {name: np.shape(values) for name, values in arrays.items()}
-    for name in [*expected, *sorted(set(got) - set(expected))]:
-        if got.get(name) != expected.get(name):
+    for name in [*expected, *sorted(set(found) - set(expected))]:
+        shape = found[name].shape if name in found else None
+        if shape != expected.get(name):
             raise PolicyError(
-                f"{path} holds weights of another architecture: {name} has shape {got.get(name, 'none')}, "
+                f"{path} holds weights of another architecture: {name} has shape {shape or 'none'}, "
                 f"architecture {architecture.name} of its card expects {expected.get(name, 'none')}"
             )
-    if wrong := [name for name in expected if arrays[name].dtype != np.float32]:
-        raise PolicyError(f"{path} holds {arrays[wrong[0]].dtype} in {wrong[0]}, expected float32")
-    _require_finite(arrays, path)
-    return np.concatenate([arrays[name].reshape(-1) for name in expected])
+        if found[name].dtype != np.float32:
+            raise PolicyError(f"{path} holds {found[name].dtype} in {name}, expected float32")
 
 
 def _require_finite(arrays: dict[str, np.ndarray], path: Path) -> None:
@@ -256,3 +310,7 @@ def _checksum(weights: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(weights, dtype="<f4").tobytes()).hexdigest()
 
 
+def _policy_checksum(card: dict[str, Any]) -> str:
+    """SHA-256 over the architecture as the card states it and the checksum of the weights, in hexadecimal."""
+    content = {key: card[key] for key in ("architecture", "weights_sha256")}
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

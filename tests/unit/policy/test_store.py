@@ -13,7 +13,7 @@ import decima
 from decima.exceptions import DecimaError, PolicyError
 from decima.policy import store
 from decima.policy.architecture import Architecture
-from decima.policy.store import list_policies, load_policy, read_policy, save_policy
+from decima.policy.store import list_policies, load_policy, read_policy, renew_card, save_policy
 
 SMALL = Architecture.paper(embedding=4, hidden=(5,), score_hidden=(6,))
 
@@ -227,13 +227,19 @@ def test_weights_that_are_not_finite_or_not_float32_are_refused(saved):
         ("", "no valid JSON"),
         ("{", "no valid JSON"),
         ("[1]", "got list, expected an object"),
-        ("{}", "format None, expected the card of a policy with 1"),
-        ('{"format": 2}', "format 2, expected"),
-        ('{"format": 1}', "says nothing of the architecture: got None"),
-        ('{"format": 1, "architecture": {"depth": 3}}', "unknown fields: depth"),
-        ('{"format": 1, "architecture": {"embedding": "16"}}', "embedding = '16' in its architecture.* like int"),
-        ('{"format": 1, "architecture": {"limit": "job"}}', "no valid architecture: limit must be one of"),
-        ('{"format": 1, "architecture": {"hidden": ["x"]}}', "no valid architecture"),
+        ("{}", "format None, expected the card of a policy with 2"),
+        ('{"format": 3}', "format 3, expected"),
+        ('{"format": 1}', "format 1, expected .* with 2; decima.policy.store.renew_card brings it up to date"),
+        ("[" * 100_000, "no valid JSON"),
+        ('{"format": ' + "[" * 500 + "]" * 500 + "}", "format .*, expected"),
+        ('{"format": 2}', "says nothing of the architecture: got None"),
+        ('{"format": 2, "architecture": {"depth": 3}}', "unknown fields: depth"),
+        ('{"format": 2, "architecture": {"embedding": "16"}}', "embedding = '16' in its architecture.* like int"),
+        ('{"format": 2, "architecture": {"limit": "job"}}', "no valid architecture: limit must be one of"),
+        ('{"format": 2, "architecture": {"hidden": ["x"]}}', "no valid architecture"),
+        ('{"format": 2, "architecture": {"hidden": [2.7]}}', "hidden must be in whole numbers from 1 to 65536"),
+        ('{"format": 2, "architecture": {"score_hidden": [0]}}', "score_hidden must be in whole numbers from 1"),
+        ('{"format": 2, "architecture": {"max_executors": 1000000000000}}', "max_executors .* to 1000000, got 1000"),
     ],
 )
 def test_broken_cards_are_refused(saved, text, message):
@@ -242,7 +248,50 @@ def test_broken_cards_are_refused(saved, text, message):
         load_policy(saved)
 
 
+@pytest.mark.parametrize("change", [{"durations": False}, {"feature_log": True}, {"max_executors": 100}])
+def test_an_architecture_of_the_same_shapes_is_not_mistaken_for_that_of_the_policy(saved, change):
+    assert SMALL.replace(**change).shapes == SMALL.shapes
+    edit_card(saved, architecture=SMALL.replace(**change).as_dict())
+    with pytest.raises(PolicyError, match="the architecture is not the one that the policy was made with"):
+        load_policy(saved)
+
+
+def test_a_large_array_is_refused_before_it_is_read(saved):
+    with h5py.File(saved, "r+") as file:
+        file.create_dataset("more", shape=(10**10,), dtype=np.float32, chunks=(2**20,), compression="gzip")
+    with pytest.raises(PolicyError, match=r"more has shape \(10000000000,\).*expects none"):
+        load_policy(saved)
+
+
+def test_a_file_far_larger_than_its_weights_is_not_read(saved):
+    with open(saved, "r+b") as file:
+        file.truncate(2**40)
+    with pytest.raises(PolicyError, match=r"has 1,099,511,627,776 bytes, its card's architecture expects at most"):
+        load_policy(saved)
+
+
+def test_an_old_card_is_renewed_and_nothing_else_in_it_changes(saved, weights):
+    card_path = saved.with_name("decima-batch.json")
+    new = card_path.read_text()
+    old = json.loads(new) | {"format": 1}
+    del old["policy_sha256"]
+    card_path.write_text(json.dumps(old))
+    with pytest.raises(PolicyError, match="has format 1, expected the card of a policy with 2; decima"):
+        load_policy(saved)
+    assert renew_card(saved) == card_path
+    assert card_path.read_text() == new
+    np.testing.assert_array_equal(read_policy(saved).weights, weights)
+    with pytest.raises(PolicyError, match="has format 2, expected the card of a policy with 1"):
+        renew_card(saved)
+    card_path.write_text(json.dumps(old | {"weights_sha256": "0" * 64}))
+    with pytest.raises(PolicyError, match="the two files are not of one policy"):
+        renew_card(saved)
+
+
 def test_card_without_checksum_is_refused(saved):
+    edit_card(saved, policy_sha256=None)
+    with pytest.raises(PolicyError, match=r"the card says None\.\.\.: the architecture is not"):
+        load_policy(saved)
     edit_card(saved, weights_sha256=None)
     with pytest.raises(PolicyError, match=r"expects None\.\.\.: the two files are not of one policy"):
         load_policy(saved)
