@@ -9,8 +9,10 @@ import threading
 from pathlib import Path
 
 from decima.schedulers import list_schedulers, make_scheduler
+from decima.service import scheduler_pb2 as protocol
 from decima.service.server import Address, Service
 from decima.service.sessions import Offering, Sessions
+from decima.service.steps import finish
 
 COMMAND = Path(sysconfig.get_path("scripts")) / "decima"
 
@@ -19,6 +21,19 @@ def sessions_of(*names, book=None, limits=None):
     """Sessions with these schedulers, `name` or `name:parameter=value`; all that are registered if none is named."""
     makers = {name: functools.partial(make_scheduler, name) for name in names or list_schedulers(bare=True)}
     return Sessions(Offering(makers), book, limits)
+
+
+def leave(sessions, key):
+    """End a session, as the server does."""
+    finish(sessions.remove(key).leave())
+
+
+def expire(sessions):
+    """End the sessions whose lease is over; returns their number."""
+    keys = sessions.expired()
+    for key in keys:
+        leave(sessions, key)
+    return len(keys)
 
 
 @contextlib.contextmanager
@@ -40,6 +55,20 @@ def running(sessions, **address):
         loop.call_soon_threadsafe(loop.stop)
         thread.join(60)
         loop.close()
+
+
+def largest_report(jobs=25, stages=2_000, edges=20_000):
+    """A report as large as the limits allow: parents are listed behind their children, as far away as there are."""
+    request = protocol.DecideRequest(full=True, sequence=1, executors=4, offer=protocol.Offer(executors=3))
+    per_stage = edges // stages
+    for number in range(jobs):
+        job = request.jobs.add(job=f"j{number}")
+        for stage in range(stages):
+            left = stages - 1 - stage
+            parents = {stage + 1 + place * left // per_stage for place in range(per_stage)} if left else ()
+            job.stages.add(stage=stage, num_tasks=3, parents=parents)
+        request.states.add(job=job.job, runnable=[stages - 1], schedulable=[stages - 1])
+    return request
 
 
 def make_certificate(folder, name):

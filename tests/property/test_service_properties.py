@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from decima.service import scheduler_pb2 as protocol
 from decima.service.errors import RefusalError
-from tests.services import sessions_of
+from decima.service.steps import finish
+from tests.services import leave, sessions_of
 
 SCHEDULERS = ("fair", "capped_srw", "weighted_fair", "random", "released_fifo", "decima", "decima:greedy=0")
 # Mistakes of the client; anything else would be one of the service.
@@ -91,7 +92,7 @@ def answer(session, request, sequence):
     """The decision, None if the request is refused as the client's mistake."""
     request.sequence = sequence
     try:
-        return session.decide(protocol.DecideRequest.FromString(request.SerializeToString()))
+        return finish(session.decide(protocol.DecideRequest.FromString(request.SerializeToString())))
     except RefusalError as error:
         if error.code not in MISTAKES:
             raise
@@ -118,6 +119,9 @@ def test_a_session_survives_anything(scheduler, mode, calls):
             assert reply.job in {job.job for job in request.jobs} | {"a", "b", "c"}
     reply = answer(session, valid_request(), len(calls) + 1)
     assert (reply.job, reply.stage) == ("z", 4)
+    assert sessions.budget.taken["total_stages"] == 1
+    leave(sessions, key)
+    assert not any(sessions.budget.taken.values())
 
 
 @settings(max_examples=30)
@@ -134,8 +138,9 @@ def test_a_shared_cluster_survives_anything(scheduler, calls):
     for driver in drivers:
         assert answer(driver, valid_request(), len(calls) + 1) is not None
     for driver in drivers:
-        driver.close()
+        finish(driver.leave())
     assert sessions._clusters == {}
+    assert not any(sessions.budget.taken.values())
 
 
 @settings(max_examples=100)

@@ -44,7 +44,17 @@ def serve(
     tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="Certificate chain (PEM).")] = None,
     tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key (PEM).")] = None,
     max_sessions: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Most open sessions.")] = 2048,
+    max_executors: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Most executors of all sessions together.")
+    ] = 1_000_000,
+    max_stages: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Most stages of all sessions together.")
+    ] = 500_000,
+    max_memory_mb: Annotated[
+        float, typer.Option(metavar="MB", help="Most memory for the clusters and jobs of all sessions together.")
+    ] = 2048.0,
     lease_s: Annotated[float, typer.Option(metavar="S", help="A session unused for this long is forgotten.")] = 600.0,
+    first_lease_s: Annotated[float, typer.Option(metavar="S", help="The same before its first decision.")] = 15.0,
 ) -> None:
     """Answer clients that ask what to schedule next: Spark through the plugin, or simulated clusters."""
     from decima.schedulers import make_scheduler
@@ -58,7 +68,14 @@ def serve(
     names = [scheduler, *(also or ())]
     require_different(names)
     makers = {name: partial(make_scheduler, name) for name in names}
-    limits = Limits(sessions=max_sessions, lease_s=lease_s)
+    limits = Limits(
+        sessions=max_sessions,
+        total_executors=max_executors,
+        total_stages=max_stages,
+        total_bytes=max_memory_mb * 1024**2,
+        lease_s=lease_s,
+        first_lease_s=first_lease_s,
+    )
     sessions = Sessions(Offering(makers), _book(profiles), limits)
     service = Service(sessions, Address(host, port, metrics_port, security))
     if not is_loopback(host) and tls_cert is None:

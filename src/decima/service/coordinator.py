@@ -16,11 +16,11 @@ import numpy as np
 from decima.schedulers.interface import Scheduler
 from decima.service import scheduler_pb2 as protocol
 from decima.service.durations import ProfileBook
-from decima.service.errors import RefusalError
 from decima.service.job_memory import Slot
-from decima.service.limits import Limits
+from decima.service.limits import Account, Limits
 from decima.service.mirror import Choice, Mirror
 from decima.service.session import CallOrder, JobTable, check_report, put_choice, timed_choice
+from decima.service.steps import Steps, finish
 from decima.simulator.decision import DEFAULTS
 from decima.simulator.settings import Settings
 
@@ -37,9 +37,11 @@ class SharedCluster:
         hint_ms: Mean interarrival time that a learned policy is told.
         book: Profiles for durations.
         limits: Largest sizes.
+        account: What it takes of the service's budget.
 
     Raises:
         ConfigError: The scheduler does not work on such a cluster.
+        RefusalError: The budget is exhausted.
     """
 
     def __init__(
@@ -50,23 +52,26 @@ class SharedCluster:
         hint_ms: float,
         book: ProfileBook,
         limits: Limits,
+        account: Account,
     ) -> None:
         self.settings = settings
         self.limits = limits
-        self.mirror = Mirror(scheduler, settings, rng, hint_ms)
-        self.mirror.set_executors(settings.executors)
+        self.mirror = Mirror(scheduler, settings, rng, hint_ms, account)
+        finish(self.mirror.set_executors(settings.executors))
         self.jobs = JobTable(self.mirror, book, limits)
         self.drivers: dict[str, Driver] = {}
+        self.turn = asyncio.Lock()
 
     @property
     def unallocated(self) -> int:
         """Number of executors that belong to no driver."""
         return self.settings.executors - sum(driver.target for driver in self.drivers.values())
 
-    def allocate(self, now_ms: float) -> None:
+    def allocate(self, now_ms: float) -> Steps[None]:
         """Decide about the executors that belong to no driver, and have drivers offer those they left idle."""
         while (free := self.unallocated) > 0:
-            choice, _ = timed_choice(self.mirror, now_ms, None, free)
+            choice, _ = yield from timed_choice(self.mirror, now_ms, None, free)
+            yield
             if choice is None:
                 break
             self.drivers[choice.key[0]].grow(choice)
@@ -74,12 +79,14 @@ class SharedCluster:
             for driver in self.drivers.values():
                 driver.ask()
 
-    def leave(self, driver: Driver) -> None:
+    def leave(self, driver: Driver) -> Steps[None]:
         """Remove a driver and its jobs, and give its executors to others."""
         del self.drivers[driver.key]
         for key in [key for key in self.mirror.slots if key[0] == driver.key]:
             self.mirror.drop_job(key)
-        self.allocate(self.mirror.state.now_ms)
+            yield
+        self.mirror.account.hold("total_stages", self.mirror.num_stages)
+        yield from self.allocate(self.mirror.state.now_ms)
 
 
 class Driver:
@@ -97,6 +104,7 @@ class Driver:
         self.client = client
         self.target = 0
         self.watched = False
+        self.turn = cluster.turn
         self._cluster = cluster
         self._on_empty = on_empty
         self._calls = CallOrder()
@@ -112,7 +120,8 @@ class Driver:
     @property
     def num_jobs(self) -> int:
         """Number of its jobs in the system."""
-        return sum(key[0] == self.key for key in self._cluster.mirror.slots)
+        # A copy: metrics are asked for in another thread.
+        return sum(key[0] == self.key for key in list(self._cluster.mirror.slots))
 
     # ---- commands ---------------------------------------------------------------------------------------------------
 
@@ -125,7 +134,7 @@ class Driver:
         self.target += choice.executors
         which = choice.key, self._cluster.mirror.slots[choice.key].graph.stage_ids[choice.stage]
         self._promised[which] += choice.executors
-        self._put_promises(1, {which: choice.executors})
+        self._put_promise(which, choice.executors)
         self._tell()
 
     def ask(self) -> None:
@@ -151,7 +160,7 @@ class Driver:
 
     # ---- reports ----------------------------------------------------------------------------------------------------
 
-    def decide(self, request: protocol.DecideRequest) -> protocol.Decision:
+    def decide(self, request: protocol.DecideRequest) -> Steps[protocol.Decision]:
         """Take a report and decide about the executors that it offers.
 
         Raises:
@@ -164,33 +173,35 @@ class Driver:
             # After a restart of the service its executors are there already.
             self._known = True
             self.target = min(request.executors, cluster.unallocated)
-        self._put_promises(-1, self._promised)
+        yield from self._put_promises(-1, self._promised)
         self._forget_assigned()
+        wrong = None
         try:
-            news = self._report(request)
-        except RefusalError:
-            for key, slot in cluster.mirror.slots.items():
-                if key[0] == self.key:
-                    cluster.mirror.start_counts(slot)  # half written: nothing of it can be chosen
-            raise
-        finally:
-            self._promised = Counter({which: n for which, n in self._promised.items() if self._slot(which) is not None})
-            self._put_promises(1, self._promised)
+            news = yield from self._report(request)
+        except Exception as error:  # raised below
+            wrong = error
+            for slot in [slot for key, slot in cluster.mirror.slots.items() if key[0] == self.key]:
+                cluster.mirror.start_counts(slot)  # half written: nothing of it can be chosen
+                yield
+        self._promised = Counter({which: n for which, n in self._promised.items() if self._slot(which) is not None})
+        yield from self._put_promises(1, self._promised)
+        if wrong is not None:
+            raise wrong
         source = jobs.check_offer(self.key, request.offer, request.executors)
         reply = protocol.Decision(sequence=request.sequence, idle=True)
         if request.offer.executors:
             self._ask = self._idle = False
-            news |= self._decide(request, source, reply)
+            news |= yield from self._decide(request, source, reply)
         if news:
-            cluster.allocate(request.time_ms)
+            yield from cluster.allocate(request.time_ms)
         self._calls.done()
         reply.command.CopyFrom(self.command())
         return reply
 
-    def _report(self, request: protocol.DecideRequest) -> bool:
+    def _report(self, request: protocol.DecideRequest) -> Steps[bool]:
         """Take a report; True if there may be something new to decide for executors elsewhere."""
         before = self._choosable()
-        self._cluster.jobs.put_report(self.key, request)
+        yield from self._cluster.jobs.put_report(self.key, request)
         return request.full or bool(request.gone) or bool(self._choosable() - before)
 
     def _choosable(self) -> set[tuple[tuple, int]]:
@@ -203,16 +214,20 @@ class Driver:
         slot = self._cluster.mirror.slots.get(which[0])
         return slot if slot is not None and which[1] in slot.graph.index else None
 
-    def _put_promises(self, sign: int, promised: dict[tuple[tuple, int], int]) -> None:
+    def _put_promises(self, sign: int, promised: dict[tuple[tuple, int], int]) -> Steps[None]:
         """Add executors on their way to what the driver reports, or take them away again."""
         for which, executors in promised.items():
-            slot = self._slot(which)
-            if slot is not None:
-                self._cluster.mirror.add_moving(slot, slot.graph.index[which[1]], sign * executors)
+            self._put_promise(which, sign * executors)
+            yield
+
+    def _put_promise(self, which: tuple[tuple, int], executors: int) -> None:
+        slot = self._slot(which)
+        if slot is not None:
+            self._cluster.mirror.add_moving(slot, slot.graph.index[which[1]], executors)
 
     # ---- decisions --------------------------------------------------------------------------------------------------
 
-    def _decide(self, request: protocol.DecideRequest, source: tuple | None, reply: protocol.Decision) -> bool:
+    def _decide(self, request: protocol.DecideRequest, source: tuple | None, reply: protocol.Decision) -> Steps[bool]:
         """Decide about offered executors of this driver, for its own stages or for those of others.
 
         Returns:
@@ -222,7 +237,7 @@ class Driver:
         if source is None and (choice := self._kept_promise(offered)) is not None:
             self._assign(reply, choice)
             return False
-        choice, reply.decide_us = timed_choice(mirror, request.time_ms, source, offered)
+        choice, reply.decide_us = yield from timed_choice(mirror, request.time_ms, source, offered)
         if choice is None:
             if self.num_jobs == 0:
                 self._shrink(offered)
@@ -259,18 +274,19 @@ class Driver:
             slot = self._slot(which)
             stage = slot.graph.index[which[1]]
             under_way = self._promised.pop(which)
-            self._put_promises(-1, {which: under_way})
+            self._put_promise(which, -under_way)
             useful = min(executors, mirror.room(slot, stage)) if stage in slot.graph.schedulable else 0
             if useful > 0:
                 if useful < under_way:
                     self._promised[which] = under_way - useful
-                    self._put_promises(1, {which: under_way - useful})
+                    self._put_promise(which, under_way - useful)
                 limit = mirror.allocation(slot, None, 0) + useful if mirror.state.job_limit else useful
                 return Choice(which[0], (stage, limit, *DEFAULTS[2:]), useful)
         return None
 
-    def close(self) -> None:
+    def leave(self) -> Steps[None]:
         """Leave the cluster."""
-        self._cluster.leave(self)
+        yield from self._cluster.leave(self)
         if not self._cluster.drivers:
+            self._cluster.mirror.account.close()
             self._on_empty()

@@ -8,11 +8,12 @@ from decima.service.graphs import JobGraph
 from decima.service.job_memory import Slot
 from decima.service.limits import Limits
 from decima.service.mirror import Mirror
+from decima.service.steps import PAUSE, Steps
 from decima.service.wire import JOB_FIELDS, checked_number
 from decima.simulator.fields import NONE
 
 
-def put_state(mirror: Mirror, slot: Slot, message: protocol.JobState, limits: Limits) -> None:
+def put_state(mirror: Mirror, slot: Slot, message: protocol.JobState, limits: Limits) -> Steps[None]:
     """Write a job's reported state into the mirror.
 
     Raises:
@@ -20,7 +21,12 @@ def put_state(mirror: Mirror, slot: Slot, message: protocol.JobState, limits: Li
     """
     views, graph, most = mirror.views, slot.graph, limits.executors
     changed = finished_stages = False
-    for stage in message.stages:
+    for name in ("stages", "runnable", "schedulable"):
+        if len(getattr(message, name)) > slot.size:
+            raise invalid(
+                f"job {graph.label!r:.60}: {len(getattr(message, name))} entries in {name}; it has {slot.size} stages"
+            )
+    for number, stage in enumerate(message.stages, start=1):
         index = _index(graph, stage.stage)
         at = slot.first + index
         tasks = views.stage_tasks[at]
@@ -44,6 +50,8 @@ def put_state(mirror: Mirror, slot: Slot, message: protocol.JobState, limits: Li
             views.stage_finished_tasks[at] = finished
         if stage.measured_tasks or stage.measured_ms:
             changed |= _measure(graph, index, stage)
+        if number % PAUSE == 0:
+            yield
     if finished_stages:
         mirror.put_finished(slot)
     for name, field in JOB_FIELDS.items():

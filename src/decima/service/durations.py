@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from decima.service.dag import Dag
+from decima.service.steps import Steps
 from decima.workload.profile import JobProfile
 
 #: Nominal duration before any task of the session has finished.
@@ -28,17 +30,29 @@ class Measured:
         return self.total_ms / self.tasks if self.tasks else otherwise
 
 
-@dataclass
 class Durations:
-    """Nominal durations of the stages of one job."""
+    """Nominal durations of the stages of one job.
 
-    # Per stage the duration that was stated or profiled in ms, None where it has to be estimated.
-    known: list[float | None]
-    session: Measured  # what was measured in the whole session; shared by its jobs
-    measured: list[Measured] = field(init=False)  # per stage what was measured
+    Args:
+        known: Per stage the duration that was stated or profiled in ms, None where it has to be estimated.
+        session: What was measured in the whole session; shared by its jobs.
 
-    def __post_init__(self) -> None:
-        self.measured = [Measured() for _ in self.known]
+    Attributes:
+        known: As given.
+        measured_tasks: Per stage, measured tasks.
+        measured_ms: Per stage, the sum of their durations in ms.
+    """
+
+    def __init__(self, known: list[float | None], session: Measured) -> None:
+        self.known = known
+        self.measured_tasks = [0] * len(known)
+        self.measured_ms = [0.0] * len(known)
+        self._session = session
+
+    def continues(self, old: Durations) -> None:
+        """Take over what was measured when the job had fewer stages."""
+        count = len(old.known)
+        self.measured_tasks[:count], self.measured_ms[:count] = old.measured_tasks, old.measured_ms
 
     def measure(self, stage: int, tasks: int, total_ms: float) -> bool:
         """Note how many tasks of a stage were measured so far and the sum of their durations.
@@ -46,25 +60,23 @@ class Durations:
         Returns:
             True if that changed an estimate.
         """
-        old = self.measured[stage]
-        if (tasks, total_ms) == (old.tasks, old.total_ms):
+        old_tasks, old_ms = self.measured_tasks[stage], self.measured_ms[stage]
+        if (tasks, total_ms) == (old_tasks, old_ms):
             return False
-        self.session.tasks += tasks - old.tasks
-        self.session.total_ms += total_ms - old.total_ms
-        self.measured[stage] = Measured(tasks, total_ms)
+        self._session.tasks += tasks - old_tasks
+        self._session.total_ms += total_ms - old_ms
+        self.measured_tasks[stage], self.measured_ms[stage] = tasks, total_ms
         return self.known[stage] is None
 
     def nominal_ms(self) -> list[float]:
         """Nominal durations of all stages in ms."""
         if None not in self.known:
-            return list(self.known)
-        tasks = sum(part.tasks for part in self.measured)
-        session_mean_ms = self.session.mean_ms(PRIOR_MS)
-        job = Measured(tasks, sum(part.total_ms for part in self.measured))
-        job_mean_ms = job.mean_ms(session_mean_ms)
+            return self.known
+        session_mean_ms = self._session.mean_ms(PRIOR_MS)
+        job_mean_ms = Measured(sum(self.measured_tasks), sum(self.measured_ms)).mean_ms(session_mean_ms)
         return [
-            part.mean_ms(job_mean_ms) if known is None else known
-            for known, part in zip(self.known, self.measured, strict=True)
+            known if known is not None else total_ms / tasks if tasks else job_mean_ms
+            for known, tasks, total_ms in zip(self.known, self.measured_tasks, self.measured_ms, strict=True)
         ]
 
 
@@ -79,6 +91,7 @@ class ProfileBook:
         self._profiles: dict[str, JobProfile] = {}
         for profile in profiles:
             self._profiles.setdefault(profile.name, profile)
+        self._graphs: dict[str, Dag] = {}  # as far as they were asked for
 
     def __len__(self) -> int:
         return len(self._profiles)
@@ -87,7 +100,7 @@ class ProfileBook:
         """Profile of a name, None if there is none."""
         return self._profiles.get(name)
 
-    def durations_ms(self, name: str, graph: JobProfile) -> list[float | None]:
+    def durations_ms(self, name: str, graph: Dag) -> Steps[list[float | None]]:
         """Nominal durations of a job's stages in ms according to a profile, None for those that are not in it.
 
         The job may be a part of the profiled one, parents first, as Spark reports its stages. A stage of it is the
@@ -95,25 +108,17 @@ class ProfileBook:
         Among stages that look the same, order decides.
 
         Args:
-            name: Name of the profile.
+            name: Name of a profile that is there.
             graph: The client's stages.
         """
-        profile = self._profiles.get(name)
-        matches: list[int | None] = [None] * len(graph.stages)
-        if profile is not None:
-            for with_tasks in (True, False):
-                _match(matches, _ancestry(graph, with_tasks), _ancestry(profile, with_tasks))
+        profile = self._profiles[name]
+        if name not in self._graphs:
+            self._graphs[name] = Dag.of_profile(profile)
+        matches: list[int | None] = [None] * len(graph)
+        for with_tasks in (True, False):
+            yield
+            _match(matches, graph.ancestry(with_tasks), self._graphs[name].ancestry(with_tasks))
         return [None if index is None else profile.stages[index].mean_duration_ms for index in matches]
-
-
-def _ancestry(profile: JobProfile, with_tasks: bool) -> list[int]:
-    """Return a number per stage, the same for stages with the same ancestors."""
-    codes: list[int] = [0] * len(profile.stages)
-    for index in profile.topological_order:
-        stage = profile.stages[index]
-        tasks = stage.num_tasks if with_tasks else 0
-        codes[index] = hash((tasks, *sorted(codes[parent] for parent in stage.parents)))
-    return codes
 
 
 def _match(matches: list[int | None], wanted: Sequence[int], known: Sequence[int]) -> None:

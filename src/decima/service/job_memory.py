@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -12,7 +12,9 @@ import numpy as np
 
 from decima.schedulers.fields import rule_record
 from decima.service.graphs import JobGraph
+from decima.service.limits import Account
 from decima.service.mirror_tables import Capacity, MirrorTables
+from decima.service.steps import Steps, finish
 from decima.service.wire import JOB_FIELDS, STAGE_FIELDS
 from decima.simulator.fields import ACTIVE, ARRAYS, NONE
 from decima.simulator.settings import Settings
@@ -28,6 +30,8 @@ _VIEWED = (
     *STAGE_FIELDS.values(), *_LINKS, *_HEADS, "stage_tasks", "stage_runnable", "stage_in_frontier", "stage_saturated",
     *_KEPT_BY_JOB,
 )  # fmt: skip
+# What a stage takes besides arrays: ids, durations, lists.
+_STAGE_BYTES = 400
 # What a decision may have noted for later ones goes with the job (released_fifo).
 _NOTES = ("job_share",)
 
@@ -45,10 +49,26 @@ class Slot:
         """Number of stages."""
         return len(self.graph.stage_ids)
 
-    @property
-    def edges(self) -> int:
-        """Number of edges."""
-        return sum(len(stage.parents) for stage in self.graph.profile.stages)
+
+def _memory_bytes(state: ClusterState) -> int:
+    """Size of a state's arrays and of those of its scheduler."""
+    return sum(
+        record.extents[field.extent] * field.dtype.itemsize
+        for record in (state, *state.attached.values())
+        for field in record.layout.arrays.values()
+    )
+
+
+def size_of(graphs: Collection[JobGraph]) -> Capacity:
+    """Capacity that some jobs take."""
+    return Capacity(
+        jobs=len(graphs),
+        stages=sum(len(graph.dag) for graph in graphs),
+        edges=sum(graph.dag.num_edges for graph in graphs),
+        job_stages=max((len(graph.dag) for graph in graphs), default=0),
+        levels=max((graph.dag.num_levels for graph in graphs), default=0),
+        executors=0,
+    )
 
 
 class JobMemory(ABC):
@@ -58,45 +78,64 @@ class JobMemory(ABC):
 
     Args:
         settings: The cluster.
+        account: What it takes of the service's budget.
+
+    Raises:
+        RefusalError: The budget is exhausted.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, account: Account) -> None:
         self._settings = settings
+        self.account = account
         self.slots: dict[Hashable, Slot] = {}
+        self.num_stages = self.num_edges = 0  # of all jobs
         self._keys: list[Hashable] = []
         self._last_arrival_ms = -math.inf
+        self._sorted = True  # jobs stand in order of arrival
         self._active: np.ndarray | None = None  # job indices in order of arrival, None: to be found again
         need = Capacity(0, 0, 0, 16, 8, settings.executors)
-        self._build(need.grown(need))
+        finish(self._build(need.grown(need)))
 
     @abstractmethod
-    def _begin(self) -> None:
-        """Start the new state, with a scheduler bound to it."""
+    def _start(self, state: ClusterState) -> None:
+        """Start a new state, with a scheduler bound to it.
+
+        Raises:
+            ConfigError: The scheduler does not work on it.
+        """
 
     # ---- memory -----------------------------------------------------------------------------------------------------
 
-    def _build(self, capacity: Capacity) -> None:
-        """Make new memory and move the jobs there."""
-        old = getattr(self, "state", None)
-        self._capacity = capacity
-        self._settings = self._settings.replace(executors=capacity.executors)
-        tables = MirrorTables(capacity)
-        self.state = ClusterState(tables, self._settings)
+    def _build(self, capacity: Capacity) -> Steps[None]:
+        """Make new memory and move the jobs there.
+
+        Raises:
+            ConfigError: The scheduler does not work on it; nothing has changed then.
+            RefusalError: The budget is exhausted; nothing has changed then.
+        """
+        self.account.hold("total_executors", capacity.executors)
+        settings = self._settings.replace(executors=capacity.executors)
+        state = ClusterState(MirrorTables(capacity), settings)
         for name in ("job_rank", "job_limit_cap"):  # jobs bring their own when they come
-            rule_record(self.state).bind(name, np.zeros(capacity.jobs), copy=False)
+            rule_record(state).bind(name, np.zeros(capacity.jobs), copy=False)
+        state.job_first_stage[1] = capacity.job_stages  # the largest job a policy makes room for
+        self._start(state)
+        self.account.hold("total_bytes", _memory_bytes(state) + capacity.stages * _STAGE_BYTES)
+        state.job_first_stage[1] = 0
+        old, self.state = getattr(self, "state", None), state
+        self._capacity, self._settings = capacity, settings
         # Single numbers are read and written ten times faster through memory views than through NumPy arrays.
-        self.views = SimpleNamespace(**{name: memoryview(getattr(self.state, name)) for name in _VIEWED})
-        self.state.job_first_stage[1] = capacity.job_stages  # the largest job a policy makes room for
-        self._begin()
-        self.state.job_first_stage[1] = 0
+        self.views = SimpleNamespace(**{name: memoryview(getattr(state, name)) for name in _VIEWED})
+        self.num_stages = self.num_edges = 0
         self._next_job = self._next_stage = self._next_edge = 0
         self._keys = []
         self._active = None
         slots, self.slots = self.slots, {}
         if old is not None:
-            self.state.put(num_executors=old.num_executors)
+            state.put(num_executors=old.num_executors)
         for key, slot in slots.items():
             self._copy(old, slot, self._append(key, slot.graph))
+            yield
 
     def _copy(self, old: ClusterState, source: Slot, target: Slot) -> None:
         """Copy the state of a job from its old place; the new one may have more stages."""
@@ -115,41 +154,40 @@ class JobMemory(ABC):
         for name in _NOTES:
             getattr(rule_record(new), name)[target.job] = getattr(rule_record(old), name)[source.job]
 
-    def _need(self, graph: JobGraph) -> Capacity:
-        """Capacity that the present jobs and one more take when there are no gaps between them."""
-        slots = self.slots.values()
-        added = Slot(0, 0, graph)
-        return Capacity(
-            jobs=len(self.slots) + 1,
-            stages=sum(slot.size for slot in slots) + added.size,
-            edges=sum(slot.edges for slot in slots) + added.edges,
-            job_stages=added.size,
-            levels=max(graph.levels) + 1,
-            executors=self._capacity.executors,
-        )
+    @property
+    def size(self) -> Capacity:
+        """Capacity that the present jobs take when there are no gaps between them."""
+        return Capacity(len(self.slots), self.num_stages, self.num_edges, 0, 0, self._capacity.executors)
+
+    def reserve(self, graphs: Collection[JobGraph]) -> Steps[None]:
+        """Make room for further jobs, which may move those that are there."""
+        more = size_of(graphs)
+        if not self._capacity.covers(Capacity(self._next_job, self._next_stage, self._next_edge, 0, 0, 0).plus(more)):
+            yield from self._build(self._capacity.grown(self.size.plus(more)))
 
     def _append(self, key: Hashable, graph: JobGraph) -> Slot:
         """Write a job's graph behind all others and return its place."""
         state, slot = self.state, Slot(self._next_job, self._next_stage, graph)
+        if key in self.slots:
+            self._uncount(self.slots[key])
         self.slots[key] = slot
+        self.num_stages += slot.size
+        self.num_edges += graph.dag.num_edges
         self._active = None
         self._keys.append(key)
         self._next_job += 1
         self._next_stage += slot.size
-        profile, stages_of_job = graph.profile, slice(slot.first, self._next_stage)
+        dag, stages_of_job = graph.dag, slice(slot.first, self._next_stage)
         state.job_first_stage[slot.job] = slot.first
         state.job_first_stage[slot.job + 1] = self._next_stage
         state.stage_job[stages_of_job] = slot.job
-        state.stage_tasks[stages_of_job] = [stage.num_tasks for stage in profile.stages]
-        state.row_level[stages_of_job] = graph.levels
-        for kind, lists in (("parent", [stage.parents for stage in profile.stages]), ("child", profile.children)):
-            values, offset, at = getattr(state, kind), getattr(state, f"{kind}_offset"), self._next_edge
-            for index, local in enumerate(lists):
-                offset[slot.first + index] = at
-                values[at : at + len(local)] = local
-                at += len(local)
-                offset[slot.first + index + 1] = at
-        self._next_edge += slot.edges
+        state.stage_tasks[stages_of_job] = dag.tasks
+        state.row_level[stages_of_job] = dag.levels
+        at, end = self._next_edge, self._next_edge + dag.num_edges
+        for kind, links in (("parent", dag.parents), ("child", dag.children)):
+            getattr(state, f"{kind}_offset")[slot.first : self._next_stage + 1] = at + links.offset
+            getattr(state, kind)[at:end] = links.neighbour
+        self._next_edge = end
         state.job_arrival_ms[slot.job] = graph.arrival_ms
         hints = rule_record(state)
         hints.job_rank[slot.job] = graph.priority
@@ -161,34 +199,29 @@ class JobMemory(ABC):
     # ---- jobs -------------------------------------------------------------------------------------------------------
 
     def put_job(self, key: Hashable, graph: JobGraph) -> None:
-        """Add a job, or replace one by itself with more stages, which then keeps its place."""
+        """Add a job for which there is room, or replace one by itself with more stages, which then keeps its place."""
         old_slot = self.slots.get(key)
-        fits = (
-            self._next_job < self._capacity.jobs
-            and self._next_stage + len(graph.stage_ids) <= self._capacity.stages
-            and self._next_edge + Slot(0, 0, graph).edges <= self._capacity.edges
-            and self._capacity.covers(Capacity(0, 0, 0, len(graph.stage_ids), max(graph.levels) + 1, 0))
-        )
-        if not fits:
-            # The old graph of the job, if any, moves too.
-            self._build(self._capacity.grown(self._need(graph)))
-            old_slot = self.slots.get(key)
         slot = self._append(key, graph)  # a known key keeps its place in the order of arrival
         if old_slot is None:
             self.start_counts(slot)
-            if graph.arrival_ms < self._last_arrival_ms:
-                self.sort_jobs()  # it was here before, and was gone for a while
+            # False: it was here before, and was gone for a while.
+            self._sorted &= graph.arrival_ms >= self._last_arrival_ms
             self._last_arrival_ms = max(self._last_arrival_ms, graph.arrival_ms)
             return
         self._copy(self.state, old_slot, slot)
         self._bury(old_slot)
-        self.state.job_unsaturated[slot.job] += slot.size - old_slot.size
         self.put_counts(slot)
 
     def drop_job(self, key: Hashable) -> None:
         """Remove a job; its place stays empty until all jobs move to new memory."""
         self._active = None
-        self._bury(self.slots.pop(key))
+        slot = self.slots.pop(key)
+        self._uncount(slot)
+        self._bury(slot)
+
+    def _uncount(self, slot: Slot) -> None:
+        self.num_stages -= slot.size
+        self.num_edges -= slot.graph.dag.num_edges
 
     def _bury(self, slot: Slot) -> None:
         """Clear a place, so that nothing in it can be chosen."""
@@ -202,7 +235,6 @@ class JobMemory(ABC):
             getattr(state, name)[stages_of_job] = 0
         for name in _KEPT_BY_JOB:
             getattr(state, name)[slot.job] = 0
-        state.job_unsaturated[slot.job] = slot.size
         for name in _LINKS:
             getattr(state, name)[stages_of_job] = NONE
         for name in _HEADS:
@@ -216,6 +248,16 @@ class JobMemory(ABC):
         slots = [(key, self.slots[key]) for key in (self.slots if keys is None else keys)]
         self.slots = dict(sorted(slots, key=lambda item: item[1].graph.arrival_ms))
         self._active = None
+        self._sorted = True
+
+    def active_jobs(self) -> np.ndarray:
+        """Indices of the jobs in order of arrival, int64."""
+        if self._active is None:
+            if not self._sorted:
+                self.sort_jobs()
+            self._active = np.array([slot.job for slot in self.slots.values()], dtype=np.int64)
+            self.state.active[: len(self._active)] = self._active
+        return self._active
 
     def put_durations(self, slot: Slot) -> None:
         """Update a job's nominal durations and what follows from them."""
@@ -229,8 +271,11 @@ class JobMemory(ABC):
     def put_counts(self, slot: Slot) -> None:
         """Update which stages of a job count as finished and as saturated."""
         self.put_finished(slot)
-        for index in range(slot.size):
-            self.put_room(slot, index)
+        state, stages_of_job = self.state, slice(slot.first, slot.first + slot.size)
+        coming = state.stage_commit[stages_of_job] + state.stage_moving[stages_of_job]
+        saturated = state.stage_tasks[stages_of_job] - state.stage_next[stages_of_job] <= coming
+        state.stage_saturated[stages_of_job] = saturated
+        state.job_unsaturated[slot.job] = slot.size - np.count_nonzero(saturated)
 
     def put_room(self, slot: Slot, index: int) -> None:
         """Update whether a stage is saturated."""
@@ -243,13 +288,9 @@ class JobMemory(ABC):
     def put_finished(self, slot: Slot) -> None:
         """Update which stages of a job count as finished."""
         state, stages_of_job = self.state, slice(slot.first, slot.first + slot.size)
-        finished = slot.graph.countable_finished()
+        finished, unfinished_parents = slot.graph.dag.finished(slot.graph.finished)
         state.stage_finished_tasks[stages_of_job] = finished
-        stages = slot.graph.profile.stages
-        done = [count == stage.num_tasks for count, stage in zip(finished, stages, strict=True)]
-        state.stage_unfinished_parents[stages_of_job] = [
-            sum(not done[parent] for parent in stage.parents) for stage in stages
-        ]
+        state.stage_unfinished_parents[stages_of_job] = unfinished_parents
 
     def put_frontier(self, slot: Slot) -> None:
         """Update the frontier: the stages that the client calls schedulable and that have room."""

@@ -11,10 +11,13 @@ from decima.exceptions import DecimaError
 from decima.policy.record import policy_record
 from decima.schedulers.interface import CompiledScheduler, Observation, Scheduler, decision_parts, run_decision
 from decima.service.job_memory import JobMemory, Slot
+from decima.service.limits import Account
+from decima.service.steps import Steps
 from decima.simulator.decision import STAGE
 from decima.simulator.fields import NONE
 from decima.simulator.rules.choices import kept_executors
 from decima.simulator.settings import Settings
+from decima.simulator.state import ClusterState
 
 
 @dataclass(frozen=True)
@@ -39,26 +42,30 @@ class Mirror(JobMemory):
         settings: The cluster.
         rng: The scheduler's source of chance.
         hint_ms: Mean interarrival time that a learned policy is told.
+        account: What it takes of the service's budget; closed with the mirror.
 
     Raises:
         ConfigError: The scheduler does not work on such a cluster.
+        RefusalError: The budget is exhausted.
     """
 
-    def __init__(self, scheduler: Scheduler, settings: Settings, rng: np.random.Generator, hint_ms: float) -> None:
+    def __init__(
+        self, scheduler: Scheduler, settings: Settings, rng: np.random.Generator, hint_ms: float, account: Account
+    ) -> None:
         self._scheduler = scheduler
         self._rng = rng
         self._hint_ms = hint_ms
         if not isinstance(scheduler, CompiledScheduler):
             scheduler.reset(rng)
-        super().__init__(settings)
+        super().__init__(settings, account)
 
-    def _begin(self) -> None:
-        self.state.start(self._rng, self._rng)
-        self._observation = Observation(self.state)
+    def _start(self, state: ClusterState) -> None:
+        state.start(self._rng, self._rng)
         if isinstance(self._scheduler, CompiledScheduler):
-            self._scheduler.bind(self.state)
-            if self.state.policy is not None:
-                policy_record(self.state).configure(net_hint_ms=self._hint_ms)
+            self._scheduler.bind(state)
+            if state.policy is not None:
+                policy_record(state).configure(net_hint_ms=self._hint_ms)
+        self._observation = Observation(state)
 
     def add_moving(self, slot: Slot, index: int, executors: int, *, count_for_job: bool = True) -> None:
         """Count more executors (or fewer, below 0) as on their way to a stage.
@@ -88,14 +95,15 @@ class Mirror(JobMemory):
 
     # ---- decisions --------------------------------------------------------------------------------------------------
 
-    def set_executors(self, executors: int) -> None:
+    def set_executors(self, executors: int) -> Steps[None]:
         """Set the number of executors of the cluster.
 
         Raises:
             ConfigError: The scheduler does not work on so many.
+            RefusalError: The budget is exhausted.
         """
         if executors > self._capacity.executors:
-            self._build(replace(self._capacity, executors=executors))
+            yield from self._build(replace(self._capacity, executors=executors))
         self.state.put(num_executors=executors)
 
     def allocation(self, slot: Slot, source: Slot | None, offered: int) -> int:
@@ -114,10 +122,7 @@ class Mirror(JobMemory):
             DecimaError: The scheduler has no answer, or none that can be carried out.
         """
         state = self.state
-        jobs = self._active
-        if jobs is None:
-            jobs = self._active = np.array([slot.job for slot in self.slots.values()], dtype=np.int64)
-            state.active[: len(jobs)] = jobs
+        jobs = self.active_jobs()
         frontier = int(state.job_frontier[jobs].sum())
         from_slot = None if source is None else self.slots.get(source)
         state.put(

@@ -25,6 +25,17 @@ class Capacity:
         """Whether no size of another capacity is larger."""
         return all(getattr(self, field.name) >= getattr(need, field.name) for field in fields(self))
 
+    def plus(self, more: Capacity) -> Capacity:
+        """Capacity for the jobs of two."""
+        return Capacity(
+            jobs=self.jobs + more.jobs,
+            stages=self.stages + more.stages,
+            edges=self.edges + more.edges,
+            job_stages=max(self.job_stages, more.job_stages),
+            levels=max(self.levels, more.levels),
+            executors=max(self.executors, more.executors),
+        )
+
     def grown(self, need: Capacity) -> Capacity:
         """Capacity for a need: twice what jobs use up, and of the rest no less than before."""
         return Capacity(

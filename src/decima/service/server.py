@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import socket
@@ -12,18 +13,20 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 import grpc
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health
 
 from decima.exceptions import ServiceError
 from decima.service import scheduler_pb2 as protocol
 from decima.service.coordinator import Driver
-from decima.service.errors import RefusalError, invalid
+from decima.service.errors import RefusalError, exhausted, invalid, unknown_session
 from decima.service.metrics import ServiceMetrics
+from decima.service.pace import Pace
 from decima.service.security import Security
-from decima.service.sessions import Sessions
-from decima.service.wire import NAME
+from decima.service.sessions import Entry, Sessions
+from decima.service.steps import Steps
+from decima.service.wire import NAME, Kind, parse
 
 DEFAULT_PORT = 50051
 _EXPIRY_S = 1.0
@@ -58,6 +61,8 @@ class Service:
         self.decisions = 0
         self._http = None
         self._stopping = False
+        self._pending_bytes = 0
+        self._pace = Pace()
 
     async def start(self) -> None:
         """Begin to answer calls.
@@ -108,6 +113,7 @@ class Service:
         with contextlib.suppress(asyncio.CancelledError):
             await self._expiry
         await self._server.stop(self.address.grace_s)
+        self._pace.close()
         if self._http is not None:
             self._http.shutdown()
             self._http.server_close()
@@ -115,34 +121,40 @@ class Service:
     async def _expire(self) -> None:
         while True:
             await asyncio.sleep(_EXPIRY_S)
-            self.metrics.expired.inc(self.sessions.expire())
+            for key in self.sessions.expired():
+                await self._end(key)
+                self.metrics.expired.inc()
 
     # ---- calls ------------------------------------------------------------------------------------------------------
 
     def _handlers(self) -> grpc.GenericRpcHandler:
         """Make handlers that get bytes: what cannot be parsed is the caller's mistake, not a failure of the server."""
         calls = {
-            "Open": (protocol.OpenRequest, self.sessions.open),
-            "Decide": (protocol.DecideRequest, self._decide),
-            "Close": (protocol.CloseRequest, self._close),
+            "Open": self._open,
+            "Decide": self._decide,
+            "Close": self._close,
         }
         handlers = {
-            name: grpc.unary_unary_rpc_method_handler(self._call(name, kind, answer))
-            for name, (kind, answer) in calls.items()
+            name: grpc.unary_unary_rpc_method_handler(self._call(name, answer)) for name, answer in calls.items()
         }
         handlers["Watch"] = grpc.unary_stream_rpc_method_handler(self._watch)
         return grpc.method_handlers_generic_handler(NAME, handlers)
 
     def _call(
-        self, name: str, kind: type[Message], answer: Callable[[Message], Message]
+        self, name: str, answer: Callable[[bytes], Awaitable[Message]]
     ) -> Callable[[bytes, grpc.aio.ServicerContext], Awaitable[bytes]]:
         """Make a handler of a method; it turns what ``answer`` raises into status codes."""
 
         async def handle(data: bytes, context: grpc.aio.ServicerContext) -> bytes:
             begin = time.perf_counter()
+            self._pending_bytes += len(data)
             try:
                 self._admit(context)
-                reply = answer(_parsed(kind, data)).SerializeToString()
+                most = self.sessions.limits.pending_bytes
+                if self._pending_bytes > most:
+                    pending = self._pending_bytes
+                    raise exhausted(f"calls under way have {pending} bytes; the service takes {most} (pending_bytes)")
+                reply = (await answer(data)).SerializeToString()
             except RefusalError as error:
                 self.metrics.calls.labels(name, error.code.name).inc()
                 await context.abort(error.code, str(error))
@@ -150,6 +162,8 @@ class Service:
                 _log.exception("call of %s failed", name)
                 self.metrics.calls.labels(name, "INTERNAL").inc()
                 await context.abort(grpc.StatusCode.INTERNAL, "the service failed; its log says why")
+            finally:
+                self._pending_bytes -= len(data)
             self.metrics.calls.labels(name, "OK").inc()
             self.metrics.call_seconds.labels(name).observe(time.perf_counter() - begin)
             return reply
@@ -160,7 +174,7 @@ class Service:
         """Yield commands for a driver until its stream ends, which ends its session."""
         try:
             self._admit(context)
-            key = _parsed(protocol.WatchRequest, data).session
+            key = (await self._parsed(protocol.WatchRequest, data)).session
             driver = self.sessions.find(key).session
             if not isinstance(driver, Driver):
                 raise invalid("there are commands for drivers of a shared cluster only")
@@ -176,16 +190,29 @@ class Service:
         finally:
             driver.watched = False
             if not self._stopping:
-                self.sessions.close(key)
+                await self._end(key)
             self.metrics.calls.labels("Watch", "OK").inc()
 
     def _admit(self, context: grpc.aio.ServicerContext) -> None:
         if not self.address.security.admits(context.invocation_metadata()):
             raise RefusalError(grpc.StatusCode.UNAUTHENTICATED, "the token is missing or wrong")
 
-    def _decide(self, request: protocol.DecideRequest) -> protocol.Decision:
+    async def _parsed(self, kind: type[Kind], data: bytes) -> Kind:
+        # Jobs, states, jobs that are gone, and single fields.
+        return await self._pace.run(parse(kind, data, 3 * self.sessions.limits.jobs + 20))
+
+    async def _open(self, data: bytes) -> protocol.OpenReply:
+        return self.sessions.open(await self._parsed(protocol.OpenRequest, data))
+
+    async def _decide(self, data: bytes) -> protocol.Decision:
+        request = await self._parsed(protocol.DecideRequest, data)
         entry = self.sessions.find(request.session)
-        reply = entry.session.decide(request)
+        entry.calls += 1
+        try:
+            reply = await self._pace.run(self._decision(entry, request), entry.session.turn)
+        finally:
+            entry.calls -= 1
+            entry.used = time.monotonic()
         self.decisions += 1
         outcome = "stage" if not reply.idle else "idle" if request.offer.executors else "report"
         self.metrics.decisions.labels(entry.scheduler, outcome).inc()
@@ -193,16 +220,23 @@ class Service:
             self.metrics.decision_seconds.labels(entry.scheduler).observe(1e-6 * reply.decide_us)
         return reply
 
-    def _close(self, request: protocol.CloseRequest) -> protocol.CloseReply:
-        self.sessions.close(request.session)
+    def _decision(self, entry: Entry, request: protocol.DecideRequest) -> Steps[protocol.Decision]:
+        # While it waited for its turn the session may have ended.
+        if self.sessions.find(request.session) is not entry:
+            raise unknown_session()
+        reply = yield from entry.session.decide(request)
+        if request.offer.executors:
+            self.sessions.decided(entry)
+        return reply
+
+    async def _close(self, data: bytes) -> protocol.CloseReply:
+        await self._end((await self._parsed(protocol.CloseRequest, data)).session)
         return protocol.CloseReply()
 
-
-def _parsed(kind: type[Message], data: bytes) -> Message:
-    try:
-        return kind.FromString(data)
-    except DecodeError as error:
-        raise invalid(f"the message is not a {kind.DESCRIPTOR.name}: {error}") from error
+    async def _end(self, key: str) -> None:
+        session = self.sessions.remove(key)
+        if session is not None:
+            await self._pace.run(session.leave(), session.turn)
 
 
 def _require_free(host: str, port: int) -> None:
@@ -238,6 +272,9 @@ def run_service(service: Service, on_ready: Callable[[], None]) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         await service.start()
+        # What is there now stays: to look through it for garbage would stop all calls for a tenth of a second.
+        gc.collect()
+        gc.freeze()
         on_ready()
         await stop.wait()
         await service.stop()

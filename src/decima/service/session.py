@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import grpc
 import numpy as np
@@ -15,13 +16,18 @@ from decima.service import scheduler_pb2 as protocol
 from decima.service.counters import put_state
 from decima.service.durations import Measured, ProfileBook
 from decima.service.errors import RefusalError, exhausted, invalid, out_of_step
-from decima.service.graphs import JobGraph
+from decima.service.graphs import JobGraph, read_graph
+from decima.service.job_memory import size_of
 from decima.service.limits import Limits
 from decima.service.mirror import Choice, Mirror
+from decima.service.steps import Steps
 from decima.service.wire import VERSION, checked_number
 from decima.simulator.decision import OPTION_PARTS
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
+
+# Below so many stages a decision takes less time than handing it to another thread may cost.
+_QUICK_STAGES = 4_000
 
 
 def cluster_settings(request: protocol.OpenRequest, limits: Limits) -> Settings:
@@ -76,31 +82,49 @@ class JobTable:
         self._limits = limits
         self._measured = Measured()
 
-    def _put_jobs(self, prefix: Hashable, messages) -> list[tuple]:
+    def _put_jobs(self, prefix: Hashable, messages: Sequence[protocol.Job]) -> Steps[list[tuple]]:
         """Add jobs, or stages to jobs, and return their keys.
 
         Raises:
             RefusalError: A graph is wrong, or there are too many of them.
         """
-        mirror, limits = self.mirror, self._limits
-        keys = []
+        mirror, graphs = self.mirror, {}
         for message in messages:
-            graph = JobGraph(message, self._book, limits, self._measured)
             key = (prefix, message.job)
+            if key in graphs:
+                raise invalid("a job is given twice")
+            graphs[key] = yield from read_graph(message, self._book, self._limits, self._measured)
+            yield
+        larger = {}
+        for key, graph in graphs.items():
             slot = mirror.slots.get(key)
             if slot is not None:
                 graph.continues(slot.graph)
-            elif len(mirror.slots) >= limits.jobs:
-                raise exhausted(f"there are {limits.jobs} jobs already, as many as the service takes")
-            if slot is None or len(graph.stage_ids) > slot.size:
-                stages = sum(slot.size for slot in mirror.slots.values()) + len(graph.stage_ids)
-                if stages > limits.stages:
-                    raise exhausted(f"there are more than {limits.stages} stages, as many as the service takes")
-                mirror.put_job(key, graph)
-            keys.append(key)
-        return keys
+            if slot is None or len(graph.dag) > slot.size:
+                larger[key] = graph
+        self._require_room(larger)
+        yield from mirror.reserve(larger.values())
+        for key, graph in larger.items():
+            mirror.put_job(key, graph)
+            yield
+        return list(graphs)
 
-    def put_report(self, prefix: Hashable, request: protocol.DecideRequest) -> list[tuple]:
+    def _require_room(self, graphs: dict[tuple, JobGraph]) -> None:
+        """Check that no limit is exceeded with further graphs of jobs, which take the place of those that are there.
+
+        Raises:
+            RefusalError: There are too many jobs, stages or edges.
+        """
+        there, limits = self.mirror.size, self._limits
+        more = size_of(graphs.values())
+        less = size_of([self.mirror.slots[key].graph for key in graphs if key in self.mirror.slots])
+        for name in ("jobs", "stages", "edges"):
+            total, most = getattr(there, name) + getattr(more, name) - getattr(less, name), getattr(limits, name)
+            if total > most:
+                raise exhausted(f"the report makes it {total} {name}; the service takes {most} ({name})")
+        self.mirror.account.hold("total_stages", there.stages + more.stages - less.stages)
+
+    def put_report(self, prefix: Hashable, request: protocol.DecideRequest) -> Steps[list[tuple]]:
         """Take a report: jobs that are gone, new jobs and stages, states.
 
         Of a full report, the jobs are all there are, and nothing is known of their states but what it says; jobs that
@@ -113,26 +137,31 @@ class JobTable:
             RefusalError: A graph is wrong, there are too many of them, a number is out of range, or a job or stage is
                 unknown.
         """
+        for name in ("jobs", "states", "gone"):
+            if (count := len(getattr(request, name))) > self._limits.jobs:
+                raise exhausted(f"a report has {count} {name}; the service takes {self._limits.jobs} (jobs)")
         slots = self.mirror.slots
         gone = request.gone
         if request.full:
             names = {message.job for message in request.jobs}
-            if len(names) < len(request.jobs):
-                raise invalid("a job is given twice")
             gone = [key[1] for key in slots if key[0] == prefix and key[1] not in names]
         for key in [(prefix, name) for name in gone]:
             if key in slots:
                 self.mirror.drop_job(key)
+                yield
+        self.mirror.account.hold("total_stages", self.mirror.num_stages)
         if request.full:
             for key in [(prefix, message.job) for message in request.jobs]:
                 if key in slots:
                     self.mirror.start_counts(slots[key])
-        keys = self._put_jobs(prefix, request.jobs)
+                    yield
+        keys = yield from self._put_jobs(prefix, request.jobs)
         for message in request.states:
             slot = self.mirror.slots.get((prefix, message.job))
             if slot is None:
                 raise out_of_step(f"job {message.job!r:.60} has a state, but its graph is not known")
-            put_state(self.mirror, slot, message, self._limits)
+            yield from put_state(self.mirror, slot, message, self._limits)
+            yield
         return keys
 
     def check_offer(self, prefix: Hashable, offer: protocol.Offer, executors: int) -> tuple | None:
@@ -189,6 +218,9 @@ class Session:
         mirror: Its cluster.
         book: Profiles for durations.
         limits: Largest sizes.
+
+    Attributes:
+        turn: Held by whoever changes the session, in steps.
     """
 
     watched = False
@@ -196,6 +228,7 @@ class Session:
     def __init__(self, client: str, mirror: Mirror, book: ProfileBook, limits: Limits) -> None:
         self.client = client
         self._limits = limits
+        self.turn = asyncio.Lock()
         self._jobs = JobTable(mirror, book, limits)
         self._calls = CallOrder()
 
@@ -204,7 +237,7 @@ class Session:
         """Number of jobs in the system."""
         return len(self._jobs.mirror.slots)
 
-    def decide(self, request: protocol.DecideRequest) -> protocol.Decision:
+    def decide(self, request: protocol.DecideRequest) -> Steps[protocol.Decision]:
         """Take a report and decide about the executors that it offers.
 
         Raises:
@@ -213,25 +246,27 @@ class Session:
         check_report(request, self._limits)
         self._calls.begin(request)
         jobs, mirror = self._jobs, self._jobs.mirror
-        keys = jobs.put_report(None, request)
+        keys = yield from jobs.put_report(None, request)
         if request.full:
             mirror.sort_jobs(keys)
         try:
-            mirror.set_executors(request.executors)
+            yield from mirror.set_executors(request.executors)
         except ConfigError as error:
             raise invalid(str(error)) from error
         offered = request.offer.executors
         reply = protocol.Decision(sequence=request.sequence, idle=True)
         source = jobs.check_offer(None, request.offer, request.executors)
         if offered:
-            choice, reply.decide_us = timed_choice(mirror, request.time_ms, source, offered)
+            choice, reply.decide_us = yield from timed_choice(mirror, request.time_ms, source, offered)
             if choice is not None:
                 put_choice(reply, mirror, choice)
         self._calls.done()
         return reply
 
-    def close(self) -> None:
-        """End the session; nothing is left to do."""
+    def leave(self) -> Steps[None]:
+        """End the session."""
+        self._jobs.mirror.account.close()
+        yield from ()
 
 
 def check_report(request: protocol.DecideRequest, limits: Limits) -> None:
@@ -246,18 +281,27 @@ def check_report(request: protocol.DecideRequest, limits: Limits) -> None:
         raise invalid(f"executors is {request.executors}; expected at most {limits.executors}")
 
 
-def timed_choice(mirror: Mirror, now_ms: float, source: tuple | None, offered: int) -> tuple[Choice | None, float]:
+def timed_choice(
+    mirror: Mirror, now_ms: float, source: tuple | None, offered: int
+) -> Steps[tuple[Choice | None, float]]:
     """Decide about offered executors; returns the choice and the time it took in microseconds.
 
     Raises:
         RefusalError: The scheduler failed.
     """
-    begin = time.perf_counter()
-    try:
+
+    def decide() -> tuple[Choice | None, float]:
+        begin = time.perf_counter()
         choice = mirror.decide(now_ms, source, offered)
+        return choice, 1e6 * (time.perf_counter() - begin)
+
+    try:
+        if mirror.num_stages < _QUICK_STAGES:
+            return decide()
+        done = yield decide
+        return done.result()
     except DecimaError as error:
         raise RefusalError(grpc.StatusCode.INTERNAL, f"the scheduler failed: {error}") from error
-    return choice, 1e6 * (time.perf_counter() - begin)
 
 
 def put_choice(reply: protocol.Decision, mirror: Mirror, choice: Choice) -> None:

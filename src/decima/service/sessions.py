@@ -14,10 +14,11 @@ from decima.schedulers.interface import CompiledScheduler, Scheduler
 from decima.service import scheduler_pb2 as protocol
 from decima.service.coordinator import Driver, SharedCluster
 from decima.service.durations import ProfileBook
-from decima.service.errors import exhausted, invalid, unknown_session
-from decima.service.limits import Limits
+from decima.service.errors import RefusalError, exhausted, invalid, unknown_session
+from decima.service.limits import Account, Budget, Limits
 from decima.service.mirror import Mirror
 from decima.service.session import Session, chance, cluster_settings
+from decima.service.steps import finish
 from decima.simulator.settings import Settings
 
 # Decisions of a compiled scheduler keep no state outside the mirror, so all sessions share one.
@@ -69,18 +70,20 @@ def _warm_up(scheduler: Scheduler) -> None:
     request = protocol.DecideRequest(sequence=1, full=True, executors=1, offer=protocol.Offer(executors=1))
     request.jobs.add(job="first", stages=[protocol.Stage(stage=0, num_tasks=1)])
     request.states.add(job="first", runnable=[0], schedulable=[0])
-    mirror = Mirror(scheduler, Settings(executors=1), np.random.default_rng(0), 0.0)
-    Session("warm-up", mirror, ProfileBook(), Limits()).decide(request)
+    limits = Limits()
+    mirror = Mirror(scheduler, Settings(executors=1), np.random.default_rng(0), 0.0, Budget(limits).account())
+    finish(Session("warm-up", mirror, ProfileBook(), limits).decide(request))
 
 
 @dataclass(slots=True)
 class Entry:
-    """Open session, the name of its scheduler, how long it may be unused, and when it was used last."""
+    """Open session, its scheduler's name, how long it may be unused, when it was used last, and calls under way."""
 
     session: Session | Driver
     scheduler: str
     lease_s: float
     used: float = field(default_factory=time.monotonic)
+    calls: int = 0
 
 
 class Sessions:
@@ -96,6 +99,7 @@ class Sessions:
         self.offering = offering
         self.book = book or ProfileBook()
         self.limits = limits or Limits()
+        self.budget = Budget(self.limits)
         self._open: dict[str, Entry] = {}
         self._clusters: dict[str, tuple[str, SharedCluster]] = {}  # scheduler and cluster by name
 
@@ -105,7 +109,8 @@ class Sessions:
     @property
     def num_jobs(self) -> int:
         """Number of jobs in all sessions."""
-        return sum(entry.session.num_jobs for entry in self._open.values())
+        # A copy: metrics are asked for in another thread.
+        return sum(entry.session.num_jobs for entry in list(self._open.values()))
 
     def open(self, request: protocol.OpenRequest) -> protocol.OpenReply:
         """Begin a session.
@@ -114,27 +119,34 @@ class Sessions:
             RefusalError: The request is wrong, or there are too many sessions.
         """
         if len(self._open) >= self.limits.sessions:
-            raise exhausted(f"{len(self._open)} sessions are open, as many as the service takes")
+            raise exhausted(f"{len(self._open)} sessions are open, as many as the service takes (sessions)")
         settings = cluster_settings(request, self.limits)
         key = secrets.token_urlsafe(12)
         reply = protocol.OpenReply(session=key, version=request.version)
+        account = self.budget.account()
         try:
             if request.shared_cluster:
-                reply.scheduler, driver = self._join(key, request, settings)
+                reply.scheduler, driver = self._join(key, request, settings, account)
                 reply.command.CopyFrom(driver.command())
                 entry = Entry(driver, reply.scheduler, self.limits.driver_lease_s)
             else:
                 reply.scheduler, scheduler = self.offering.scheduler(request.scheduler)
-                mirror = Mirror(scheduler, settings, chance(request), request.interarrival_ms)
+                mirror = Mirror(scheduler, settings, chance(request), request.interarrival_ms, account)
                 session = Session(request.client, mirror, self.book, self.limits)
-                entry = Entry(session, reply.scheduler, self.limits.lease_s)
+                entry = Entry(session, reply.scheduler, min(self.limits.first_lease_s, self.limits.lease_s))
         except ConfigError as error:
+            account.close()
             raise invalid(str(error)) from error
+        except RefusalError:
+            account.close()
+            raise
         self._open[key] = entry
         reply.lease_ms = int(1000 * entry.lease_s)
         return reply
 
-    def _join(self, key: str, request: protocol.OpenRequest, settings: Settings) -> tuple[str, Driver]:
+    def _join(
+        self, key: str, request: protocol.OpenRequest, settings: Settings, account: Account
+    ) -> tuple[str, Driver]:
         """Make a driver of a shared cluster, which begins with its first driver and ends with its last."""
         name = request.shared_cluster
         if name in self._clusters:
@@ -148,7 +160,7 @@ class Sessions:
         else:
             scheduler, made = self.offering.scheduler(request.scheduler)
             hint_ms = request.interarrival_ms
-            cluster = SharedCluster(made, settings, chance(request), hint_ms, self.book, self.limits)
+            cluster = SharedCluster(made, settings, chance(request), hint_ms, self.book, self.limits, account)
             self._clusters[name] = scheduler, cluster
         return scheduler, Driver(key, request.client, cluster, lambda: self._clusters.pop(name))
 
@@ -164,19 +176,21 @@ class Sessions:
         entry.used = time.monotonic()
         return entry
 
-    def close(self, key: str) -> bool:
-        """End a session; False if there is none of that id."""
-        entry = self._open.pop(key, None)
-        if entry is not None:
-            entry.session.close()
-        return entry is not None
+    def decided(self, entry: Entry) -> None:
+        """Note that a session's client was told what to do: it is no longer one that only opens sessions."""
+        if isinstance(entry.session, Session):
+            entry.lease_s = self.limits.lease_s
 
-    def expire(self) -> int:
-        """End the sessions that were not used for their lease; returns their number."""
+    def remove(self, key: str) -> Session | Driver | None:
+        """Forget a session, which is then to be left; None if there is none of that id."""
+        entry = self._open.pop(key, None)
+        return None if entry is None else entry.session
+
+    def expired(self) -> list[str]:
+        """Ids of the sessions that were not used for their lease."""
         now = time.monotonic()
-        old = [
-            key for key, entry in self._open.items() if now - entry.used > entry.lease_s and not entry.session.watched
+        return [
+            key
+            for key, entry in self._open.items()
+            if now - entry.used > entry.lease_s and not entry.calls and not entry.session.watched
         ]
-        for key in old:
-            self.close(key)
-        return len(old)

@@ -41,6 +41,8 @@ def test_port_in_use(busy_port):
         (["--host", "192.0.2.1", "--token-file", "token"], "cannot listen at 192.0.2.1:0"),
         (["--port", "70000"], "'--port': Input should be less than or equal to 65535"),
         (["--lease-s", "0"], "limit on lease_s must be above 0"),
+        (["--first-lease-s", "nan"], "limit on first_lease_s must be above 0, got nan"),
+        (["--max-memory-mb", "0"], "limit on total_bytes must be above 0"),
     ],
 )
 def test_bad_input(arguments, message, tmp_path, monkeypatch):

@@ -1,6 +1,8 @@
 """A cluster manager and applications on it, in whole ticks, as clients of a shared cluster."""
 
 from decima.service import scheduler_pb2 as protocol
+from decima.service.steps import finish
+from tests.services import leave
 
 
 class Manager:
@@ -75,7 +77,7 @@ class SimulatedDriver:
     def die(self):
         """Without a word."""
         self.manager.drivers.remove(self)
-        self.sessions.close(self.session)
+        leave(self.sessions, self.session)
 
     def tick(self):
         self.time += 1
@@ -135,7 +137,7 @@ class SimulatedDriver:
                 state.stages.add(
                     stage=index, launched=job.launched[index], finished=job.finished[index], executors=executors
                 )
-        reply = self.sessions.find(self.session).session.decide(request)
+        reply = finish(self.sessions.find(self.session).session.decide(request))
         self.obey(reply.command)
         return reply
 

@@ -5,7 +5,8 @@ import pytest
 
 from decima.service import scheduler_pb2 as protocol
 from decima.service.errors import RefusalError
-from tests.services import sessions_of
+from decima.service.steps import finish
+from tests.services import expire, sessions_of
 from tests.unit.service.shared import Manager, SimulatedDriver, SimulatedJob
 
 
@@ -70,7 +71,7 @@ def test_executors_of_a_dead_driver_go_to_the_others(how):
     else:
         manager.drivers.remove(first)
         sessions._open[first.session].used -= 1e6
-        assert sessions.expire() == 1
+        assert expire(sessions) == 1
     for _ in range(10):
         manager.tick()
     assert (second.target, second.registered) == (4, 4)
@@ -126,7 +127,7 @@ def test_a_broken_report_leaves_nothing_to_choose():
     bad.states.add(job="j").stages.add(stage=0, launched=3, finished=4)
     session = sessions.find(driver.session).session
     with pytest.raises(RefusalError, match="finished <= launched"):
-        session.decide(bad)
+        finish(session.decide(bad))
     assert session._cluster.mirror.num_frontier == len(other.jobs)
     for _ in range(5):
         other.tick()

@@ -8,8 +8,9 @@ from decima.service import scheduler_pb2 as protocol
 from decima.service.durations import PRIOR_MS, ProfileBook
 from decima.service.errors import RefusalError
 from decima.service.limits import Limits
+from decima.service.steps import finish
 from decima.workload.profile import JobProfile, Stage
-from tests.services import sessions_of
+from tests.services import expire, sessions_of
 
 
 class Client:
@@ -23,7 +24,7 @@ class Client:
     def decide(self, **fields):
         self.sequence += 1
         values = {"session": self.session, "sequence": self.sequence, "full": self.sequence == 1, "executors": 10}
-        return self.sessions.find(self.session).session.decide(protocol.DecideRequest(**(values | fields)))
+        return finish(self.sessions.find(self.session).session.decide(protocol.DecideRequest(**(values | fields))))
 
     @property
     def mirror(self):
@@ -115,7 +116,8 @@ def test_counters_may_fall_and_finished_stages_run_again():
     reply = client.decide(states=[again], offer=offer(3))
     assert (reply.stage, reply.executors) == (10, 2)
     slot = client.mirror.slots[None, "j"]
-    assert slot.graph.countable_finished() == [1, 1, 0]
+    counted = client.mirror.state.stage_finished_tasks[slot.first : slot.first + 3]
+    assert counted.tolist() == [1, 1, 0]
     unfinished = client.mirror.state.stage_unfinished_parents[slot.first : slot.first + 3]
     assert unfinished.tolist() == [0, 1, 1]
 
@@ -294,9 +296,10 @@ def test_sessions_are_limited_and_expire():
     sessions = sessions_of("fifo", limits=Limits(sessions=2, lease_s=100.0))
     first, _second = Client(sessions), Client(sessions)
     refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "2 sessions are open", Client, sessions)
-    assert sessions.expire() == 0
+    first.decide(offer=offer(1))
+    assert expire(sessions) == 0
     sessions._open[first.session].used -= 101.0
-    assert sessions.expire() == 1
+    assert expire(sessions) == 1
     refused(grpc.StatusCode.NOT_FOUND, "unknown session", first.decide)
     Client(sessions)
     assert len(sessions) == 2
