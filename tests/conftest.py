@@ -1,6 +1,7 @@
 """Settings shared by all tests."""
 
 import os
+import shutil
 
 import pytest
 from hypothesis import settings
@@ -31,3 +32,22 @@ def tpch_data(tmp_path_factory):
         elif not tpch_available():
             pytest.skip(NO_TPCH)
         yield config.data_root()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Headless Chromium, driven by Selenium; without the programs, the test is skipped."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (chromium and driver):
+        pytest.skip("no Chromium with its driver: install the packages chromium and chromium-driver")
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    # Containers run as root and give little shared memory; no test opens a page from elsewhere.
+    for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1300,900"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    with webdriver.Chrome(options=options, service=Service(driver)) as started:
+        yield started

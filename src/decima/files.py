@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import math
 import os
 import tempfile
@@ -48,6 +49,31 @@ def atomic_write_bytes(path: str | os.PathLike, content: bytes) -> None:
 def atomic_write_text(path: str | os.PathLike, content: str) -> None:
     """Write text as UTF-8, line ends as they are, through `atomic_path`."""
     atomic_write_bytes(path, content.encode("utf-8"))
+
+
+@contextlib.contextmanager
+def sole_use(folder: Path) -> Iterator[bool]:
+    """Lock a folder against other processes that ask for it in the same way, for the length of a block.
+
+    The lock leaves no file and ends with the process, however that ends.
+
+    Args:
+        folder: a folder; made if there is none.
+
+    Yields:
+        Whether nobody else has it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(handle)
 
 
 def _umask() -> int:

@@ -1,4 +1,7 @@
-"""What holds for every run: precedence, conservation of executors, work conservation, repeatability."""
+"""What holds for every run: conservation of executors, work conservation, repeatability.
+
+That schedules are valid is checked from their files, in ``tests/reliability/test_schedules.py``.
+"""
 
 from itertools import pairwise
 
@@ -17,7 +20,7 @@ from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
 from tests.drivers import Greedy, Idler, Through, Watching, careless_choice
 from tests.random_clusters import SWITCHES, clusters, random_settings, random_workload, workloads
-from tests.schedule_checks import check_commitments, check_counters, check_durations, check_places, check_schedule
+from tests.state_checks import check_commitments, check_counters, check_places
 
 SEEDS = st.integers(0, 2**32 - 1)
 FEW = settings(max_examples=25)
@@ -47,28 +50,6 @@ def same(one, other):
         assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True), name
     for name in ("num_decisions", "num_events", "busy_ms", "end_ms", "truncated"):
         assert getattr(one, name) == getattr(other, name), name
-
-
-# ---- schedules ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mode", ["paper", "released", "simplified"])
-@pytest.mark.parametrize("name", SCHEDULERS)
-def test_schedules_are_valid(name, mode):
-    @FEW
-    @given(workloads(), clusters(modes=(mode,)), SEEDS)
-    def check(workload, cluster, seed):
-        result = run(workload, cluster, name, seed)
-        check_schedule(result)
-        if cluster.durations == "sampled":
-            check_durations(result)
-
-    check()
-
-
-@given(workloads(), clusters(switches=SWITCHES), SEEDS)
-def test_schedules_are_valid_under_any_switches(workload, cluster, seed):
-    check_schedule(run(workload, cluster, "random", seed))
 
 
 # ---- the state while it runs ----------------------------------------------------------------------------------------

@@ -1,9 +1,11 @@
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
-from decima.files import atomic_path, atomic_write_bytes, atomic_write_text
+from decima.files import atomic_path, atomic_write_bytes, atomic_write_text, sole_use
 
 
 def test_text_and_bytes_are_written_as_given(tmp_path):
@@ -42,3 +44,17 @@ def test_permissions_are_those_of_any_new_file(tmp_path):
     atomic_write_text(tmp_path / "ours", "")
     mode = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "ours")]
     assert mode[0] == mode[1]
+
+
+def test_a_folder_is_locked_until_its_user_is_gone(tmp_path):
+    folder = tmp_path / "new"
+    with sole_use(folder) as first:
+        with sole_use(folder) as second:
+            assert (first, second) == (True, False)
+        code = "import sys, pathlib, decima.files as files\n"
+        code += "with files.sole_use(pathlib.Path(sys.argv[1])) as alone:\n    print(alone)"
+        command = [sys.executable, "-c", code, str(folder)]
+        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
+    with sole_use(folder) as third:
+        assert third
+    assert list(folder.iterdir()) == []

@@ -10,6 +10,7 @@ import typer
 from decima.commands.shared import options
 from decima.commands.shared.outputs import check_output, count, output_path, write_table
 from decima.commands.shared.schedulers import opened
+from decima.commands.shared.schedules import CHARTS, draw_schedules
 from decima.exceptions import ConfigError
 
 
@@ -44,13 +45,20 @@ def compare(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the score of every run (.csv or .parquet).")
     ] = None,
+    gantt: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the runs of the first seed (.png or .pdf; .html to explore)."),
+    ] = None,
 ) -> None:
     """Run several schedulers on the same workloads and seeds."""
     from decima.evaluation.comparison import compare as run_comparison
+    from decima.evaluation.run import simulate
     from decima.workload.sources import parse_jobs
 
     spec = parse_jobs(jobs)
     check_output(out, ".csv", ".parquet", inputs=(spec.path,))
+    check_output(gantt, *CHARTS, inputs=(spec.path,))
+    settings = cluster.settings()
     with opened(schedulers) as made:
         comparison = run_comparison(
             made,
@@ -61,8 +69,12 @@ def compare(
             workers=workers,
             backend=backend,
             progress="compare",
-            cluster=cluster.settings(),
+            cluster=settings,
         )
+        if gantt is not None:
+            first = spec.workload(seed)
+            runs = [simulate(first, each, seed=seed, cluster=settings, log=True) for each in made.values()]
+            draw_schedules(gantt, *runs)
     if out is not None:
         write_table(out, comparison.scores)
     typer.echo(str(comparison))
@@ -78,7 +90,7 @@ def compare(
     typer.echo(
         f"best of {count(len(summary), 'scheduler')} on {comparison.label}: {best.scheduler} with {score}"
         + against
-        + ("" if out is None else f"; wrote {out}")
+        + "".join(f"; wrote {path}" for path in (out, gantt) if path is not None)
     )
 
 

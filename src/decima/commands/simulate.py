@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from decima.commands.shared import options
-from decima.commands.shared.outputs import check_output, count, output_path, write_json, write_table
+from decima.commands.shared.outputs import check_output, count, write_json, write_table
 from decima.commands.shared.schedulers import opened
+from decima.commands.shared.schedules import CHARTS, draw_schedules
 
 if TYPE_CHECKING:
     from decima.simulator.result import Result
@@ -32,14 +33,16 @@ def simulate(
     seed: options.Seed = 0,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result (.json).")] = None,
     log: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every task (.parquet or .csv).")] = None,
-    gantt: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the tasks (.png or .pdf).")] = None,
+    gantt: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the tasks (.png or .pdf; .html to explore).")
+    ] = None,
 ) -> None:
     """Run one scheduler on one workload."""
     from decima.evaluation.run import simulate as run
     from decima.workload.sources import parse_jobs
 
     spec = parse_jobs(jobs)
-    outputs = {out: (".json",), log: (".parquet", ".csv"), gantt: (".png", ".pdf")}
+    outputs = {out: (".json",), log: (".parquet", ".csv"), gantt: CHARTS}
     with opened([scheduler]) as made:
         chosen = made[scheduler]
         values = getattr(chosen, "values", {})
@@ -52,7 +55,7 @@ def simulate(
     if log is not None:
         write_table(log, result.log.tasks())
     if gantt is not None:
-        _draw(result, gantt)
+        draw_schedules(gantt, result)
     if out is not None:
         write_json(out, result_document(result, values))
     _summarize(result, [path for path in (out, log, gantt) if path is not None])
@@ -87,17 +90,6 @@ def result_document(result: Result, parameters: dict[str, Any]) -> dict[str, Any
         document["decision_fields"] = list(DECISION_COLUMNS)
         document["decisions"] = result.log.decision_lists()
     return document
-
-
-def _draw(result: Result, path: Path) -> None:
-    from decima.plotting import style
-    from decima.plotting.gantt import gantt_of
-
-    axes = gantt_of(result, style.new_figure(style.PAGE, 3.2).subplots())
-    caption = f"{count(len(result.workload), 'job')}, mode {result.settings.mode}, seed {result.seed}"
-    style.entitle(axes.figure, "Executors over time", caption, result.workload.label)
-    with style.context(), output_path(path) as temporary:
-        axes.figure.savefig(temporary, metadata={"Software" if path.suffix == ".png" else "CreationDate": None})
 
 
 def _summarize(result: Result, written: list[Path]) -> None:

@@ -35,9 +35,13 @@ _FEW_COLORS = (
 )
 
 
+# Up to so many jobs have colours told apart at a glance, and a legend.
+FEW_JOBS = len(_FEW_COLORS)
+
+
 def job_colors(number: int) -> list[str]:
     """Colours for jobs 0 to ``number - 1``: from a fixed list, or from yellow to blue in three shades for many jobs."""
-    if number <= len(_FEW_COLORS):
+    if number <= FEW_JOBS:
         return list(_FEW_COLORS[:number])
     # Golden-ratio steps keep jobs that follow each other far apart.
     hues = 0.09 + 0.53 * (np.arange(number) * 0.618034 % 1.0)
@@ -122,6 +126,18 @@ def gantt(
     return axes
 
 
+def tasks_of(result: RunResult) -> pandas.DataFrame:
+    """Tasks of a run that can be drawn, as :meth:`decima.systems.RunResult.task_frame` has them.
+
+    Raises:
+        ConfigError: The run kept no log, or no task ran.
+    """
+    tasks = result.task_frame()
+    if tasks.empty:
+        raise ConfigError("there is nothing to draw: no task was launched")
+    return tasks
+
+
 def gantt_of(result: RunResult, axes: Axes | None = None) -> Axes:
     """Gantt chart of one run, entitled with the name of its scheduler.
 
@@ -132,9 +148,7 @@ def gantt_of(result: RunResult, axes: Axes | None = None) -> Axes:
     Raises:
         ConfigError: The run kept no log, or no task ran.
     """
-    tasks = result.task_frame()
-    if tasks.empty:
-        raise ConfigError("there is nothing to draw: no task was launched")
+    tasks = tasks_of(result)
     arrival_s = pandas.Series(result.workload.arrival_ms / 1000.0)
     title = style.scheduler_style(result.scheduler).label
     return gantt(tasks, axes, executors=result.num_executors, title=title, arrival_s=arrival_s)
@@ -165,7 +179,7 @@ def gantt_panel(
     for axes in rows[:-1]:
         axes.set_xlabel("")
     rows[0].set_xlim(0.0, float(tasks["finish_s"].max()))
-    if legend and number <= len(_FEW_COLORS):
+    if legend and number <= FEW_JOBS:
         _legend(figure, tasks, colors)
     return figure
 
@@ -201,7 +215,7 @@ def gantt_grid(
             if kind != kinds[0]:
                 axes.set_ylabel("")
     grid[0, 0].set_xlim(0.0, float(tasks["finish_s"].max()))
-    if len(colors) <= len(_FEW_COLORS):
+    if len(colors) <= FEW_JOBS:
         _legend(figure, tasks, colors)
     return figure
 

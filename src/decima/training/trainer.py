@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from decima.exceptions import CheckpointError, ConfigError, TrainingError
+from decima.files import sole_use
 from decima.training.algorithms.interface import Algorithm, AlgorithmState
 from decima.training.budget import Budget, Progress
 from decima.training.checkpoint import FILE_NAME, Checkpoint
@@ -99,14 +101,16 @@ class Trainer:
             resume: Continue from the checkpoint in the folder; the result is that of a run without interruption.
 
         Raises:
-            CheckpointError: The folder already holds a run (or, to resume, none or another one), or cannot be written.
+            CheckpointError: The folder already holds a run (or, to resume, none or another one), another process
+                trains in it, or it cannot be written.
             TrainingError: The algorithm failed, as with a gradient that is not finite; the last good checkpoint stays.
         """
         try:
-            self._open(resume)
-            options = {"tensorboard": self._tensorboard, "progress": self._progress}
-            with TrainingLog(self.folder, self.columns, self._curve, **options) as log:
-                self._loop(log)
+            with contextlib.ExitStack() as held:
+                self._lock(held)
+                self._open(resume)
+                options = {"tensorboard": self._tensorboard, "progress": self._progress}
+                self._loop(held.enter_context(TrainingLog(self.folder, self.columns, self._curve, **options)))
         finally:
             self.algorithm.close()
         return self._outcome()
@@ -182,6 +186,15 @@ class Trainer:
         arrays = {_BEST: self._best} | {_ALGORITHM + name: values for name, values in state.arrays.items()}
         counters = self._counters | {"algorithm": state.counters}
         return Checkpoint(self._identity, counters, arrays, list(self._curve))
+
+    def _lock(self, held: contextlib.ExitStack) -> None:
+        """Keep other processes out of the folder: two runs would overwrite each other's checkpoints."""
+        try:
+            alone = held.enter_context(sole_use(self.folder))
+        except OSError as error:
+            raise CheckpointError(f"cannot write {self.folder}: {error.strerror or error}") from error
+        if not alone:
+            raise CheckpointError(f"another process trains in {self.folder}: wait for it, or choose another folder")
 
     def _open(self, resume: bool) -> None:
         """Begin in an empty folder, or where the checkpoint left off."""

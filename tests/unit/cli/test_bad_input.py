@@ -218,7 +218,8 @@ def test_output_that_cannot_be_written(jobs, tmp_path, folder):
     assert "is not a folder" in refuse(*call, "--out", folder / "file" / "r.json")
     assert "ends in .json" in refuse(*call, "--out", folder / "r.txt")
     assert "ends in .parquet or .csv" in refuse(*call, "--log", folder / "t.json")
-    assert "ends in .png or .pdf" in refuse(*call, "--gantt", folder / "g.gif")
+    for command in (call, ("compare", "fair", "fifo", "--jobs", jobs)):
+        assert "ends in .png or .pdf or .html" in refuse(*command, "--gantt", folder / "g.gif")
     (folder / "r.json").mkdir()
     assert "it is a folder" in refuse(*call, "--out", folder / "r.json")
     assert "the command reads that file" in refuse(*call, "--out", jobs)

@@ -38,6 +38,17 @@ def test_scores_are_those_of_the_library(folder):
     assert lines[-1].endswith(f"; wrote {path}")
 
 
+@pytest.mark.parametrize("ending", ["png", "html"])
+def test_schedules_of_the_first_seed_above_each_other(ending, folder):
+    path = folder / f"both.{ending}"
+    assert succeed("compare", "fifo", "fair", *SMALL, "--seeds", 2, "--gantt", path).endswith(f"; wrote {path}")
+    assert path.stat().st_size > 10_000
+    if ending == "html":
+        page = path.read_text(encoding="utf-8")
+        assert "FIFO: average JCT" in page
+        assert "fair: average JCT" in page
+
+
 def test_baseline_metric_and_file_of_jobs(jobs, folder):
     path = folder / "scores.parquet"
     call = ("compare", "random", "fair", "--jobs", jobs, "--seeds", 3, "--executors", 4)

@@ -110,7 +110,7 @@ def test_task_log(ending, jobs, folder):
     assert set(tasks["executor"]) <= set(range(5))
 
 
-@pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
+@pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("html", b"<!DOCTYPE html>")])
 def test_gantt_chart(ending, magic, jobs, folder):
     path = folder / f"chart.{ending}"
     succeed("simulate", "--jobs", jobs, *OPTIONS, "--gantt", path)
@@ -118,8 +118,9 @@ def test_gantt_chart(ending, magic, jobs, folder):
     assert list(folder.iterdir()) == [path]
 
 
-def test_gantt_chart_of_nothing(jobs, folder):
-    result = run("simulate", "--jobs", jobs, "--time-limit-s", 0.001, "--gantt", folder / "chart.png")
+@pytest.mark.parametrize("ending", ["png", "html"])
+def test_gantt_chart_of_nothing(ending, jobs, folder):
+    result = run("simulate", "--jobs", jobs, "--time-limit-s", 0.001, "--gantt", folder / f"chart.{ending}")
     assert result.exit_code == 2
     assert "no task was launched" in result.stderr
     assert list(folder.iterdir()) == []

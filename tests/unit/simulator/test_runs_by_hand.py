@@ -5,7 +5,7 @@ import pytest
 
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile, Stage
-from tests.schedule_checks import check_commitments
+from tests.state_checks import check_commitments
 from tests.stepping import Steps
 from tests.toy_jobs import job, one_stage, stage, workload
 

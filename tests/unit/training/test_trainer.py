@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from decima.exceptions import CheckpointError, ConfigError, TrainingError
+from decima.files import sole_use
 from decima.training import checkpoint as checkpoints
 from decima.training import trainer as trainers
 from decima.training.agent import DecimaAgent
@@ -161,6 +162,16 @@ def test_a_folder_with_a_run_is_not_overwritten(whole, tmp_path):
         make(whole[0], seed=2).train(resume=True)
     with pytest.raises(CheckpointError, match=r"its task is another one .executors is 8 there, 7 here"):
         make(whole[0], task=Task("batch", source="embedded", jobs=4, executors=7)).train(resume=True)
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    with sole_use(tmp_path), pytest.raises(CheckpointError, match=f"another process trains in {tmp_path}"):
+        climb(tmp_path).train()
+    assert list(tmp_path.iterdir()) == []
+    climb(tmp_path, iterations=2).train()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match=r"cannot write .*/file/run: Not a directory"):
+        climb(tmp_path / "file" / "run").train()
 
 
 def test_full_disk_is_one_error_and_the_last_good_checkpoint_stays(tmp_path, monkeypatch):

@@ -1,0 +1,28 @@
+"""Policies with random architectures and weights."""
+
+import numpy as np
+
+from decima.policy.architecture import Architecture
+from decima.policy.scheduler import LearnedScheduler
+from tests.unit.policy.policies import architectures, random_weights
+
+SIZES = (1, 2, 3, 5, 8, 16, 17, 33)
+
+
+def random_architecture(rng):
+    """One of all combinations of options, with layers of random widths."""
+    known = list(architectures())
+    base = known[rng.integers(len(known))].as_dict()
+
+    def widths():
+        return tuple(int(size) for size in rng.choice(SIZES, rng.integers(1, 4)))
+
+    changes = {"hidden": widths(), "score_hidden": widths(), "embedding": int(rng.choice(SIZES))}
+    return Architecture(**(base | changes | {"max_executors": int(rng.choice([20, 21, 50]))}))
+
+
+def random_policy(rng, **options):
+    """A policy that nobody trained; it draws its actions half of the time."""
+    architecture = random_architecture(rng)
+    weights = random_weights(architecture, int(rng.integers(2**31)), scale=float(rng.choice([0.1, 1.0, 3.0])))
+    return LearnedScheduler(architecture, weights.astype(np.float32), greedy=bool(rng.random() < 0.5), **options)

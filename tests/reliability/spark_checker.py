@@ -1,0 +1,537 @@
+"""Checks a run of the Spark cluster from its files alone: job file, result file, task log.
+
+Nothing of the package is imported: the rules are written down a second time, from the documentation, so that the
+simulator and this file cannot be wrong in the same line. Times are ms, except in the task log, which has seconds.
+"""
+
+import csv
+import json
+import math
+from bisect import bisect_left
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+
+WAVES = ("fresh", "first", "rest")
+# Executor counts between which the published simulator interpolates.
+PUBLISHED_POINTS = (5, 10, 20, 40, 50, 60, 80, 100)
+# Sums in another order, and seconds that became ms again, differ in the last digits.
+TOLERANCE_MS = 1e-6
+RELATIVE = 1e-9
+
+
+@dataclass(frozen=True)
+class Stage:
+    tasks: int
+    parents: tuple
+    levels: dict  # executor count -> wave -> list of durations
+
+
+@dataclass(frozen=True)
+class Job:
+    stages: tuple
+    arrival_ms: float
+    initial: bool
+
+
+@dataclass
+class Task:
+    job: int
+    stage: int
+    executor: int
+    wave: str
+    start_s: float
+    finish_s: float
+
+    @property
+    def place(self):
+        return self.job, self.stage
+
+    @property
+    def start_ms(self):
+        return 1000.0 * self.start_s
+
+    @property
+    def finish_ms(self):
+        return 1000.0 * self.finish_s
+
+
+@dataclass
+class Decision:
+    time_ms: float
+    source_job: int | None
+    offered: int
+    frontier: int
+    job: int | None
+    stage: int | None
+    limit: int
+    used: int
+
+    @property
+    def place(self):
+        return self.job, self.stage
+
+
+@dataclass
+class Run:
+    """What the three files say."""
+
+    jobs: list
+    result: dict
+    tasks: list
+    decisions: list
+
+    @cached_property
+    def settings(self):
+        return self.result["settings"]
+
+    @property
+    def delay_ms(self):
+        return self.settings["moving_delay_ms"] if self.settings["startup"] else 0.0
+
+    @property
+    def limit_ms(self):
+        """Time at which the run is cut."""
+        limit = self.settings["time_limit_ms"]
+        return math.inf if limit is None or not self.settings["time_limit_applies"] else limit
+
+    @cached_property
+    def of_stage(self):
+        """Tasks by (job, stage), in order of launch."""
+        groups = defaultdict(list)
+        for task in self.tasks:
+            groups[task.place].append(task)
+        return groups
+
+    @cached_property
+    def before(self):
+        """The task that the same executor ran before, for every task; None for its first."""
+        last, found = {}, []
+        for task in self.tasks:
+            found.append(last.get(task.executor))
+            last[task.executor] = task
+        return found
+
+    def anew(self):
+        """The same with nothing remembered, for a run that was changed."""
+        return Run(self.jobs, self.result, self.tasks, self.decisions)
+
+    def finish_s(self, job, stage):
+        """End of a stage; infinite while it has not ended."""
+        tasks = self.of_stage[job, stage]
+        whole = len(tasks) == self.jobs[job].stages[stage].tasks
+        ends = max((task.finish_s for task in tasks), default=math.inf) if whole else math.inf
+        return ends if 1000.0 * ends <= self.limit_ms + TOLERANCE_MS else math.inf
+
+    def stages(self):
+        """(job number, stage number, job, stage) of all stages."""
+        for number, job in enumerate(self.jobs):
+            for index, stage in enumerate(job.stages):
+                yield number, index, job, stage
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------
+
+
+def read_run(jobs_path, result_path, tasks_path):
+    """Read a job file, a result file and a task log (csv)."""
+    result = json.loads(Path(result_path).read_text(encoding="utf-8"))
+    with open(tasks_path, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    tasks = [
+        Task(
+            int(row["job"]),
+            int(row["stage"]),
+            int(row["executor"]),
+            row["wave"],
+            float(row["start_s"]),
+            float(row["finish_s"]),
+        )
+        for row in rows
+    ]
+    place = {name: index for index, name in enumerate(result["decision_fields"])}
+    names = (
+        *("time_ms", "source_job", "num_source_exec", "frontier_size"),
+        *("job", "stage", "limit_requested", "executors_used"),
+    )
+    decisions = [Decision(*(row[place[name]] for name in names)) for row in result["decisions"]]
+    return Run(read_jobs(jobs_path), result, tasks, decisions)
+
+
+def read_jobs(path):
+    """Jobs of a file in the format of ``docs/workload-format.md``, references to TPC-H queries excepted."""
+    content = json.loads(Path(path).read_text(encoding="utf-8"))
+    content = {"jobs": content} if isinstance(content, list) else content
+    profiles = content.get("profiles", {})
+    jobs = []
+    for entry in content["jobs"]:
+        body = entry if "stages" in entry else profiles[entry["profile"]]
+        names = [stage.get("name", str(index)) for index, stage in enumerate(body["stages"])]
+        stages = tuple(_read_stage(stage, names) for stage in body["stages"])
+        arrival_ms = float(entry.get("arrival_ms", 0))
+        initial = entry.get("initial")
+        jobs.append(Job(stages, arrival_ms, arrival_ms == 0.0 if initial is None else initial))
+    return jobs
+
+
+def _read_stage(body, names):
+    parents = tuple(names.index(parent) if isinstance(parent, str) else parent for parent in body.get("parents", ()))
+    tables = body.get("durations", {"1": body.get("duration_ms")})
+    return Stage(body["tasks"], parents, {int(level): _read_waves(value) for level, value in tables.items()})
+
+
+def _read_waves(value):
+    def as_list(given):
+        return [float(item) for item in (given if isinstance(given, list) else [given])]
+
+    if isinstance(value, dict):
+        return {wave: as_list(value.get(wave, [])) for wave in WAVES}
+    return dict.fromkeys(WAVES, as_list(value))
+
+
+# ---- durations ------------------------------------------------------------------------------------------------------
+
+
+def situations(waves, settings):
+    """Durations by wave: lists that were not recorded taken from others, effects of §6.2 as the settings say."""
+    fresh, first, rest = (waves[wave] for wave in WAVES)
+    warm_up = settings["warmup_delay_ms"]
+    cold = fresh or [value + warm_up for value in first or rest]
+    begin = first or fresh or rest
+    later = rest or begin
+    if not settings["first_wave"]:
+        begin = later
+    if not settings["startup"]:
+        cold = begin
+    return {"fresh": cold, "first": begin, "rest": later}
+
+
+def levels_of(stage, executors, settings):
+    """Profiled levels whose durations a job with so many executors may meet."""
+    levels = sorted(stage.levels)
+    if not settings["inflation"]:
+        return levels[:1]
+    interpolated = settings["level_rule"] == "interpolate"
+    points = levels if interpolated else PUBLISHED_POINTS
+    place = bisect_left(points, executors)
+    if place == len(points) or place == 0 or points[place] == executors:
+        near = [points[min(place, len(points) - 1)]]
+    else:
+        near = {"left": points[place - 1 : place], "right": points[place : place + 1]}.get(
+            settings["level_rule"], points[place - 1 : place + 1]
+        )
+    return [point if point in stage.levels else levels[-1] for point in near]
+
+
+def is_possible(duration_ms, stage, wave, counts, settings):
+    """Whether a task of a stage can take so long when its job has one of these numbers of executors."""
+    for choice in {tuple(levels_of(stage, executors, settings)) for executors in counts}:
+        lists = [situations(stage.levels[level], settings)[wave] for level in choice]
+        if settings["durations"] == "mean":
+            means = [math.fsum(values) / len(values) for values in lists]
+            if min(means) - TOLERANCE_MS <= duration_ms <= max(means) + TOLERANCE_MS:
+                return True
+        elif any(abs(duration_ms - value) <= TOLERANCE_MS for values in lists for value in values):
+            return True
+    return False
+
+
+def least_ms(stage, settings):
+    """Shortest duration that any task of a stage can have."""
+    lists = [values for waves in stage.levels.values() for values in situations(waves, settings).values()]
+    return min(math.fsum(values) / len(values) if settings["durations"] == "mean" else min(values) for values in lists)
+
+
+# ---- rules: each gives a sentence per violation ----------------------------------------------------------------------
+
+
+def task_counts(run):
+    """Every task runs once; in a run that was cut, at most once."""
+    cut = run.result["truncated"]
+    for number, index, _, stage in run.stages():
+        count = len(run.of_stage[number, index])
+        if count > stage.tasks or (count < stage.tasks and not cut):
+            yield f"job {number}, stage {index}: {count} of {stage.tasks} tasks"
+    known = {(number, index) for number, index, _, _ in run.stages()}
+    for place in run.of_stage.keys() - known:
+        yield f"tasks of a stage that is not in the job file: {place}"
+
+
+def time(run):
+    """Tasks and decisions are logged in the order in which they happen, before the end of the run."""
+    for first, second in pairwise(run.tasks):
+        if second.start_s < first.start_s:
+            yield f"launch at {second.start_s} s after one at {first.start_s} s"
+    for first, second in pairwise(run.decisions):
+        if second.time_ms < first.time_ms:
+            yield f"decision at {second.time_ms} ms after one at {first.time_ms} ms"
+    for task in run.tasks:
+        if task.finish_s < task.start_s:
+            yield f"{task} ends before it starts"
+        if task.start_ms > run.limit_ms + TOLERANCE_MS:
+            yield f"{task} starts after the time limit"
+
+
+def one_task_at_a_time(run):
+    """An executor runs one task at a time."""
+    for task, before in zip(run.tasks, run.before, strict=True):
+        if not 0 <= task.executor < run.settings["executors"]:
+            yield f"executor {task.executor} of {run.settings['executors']}"
+        if before is not None and task.start_s < before.finish_s:
+            yield f"executor {task.executor} starts {task} before the end of {before}"
+
+
+def parents_first(run):
+    """A stage starts when all its parents have finished."""
+    for number, index, _, stage in run.stages():
+        starts = [task.start_s for task in run.of_stage[number, index]]
+        for parent in stage.parents:
+            if starts and min(starts) < run.finish_s(number, parent):
+                yield f"job {number}: stage {index} starts before stage {parent} ends"
+
+
+def arrivals(run):
+    """Nothing of a job happens before its arrival; its executors come from elsewhere and take the moving delay."""
+    for number, index, job, _ in run.stages():
+        for task in run.of_stage[number, index][:1]:
+            if task.start_ms < job.arrival_ms + run.delay_ms - TOLERANCE_MS:
+                yield f"job {number}, stage {index} starts at {task.start_s} s, arrival {job.arrival_ms} ms"
+    for decision in run.decisions:
+        for job in (decision.job, decision.source_job):
+            if job is not None and decision.time_ms < run.jobs[job].arrival_ms:
+                yield f"{decision} about job {job} before its arrival"
+
+
+def moving_delay(run):
+    """An executor that changes jobs idles for the moving delay; inside a stage it does not pause."""
+    for task, before in zip(run.tasks, run.before, strict=True):
+        if before is not None and task.job != before.job:
+            if task.start_ms < before.finish_ms + run.delay_ms - TOLERANCE_MS:
+                yield f"{task} too early after {before}"
+        elif before is not None and task.stage == before.stage and task.start_s != before.finish_s:
+            yield f"{task} not at once after {before}"
+
+
+def waves(run):
+    """A wave is fresh on an executor that comes from elsewhere, first in a new stage, else rest."""
+    for task, before in zip(run.tasks, run.before, strict=True):
+        moved = before is None or task.job != before.job
+        within = "rest" if not moved and task.stage == before.stage else "first"
+        if task.wave not in WAVES:
+            yield f"{task}: unknown wave"
+        elif moved and task.wave != "fresh":
+            yield f"{task}: {task.wave} on an executor that is new to the job"
+        elif not moved and task.wave == "fresh":
+            # it may have left and come back; in the published rules an executor that idles has left
+            away_ms = run.delay_ms if run.settings["keep_warm"] else 0.0
+            if within == "rest" or task.start_ms < before.finish_ms + away_ms - TOLERANCE_MS:
+                yield f"{task}: fresh without having left after {before}"
+        elif not moved and task.wave != within:
+            yield f"{task}: expected wave {within} after {before}"
+        elif not moved and not run.settings["keep_warm"] and task.start_s != before.finish_s:
+            yield f"{task}: warm after a pause"
+
+
+def durations(run):
+    """Every duration is one that the profile has for the stage, the wave and a possible number of executors."""
+    running = {}
+    known = {}
+    for task in run.tasks:
+        running[task.executor] = task
+        others = [one for one in running.values() if one.finish_s > task.start_s and one is not task]
+        attached = 1 + sum(one.job == task.job for one in others)
+        most = run.settings["executors"] - sum(one.job != task.job for one in others)
+        took_ms = task.finish_ms - task.start_ms
+        key = (task.place, task.wave, round(took_ms, 9), attached, most)
+        if key not in known:
+            stage = run.jobs[task.job].stages[task.stage]
+            counts = range(attached, most + 1)
+            known[key] = is_possible(took_ms, stage, task.wave, counts, run.settings)
+        if not known[key]:
+            yield f"{task} takes {took_ms} ms with {attached} to {most} executors"
+
+
+def decisions(run):
+    """A decision uses what is offered for a stage that is there and has tasks to launch."""
+    for decision in run.decisions:
+        if not 1 <= decision.used <= decision.offered <= run.settings["executors"]:
+            yield f"{decision}: executors used, offered"
+        if decision.used > decision.limit:
+            yield f"{decision}: more executors than the limit"
+        if decision.job is None:
+            if decision.stage is not None or decision.limit != decision.used:
+                yield f"{decision}: idling with a stage or a limit"
+            continue
+        if not (0 <= decision.job < len(run.jobs) and 0 <= decision.stage < len(run.jobs[decision.job].stages)):
+            yield f"{decision}: no such stage"
+            continue
+        stage = run.jobs[decision.job].stages[decision.stage]
+        started = sum(task.start_ms < decision.time_ms - TOLERANCE_MS for task in run.of_stage[decision.place])
+        if started >= stage.tasks or decision.frontier < 1:
+            yield f"{decision}: all its tasks were launched before"
+        if decision.used > stage.tasks - started:
+            yield f"{decision}: only {stage.tasks - started} tasks were left"
+        for parent in stage.parents if run.settings["runnable_only"] else ():
+            if 1000.0 * run.finish_s(decision.job, parent) > decision.time_ms + TOLERANCE_MS:
+                yield f"{decision}: the frontier has runnable stages only, its parent {parent} had not finished"
+
+
+def limits(run):
+    """Where the limit is a job's parallelism, the tasks of a job that run at once keep to the last one given.
+
+    Executors that end a stage without tasks left may be promised to another job already. They count there, not here.
+    """
+    if not (run.settings["job_limit"] and run.settings["reoffer"]):
+        return  # published rules: a number of executors, see `decisions`; executors may move without a decision
+    given = defaultdict(list)
+    for decision in run.decisions:
+        if decision.job is not None:
+            given[decision.job].append(decision)
+    running, launched = {}, defaultdict(int)
+    for task in run.tasks:
+        running[task.executor] = task
+        held = [one for one in running.values() if one.job == task.job and one.finish_s > task.start_s]
+        kept = [
+            one
+            for one in held
+            if one.stage == task.stage or launched[one.place] < run.jobs[one.job].stages[one.stage].tasks
+        ]
+        launched[task.place] += 1
+        count = len(kept) + (task not in kept)  # a task may end when it starts
+        before = [one.limit for one in given[task.job] if one.time_ms < task.start_ms - TOLERANCE_MS]
+        at_once = [one.limit for one in given[task.job] if abs(one.time_ms - task.start_ms) <= TOLERANCE_MS]
+        most = max([*before[-1:], *at_once], default=0)
+        if count > most:
+            yield f"{task}: {count} tasks of the job at once, limit {most}"
+
+
+def granted(run):
+    """No executor begins a stage without a decision for it, nor enters a job without one a moving delay before."""
+    if not run.settings["reoffer"]:
+        return
+    begins, enters = defaultdict(list), defaultdict(list)
+    for task, before in zip(run.tasks, run.before, strict=True):
+        if before is None or before.place != task.place:
+            begins[task.place].append(task.start_ms)
+        if before is None or before.job != task.job:
+            enters[task.job].append(task.start_ms - run.delay_ms)
+    for place, times in begins.items():
+        yield from _without_decision(f"{place} begins", times, [one for one in run.decisions if one.place == place])
+    for job, times in enters.items():
+        yield from _without_decision(f"job {job} is entered", times, [one for one in run.decisions if one.job == job])
+
+
+def _without_decision(what, times, grants):
+    for count, time_ms in enumerate(sorted(times), start=1):
+        if sum(one.used for one in grants if one.time_ms <= time_ms + TOLERANCE_MS) < count:
+            yield f"{what} by executor {count} without a decision up to {time_ms} ms"
+
+
+def completions(run):
+    """Stages and jobs end with their last task; the result file says so, in order."""
+    result = run.result
+    completion_ms = result["completion_ms"]
+    for number, job in enumerate(run.jobs):
+        ends = [run.finish_s(number, index) for index in range(len(job.stages))]
+        for index, (end_s, said_ms) in enumerate(zip(ends, result["node_finish_ms"][number], strict=True)):
+            if end_s != _seconds(said_ms):
+                yield f"job {number}, stage {index} ends at {end_s} s, result file: {said_ms} ms"
+        if max(ends) != _seconds(completion_ms[number]):
+            yield f"job {number} ends at {max(ends)} s, result file: {completion_ms[number]} ms"
+    order = result["completion_order"]
+    done = [number for number, when in enumerate(completion_ms) if when is not None]
+    if sorted(order) != done:
+        yield f"finished jobs {done}, completion_order {order}"
+    elif any(completion_ms[one] > completion_ms[other] for one, other in pairwise(order)):
+        yield f"completion_order {order} is not that of the times"
+
+
+def critical_paths(run):
+    """No job is quicker than the moving delay and its longest path of shortest tasks."""
+    for number, job in enumerate(run.jobs):
+        longest = {}
+        while len(longest) < len(job.stages):
+            for index, stage in enumerate(job.stages):
+                if index not in longest and all(parent in longest for parent in stage.parents):
+                    above = max((longest[parent] for parent in stage.parents), default=0.0)
+                    longest[index] = above + least_ms(stage, run.settings)
+        completion_ms = run.result["completion_ms"][number]
+        least = run.delay_ms + max(longest.values())
+        if completion_ms is not None and completion_ms - job.arrival_ms < least * (1.0 - RELATIVE):
+            yield f"job {number} takes {completion_ms - job.arrival_ms} ms, its critical path {least} ms"
+
+
+def totals(run):
+    """Counts, means and sums of the result file are those of the log."""
+    result = run.result
+    finished = [
+        (end_ms - job.arrival_ms)
+        for end_ms, job in zip(result["completion_ms"], run.jobs, strict=True)
+        if end_ms is not None
+    ]
+    completed = [task for task in run.tasks if task.finish_ms <= run.limit_ms + TOLERANCE_MS]
+    cut = len(finished) < len(run.jobs)
+    last_ms = max((end_ms for end_ms in result["completion_ms"] if end_ms is not None), default=math.nan)
+    end_ms = run.limit_ms if cut else last_ms
+    busy_ms = math.fsum(task.finish_ms - task.start_ms for task in run.tasks)
+    moves = sum(
+        before is None or before.job != task.job for task, before in zip(run.tasks, run.before, strict=True)
+    )
+    expected = {
+        "truncated": cut,
+        "num_unfinished": len(run.jobs) - len(finished),
+        "num_decisions": len(run.decisions),
+        "avg_jct_ms": math.fsum(finished) / len(finished) if finished else None,
+        "makespan_ms": None if cut else last_ms,
+        "end_ms": end_ms,
+        "utilization": busy_ms / (run.settings["executors"] * end_ms) if end_ms else 0.0,
+    }
+    for name, value in expected.items():
+        if not _same(result[name], value):
+            yield f"{name} is {result[name]}, by the log {value}"
+    events = result["num_events"]
+    if events["task"] != len(completed):
+        yield f"{events['task']} task events, {len(completed)} tasks ended"
+    arrived = sum(not job.initial and job.arrival_ms <= run.limit_ms for job in run.jobs)
+    if events["job"] != arrived:
+        yield f"{events['job']} job events, {arrived} jobs arrived"
+    if events["executor"] < moves:
+        yield f"{events['executor']} executor events, {moves} tasks on executors that had moved"
+    for number, (job, said) in enumerate(zip(run.jobs, result["jobs"], strict=True)):
+        if (job.arrival_ms, job.initial) != (said["arrival_ms"], said["initial"]):
+            yield f"job {number}: {said} in the result file, {job.arrival_ms} ms, {job.initial} in the job file"
+
+
+def _seconds(time_ms):
+    return math.inf if time_ms is None else time_ms / 1000.0
+
+
+def _same(said, value):
+    if said is None or value is None or isinstance(value, (bool, int)):
+        return said == value
+    return math.isclose(said, value, rel_tol=RELATIVE)
+
+
+RULES = (
+    task_counts,
+    time,
+    one_task_at_a_time,
+    parents_first,
+    arrivals,
+    moving_delay,
+    waves,
+    durations,
+    decisions,
+    limits,
+    granted,
+    completions,
+    critical_paths,
+    totals,
+)
+
+
+def violations(run):
+    """One line per violation, beginning with the name of the rule."""
+    return [f"{rule.__name__}: {text}" for rule in RULES for text in rule(run)]

@@ -1,0 +1,152 @@
+"""How every system is run at random and checked from its files; a registered system without an entry fails a test."""
+
+import contextlib
+from pathlib import Path
+from types import ModuleType
+from typing import Protocol
+
+import numpy as np
+import pytest
+
+import decima
+from decima.commands.shared.outputs import write_json, write_table
+from decima.commands.simulate import result_document
+from decima.exceptions import DeadlockError
+from decima.schedulers import list_schedulers, make_scheduler
+from decima.schedulers.registry import scheduler_options
+from decima.schedulers.system import run_state
+from decima.simulator.loop import new_state
+from decima.simulator.settings import Settings
+from tests import services
+from tests.drivers import Idler, Through
+from tests.random_clusters import random_settings, random_workload
+from tests.reliability import spark_checker, spark_mutations
+from tests.reliability.policies import random_policy
+from tests.unit.cli.calls import run
+
+
+class Checked(Protocol):
+    """What the tests need of a system.
+
+    Attributes:
+        checker: Module that reads the files of a run and imports nothing of the package: ``read_run(*files)``,
+            ``violations(run)``, ``RULES``.
+        mutations: ``name of a rule -> [change(run), ...]``; each change breaks that rule in a good run.
+    """
+
+    checker: ModuleType
+    mutations: dict
+
+    def subjects(self) -> list[str]:
+        """Names of all schedulers, and of other ways to decide; random runs take one after the other."""
+
+    def random_run(self, seed: int, subject: str, folder: Path) -> tuple[Path, ...] | None:
+        """Run at random and write the files that the checker reads; None for a run that rightly came to no end."""
+
+    def good_run(self, folder: Path) -> tuple[Path, ...]:
+        """Files of a run in which every rule has something to say."""
+
+
+# Ways to decide that are no registered scheduler.
+OBJECTS = {"python": lambda rng: Through("random"), "idler": lambda rng: Idler(0.05), "network": random_policy}
+
+
+class SparkCluster:
+    """The simulated Spark cluster: schedulers by name through the command line, objects through the library."""
+
+    checker = spark_checker
+    mutations = spark_mutations.MUTATIONS
+
+    def subjects(self):
+        return [*list_schedulers(), *OBJECTS]
+
+    def random_run(self, seed, subject, folder):
+        rng = np.random.default_rng(seed)
+        workload, settings = random_workload(rng, max_jobs=6, max_tasks=9), random_settings(rng)
+        files = _files(folder)
+        decima.workload.save(workload, files[0])
+        with contextlib.ExitStack() as stack:
+            if subject in OBJECTS:
+                write, scheduler = _library, OBJECTS[subject](rng)
+            else:
+                write, scheduler = _command_line, _random_text(subject, rng, stack, files, settings, seed)
+            try:
+                write(workload, settings, scheduler, seed, files)
+            except DeadlockError:
+                _require_idling(workload, settings, make_scheduler(scheduler), seed)
+                return None
+        return files
+
+    def good_run(self, folder):
+        seed, files = 29, _files(folder)
+        workload = random_workload(np.random.default_rng(seed), max_jobs=6, kind="real", max_tasks=9)
+        decima.workload.save(workload, files[0])
+        _library(workload, Settings(executors=5), make_scheduler("weighted_fair"), seed, files)
+        return files
+
+
+def _files(folder):
+    return folder / "jobs.json", folder / "result.json", folder / "tasks.csv"
+
+
+def _library(workload, settings, scheduler, seed, files):
+    result = decima.simulate(workload, scheduler, seed=seed, cluster=settings, log=True)
+    write_json(files[1], result_document(result, {}))
+    write_table(files[2], result.log.tasks())
+
+
+def _command_line(workload, settings, scheduler, seed, files):
+    """`decima simulate` with any settings."""
+    words = ["--executors", settings.executors, "--mode", settings.mode, "--durations", settings.durations]
+    plain = Settings.of_mode(settings.mode).as_dict()
+    for name, value in settings.as_dict().items():
+        # the level rule of mode released follows the durations
+        if name == "level_rule" or (value != plain[name] and name not in ("executors", "mode", "durations")):
+            words += ["--set", f"settings.{name}={value}"]
+    jobs, result, tasks = files
+    done = run(
+        *("simulate", "--jobs", jobs, "--scheduler", scheduler, *words),
+        *("--seed", seed, "--out", result, "--log", tasks),
+    )
+    if "parked every executor" in done.stderr:
+        raise DeadlockError(done.stderr)
+    assert (done.exit_code, done.stderr) == (0, "")
+
+
+def _random_text(name, rng, stack, files, settings, seed):
+    """A registered scheduler with the options that it needs, else with random parameters."""
+    values = {
+        option.name: _needed(option.name, stack, files, settings, seed)
+        for option in scheduler_options(name)
+        if option.required
+    }
+    if not values:
+        for parameter in getattr(make_scheduler(name), "parameters", ()):
+            if rng.random() < 0.5:
+                value = float(rng.uniform(parameter.low, min(parameter.high, parameter.low + 20.0)))
+                values[parameter.name] = value if parameter.tunable else round(value)
+    return f"{name}:{','.join(f'{key}={value}' for key, value in values.items())}" if values else name
+
+
+def _needed(option, stack, files, settings, seed):
+    """Value of an option without which a scheduler cannot be made; one that is not known here fails the test."""
+    if option == "file":
+        before = files[1].with_name("before.json")
+        _command_line(None, settings, "random", seed, (files[0], before, files[2]))
+        return before
+    if option == "service":
+        return stack.enter_context(services.running(services.sessions_of("random"))).target
+    raise AssertionError(f"no value is known for the option {option!r} of a scheduler: give it one here")
+
+
+def _require_idling(workload, settings, scheduler, seed):
+    """A run may come to no end only where the scheduler itself said that executors should idle."""
+    state = new_state(workload, settings, log_decisions=True)
+    with pytest.raises(DeadlockError):
+        run_state(state, scheduler, seed)
+    *_, stage, _limit, _used = state.logged_decisions[-1]
+    assert stage == -1, "no event is left, but the last decision was not to idle"
+
+
+#: Name of a system -> how it is run and checked.
+CHECKED = {"spark": SparkCluster()}

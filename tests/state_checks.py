@@ -1,0 +1,85 @@
+"""What must hold of the state of a run at every decision: its counts, its executors, its promises."""
+
+import numpy as np
+
+
+def check_counters(state):
+    """Every count that the state keeps up to date agrees with counting afresh; call at a decision."""
+    tasks, first = state.stage_tasks, state.job_first_stage
+    active = state.active[: state.num_active].tolist()
+    stages = [stage for job in active for stage in range(first[job], first[job + 1])]
+    room = tasks - state.stage_next - state.stage_commit - state.stage_moving
+    moving = [e for e in range(state.num_executors) if state.executor_moving[e]]
+    for stage in stages:
+        job, row = state.stage_job[stage], state.stage_row[stage]
+        parents = first[job] + state.parent[state.parent_offset[row] : state.parent_offset[row + 1]]
+        saturated = room[stage] <= 0
+        runnable = state.stage_next[stage] < tasks[stage]
+        runnable &= all(state.stage_finished_tasks[p] == tasks[p] for p in parents)
+        frontier = not saturated and not state.stage_selected[stage]
+        frontier &= all(state.stage_saturated[p] for p in parents) and (runnable or not state.runnable_only)
+        assert (state.stage_saturated[stage], state.stage_runnable[stage]) == (saturated, runnable), stage
+        assert state.stage_in_frontier[stage] == frontier, stage
+        assert state.stage_moving[stage] == sum(state.executor_destination[e] == stage for e in moving), stage
+        assert state.stage_executors[stage] == (state.executor_stage == stage).sum(), stage
+    open_stages = [stage for stage in stages if state.stage_runnable[stage] and not state.stage_saturated[stage]]
+    assert state.num_runnable_open == len(open_stages)
+    assert state.num_frontier == sum(state.stage_in_frontier[stage] for stage in stages) == len(state.frontier())
+    assert state.num_jobs_unsaturated == sum(any(room[first[j] : first[j + 1]] > 0) for j in active)
+    for job in active:
+        own = range(first[job], first[job + 1])
+        assert state.job_attached[job] == (state.executor_job == job).sum(), job
+        assert state.job_moving[job] == sum(state.stage_moving[stage] for stage in own), job
+        assert state.job_unsaturated[job] == sum(room[stage] > 0 for stage in own), job
+        assert state.job_unfinished[job] == sum(state.stage_finished_tasks[stage] < tasks[stage] for stage in own), job
+        assert state.job_unexhausted[job] == sum(state.stage_next[stage] < tasks[stage] for stage in own), job
+    check_places(state)
+
+
+def check_places(state):
+    """Every executor is in exactly one place: a pool, a stage or under way.
+
+    Only the last executor of a job that just ended is in none while it is offered.
+    """
+    offered = state.free_executors[: state.num_free].tolist()
+    members = {}
+    for pool in range(state.num_jobs + 1):
+        found, executor = [], int(state.pool_head[pool])
+        while executor != -1:
+            found.append(executor)
+            executor = int(state.pool_next[executor])
+        assert len(found) == state.pool_size[pool], f"pool {pool}"
+        assert state.pool_open[pool] == sum(not state.executor_reserved[e] for e in found), f"pool {pool}"
+        members |= dict.fromkeys(found, pool)
+    for executor in range(state.num_executors):
+        job = state.executor_job[executor]
+        idle, running = executor in members, state.executor_stage[executor] != -1
+        places = idle + running + int(state.executor_moving[executor])
+        assert places == (0 if offered == [executor] and job == -1 and not idle else 1), f"executor {executor}"
+        assert state.executor_pool[executor] == members.get(executor, -1), f"executor {executor}"
+        if idle:
+            assert members[executor] == (job if job != -1 else state.num_jobs), f"executor {executor}"
+        if running:
+            assert job == state.stage_job[state.executor_stage[executor]], f"executor {executor}"
+
+
+def check_commitments(state):
+    """The records of the commitments in force and the unused ones are all there; returns how many are in force."""
+    used = 0
+    promised = np.zeros(state.num_stages, dtype=int)
+    for source in range(len(state.commit_head)):
+        record = state.commit_head[source]
+        while record != -1:
+            assert state.commit_count[record] > 0
+            assert state.commit_source[record] == source
+            if state.commit_stage[record] >= 0:
+                promised[state.commit_stage[record]] += state.commit_count[record]
+            used += 1
+            record = state.commit_next[record]
+    unused, record = 0, state.commit_free
+    while record != -1:
+        unused += 1
+        record = state.commit_next[record]
+    assert used + unused == state.num_commits, "lost commitment records"
+    assert promised.tolist() == state.stage_commit.tolist()
+    return used

@@ -1,0 +1,228 @@
+"""Schedules as pages to explore: what is in them, and what a browser shows under the pointer."""
+
+import re
+
+import numpy as np
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.support.wait import WebDriverWait
+
+import decima
+from decima.exceptions import ConfigError
+from decima.plotting import style
+from decima.plotting.explorer import explore
+from decima.plotting.gantt import job_colors
+from decima.workload import Job, JobProfile, Stage, Workload
+from tests.toy_system import MachineSettings, Orders, SingleMachine
+
+# The first chart of a page, and all models of a name.
+FIND = """
+const find = (view) => view.model.name === "gantt 0" ? view : (view.child_views ?? []).map(find).find((each) => each)
+const chart = [...Bokeh.index].map(find).find((each) => each)
+const named = (name) => [...Bokeh.documents[0].all_models].filter((model) => model.name === name)
+"""
+DRAWN = "return window.Bokeh?.documents.length > 0 &&" + """
+  [...Bokeh.documents[0].all_models].some((model) => model.name === "tasks 0" && model.data_source.data.left.length > 0)
+"""
+PLACE = """
+const box = chart.el.getBoundingClientRect()
+return [box.left + chart.frame.x_scale.compute(arguments[0]), box.top + chart.frame.y_scale.compute(arguments[1])]
+"""
+# Texts beside the pointer, which stand in trees of their own.
+TOOLTIPS = """
+const texts = []
+const walk = (root) => {
+  for (const element of root.querySelectorAll("*")) {
+    if (element.className === "bk-tooltip-content" && element.innerText) texts.push(element.innerText)
+    if (element.shadowRoot) walk(element.shadowRoot)
+  }
+}
+walk(document)
+return texts
+"""
+
+
+def profile(name, *stages):
+    made = []
+    for index, (tasks, duration_ms, parents) in enumerate(stages):
+        values = (np.array([float(duration_ms)]),)
+        made.append(Stage(f"stage {index}", tasks, parents, (1,), values, values, values))
+    return JobProfile(name, tuple(made), "test")
+
+
+def workload():
+    """A diamond on two executors at once, and a job that comes when all is done."""
+    report = profile("report", (2, 1000, ()), (1, 3000, ()), (1, 500, (0, 1)))
+    late = profile("late", (1, 1000, ()))
+    return Workload((Job(report), Job(late, arrival_ms=20_000.0)), "two <jobs>")
+
+
+def run(scheduler="fair", jobs=None, **settings):
+    return decima.simulate(jobs or workload(), scheduler, executors=2, durations="mean", log=True, **settings)
+
+
+class TestPage:
+    def test_holds_the_library_and_asks_for_nothing(self, tmp_path):
+        explore(run()).save(tmp_path / "schedule.html")
+        page = (tmp_path / "schedule.html").read_text(encoding="utf-8")
+        assert "<title>two &lt;jobs&gt;: fair</title>" in page
+        elements = re.sub(r"(<script[^>]*>).*?</script>", r"\1", page, flags=re.DOTALL)
+        assert "<script" in elements
+        assert re.findall(r"\b(?:src|href)=", elements) == []
+        assert len(page) < 3_000_000
+
+    def test_a_notebook_shows_it_in_a_frame_of_its_own(self):
+        shown = explore(run())._repr_html_()
+        assert shown.startswith("<iframe srcdoc=")
+        assert shown.count("<iframe") == 1
+
+    def test_has_a_chart_per_run_one_time_axis_and_the_colours_of_the_static_chart(self):
+        made = explore(run("fair"), run("fifo"))
+        first, second = (made.layout.select_one({"name": f"gantt {index}"}) for index in range(2))
+        jobs = made.layout.select_one({"name": "jobs in system"})
+        assert first.x_range is second.x_range is jobs.x_range
+        assert [chart.title.text.partition(":")[0] for chart in (first, second)] == ["fair", "FIFO"]
+        script = first.js_event_callbacks["mousemove"][0]
+        assert script.args["jobs"]["colors"] == job_colors(2)
+        assert first.select_one({"name": "idle 0"}).glyph.fill_color == style.IDLE
+
+    def test_the_script_gets_the_tasks_of_the_log_and_the_graphs_of_the_jobs(self):
+        result = run()
+        data = explore(result).layout.select_one({"name": "gantt 0"}).js_event_callbacks["mousemove"][0].args
+        tasks = result.task_frame()
+        assert sorted(data["runs"][0]["start"].tolist()) == sorted(tasks["start_s"])
+        assert data["runs"][0]["first"].tolist()[-1] == len(tasks)
+        assert data["jobs"]["graphs"][0]["parents"] == [[], [], [0, 1]]
+        assert data["runs"][0]["moving"] == 2.0
+
+    def test_another_system_is_drawn_without_graphs(self):
+        machine, settings = SingleMachine(), MachineSettings()
+        state = machine.state(Orders((0.0, 1.0), (2.0, 3.0)), settings)
+        machine.run(state, machine.make_scheduler("in_order"), 0)
+        made = explore(machine.result(state, "in_order", 0))
+        chart = made.layout.select_one({"name": "gantt 0"})
+        assert chart.js_event_callbacks["mousemove"][0].args["jobs"]["names"] == ["job 0", "job 1"]
+        assert not made.layout.select_one({"name": "dag"}).visible
+        assert "srcdoc" in made._repr_html_()
+
+    def test_refuses_what_cannot_be_drawn(self):
+        with pytest.raises(ConfigError, match="no run given"):
+            explore()
+        with pytest.raises(ConfigError, match="kept no log"):
+            explore(decima.simulate(workload(), "fair", executors=2))
+        with pytest.raises(ConfigError, match="no task was launched"):
+            explore(run(time_limit_ms=1.0))
+        other = Workload((Job(profile("late", (1, 1000, ()))),), "one job")
+        with pytest.raises(ConfigError, match=r"different jobs .*'two <jobs>' and 'one job'"):
+            explore(run(), run(jobs=other))
+
+
+class Page:
+    """A page in the browser, and the pointer on its first chart."""
+
+    def __init__(self, browser, path):
+        self.browser = browser
+        browser.get(path.as_uri())
+        WebDriverWait(browser, 60).until(lambda _: browser.execute_script(DRAWN))
+
+    def move(self, time_s, executor):
+        """Point at an executor and a time; returns the lines of the text beside the pointer."""
+        x, y = self.browser.execute_script(FIND + PLACE, time_s, executor)
+        actions = ActionChains(self.browser)
+        for step in (2, 1, 0):  # as a hand does: along, not out of nowhere
+            actions.w3c_actions.pointer_action.move_to_location(round(x), round(y) - step)
+        actions.perform()
+        (text,) = WebDriverWait(self.browser, 20).until(lambda _: self.browser.execute_script(TOOLTIPS))
+        return text.splitlines()
+
+    def click(self, time_s, executor):
+        """Click there."""
+        self.move(time_s, executor)
+        ActionChains(self.browser).click().perform()
+
+    def show(self, start_s, end_s):
+        """Zoom to a part of the time axis."""
+        script = FIND + "named('gantt 0')[0].x_range.setv({start: arguments[0], end: arguments[1]})"
+        self.browser.execute_script(script, start_s, end_s)
+
+    def data(self, name):
+        """Columns of the first source of a name."""
+        return self.browser.execute_script(FIND + "return named(arguments[0])[0].data_source.data", name)
+
+    def wait(self, condition):
+        """Wait until a condition holds, which takes a frame or two."""
+        WebDriverWait(self.browser, 20).until(lambda _: condition())
+
+
+@pytest.fixture(scope="module")
+def page(browser, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "schedule.html"
+    explore(run("fair"), run("fifo")).save(path)
+    return Page(browser, path)
+
+
+class TestBrowser:
+    """Fair, 2 executors: both move to the report until 2 s, its stages end at 3, 6 and 6.5 s; the late job at 23 s."""
+
+    def test_a_task_under_the_pointer(self, page):
+        assert page.move(2.5, 0) == [
+            "report (job 0), stage 0 (stage 0), executor 0",
+            "task 1 of 2: 2.00 s to 3.00 s (1.00 s)",
+            "its job arrived at 0.00 s; then it waited 2.00 s for an executor, "
+            "of which the executor took 2.00 s to move",
+            "1 job in the system",
+        ]
+        assert page.data("cursor 0")["right"] == [3.0]
+
+    def test_a_stage_that_waited_for_another(self, page):
+        lines = page.move(6.3, 1)
+        assert lines[0].startswith("report (job 0), stage 2 (stage 2)")
+        assert lines[2] == "its stage waited for stage 1 (stage 1) until 6.00 s; it started at once"
+
+    @pytest.mark.parametrize(
+        ("time_s", "executor", "reason"),
+        [
+            (1.0, 1, "it moves to report (job 0), which takes 2.00 s"),
+            (4.5, 1, "no task could start: all that are left wait for parent stages"),
+            (12.0, 0, "there is no job in the system"),
+            (21.0, 0, "it moves to late (job 1), which takes 2.00 s"),
+        ],
+    )
+    def test_why_an_executor_idles(self, time_s, executor, reason, page):
+        lines = page.move(time_s, executor)
+        assert lines[0].startswith(f"idle, executor {executor}, ")
+        assert lines[1] == reason
+
+    def test_the_graph_shows_the_job_at_that_time(self, page):
+        page.move(4.5, 0)
+        page.wait(lambda: len(page.data("stages")["x"]) == 3)
+        states = [text.partition("</b> ")[2].partition("<")[0] for text in page.data("stages")["text"]]
+        assert states == ["finished", "runs", "waits for its parents"]
+
+    def test_a_click_keeps_a_job_and_one_beside_it_lets_it_go(self, page):
+        colours = set(page.data("tasks 0")["color"])
+        assert colours == set(job_colors(2))
+        page.click(2.5, 0)
+        page.wait(lambda: job_colors(2)[1] not in page.data("tasks 0")["color"])
+        assert job_colors(2)[0] in page.data("tasks 0")["color"]
+        page.click(12.0, 0)
+        page.wait(lambda: set(page.data("tasks 0")["color"]) == colours)
+
+    def test_a_large_run_is_drawn_as_cells_and_zooming_in_gives_its_tasks(self, browser, tmp_path):
+        jobs = decima.workload.embedded_batch(n=20, seed=0)
+        result = decima.simulate(jobs, "fair", executors=10, log=True)
+        assert len(result.log.job) > 15_000
+        explore(result).save(tmp_path / "large.html")
+        large = Page(browser, tmp_path / "large.html")
+        assert 10 < len(large.data("tasks 0")["left"]) < 6000
+        middle = result.makespan_s / 2.0
+        large.show(middle, middle + 10.0)
+        tasks = result.task_frame()
+        seen = ((tasks["finish_s"] > middle) & (tasks["start_s"] < middle + 10.0)).sum()
+        large.wait(lambda: len(large.data("tasks 0")["left"]) == seen)
+
+    def test_no_page_complains(self, page):
+        messages = [entry["message"] for entry in page.browser.get_log("browser") if entry["level"] == "SEVERE"]
+        assert messages == []
+        fetched = "return performance.getEntriesByType('resource').map((entry) => entry.name)"
+        assert [name for name in page.browser.execute_script(fetched) if name.startswith("http")] == []
