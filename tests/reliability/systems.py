@@ -21,7 +21,7 @@ from tests import services
 from tests.drivers import Idler, Through
 from tests.random_clusters import random_settings, random_workload
 from tests.reliability import spark_checker, spark_mutations
-from tests.reliability.policies import random_policy
+from tests.reliability.deciders import random_parameters, random_policy
 from tests.unit.cli.calls import run
 
 
@@ -120,11 +120,7 @@ def _random_text(name, rng, stack, files, settings, seed):
         for option in scheduler_options(name)
         if option.required
     }
-    if not values:
-        for parameter in getattr(make_scheduler(name), "parameters", ()):
-            if rng.random() < 0.5:
-                value = float(rng.uniform(parameter.low, min(parameter.high, parameter.low + 20.0)))
-                values[parameter.name] = value if parameter.tunable else round(value)
+    values = values or random_parameters(name, rng)
     return f"{name}:{','.join(f'{key}={value}' for key, value in values.items())}" if values else name
 
 

@@ -1,16 +1,27 @@
-"""Policies with random architectures and weights."""
+"""Schedulers with random parameters, policies with random architectures and weights."""
 
 import numpy as np
 
 from decima.policy.architecture import Architecture
 from decima.policy.scheduler import LearnedScheduler
+from decima.schedulers import make_scheduler
 from tests.unit.policy.policies import architectures, random_weights
 
 SIZES = (1, 2, 3, 5, 8, 16, 17, 33)
 
 
+def random_parameters(name, rng):
+    """Values for some of the parameters of a registered scheduler."""
+    values = {}
+    for parameter in getattr(make_scheduler(name), "parameters", ()):
+        if rng.random() < 0.5:
+            value = float(rng.uniform(parameter.low, min(parameter.high, parameter.low + 20.0)))
+            values[parameter.name] = value if parameter.tunable else round(value)
+    return values
+
+
 def random_architecture(rng):
-    """One of all combinations of options, with layers of random widths."""
+    """One of all options that tests know, with layers of random number and width."""
     known = list(architectures())
     base = known[rng.integers(len(known))].as_dict()
 
