@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterable
 from typing import Any
 
 from decima.exceptions import ConfigError
@@ -40,3 +41,17 @@ def check_whole(name: str, value: Any, least: int) -> None:
     """
     if not is_whole(value) or value < least:
         raise ConfigError(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+
+def checked_seeds(seeds: Any) -> list[int]:
+    """Seeds as a list of integers.
+
+    Raises:
+        ConfigError: They are no list of whole numbers of at least 0.
+    """
+    if isinstance(seeds, (str, bytes)) or not isinstance(seeds, Iterable):
+        raise ConfigError(f"seeds must be a list of whole numbers, got {seeds!r:.60}")
+    seeds = list(seeds)
+    for seed in seeds:
+        check_whole("seed", seed, least=0)
+    return [int(seed) for seed in seeds]

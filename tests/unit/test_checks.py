@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from decima.checks import check_whole, is_name, is_number, is_whole
+from decima.checks import check_whole, checked_seeds, is_name, is_number, is_whole
 from decima.exceptions import ConfigError
 
 
@@ -39,3 +39,25 @@ def test_the_least_whole_number_passes():
 def test_the_message_names_the_value_and_what_is_allowed(value):
     with pytest.raises(ConfigError, match=f"^seed must be a whole number of at least 0, got {value!r}$"):
         check_whole("seed", value, least=0)
+
+
+def test_seeds_are_whole_numbers():
+    assert checked_seeds(range(2)) == checked_seeds(np.arange(2)) == checked_seeds(iter([0, 1])) == [0, 1]
+    assert all(type(seed) is int for seed in checked_seeds(np.arange(2)))
+
+
+@pytest.mark.parametrize(
+    ("seeds", "message"),
+    [
+        ([0.5, 1.5], "seed must be a whole number of at least 0, got 0.5"),
+        ([float("nan")], "seed must be a whole number of at least 0, got nan"),
+        ([0, True], "seed must be a whole number of at least 0, got True"),
+        ([-1], "seed must be a whole number of at least 0, got -1"),
+        ("01", "seeds must be a list of whole numbers, got '01'"),
+        (5, "seeds must be a list of whole numbers, got 5"),
+        (None, "seeds must be a list of whole numbers, got None"),
+    ],
+)
+def test_other_seeds_are_refused(seeds, message):
+    with pytest.raises(ConfigError, match=f"^{message}$"):
+        checked_seeds(seeds)

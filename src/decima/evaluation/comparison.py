@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from decima.checks import checked_seeds
 from decima.evaluation.pool import UNFINISHED, RunPool
 from decima.evaluation.statistics import mean_interval, paired_change
 from decima.exceptions import ConfigError
@@ -182,7 +183,7 @@ def compare(
     system = system_of(chosen)
     named = _labelled(schedulers, system)
     baseline = next(iter(named)) if baseline is None else baseline
-    if baseline not in named:
+    if baseline not in list(named):
         raise ConfigError(f"baseline {baseline!r} is not among the compared schedulers: {', '.join(named)}")
     workloads, seeds = _workloads(jobs, seeds, system)
     objectives = dict.fromkeys((AVG_JCT, MAKESPAN, objective))
@@ -237,7 +238,7 @@ def _workloads(jobs, seeds, system: System) -> tuple[list[SystemWorkload], list[
         workloads = list(jobs)
     else:
         workloads = None
-    seeds = [int(seed) for seed in seeds]
+    seeds = checked_seeds(seeds)
     if not seeds:
         raise ConfigError("no seed given; expected at least one")
     if len(set(seeds)) != len(seeds):

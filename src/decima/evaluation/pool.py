@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from decima.checks import checked_seeds
 from decima.evaluation.workers import make_workers
 from decima.exceptions import ConfigError, RecordError
 from decima.objectives import Objective, Outcome
@@ -93,7 +94,7 @@ class RunPool:
             raise ConfigError("no workload given; expected at least one")
         for workload in self.workloads:
             require_workload(self.system, workload)
-        self.seeds = list(range(len(self.workloads))) if seeds is None else [int(seed) for seed in seeds]
+        self.seeds = list(range(len(self.workloads))) if seeds is None else checked_seeds(seeds)
         if len(self.seeds) != len(self.workloads):
             raise ConfigError(f"{len(self.seeds)} seeds for {len(self.workloads)} workloads; expected one each")
         self.settings = settings

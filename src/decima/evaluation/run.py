@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from decima.evaluation.pool import RunPool
+from decima.exceptions import ConfigError
 from decima.objectives import Objective, get_objective
 from decima.simulator.settings import Settings
 from decima.systems import (
@@ -58,7 +59,10 @@ def simulate(
 
         jobs = load(jobs)
     require_workload(system, jobs)
-    made = system.make_scheduler(scheduler, **(parameters or {}))
+    parameters = {} if parameters is None else parameters
+    if not isinstance(parameters, Mapping) or not all(isinstance(name, str) for name in parameters):
+        raise ConfigError(f"parameters must be values by name, got {parameters!r:.60}")
+    made = system.make_scheduler(scheduler, **parameters)
     state = system.state(system.tables(jobs, chosen), chosen, log=log)
     system.run(state, made, seed)
     return system.result(state, made.name, seed)

@@ -206,9 +206,9 @@ def _files(path: str | os.PathLike) -> tuple[Path, Path]:
 
 
 def _find(name_or_path: str | os.PathLike) -> tuple[Path, Path]:
-    text = os.fspath(name_or_path)
+    text = os.fspath(name_or_path) if isinstance(name_or_path, (str, os.PathLike)) else None
     if not isinstance(text, str) or not text.strip():
-        raise PolicyError(f"a policy is given by its name or path, got {name_or_path!r}")
+        raise PolicyError(f"a policy is given by its name or path, got {name_or_path!r:.60}")
     if isinstance(name_or_path, str) and Path(text).name == text and not text.endswith((WEIGHTS, CARD)):
         for folder in _folders():
             found = _files(folder / text)

@@ -28,6 +28,7 @@ def run_state(state: ClusterState, scheduler: Scheduler, seed: int) -> None:
 
     Raises:
         SchedulerError: The scheduler returned something that is no decision.
+        Exception: Whatever ``decide`` raised, with a note that says at which decision.
         InvalidDecisionError: The scheduler chose something that cannot be done.
         DeadlockError: The scheduler parked every executor.
     """
@@ -41,7 +42,13 @@ def run_state(state: ClusterState, scheduler: Scheduler, seed: int) -> None:
     scheduler.reset(policy_rng)
     observation = Observation(state)
     for _ in offers(state):
-        state.decide(*decision_parts(scheduler.decide(observation)))
+        try:
+            parts = decision_parts(scheduler.decide(observation))
+        except Exception as error:
+            when = f"in decision {state.num_decisions} at {state.now_ms / 1000:.3f} s"
+            error.add_note(f"{when} of scheduler {scheduler.name}, seed {seed}")
+            raise
+        state.decide(*parts)
 
 
 class SparkCluster:

@@ -1,6 +1,5 @@
 """Settings of a simulated cluster: one record of named switches; the two modes are two sets of values."""
 
-import math
 from dataclasses import asdict, dataclass, fields, replace
 
 import numpy as np
@@ -49,7 +48,7 @@ class Settings:
     time_limit_ms: float = float("inf")  # end of the episode, infinite by default
 
     def __post_init__(self) -> None:
-        whole = is_number(self.executors) and math.isfinite(self.executors) and self.executors == int(self.executors)
+        whole = is_number(self.executors) and self.executors == self.executors // 1  # not so of NaN and infinity
         if not whole or self.executors < 1:
             raise ConfigError(f"executors must be a whole number of at least 1, got {self.executors!r}")
         if self.executors > MAX_EXECUTORS:
@@ -105,7 +104,7 @@ class Settings:
     def of_mode(cls, mode: str, **overrides) -> "Settings":
         """Settings of the mode ``paper``, ``released`` or ``simplified``, some of them replaced."""
         makers = {"paper": cls.paper, "released": cls.released, "simplified": cls.simplified}
-        if mode not in makers:
+        if mode not in list(makers):
             raise ConfigError(f"mode must be one of {', '.join(makers)}, got {mode!r}")
         unknown = set(overrides) - {field.name for field in fields(cls)}
         if unknown:

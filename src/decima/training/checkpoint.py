@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
+import reprlib
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +15,7 @@ import numpy as np
 from decima.exceptions import CheckpointError
 from decima.files import atomic_path
 
-VERSION = 2
+VERSION = 3
 FILE_NAME = "checkpoint.npz"
 
 
@@ -35,10 +38,11 @@ class Checkpoint:
         path = folder / FILE_NAME
         text = json.dumps({"version": VERSION, "about": self.about, "counters": self.counters, "curve": self.curve})
         document = np.frombuffer(text.encode("utf-8"), dtype=np.uint8)
+        checksum = np.frombuffer(_checksum(document, self.arrays), dtype=np.uint8)
         try:
             # Array by array, so that a large replay memory is not held twice.
             with atomic_path(path) as temporary, open(temporary, "wb") as file:
-                np.savez(file, document=document, **self.arrays)
+                np.savez(file, document=document, checksum=checksum, **self.arrays)
         except OSError as error:
             kept = "; the last good checkpoint is intact" if path.exists() else ""
             raise CheckpointError(f"cannot write {path}: {error.strerror or error}{kept}") from error
@@ -48,17 +52,51 @@ class Checkpoint:
         """Read from the folder.
 
         Raises:
-            CheckpointError: There is no checkpoint, or it is damaged or of another version.
+            CheckpointError: There is no checkpoint, or it is damaged, edited or of another version.
         """
         path = folder / FILE_NAME
         if not path.is_file():
             raise CheckpointError(f"cannot resume: there is no {path}")
         try:
+            with zipfile.ZipFile(path) as content:
+                _require_plain(content, path.stat().st_size)
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as content:
                 arrays = {name: content[name] for name in content.files}
-            document = json.loads(arrays.pop("document").tobytes().decode("utf-8"))
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise CheckpointError(f"{path} is damaged or no checkpoint: {error}") from error
-        if document.get("version") != VERSION:
-            raise CheckpointError(f"{path} has version {document.get('version')!r}, expected {VERSION}")
+            text = arrays.pop("document")
+            document = json.loads(text.tobytes().decode("utf-8"))
+            version = document["version"]
+        except Exception as error:  # of damaged bytes, zipfile and numpy raise whatever comes of them
+            raise CheckpointError(f"{path} is damaged or no checkpoint: {error!r:.200}") from error
+        if version != VERSION:
+            raise CheckpointError(f"{path} has version {reprlib.repr(version)}, expected {VERSION}")
+        checksum = arrays.pop("checksum", None)
+        if checksum is None or checksum.tobytes() != _checksum(text, arrays):
+            raise CheckpointError(f"{path} is damaged or was edited: its checksum is that of another content")
         return cls(document["about"], document["counters"], arrays, document["curve"])
+
+
+def _checksum(document: np.ndarray, arrays: dict[str, np.ndarray]) -> bytes:
+    """SHA-256 over names, types, shapes and values."""
+    digest = hashlib.sha256(document.tobytes())
+    for name, values in sorted(arrays.items()):
+        values = np.asarray(values)
+        digest.update(repr((name, values.dtype.str, values.shape)).encode())
+        digest.update(values.tobytes())
+    return digest.digest()
+
+
+def _require_plain(content: zipfile.ZipFile, size: int) -> None:
+    """Refuse what would take more memory than the file has bytes: compressed entries, and arrays longer than they are.
+
+    Raises:
+        ValueError: There is one.
+    """
+    for entry in content.infolist():
+        if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > size:
+            raise ValueError(f"entry {entry.filename!r:.60} is compressed")
+        with content.open(entry) as file:
+            major, _ = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+            shape, _, dtype = read(file)
+            if math.prod(shape) * dtype.itemsize > entry.file_size:
+                raise ValueError(f"array {entry.filename!r:.60} has shape {shape}, but {entry.file_size} bytes")

@@ -211,9 +211,19 @@ class Trainer:
                 raise CheckpointError(
                     f"cannot resume {self.folder}: its {name} is another one ({_difference(there, mine)})"
                 )
-        self._best = stored.arrays.pop(_BEST)
-        arrays = {name.removeprefix(_ALGORITHM): values for name, values in stored.arrays.items()}
-        self.algorithm.restore(AlgorithmState(arrays, stored.counters.pop("algorithm")))
+        try:
+            self._best = stored.arrays.pop(_BEST)
+            arrays = {name.removeprefix(_ALGORITHM): values for name, values in stored.arrays.items()}
+            self.algorithm.restore(AlgorithmState(arrays, stored.counters.pop("algorithm")))
+        except (LookupError, TypeError, ValueError, TrainingError) as error:
+            raise CheckpointError(
+                f"cannot resume {self.folder}: the checkpoint's state is not of the kind this release keeps ({error!r})"
+            ) from error
+        if stored.counters.keys() != self._counters.keys() or stored.counters["iteration"] != len(stored.curve):
+            raise CheckpointError(
+                f"cannot resume {self.folder}: the checkpoint has counters {stored.counters} after {len(stored.curve)} "
+                f"iterations; expected {', '.join(self._counters)}"
+            )
         self._counters, self._curve = stored.counters, stored.curve
 
     def _outcome(self) -> Trained:

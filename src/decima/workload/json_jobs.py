@@ -42,6 +42,8 @@ def load(path: str | os.PathLike) -> Workload:
         DataUnavailableError: there is no such file, or a TPC-H job is asked for and the data was not fetched.
         WorkloadError: the content is malformed; names job and stage, or line and column.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise WorkloadError(f"a workload file is given by its path, got {path!r:.60}")
     path = Path(path)
     if path.suffix == ".parquet":
         return Workload(tuple(Job(profile) for profile in parquet.read_profiles(path)), path.stem)

@@ -1,4 +1,5 @@
 import json
+import math
 
 import numpy as np
 import pytest
@@ -142,6 +143,10 @@ def test_result_does_not_depend_on_the_rest_of_the_list():
         ((["fair"], JOBS, 10, []), ConfigError, "no seed given"),
         ((["fair"], JOBS, 10, [1, 1]), ConfigError, "seed is given twice"),
         ((["fair"], JOBS, 10, [-1]), ConfigError, "seed must be"),
+        ((["fair"], JOBS, 10, [0.5, 1.5]), ConfigError, r"seed must be a whole number of at least 0, got 0\.5"),
+        ((["fair"], JOBS, 10, "01"), ConfigError, "seeds must be a list of whole numbers, got '01'"),
+        ((["fair"], JOBS, 10, 5), ConfigError, "seeds must be a list of whole numbers, got 5"),
+        ((["fair"], JOBS, 10, [math.nan]), ConfigError, "seed must be a whole number of at least 0, got nan"),
         ((["fair"], [JOBS], 10, [1, 2]), ConfigError, "2 seeds for 1 workloads"),
         ((["fair"], JOBS, 0), ConfigError, "executors must be"),
         ((["fair"], 7), ConfigError, "jobs must be workloads"),
@@ -155,6 +160,10 @@ def test_bad_input(arguments, error, message):
 def test_more_bad_input(tmp_path):
     with pytest.raises(ConfigError, match="baseline 'fifo' is not among"):
         decima.compare(["fair"], JOBS, baseline="fifo")
+    with pytest.raises(ConfigError, match=r"baseline \['fair'\] is not among"):
+        decima.compare(["fair"], JOBS, baseline=["fair"])
+    with pytest.raises(ConfigError, match="workers must be a whole number of at least 1, got nan"):
+        decima.compare(["fair"], JOBS, seeds=[0], workers=math.nan)
     with pytest.raises(ConfigError, match="unknown objective"):
         decima.compare(["fair"], JOBS, metric="speed")
     with pytest.raises(ConfigError, match="unknown simulator setting: speed"):

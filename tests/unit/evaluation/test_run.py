@@ -43,3 +43,51 @@ def test_bad_input_of_score_matrix():
         score_matrix(JOBS, [make_scheduler("fair")], Settings(), seeds=[1, 2])
     with pytest.raises(ConfigError, match="unknown objective 'p95'; did you mean 'p95_jct'"):
         score_matrix(JOBS, [make_scheduler("fair")], Settings(), metric="p95")
+    for seeds in ([0.5] * 5, 5):
+        with pytest.raises(ConfigError, match=r"must be a (whole number|list of whole numbers)"):
+            score_matrix(JOBS, [make_scheduler("fair")], Settings(), seeds=seeds)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((5,), {}, "expected a Workload, got int"),
+        (([JOBS[0]],), {}, "expected a Workload, got list"),
+        ((JOBS[0],), {"parameters": [1]}, r"parameters must be values by name, got \[1\]"),
+        ((JOBS[0],), {"parameters": {1: 2}}, "parameters must be values by name, got {1: 2}"),
+        ((JOBS[0],), {"parameters": "alpha"}, "parameters must be values by name, got 'alpha'"),
+        ((JOBS[0],), {"mode": ["paper"]}, r"mode must be one of paper, .*, got \['paper'\]"),
+        ((JOBS[0],), {"seed": 1.0}, r"seed must be a whole number of at least 0, got 1\.0"),
+    ],
+)
+def test_bad_input_of_simulate(arguments, options, message):
+    with pytest.raises(ConfigError, match=message):
+        decima.simulate(*arguments, **options)
+
+
+class Careless:
+    """Fails in its third decision."""
+
+    name = "careless"
+
+    def reset(self, rng):
+        self.decisions = 0
+
+    def decide(self, observation):
+        self.decisions += 1
+        self.now_ms = observation.time_ms
+        if self.decisions == 3:
+            return {}["the stage"]
+        return observation.grant(observation.frontier[0], 1)
+
+
+def test_an_exception_in_a_scheduler_says_at_which_decision():
+    scheduler = Careless()
+    for run in (
+        lambda: decima.simulate(JOBS[0], scheduler, 3, seed=7),
+        lambda: decima.compare([scheduler], JOBS[0], 3, seeds=[7]),
+    ):
+        with pytest.raises(KeyError, match="the stage") as caught:
+            run()
+        when = f"{scheduler.now_ms / 1000:.3f} s"
+        assert caught.value.__notes__ == [f"in decision 2 at {when} of scheduler careless, seed 7"]

@@ -77,5 +77,60 @@ def test_damaged_files_are_refused(tmp_path):
 def test_other_versions_are_refused(tmp_path):
     document = json.dumps({"version": 0, "about": {}, "counters": {}, "curve": []})
     np.savez(tmp_path / FILE_NAME, document=np.frombuffer(document.encode(), np.uint8))
-    with pytest.raises(CheckpointError, match="has version 0, expected 2"):
+    with pytest.raises(CheckpointError, match="has version 0, expected 3"):
+        Checkpoint.load(tmp_path)
+
+
+def edited(path, **changes):
+    with np.load(path) as content:
+        arrays = {name: content[name] for name in content.files} | changes
+    np.savez(path, **{name: values for name, values in arrays.items() if values is not None})
+
+
+def document(path, **changes):
+    with np.load(path) as content:
+        values = json.loads(content["document"].tobytes())
+    return np.frombuffer(json.dumps(values | changes).encode(), np.uint8)
+
+
+def test_edited_files_are_refused(tmp_path):
+    path = tmp_path / FILE_NAME
+    for changes in (
+        {"weights": np.full(2, 1.0, np.float32)},
+        {"weights": np.full(3, 1.5, np.float32)},
+        {"weights": np.full(3, 1.0)},
+        {"weights": np.full((3, 1), 1.0, np.float32)},
+        {"best": None},
+        {"more": np.zeros(1)},
+        {"checksum": None},
+        {"checksum": np.zeros(32, np.uint8)},
+    ):
+        checkpoint().save(tmp_path)
+        edited(path, **changes)
+        with pytest.raises(CheckpointError, match="is damaged or was edited"):
+            Checkpoint.load(tmp_path)
+    for changes in ({"counters": {"iteration": -5}}, {"about": {}}, {"curve": []}):
+        checkpoint().save(tmp_path)
+        edited(path, document=document(path, **changes))
+        with pytest.raises(CheckpointError, match="is damaged or was edited"):
+            Checkpoint.load(tmp_path)
+
+
+def test_what_would_fill_the_memory_is_not_read(tmp_path):
+    path = tmp_path / FILE_NAME
+    np.savez_compressed(path, document=np.zeros(10**6, np.uint8))
+    with pytest.raises(CheckpointError, match=r"entry 'document\.npy' is compressed"):
+        Checkpoint.load(tmp_path)
+    checkpoint().save(tmp_path)
+    content = path.read_bytes()
+    assert content.count(b"(2,), ") == 1
+    path.write_bytes(content.replace(b"(2,), ", b"(2000000000000,), ").replace(b" " * 12 + b"\n", b"\n"))
+    with pytest.raises(CheckpointError, match="is damaged or no checkpoint"):
+        Checkpoint.load(tmp_path)
+
+
+@pytest.mark.parametrize("text", [b"[1]", b"{}", b"[" * 100_000, b"\xff"])
+def test_documents_of_another_kind_are_refused(tmp_path, text):
+    np.savez(tmp_path / FILE_NAME, document=np.frombuffer(text, np.uint8))
+    with pytest.raises(CheckpointError, match="is damaged or no checkpoint"):
         Checkpoint.load(tmp_path)

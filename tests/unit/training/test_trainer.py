@@ -164,6 +164,27 @@ def test_a_folder_with_a_run_is_not_overwritten(whole, tmp_path):
         make(whole[0], task=Task("batch", source="embedded", jobs=4, executors=7)).train(resume=True)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda stored: stored.arrays.update({"algorithm.weights": stored.arrays["algorithm.weights"][:-1]}),
+        lambda stored: stored.arrays.pop("algorithm.adam_1"),
+        lambda stored: stored.arrays.pop("best"),
+        lambda stored: stored.counters.pop("algorithm"),
+        lambda stored: stored.counters.pop("best_score"),
+        lambda stored: stored.counters.update(iteration=-5),
+        lambda stored: stored.curve.pop(),
+    ],
+    ids=["weights", "adam", "best", "algorithm", "counter", "iteration", "curve"],
+)
+def test_a_checkpoint_with_other_parts_is_not_resumed(whole, tmp_path, change):
+    stored = Checkpoint.load(whole[0])
+    change(stored)
+    stored.save(tmp_path)
+    with pytest.raises(CheckpointError, match=f"cannot resume {tmp_path}: the checkpoint"):
+        make(tmp_path).train(resume=True)
+
+
 def test_two_runs_do_not_share_a_folder(tmp_path):
     with sole_use(tmp_path), pytest.raises(CheckpointError, match=f"another process trains in {tmp_path}"):
         climb(tmp_path).train()

@@ -37,6 +37,7 @@ from decima.workload.jobs import Workload
 
 DEFAULT_JOBS = 20
 END = object()
+_LARGEST = 2**31 - 1
 
 
 def embedded_batch(seed: int) -> Workload:
@@ -313,4 +314,5 @@ def _whole_numbers(action) -> list[int]:
     if numbers.shape != (len(PARTS),) or numbers.dtype.kind not in "iu":
         names = ", ".join(["slot", *(part.name for part in OPTION_PARTS)])
         raise InvalidDecisionError(f"action is {action!r:.60}; expected {len(PARTS)} whole numbers ({names})")
-    return numbers.tolist()
+    # The core counts in machine integers; a larger number means the same there.
+    return [max(-_LARGEST, min(number, _LARGEST)) for number in numbers.tolist()]

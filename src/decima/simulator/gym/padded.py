@@ -12,6 +12,7 @@ from itertools import chain
 
 import numpy as np
 
+from decima.checks import check_whole
 from decima.exceptions import ConfigError
 from decima.simulator.rules.choices import kept_executors
 from decima.simulator.state import ClusterState
@@ -89,8 +90,8 @@ class Padding:
             edges: Most edges of these jobs.
         """
         for name, value in (("max_jobs", jobs), ("max_stages", stages), ("max_edges", edges)):
-            if value is not None and (isinstance(value, bool) or int(value) != value or value < 1):
-                raise ConfigError(f"{name} must be a whole number of at least 1, got {value!r}")
+            if value is not None:
+                check_whole(name, value, least=1)
         profiles = workload.universe if varies else [job.profile for job in workload.jobs]
         count = len(workload.jobs) if jobs is None else int(jobs)
         sizes = sorted((len(profile.stages) for profile in profiles), reverse=True)

@@ -375,6 +375,25 @@ def test_an_action_is_two_whole_numbers(action):
         env.step(action)
 
 
+def test_numbers_beyond_those_of_the_core_mean_what_its_largest_means():
+    steps = []
+    for limit in (np.array([0, 2**64 - 1], dtype=np.uint64), (0, 2**63 - 1), (0, 2**31 - 1)):
+        env = SparkClusterEnv(BUSY, 3)
+        env.reset(seed=0)
+        steps.append(env.step(limit))
+    assert data_equivalence(steps[0], steps[1], exact=True)
+    assert data_equivalence(steps[0], steps[2], exact=True)
+    for mode in ("idle", "error"):
+        env = SparkClusterEnv(BUSY, 3, invalid_action=mode)
+        env.reset(seed=0)
+        action = np.array([2**64 - 1, 1], dtype=np.uint64)
+        if mode == "idle":
+            assert "slot 2147483647 holds no stage" in env.step(action)[4]["invalid_reason"]
+        else:
+            with pytest.raises(InvalidDecisionError, match="slot 2147483647 holds no stage"):
+                env.step(action)
+
+
 # ---- how episodes end -----------------------------------------------------------------------------------------------
 
 
@@ -435,6 +454,8 @@ def test_too_little_padding_is_an_error_that_says_what_is_needed(name, present):
         ({"moving_delay": 3}, "unknown simulator setting: moving_delay"),
         ({"max_stages": 0}, "max_stages must be a whole number of at least 1, got 0"),
         ({"max_jobs": 1.5}, "max_jobs must be a whole number"),
+        ({"max_jobs": float("nan")}, "max_jobs must be a whole number of at least 1, got nan"),
+        ({"max_edges": "9"}, "max_edges must be a whole number of at least 1, got '9'"),
         ({"invalid_action": "ignore"}, "invalid_action must be idle or error, got 'ignore'"),
         ({"render_mode": "human"}, "render_mode must be ansi or None, got 'human'"),
         ({"workload": 3}, r"the workload is 3 \(int\); expected a Workload"),
