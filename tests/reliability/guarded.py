@@ -67,7 +67,12 @@ def _scheduler(subject, rng):
 
 
 def _by_hand(state, seed):
-    choose = careless_choice(seed, refused=0.0)
+    careless = careless_choice(seed, refused=0.0)
+
+    def choose(state):
+        stage, limit = careless(state)
+        return stage, state.num_source if stage == -1 else limit  # who idles twice in a round is refused
+
     state.start(*np.random.default_rng(seed).spawn(2))
     steps = int(np.random.default_rng(seed).integers(1, 12))
     while state.advance():
