@@ -6,7 +6,7 @@ import shutil
 import pytest
 from hypothesis import settings
 
-from decima import config
+from decima import config, progress
 from decima.workload import fetch_tpch, tpch_available
 
 # Compiled code is slow on its first call, so no example has a deadline; continuous integration draws the same
@@ -16,6 +16,12 @@ settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 NO_TPCH = f"no TPC-H profiles: set {config.MIRROR_VARIABLE}, or run 'decima data fetch tpch'"
+
+
+@pytest.fixture(autouse=True)
+def no_lines_of_progress(monkeypatch):
+    """However slow the machine is, work in this process writes no lines of progress."""
+    monkeypatch.setattr(progress, "FIRST_LINE_S", 1e9)
 
 
 @pytest.fixture(scope="session")

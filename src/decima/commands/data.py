@@ -27,7 +27,7 @@ def fetch(data_set: DataSet, force: Force = False) -> None:
     from decima.workload.tpch import raw as tpch_raw
 
     _check_name(data_set)
-    folder = _fetch_again() if force else fetch_tpch()
+    folder = _fetch_again() if force else fetch_tpch(progress=True)
     source = config.mirror_dir() or "the public repository"
     typer.echo(f"TPC-H: {len(tpch_raw.checksums())} files in {folder}, verified (source: {source})")
 
@@ -85,7 +85,7 @@ def _fetch_again():
     raw = config.raw_tpch_dir()
     raw.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".tpch.", dir=raw.parent) as folder:
-        fetch_tpch(destination=Path(folder))
+        fetch_tpch(progress=True, destination=Path(folder))
         for name in tpch_raw.checksums():
             (raw / name).parent.mkdir(parents=True, exist_ok=True)
             os.replace(Path(folder) / name, raw / name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -31,7 +30,7 @@ def evaluate(
     run = resolve_run(run)
     names = experiment_names() if experiment == "all" else (experiment,)
     for name in names:
-        paths = run_experiment(name, run, threads=threads, progress=sys.stderr.isatty())
+        paths = run_experiment(name, run, threads=threads, progress=True)
         typer.echo(f"{name}: {len(paths)} tables in {run_folder(run) / 'tables' / name}")
 
 
@@ -48,7 +47,7 @@ def plot(
     run = resolve_run(run)
     for name in experiment_names() if experiment == "all" else (experiment,):
         folder = run_folder(run) / "figures" / name
-        written = draw(name, run, load(name, run, progress=sys.stderr.isatty()), folder)
+        written = draw(name, run, load(name, run, progress=True), folder)
         typer.echo(f"{name}: {len(written)} figures in {folder}")
 
 

@@ -138,7 +138,7 @@ def train(
     from decima.training.run import TrainingRun
 
     run = TrainingRun(task, chosen, network, seed)
-    trainer = run.trainer(out, backend=backend, workers=workers, progress=sys.stderr.isatty())
+    trainer = run.trainer(out, backend=backend, workers=workers, progress=True)
     try:
         trained = trainer.train(resume)
     except KeyboardInterrupt:

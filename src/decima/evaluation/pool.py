@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from decima.checks import checked_seeds
 from decima.evaluation.workers import make_workers
 from decima.exceptions import ConfigError, RecordError
 from decima.objectives import Objective, Outcome
+from decima.progress import progress_bar
 from decima.systems import (
     SystemScheduler,
     SystemSettings,
@@ -137,8 +138,6 @@ class RunPool:
         Raises:
             ConfigError: There is no scheduler, or no objective of a name.
         """
-        from tqdm.auto import tqdm
-
         if not schedulers:
             raise ConfigError("no scheduler given; expected at least one")
         objectives = [objective_of(self.system, metric) for metric in metrics]
@@ -146,26 +145,42 @@ class RunPool:
         values[UNFINISHED] = np.zeros((len(schedulers), len(self)), dtype=np.int64)
         together = [row for row, scheduler in enumerate(schedulers) if _is_concurrent(scheduler)]
         apart = [row for row in range(len(schedulers)) if row not in together]
-        bar = tqdm(total=len(self) * len(schedulers), desc=progress, unit="run", disable=None if progress else True)
-        with bar:
+        with progress_bar(progress, len(self) * len(schedulers), "run") as bar:
             for rows, run_all in ((together, self._workers.map), (apart, self._run_here)):
                 if not rows:
                     continue
                 items = [(index, [schedulers[row] for row in rows]) for index in range(len(self))]
-                outcomes = run_all(items, partial(bar.update, len(rows)))
-                for index, column in enumerate(outcomes):
+                done = itertools.count()
+
+                def keep(column: list[Outcome], rows=rows, done=done) -> None:
+                    index = next(done)
                     for row, outcome in zip(rows, column, strict=True):
                         for each in objectives:
                             values[each.column][row, index] = each.measure(outcome)
                         values[UNFINISHED][row, index] = outcome.num_unfinished
+                    if progress is not None:
+                        means = values[objectives[0].column][rows, : index + 1].mean(axis=1)
+                        named = [schedulers[row].name for row in rows]
+                        bar.set_postfix_str(_best(objectives[0], named, means), refresh=False)
+                    bar.update(len(rows))
+
+                run_all(items, keep)
         return values
 
     def _run_here(self, items: Sequence, advance) -> list:
         found = []
         for item in items:
             found.append(self._runs(item))
-            advance()
+            advance(found[-1])
         return found
+
+
+def _best(objective: Objective, names: Sequence[str], means: np.ndarray) -> str:
+    """Name and mean score of the best of some schedulers, float64 [schedulers]; nothing while no score is known."""
+    if np.isnan(means).all():
+        return ""
+    row = int(np.nanargmin(objective.loss(means)))
+    return f"best {names[row]} {objective.shown(means[row])}"
 
 
 class _Candidates:

@@ -22,6 +22,7 @@ from decima.evaluation.pool import RunPool
 from decima.evaluation.statistics import paired_change
 from decima.exceptions import ConfigError
 from decima.objectives import Objective, get_objective
+from decima.progress import progress_bar
 from decima.schedulers.interface import Parameter
 from decima.systems import SystemScheduler, SystemSettings, SystemWorkload, system_of
 
@@ -188,8 +189,6 @@ def tune(
         UnknownSchedulerError: No such scheduler.
         ConfigError: It has nothing to tune, an argument is out of range, or the checkpoint belongs to another search.
     """
-    from tqdm.auto import tqdm
-
     objective = get_objective(metric)
     fixed = dict(fixed or {})
     system = system_of(settings)
@@ -243,8 +242,7 @@ def tune(
         bar.update(len(values[-1]))
 
     done = sum(map(len, told))
-    bar = tqdm(total=max(budget, done), initial=done, desc=progress, unit="try", disable=None if progress else True)
-    with bar, pool:
+    with progress_bar(progress, max(budget, done), "candidate", done=done) as bar, pool:
         best = minimize(
             evaluate,
             scaling.encode(begin.values),

@@ -25,8 +25,8 @@ from decima.exceptions import ConfigError, WorkerError
 class Workers(Protocol):
     """Workers that apply one function to items; see :func:`make_workers`."""
 
-    def map(self, items: Sequence, advance: Callable[[], object] | None = None) -> list:
-        """``[function(item) for item in items]``; ``advance()`` is called here after each.
+    def map(self, items: Sequence, advance: Callable[[Any], object] | None = None) -> list:
+        """``[function(item) for item in items]``; ``advance(result)`` is called here after each.
 
         Raises:
             WorkerError: A worker died.
@@ -49,12 +49,12 @@ def check_workers(workers: int | None) -> int:
     return int(workers)
 
 
-def _gather(results: Iterable, advance: Callable[[], object] | None) -> list:
+def _gather(results: Iterable, advance: Callable[[Any], object] | None) -> list:
     values = []
     for value in results:
         values.append(value)
         if advance is not None:
-            advance()
+            advance(value)
     return values
 
 
@@ -65,7 +65,7 @@ class ThreadWorkers:
         self.workers = check_workers(workers)
         self._function = function
 
-    def map(self, items: Sequence, advance: Callable[[], object] | None = None) -> list:
+    def map(self, items: Sequence, advance: Callable[[Any], object] | None = None) -> list:
         """Apply the function; see :class:`Workers`."""
         count = min(self.workers, len(items))
         if count <= 1:
@@ -85,7 +85,7 @@ class ProcessWorkers:
         self._function = function
         self._pool: ProcessPoolExecutor | None = None
 
-    def map(self, items: Sequence, advance: Callable[[], object] | None = None) -> list:
+    def map(self, items: Sequence, advance: Callable[[Any], object] | None = None) -> list:
         """Apply the function; see :class:`Workers`."""
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
@@ -165,7 +165,7 @@ class RayWorkers:
             self._ray.init(include_dashboard=False, log_to_driver=False)
             self._started = True
 
-    def map(self, items: Sequence, advance: Callable[[], object] | None = None) -> list:
+    def map(self, items: Sequence, advance: Callable[[Any], object] | None = None) -> list:
         """Apply the function; see :class:`Workers`."""
         if not self._actors:
             self._start()
@@ -221,7 +221,7 @@ def make_workers(function: Callable, backend: str | None = None, workers: int | 
 
 
 def map_threads(
-    function: Callable, items: Sequence, threads: int | None, advance: Callable[[], object] | None = None
+    function: Callable, items: Sequence, threads: int | None, advance: Callable[[Any], object] | None = None
 ) -> list:
-    """``[function(item) for item in items]`` in threads; ``advance()`` is called after each."""
+    """``[function(item) for item in items]`` in threads; ``advance(result)`` is called after each."""
     return ThreadWorkers(function, threads).map(items, advance)

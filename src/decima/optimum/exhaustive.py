@@ -28,6 +28,7 @@ from decima.evaluation.pool import CandidatePool
 from decima.evaluation.workers import map_threads
 from decima.exceptions import ConfigError
 from decima.optimum.order_search import OrderSearch
+from decima.progress import progress_bar
 from decima.schedulers import make_scheduler
 from decima.workload.jobs import Workload
 
@@ -120,8 +121,6 @@ def exhaustive_search(
 
     Source: appendix H.
     """
-    from tqdm.auto import tqdm
-
     for name, value in (("limit", limit), ("bins", bins)):
         check_whole(name, value, least=1)
     search = OrderSearch(workload, executors, runnable_only=runnable_only)
@@ -144,16 +143,21 @@ def exhaustive_search(
     sizes = [search.num_completions(prefix) for prefix in prefixes]
     ends = np.cumsum(sizes)
     sums = np.empty(search.num_distinct if distribution else 0)
-    bar = tqdm(total=search.num_distinct, desc=progress, unit="order", disable=None if progress else True)
+    best_s = math.inf
 
     def search_part(index: int):
         part = sums[ends[index] - sizes[index] : ends[index]]
         found = search.search(prefixes[index], part, prune=not distribution, bound=bound)
-        bar.update(sizes[index])
-        return found
+        return found, sizes[index]
 
-    with bar:
-        parts = map_threads(search_part, range(len(prefixes)), threads)
+    def advance(part) -> None:
+        nonlocal best_s
+        best_s = min(best_s, part[0][0] / (1000.0 * jobs))
+        bar.set_postfix_str(f"best {best_s:.2f} s", refresh=False)
+        bar.update(part[1])
+
+    with progress_bar(progress, search.num_distinct, "order") as bar:
+        parts = [found for found, _ in map_threads(search_part, range(len(prefixes)), threads, advance)]
     best = tuple(int(job) for job in min(parts, key=lambda found: found[0])[1])
     best_ms = search.completion_ms(best)
     elapsed_s = time.perf_counter() - began

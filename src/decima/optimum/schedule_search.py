@@ -19,6 +19,7 @@ from decima.evaluation.cma_search import Minimum, minimize
 from decima.evaluation.pool import CandidatePool
 from decima.exceptions import ConfigError
 from decima.optimum.steered import STEERED_BY, steered
+from decima.progress import progress_bar
 from decima.schedulers import make_scheduler
 from decima.schedulers.fields import rule_record
 from decima.schedulers.system import run_state
@@ -104,8 +105,6 @@ def search_schedule(
     Raises:
         ConfigError: The budget is below 1, a parameter is out of range, or a time limit would cut runs.
     """
-    from tqdm.auto import tqdm
-
     if isinstance(budget, bool) or int(budget) != budget or budget < 1:
         raise ConfigError(f"budget must be a whole number of at least 1, got {budget!r}")
     if settings.time_limit_applies and settings.time_limit_ms < float("inf"):
@@ -130,7 +129,7 @@ def search_schedule(
         bar.update(len(points))
         return scores
 
-    with tqdm(total=budget, desc=progress, unit="schedule", disable=None if progress else True) as bar:
+    with progress_bar(progress, budget, "schedule") as bar:
         start_s = float(evaluate(np.zeros((1, 2 * jobs)))[0])
         found = Minimum(np.zeros(2 * jobs), start_s)
         if budget > 1:

@@ -106,7 +106,7 @@ class Context:
     tables: Callable[[str], dict[str, pandas.DataFrame]]  # tables of another experiment of the same run, by its name
     executors: int = 50  # of the cluster
     threads: int | None = None  # worker threads, None for all cores
-    progress: bool = True  # show progress bars
+    progress: bool = False  # show progress bars
     policies: Mapping[str, str] = field(default_factory=dict)  # names of stored policies by what they are for
 
     def settings(self, mode: str = "paper", **changes) -> Settings:

@@ -6,12 +6,15 @@ import hashlib
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from decima import config
 from decima.exceptions import ConfigError, DataUnavailableError, DecimaError
 from decima.files import atomic_write_text
 from decima.reproduction.params import checkout, resolve_run, run_folder, run_names
+
+_STAGE = "Running stage "  # what DVC says before each
 
 
 def notebooks_folder() -> Path:
@@ -118,7 +121,7 @@ def reproduce(profile: str = "quick") -> str:
     if profile not in profiles:
         raise ConfigError(f"profile must be one of {', '.join(profiles)}, got {profile!r}")
     try:
-        fetch_tpch()
+        fetch_tpch(progress=True)
         run = f"tpch-{profile}"
     except DataUnavailableError as error:
         run = "embedded-quick"
@@ -130,6 +133,22 @@ def reproduce(profile: str = "quick") -> str:
     command = [sys.executable, "-m", "dvc", "repro", f"report@{run}"]
     # The pipeline's data lie in the checkout, wherever the user keeps other data.
     environment = os.environ | {config.DATA_DIR_VARIABLE: str(checkout() / "data")}
-    if subprocess.run(command, cwd=checkout(), env=environment, check=False).returncode != 0:
+    if _run_stages(command, environment) != 0:
         raise DecimaError(f"the pipeline failed; its messages are above; to continue: dvc repro report@{run}")
     return run
+
+
+def _run_stages(command: list[str], environment: dict[str, str]) -> int:
+    """Run DVC and pass on what it says, with the number of the stage and the time since the beginning before each."""
+    options = {"cwd": checkout(), "env": environment | {"PYTHONUNBUFFERED": "1"}, "text": True}
+    planned = subprocess.run([*command, "--dry"], capture_output=True, check=False, **options)
+    total, number, began = planned.stdout.count(_STAGE), 0, time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, **options) as process:
+        for line in process.stdout:
+            if line.startswith(_STAGE):
+                number += 1
+                # A stage whose inputs turn out the same as before is left out.
+                sys.stdout.write(f"[{number} of at most {total}, {(time.monotonic() - began) / 60.0:.1f} min] ")
+            sys.stdout.write(line)
+            sys.stdout.flush()
+    return process.returncode

@@ -48,7 +48,7 @@ def _files(path: Path) -> list[Path]:
     return [path] if path.is_file() else []
 
 
-def run_experiment(name: str, run: str, *, threads: int | None = None, progress: bool = True) -> dict[str, Path]:
+def run_experiment(name: str, run: str, *, threads: int | None = None, progress: bool = False) -> dict[str, Path]:
     """Compute an experiment and write its tables.
 
     Returns:
@@ -85,7 +85,7 @@ def run_experiment(name: str, run: str, *, threads: int | None = None, progress:
     return paths
 
 
-def load(name: str, run: str = "auto", *, threads: int | None = None, progress: bool = True) -> dict:
+def load(name: str, run: str = "auto", *, threads: int | None = None, progress: bool = False) -> dict:
     """Tables of an experiment; computed first if they are missing, or made with other parameters, inputs or code.
 
     Returns:

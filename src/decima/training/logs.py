@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import numbers
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from decima.exceptions import CheckpointError
 from decima.files import atomic_write_text
+from decima.progress import progress_bar
 
 CURVE_NAME = "curve.csv"
 EVENTS_NAME = "events"
@@ -46,10 +46,7 @@ class TrainingLog:
             self._events = tf.summary.create_file_writer(str(folder / EVENTS_NAME))
         self._bar = None
         if progress:
-            from tqdm.auto import tqdm
-
-            layout = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
-            self._bar = tqdm(total=1.0, desc="train", file=sys.stderr, bar_format=layout)
+            self._bar = progress_bar("train", 1.0, share=True)
 
     def __enter__(self) -> TrainingLog:
         return self
@@ -67,13 +64,14 @@ class TrainingLog:
         except OSError as error:
             raise CheckpointError(f"cannot write {self._path}: {error.strerror or error}") from error
 
-    def add(self, row: dict, budget_used: float, headlines: Sequence[str] = ()) -> None:
+    def add(self, row: dict, budget_used: float, headline: str = "", best: float | None = None) -> None:
         """Write the row of one more iteration.
 
         Args:
             row: Values by column.
             budget_used: Share of the budget that is used, 0 to 1.
-            headlines: Columns that the bar shows, where the row has them.
+            headline: Column that the bar shows, where the row has it.
+            best: Best score at validation so far, for the bar.
         """
         try:
             with open(self._path, "a", encoding="utf-8", newline="") as file:
@@ -83,7 +81,11 @@ class TrainingLog:
         if self._events is not None:
             self._write_events(row)
         if self._bar is not None:
-            shown = {"it": row["iteration"] + 1} | {name: f"{row[name]:.1f}" for name in headlines if name in row}
+            shown = {"iteration": row["iteration"] + 1}
+            if headline in row:
+                shown[headline] = f"{row[headline]:.1f}"
+            if best is not None:
+                shown["best"] = f"{best:.2f}"
             self._bar.set_postfix(shown, refresh=False)
             self._bar.update(budget_used - self._bar.n)
 

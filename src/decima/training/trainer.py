@@ -134,7 +134,7 @@ class Trainer:
                 self._clock()
                 row |= {name: self._counters[name] for name in ("wall_s", "cpu_s")}
                 self._curve.append(row)
-                log.add(row, self._budget_used(), (self.algorithm.headline, self.validation.headline))
+                log.add(row, self._budget_used(), self.algorithm.headline, self._counters["best_score"])
                 good = self._checkpoint()
                 if self.iterations % self.budget.checkpoint_every == 0:
                     good.save(self.folder)

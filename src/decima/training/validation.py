@@ -27,12 +27,10 @@ class Validation(Protocol):
 
     Attributes:
         columns: Columns of the curve.
-        headline: The one of them that a progress bar shows.
         lower_is_better: Direction of the score.
     """
 
     columns: tuple[str, ...]
-    headline: str
     lower_is_better: bool
 
     @property
@@ -53,8 +51,6 @@ class TaskValidation:
         runs: Runs of the sampled policy per sequence; 0: only the greedy policy is measured, once.
         threads: Threads; no score depends on it.
     """
-
-    headline = "val_greedy"
 
     def __init__(
         self, task: Task, architecture: Architecture, sequences: int, runs: int, threads: int | None = None

@@ -165,9 +165,10 @@ def test_ctrl_c_is_one_line_and_the_run_can_go_on(tmp_path):
     out, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert out == ""
-    assert err.startswith("error: interrupted after ")
-    assert err.endswith(f"--resume continues {folder}\n")
-    assert err.count("\n") == 1
-    done = int(err.split()[3])
+    *lines, error = err.splitlines()
+    assert all(line.startswith("train: ") for line in lines)  # of progress, on a slow machine
+    assert error.startswith("error: interrupted after ")
+    assert error.endswith(f"--resume continues {folder}")
+    done = int(error.split()[3])
     summary = succeed("train", BATCH, "--out", folder, *SMALL, *BRIEF, "--iterations", done + 1, "--resume")
     assert f": {done + 1} iterations," in summary

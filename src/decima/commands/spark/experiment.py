@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from decima.commands.shared import options
 from decima.commands.shared.outputs import check_folder
+from decima.progress import progress_bar
 
 if TYPE_CHECKING:
     from decima.schedulers import Scheduler
@@ -63,8 +63,6 @@ def experiment(
 
     Contended runs are rejected and tried again. The same call goes on after an interruption.
     """
-    from tqdm.auto import tqdm
-
     from decima.schedulers import scheduler_text
     from decima.spark.cluster import machine, tpch_tables
     from decima.spark.cluster.processes import ended_by_signals
@@ -91,10 +89,10 @@ def experiment(
         machine.check_memory(executors, memory_mb)
         folder = tpch_tables.generate(scale, data)
         served = {name: scheduler_text(scheduler) for name, scheduler in made.items()}
-        bar = tqdm(total=total, desc="Spark runs", unit="run", disable=not sys.stderr.isatty())
+        bar = progress_bar("Spark runs", total, "run")
 
         def finished(record: BatchRecord) -> None:
-            bar.set_postfix_str(f"{record.run.key}{' contended' if record.contended else ''}")
+            bar.set_postfix_str(f"{record.run.key}{' contended' if record.contended else ''}", refresh=False)
             bar.update(not found.is_open(record.run))
 
         with ended_by_signals(), bar, StandaloneCluster(executors=executors, memory_mb=memory_mb) as cluster:
@@ -127,7 +125,7 @@ def _scheduler(text: str, plan: Plan) -> Scheduler:
         training_workloads(plan, TUNING_BATCHES),
         cluster_settings(plan.executors),
         variants=ALL_VARIANTS,
-        progress="tuning weighted fair" if sys.stderr.isatty() else None,
+        progress="tuning weighted fair",
     )
     return sweep.scheduler()
 

@@ -9,6 +9,7 @@ import typer
 
 from decima.commands.shared.outputs import check_output, count, output_path, write_table
 from decima.exceptions import EventLogError
+from decima.progress import progress_bar
 
 if TYPE_CHECKING:
     import pandas
@@ -35,17 +36,17 @@ def from_spark(
     tables = {name: out.with_suffix(f".{name}.csv") for name in TABLES}
     for path in (out, *tables.values()):
         check_output(path, ".parquet" if path is out else ".csv", inputs=tuple(logs))
-    from tqdm.auto import tqdm
-
     from decima.spark.eventlog.application import read_event_log
     from decima.spark.eventlog.files import find_logs
     from decima.spark.eventlog.profiles import collect_profiles
     from decima.workload import write_profiles
 
     found = find_logs(logs)
-    applications = [
-        read_event_log(log.path) for log in tqdm(found, desc="event logs", unit="log", disable=None, leave=False)
-    ]
+    applications = []
+    with progress_bar("event logs", len(found), "log") as bar:
+        for log in found:
+            applications.append(read_event_log(log.path))
+            bar.update()
     collected = collect_profiles(applications, named_only=named_only)
     _print(collected.report)
     if not collected.profiles:

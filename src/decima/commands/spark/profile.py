@@ -11,6 +11,7 @@ from typer.core import TyperCommand
 
 from decima.commands.shared.outputs import check_folder, check_output, count, output_path, write_json
 from decima.exceptions import ConfigError
+from decima.progress import progress_bar
 
 if TYPE_CHECKING:
     from decima.spark.measure.records import AloneRun
@@ -66,8 +67,6 @@ def profile(
     The same call goes on after an interruption. Queries that ran while the machine was too busy are left out of the
     profile and measured again.
     """
-    from tqdm.auto import tqdm
-
     from decima.spark.cluster import machine
     from decima.spark.cluster.processes import ended_by_signals
     from decima.spark.measure import workloads
@@ -84,11 +83,11 @@ def profile(
     measurement = Measurement(out, applications, data, memory_mb)
     with (
         ended_by_signals(),
-        tqdm(total=measurement.total(), desc="queries", unit="query", disable=None) as bar,
+        progress_bar("queries", measurement.total(), "run") as bar,
     ):
 
         def finished(run: AloneRun) -> None:
-            bar.set_postfix_str(f"{run.log} {run.query}")
+            bar.set_postfix_str(f"{run.log} {run.query}", refresh=False)
             bar.update()
             if run.contended:
                 bar.total += 1
@@ -114,8 +113,6 @@ def slim(
 
     A folder of `decima spark profile` is copied with its table of runs, and can be used like the folder itself.
     """
-    from tqdm.auto import tqdm
-
     from decima.spark.eventlog.files import find_logs
     from decima.spark.eventlog.slim import slim_log
     from decima.spark.measure.records import ALONE_RUNS, LOGS, append_alone_run, read_alone_runs
@@ -131,7 +128,11 @@ def slim(
     check_folder(folder)
     for target in (*targets, out / ALONE_RUNS):
         check_output(target, inputs=(*found, logs[0] / ALONE_RUNS))
-    sizes = [slim_log(*pair) for pair in tqdm(list(zip(found, targets, strict=True)), unit="log", disable=None)]
+    with progress_bar("event logs", len(found), "log") as bar:
+        sizes = []
+        for pair in zip(found, targets, strict=True):
+            sizes.append(slim_log(*pair))
+            bar.update()
     if whole:
         (out / ALONE_RUNS).unlink(missing_ok=True)
         for run in runs:

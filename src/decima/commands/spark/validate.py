@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from decima.commands.shared import options
 from decima.commands.shared.outputs import check_folder, write_table
+from decima.progress import progress_bar
 
 
 def register(group: typer.Typer) -> None:
@@ -40,8 +40,6 @@ def validate(
 
     The same call goes on after an interruption. Runs on a machine that is busy with other things are rejected.
     """
-    from tqdm.auto import tqdm
-
     from decima.spark.cluster.machine import check_memory, require_spark
     from decima.spark.cluster.processes import ended_by_signals
     from decima.spark.cluster.tpch_tables import generator
@@ -54,13 +52,12 @@ def validate(
     check_memory(executors, memory_mb)
     generator()
     validation = Validation(out, scale, executors, repetitions, memory_mb, seed)
-    hidden = not sys.stderr.isatty()
     with ended_by_signals():
         if alone:
-            with tqdm(total=validation.alone(data).total(), desc="queries alone", unit="run", disable=hidden) as bar:
+            with progress_bar("queries alone", validation.alone(data).total(), "run") as bar:
                 validation.measure_alone(data, lambda run: bar.update())
         total = sum(len(block.runs) for block in validation.mixes().missing())
-        with tqdm(total=total, desc="mixes", unit="mix", disable=hidden) as bar:
+        with progress_bar("mixes", total, "mix") as bar:
             validation.measure_mixes(data, lambda record: bar.update(not record.contended))
     found = fidelity_tables(read_alone(out / ALONE) if alone else [], read_mixes(out / MIX), simulations, threads)
     for name, table in found.items():

@@ -23,6 +23,7 @@ from decima.plotting.words import count
 from decima.policy.architecture import Architecture, Perceptron
 from decima.policy.batch import TENSORS
 from decima.policy.quiet import import_tensorflow, use_single_threaded_operations
+from decima.progress import progress_bar
 from decima.reproduction.captions import Run, Tables, distinct
 from decima.reproduction.experiment import Context, Experiment
 from decima.workload.sources import WorkloadSource
@@ -206,13 +207,10 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
     The graphs are random, whatever the workload.
     """
-    from tqdm.auto import tqdm
-
     use_single_threaded_operations()  # small matrices; results do not depend on the number of cores
     test = Graphs.draw(np.random.default_rng(TEST_SEED), params["test_graphs"])
     rows, parameters = [], {}
-    label = context.bar("appendix E")
-    with tqdm(total=len(SCHEMES) * params["seeds"], desc=label, unit="run", disable=None if label else True) as bar:
+    with progress_bar(context.bar("appendix E"), len(SCHEMES) * params["seeds"], "run") as bar:
         for scheme in SCHEMES:
             learner = CriticalPathLearner(scheme)
             parameters[scheme] = learner.num_parameters

@@ -10,6 +10,7 @@ from pathlib import Path
 from decima import config
 from decima.exceptions import ChecksumError, DataUnavailableError
 from decima.files import atomic_write_bytes
+from decima.progress import progress_bar
 from decima.workload.tpch.raw import check_digest, checksums
 
 COMMIT = "c010dd74ff4b7566bd0ac989c90a32cfbc630d84"
@@ -24,11 +25,11 @@ _BOTH_WAYS = (
 )
 
 
-def fetch_tpch(progress: bool = True, destination: Path | None = None) -> Path:
+def fetch_tpch(progress: bool = False, destination: Path | None = None) -> Path:
     """Fetch all 308 TPC-H files that are not there yet; each is verified before it is put in place.
 
     Args:
-        progress: show a progress bar on a terminal.
+        progress: show a progress bar.
         destination: where to put them; `data/raw/tpch` when omitted.
 
     Returns:
@@ -38,8 +39,6 @@ def fetch_tpch(progress: bool = True, destination: Path | None = None) -> Path:
         DataUnavailableError: the source cannot be reached or lacks a file.
         ChecksumError: a file of the source differs from the checksum kept in the package.
     """
-    from tqdm.auto import tqdm
-
     destination = config.raw_tpch_dir() if destination is None else Path(destination)
     missing = [name for name in checksums() if not _is_verified(destination / name, name)]
     if not missing:
@@ -51,8 +50,7 @@ def fetch_tpch(progress: bool = True, destination: Path | None = None) -> Path:
         check_digest(content, name, source)
         atomic_write_bytes(destination / name, content)
 
-    # None: tqdm is silent by itself when stderr is no terminal.
-    with tqdm(total=len(missing), desc="TPC-H profiles", unit="file", disable=None if progress else True) as bar:
+    with progress_bar("TPC-H profiles" if progress else None, len(missing), "file") as bar:
         fetch(missing[0], 1)  # alone and once: an unreachable source is reported at once, not 308 times
         bar.update()
         pool = ThreadPoolExecutor(THREADS)

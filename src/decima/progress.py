@@ -1,0 +1,67 @@
+"""Progress of long work on stderr: a bar on a terminal, elsewhere a line now and then."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tqdm.std import tqdm
+
+FIRST_LINE_S = 10.0  # work that is done by then writes no line
+MOST_S = 60.0  # longest time between two lines, which grows up to here
+
+# Without the bar, whose place is a screen.
+_LINE = "{desc}: {percentage:.0f} %, {n_fmt} of {total_fmt} {unit}, {elapsed} gone, {remaining} left{postfix}"
+_SHARE_LINE = "{desc}: {percentage:.0f} %, {elapsed} gone, {remaining} left{postfix}"
+_SHARE_BAR = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
+
+
+def progress_bar(label: str | None, total: float, unit: str = "it", *, done: float = 0, share: bool = False) -> tqdm:
+    """Bar of tqdm for a piece of work, silent without a label.
+
+    On a terminal it is redrawn in place. Elsewhere, as in files, notebooks and continuous integration, it is a line
+    after ten seconds, others at growing distances up to a minute, and one at the end.
+
+    Args:
+        label: What is done; None for no bar, the default of everything in this package but commands.
+        total: Number of pieces.
+        unit: What a piece is called.
+        done: Pieces that were done before.
+        share: ``total`` is 1 and pieces are parts of it, so that only the percentage is shown.
+    """
+    from tqdm import std
+
+    if label is None:
+        return std.tqdm(disable=True)
+    if sys.stderr.isatty():
+        return std.tqdm(total=total, initial=done, desc=label, unit=unit, bar_format=_SHARE_BAR if share else None)
+    lines = _Lines()
+    bar = lines.bar = std.tqdm(
+        total=total,
+        initial=done,
+        desc=label,
+        unit=f"{unit}s" if unit.isalpha() else unit,
+        bar_format=_SHARE_LINE if share else _LINE,
+        file=lines,
+        delay=FIRST_LINE_S,
+        mininterval=FIRST_LINE_S,
+        miniters=0,  # the clock alone decides
+    )
+    return bar
+
+
+class _Lines(io.TextIOBase):
+    """What tqdm writes to redraw one line, as lines of their own."""
+
+    bar: tqdm | None = None
+
+    def write(self, text: str) -> int:
+        line = text.strip()
+        if line:
+            sys.stderr.write(f"{line}\n")
+            sys.stderr.flush()
+            if self.bar is not None:
+                self.bar.mininterval = min(MOST_S, 1.5 * self.bar.mininterval)
+        return len(text)
