@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 from decima import __version__
-from decima.commands import compare, data, optimum, pipeline, schedulers, serve, simulate, spark, train, workload
+from decima.commands import (
+    compare,
+    data,
+    doctor,
+    optimum,
+    pipeline,
+    schedulers,
+    serve,
+    simulate,
+    spark,
+    train,
+    workload,
+)
 from decima.commands.shared.errors import PlainErrors
 
 app = typer.Typer(
@@ -37,7 +49,7 @@ def _root(
         typer.echo(context.get_help())
 
 
-for topic in (data, workload, schedulers, serve, simulate, compare, train, optimum, pipeline, spark):
+for topic in (doctor, data, workload, schedulers, serve, simulate, compare, train, optimum, pipeline, spark):
     topic.register(app)
 
 

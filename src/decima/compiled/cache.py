@@ -29,7 +29,7 @@ _IMPORT = re.compile(r"^(?:from (decima[\w.]*) import (\([^)]*\)|[^\n]*)|import 
 
 def cached(decorate: Callable) -> Callable:
     """Apply a numba decorator so that its cache is keyed by the sources of all modules that it depends on."""
-    base = _writable(numba.config.CACHE_DIR or platformdirs.user_cache_dir("decima-sched"))
+    base = kernels_folder()
 
     def wrap(function):
         previous = numba.config.CACHE_DIR
@@ -40,6 +40,11 @@ def cached(decorate: Callable) -> Callable:
             numba.config.CACHE_DIR = previous
 
     return wrap
+
+
+def kernels_folder() -> str:
+    """Folder that compiled functions of all versions are kept in: ``NUMBA_CACHE_DIR``, else one in the user's cache."""
+    return _writable(numba.config.CACHE_DIR or platformdirs.user_cache_dir("decima-sched"))
 
 
 @cache
