@@ -73,6 +73,8 @@ def plugin_driver(
         # A machine may be busy with many things; none of them makes the service slow.
         "spark.decima.timeout": "20s",
         "spark.decima.connect.timeout": "30s",
+        # A toy service has one world for all sessions.
+        "spark.decima.rehearsals": "0",
         "spark.decima.backoff": "200ms",
         "spark.decima.backoff.max": "1s",
         "spark.log.level": "WARN",

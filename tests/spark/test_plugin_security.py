@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import urllib.request
 
 import pytest
 
 from tests.services import process
-from tests.spark.real_spark import OUTAGE, decisions_of, plugin_driver, slow_sum, start_queries
+from tests.spark.real_spark import OUTAGE, decisions_of, plugin_driver, slow_sum, start_queries, wait_until
 
 pytestmark = [
     pytest.mark.spark_slow,
@@ -29,13 +30,24 @@ def secured(tmp_path):
     return options, {name: str(path) for name, path in files.items()}
 
 
+def metric(service, name):
+    """A number of the service's page of metrics, None if it is not there yet."""
+    with urllib.request.urlopen(service.line.split("metrics at ")[1].strip(), timeout=60) as page:
+        lines = page.read().decode().splitlines()
+    return next((float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(f"{name} ")), None)
+
+
 def test_token_and_tls(tmp_path, secured):
     options, files = secured
     conf = {"spark.decima.tls.ca": files["cert.pem"], "spark.decima.token.file": files["token"]}
+    # Calls in another session before the first decision.
+    conf["spark.decima.rehearsals"] = "40"
     with (
-        process("--port", 0, "--scheduler", "fair", *options) as service,
+        process("--port", 0, "--metrics-port", 0, "--scheduler", "fair", *options) as service,
         plugin_driver(tmp_path, service.target, conf=conf) as driver,
     ):
+        wait_until(lambda: (metric(service, 'decima_decisions_total{outcome="stage",scheduler="fair"}') == 40))
+        wait_until(lambda: metric(service, "decima_sessions") <= 1)
         assert start_queries(driver, {"a": slow_sum(driver, 4, 0.0)}).wait() == {"a": 6}
         assert not driver.lines(OUTAGE)
     assert {line["job"] for line in decisions_of(tmp_path)} == {"a"}

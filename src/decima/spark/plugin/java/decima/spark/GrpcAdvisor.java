@@ -110,15 +110,55 @@ final class GrpcAdvisor implements Advisor {
     return advice;
   }
 
-  private void open(long timeoutMs) {
+  /**
+   * Asks about queries that do not exist, in a session of its own, until their number or the time is over. Decisions
+   * may be asked for meanwhile.
+   */
+  void rehearse(long timeLimitMs) throws AdvisorException {
+    Channel over;
+    synchronized (this) {
+      over = calls;
+    }
+    long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeLimitMs);
+    Rehearsal rehearsal = new Rehearsal();
+    SessionState known = new SessionState();
+    try {
+      DynamicMessage opened = ClientCalls.blockingUnaryCall(over, OPEN, within(timeLimitMs), opening(""));
+      String rehearsed = (String) Messages.get(opened, "session");
+      for (int i = 0; i < settings.rehearsals() && System.nanoTime() < deadline; i++) {
+        Offer offer = rehearsal.next();
+        ClusterView view = rehearsal.view();
+        DynamicMessage request = known.request(rehearsed, view, offer);
+        DynamicMessage reply = ClientCalls.blockingUnaryCall(over, DECIDE, within(remainingMs(deadline)), request);
+        SessionState.advice(reply, request, view, offer);
+        known.acknowledged();
+      }
+      ClientCalls.blockingUnaryCall(over, CLOSE, within(CLOSE_TIMEOUT_MS), closing(rehearsed));
+    } catch (StatusRuntimeException failure) {
+      throw new AdvisorException(reason(failure), failure);
+    }
+  }
+
+  private DynamicMessage opening(String sharedCluster) {
     DynamicMessage.Builder request = Messages.builder("OpenRequest");
     Messages.set(request, "version", PROTOCOL_VERSION);
     Messages.set(request, "client", client);
     Messages.set(request, "executors", settings.clusterExecutors().orElse(1));
     Messages.set(request, "mode", "paper");
     Messages.set(request, "scheduler", settings.scheduler());
-    Messages.set(request, "shared_cluster", settings.sharedCluster());
-    DynamicMessage reply = ClientCalls.blockingUnaryCall(calls, OPEN, within(timeoutMs), request.build());
+    Messages.set(request, "shared_cluster", sharedCluster);
+    return request.build();
+  }
+
+  private static DynamicMessage closing(String session) {
+    DynamicMessage.Builder request = Messages.builder("CloseRequest");
+    Messages.set(request, "session", session);
+    return request.build();
+  }
+
+  private void open(long timeoutMs) {
+    DynamicMessage request = opening(settings.sharedCluster());
+    DynamicMessage reply = ClientCalls.blockingUnaryCall(calls, OPEN, within(timeoutMs), request);
     session = (String) Messages.get(reply, "session");
     schedulerName = (String) Messages.get(reply, "scheduler");
     command = null;
@@ -155,10 +195,8 @@ final class GrpcAdvisor implements Advisor {
       return;
     }
     if (session != null) {
-      DynamicMessage.Builder request = Messages.builder("CloseRequest");
-      Messages.set(request, "session", session);
       try {
-        ClientCalls.blockingUnaryCall(calls, CLOSE, within(CLOSE_TIMEOUT_MS), request.build());
+        ClientCalls.blockingUnaryCall(calls, CLOSE, within(CLOSE_TIMEOUT_MS), closing(session));
       } catch (StatusRuntimeException gone) {
         // The service is not there any more or forgets the session by itself; the driver is about to end anyway.
         session = null;

@@ -3,6 +3,9 @@ package decima.spark;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
+import java.util.HashMap;
+import java.util.IdentityHashMap;
+import java.util.Map;
 import org.sparkproject.connect.grpc.MethodDescriptor;
 import org.sparkproject.connect.grpc.protobuf.ProtoUtils;
 import org.sparkproject.connect.protobuf.DescriptorProtos.FileDescriptorProto;
@@ -23,6 +26,7 @@ final class Messages {
   static final String RESOURCE = "scheduler.desc";
 
   private static final FileDescriptor FILE = load();
+  private static final Map<Descriptor, Map<String, FieldDescriptor>> FIELDS = fields();
 
   private Messages() {}
 
@@ -65,7 +69,18 @@ final class Messages {
   }
 
   private static FieldDescriptor field(Descriptor type, String name) {
-    return require(type.findFieldByName(name), type.getName() + "." + name);
+    return require(FIELDS.get(type).get(name), type.getName() + "." + name);
+  }
+
+  // The descriptor itself puts a name together and looks it up among those of the whole file, every time.
+  private static Map<Descriptor, Map<String, FieldDescriptor>> fields() {
+    Map<Descriptor, Map<String, FieldDescriptor>> fields = new IdentityHashMap<>();
+    for (Descriptor type : FILE.getMessageTypes()) {
+      Map<String, FieldDescriptor> byName = new HashMap<>();
+      type.getFields().forEach(field -> byName.put(field.getName(), field));
+      fields.put(type, byName);
+    }
+    return fields;
   }
 
   private static <T> T require(T found, String name) {

@@ -41,6 +41,7 @@ final class ServiceLink {
   private final CountDownLatch firstAttempt = new CountDownLatch(1);
 
   private State state = State.DOWN;
+  private boolean rehearsed;
   private boolean outageLogged;
   private boolean closed;
   private long backoffMs;
@@ -130,6 +131,20 @@ final class ServiceLink {
       failed(failure);
     } finally {
       firstAttempt.countDown();
+    }
+    if (!rehearsed && settings.rehearsals() > 0 && isUsable()) {
+      rehearsed = true;
+      rehearse();
+    }
+  }
+
+  /** While Spark starts its executors: later the time is that of decisions. */
+  private void rehearse() {
+    try {
+      advisor.rehearse(settings.connectTimeoutMs());
+    } catch (AdvisorException | RuntimeException failure) {
+      // Nothing depends on it; if the service is away, the next decision notices.
+      LOG.info("Decima: calls before the first decision ended early ({})", failure.getMessage());
     }
   }
 
