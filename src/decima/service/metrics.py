@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from decima.exceptions import ServiceError
 from decima.service.sessions import Sessions
 
+#: How long the server waits for a reader of the metrics, in seconds.
+READER_S = 5.0
+_log = logging.getLogger(__name__)
 _BUCKETS = (5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.5, 1.0)
 
 
@@ -47,4 +52,7 @@ class ServiceMetrics:
             server, _thread = start_http_server(port, host, self.registry)
         except OSError as error:
             raise ServiceError(f"cannot serve metrics at {host}:{port}: {error.strerror or error}") from error
+        # Every reader has a thread; one that neither sends nor reads gives it back after this time.
+        server.RequestHandlerClass = type("Reader", (server.RequestHandlerClass,), {"timeout": READER_S})
+        server.handle_error = lambda _request, address: _log.info("a reader of the metrics at %s was lost", address)
         return server, server.server_port

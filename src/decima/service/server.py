@@ -42,6 +42,7 @@ class Address:
     metrics_port: int | None = None  # port of the HTTP server for Prometheus; None: no such server, 0: any free one
     security: Security = field(default_factory=Security)  # token and certificate
     grace_s: float = 3.0  # how long calls may go on after a stop
+    handshake_s: float = 10.0  # how long a client may take to begin a connection
 
 
 class Service:
@@ -85,7 +86,7 @@ class Service:
                 ("grpc.keepalive_time_ms", 20_000),
                 ("grpc.keepalive_timeout_ms", 10_000),
                 ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
-                ("grpc.server_handshake_timeout_ms", 10_000),
+                ("grpc.server_handshake_timeout_ms", int(1000 * address.handshake_s)),
             ]
         )
         self._server.add_generic_rpc_handlers((self._handlers(),))
