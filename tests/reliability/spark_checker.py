@@ -93,9 +93,13 @@ class Run:
 
     @property
     def limit_ms(self):
-        """Time at which the run is cut."""
+        """Time at which the run is cut: what would happen later does not."""
         limit = self.settings["time_limit_ms"]
         return math.inf if limit is None or not self.settings["time_limit_applies"] else limit
+
+    @property
+    def limit_s(self):
+        return self.limit_ms / 1000.0
 
     @cached_property
     def of_stage(self):
@@ -123,7 +127,7 @@ class Run:
         tasks = self.of_stage[job, stage]
         whole = len(tasks) == self.jobs[job].stages[stage].tasks
         ends = max((task.finish_s for task in tasks), default=math.inf) if whole else math.inf
-        return ends if 1000.0 * ends <= self.limit_ms + TOLERANCE_MS else math.inf
+        return ends if ends <= self.limit_s else math.inf
 
     def stages(self):
         """(job number, stage number, job, stage) of all stages."""
@@ -270,7 +274,7 @@ def time(run):
     for task in run.tasks:
         if task.finish_s < task.start_s:
             yield f"{task} ends before it starts"
-        if task.start_ms > run.limit_ms + TOLERANCE_MS:
+        if task.start_s > run.limit_s:
             yield f"{task} starts after the time limit"
 
 
@@ -471,7 +475,7 @@ def totals(run):
         for end_ms, job in zip(result["completion_ms"], run.jobs, strict=True)
         if end_ms is not None
     ]
-    completed = [task for task in run.tasks if task.finish_ms <= run.limit_ms + TOLERANCE_MS]
+    completed = [task for task in run.tasks if task.finish_s <= run.limit_s]
     cut = len(finished) < len(run.jobs)
     last_ms = max((end_ms for end_ms in result["completion_ms"] if end_ms is not None), default=math.nan)
     end_ms = run.limit_ms if cut else last_ms

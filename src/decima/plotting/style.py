@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import NullFormatter
 
-from decima.files import atomic_path
+from decima.files import atomic_write_bytes
 
 # Okabe and Ito's colours, told apart with every common kind of colour blindness.
 ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
@@ -143,10 +143,7 @@ class Figure(matplotlib.figure.Figure):
     caption: str = ""
 
     def _repr_png_(self) -> bytes:
-        content = io.BytesIO()
-        with context():
-            self.savefig(content, format="png", metadata={"Software": None})
-        return content.getvalue()
+        return image(self, "png")
 
 
 def new_figure(width: float = COLUMN, height: float = 2.4) -> Figure:
@@ -184,11 +181,21 @@ def save(figure: matplotlib.figure.Figure, path: str | Path) -> tuple[Path, Path
     stem = Path(path)
     stem = stem.with_suffix("") if stem.suffix in (".png", ".pdf") else stem
     png, pdf = stem.with_name(stem.name + ".png"), stem.with_name(stem.name + ".pdf")
-    with context():
-        for target, metadata in ((png, {"Software": None}), (pdf, {"CreationDate": None})):
-            with atomic_path(target) as temporary:
-                figure.savefig(temporary, metadata=metadata)
+    for target in (png, pdf):
+        atomic_write_bytes(target, image(figure, target.suffix[1:]))
     return png, pdf
+
+
+def image(figure: matplotlib.figure.Figure, kind: str) -> bytes:
+    """Draw a figure as ``"png"`` or ``"pdf"``; equal figures give equal bytes.
+
+    Files are written of these bytes, not by matplotlib, whose PDF writer hides that a disk is full behind an error of
+    its own.
+    """
+    content = io.BytesIO()
+    with context():
+        figure.savefig(content, format=kind, metadata={"Software" if kind == "png" else "CreationDate": None})
+    return content.getvalue()
 
 
 def time_unit(end_s: float) -> tuple[float, str]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from decima.config import checkout_root
 from decima.exceptions import ConfigError, PolicyError
-from decima.files import atomic_path, atomic_write_text, plain
+from decima.files import atomic_write_bytes, atomic_write_text, plain
 from decima.policy.architecture import Architecture
 
 if TYPE_CHECKING:
@@ -90,10 +90,12 @@ def save_policy(path: str | os.PathLike, architecture: Architecture, weights: np
         raise PolicyError(f"the card of policy {own['name']} cannot be written as JSON: {error}") from error
     import h5py
 
-    with atomic_path(weights_path) as temporary, h5py.File(temporary, "w") as file:
+    content = io.BytesIO()  # on a full disk, h5py takes the process down when it closes a file
+    with h5py.File(content, "w") as file:
         file.attrs["format"] = _WEIGHTS_FORMAT
         for name, values in parts.items():
             file.create_dataset(name, data=values)
+    atomic_write_bytes(weights_path, content.getvalue())
     atomic_write_text(card_path, text + "\n")
     return weights_path
 

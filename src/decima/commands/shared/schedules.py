@@ -39,5 +39,5 @@ def draw_schedules(path: Path, *results: RunResult) -> None:
     first = results[0]
     caption = f"{count(len(first.workload), 'job')}, mode {first.settings.mode}, seed {first.seed}"
     style.entitle(figure, "Executors over time", caption, first.workload.label)
-    with style.context(), output_path(path) as temporary:
-        figure.savefig(temporary, metadata={"Software" if path.suffix == ".png" else "CreationDate": None})
+    with output_path(path) as temporary:
+        temporary.write_bytes(style.image(figure, path.suffix[1:]))
