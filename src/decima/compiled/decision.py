@@ -32,8 +32,8 @@ def call_decide(_typing, function, record):
 
 
 def places(parameters: Sequence[Any]) -> tuple[int, ...]:
-    """Number parameters under their names, for compiled code to read ``rule.params[P.alpha]`` by name."""
-    names = [parameter.name for parameter in parameters]
+    """Number parameters, or names, for compiled code to read ``rule.params[P.alpha]`` by name."""
+    names = [getattr(parameter, "name", parameter) for parameter in parameters]
     return namedtuple("Places", names)(*range(len(names)))
 
 

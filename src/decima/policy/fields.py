@@ -114,8 +114,8 @@ RECORDING = FieldGroup.of(
     ),
     fields(I32, "pair", BUFFER, rec_pair_instance="graph of the job"),
     fields(I32, "candidate", BUFFER, rec_candidate_node="node", rec_candidate_instance="graph"),
-    fields(I32, "decision x choice", BUFFER, rec_choice="columns of decima.policy.record.CHOICE_COLUMNS"),
-    fields(F64, "decision x value", BUFFER, rec_values="columns of decima.policy.record.VALUE_COLUMNS"),
+    fields(I32, "decision x choice", BUFFER, rec_choice="columns of decima.policy.core.recording.CHOICE_COLUMNS"),
+    fields(F64, "decision x value", BUFFER, rec_values="columns of decima.policy.core.recording.VALUE_COLUMNS"),
     fields(F32, "decision x critic", BUFFER, rec_critic="state summary for a baseline"),
 )
 

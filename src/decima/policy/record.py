@@ -10,13 +10,11 @@ import numpy as np
 from decima.compiled.record import Record
 from decima.exceptions import DecimaError
 from decima.objectives import Progress
-from decima.policy.core.recording import NUM_CHOICE, NUM_VALUE
+from decima.policy.core.recording import CHOICE_COLUMNS, NUM_CHOICE, NUM_VALUE, VALUE_COLUMNS
 from decima.policy.core.summary import NUM_SUMMARY
 from decima.policy.fields import POLICY_SLOT
 from decima.simulator.state import ClusterState
 
-CHOICE_COLUMNS = ("choice", "limit", "limit_low", "limit_high", "class_low", "class_high", "classes")
-VALUE_COLUMNS = ("log_prob_stage", "log_prob_limit", "log_prob_class", "time_ms", "area_ms")
 # What buffers are sized by.
 CAPACITIES = ("decisions", "instances", "nodes", "pairs", "candidates")
 

@@ -17,7 +17,17 @@ from decima.exceptions import ConfigError, DataUnavailableError, InvalidDecision
 from decima.grammar import Option
 from decima.schedulers.interface import Decision, Observation
 from decima.schedulers.registry import register
-from decima.simulator.decision import FIRST_PART, NUM_COLUMNS, PARTS
+from decima.simulator.decision import (
+    DECISION_COLUMNS,
+    DEFAULTS,
+    JOB_COLUMN,
+    LIMIT,
+    NUM_COLUMNS,
+    OPTION_PARTS,
+    PART_COLUMNS,
+    PARTS,
+    USED_COLUMN,
+)
 
 if TYPE_CHECKING:
     from decima.simulator.state import ClusterState
@@ -26,7 +36,9 @@ if TYPE_CHECKING:
 LoggedDecision = tuple[int | None, ...]
 
 _ROW = ("job", *(part.name for part in PARTS))
-_FORM = f"expected [{', '.join(_ROW)}], or a row of {NUM_COLUMNS} with these {len(_ROW)} at position {FIRST_PART - 1}"
+# Numbers of entries that a row may have. Parts that came later are missing in older files: they have their defaults.
+_SHORT, _LOGGED = range(LIMIT + 2, len(_ROW) + 1), range(USED_COLUMN + 1, NUM_COLUMNS + 1)
+_FORM = f"expected [{', '.join(_ROW)}], or the columns of a log: {', '.join(DECISION_COLUMNS)}"
 _LARGEST = 2**31 - 1
 
 
@@ -35,7 +47,8 @@ def read_decisions(path: str | os.PathLike) -> list[LoggedDecision]:
 
     Args:
         path: a list of rows, or an object with such a list under `decisions`, as result files have it. A row is
-            `[job, stage, limit]` with further parts of a decision behind, or the columns of the decision log.
+            `[job, stage, limit]` with further parts of a decision behind, or the columns of the decision log. Missing
+            parts have their defaults.
 
     Raises:
         DataUnavailableError: there is no readable file.
@@ -143,11 +156,15 @@ def replay(file: str | os.PathLike | None = None, **unknown) -> Replay:
 
 
 def _decision(where: str, row: Any) -> LoggedDecision:
-    if not isinstance(row, list) or len(row) not in (len(_ROW), NUM_COLUMNS):
+    if not isinstance(row, list) or (len(row) not in _SHORT and len(row) not in _LOGGED):
         raise InvalidDecisionError(f"{where} is {json.dumps(row)}; {_FORM}")
-    job, stage, *options = row if len(row) == len(_ROW) else row[FIRST_PART - 1 :][: len(_ROW)]
+    if len(row) in _LOGGED:
+        row = [row[column] for column in (JOB_COLUMN, *PART_COLUMNS) if column < len(row)]
+    job, stage, *options = row
+    options += DEFAULTS[1 + len(options) :]
     idle = job is None and stage is None
-    if not (idle or (_is_index(job) and _is_index(stage))) or not all(map(_is_option, options)):
+    valid = all(_is_option(value) or value == part.default for part, value in zip(OPTION_PARTS, options, strict=True))
+    if not (valid and (idle or (_is_index(job) and _is_index(stage)))):
         shown = ", ".join(map(json.dumps, (job, stage, *options)))
         raise InvalidDecisionError(
             f"{where} is [{shown}]; expected whole numbers of at least 0, job and stage null to idle"

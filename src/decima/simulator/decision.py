@@ -35,14 +35,19 @@ PARTS = (
     Part("limit", "parallelism_limit", "limit_requested", 0, 1, "executors", "executors for its job, or to use"),
 )
 # Places in the array ``action`` of the cluster state.
-STAGE, LIMIT = range(len(PARTS))
+STAGE, LIMIT = 0, 1
 OPTION_PARTS = PARTS[1:]
 NUM_PARTS = len(PARTS)
 DEFAULTS = tuple(part.default for part in PARTS)
 
-# The decision log: the offer, the job, the parts, what came of them.
+# The decision log: the offer, the job, stage and limit, the executors they took. Further parts follow, so that the
+# columns before them never move.
 _OFFER = ("time_ms", "source_job", "num_source_exec", "frontier_size", "job")
-DECISION_COLUMNS = (*_OFFER, *(part.column for part in PARTS), "executors_used")
+_COLUMNS = tuple(part.column for part in PARTS)
+DECISION_COLUMNS = (*_OFFER, *_COLUMNS[: LIMIT + 1], "executors_used", *_COLUMNS[LIMIT + 1 :])
 #: Columns of the decision log that hold -1 for none.
 NONE_COLUMNS = ("source_job", "job", "stage")
-NUM_COLUMNS, FIRST_PART = len(DECISION_COLUMNS), len(_OFFER)
+NUM_COLUMNS = len(DECISION_COLUMNS)
+JOB_COLUMN, USED_COLUMN = DECISION_COLUMNS.index("job"), DECISION_COLUMNS.index("executors_used")
+#: Column of every part.
+PART_COLUMNS = tuple(DECISION_COLUMNS.index(column) for column in _COLUMNS)

@@ -8,7 +8,7 @@ from numba import njit
 from decima.compiled.cache import cached
 from decima.compiled.decision import call_decide
 from decima.compiled.heap import heap_kind, heap_pop, heap_repeat_top, heap_subject
-from decima.simulator.decision import FIRST_PART, LIMIT, NUM_COLUMNS, NUM_PARTS, STAGE
+from decima.simulator.decision import JOB_COLUMN, LIMIT, NUM_COLUMNS, NUM_PARTS, PART_COLUMNS, STAGE, USED_COLUMN
 from decima.simulator.fields import ACTIVE, ARRIVING, FINISHED, MOVE, NONE, state_at
 from decima.simulator.rules.choices import job_allocation
 from decima.simulator.rules.commitments import commit, drop_commitments, fulfil_one
@@ -105,12 +105,12 @@ def _record_decision(state, used):
     rows[row + 1] = state.source_job
     rows[row + 2] = state.num_source
     rows[row + 3] = state.num_frontier
-    rows[row + 4] = job
+    rows[row + JOB_COLUMN] = job
     for part in range(NUM_PARTS):
-        rows[row + FIRST_PART + part] = state.action[part]
+        rows[row + PART_COLUMNS[part]] = state.action[part]
     if stage != NONE:
-        rows[row + FIRST_PART + STAGE] = stage - state.job_first_stage[job]
-    rows[row + FIRST_PART + NUM_PARTS] = used
+        rows[row + PART_COLUMNS[STAGE]] = stage - state.job_first_stage[job]
+    rows[row + USED_COLUMN] = used
     state.num_decisions_logged += 1
 
 

@@ -6,8 +6,10 @@ import pytest
 
 from decima.exceptions import DataUnavailableError, DeadlockError, InvalidDecisionError
 from decima.schedulers import make_scheduler
+from decima.schedulers import replay as replay_module
 from decima.schedulers.replay import read_decisions
 from decima.schedulers.system import run_state
+from decima.simulator.decision import Part
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
@@ -87,3 +89,18 @@ def test_rows_of_three_and_of_eight(tmp_path):
         read_decisions(path)
     with pytest.raises(DataUnavailableError, match="No such file"):
         read_decisions(tmp_path / "no.json")
+
+
+def test_parts_that_came_later_have_their_defaults(tmp_path, monkeypatch):
+    later = Part("delay", "delay_ms", "delay_ms", -1, 0, "slots", "a part that older files lack")
+    longer = {"OPTION_PARTS": (later,), "DEFAULTS": (-1,), "PART_COLUMNS": (8,)}
+    for name, more in longer.items():
+        monkeypatch.setattr(replay_module, name, (*getattr(replay_module, name), *more))
+    monkeypatch.setattr(replay_module, "_SHORT", range(3, 5))
+    monkeypatch.setattr(replay_module, "_LOGGED", range(8, 10))
+    path = tmp_path / "decisions.json"
+    path.write_text("[[1, 2, 3], [1, 2, 3, 4], [0.5, 0, 7, 4, 5, 6, 7, 2], [0.5, 0, 7, 4, 5, 6, 7, 2, 9]]")
+    assert read_decisions(path) == [(1, 2, 3, -1), (1, 2, 3, 4), (5, 6, 7, -1), (5, 6, 7, 9)]
+    path.write_text("[[1, 2, 3, -2]]")
+    with pytest.raises(InvalidDecisionError, match=r"decision 0 is \[1, 2, 3, -2\]; expected whole numbers"):
+        read_decisions(path)

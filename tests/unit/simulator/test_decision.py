@@ -1,9 +1,12 @@
 """Everything that carries decisions carries all their parts."""
 
+import re
 from dataclasses import fields
+from importlib.resources import files
 
 from decima.compiled.decision import places
-from decima.policy.record import CHOICE_COLUMNS
+from decima.policy.core.recording import CHOICE_COLUMNS, CHOSEN, VALUE_COLUMNS
+from decima.policy.record import EpisodeRecord
 from decima.schedulers import Decision
 from decima.schedulers.interface import decision_parts
 from decima.schedulers.replay import _ROW
@@ -30,8 +33,28 @@ def test_protocol_log_replay_environment_and_record_have_every_part():
     assert {part.name for part in PARTS} <= set(protocol.Decision.DESCRIPTOR.fields_by_name)
     assert {part.column for part in PARTS} <= set(DECISION_COLUMNS)
     assert ("job", *(part.name for part in PARTS)) == _ROW
-    assert {part.name for part in OPTION_PARTS} <= set(CHOICE_COLUMNS)
     env = SparkClusterEnv(workload(one_stage(2, 1.0)), executors=3)
     assert env.action_space.nvec.tolist() == [env.padding.size(part.extent) for part in PARTS]
     _, info = env.reset(seed=0)
     assert len(info["action_mask"]) == NUM_PARTS
+
+
+def test_parts_are_appended_to_the_log_so_that_older_columns_stay():
+    old = ("time_ms", "source_job", "num_source_exec", "frontier_size", "job", "stage", "limit_requested")
+    assert DECISION_COLUMNS[:8] == (*old, "executors_used")
+    assert DECISION_COLUMNS[8:] == tuple(part.column for part in PARTS[2:])
+
+
+def test_the_record_has_what_the_network_chooses():
+    columns = {*CHOICE_COLUMNS, *VALUE_COLUMNS}
+    assert {part.name for part in CHOSEN[1:]} | {f"log_prob_{part.name}" for part in CHOSEN} <= columns
+    assert columns <= {field.name for field in fields(EpisodeRecord)}
+
+
+def test_the_plugin_reads_every_part_of_a_reply():
+    java = files("decima.spark.plugin") / "java" / "decima" / "spark"
+    read = set(re.findall(r"\(reply, \"(\w+)\"\)", (java / "SessionState.java").read_text(encoding="utf-8")))
+    assert {part.name for part in PARTS} <= read
+    assert read <= set(protocol.Decision.DESCRIPTOR.fields_by_name)
+    advice = re.search(r"record Advice\((.*)\)", (java / "Advisor.java").read_text(encoding="utf-8")).group(1)
+    assert [entry.split()[1] for entry in advice.split(", ")][:NUM_PARTS] == [part.name for part in PARTS]

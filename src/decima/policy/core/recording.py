@@ -5,12 +5,21 @@ A job graph is recorded once for as long as its features do not change; decision
 
 from numba import njit
 
+from decima.compiled.decision import places
 from decima.policy.core.layout import EMBEDDING, NUM_FEATURES
 from decima.policy.core.summary import NUM_SUMMARY, summarise
 from decima.policy.fields import policy_of
+from decima.simulator.decision import LIMIT, PARTS
 from decima.simulator.fields import NONE
 
-NUM_CHOICE, NUM_VALUE = 7, 5
+# Parts of a decision that the network chooses; others have their defaults. Of each but the stage, which is one of the
+# candidates, the record has the choice and its range, of each the logarithm of its probability.
+CHOSEN = PARTS[: LIMIT + 1]
+_RANGES = [f"{part.name}{end}" for part in CHOSEN[1:] for end in ("", "_low", "_high")]
+CHOICE_COLUMNS = ("choice", *_RANGES, "class_low", "class_high", "classes")
+VALUE_COLUMNS = (*(f"log_prob_{part.name}" for part in CHOSEN), "log_prob_class", "time_ms", "area_ms")
+NUM_CHOICE, NUM_VALUE = len(CHOICE_COLUMNS), len(VALUE_COLUMNS)
+C, V = places(CHOICE_COLUMNS), places(VALUE_COLUMNS)
 
 
 @njit
@@ -83,18 +92,18 @@ def record_decision(
     policy.rec_candidates = first + count
     policy.rec_decision_candidates[decision + 1] = first + count
     row = NUM_CHOICE * decision
-    policy.rec_choice[row] = first + choice
-    policy.rec_choice[row + 1] = limit
-    policy.rec_choice[row + 2] = low
-    policy.rec_choice[row + 3] = high
-    policy.rec_choice[row + 4] = class_low
-    policy.rec_choice[row + 5] = class_high
-    policy.rec_choice[row + 6] = classes
+    policy.rec_choice[row + C.choice] = first + choice
+    policy.rec_choice[row + C.limit] = limit
+    policy.rec_choice[row + C.limit_low] = low
+    policy.rec_choice[row + C.limit_high] = high
+    policy.rec_choice[row + C.class_low] = class_low
+    policy.rec_choice[row + C.class_high] = class_high
+    policy.rec_choice[row + C.classes] = classes
     row = NUM_VALUE * decision
-    policy.rec_values[row] = log_stage
-    policy.rec_values[row + 1] = log_limit
-    policy.rec_values[row + 2] = log_class
-    policy.rec_values[row + 3] = state.now_ms
-    policy.rec_values[row + 4] = state.area_ms + state.num_active * (state.now_ms - state.area_time_ms)
+    policy.rec_values[row + V.log_prob_stage] = log_stage
+    policy.rec_values[row + V.log_prob_limit] = log_limit
+    policy.rec_values[row + V.log_prob_class] = log_class
+    policy.rec_values[row + V.time_ms] = state.now_ms
+    policy.rec_values[row + V.area_ms] = state.area_ms + state.num_active * (state.now_ms - state.area_time_ms)
     summarise(state, NUM_SUMMARY * decision)
     policy.rec_decisions = decision + 1
