@@ -2,7 +2,7 @@
 
 Comparison, tuning, search and rollouts of training run their work through this module. Results come in the order of the
 items and depend neither on the backend nor on the number of workers; an exception in a worker (and Ctrl-C) is raised in
-the caller, and what has not begun is dropped.
+the caller, and what has not begun is dropped. Then runs in threads are told to stop; processes are ended after Ctrl-C.
 
 Whoever outgrows one machine sets ``RAY_ADDRESS``, or names the backend ``"ray"``; this needs the extra ``ray``.
 """
@@ -14,11 +14,13 @@ import numbers
 import os
 import pickle
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Protocol
 
+from decima.compiled.interrupts import obey
 from decima.exceptions import ConfigError, WorkerError
 
 
@@ -70,8 +72,14 @@ class ThreadWorkers:
         count = min(self.workers, len(items))
         if count <= 1:
             return _gather(map(self._function, items), advance)
-        with ThreadPoolExecutor(count) as pool:
-            return _gather(pool.map(self._function, items), advance)
+        stop = threading.Event()
+        with ThreadPoolExecutor(count, initializer=obey, initargs=(stop,)) as pool:
+            try:
+                return _gather(pool.map(self._function, items), advance)
+            except BaseException:
+                stop.set()
+                pool.shutdown(cancel_futures=True)
+                raise
 
     def close(self) -> None:
         """Do nothing: threads end with every map."""
@@ -88,9 +96,10 @@ class ProcessWorkers:
     def map(self, items: Sequence, advance: Callable[[Any], object] | None = None) -> list:
         """Apply the function; see :class:`Workers`."""
         if self._pool is None:
+            self._context = _Spawn()
             self._pool = ProcessPoolExecutor(
                 self.workers,
-                mp_context=multiprocessing.get_context("spawn"),
+                mp_context=self._context,
                 initializer=_enter_process,
                 initargs=(pickle.dumps(self._function),),
             )
@@ -99,6 +108,11 @@ class ProcessWorkers:
         except BrokenProcessPool as error:
             self._pool = None
             raise WorkerError("a worker process died, perhaps for want of memory") from error
+        except KeyboardInterrupt:
+            for process in self._context.started:
+                process.terminate()
+            self.close()
+            raise
 
     def close(self) -> None:
         """End the processes."""
@@ -108,6 +122,19 @@ class ProcessWorkers:
 
 
 _function_of_process: Callable | None = None
+
+
+class _Spawn(multiprocessing.context.SpawnContext):
+    """Starts processes and remembers them, so that they can be ended in the middle of their work."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: list[multiprocessing.process.BaseProcess] = []
+
+    def Process(self, *args, **keywords):  # noqa: N802 - the name that pools call
+        """A process that has not started yet."""
+        self.started.append(super().Process(*args, **keywords))
+        return self.started[-1]
 
 
 def _enter_process(function: bytes) -> None:

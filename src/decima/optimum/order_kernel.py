@@ -28,6 +28,13 @@ GROUPS, IDLE, OFFERED, NUM_SCALARS = 0, 1, 2, 3
 NOW, FINISH_SUM, NUM_TIMES = 0, 1, 2
 WORD = 64
 PACK = 32  # a group is stage << PACK | executors
+# How ``run_known`` ends: the run is over, it asks for the next job, or it has worked long enough for one call.
+ENDED, ASKS, PAUSED = 0, 1, 2
+# What a search keeps between calls: int64 [4] and float64 [2].
+PLACE, SIMULATED, RULED_OUT, RUNNING, NUM_COUNTS = 0, 1, 2, 3, 4
+BEST, BOUND = 0, 1
+# Work of one call, about the groups that end; some milliseconds.
+WORK = 1 << 20
 
 
 @intrinsic
@@ -67,17 +74,22 @@ def _add_group(size, finishes, groups, finish, stage, executors):
 
 
 @njit
-def run_known(state, times, order, known, runnable_only, batch, finish_ms):
-    """Continue a run until an offer reaches a job that is not known yet; False if it ended instead.
+def run_known(state, times, order, known, position, runnable_only, batch, finish_ms):
+    """Continue a run until an offer reaches a job that is not known yet.
 
     Args:
         state: int64 row.
         times: float64 row.
-        order: int64 [jobs], of which the first ``known`` are decided; the run was interrupted for want of the last one.
+        order: int64 [jobs], of which the first ``known`` are decided.
         known: See ``order``.
+        position: Place in the order that offers have reached: of the last known job if the run asked for it, 0 if it
+            was paused.
         runnable_only: See the module.
         batch: Tables of the jobs.
         finish_ms: Receives completion times.
+
+    Returns:
+        (``ENDED``, ``ASKS`` or ``PAUSED``, work done).
     """
     duration_ms, job_of, rank_of, stage_of, child_offset, child, words = batch
     jobs = len(order)
@@ -90,11 +102,11 @@ def run_known(state, times, order, known, runnable_only, batch, finish_ms):
     opened = state[sections[5] : sections[6]]
     groups = state[sections[6] :]
     finishes = times[NUM_TIMES:]
-    position = known - 1
     offered = state[OFFERED]
     idle = state[IDLE]
     size = state[GROUPS]
     now = times[NOW]
+    work = 0
     while True:
         while offered > 0 and position < known:
             job = order[position]
@@ -113,14 +125,15 @@ def run_known(state, times, order, known, runnable_only, batch, finish_ms):
             if not runnable_only:
                 offered -= min(offered, launchable[job])
             position += 1
-        if offered > 0 and known < jobs:
+        asks = offered > 0 and known < jobs
+        if asks or work >= WORK:
             state[OFFERED] = offered
             state[IDLE] = idle
             state[GROUPS] = size
             times[NOW] = now
-            return True
+            return ASKS if asks else PAUSED, work
         if size == 0:
-            return False
+            return ENDED, work
         now = finishes[size - 1]
         while size > 0 and finishes[size - 1] == now:
             size -= 1
@@ -155,6 +168,7 @@ def run_known(state, times, order, known, runnable_only, batch, finish_ms):
                     finish_ms[job] = now
                     times[FINISH_SUM] += now
             idle += executors
+            work += 1 + (size >> 4)  # groups are kept in order by moving them
         offered = idle
         position = 0
 
@@ -228,9 +242,9 @@ def lower_bound(state, times, batch, path, executors, works, ends):
 
 @cached(njit(cache=True, nogil=True))
 def search_orders(
-    prefix, same_before, runnable_only, batch, path, start, executors, prune, bound, sums, best_order, finish_ms
+    prefix, same_before, runnable_only, batch, path, search, executors, prune, sums, best_order, finish_ms
 ):
-    """Simulate every order that begins with ``prefix``.
+    """Simulate every order that begins with ``prefix``, or as many as one call does; returns whether that was all.
 
     Args:
         prefix: int64, the first jobs.
@@ -238,65 +252,66 @@ def search_orders(
         runnable_only: See the module.
         batch: Tables of the jobs.
         path: float64 ms [stages], least time from the end of a stage to the end of its job.
-        start: int64 row, the state before the first offer.
+        search: What is kept between calls, see :meth:`decima.optimum.order_search.OrderSearch.search`: states and their
+            times by number of known jobs, candidate[k], the job tried in place k, the order as far as decided, jobs
+            used in it, counts (``PLACE``, ...) and totals in ms (``BEST``, ``BOUND``).
         executors: Executors of the cluster.
-        prune: Leave out what ``lower_bound`` rules out.
-        bound: Sum of completion times in ms of a known order; worse ones may be left out.
+        prune: Leave out what ``lower_bound`` rules out, compared with ``BOUND``.
         sums: float64, receives the sum of completion times of every order, in lexicographic order; without ``prune``.
-        best_order: int64 [jobs], receives the first of the best orders, if one is at least as good as ``bound``.
+        best_order: int64 [jobs], receives the first of the best orders, if one is at least as good as ``BOUND``.
         finish_ms: float64 [jobs], receives the completion times of the order simulated last.
-
-    Returns:
-        (least sum of completion times or infinity, orders simulated to the end, states ruled out).
     """
+    states, clocks, candidate, order, used, counts, totals = search
     jobs = len(same_before)
     fixed = layout(len(path), jobs, batch[6])[6]
-    states = np.empty((jobs + 1, len(start)), dtype=np.int64)
-    clocks = np.zeros((jobs + 1, NUM_TIMES + executors + 1))
-    # candidate[k]: the job tried in place k; order holds the places decided so far.
-    candidate = np.full(jobs + 1, -1, dtype=np.int64)
-    order = np.full(jobs, -1, dtype=np.int64)
-    used = np.zeros(jobs, dtype=np.uint8)
     works = np.empty(jobs)
     ends = np.empty(jobs)
-    best = np.inf
-    simulated = 0
-    ruled_out = 0
-    states[0, :] = start
-    place = 0
+    place = counts[PLACE]
+    left = WORK
     while place >= 0:
-        # Take back the job tried last in this place, then find the next one.
-        if candidate[place] >= 0:
-            used[candidate[place]] = 0
-        job = candidate[place] + 1
-        if place < len(prefix):
-            job = prefix[place] if candidate[place] < 0 else jobs
-        else:
-            while job < jobs and (used[job] or (same_before[job] >= 0 and not used[same_before[job]])):
-                job += 1
-        if job == jobs:
-            candidate[place] = -1
-            place -= 1
-            continue
-        candidate[place] = job
-        order[place] = job
-        used[job] = 1
         known = place + 1
-        _copy(states[place], clocks[place], states[known], clocks[known], fixed)
-        if run_known(states[known], clocks[known], order, known, runnable_only, batch, finish_ms):
+        position = 0
+        if not counts[RUNNING]:
+            # Take back the job tried last in this place, then find the next one.
+            if candidate[place] >= 0:
+                used[candidate[place]] = 0
+            job = candidate[place] + 1
+            if place < len(prefix):
+                job = prefix[place] if candidate[place] < 0 else jobs
+            else:
+                while job < jobs and (used[job] or (same_before[job] >= 0 and not used[same_before[job]])):
+                    job += 1
+            if job == jobs:
+                candidate[place] = -1
+                place -= 1
+                continue
+            if left <= 0:
+                break
+            candidate[place] = job
+            order[place] = job
+            used[job] = 1
+            position = place
+            _copy(states[place], clocks[place], states[known], clocks[known], fixed)
+        code, work = run_known(states[known], clocks[known], order, known, position, runnable_only, batch, finish_ms)
+        counts[RUNNING] = code == PAUSED
+        if code == PAUSED:
+            break
+        left -= work + len(path)
+        if code == ASKS:
             if prune and known >= len(prefix):
                 least = lower_bound(states[known], clocks[known], batch, path, executors, works, ends)
-                if least > bound * (1.0 + 1e-9):  # rounding must not rule out what is as good as the best
-                    ruled_out += 1
+                if least > totals[BOUND] * (1.0 + 1e-9):  # rounding must not rule out what is as good as the best
+                    counts[RULED_OUT] += 1
                     continue
             place = known
             continue
         total = clocks[known, FINISH_SUM]
         if not prune:
-            sums[simulated] = total
-        simulated += 1
-        if total < best and total <= bound * (1.0 + 1e-9):
-            best = total
-            bound = min(bound, total)
+            sums[counts[SIMULATED]] = total
+        counts[SIMULATED] += 1
+        if total < totals[BEST] and total <= totals[BOUND] * (1.0 + 1e-9):
+            totals[BEST] = total
+            totals[BOUND] = min(totals[BOUND], total)
             best_order[:] = order
-    return best, simulated, ruled_out
+    counts[PLACE] = place
+    return place < 0

@@ -8,8 +8,19 @@ from functools import cached_property
 
 import numpy as np
 
+from decima.compiled.interrupts import check_stop
 from decima.exceptions import ConfigError
-from decima.optimum.order_kernel import NUM_SCALARS, WORD, search_orders
+from decima.optimum.order_kernel import (
+    BEST,
+    BOUND,
+    NUM_COUNTS,
+    NUM_SCALARS,
+    NUM_TIMES,
+    RULED_OUT,
+    SIMULATED,
+    WORD,
+    search_orders,
+)
 from decima.simulator.rules.durations import REST
 from decima.simulator.settings import Settings
 from decima.simulator.tables import WorkloadTables
@@ -137,23 +148,26 @@ class OrderSearch:
         Returns:
             (least total in ms, its order, orders simulated, beginnings ruled out, completion_ms of the last order).
         """
-        order = np.full(self.num_jobs, -1, dtype=np.int64)
-        finish_ms = np.empty(self.num_jobs)
-        least, simulated, ruled_out = search_orders(
-            np.array(prefix, dtype=np.int64),
-            self.same_before,
-            self.runnable_only,
-            self._batch,
-            self._path,
-            self._start,
-            self.executors,
-            prune,
-            bound,
-            sums,
-            order,
-            finish_ms,
+        jobs = self.num_jobs
+        states = np.empty((jobs + 1, len(self._start)), dtype=np.int64)
+        states[0] = self._start
+        candidate, best_order, order = np.full((3, jobs + 1), -1, dtype=np.int64)
+        counts, totals = np.zeros(NUM_COUNTS, dtype=np.int64), np.empty(2)
+        totals[BEST], totals[BOUND] = math.inf, bound
+        kept = (
+            states,
+            np.zeros((jobs + 1, NUM_TIMES + self.executors + 1)),
+            candidate,
+            order[:jobs],
+            np.zeros(jobs, dtype=np.uint8),
+            counts,
+            totals,
         )
-        return least, order, simulated, ruled_out, finish_ms
+        finish_ms = np.empty(jobs)
+        shared = (self.same_before, self.runnable_only, self._batch, self._path, kept, self.executors, prune, sums)
+        while not search_orders(np.array(prefix, dtype=np.int64), *shared, best_order[:jobs], finish_ms):
+            check_stop()
+        return float(totals[BEST]), best_order[:jobs], int(counts[SIMULATED]), int(counts[RULED_OUT]), finish_ms
 
     def completion_ms(self, order) -> np.ndarray:
         """Simulate one order; completion times, float64 ms [jobs].

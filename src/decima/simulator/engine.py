@@ -8,6 +8,7 @@ from numba import njit
 from decima.compiled.cache import cached
 from decima.compiled.decision import call_decide
 from decima.compiled.heap import heap_kind, heap_pop, heap_repeat_top, heap_subject
+from decima.compiled.interrupts import PATIENCE_NS, clock_ns
 from decima.simulator.decision import JOB_COLUMN, LIMIT, NUM_COLUMNS, NUM_PARTS, PART_COLUMNS, STAGE, USED_COLUMN
 from decima.simulator.fields import ACTIVE, ARRIVING, FINISHED, MOVE, NONE, state_at
 from decima.simulator.rules.choices import job_allocation
@@ -18,9 +19,11 @@ from decima.simulator.rules.frontier import add_runnable, stage_room, update_fro
 from decima.simulator.rules.pools import detach, join_job_pool, join_null_pool, mark_all_pools, pool_remove, unmark_pool
 
 # What ``advance`` returns.
-DONE, NEEDS_DECISION, LOG_FULL, DEADLOCK, INVALID = 0, 1, 2, 3, 4
+DONE, NEEDS_DECISION, LOG_FULL, DEADLOCK, INVALID, PAUSED = 0, 1, 2, 3, 4, 5
 # Codes in ``state.error``.
 NOT_IN_FRONTIER, LIMIT_TOO_SMALL, LIMIT_TOO_LARGE, IDLE_TWICE = 1, 2, 3, 4
+# Work after which ``advance`` looks at the clock, in events; a decision may cost as much as many of them.
+WORK, WORK_OF_DECISION = 1 << 14, 1 << 8
 
 
 # ---- rounds: a source of free executors and the decisions about them ------------------------------------------------
@@ -356,8 +359,10 @@ def reset(address):
 
 @cached(njit(cache=True, nogil=True))
 def advance(address):
-    """Run until a decision is needed from the caller or the run ends; returns one of the codes above."""
+    """Run until a decision is needed from the caller, the run ends or time is up; returns one of the codes above."""
     state = state_at(address)
+    until = clock_ns() + PATIENCE_NS
+    work = 0
     while True:
         if state.num_source > 0:
             if state.log_decisions and state.num_decisions_logged == state.max_decisions_logged:
@@ -375,6 +380,7 @@ def advance(address):
                 _close_round(state)
             elif state.reoffer and state.num_frontier == 0:
                 _forget_selections(state)
+            work += WORK_OF_DECISION
         elif state.reoffer and _open_marked_round(state):
             pass
         elif not _next_event(state):
@@ -382,3 +388,8 @@ def advance(address):
             if state.truncated or state.num_done == state.num_jobs:
                 return DONE
             return DEADLOCK
+        work += 1
+        if work >= WORK:
+            work = 0
+            if clock_ns() > until:
+                return PAUSED

@@ -6,6 +6,7 @@ import copy
 
 import numpy as np
 
+from decima.compiled.interrupts import check_stop
 from decima.compiled.random import generator_addresses
 from decima.compiled.record import Record
 from decima.exceptions import DeadlockError, InvalidDecisionError, RecordError
@@ -163,12 +164,18 @@ class ClusterState(Record):
     def advance(self) -> bool:
         """Run to the next decision of the caller (True) or to the end (False).
 
+        Ctrl-C ends it within a fraction of a second; the run can then be continued by another call.
+
         Raises:
+            WorkerError: This thread was told to stop (:mod:`decima.compiled.interrupts`).
             InvalidDecisionError: A decision cannot be carried out.
             DeadlockError: No event is left and jobs are unfinished.
         """
         while True:
             code = engine.advance(self.address)
+            if code == engine.PAUSED:
+                check_stop()
+                continue
             if code == engine.LOG_FULL:
                 self.resize(**{"logged decision x column": 2 * len(self.decision_rows)})
                 self.put(max_decisions_logged=len(self.decision_rows) // NUM_COLUMNS)
