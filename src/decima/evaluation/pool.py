@@ -258,7 +258,7 @@ class CandidatePool:
         """Score N candidates.
 
         Args:
-            schedulers: One compiled scheduler per candidate.
+            schedulers: One scheduler per candidate, by name or as an object; compiled ones for more than one worker.
             arrays: Float64 [N, length of the array] by name, see :meth:`decima.systems.System.give`; each candidate
                 gets its row. Of the Spark cluster they are the given arrays of :mod:`decima.schedulers.fields`.
             metric: Name of an objective.
@@ -270,12 +270,16 @@ class CandidatePool:
             RecordError: An array is unknown, or has not one row of the right length per candidate.
         """
         objective = objective_of(self._system, metric)
-        rows = {name: np.asarray(values) for name, values in (arrays or {}).items()}
-        for name, values in rows.items():
-            if values.ndim != 2 or len(values) != len(schedulers):
-                raise RecordError(
-                    f"array {name}: got shape {values.shape}; expected a row for each of {len(schedulers)} candidates"
-                )
+        schedulers = [self._system.make_scheduler(scheduler) for scheduler in schedulers]
+        rows = {}
+        for name, values in (arrays or {}).items():
+            try:
+                rows[name] = np.asarray(values)
+                got = f"shape {rows[name].shape}"
+            except ValueError:
+                got = "rows of different lengths"
+            if name not in rows or rows[name].ndim != 2 or len(rows[name]) != len(schedulers):
+                raise RecordError(f"array {name}: got {got}; expected a row for each of {len(schedulers)} candidates")
         items = [
             (scheduler, {name: values[index] for name, values in rows.items()})
             for index, scheduler in enumerate(schedulers)

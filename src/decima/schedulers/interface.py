@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
+from decima.compiled.decision import CompiledDecision
 from decima.exceptions import ConfigError, SchedulerError
 from decima.grammar import hint
 from decima.schedulers.fields import bind_parameters
@@ -18,7 +19,6 @@ from decima.simulator.fields import ACTIVE
 from decima.simulator.rules.choices import kept_executors
 
 if TYPE_CHECKING:
-    from decima.compiled.decision import CompiledDecision
     from decima.simulator.state import ClusterState
 
 
@@ -248,10 +248,10 @@ class CompiledScheduler:
     _bound: ClusterState | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.values, Mapping):
+        if not isinstance(self.decision, CompiledDecision):
             raise ConfigError(
-                f"scheduler {self.name}: the parameters are {self.values!r:.60}; expected values by name; which "
-                "parameters there are is declared with the compiled function"
+                f"scheduler {self.name}: its decision is {self.decision!r:.60}; expected a function compiled by the "
+                "decorator CompiledDecision"
             )
         self._check(self.values)
         self.values = {item.name: float(self.values.get(item.name, item.default)) for item in self.parameters}
@@ -263,6 +263,11 @@ class CompiledScheduler:
 
     def _check(self, values: Mapping[str, float]) -> None:
         """Refuse values that are unknown or out of range."""
+        if not isinstance(values, Mapping):
+            raise ConfigError(
+                f"scheduler {self.name}: the parameters are {values!r:.60}; expected values by name; which parameters "
+                "there are is declared with the compiled function"
+            )
         known = {parameter.name: parameter for parameter in self.parameters}
         for name, value in values.items():
             if name not in known:

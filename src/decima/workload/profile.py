@@ -183,9 +183,14 @@ def _durations(stage: str, wave: str, values) -> np.ndarray:
         raise WorkloadError(
             f"stage {stage!r}: {wave} durations have {array.ndim} dimensions; expected one list per level"
         )
-    if array.dtype != np.float64 or array.flags.writeable:
-        array = _frozen(array.astype(np.float64))
-    return array
+    return array if array.dtype == np.float64 and _is_frozen(array) else _frozen(array.astype(np.float64))
+
+
+def _is_frozen(array: np.ndarray | None) -> bool:
+    """Whether nobody can write to an array: neither it nor what it is a view of is writable."""
+    while isinstance(array, np.ndarray) and not array.flags.writeable:
+        array = array.base
+    return array is None or isinstance(array, bytes)
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

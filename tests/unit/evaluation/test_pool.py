@@ -3,7 +3,7 @@ import pytest
 
 from decima.evaluation.pool import CandidatePool, RunPool
 from decima.evaluation.run import simulate
-from decima.exceptions import ConfigError
+from decima.exceptions import ConfigError, RecordError, SchedulerError
 from decima.schedulers import Decision, make_scheduler
 from decima.simulator.settings import Settings
 from decima.workload import synthetic_batch
@@ -65,6 +65,23 @@ def test_an_exception_in_a_thread_is_raised():
 
     with pytest.raises(Exception, match="parked every executor"):
         RunPool(WORKLOADS, SETTINGS).measure([Stubborn()])
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (np.zeros(4), r"array job_rank: got shape \(4,\); expected a row for each of 1 candidates"),
+        (np.zeros((2, 4)), r"array job_rank: got shape \(2, 4\); expected a row"),
+        ([[1.0, 2.0], [3.0]], "array job_rank: got rows of different lengths; expected a row"),
+        ([[1.0, 2.0]], "array job_rank of the record of heuristics: got 2 numbers"),
+    ],
+)
+def test_arrays_of_candidates_that_do_not_fit(rows, message):
+    pool = CandidatePool(WORKLOADS[0], SETTINGS, workers=1)
+    with pytest.raises(RecordError, match=message):
+        pool.scores(["priority"], {"job_rank": rows})
+    with pytest.raises(SchedulerError):
+        pool.scores([None])
 
 
 def test_bad_input():

@@ -55,6 +55,18 @@ def test_durations_are_copied_and_read_only():
         stage.rest[0][0] = 5.0
 
 
+def test_views_that_are_read_only_are_copied_while_others_can_write():
+    values = np.array([1.0, 2.0, 3.0])
+    view = values[:2]
+    view.setflags(write=False)
+    stage = make_stage(rest=[view])
+    assert stage.rest[0] is not view
+    values[:] = 99.0
+    assert stage.rest[0].tolist() == [1.0, 2.0]
+    values.setflags(write=False)
+    assert make_stage(rest=[view]).rest[0] is view  # nobody can write to it
+
+
 def test_zero_duration_is_allowed():
     assert make_profile(make_stage(fresh=[[0]], first=[[0]], rest=[[0]])).work_ms == 0.0
 
