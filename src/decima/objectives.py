@@ -109,6 +109,12 @@ class Objective:
                     f"{option} of objective {self.name} must be one of {allowed}, got {getattr(self, option)!r}"
                 )
 
+    def __reduce_ex__(self, protocol: int) -> str | tuple:
+        """Pickle a registered objective as its name: its functions need no name of their own."""
+        if _OBJECTIVES.get(self.name) is self:
+            return get_objective, (self.name,)
+        return super().__reduce_ex__(protocol)
+
     @property
     def column(self) -> str:
         """Name of the score in tables: name and unit."""

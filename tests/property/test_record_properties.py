@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decima.compiled.record import GIVEN
+from decima.compiled.record import GIVEN, Record
 from decima.evaluation.pool import CandidatePool
 from decima.exceptions import RecordError
 from decima.policy.architecture import Architecture
@@ -50,14 +50,21 @@ def test_every_wrong_length_of_every_array_is_refused(record, field, data):
     length = data.draw(st.one_of(st.integers(0, 3 * right + 5), st.sampled_from([max(0, right - 1), right + 1])))
     copy = data.draw(st.booleans())
     if length == right:
-        record.bind(field.name, before.copy(), copy=copy)
+        Record.bind(record, field.name, before.copy(), copy=copy)
         return
     expected = f"array {field.name} of {record.layout.name}: got {length} numbers; expected {right} of {field.dtype}"
     with pytest.raises(RecordError, match=re.escape(expected)):
-        record.bind(field.name, np.zeros(length, dtype=field.dtype), copy=copy)
+        Record.bind(record, field.name, np.zeros(length, dtype=field.dtype), copy=copy)
     with pytest.raises(RecordError, match=f"array {field.name} .*2 dimensions"):
-        record.bind(field.name, np.zeros((right, 1), dtype=field.dtype), copy=copy)
+        Record.bind(record, field.name, np.zeros((right, 1), dtype=field.dtype), copy=copy)
     assert len(getattr(record, field.name)) == right
+
+
+@pytest.mark.parametrize("name", [*STATE.tables.arrays, "job_rank", "now_ms"])
+def test_tables_of_a_state_are_those_of_its_workload(name):
+    what = "is a table of its workload" if name in STATE.tables.arrays else "is none that can be given"
+    with pytest.raises(RecordError, match=f"array {name} of the cluster state {what}; expected an array of the record"):
+        STATE.bind(name, getattr(STATE, name))
 
 
 @given(

@@ -41,6 +41,15 @@ def _decision_named(module: str, name: str) -> CompiledDecision:
     return getattr(import_module(module), name)
 
 
+# Compiled functions by address, so that what holds an address can be taken to another process.
+_AT: dict[int, CompiledDecision] = {}
+
+
+def decision_at(address: int) -> CompiledDecision | None:
+    """The compiled function at an address of this process; None at 0."""
+    return _AT[address] if address else None
+
+
 class CompiledDecision:
     """Compiles a decision rule on first use: a function of the address (int64) of a record, without a result.
 
@@ -74,4 +83,5 @@ class CompiledDecision:
         with self._lock:
             if "_compiled" not in self.__dict__:
                 self._compiled = cached(cfunc(self.signature, cache=True))(self.function)
+                _AT[self._compiled.address] = self
             return self._compiled.address

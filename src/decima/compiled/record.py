@@ -11,9 +11,13 @@ things), then everything a run changes: scalars and arrays. The last part is wha
 
 from __future__ import annotations
 
+import copy
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -30,11 +34,12 @@ from numba.extending import (
 from numba.np.numpy_support import from_dtype
 
 from decima.compiled.checks import CHECKED, CheckedArray, checked_array
+from decima.compiled.decision import decision_at
 from decima.exceptions import RecordError
 
 I32, I64, F32, F64, U8 = np.dtype("i4"), np.dtype("i8"), np.dtype("f4"), np.dtype("f8"), np.dtype("u1")
 # Whose memory a field is.
-RUN, ADDRESS, GIVEN, BUFFER = "run", "address", "given", "buffer"
+RUN, ADDRESS, CODE, GIVEN, BUFFER = "run", "address", "code", "given", "buffer"
 _ALIGNMENT = 64
 
 
@@ -48,8 +53,9 @@ class Field:
         extent: Name of the array's length; None for a scalar.
         doc: Meaning, unit, dimensions.
         storage: ``"run"``: part of what a run changes. ``"address"``: a scalar that belongs to this memory and is no
-            part of a copy; compiled code only reads it. ``"given"``: an array bound from outside, checked.
-            ``"buffer"``: an array whose length may grow.
+            part of a copy; compiled code only reads it. ``"code"``: a scalar that a run has, the address of a compiled
+            decision; another process gets the same decision's address there. ``"given"``: an array bound from outside,
+            checked. ``"buffer"``: an array whose length may grow.
         initial: Value of all entries of an array when a run begins; scalars are 0 or what they are configured to be.
         nan: Whether entries of a given array may be NaN.
     """
@@ -98,6 +104,7 @@ class RecordType:
         groups: Its fields.
 
     Attributes:
+        module: Name of the module that made it, where pickles look for it.
         scalars: Scalar fields by name.
         arrays: Array fields by name.
         fields_of_run: Fields of storage ``"run"`` by name.
@@ -107,12 +114,14 @@ class RecordType:
         itemsizes: int64 [arrays], bytes of an entry.
         offsets: Byte of every scalar, and of every array's address.
         run_offset: First byte of what a run changes.
+        code: Names of the scalars of storage ``"code"``.
         header_dtype: NumPy type of addresses, lengths and scalars.
         at: Compiled function that takes the address of a record (int64) and returns the record.
     """
 
     def __init__(self, name: str, *groups: FieldGroup) -> None:
         self.name = name
+        self.module = sys._getframe(1).f_globals["__name__"]
         self.groups = groups
         self.fields = tuple(field for group in groups for field in group.fields)
         self.scalars = {field.name: field for field in self.fields if field.extent is None}
@@ -130,9 +139,19 @@ class RecordType:
         header += [(field.name, field.dtype) for field in ordered]
         self.header_dtype = np.dtype(header)
         self.offsets = {name: self.header_dtype.fields[name][1] for name, _ in header}
-        self.run_offset = 8 * (len(header) - sum(field.storage == RUN for field in ordered))
+        self.run_offset = 8 * (len(header) - sum(field.storage != ADDRESS for field in ordered))
+        self.code = [field.name for field in ordered if field.storage == CODE]
         self.numba_type = _RecordPointer(self)
         self.at = _record_at(self.numba_type)
+
+    def __reduce__(self) -> tuple:
+        """Pickle, and copy, as the one of this name in its module."""
+        return _layout_named, (self.module, self.name)
+
+
+def _layout_named(module: str, name: str) -> RecordType:
+    known = vars(import_module(module)).values()
+    return next(layout for layout in known if isinstance(layout, RecordType) and layout.name == name)
 
 
 class Record:
@@ -208,12 +227,54 @@ class Record:
         return self._memory.ctypes.data
 
     def __getattr__(self, name: str):
-        layout = self.__dict__["layout"]
+        layout = self.__dict__.get("layout")
+        if layout is None:  # on the way out of a pickle
+            raise AttributeError(name)
         if name in layout.scalars:
             return self._scalars[name].item()
         if name in layout.arrays:
             return self._array(name)
         raise AttributeError(f"{layout.name} has no field {name!r}")
+
+    def __copy__(self) -> Record:
+        return copy.deepcopy(self)
+
+    def __deepcopy__(self, memo: dict) -> Record:
+        twin = memo[id(self)] = Record(self.layout, self.extents)
+        self.copy_into(twin)
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All that another process needs to make this record; no address of this one is part of it."""
+        layout = self.layout
+        parts = (self._memory.copy(), self._template.copy())
+        code = {}
+        for memory in parts:
+            scalars = memory[: len(self._template)].view(layout.header_dtype)[0]
+            for name in layout.code:
+                code.setdefault(name, []).append(decision_at(scalars[name].item()))
+                scalars[name] = 0
+        return {
+            "layout": layout,
+            "extents": self.extents,
+            "run": [memory[layout.run_offset :] for memory in parts],
+            "code": code,
+            "given": {name: self._arrays[name] for name in layout.arrays if name in self.given},
+            "buffers": {name: self._array(name) for name, field in layout.arrays.items() if field.storage == BUFFER},
+        }
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        Record.__init__(self, kept["layout"], kept["extents"])
+        self._running[:], self._template[self.layout.run_offset :] = kept["run"]
+        for name, decisions in kept["code"].items():
+            addresses = [0 if decision is None else decision.address for decision in decisions]
+            self._scalars[name], self._initial[name] = addresses
+        for name, array in kept["given"].items():
+            array.setflags(write=False)
+            self.bind(name, array, copy=False)
+        for name, array in kept["buffers"].items():
+            if len(array):
+                self._array(name)[:] = array
 
     def bind(self, name: str, values, *, copy: bool = True) -> None:
         """Let a given array be ``values``, one-dimensional, as long as its extent.
@@ -376,7 +437,8 @@ def _load_attribute(context, builder, kind, record, name):
     layout = kind.layout
     if name in layout.scalars:
         place = _slot(builder, layout, record, name, context.get_value_type(from_dtype(layout.scalars[name].dtype)))
-        return _load_fixed(builder, place) if layout.scalars[name].storage == ADDRESS else builder.load(place)
+        fixed = layout.scalars[name].storage in (ADDRESS, CODE)
+        return _load_fixed(builder, place) if fixed else builder.load(place)
     dtype = from_dtype(layout.arrays[name].dtype)
     pointer = context.get_value_type(types.CPointer(dtype))
     address = _load_fixed(builder, _slot(builder, layout, record, name, pointer))

@@ -5,15 +5,20 @@ x are features, e, y, z the embeddings of stage, job and cluster.
 
 from numba import njit
 
-from decima.compiled.record import BUFFER, F32, F64, GIVEN, I32, I64, FieldGroup, RecordType, fields
+from decima.compiled.record import BUFFER, CODE, F32, F64, GIVEN, I32, I64, FieldGroup, RecordType, fields
 
 NET = FieldGroup.of(
     "what the policy is",
     fields(
         I64,
         None,
-        net_dense="address of the compiled dense layer",
-        net_teacher="address of the compiled scheduler to imitate, 0: none",
+        CODE,
+        net_dense="the compiled dense layer",
+        net_teacher="the compiled scheduler to imitate, 0: none",
+    ),
+    fields(
+        I64,
+        None,
         net_ready="1: the caches belong to this run",
         net_greedy="1: take the likeliest choice, 0: sample",
         net_record="1: record decisions",

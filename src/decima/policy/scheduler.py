@@ -63,8 +63,8 @@ class LearnedScheduler(CompiledScheduler):
         teacher_share: float = 1.0,
         interarrival_s: float | None = None,
     ) -> None:
-        self.architecture = architecture
-        self.weights = _checked_weights(architecture, weights)
+        self._architecture = architecture
+        self.weights = weights
         self.greedy = bool(greedy)
         self.name = name
         self.record = bool(record)
@@ -83,6 +83,24 @@ class LearnedScheduler(CompiledScheduler):
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
+
+    @property
+    def architecture(self) -> Architecture:
+        """Shape of the network."""
+        return self._architecture
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Weights, float32 [architecture.num_parameters], read-only; others of that form may take their place."""
+        return self._weights
+
+    @weights.setter
+    def weights(self, weights: np.ndarray) -> None:
+        self._weights = _checked_weights(self._architecture, weights)
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__ |= state
+        self._weights.setflags(write=False)
 
     def __repr__(self) -> str:
         kind = "greedy" if self.greedy else "sampled"
@@ -106,6 +124,11 @@ class LearnedScheduler(CompiledScheduler):
         if known != self.architecture:
             state.attach(POLICY_SLOT, Record(POLICY, _extents(self.architecture, self._layout, state)))
         record = policy_record(state)
+        # In the middle of a run what is known of the jobs stays, if an equal network found it.
+        hint_ms, bound = self._hint_ms(state), record.net_weights
+        alike = (record.net_record, record.net_hint_ms) == (self.record, hint_ms)
+        if not (alike and (bound is self.weights or np.array_equal(bound, self.weights))):
+            record.configure(net_ready=0)
         record.bind("net_layout", self._layout, copy=False)
         record.bind("net_weights", self.weights, copy=False)
         if self.record and record_width(state) != self.architecture.num_features:
@@ -113,12 +136,11 @@ class LearnedScheduler(CompiledScheduler):
         record.configure(
             net_dense=dense_layer.address,
             net_teacher=0 if self.teacher is None else self.teacher.decision.address,
-            net_ready=0,
             net_greedy=self.greedy,
             net_record=self.record,
             net_num_levels=(len(record.net_level_end) - 1) // 2,
             net_teacher_share=self.teacher_share,
-            net_hint_ms=self._hint_ms(state),
+            net_hint_ms=hint_ms,
         )
         state.policy = self
 

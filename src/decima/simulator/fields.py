@@ -10,7 +10,7 @@ null pool. Pool ids: a job, or ``num_jobs`` for the null pool.
 import numpy as np
 
 from decima.compiled.heap import heap_fields
-from decima.compiled.record import ADDRESS, BUFFER, F64, GIVEN, I32, I64, RUN, U8, FieldGroup, RecordType, fields
+from decima.compiled.record import ADDRESS, BUFFER, CODE, F64, GIVEN, I32, I64, RUN, U8, FieldGroup, RecordType, fields
 from decima.simulator.decision import DECISION_COLUMNS
 
 NONE = -1
@@ -50,7 +50,6 @@ ADDRESSES = FieldGroup.of(
         I64,
         None,
         ADDRESS,
-        decide_fn="the compiled scheduler, 0: ask the caller",
         rule_record="record of the compiled heuristic that decides, 0: none",
         policy_record="record of the learned policy that decides, 0: none",
         duration_rng="the bit generator's state, durations",
@@ -58,6 +57,7 @@ ADDRESSES = FieldGroup.of(
         policy_rng="the bit generator's state, scheduler",
         policy_next="its next_uint64",
     ),
+    fields(I64, None, CODE, decide_fn="the compiled scheduler, 0: ask the caller"),
 )
 COUNTERS = FieldGroup.of(
     "clock and counters of the run",

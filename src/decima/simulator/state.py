@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 
@@ -63,8 +64,8 @@ class ClusterState(Record):
         self.settings = settings
         self.policy: object | None = None
         self.attached: dict[str, Record] = {}
-        for name, array in tables.arrays.items():
-            self.bind(name, array, copy=False)
+        self._generators: tuple[np.random.Generator, np.random.Generator] | None = None
+        self._bind_tables()
         self.configure(
             num_jobs=tables.num_jobs,
             num_stages=tables.num_stages,
@@ -82,6 +83,22 @@ class ClusterState(Record):
             log_decisions=log_decisions,
             moving_delay_ms=settings.moving_delay_ms if settings.startup else 0.0,
             time_limit_ms=settings.time_limit_ms if settings.time_limit_applies else np.inf,
+        )
+
+    def _bind_tables(self) -> None:
+        for name, array in self.tables.arrays.items():
+            super().bind(name, array, copy=False)
+
+    def bind(self, name: str, values, *, copy: bool = True) -> None:
+        """Refuse: the given arrays of a state are the tables of its workload, and compiled code trusts their contents.
+
+        Raises:
+            RecordError: Always; arrays for schedulers are given to their own record.
+        """
+        what = "is a table of its workload" if name in self.tables.arrays else "is none that can be given"
+        raise RecordError(
+            f"array {name} of the cluster state {what}; expected an array of the record of a scheduler "
+            "(decima.schedulers.fields.rule_record)"
         )
 
     def attach(self, slot: str, record: Record) -> None:
@@ -113,11 +130,11 @@ class ClusterState(Record):
         """
         for record in (self, *self.attached.values()):
             record.restart()
-        self._use(rng, policy_rng, decide_fn)
-        self.put(max_decisions_logged=len(self.decision_rows) // NUM_COLUMNS)
+        self._use(rng, policy_rng)
+        self.put(decide_fn=decide_fn, max_decisions_logged=len(self.decision_rows) // NUM_COLUMNS)
         engine.reset(self.address)
 
-    def _use(self, rng: np.random.Generator, policy_rng: np.random.Generator, decide_fn: int) -> None:
+    def _use(self, rng: np.random.Generator, policy_rng: np.random.Generator) -> None:
         self._generators = (rng, policy_rng)  # their memory must outlive the run
         duration_rng, duration_next = generator_addresses(rng)
         policy, policy_next = generator_addresses(policy_rng)
@@ -126,16 +143,36 @@ class ClusterState(Record):
             duration_next=duration_next,
             policy_rng=policy,
             policy_next=policy_next,
-            decide_fn=decide_fn,
         )
 
     def copy(self) -> ClusterState:
-        """A state that continues from here on its own, with the same chance: both then run alike."""
-        other = ClusterState(self.tables, self.settings)
+        """A state that continues from here on its own, with the same chance: both then run alike.
+
+        So do states that :mod:`copy` and :mod:`pickle` make, also in other processes.
+        """
+        return copy.deepcopy(self)
+
+    def __deepcopy__(self, memo: dict) -> ClusterState:
+        other = memo[id(self)] = ClusterState(self.tables, self.settings)
         for slot, record in self.attached.items():
             other.attach(slot, Record(record.layout, record.extents))
+        if self._generators is not None:
+            other._use(*copy.deepcopy(self._generators, memo))
         self.copy_into(other)
         return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = ("tables", "settings", "policy", "attached", "_generators")
+        return super().__getstate__() | {"given": {}, "own": {name: self.__dict__[name] for name in names}}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        super().__setstate__(kept)
+        self.__dict__ |= kept["own"]
+        self._bind_tables()
+        for slot, record in self.attached.items():
+            self.attach(slot, record)
+        if self._generators is not None:
+            self._use(*self._generators)
 
     def copy_into(self, other: ClusterState) -> None:
         """Make another state of the same workload and cluster what this one is, generators included.
@@ -153,11 +190,12 @@ class ClusterState(Record):
         for slot, record in self.attached.items():
             record.copy_into(other.attached[slot])
         other.policy = self.policy
-        mine, theirs = self._generators, getattr(other, "_generators", None)
-        if theirs is None or not _alike(mine, theirs):
-            other._use(*copy.deepcopy(mine), self.decide_fn)  # the same generator twice stays one
+        mine, theirs = self._generators, other._generators
+        if mine is None:
             return
-        other.put(decide_fn=self.decide_fn)
+        if theirs is None or not _alike(mine, theirs):
+            other._use(*copy.deepcopy(mine))  # the same generator twice stays one
+            return
         for rng, twin in zip(mine, theirs, strict=True):
             twin.bit_generator.state = rng.bit_generator.state
 

@@ -4,6 +4,8 @@ A *row* is a stage of a profile. Each row has, for every profiled level, three l
 of a launch (fresh, first, rest), with all fallbacks and switched-off effects already resolved.
 """
 
+from __future__ import annotations
+
 import math
 from functools import lru_cache
 
@@ -167,6 +169,7 @@ class WorkloadTables:
 
     def __init__(self, workload: Workload, settings: Settings) -> None:
         self.workload = workload
+        self._settings = settings
         profiles = workload.universe
         shape = Settings(
             mode="tables",
@@ -209,3 +212,10 @@ class WorkloadTables:
         }
         for array in self.arrays.values():
             array.setflags(write=False)
+
+    def __deepcopy__(self, memo: dict) -> WorkloadTables:
+        return self
+
+    def __reduce__(self) -> tuple:
+        """Pickle as what they are made of, which is shorter."""
+        return WorkloadTables, (self.workload, self._settings)

@@ -86,6 +86,9 @@ class Workload:
     def __len__(self) -> int:
         return len(self.jobs)
 
+    def __deepcopy__(self, memo: dict) -> Workload:
+        return self  # nothing of it can change
+
     @property
     def slug(self) -> str:
         """Label for file names: lower case, words joined by hyphens."""
