@@ -56,10 +56,12 @@ class _Lines(io.TextIOBase):
     """What tqdm writes to redraw one line, as lines of their own."""
 
     bar: tqdm | None = None
+    _last = ""
 
     def write(self, text: str) -> int:
         line = text.strip()
-        if line:
+        if line and line != self._last:  # the last one comes twice
+            self._last = line
             sys.stderr.write(f"{line}\n")
             sys.stderr.flush()
             if self.bar is not None:

@@ -75,3 +75,5 @@ def test_version_has_one_home():
     assert version("decima-sched") == decima.__version__
     citation = (ROOT / "CITATION.cff").read_text()
     assert re.search(r"^version: (\S+)$", citation, flags=re.MULTILINE)[1] == decima.__version__
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    assert re.search(r"^## (\S+)", changes, flags=re.MULTILINE)[1] == decima.__version__

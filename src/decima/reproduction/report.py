@@ -75,10 +75,10 @@ def build_report(run: str) -> Path:
     Raises:
         ConfigError: A notebook of the run was not executed yet.
     """
+    folder = run_folder(run) / "notebooks"
     import nbformat
     from nbconvert import HTMLExporter
 
-    folder = run_folder(run) / "notebooks"
     pages = []
     for slug in notebook_slugs():
         path = folder / f"{slug}.ipynb"

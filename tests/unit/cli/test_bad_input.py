@@ -303,3 +303,13 @@ def test_command_that_does_not_exist():
     assert refuse("workload") == "Missing command."
     assert "Missing argument" in refuse("data", "fetch")
     assert "Missing option '--out'" in refuse("workload", "write", "synthetic")
+
+
+def test_a_module_that_is_not_installed(monkeypatch):
+    from decima.reproduction import params
+
+    def need(run):
+        raise ModuleNotFoundError("No module named 'papermill'", name="papermill")
+
+    monkeypatch.setattr(params, "resolve_run", need)
+    assert refuse("report") == "papermill is not installed; 'decima doctor' says what is missing for what"

@@ -29,6 +29,10 @@ class PlainErrors(TyperGroup):
             _fail(error.format_message(), BAD_INPUT)
         except typer.Abort:
             _fail("interrupted", INTERRUPTED)
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] == "decima":
+                raise
+            _fail(f"{error.name} is not installed; 'decima doctor' says what is missing for what", BAD_INPUT)
         except MemoryError as error:
             _fail(f"not enough memory: {error or 'an allocation failed'}", BAD_INPUT)
         except OSError as error:
