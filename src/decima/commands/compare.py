@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from decima.commands.shared import options
-from decima.commands.shared.outputs import check_output, count, output_path, write_table
+from decima.commands.shared.outputs import check_output, output_path, write_table
 from decima.commands.shared.schedulers import opened
 from decima.commands.shared.schedules import CHARTS, draw_schedules
 from decima.exceptions import ConfigError
+from decima.plotting.words import count
 
 
 def register(root: typer.Typer) -> None:

@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from decima.commands.shared import options
-from decima.commands.shared.outputs import check_output, count, write_json, write_table
+from decima.commands.shared.outputs import check_output, write_json, write_table
 from decima.commands.shared.schedulers import opened
+from decima.plotting.words import count
 
 ResultOut = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result (.json).")]
 

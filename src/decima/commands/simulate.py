@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from decima.commands.shared import options
-from decima.commands.shared.outputs import check_output, count, write_json, write_table
+from decima.commands.shared.outputs import check_output, write_json, write_table
 from decima.commands.shared.schedulers import opened
 from decima.commands.shared.schedules import CHARTS, draw_schedules
+from decima.plotting.words import count
 
 if TYPE_CHECKING:
     from decima.simulator.result import Result

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from decima.commands.shared import options
-from decima.commands.shared.outputs import check_output, count, output_path, write_table
+from decima.commands.shared.outputs import check_output, output_path, write_table
 from decima.commands.spark.from_logs import from_spark
 from decima.exceptions import ConfigError
+from decima.plotting.words import count
 
 if TYPE_CHECKING:
     from decima.workload.jobs import Workload

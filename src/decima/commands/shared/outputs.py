@@ -78,11 +78,6 @@ def write_table(path: Path, table) -> None:
             table.to_csv(temporary, index=False)
 
 
-def count(number: int, word: str) -> str:
-    """Number and word, such as `1 job` and `20 jobs`."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
-
-
 def _require_writable(path: Path, folders: Iterable[Path]) -> None:
     """Raise ConfigError unless files can be made in the first of the folders that is there."""
     known = next(folder for folder in folders if folder.exists())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decima.commands.shared.outputs import count, output_path
+from decima.commands.shared.outputs import output_path
+from decima.plotting.words import count
 
 if TYPE_CHECKING:
     from decima.systems import RunResult

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from decima.commands.shared.outputs import check_output, count, output_path, write_table
+from decima.commands.shared.outputs import check_output, output_path, write_table
 from decima.exceptions import EventLogError
+from decima.plotting.words import count
 from decima.progress import progress_bar
 
 if TYPE_CHECKING:

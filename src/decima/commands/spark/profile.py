@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from decima.commands.shared.outputs import check_folder, check_output, count, output_path, write_json
+from decima.commands.shared.outputs import check_folder, check_output, output_path, write_json
 from decima.exceptions import ConfigError
+from decima.plotting.words import count
 from decima.progress import progress_bar
 
 if TYPE_CHECKING:
