@@ -70,6 +70,9 @@ class SparkClusterEnv(gymnasium.Env):
     ``invalid_reason``; ``deadlock``; at the end ``num_unfinished``, ``avg_jct_s`` of the finished jobs if there are
     any, and ``makespan_s`` if all have finished.
 
+    Copies: ``copy.deepcopy`` and ``pickle`` work in the middle of an episode; given the same actions, copy and original
+    go on alike, also in another process.
+
     Source: §5.2 (actions), §5.3 (rewards).
 
     Args:
