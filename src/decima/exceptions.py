@@ -4,6 +4,11 @@
 class DecimaError(Exception):
     """Base of every error raised on bad input or failed work; the command line turns it into exit code 2."""
 
+    def __str__(self) -> str:
+        # As the plain exception has it: KeyError would show the repr of the message. Half a surrogate pair, out of a
+        # JSON text or a path, could not be written anywhere.
+        return Exception.__str__(self).encode(errors="backslashreplace").decode()
+
 
 class ConfigError(DecimaError, ValueError):
     """A parameter is outside its range or of the wrong kind."""
@@ -27,9 +32,6 @@ class ChecksumError(DecimaError):
 
 class UnknownSchedulerError(DecimaError, KeyError):
     """No scheduler is registered under that name."""
-
-    def __str__(self) -> str:  # KeyError would show the repr of the message
-        return str(self.args[0])
 
 
 class SchedulerError(DecimaError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import math
 import os
 import tempfile
@@ -74,6 +75,23 @@ def sole_use(folder: Path) -> Iterator[bool]:
             yield True
     finally:
         os.close(handle)
+
+
+def read_json(path: str | os.PathLike, **options: Any) -> Any:
+    """Read a JSON value from a file.
+
+    Args:
+        path: The file.
+        **options: As :func:`json.loads` takes them.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is not UTF-8, not JSON, or nested deeper than can be read.
+    """
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"), **options)
+    except RecursionError as error:
+        raise ValueError(f"nested too deeply: {error}") from error
 
 
 def _umask() -> int:

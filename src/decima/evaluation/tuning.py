@@ -299,8 +299,8 @@ def _read_checkpoint(path: str | Path, problem: dict) -> list[list[float]]:
     if not path.exists():
         return []
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        found, values = content["problem"], content["values"]
+        content = files.read_json(path)
+        found, values = dict(content["problem"]), content["values"]
         told = [[float(value) for value in generation] for generation in values]
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is not a checkpoint of a parameter search: {error!r}") from error

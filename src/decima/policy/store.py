@@ -20,7 +20,7 @@ import numpy as np
 
 from decima.config import checkout_root
 from decima.exceptions import ConfigError, PolicyError
-from decima.files import atomic_write_bytes, atomic_write_text, plain
+from decima.files import atomic_write_bytes, atomic_write_text, plain, read_json
 from decima.policy.architecture import Architecture
 
 if TYPE_CHECKING:
@@ -233,10 +233,10 @@ def _find(name_or_path: str | os.PathLike) -> tuple[Path, Path]:
 
 def _read_card(path: Path, expected: int) -> dict[str, Any]:
     try:
-        card = json.loads(path.read_text(encoding="utf-8"))
+        card = read_json(path)
     except OSError as error:
         raise PolicyError(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise PolicyError(f"{path} is not the card of a policy: no valid JSON ({error})") from error
     if not isinstance(card, dict):
         raise PolicyError(f"{path} is not the card of a policy: got {type(card).__name__}, expected an object")

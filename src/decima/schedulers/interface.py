@@ -276,7 +276,7 @@ class CompiledScheduler:
             low, high = known[name].low, known[name].high
             try:
                 valid = low <= float(value) <= high
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 valid = False
             if not valid:
                 raise ConfigError(

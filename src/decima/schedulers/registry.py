@@ -7,8 +7,8 @@ of a stored policy (``.weights.h5``), stands for the scheduler it describes.
 
 from __future__ import annotations
 
-import json
 import pkgutil
+import reprlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from decima.exceptions import ConfigError, UnknownSchedulerError
+from decima.files import read_json
 from decima.grammar import Option, hint, read_options, read_value, split_options
 from decima.schedulers.interface import Scheduler
 from decima.schedulers.protocol import require_protocol
@@ -147,9 +148,12 @@ def scheduler_text(scheduler: Scheduler) -> str:
 def _read_card(path: Path) -> tuple[str, dict[str, float]]:
     """Name and parameters of a scheduler from the card that its tuning wrote."""
     try:
-        card = json.loads(path.read_text(encoding="utf-8"))
-        return card["scheduler"], dict(card["parameters"])
+        card = read_json(path)
+        name, parameters = card["scheduler"], dict(card["parameters"])
     except OSError as error:
         raise ConfigError(f"cannot read the card {path}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"{path} is not a card of tuned parameters: {error!r}") from error
+        raise ConfigError(f"{path} is not a card of tuned parameters: {error!r:.200}") from error
+    if not isinstance(name, str):
+        raise ConfigError(f"{path} is not a card of tuned parameters: its scheduler is {reprlib.repr(name)}")
+    return name, parameters

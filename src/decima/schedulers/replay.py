@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from decima.exceptions import ConfigError, DataUnavailableError, InvalidDecisionError
+from decima.files import read_json
 from decima.grammar import Option
 from decima.schedulers.interface import Decision, Observation
 from decima.schedulers.registry import register
@@ -56,10 +57,10 @@ def read_decisions(path: str | os.PathLike) -> list[LoggedDecision]:
     """
     path = Path(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
     except OSError as error:
         raise DataUnavailableError(f"no decisions to read at {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InvalidDecisionError(f"{path} is not JSON text: {error}") from error
     rows = content.get("decisions") if isinstance(content, dict) else content
     if not isinstance(rows, list):

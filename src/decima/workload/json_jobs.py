@@ -13,7 +13,7 @@ import numpy as np
 
 from decima.checks import is_name
 from decima.exceptions import DataUnavailableError, WorkloadError
-from decima.files import atomic_write_text
+from decima.files import atomic_write_text, read_json
 from decima.workload import parquet
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import WAVES, JobProfile, Stage
@@ -79,14 +79,14 @@ def save(workload: Workload, path: str | os.PathLike) -> None:
 
 def _parse(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique_keys)
+        return read_json(path, object_pairs_hook=_unique_keys)
     except OSError as error:
         raise DataUnavailableError(f"no workload file to read at {path}: {error.strerror}") from error
     except json.JSONDecodeError as error:
         raise WorkloadError(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
     except WorkloadError:
         raise
-    except (ValueError, RecursionError) as error:  # not UTF-8, endless digits, endless nesting
+    except ValueError as error:  # not UTF-8, endless digits, endless nesting
         raise WorkloadError(f"not JSON text: {error}") from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
+from decima.exceptions import DataUnavailableError
 from decima.grammar import Option
 from decima.workload.json_jobs import load
 from decima.workload.profile import JobProfile
@@ -19,9 +20,12 @@ def file_profiles(path: str) -> tuple[JobProfile, ...]:
 
     Raises:
         WorkloadError: The file is not of its format.
-        OSError: It cannot be read.
+        DataUnavailableError: It cannot be read.
     """
-    status = Path(path).stat()
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError) as error:  # a zero byte in the path
+        raise DataUnavailableError(f"no workload file to read at {path!r:.200}: {error}") from error
     return _read(path, status.st_mtime_ns, status.st_size)
 
 

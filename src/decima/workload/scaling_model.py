@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from decima.exceptions import WorkloadError
-from decima.files import atomic_write_text
+from decima.files import atomic_write_text, read_json
 from decima.workload.profile import WAVES, JobProfile, Stage
 
 GROWING, FIXED = "growing", "fixed"
@@ -75,7 +75,7 @@ def read_model(path: Path) -> ScalingModel:
         WorkloadError: the file is missing or not such a model.
     """
     try:
-        parts = json.loads(path.read_text(encoding="utf-8"))
+        parts = read_json(path)
         return ScalingModel(
             **{
                 effect: {

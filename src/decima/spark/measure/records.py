@@ -11,6 +11,7 @@ from pathlib import Path
 
 from decima.exceptions import ConfigError
 from decima.files import atomic_write_text
+from decima.files import read_json as load_json
 from decima.workload.measured import profile_name
 
 ALONE_RUNS = "runs.csv"
@@ -187,7 +188,7 @@ def read_json(path: Path) -> dict:
         ConfigError: the file cannot be read, or is no JSON object.
     """
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = load_json(path)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror or error}") from error
     except ValueError as error:
