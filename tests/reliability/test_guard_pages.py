@@ -46,8 +46,8 @@ def test_all_that_decides_in_the_core_has_its_turn():
 
 
 def test_an_array_that_is_one_entry_too_short_kills():
-    step = 1 if GUARDED_RUNS >= 1000 else 9
-    lines, code, errors = program("short", 20 if step == 1 else 8, step)
+    step = 1 if GUARDED_RUNS >= 1000 else 14
+    lines, code, errors = program("short", 20 if step == 1 else 7, step)
     assert code == 0, errors
     deaths = {name: ends for name, *ends in map(json.loads, lines)}
     assert len(deaths) == -(-sum(len(layout.arrays) for layout in (CLUSTER, RULE, POLICY)) // step)

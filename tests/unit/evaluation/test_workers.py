@@ -37,8 +37,10 @@ def divide(item):
     return 60 // item
 
 
-def leave(item):
-    os._exit(3)
+def fall(item):
+    if item == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return item
 
 
 def interrupt(item):
@@ -107,11 +109,16 @@ class Greedy:
         pass
 
 
-def test_a_worker_that_dies_is_one_error():
-    workers = make_workers(leave, "processes", 1)
-    with pytest.raises(WorkerError, match="a worker process died"):
-        workers.map([1])
-    workers.close()
+@pytest.mark.parametrize("backend", ["processes", pytest.param("ray", marks=pytest.mark.slow)], indirect=True)
+def test_a_worker_that_is_killed_is_one_error_and_others_come(backend):
+    workers = make_workers(fall, backend, 2)
+    try:
+        for _ in range(2):
+            with pytest.raises(WorkerError, match=r"a (worker process|Ray worker) died, perhaps for want of memory"):
+                workers.map([0, 0, 1, 0, 0, 0])
+            assert workers.map([0, 2, 3]) == [0, 2, 3]
+    finally:
+        workers.close()
 
 
 def test_ctrl_c_reaches_the_caller():
