@@ -38,12 +38,13 @@ define find_python
 	fi
 endef
 
-.PHONY: help env reproduce test test-bounds lint lab lock clean
+.PHONY: help env reproduce test test-bounds reliability lint lab lock clean
 
 help:
 	@echo "make reproduce   environment, data, whole pipeline; prints where the report and the figures are (PROFILE=full: all)"
 	@echo "make test        environment, linter and all tests, as the continuous integration does"
 	@echo "make test-bounds tests of the compiled core, every array index checked"
+	@echo "make reliability hours of random runs, guard pages, kills and damaged inputs (docs/reliability.md)"
 	@echo "make lab         open the notebooks in JupyterLab"
 	@echo "make env         only build $(VENV) from requirements.lock"
 	@echo "make lint        only the linters: style, and what may import what"
@@ -87,6 +88,14 @@ test: lint
 BOUNDS_TESTS := tests/differential tests/guard tests/property $(addprefix tests/unit/,compiled simulator schedulers policy)
 test-bounds: env
 	DECIMA_BOUNDS_CHECKS=1 $(BIN)/pytest -n auto --dist loadfile -p no:benchmark $(PYTEST_FLAGS) $(BOUNDS_TESTS)
+
+# Hours: what `make test` does in small. A variable that is set already stays.
+reliability: export DECIMA_RANDOM_RUNS ?= 10000
+reliability: export DECIMA_GUARDED_RUNS ?= 1000
+reliability: export DECIMA_KILLS ?= 50
+reliability: export DECIMA_FUZZ_INPUTS ?= 100000
+reliability: env
+	$(BIN)/pytest -n auto -p no:benchmark $(PYTEST_FLAGS) tests/reliability tests/fuzz
 
 lab: env
 	$(BIN)/jupyter lab notebooks

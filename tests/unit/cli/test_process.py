@@ -66,10 +66,19 @@ def test_success_and_failure(jobs, folder):
 
 
 def test_reader_that_goes_away():
-    code = f"{COMMAND} workload describe synthetic:n=20000 | head -n 1"
-    shown = subprocess.run(["bash", "-c", code], capture_output=True, text=True, timeout=300, check=True)
+    code = f"{COMMAND} workload describe synthetic:n=20000 | head -n 1; exit ${{PIPESTATUS[0]}}"
+    shown = subprocess.run(["bash", "-c", code], capture_output=True, text=True, timeout=300, check=False)
     assert shown.stdout.split()[0] == "name"
-    assert shown.stderr == ""
+    assert (shown.returncode, shown.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["schedulers"], ["simulate", "--executors", "0"]])
+def test_nobody_reads_anything(words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run([COMMAND, *words], stdout=writer, stderr=writer, timeout=300, check=False)
+    os.close(writer)
+    assert ended.returncode == 1
 
 
 def test_interrupted_run_leaves_no_file(tmp_path, folder):
