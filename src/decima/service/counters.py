@@ -13,6 +13,9 @@ from decima.service.wire import JOB_FIELDS, checked_number
 from decima.simulator.fields import NONE
 
 
+_LISTS = ("stages", "runnable", "schedulable")
+
+
 def put_state(mirror: Mirror, slot: Slot, message: protocol.JobState, limits: Limits) -> Steps[None]:
     """Write a job's reported state into the mirror.
 
@@ -21,12 +24,11 @@ def put_state(mirror: Mirror, slot: Slot, message: protocol.JobState, limits: Li
     """
     views, graph, most = mirror.views, slot.graph, limits.executors
     changed = finished_stages = False
-    for name in ("stages", "runnable", "schedulable"):
-        if len(getattr(message, name)) > slot.size:
-            raise invalid(
-                f"job {graph.label!r:.60}: {len(getattr(message, name))} entries in {name}; it has {slot.size} stages"
-            )
-    for number, stage in enumerate(message.stages, start=1):
+    lists = message.stages, message.runnable, message.schedulable
+    if max(map(len, lists)) > slot.size:
+        counts = [f"{len(values)} in {name}" for name, values in zip(_LISTS, lists, strict=True)]
+        raise invalid(f"job {graph.label!r:.60} has {slot.size} stages, but entries: {', '.join(counts)}")
+    for number, stage in enumerate(lists[0], start=1):
         index = _index(graph, stage.stage)
         at = slot.first + index
         tasks = views.stage_tasks[at]
@@ -110,10 +112,10 @@ def _put_frontier(mirror: Mirror, slot: Slot, stages) -> None:
 
 
 def _index(graph: JobGraph, stage: int) -> int:
-    index = graph.index.get(stage)
-    if index is None:
-        raise invalid(f"{_where(graph, stage)}: there is no such stage")
-    return index
+    try:
+        return graph.index[stage]
+    except KeyError:
+        raise invalid(f"{_where(graph, stage)}: there is no such stage") from None
 
 
 def _where(graph: JobGraph, stage: int) -> str:

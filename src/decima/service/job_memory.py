@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import numpy as np
@@ -43,11 +43,10 @@ class Slot:
     job: int
     first: int
     graph: JobGraph
+    size: int = field(init=False)  # number of stages
 
-    @property
-    def size(self) -> int:
-        """Number of stages."""
-        return len(self.graph.stage_ids)
+    def __post_init__(self) -> None:
+        self.size = len(self.graph.stage_ids)
 
 
 def _memory_bytes(state: ClusterState) -> int:

@@ -101,9 +101,7 @@ print("there", flush=True)
 time.sleep(600)
 """
     with running(sessions_of("fifo", limits=Limits(driver_lease_s=30.0))) as service:
-        opened = [
-            service.sessions.open(open_request(shared_cluster="c")).session for _ in range(2)
-        ]
+        opened = [service.sessions.open(open_request(shared_cluster="c")).session for _ in range(2)]
         command = [sys.executable, "-c", driver, service.target, opened[0]]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as killed:
             assert killed.stdout.readline() == "there\n"

@@ -1,0 +1,313 @@
+"""The service under load: many clients at a steady rate, a thousand other connections, an hour's worth of sessions.
+
+Run from the checkout, on a machine that does nothing else: ``python -m benchmarks.service_load`` (``--seconds 2`` to
+try it). Writes ``benchmarks/results/service_load.csv``. One process serves, another one is all clients. Every client is
+a simulated cluster of 50 executors with so many active jobs, whose reports were recorded and whose decisions are known:
+an answer that is not the known one is wrong, one that does not come is lost. When its recording ends, a client begins
+anew with a report of everything.
+
+Columns: ``calls_per_s`` as asked for (0: each client asks again at once) and as answered; ``p50_ms``, ``p99_ms``,
+``max_ms`` from the moment a call was due to its parsed reply, so that a client that is kept waiting counts the calls
+that wait behind it; ``decide_p50_ms`` inside the scheduler; ``server_cpu_ms`` and ``client_cpu_ms`` processor time per
+call; ``server_mb`` resident memory at the end; ``idle_cpu`` share of the machine's cores that nobody used just before.
+"""
+
+import argparse
+import asyncio
+import multiprocessing
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import grpc
+import numpy as np
+import pandas
+import psutil
+from tqdm.auto import tqdm
+
+import decima
+from decima.schedulers import Decision, make_scheduler
+from decima.service import scheduler_pb2 as protocol
+from decima.service.reporter import StateReporter
+from decima.service.wire import NAME, VERSION
+from decima.workload.arrivals import explicit
+from decima.workload.synthetic import default_profiles
+
+EXECUTORS = 50
+# Seconds between arrivals by number of jobs: as much as the executors can do, or more, so that jobs stay so many.
+GAP_S = {10: 18.0, 100: 3.0}
+ARRIVALS = 300
+RECORDED = 2_000  # reports of a recording
+RATE = 1_000.0  # decisions per second of all clients
+# (scheduler, clients, active jobs of each, decisions per second)
+CASES = [
+    *((name, clients, jobs, RATE) for name in ("fair", "decima") for jobs in (10, 100) for clients in (4, 16)),
+    *((name, 16, 100, 0.0) for name in ("fair", "decima")),
+]
+CONNECTIONS = 1_000
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+SESSIONS = 3_600  # an hour of one per second
+CALLS_OF_SESSION = 20
+RESULTS = Path(__file__).parent / "results"
+
+
+class Recording:
+    """A scheduler that notes what a service would be told, and what it should answer."""
+
+    def __init__(self, scheduler: str, jobs: int) -> None:
+        self.name = scheduler
+        self.calls: list[tuple[bytes, tuple[int, int] | None]] = []
+        self._inner = make_scheduler(scheduler)
+        self._jobs = jobs
+        self._reporter: StateReporter | None = None
+
+    def reset(self, rng: np.random.Generator) -> None:
+        self._inner.reset(rng)
+
+    def decide(self, observation) -> Decision:
+        decision, state = self._inner.decide(observation), observation.state
+        if len(self.calls) < RECORDED and state.num_active >= 0.9 * self._jobs:
+            self._reporter = self._reporter or StateReporter(state)
+            request = self._reporter.request(not self.calls)
+            job = None if decision.stage is None else int(state.stage_job[decision.stage])
+            answer = None if job is None else (job, int(decision.stage - state.job_first_stage[job]))
+            self.calls.append((request.SerializeToString(), answer))
+        return decision
+
+
+def record(scheduler: str, jobs: int) -> list[tuple[bytes, tuple[int, int] | None]]:
+    """Reports of a cluster with so many active jobs or some more, and chosen stages (job, stage; None to idle)."""
+    arrivals = [0.0] * jobs + [GAP_S[jobs] * (number + 1) for number in range(ARRIVALS)]
+    profiles = default_profiles()
+    workload = explicit([profiles[number % len(profiles)] for number in range(len(arrivals))], arrivals, label="load")
+    recording = Recording(scheduler, jobs)
+    decima.simulate(workload, recording, EXECUTORS, 0)
+    return recording.calls
+
+
+class Client:
+    """One session that asks again and again."""
+
+    def __init__(self, channel: grpc.aio.Channel, scheduler: str, calls: list) -> None:
+        self._channel = channel
+        self._scheduler = scheduler
+        self._calls = calls
+        self._next = 0
+        self._decide = channel.unary_unary(f"/{NAME}/Decide")
+        self.times_ms: list[float] = []
+        self.decide_us: list[float] = []
+        self.lost = self.wrong = 0
+
+    async def open(self) -> None:
+        request = protocol.OpenRequest(version=VERSION, executors=EXECUTORS, scheduler=self._scheduler, client="load")
+        opened = await self._channel.unary_unary(f"/{NAME}/Open")(request.SerializeToString(), timeout=60)
+        self._session = protocol.OpenReply.FromString(opened).session
+
+    async def close(self) -> None:
+        request = protocol.CloseRequest(session=self._session)
+        await self._channel.unary_unary(f"/{NAME}/Close")(request.SerializeToString(), timeout=60)
+
+    async def ask(self, due: float) -> None:
+        data, expected = self._calls[self._next % len(self._calls)]
+        self._next += 1
+        # Fields of a message may follow each other in any order.
+        data += protocol.DecideRequest(session=self._session, sequence=self._next).SerializeToString()
+        try:
+            reply = protocol.Decision.FromString(await self._decide(data, timeout=60))
+        except grpc.aio.AioRpcError:
+            self.lost += 1
+            self._next = -(-self._next // len(self._calls)) * len(self._calls)  # the next report of everything
+            return
+        self.times_ms.append(1e3 * (time.perf_counter() - due))
+        self.decide_us.append(reply.decide_us)
+        answer = None if reply.idle else (int(reply.job), reply.stage)
+        self.wrong += reply.sequence != self._next or answer != expected
+
+    async def run(self, begin: float, gap_s: float, end: float) -> None:
+        """Ask every ``gap_s`` seconds, or again at once if that is 0."""
+        due = begin
+        while due < end:
+            if gap_s:
+                await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            else:
+                due = time.perf_counter()
+            await self.ask(due)
+            due += gap_s
+
+
+def load(service: str, scheduler: str, clients: int, calls: list, rate: float, seconds: float) -> dict:
+    """Ask from so many clients at once; for a process of its own."""
+
+    async def run() -> tuple[list[Client], float, float]:
+        # A connection of its own for each, as clients in different processes have.
+        channels = [grpc.aio.insecure_channel(service, [("grpc.use_local_subchannel_pool", 1)]) for _ in range(clients)]
+        all_clients = [Client(channel, scheduler, calls) for channel in channels]
+        for client in all_clients:
+            await client.open()
+            await client.ask(time.perf_counter())
+            client.times_ms.clear()
+            client.decide_us.clear()
+        gap_s = clients / rate if rate else 0.0
+        begin, begin_cpu = time.perf_counter() + 0.2, time.process_time()
+        await asyncio.gather(
+            *(
+                client.run(begin + number * gap_s / clients, gap_s, begin + seconds)
+                for number, client in enumerate(all_clients)
+            )
+        )
+        passed_s, cpu_s = time.perf_counter() - begin, time.process_time() - begin_cpu
+        for client, channel in zip(all_clients, channels, strict=True):
+            await client.close()
+            await channel.close()
+        return all_clients, passed_s, cpu_s
+
+    done, passed_s, cpu_s = asyncio.run(run())
+    times = np.concatenate([client.times_ms for client in done])
+    return {
+        "answered_per_s": len(times) / passed_s,
+        "calls": len(times),
+        "lost": sum(client.lost for client in done),
+        "wrong": sum(client.wrong for client in done),
+        "p50_ms": np.percentile(times, 50),
+        "p99_ms": np.percentile(times, 99),
+        "max_ms": times.max(),
+        "decide_p50_ms": 1e-3 * np.median(np.concatenate([client.decide_us for client in done])),
+        "client_cpu_ms": 1e3 * cpu_s / len(times),
+    }
+
+
+def come_and_go(service: str, scheduler: str, calls: list, sessions: int) -> int:
+    """Sessions that ask some times and end, every fourth of them without a word; returns how many calls were lost."""
+
+    async def run() -> int:
+        lost = 0
+        async with grpc.aio.insecure_channel(service) as channel:
+            for number in range(sessions):
+                client = Client(channel, scheduler, calls)
+                await client.open()
+                for _ in range(CALLS_OF_SESSION):
+                    await client.ask(time.perf_counter())
+                if number % 4:
+                    await client.close()
+                lost += client.lost + client.wrong
+        return lost
+
+    return asyncio.run(run())
+
+
+class Crowd:
+    """Other connections: silent ones, slow prefaces, and gRPC clients that opened a session and say no more."""
+
+    def __init__(self, service: str, connections: int) -> None:
+        host, port = service.split(":")
+        self._sockets = [socket.create_connection((host, int(port)), 60) for _ in range(connections // 2)]
+        self._channels = [
+            grpc.insecure_channel(service, [("grpc.use_local_subchannel_pool", 1)]) for _ in range(connections // 2)
+        ]
+        request = protocol.OpenRequest(version=VERSION, executors=EXECUTORS).SerializeToString()
+        waiting = [channel.unary_unary(f"/{NAME}/Open").future(request, timeout=60) for channel in self._channels]
+        for call in waiting:
+            call.result()
+        for number, connection in enumerate(self._sockets):
+            connection.sendall(PREFACE[: number % len(PREFACE)])
+
+    def close(self) -> None:
+        for connection in self._sockets:
+            connection.close()
+        for channel in self._channels:
+            channel.close()
+
+
+class Server:
+    """``decima serve`` in a process of its own."""
+
+    def __init__(self, *options: object) -> None:
+        words = [sys.executable, "-m", "decima", "serve", "--port", "0", "--scheduler", "fair", "--also", "decima"]
+        self._started = subprocess.Popen([*words, *map(str, options)], stdout=subprocess.PIPE, text=True)
+        self.address = self._started.stdout.readline().split(" at ")[1].strip()
+        self._process = psutil.Process(self._started.pid)
+
+    @property
+    def cpu_s(self) -> float:
+        times = self._process.cpu_times()
+        return times.user + times.system
+
+    @property
+    def mb(self) -> float:
+        return self._process.memory_info().rss / 1e6
+
+    def close(self) -> None:
+        self._started.terminate()
+        self._started.wait(60)
+
+
+def measure(case: tuple, calls: list, seconds: float, crowd: int = 0) -> dict:
+    """One row of the table."""
+    scheduler, clients, jobs, rate = case
+    server = Server()
+    try:
+        others = Crowd(server.address, crowd) if crowd else None
+        idle_cpu = 1 - psutil.cpu_percent(interval=1) / 100
+        # A new interpreter: threads of gRPC do not survive a fork.
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            pool.submit(load, server.address, scheduler, clients, calls, rate, 1.0).result()  # both ends warm up
+            before = server.cpu_s
+            numbers = pool.submit(load, server.address, scheduler, clients, calls, rate, seconds).result()
+        row = {"scheduler": scheduler, "clients": clients, "jobs": jobs, "others": crowd, "calls_per_s": rate}
+        row |= numbers | {"server_cpu_ms": 1e3 * (server.cpu_s - before) / numbers["calls"]}
+        row |= {"server_mb": server.mb, "idle_cpu": idle_cpu}
+        if others is not None:
+            others.close()
+        return row
+    finally:
+        server.close()
+
+
+def measure_sessions(calls: list, sessions: int) -> dict:
+    """Memory of a service that has had an hour's worth of sessions, against that after a tenth of it."""
+    server = Server("--lease-s", 5)
+    try:
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            lost = pool.submit(come_and_go, server.address, "decima", calls, sessions // 10).result()
+            before_mb = server.mb
+            lost += pool.submit(come_and_go, server.address, "decima", calls, sessions - sessions // 10).result()
+        return {
+            "scheduler": "decima",
+            "clients": 1,
+            "jobs": 10,
+            "sessions": sessions,
+            "calls": sessions * CALLS_OF_SESSION,
+            "lost": lost,
+            "mb_after_a_tenth": before_mb,
+            "server_mb": server.mb,
+        }
+    finally:
+        server.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=20.0, help="of every case")
+    parser.add_argument("--sessions", type=int, default=SESSIONS, help="that come and go")
+    parser.add_argument("--out", type=Path, default=RESULTS / "service_load.csv")
+    arguments = parser.parse_args()
+    recordings = {}
+    for scheduler, _, jobs, _ in CASES:
+        if (scheduler, jobs) not in recordings:
+            recordings[scheduler, jobs] = record(scheduler, jobs)
+    crowded = [(CONNECTIONS, ("decima", clients, 100, RATE)) for clients in (4, 16)]
+    rows = []
+    for crowd, case in tqdm([*((0, case) for case in CASES), *crowded]):
+        rows.append(measure(case, recordings[case[0], case[2]], arguments.seconds, crowd))
+    rows.append(measure_sessions(recordings["decima", 10], arguments.sessions))
+    table = pandas.DataFrame(rows)
+    arguments.out.parent.mkdir(exist_ok=True)
+    table.round(3).to_csv(arguments.out, index=False)
+    print(table.round(3).to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()
