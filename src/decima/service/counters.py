@@ -12,7 +12,6 @@ from decima.service.steps import PAUSE, Steps
 from decima.service.wire import JOB_FIELDS, checked_number
 from decima.simulator.fields import NONE
 
-
 _LISTS = ("stages", "runnable", "schedulable")
 
 

@@ -135,7 +135,7 @@ def test_many_jobs_in_falling_order_of_arrival():
         ({"gone": ["x"] * 6}, "a report has 6 gone; the service takes 5"),
         ({"states": [protocol.JobState(job="j")] * 6}, "a report has 6 states; the service takes 5"),
         ({"jobs": [protocol.Job(job="j")] * 6}, "a report has 6 jobs; the service takes 5"),
-        ({"states": [protocol.JobState(job="j", schedulable=[0, 0])]}, "job 'j' has 1 stages, but entries: 0 in stages, 0 in runnable, 2 in schedulable"),
+        ({"states": [protocol.JobState(job="j", schedulable=[0, 0])]}, "1 stages, but entries: .* 2 in schedulable"),
         ({"states": [protocol.JobState(job="j", stages=[protocol.StageState()] * 2)]}, "entries: 2 in stages"),
     ],
 )
