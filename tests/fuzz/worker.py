@@ -1,11 +1,13 @@
-"""Give damaged inputs to one reader, in a process of its own with bounds on memory and time.
+"""Give damaged inputs to readers, to each in a process of its own with bounds on memory and time.
 
-    python -m tests.fuzz.worker READER COUNT SEED FOLDER
+    python -m tests.fuzz.worker READER,READER COUNT SEED FOLDER
 
-The last line is JSON: counts, and what the first failure was. An input that ends the process is left in the folder.
+Prints a line of JSON per reader: counts, and what the first failure was. An input that ends a process is left in the
+reader's folder.
 """
 
 import json
+import multiprocessing
 import resource
 import signal
 import sys
@@ -32,7 +34,7 @@ def _stop(*_):
     raise TooLongError(f"more than {MOST_SECONDS:g} s for one input")
 
 
-def main(name, count, first_seed, folder):
+def work(name, count, first_seed, folder):
     reader = READERS[name]()
     path = folder / reader.file
     prepare(name, folder)
@@ -74,7 +76,28 @@ def main(name, count, first_seed, folder):
     except BaseException as error:
         told["failure"] = "".join(traceback.format_exception(error))[-6000:]
         told["input"] = repr(path.read_bytes()[:2000])
+    tell(told)
+
+
+def tell(told):
     sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.flush()
+
+
+def main(names, count, first_seed, folder):
+    for name in names.split(","):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        # Forked, so that what all readers need is imported once.
+        process = multiprocessing.get_context("fork").Process(
+            target=work, args=(name, count, first_seed, folder / name)
+        )
+        process.start()
+        process.join(300 + count)
+        if process.is_alive():
+            process.kill()
+            process.join()
+        if process.exitcode != 0:
+            tell({"reader": name, "failure": f"ended by {process.exitcode}", "input": f"the file in {folder / name}"})
 
 
 if __name__ == "__main__":
