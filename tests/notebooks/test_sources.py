@@ -13,6 +13,8 @@ from decima.reproduction.experiment import experiment_names
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+START = ROOT / "notebooks" / "00-start-here.ipynb"
+PAPERS = [path for path in NOTEBOOKS if path != START]
 EXPECTED = {
     "02-motivation",
     "05-policy",
@@ -29,6 +31,7 @@ EXPECTED = {
 }
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+each_of_papers = pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.stem)
 
 
 def code_cells(path):
@@ -70,7 +73,7 @@ def test_valid_and_named_by_section(path):
     assert re.fullmatch(r"\d\d-[a-z0-9]+(-[a-z0-9]+)*", path.stem)
 
 
-@each
+@each_of_papers
 def test_parameters_are_literals_with_a_comment(path):
     assert parameters(path) == {"run": "auto"}
     (cell,) = [cell for cell in code_cells(path) if "parameters" in cell.metadata.get("tags", [])]
@@ -86,7 +89,20 @@ def test_nothing_of_one_machine(path):
     assert found == []
 
 
-@each
+def test_the_first_one_begins_with_what_one_learns_and_ends_with_where_to_go():
+    cells = nbformat.read(START, as_version=4).cells
+    for word in ("**Question.**", "one learns", "Runtime:"):
+        assert word in cells[0].source
+    assert cells[-1].source.startswith("## Where to go next")
+    for name in re.findall(r"`(docs/[\w-]+\.md)`", cells[-1].source):
+        assert (ROOT / name).exists(), name
+    assert all(isinstance(value, int) for value in parameters(START).values())
+    code = "\n".join(cell.source for cell in code_cells(START))
+    for part in ("load", "gantt_of", "explore", "compare", "check_scheduler", "train", "read_event_log"):
+        assert re.search(rf"\b{part}\(", code), part
+
+
+@each_of_papers
 def test_opens_with_the_question_and_ends_with_the_gap(path):
     cells = nbformat.read(path, as_version=4).cells
     opening = cells[0].source
@@ -108,7 +124,7 @@ def test_cells_are_short(path):
     assert max(len(line) for cell in code_cells(path) for line in cell.source.splitlines()) <= 120
 
 
-@each
+@each_of_papers
 def test_experiments_and_figures_exist(path):
     experiments = calls(path, "reproduction.load")
     assert experiments
@@ -117,7 +133,7 @@ def test_experiments_and_figures_exist(path):
     assert set(calls(path, "reproduction.figure")) <= known
 
 
-@each
+@each_of_papers
 def test_every_figure_of_the_experiments_is_shown_once(path):
     shown = calls(path, "reproduction.figure")
     assert len(shown) == len(set(shown))
@@ -128,7 +144,7 @@ def test_every_figure_of_the_pipeline_is_in_a_notebook():
     assert {name for experiment in experiment_names() for name in figures.figure_names(experiment)} <= shown
 
 
-@each
+@each_of_papers
 def test_the_pipeline_passes_parameters_that_exist(path):
     passed = ast.parse(inspect.getsource(report.execute_notebook))
     (keys,) = [

@@ -1,0 +1,77 @@
+"""Pages of the documentation: links lead somewhere, the four that lead through are short, and what they show works."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from decima.reproduction.report import notebook_slugs
+from tests.unit.cli.calls import run
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+WAYS = ("schedule-own-jobs", "write-a-scheduler", "reproduce-a-paper", "change-the-code")
+
+
+def text(name):
+    return (DOCS / f"{name}.md").read_text(encoding="utf-8")
+
+
+def blocks(name, language):
+    return re.findall(rf"```{language}\n(.*?)```", text(name), re.DOTALL)
+
+
+def anchors(path):
+    """Names that a heading of a page can be linked by."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_links_lead_somewhere(path):
+    for target in re.findall(r"\]\((?!https?://)([^)\s]+)\)", path.read_text(encoding="utf-8")):
+        file, _, anchor = target.partition("#")
+        found = path.parent / file if file else path
+        assert found.exists(), target
+        if anchor and found.suffix == ".md":
+            assert anchor in anchors(found), target
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_way_is_two_screens_long(name):
+    assert len(text(name).splitlines()) <= 70
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_commands_exist(name):
+    commands = re.findall(r"(?:^    |`)decima ((?:[a-z-]+ ?)+)", text(name), re.MULTILINE)
+    assert commands
+    for command in {words.split()[0] for words in commands}:
+        assert run(command, "--help").exit_code == 0, command
+
+
+def test_own_jobs_as_shown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("jobs.json").write_text(*blocks("schedule-own-jobs", "json"))
+    shown = re.findall(r"^    decima (.+)$", text("schedule-own-jobs"), re.MULTILINE)
+    assert len(shown) == 2
+    for line in shown:
+        result = run(*shlex.split(line))
+        assert result.exit_code == 0, result.stderr
+    assert Path("schedule.html").stat().st_size > 10**6
+    assert Path("all.html").stat().st_size > 10**6
+
+
+def test_a_scheduler_as_shown(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks("write-a-scheduler", "python"):
+        exec(compile(block, "write-a-scheduler.md", "exec"), names)
+    assert "mine" in capsys.readouterr().out
+    assert Path("schedules.html").exists()
+
+
+def test_a_notebook_that_is_named_is_there():
+    for name in re.findall(r"decima notebook (\d\d-[a-z-]+)", text("reproduce-a-paper")):
+        assert name in notebook_slugs()
