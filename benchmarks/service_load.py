@@ -300,13 +300,16 @@ def main() -> None:
             recordings[scheduler, jobs] = record(scheduler, jobs)
     crowded = [(CONNECTIONS, ("decima", clients, 100, RATE)) for clients in (4, 16)]
     rows = []
-    for crowd, case in tqdm([*((0, case) for case in CASES), *crowded]):
-        rows.append(measure(case, recordings[case[0], case[2]], arguments.seconds, crowd))
-    rows.append(measure_sessions(recordings["decima", 10], arguments.sessions))
-    table = pandas.DataFrame(rows)
     arguments.out.parent.mkdir(exist_ok=True)
-    table.round(3).to_csv(arguments.out, index=False)
-    print(table.round(3).to_string(index=False))
+    for crowd, case in tqdm([*((0, case) for case in CASES), *crowded, (0, None)]):
+        if case is None:
+            rows.append(measure_sessions(recordings["decima", 10], arguments.sessions))
+        else:
+            rows.append(measure(case, recordings[case[0], case[2]], arguments.seconds, crowd))
+        # After every case: what was measured before an interruption is kept.
+        table = pandas.DataFrame(rows).round(3)
+        table.to_csv(arguments.out, index=False)
+    print(table.to_string(index=False))
 
 
 if __name__ == "__main__":
