@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import psutil
 import decima
 
 PACKAGE = Path(decima.__file__).parent
-COMMAND = (sys.executable, "-m", "decima")
 
 
 def environment(**changes):
@@ -22,13 +20,14 @@ def environment(**changes):
 
 
 @contextlib.contextmanager
-def started(*words, variables=(), **options):
-    """A process at the head of a group of its own, which is dead when the block ends."""
+def started(*words, variables=(), errors=None, **options):
+    """A process at the head of a group of its own, which is dead when the block ends; errors go to a file or stdout."""
     process = subprocess.Popen(
         [str(word) for word in words],
         env=environment(**dict(variables)),
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        stderr=subprocess.STDOUT if errors is None else errors,
         text=True,
         start_new_session=True,
         **options,
@@ -40,6 +39,7 @@ def started(*words, variables=(), **options):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         process.stdout.close()
+        process.stdin.close()
 
 
 def finish(*words, code=0, **options):

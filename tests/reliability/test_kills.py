@@ -1,5 +1,6 @@
 """Processes that die without notice, at random points; what is left goes on to the right end."""
 
+import contextlib
 import csv
 import json
 import os
@@ -7,35 +8,62 @@ import shutil
 import signal
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
 import yaml
 
-from decima.files import sole_use
 from decima.policy.store import read_policy
 from decima.training.checkpoint import FILE_NAME, Checkpoint
 from decima.training.logs import CURVE_NAME
 from tests.knobs import FIRST_SEED, KILLS, when_asked
-from tests.reliability.processes import COMMAND, below, finish, started, wait_until
+from tests.reliability.processes import below, finish, started, wait_until
 from tests.unit.training.small import same_arrays, without_times
 
+ROOT = Path(__file__).parents[2]
 TRAIN = [
     *("train", "embedded:n=3", "--executors", "6", "--iterations", "6", "--seed", "4"),
     *("--set", "recipe.teacher_sequences=2", "--set", "recipe.validation_sequences=2", "--set", "recipe.rollouts=2"),
     *("--set", "recipe.teacher_iterations=1", "--set", "recipe.validate_every=2", "--set", "recipe.sequences=1"),
     *("--set", "recipe.checkpoint_every=1", "--set", "architecture.hidden=4", "--set", "architecture.embedding=4"),
 ]
+ITERATIONS = 6
 # A run may go on in another environment than the one in which it began.
-VARIABLES = ({"PYTHONHASHSEED": "1", "LC_ALL": "C"}, {"PYTHONHASHSEED": "2", "OMP_NUM_THREADS": "1"}, {})
+VARIABLES = ({"PYTHONHASHSEED": "1", "LC_ALL": "C"}, {"PYTHONHASHSEED": "2", "OMP_NUM_THREADS": "1"})
 
 
-def train(folder, number):
-    """Words and environment of one of the processes of a training."""
-    resume = ["--resume"] if (folder / FILE_NAME).exists() else []
-    words = [*COMMAND, *TRAIN, "--workers", 1 + number % 2, "--out", folder, *resume]
-    return words, VARIABLES[number % len(VARIABLES)]
+@pytest.fixture(scope="module")
+def forked(tmp_path_factory):
+    """``begin(number, folder)`` starts or goes on with a training; returns its process id and ``end()``, its end."""
+    errors = tmp_path_factory.mktemp("said") / "errors"
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(errors.open("w"))
+        programs = [
+            stack.enter_context(
+                started(sys.executable, "-m", "tests.reliability.forked", variables=variables, errors=file, cwd=ROOT)
+            )
+            for variables in VARIABLES
+        ]
+
+        def begin(number, folder):
+            program = programs[number % len(programs)]
+            resume = ["--resume"] if (folder / FILE_NAME).exists() else []
+            words = [*TRAIN, "--workers", str(1 + number % 2), "--out", str(folder), *resume]
+            program.stdin.write(json.dumps(words) + "\n")
+            program.stdin.flush()
+            child = program.stdout.readline()
+            assert child, errors.read_text()[-2000:]
+            return int(child), lambda: int(program.stdout.readline())
+
+        yield begin
+
+
+def progress(folder):
+    """Iterations of which the curve has a row."""
+    curve = folder / CURVE_NAME
+    return curve.read_text(encoding="utf-8").count("\n") - 1 if curve.exists() else 0
 
 
 def outcome(folder):
@@ -49,51 +77,44 @@ def outcome(folder):
     return arrays, {"curve": curve, "counters": counters, "score": policy.card["validation"]}
 
 
-def test_a_training_that_is_killed_goes_on_bit_for_bit(tmp_path):
+def kill_at(child, folder, target, wait_s):
+    """Kill a training some time after so many iterations, at once if it goes on from there."""
+    with contextlib.suppress(ProcessLookupError):  # it may end before
+        while True:
+            os.kill(child, 0)
+            if (folder / FILE_NAME).exists() and progress(folder) >= target:
+                time.sleep(wait_s)
+                os.kill(child, signal.SIGKILL)
+                return
+            time.sleep(0.005)
+
+
+def test_a_training_that_is_killed_goes_on_bit_for_bit(forked, tmp_path):
     rng = np.random.default_rng(FIRST_SEED)
     whole = tmp_path / "whole"
-    words, variables = train(whole, 2)
-    with started(*words, variables=variables) as process:
-        assert wait_until((whole / FILE_NAME).exists, process)
-        begin = time.monotonic()
-        said = process.communicate()[0]
-    assert process.returncode == 0, said
-    lasts_s = time.monotonic() - begin
+    assert forked(1, whole)[1]() == 0
     arrays, numbers = outcome(whole)
-    kills, folder, number, seen = 0, tmp_path / "run 0", 0, set()
+    kills, number, folder, after = 0, 0, tmp_path / "run 0", []
     while True:
-        words, variables = train(folder, number)
-        wait_s = rng.uniform(0.0, lasts_s) if kills < KILLS else None
-        with started(*words, variables=variables) as process:
-            number += 1
-            before = (folder / FILE_NAME).stat().st_mtime_ns if (folder / FILE_NAME).exists() else 0
-            trains = wait_until(
-                lambda before=before, folder=folder: (
-                    (folder / FILE_NAME).exists() and (folder / FILE_NAME).stat().st_mtime_ns > before
-                ),
-                process,
-            )
-            if trains and wait_s is not None:
-                with sole_use(folder) as alone:  # nobody else may train there meanwhile
-                    assert not alone
-                time.sleep(wait_s)
-                if process.poll() is None:
-                    os.kill(process.pid, signal.SIGKILL)
-                    process.wait()
-                    kills += 1
-                    seen.add(Checkpoint.load(folder).counters["iteration"])
-                    continue
-            said = process.communicate()[0]
-        assert process.returncode == 0, said
+        child, end = forked(number, folder)
+        number += 1
+        if kills < KILLS:
+            target = int(rng.integers(progress(folder), ITERATIONS))
+            kill_at(child, folder, target, rng.uniform(0.0, 1.0))
+        code = end()
+        if code == -signal.SIGKILL:
+            after.append(Checkpoint.load(folder).counters["iteration"])
+            kills += 1
+            continue
+        assert code == 0
         found, found_numbers = outcome(folder)
-        assert same_arrays(found, arrays), f"seed {FIRST_SEED}, after {kills} kills"
-        assert found_numbers == numbers, f"seed {FIRST_SEED}, after {kills} kills"
-        leftovers = {path.name for path in folder.iterdir()} - {path.name for path in whole.iterdir()}
-        assert all(name.endswith((".npz", ".json", ".h5", ".csv")) and ".part" in name for name in leftovers)
+        assert same_arrays(found, arrays), f"seed {FIRST_SEED}, killed after {after}"
+        assert found_numbers == numbers, f"seed {FIRST_SEED}, killed after {after}"
+        new = {path.name for path in folder.iterdir()} - {path.name for path in whole.iterdir()}
+        assert all(".part" in name for name in new)
         if kills == KILLS:
-            break
+            return
         folder = tmp_path / f"run {number}"
-    assert len(seen) > min(KILLS, 6) // 3, f"kills only after iterations {seen}"
 
 
 STAGE = "decima simulate --jobs embedded:n=20 --executors 5 --scheduler random --out run.json --log tasks.csv"
