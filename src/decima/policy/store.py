@@ -279,8 +279,10 @@ def _read_weights(path: Path, architecture: Architecture) -> np.ndarray:
             # Compressed, a data set of any size fits into a small file: it is read once its shape is known to be right.
             _require_shapes(found, architecture, path)
             arrays = {name: found[name][()] for name, _ in architecture.shapes}
-    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
-        raise PolicyError(f"{path} is cut short or damaged: {error}") from error
+    except PolicyError:
+        raise
+    except Exception as error:  # of damaged bytes, h5py raises whatever comes of them
+        raise PolicyError(f"{path} is cut short or damaged: {error!r:.200}") from error
     _require_finite(arrays, path)
     return np.concatenate([values.reshape(-1) for values in arrays.values()])
 
