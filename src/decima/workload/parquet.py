@@ -132,7 +132,8 @@ def read_metadata(path: str | os.PathLike) -> dict[str, str]:
     if not Path(path).is_file():
         raise DataUnavailableError(f"no profile file at {path}")
     schema = _arrow(path, lambda: parquet.read_schema(path))
-    text = {key.decode(): value.decode() for key, value in (schema.metadata or {}).items()}
+    pairs = (schema.metadata or {}).items()
+    text = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in pairs}
     text = {key.removeprefix(_PREFIX): value for key, value in text.items() if key.startswith(_PREFIX)}
     if text.get("format") != FORMAT:
         raise WorkloadError(f"{path} is a parquet file, but not one of job profiles (format {FORMAT!r})")
@@ -144,12 +145,10 @@ def read_metadata(path: str | os.PathLike) -> dict[str, str]:
 
 
 def _arrow(path: str | os.PathLike, read):
-    import pyarrow
-
     try:
         return read()
-    except (pyarrow.ArrowException, OSError) as error:
-        raise WorkloadError(f"{path} is truncated, damaged or not a parquet file: {error}") from error
+    except Exception as error:  # of damaged bytes, pyarrow raises whatever comes of them
+        raise WorkloadError(f"{path} is truncated, damaged or not a parquet file: {error!r:.200}") from error
 
 
 def _schema():
