@@ -6,10 +6,11 @@ a simulated cluster of 50 executors with so many active jobs, whose reports were
 an answer that is not the known one is wrong, one that does not come is lost. When its recording ends, a client begins
 anew with a report of everything.
 
-Columns: ``calls_per_s`` as asked for (0: each client asks again at once) and as answered; ``p50_ms``, ``p99_ms``,
-``max_ms`` from the moment a call was due to its parsed reply, so that a client that is kept waiting counts the calls
-that wait behind it; ``decide_p50_ms`` inside the scheduler; ``server_cpu_ms`` and ``client_cpu_ms`` processor time per
-call; ``server_mb`` resident memory at the end; ``idle_cpu`` share of the machine's cores that nobody used just before.
+Columns: ``method``: ``Decisions``, one stream per client, or ``Decide``, a call each; ``calls_per_s`` as asked for (0:
+each client asks again at once) and as answered; ``p50_ms``, ``p99_ms``, ``max_ms`` from the moment a call was due to
+its parsed reply, so that a client that is kept waiting counts the calls that wait behind it; ``decide_p50_ms`` inside
+the scheduler; ``server_cpu_ms`` and ``client_cpu_ms`` processor time per call; ``server_mb`` resident memory at the
+end; ``idle_cpu`` share of the machine's cores that nobody used just before.
 """
 
 import argparse
@@ -42,10 +43,14 @@ GAP_S = {10: 18.0, 100: 3.0}
 ARRIVALS = 300
 RECORDED = 2_000  # reports of a recording
 RATE = 1_000.0  # decisions per second of all clients
-# (scheduler, clients, active jobs of each, decisions per second)
+POLICY = "decima:tpch-batch"  # by its name: the service is not told how jobs arrive
+# (scheduler, clients, active jobs of each, decisions per second, method that they call)
+STREAM, CALL = "Decisions", "Decide"
 CASES = [
-    *((name, clients, jobs, RATE) for name in ("fair", "decima") for jobs in (10, 100) for clients in (4, 16)),
-    *((name, 16, 100, 0.0) for name in ("fair", "decima")),
+    *((name, clients, jobs, RATE, STREAM) for name in ("fair", POLICY) for jobs in (10, 100) for clients in (4, 16)),
+    *((name, 16, 100, 0.0, STREAM) for name in ("fair", POLICY)),
+    (POLICY, 16, 10, RATE, CALL),
+    (POLICY, 16, 10, 0.0, CALL),
 ]
 CONNECTIONS = 1_000
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -91,12 +96,13 @@ def record(scheduler: str, jobs: int) -> list[tuple[bytes, tuple[int, int] | Non
 class Client:
     """One session that asks again and again."""
 
-    def __init__(self, channel: grpc.aio.Channel, scheduler: str, calls: list) -> None:
+    def __init__(self, channel: grpc.aio.Channel, scheduler: str, calls: list, method: str = STREAM) -> None:
         self._channel = channel
         self._scheduler = scheduler
         self._calls = calls
         self._next = 0
-        self._decide = channel.unary_unary(f"/{NAME}/Decide")
+        self._decide = channel.unary_unary(f"/{NAME}/{CALL}") if method == CALL else self._ask_stream
+        self._stream: grpc.aio.StreamStreamCall | None = None
         self.times_ms: list[float] = []
         self.decide_us: list[float] = []
         self.lost = self.wrong = 0
@@ -106,7 +112,16 @@ class Client:
         opened = await self._channel.unary_unary(f"/{NAME}/Open")(request.SerializeToString(), timeout=60)
         self._session = protocol.OpenReply.FromString(opened).session
 
+    async def _ask_stream(self, data: bytes, timeout: float) -> bytes:
+        if self._stream is None or self._stream.done():
+            self._stream = self._channel.stream_stream(f"/{NAME}/{STREAM}")()
+        async with asyncio.timeout(timeout):
+            await self._stream.write(data)
+            return await self._stream.read()
+
     async def close(self) -> None:
+        if self._stream is not None:
+            self._stream.cancel()
         request = protocol.CloseRequest(session=self._session)
         await self._channel.unary_unary(f"/{NAME}/Close")(request.SerializeToString(), timeout=60)
 
@@ -117,7 +132,7 @@ class Client:
         data += protocol.DecideRequest(session=self._session, sequence=self._next).SerializeToString()
         try:
             reply = protocol.Decision.FromString(await self._decide(data, timeout=60))
-        except grpc.aio.AioRpcError:
+        except (grpc.aio.AioRpcError, TimeoutError, asyncio.InvalidStateError):
             self.lost += 1
             self._next = -(-self._next // len(self._calls)) * len(self._calls)  # the next report of everything
             return
@@ -138,13 +153,13 @@ class Client:
             due += gap_s
 
 
-def load(service: str, scheduler: str, clients: int, calls: list, rate: float, seconds: float) -> dict:
+def load(service: str, scheduler: str, clients: int, calls: list, rate: float, method: str, seconds: float) -> dict:
     """Ask from so many clients at once; for a process of its own."""
 
     async def run() -> tuple[list[Client], float, float]:
         # A connection of its own for each, as clients in different processes have.
         channels = [grpc.aio.insecure_channel(service, [("grpc.use_local_subchannel_pool", 1)]) for _ in range(clients)]
-        all_clients = [Client(channel, scheduler, calls) for channel in channels]
+        all_clients = [Client(channel, scheduler, calls, method) for channel in channels]
         for client in all_clients:
             await client.open()
             await client.ask(time.perf_counter())
@@ -225,7 +240,7 @@ class Server:
     """``decima serve`` in a process of its own."""
 
     def __init__(self, *options: object) -> None:
-        words = [sys.executable, "-m", "decima", "serve", "--port", "0", "--scheduler", "fair", "--also", "decima"]
+        words = [sys.executable, "-m", "decima", "serve", "--port", "0", "--scheduler", "fair", "--also", POLICY]
         self._started = subprocess.Popen([*words, *map(str, options)], stdout=subprocess.PIPE, text=True)
         self.address = self._started.stdout.readline().split(" at ")[1].strip()
         self._process = psutil.Process(self._started.pid)
@@ -246,17 +261,19 @@ class Server:
 
 def measure(case: tuple, calls: list, seconds: float, crowd: int = 0) -> dict:
     """One row of the table."""
-    scheduler, clients, jobs, rate = case
+    scheduler, clients, jobs, rate, method = case
     server = Server()
     try:
         others = Crowd(server.address, crowd) if crowd else None
         idle_cpu = 1 - psutil.cpu_percent(interval=1) / 100
         # A new interpreter: threads of gRPC do not survive a fork.
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            pool.submit(load, server.address, scheduler, clients, calls, rate, 1.0).result()  # both ends warm up
+            asked = load, server.address, scheduler, clients, calls, rate, method
+            pool.submit(*asked, 1.0).result()  # both ends warm up
             before = server.cpu_s
-            numbers = pool.submit(load, server.address, scheduler, clients, calls, rate, seconds).result()
-        row = {"scheduler": scheduler, "clients": clients, "jobs": jobs, "others": crowd, "calls_per_s": rate}
+            numbers = pool.submit(*asked, seconds).result()
+        row = {"method": method, "scheduler": scheduler, "clients": clients, "jobs": jobs, "others": crowd}
+        row["calls_per_s"] = rate
         row |= numbers | {"server_cpu_ms": 1e3 * (server.cpu_s - before) / numbers["calls"]}
         row |= {"server_mb": server.mb, "idle_cpu": idle_cpu}
         if others is not None:
@@ -271,11 +288,11 @@ def measure_sessions(calls: list, sessions: int) -> dict:
     server = Server("--lease-s", 5)
     try:
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            lost = pool.submit(come_and_go, server.address, "decima", calls, sessions // 10).result()
+            lost = pool.submit(come_and_go, server.address, POLICY, calls, sessions // 10).result()
             before_mb = server.mb
-            lost += pool.submit(come_and_go, server.address, "decima", calls, sessions - sessions // 10).result()
+            lost += pool.submit(come_and_go, server.address, POLICY, calls, sessions - sessions // 10).result()
         return {
-            "scheduler": "decima",
+            "scheduler": POLICY,
             "clients": 1,
             "jobs": 10,
             "sessions": sessions,
@@ -295,15 +312,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS / "service_load.csv")
     arguments = parser.parse_args()
     recordings = {}
-    for scheduler, _, jobs, _ in CASES:
+    for scheduler, _, jobs, *_ in CASES:
         if (scheduler, jobs) not in recordings:
             recordings[scheduler, jobs] = record(scheduler, jobs)
-    crowded = [(CONNECTIONS, ("decima", clients, 100, RATE)) for clients in (4, 16)]
+    crowded = [(CONNECTIONS, (POLICY, clients, 100, RATE, STREAM)) for clients in (4, 16)]
     rows = []
     arguments.out.parent.mkdir(exist_ok=True)
     for crowd, case in tqdm([*((0, case) for case in CASES), *crowded, (0, None)]):
         if case is None:
-            rows.append(measure_sessions(recordings["decima", 10], arguments.sessions))
+            rows.append(measure_sessions(recordings[POLICY, 10], arguments.sessions))
         else:
             rows.append(measure(case, recordings[case[0], case[2]], arguments.seconds, crowd))
         # After every case: what was measured before an interruption is kept.

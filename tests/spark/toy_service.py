@@ -37,7 +37,7 @@ class ToyService:
     Attributes:
         port: where it listens; 0: any free port, known after `start`.
         cap: executors a job may hold.
-        delay_s: sleep before every reply to Decide.
+        delay_s: sleep before every decision.
         spoil: changes a reply before it goes out, or gives the bytes to send instead; a function of a module.
     """
 
@@ -56,11 +56,13 @@ class ToyService:
     def start(self) -> None:
         """Listen on the port of before, if there was one, knowing nothing."""
         self.jobs.clear()
-        self.server = grpc.server(futures.ThreadPoolExecutor(4), options=[("grpc.so_reuseport", 0)])
+        self.server = grpc.server(futures.ThreadPoolExecutor(16), options=[("grpc.so_reuseport", 0)])
         unary = grpc.unary_unary_rpc_method_handler
         handlers = {
             "Open": unary(self._open, protocol.OpenRequest.FromString, protocol.OpenReply.SerializeToString),
-            "Decide": unary(self._decide, protocol.DecideRequest.FromString, lambda reply: reply),
+            "Decisions": grpc.stream_stream_rpc_method_handler(
+                self._decisions, protocol.DecideRequest.FromString, lambda reply: reply
+            ),
             "Close": unary(self._close, protocol.CloseRequest.FromString, protocol.CloseReply.SerializeToString),
         }
         self.server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(NAME, handlers),))
@@ -87,6 +89,10 @@ class ToyService:
 
     def _close(self, request: protocol.CloseRequest, context: grpc.ServicerContext) -> protocol.CloseReply:
         return protocol.CloseReply()
+
+    def _decisions(self, requests: Iterator[protocol.DecideRequest], context: grpc.ServicerContext) -> Iterator[bytes]:
+        for request in requests:
+            yield self._decide(request, context)
 
     def _decide(self, request: protocol.DecideRequest, context: grpc.ServicerContext) -> bytes:
         time.sleep(self.delay_s)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from decima.service import scheduler_pb2 as protocol
 from decima.service.errors import invalid
 from decima.service.graphs import JobGraph
@@ -13,6 +15,8 @@ from decima.service.wire import JOB_FIELDS, checked_number
 from decima.simulator.fields import NONE
 
 _LISTS = ("stages", "runnable", "schedulable")
+_stage_numbers = attrgetter("stage", "launched", "finished", "executors", "moving", "committed")
+_job_numbers = attrgetter(*JOB_FIELDS)
 
 
 def put_state(mirror: Mirror, slot: Slot, message: protocol.JobState, limits: Limits) -> Steps[None]:
@@ -22,50 +26,54 @@ def put_state(mirror: Mirror, slot: Slot, message: protocol.JobState, limits: Li
         RefusalError: A number is out of range, or a stage is unknown. The job is then half written.
     """
     views, graph, most = mirror.views, slot.graph, limits.executors
-    changed = finished_stages = False
-    lists = message.stages, message.runnable, message.schedulable
-    if max(map(len, lists)) > slot.size:
+    durations_changed = finished_stages = saturation_changed = False
+    stages, runnable, schedulable = message.stages, message.runnable, message.schedulable
+    if len(stages) > slot.size or len(runnable) > slot.size or len(schedulable) > slot.size:
+        lists = stages, runnable, schedulable
         counts = [f"{len(values)} in {name}" for name, values in zip(_LISTS, lists, strict=True)]
         raise invalid(f"job {graph.label!r:.60} has {slot.size} stages, but entries: {', '.join(counts)}")
-    for number, stage in enumerate(lists[0], start=1):
-        index = _index(graph, stage.stage)
+    for number, stage in enumerate(stages, start=1):
+        name, launched, finished, executors, moving, committed = _stage_numbers(stage)
+        index = _index(graph, name)
         at = slot.first + index
         tasks = views.stage_tasks[at]
-        launched, finished = stage.launched, stage.finished
         if not finished <= launched <= tasks:
             raise invalid(
-                f"{_where(graph, stage.stage)}: launched is {launched} and finished {finished} of {tasks} tasks; "
+                f"{_where(graph, name)}: launched is {launched} and finished {finished} of {tasks} tasks; "
                 "expected finished <= launched <= tasks"
             )
-        executors, moving, committed = stage.executors, stage.moving, stage.committed
-        if max(executors, moving, committed) > most:
-            raise invalid(f"{_where(graph, stage.stage)}: more than {most} executors, moving or committed")
+        if executors > most or moving > most or committed > most:
+            raise invalid(f"{_where(graph, name)}: more than {most} executors, moving or committed")
         views.stage_next[at] = launched
         views.stage_executors[at] = executors
         views.stage_moving[at] = moving
         views.stage_commit[at] = committed
-        mirror.put_room(slot, index)
+        saturation_changed |= mirror.put_room(slot, index)
         finished_stages |= (finished == tasks) != (graph.finished[index] == tasks)
         graph.finished[index] = finished
         if finished < tasks:
             views.stage_finished_tasks[at] = finished
         if stage.measured_tasks or stage.measured_ms:
-            changed |= _measure(graph, index, stage)
+            durations_changed |= _measure(graph, index, stage)
         if number % PAUSE == 0:
             yield
     if finished_stages:
         mirror.put_finished(slot)
-    for name, field in JOB_FIELDS.items():
-        value = getattr(message, name)
-        if value > most:
-            raise invalid(f"job {graph.label!r:.60}: {name} is {value}; expected 0 to {most}")
-        getattr(views, field)[slot.job] = value
+    values = _job_numbers(message)
+    if max(values) > most:
+        name, value = next(item for item in zip(JOB_FIELDS, values, strict=True) if item[1] > most)
+        raise invalid(f"job {graph.label!r:.60}: {name} is {value}; expected 0 to {most}")
+    for view, value in zip(mirror.job_views, values, strict=True):
+        view[slot.job] = value
     held = mirror.allocation(slot, None, 0)
     if held < 0:
         raise invalid(f"job {graph.label!r:.60} holds {held} executors apart from those promised to others")
-    _put_runnable(mirror, slot, message.runnable)
-    _put_frontier(mirror, slot, message.schedulable)
-    if changed:
+    # Most states say only that a task has ended: the lists are as they were.
+    if graph.runnable_ids != runnable:
+        _put_runnable(mirror, slot, runnable)
+    if saturation_changed or graph.schedulable_ids != schedulable or not mirror.all_have_room(slot):
+        _put_frontier(mirror, slot, schedulable)
+    if durations_changed:
         mirror.put_durations(slot)
 
 
@@ -80,6 +88,7 @@ def _measure(graph: JobGraph, index: int, stage: protocol.StageState) -> bool:
 def _put_runnable(mirror: Mirror, slot: Slot, stages) -> None:
     """Write the list of runnable stages, in its order."""
     views, graph = mirror.views, slot.graph
+    graph.runnable_ids = None
     indices = [_index(graph, stage) for stage in stages]
     if len(set(indices)) < len(indices):
         raise invalid(f"job {graph.label!r:.60}: a stage is twice among the runnable ones")
@@ -95,6 +104,7 @@ def _put_runnable(mirror: Mirror, slot: Slot, stages) -> None:
         before = stage
     views.runnable_head[slot.job] = slot.first + indices[0] if indices else NONE
     views.runnable_tail[slot.job] = before
+    graph.runnable_ids = list(stages)
 
 
 def _put_frontier(mirror: Mirror, slot: Slot, stages) -> None:
@@ -106,7 +116,7 @@ def _put_frontier(mirror: Mirror, slot: Slot, stages) -> None:
             raise invalid(
                 f"{_where(graph, stage)} is schedulable, but all its tasks are launched or have an executor coming"
             )
-    graph.schedulable = list(indices)
+    graph.schedulable, graph.schedulable_ids = list(indices), list(stages)
     mirror.put_frontier(slot)
 
 

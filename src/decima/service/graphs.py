@@ -37,6 +37,8 @@ class JobGraph:
         durations: Nominal durations.
         finished: Per stage, finished tasks as the client says.
         schedulable: Local indices of the stages that may be chosen, as the client says.
+        runnable_ids: Ids of the runnable stages as they stand in the mirror, None if they do not stand there.
+        schedulable_ids: The same for those that may be chosen.
         known_work_ms: Total work after its profile, 0 if it has none.
     """
 
@@ -55,8 +57,14 @@ class JobGraph:
         self.dag = dag
         self.durations = durations
         self.known_work_ms = known_work_ms
-        self.finished = [0] * len(dag)
+        self.forget_state()
+
+    def forget_state(self) -> None:
+        """Know nothing of what was reported but the durations."""
+        self.finished = [0] * len(self.stage_ids)
         self.schedulable: list[int] = []
+        self.runnable_ids: list[int] | None = None
+        self.schedulable_ids: list[int] | None = None
 
     def continues(self, old: JobGraph) -> None:
         """Take over what was learned of the same job when it had fewer stages.

@@ -125,6 +125,7 @@ class JobMemory(ABC):
         self._capacity, self._settings = capacity, settings
         # Single numbers are read and written ten times faster through memory views than through NumPy arrays.
         self.views = SimpleNamespace(**{name: memoryview(getattr(state, name)) for name in _VIEWED})
+        self.job_views = [getattr(self.views, name) for name in JOB_FIELDS.values()]
         self.num_stages = self.num_edges = 0
         self._next_job = self._next_stage = self._next_edge = 0
         self._keys = []
@@ -238,8 +239,7 @@ class JobMemory(ABC):
             getattr(state, name)[stages_of_job] = NONE
         for name in _HEADS:
             getattr(state, name)[slot.job] = NONE
-        slot.graph.finished = [0] * slot.size
-        slot.graph.schedulable = []
+        slot.graph.forget_state()
         self.put_counts(slot)
 
     def sort_jobs(self, keys: Sequence[Hashable] | None = None) -> None:
@@ -276,13 +276,15 @@ class JobMemory(ABC):
         state.stage_saturated[stages_of_job] = saturated
         state.job_unsaturated[slot.job] = slot.size - np.count_nonzero(saturated)
 
-    def put_room(self, slot: Slot, index: int) -> None:
-        """Update whether a stage is saturated."""
+    def put_room(self, slot: Slot, index: int) -> bool:
+        """Update whether a stage is saturated; returns whether that changed."""
         views, stage = self.views, slot.first + index
         saturated = self.room(slot, index) <= 0
-        if saturated != views.stage_saturated[stage]:
-            views.stage_saturated[stage] = saturated
-            views.job_unsaturated[slot.job] += -1 if saturated else 1
+        if saturated == views.stage_saturated[stage]:
+            return False
+        views.stage_saturated[stage] = saturated
+        views.job_unsaturated[slot.job] += -1 if saturated else 1
+        return True
 
     def put_finished(self, slot: Slot) -> None:
         """Update which stages of a job count as finished."""
@@ -300,6 +302,10 @@ class JobMemory(ABC):
                 views.stage_in_frontier[first + index] = 1
                 count += 1
         views.job_frontier[slot.job] = count
+
+    def all_have_room(self, slot: Slot) -> bool:
+        """Whether all stages of a job that the client calls schedulable are in the frontier."""
+        return self.views.job_frontier[slot.job] == len(slot.graph.schedulable)
 
     def room(self, slot: Slot, index: int) -> int:
         """Number of executors that a stage can still use."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from decima.exceptions import DecimaError
 from decima.policy.record import policy_record
+from decima.schedulers.arrivals import form_for
 from decima.schedulers.interface import CompiledScheduler, Observation, Scheduler, decision_parts, run_decision
 from decima.service.job_memory import JobMemory, Slot
 from decima.service.limits import Account
@@ -41,7 +42,7 @@ class Mirror(JobMemory):
         scheduler: What decides.
         settings: The cluster.
         rng: The scheduler's source of chance.
-        hint_ms: Mean interarrival time that a learned policy is told.
+        hint_ms: Mean interarrival time that a learned policy is told; above 0, jobs arrive over time.
         account: What it takes of the service's budget; closed with the mirror.
 
     Raises:
@@ -52,7 +53,7 @@ class Mirror(JobMemory):
     def __init__(
         self, scheduler: Scheduler, settings: Settings, rng: np.random.Generator, hint_ms: float, account: Account
     ) -> None:
-        self._scheduler = scheduler
+        self._scheduler = scheduler = form_for(scheduler, hint_ms > 0.0)
         self._rng = rng
         self._hint_ms = hint_ms
         if not isinstance(scheduler, CompiledScheduler):

@@ -30,6 +30,7 @@ from decima.service.wire import NAME, Kind, parse
 
 DEFAULT_PORT = 50051
 _EXPIRY_S = 1.0
+_SHUTTING_DOWN = grpc.StatusCode.UNAVAILABLE, "the service is shutting down"
 _log = logging.getLogger(__name__)
 
 
@@ -63,6 +64,7 @@ class Service:
         self._http = None
         self._stopping = False
         self._pending_bytes = 0
+        self._silent: set[grpc.aio.ServicerContext] = set()  # streams whose clients have not asked again yet
         self._pace = Pace()
 
     async def start(self) -> None:
@@ -113,6 +115,9 @@ class Service:
         self._expiry.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._expiry
+        for context in list(self._silent):
+            with contextlib.suppress(grpc.aio.AbortError):
+                await context.abort(*_SHUTTING_DOWN)
         await self._server.stop(self.address.grace_s)
         self._pace.close()
         if self._http is not None:
@@ -138,38 +143,62 @@ class Service:
         handlers = {
             name: grpc.unary_unary_rpc_method_handler(self._call(name, answer)) for name, answer in calls.items()
         }
+        handlers["Decisions"] = grpc.stream_stream_rpc_method_handler(self._decisions)
         handlers["Watch"] = grpc.unary_stream_rpc_method_handler(self._watch)
         return grpc.method_handlers_generic_handler(NAME, handlers)
 
     def _call(
         self, name: str, answer: Callable[[bytes], Awaitable[Message]]
     ) -> Callable[[bytes, grpc.aio.ServicerContext], Awaitable[bytes]]:
-        """Make a handler of a method; it turns what ``answer`` raises into status codes."""
+        """Make a handler of a method."""
 
         async def handle(data: bytes, context: grpc.aio.ServicerContext) -> bytes:
-            begin = time.perf_counter()
-            self._pending_bytes += len(data)
-            try:
-                self._admit(context)
-                most = self.sessions.limits.pending_bytes
-                if self._pending_bytes > most:
-                    pending = self._pending_bytes
-                    raise exhausted(f"calls under way have {pending} bytes; the service takes {most} (pending_bytes)")
-                reply = (await answer(data)).SerializeToString()
-            except RefusalError as error:
-                self.metrics.calls.labels(name, error.code.name).inc()
-                await context.abort(error.code, str(error))
-            except Exception:
-                _log.exception("call of %s failed", name)
-                self.metrics.calls.labels(name, "INTERNAL").inc()
-                await context.abort(grpc.StatusCode.INTERNAL, "the service failed; its log says why")
-            finally:
-                self._pending_bytes -= len(data)
-            self.metrics.calls.labels(name, "OK").inc()
-            self.metrics.call_seconds.labels(name).observe(time.perf_counter() - begin)
-            return reply
+            return await self._answer(name, answer, data, context)
 
         return handle
+
+    async def _answer(
+        self,
+        name: str,
+        answer: Callable[[bytes], Awaitable[Message]],
+        data: bytes,
+        context: grpc.aio.ServicerContext,
+    ) -> bytes:
+        """Answer a message; what ``answer`` raises ends the call with a status code."""
+        begin = time.perf_counter()
+        self._pending_bytes += len(data)
+        try:
+            self._admit(context)
+            most = self.sessions.limits.pending_bytes
+            if self._pending_bytes > most:
+                pending = self._pending_bytes
+                raise exhausted(f"calls under way have {pending} bytes; the service takes {most} (pending_bytes)")
+            reply = (await answer(data)).SerializeToString()
+        except RefusalError as error:
+            self.metrics.calls.labels(name, error.code.name).inc()
+            await context.abort(error.code, str(error))
+        except Exception:
+            _log.exception("call of %s failed", name)
+            self.metrics.calls.labels(name, "INTERNAL").inc()
+            await context.abort(grpc.StatusCode.INTERNAL, "the service failed; its log says why")
+        finally:
+            self._pending_bytes -= len(data)
+        self.metrics.calls.labels(name, "OK").inc()
+        self.metrics.call_seconds.labels(name).observe(time.perf_counter() - begin)
+        return reply
+
+    async def _decisions(self, _messages: AsyncIterator[bytes], context: grpc.aio.ServicerContext) -> None:
+        """Answer the messages of a stream one after the other, until its client ends it."""
+        while not self._stopping:
+            self._silent.add(context)
+            try:
+                data = await context.read()
+            finally:
+                self._silent.discard(context)
+            if data is grpc.aio.EOF:
+                return
+            await context.write(await self._answer("Decisions", self._decide, data, context))
+        await context.abort(*_SHUTTING_DOWN)
 
     async def _watch(self, data: bytes, context: grpc.aio.ServicerContext) -> AsyncIterator[bytes]:
         """Yield commands for a driver until its stream ends, which ends its session."""

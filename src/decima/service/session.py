@@ -20,7 +20,7 @@ from decima.service.graphs import JobGraph, read_graph
 from decima.service.job_memory import size_of
 from decima.service.limits import Limits
 from decima.service.mirror import Choice, Mirror
-from decima.service.steps import Steps
+from decima.service.steps import PAUSE, Steps
 from decima.service.wire import VERSION, checked_number
 from decima.simulator.decision import OPTION_PARTS
 from decima.simulator.seeding import spawn_generators
@@ -89,6 +89,8 @@ class JobTable:
             RefusalError: A graph is wrong, or there are too many of them.
         """
         mirror, graphs = self.mirror, {}
+        if not messages:
+            return []
         for message in messages:
             key = (prefix, message.job)
             if key in graphs:
@@ -156,12 +158,16 @@ class JobTable:
                     self.mirror.start_counts(slots[key])
                     yield
         keys = yield from self._put_jobs(prefix, request.jobs)
+        since_pause = 0
         for message in request.states:
             slot = self.mirror.slots.get((prefix, message.job))
             if slot is None:
                 raise out_of_step(f"job {message.job!r:.60} has a state, but its graph is not known")
             yield from put_state(self.mirror, slot, message, self._limits)
-            yield
+            since_pause += 1 + len(message.stages) + len(message.runnable) + len(message.schedulable)
+            if since_pause >= PAUSE:
+                since_pause = 0
+                yield
         return keys
 
     def check_offer(self, prefix: Hashable, offer: protocol.Offer, executors: int) -> tuple | None:

@@ -1,5 +1,8 @@
 """The service over the network: status codes, health, metrics, token, TLS, sizes."""
 
+import contextlib
+import queue
+import time
 import urllib.request
 
 import grpc
@@ -188,6 +191,103 @@ def test_commands_are_streamed_to_drivers():
         assert protocol.Command.FromString(next(streams[1])).target == 4
         assert len(service.sessions) == 1
         channels[1].close()
+
+
+class Stream:
+    """Decisions over one stream."""
+
+    def __init__(self, channel, **options):
+        self._messages = queue.SimpleQueue()
+        self.call = channel.stream_stream(f"/{NAME}/Decisions")(iter(self._messages.get, None), **options)
+
+    def ask(self, request):
+        self._messages.put(request.SerializeToString())
+        return protocol.Decision.FromString(next(self.call))
+
+    def end(self):
+        self._messages.put(None)
+
+
+@contextlib.contextmanager
+def asking(target, **options):
+    """A stream, and a session to ask about in it."""
+    with ServiceClient(target) as client, grpc.insecure_channel(target) as channel:
+        session = client.call("Open", open_request(), protocol.OpenReply).session
+        stream = Stream(channel, **options)
+        try:
+            yield channel, stream, session
+        finally:
+            stream.end()
+            client.call("Close", protocol.CloseRequest(session=session), protocol.CloseReply)
+
+
+def require_soon(condition):
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def report_of(session, sequence, full=True):
+    request = full_request()
+    request.session, request.sequence, request.full = session, sequence, full
+    if not full:
+        request.ClearField("jobs")
+        request.ClearField("states")
+    return request
+
+
+def test_decisions_over_a_stream(service):
+    """A refusal ends the stream with its status; the session goes on with a report of everything in another one."""
+    with asking(service.target) as (channel, stream, session):
+        first = stream.ask(report_of(session, 1))
+        assert (first.sequence, first.job, first.executors) == (1, "j", 2)
+        assert stream.ask(report_of(session, 2, full=False)).sequence == 2
+        assert code_of(stream.ask, report_of(session, 9, full=False)) is grpc.StatusCode.FAILED_PRECONDITION
+        again = Stream(channel)
+        assert again.ask(report_of(session, 9)).job == "j"
+        again.end()
+        assert next(again.call, None) is None
+        assert again.call.code() is grpc.StatusCode.OK
+
+
+def test_a_stream_that_is_garbage(service):
+    with grpc.insecure_channel(service.target) as channel:
+        call = channel.stream_stream(f"/{NAME}/Decisions")(iter([b"\xff"]))
+        assert code_of(lambda: next(call)) is grpc.StatusCode.INVALID_ARGUMENT
+    require_works(service.target)
+
+
+def test_a_stream_shows_its_token():
+    secured = running(sessions_of("fifo"), security=Security(TOKEN))
+    with secured as service, grpc.insecure_channel(service.target) as channel:
+        stream = Stream(channel)
+        assert code_of(stream.ask, report_of("s", 1)) is grpc.StatusCode.UNAUTHENTICATED
+        stream = Stream(channel, metadata=[("authorization", f"Bearer {TOKEN}")])
+        assert code_of(stream.ask, report_of("s", 1)) is grpc.StatusCode.NOT_FOUND
+
+
+def test_a_silent_stream_does_not_keep_the_service_from_ending():
+    with contextlib.ExitStack() as stack:
+        with running(sessions_of("fifo"), grace_s=60.0) as service:
+            channel = stack.enter_context(grpc.insecure_channel(service.target))
+            opened = channel.unary_unary(f"/{NAME}/Open")(open_request().SerializeToString(), timeout=20)
+            stream = Stream(channel)
+            stream.ask(report_of(protocol.OpenReply.FromString(opened).session, 1))
+            begin = time.monotonic()
+        assert time.monotonic() - begin < 30
+        assert code_of(lambda: next(stream.call)) is grpc.StatusCode.UNAVAILABLE
+
+
+def test_a_client_that_is_gone_leaves_no_stream(service):
+    channel = grpc.insecure_channel(service.target)
+    opened = channel.unary_unary(f"/{NAME}/Open")(open_request().SerializeToString(), timeout=20)
+    stream = Stream(channel)
+    stream.ask(report_of(protocol.OpenReply.FromString(opened).session, 1))
+    require_soon(lambda: len(service._silent) == 1)
+    channel.close()
+    require_soon(lambda: not service._silent)
+    require_works(service.target)
 
 
 def test_watching_is_for_drivers(service):

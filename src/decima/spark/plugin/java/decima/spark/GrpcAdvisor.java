@@ -24,11 +24,9 @@ import org.sparkproject.connect.protobuf.DynamicMessage;
 /** The scheduling service as a gRPC client of Spark's own (shaded) grpc-java sees it. */
 final class GrpcAdvisor implements Advisor {
   private static final MethodDescriptor<DynamicMessage, DynamicMessage> OPEN =
-      Messages.method("Open", "OpenRequest", "OpenReply");
-  private static final MethodDescriptor<DynamicMessage, DynamicMessage> DECIDE =
-      Messages.method("Decide", "DecideRequest", "Decision");
+      Messages.method("Open", "OpenRequest", "OpenReply", MethodDescriptor.MethodType.UNARY);
   private static final MethodDescriptor<DynamicMessage, DynamicMessage> CLOSE =
-      Messages.method("Close", "CloseRequest", "CloseReply");
+      Messages.method("Close", "CloseRequest", "CloseReply", MethodDescriptor.MethodType.UNARY);
   private static final Metadata.Key<String> AUTHORIZATION =
       Metadata.Key.of("authorization", Metadata.ASCII_STRING_MARSHALLER);
   private static final int PROTOCOL_VERSION = 1;
@@ -42,6 +40,7 @@ final class GrpcAdvisor implements Advisor {
   private final SessionState state = new SessionState();
   private ManagedChannel channel;
   private Channel calls;
+  private DecisionStream decisions;
   private int lastSlots;
   private volatile String session;
   private volatile String schedulerName = "";
@@ -69,6 +68,7 @@ final class GrpcAdvisor implements Advisor {
       }
       channel = channel();
       calls = authorized(channel);
+      decisions = new DecisionStream(calls);
       open(timeoutMs);
       decideOnce(new ClusterView(List.of(), lastSlots), null, timeoutMs);
       state.forget();
@@ -103,7 +103,10 @@ final class GrpcAdvisor implements Advisor {
 
   private Advice decideOnce(ClusterView view, Offer offer, long budgetMs) throws AdvisorException {
     DynamicMessage request = state.request(session, view, offer);
-    DynamicMessage reply = ClientCalls.blockingUnaryCall(calls, DECIDE, within(budgetMs), request);
+    if (!decisions.isOpen()) {
+      decisions = new DecisionStream(calls);
+    }
+    DynamicMessage reply = decisions.ask(request, budgetMs);
     remember(reply);
     Advice advice = SessionState.advice(reply, request, view, offer);
     state.acknowledged();
@@ -125,13 +128,18 @@ final class GrpcAdvisor implements Advisor {
     try {
       DynamicMessage opened = ClientCalls.blockingUnaryCall(over, OPEN, within(timeLimitMs), opening(""));
       String rehearsed = (String) Messages.get(opened, "session");
-      for (int i = 0; i < settings.rehearsals() && System.nanoTime() < deadline; i++) {
-        Offer offer = rehearsal.next();
-        ClusterView view = rehearsal.view();
-        DynamicMessage request = known.request(rehearsed, view, offer);
-        DynamicMessage reply = ClientCalls.blockingUnaryCall(over, DECIDE, within(remainingMs(deadline)), request);
-        SessionState.advice(reply, request, view, offer);
-        known.acknowledged();
+      DecisionStream stream = new DecisionStream(over);
+      try {
+        for (int i = 0; i < settings.rehearsals() && System.nanoTime() < deadline; i++) {
+          Offer offer = rehearsal.next();
+          ClusterView view = rehearsal.view();
+          DynamicMessage request = known.request(rehearsed, view, offer);
+          DynamicMessage reply = stream.ask(request, remainingMs(deadline));
+          SessionState.advice(reply, request, view, offer);
+          known.acknowledged();
+        }
+      } finally {
+        stream.close();
       }
       ClientCalls.blockingUnaryCall(over, CLOSE, within(CLOSE_TIMEOUT_MS), closing(rehearsed));
     } catch (StatusRuntimeException failure) {

@@ -54,10 +54,11 @@ final class Messages {
     return message.hasField(field(message.getDescriptorForType(), field));
   }
 
-  /** A unary call of the service. */
-  static MethodDescriptor<DynamicMessage, DynamicMessage> method(String name, String request, String reply) {
+  /** A method of the service. */
+  static MethodDescriptor<DynamicMessage, DynamicMessage> method(
+      String name, String request, String reply, MethodDescriptor.MethodType type) {
     return MethodDescriptor.<DynamicMessage, DynamicMessage>newBuilder()
-        .setType(MethodDescriptor.MethodType.UNARY)
+        .setType(type)
         .setFullMethodName(MethodDescriptor.generateFullMethodName(FILE.getPackage() + ".Scheduler", name))
         .setRequestMarshaller(ProtoUtils.marshaller(DynamicMessage.getDefaultInstance(descriptor(request))))
         .setResponseMarshaller(ProtoUtils.marshaller(DynamicMessage.getDefaultInstance(descriptor(reply))))
