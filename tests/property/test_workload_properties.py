@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from decima.exceptions import WorkloadError
 from decima.workload import Job, JobProfile, Stage, Workload, batch, load, parquet, poisson, save
+from decima.workload.sources import get_source
 from decima.workload.synthetic import SyntheticParameters, synthetic_profiles
 from decima.workload.tpch.raw import clean_first_waves, remove_fresh
 from tests.profiles import job_profiles
@@ -123,6 +124,33 @@ def test_streams_hold_what_was_asked_for(seed, n, initial, mean_s):
     assert [job.profile for job in batch(profiles, n + initial, seed, label="x").jobs] == [
         job.profile for job in stream.jobs
     ]
+
+
+@given(
+    st.sampled_from(["two_class", "clocked"]),
+    st.integers(0, 2**32),
+    st.floats(0.0, 1.0),
+    st.floats(0.1, 1.5),
+    st.integers(1, 40),
+    st.floats(20.0, 300.0),
+    st.sampled_from([0.0, 1.0 / 6.0]),
+)
+def test_two_classes_have_the_share_and_the_load_asked_for(name, seed, share, load, executors, long_s, sigma):
+    source, n = get_source(name), 2000
+    options = {"share": share, "long_s": long_s, "sigma_s": sigma * long_s}
+    gap_s = source.interarrival_s(load, executors, **options)
+    stream = source.stream(n, gap_s, seed, initial=0, **options)
+    again = source.stream(n, gap_s, seed, initial=0, **options)
+    assert stream.arrival_ms.tolist() == again.arrival_ms.tolist()
+    assert stream.profile_index.tolist() == again.profile_index.tolist()
+    long = np.array([job.name.startswith("long") for job in stream.jobs])
+    # Six standard deviations; on a clock one class alone is random, and the last burst may be cut.
+    assert abs(long.mean() - share) <= 6 * np.sqrt(share * (1 - share) / n) + 40 / n
+    work_ms = np.array([job.profile.work_ms for job in stream.jobs])
+    got = work_ms.sum() / (executors * stream.arrival_ms[-1])
+    mean_ms = 1000.0 * gap_s * executors * load
+    spread = np.sqrt((work_ms.std() / mean_ms) ** 2 + 1.0)
+    assert abs(got / load - 1.0) <= 6 * spread / np.sqrt(n) + 40 * long_s * 1000.0 / (mean_ms * n)
 
 
 @given(

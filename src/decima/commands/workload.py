@@ -32,7 +32,7 @@ def register(root: typer.Typer) -> None:
 @app.command()
 def sources() -> None:
     """List the sources that jobs are drawn from, and their options."""
-    from decima.workload.sources import JOB_OPTIONS, get_source, list_sources
+    from decima.workload.sources import JOB_OPTIONS, PRESETS, get_source, list_sources
 
     for name in list_sources():
         source = get_source(name)
@@ -42,6 +42,9 @@ def sources() -> None:
     typer.echo("all of them")
     for option in JOB_OPTIONS:
         typer.echo(f"    {option.name:<14} {option.doc}")
+    typer.echo("with a name of their own")
+    for name, text in PRESETS.items():
+        typer.echo(f"    {name:<14} {text}")
     typer.echo(f"{len(list_sources())} sources; options are written behind the name: tpch:n=5,sizes=2g+10g")
 
 

@@ -1,14 +1,16 @@
-"""Arrivals of jobs: batches, Poisson streams and given times, over any profiles.
+"""Arrivals of jobs: batches, Poisson streams, clocked bursts and given times, over any profiles.
 
 Which profile comes next and how long the gap is are two sources of chance with a generator each, both spawned
 from one seed. So a batch and a stream of the same seed hold the same jobs, and a longer stream begins like a
-shorter one.
+shorter one. Where profiles come in parts of different probability, the part and the place in it have a generator each
+as well: other probabilities move jobs between parts and change nothing else.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,14 +20,25 @@ from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile
 
 
-def batch(profiles: Sequence[JobProfile], n: int = 20, seed: int = 0, *, label: str) -> Workload:
-    """Draw jobs uniformly with replacement, all present from the start.
+@dataclass(frozen=True)
+class Part:
+    """Consecutive profiles that are equally likely among themselves."""
+
+    probability: float  # that a job is of this part; those of all parts sum to 1
+    count: int  # number of its profiles
+
+
+def batch(
+    profiles: Sequence[JobProfile], n: int = 20, seed: int = 0, *, label: str, parts: Sequence[Part] = ()
+) -> Workload:
+    """Draw jobs with replacement, all present from the start.
 
     Args:
         profiles: profiles to draw from.
         n: number of jobs, at least 1.
         seed: 0 or more.
         label: what to call the workload in titles and file names.
+        parts: what the profiles are made of; all are equally likely when omitted.
 
     Raises:
         ConfigError: `n`, `seed` or `profiles` is not as described.
@@ -34,7 +47,7 @@ def batch(profiles: Sequence[JobProfile], n: int = 20, seed: int = 0, *, label: 
     """
     check_count("n", n, least=1)
     jobs_rng, _ = _generators(seed)
-    return Workload(tuple(Job(profile) for profile in _draw(profiles, n, jobs_rng)), label, tuple(profiles))
+    return Workload(tuple(Job(profile) for profile in _draw(profiles, n, jobs_rng, parts)), label, tuple(profiles))
 
 
 def poisson(
@@ -45,8 +58,9 @@ def poisson(
     initial: int = 1,
     *,
     label: str,
+    parts: Sequence[Part] = (),
 ) -> Workload:
-    """Draw jobs uniformly with replacement: some present at the start, then a Poisson stream.
+    """Draw jobs with replacement: some present at the start, then a Poisson stream.
 
     Args:
         profiles: profiles to draw from.
@@ -55,26 +69,65 @@ def poisson(
         seed: 0 or more.
         initial: number of jobs present at time 0.
         label: what to call the workload in titles and file names.
+        parts: what the profiles are made of; all are equally likely when omitted.
 
     Raises:
         ConfigError: an argument is not as described, or there would be no job at all.
 
     Source: §7.2, continuous arrivals.
     """
-    check_count("n", n, least=0)
-    check_count("initial", initial, least=0)
-    check_count("n + initial", n + initial, least=1)
-    if not is_number(mean_interarrival_s) or not 0.0 < mean_interarrival_s < math.inf:
-        raise ConfigError(f"mean_interarrival_s is {mean_interarrival_s!r}; expected a finite number above 0")
+    _check_stream(n, mean_interarrival_s, initial)
     jobs_rng, gaps_rng = _generators(seed)
-    drawn = _draw(profiles, initial + n, jobs_rng)
+    drawn = _draw(profiles, initial + n, jobs_rng, parts)
     arrivals_ms = np.cumsum(gaps_rng.exponential(1000.0 * mean_interarrival_s, size=n))
-    jobs = [Job(profile) for profile in drawn[:initial]]
-    jobs += [
-        Job(profile, float(arrival_ms), initial=False)
-        for profile, arrival_ms in zip(drawn[initial:], arrivals_ms, strict=True)
-    ]
-    return Workload(tuple(jobs), label, tuple(profiles))
+    return _stream(profiles, drawn[:initial], drawn[initial:], arrivals_ms, label)
+
+
+def clocked(
+    profiles: Sequence[JobProfile],
+    n: int,
+    mean_interarrival_s: float,
+    seed: int = 0,
+    initial: int = 1,
+    *,
+    label: str,
+    parts: Sequence[Part],
+    burst: int,
+) -> Workload:
+    """Draw a stream whose second part of profiles comes in bursts at fixed gaps, the first one as a Poisson process.
+
+    A tick of the clock brings ``burst`` jobs; the first is one gap after time 0. Gap and Poisson rate follow from the
+    mean gap of all jobs and the probability of the parts, so that load and shares are those of :func:`poisson`.
+
+    Args:
+        profiles: profiles to draw from.
+        n: number of jobs that arrive, 0 or more, besides the initial ones.
+        mean_interarrival_s: mean gap between jobs of both parts, in seconds.
+        seed: 0 or more.
+        initial: number of jobs present at time 0, drawn by the probabilities of the parts.
+        label: what to call the workload in titles and file names.
+        parts: two parts of the profiles; the second is on the clock.
+        burst: jobs per tick, at least 1.
+
+    Raises:
+        ConfigError: an argument is not as described, or there would be no job at all.
+    """
+    _check_stream(n, mean_interarrival_s, initial)
+    check_count("burst", burst, least=1)
+    free, ticking = parts
+    jobs_rng, gaps_rng = _generators(seed)
+    part, place = _places(initial + n, jobs_rng, parts)
+    gap_ms = 1000.0 * mean_interarrival_s
+    times = [np.empty(0), np.empty(0)]
+    if free.probability > 0.0:
+        times[0] = np.cumsum(gaps_rng.exponential(gap_ms / free.probability, size=n))
+    if ticking.probability > 0.0:
+        times[1] = np.repeat(np.arange(1, n // burst + 2), burst)[:n] * (burst * gap_ms / ticking.probability)
+    merged = np.concatenate(times)
+    order = np.argsort(merged, kind="stable")[:n]
+    part[initial:] = np.repeat([0, 1], [len(each) for each in times])[order]
+    drawn = _pick(profiles, parts, part, place)
+    return _stream(profiles, drawn[:initial], drawn[initial:], merged[order], label)
 
 
 def explicit(profiles: Sequence[JobProfile], arrivals_s: Sequence[float], *, label: str) -> Workload:
@@ -103,10 +156,53 @@ def _generators(seed: int) -> list[np.random.Generator]:
     return [np.random.default_rng(child) for child in np.random.SeedSequence(int(seed)).spawn(2)]
 
 
-def _draw(profiles: Sequence[JobProfile], count: int, rng: np.random.Generator) -> list[JobProfile]:
+def _draw(
+    profiles: Sequence[JobProfile], count: int, rng: np.random.Generator, parts: Sequence[Part]
+) -> list[JobProfile]:
     if not len(profiles):
         raise ConfigError("no profiles to draw jobs from; expected at least one")
+    if parts:
+        return _pick(profiles, parts, *_places(count, rng, parts))
     return [profiles[index] for index in rng.integers(len(profiles), size=count)]
+
+
+def _places(count: int, rng: np.random.Generator, parts: Sequence[Part]) -> tuple[np.ndarray, np.ndarray]:
+    """Draw the part of every job, int64 [jobs], and its place in whatever part, float64 [jobs] from 0 to below 1."""
+    part_rng, place_rng = rng.spawn(2)
+    ends = np.cumsum([part.probability for part in parts])
+    ends[-1] = 1.0  # rounding apart, it is
+    return np.searchsorted(ends, part_rng.random(count), side="right"), place_rng.random(count)
+
+
+def _pick(
+    profiles: Sequence[JobProfile], parts: Sequence[Part], part: np.ndarray, place: np.ndarray
+) -> list[JobProfile]:
+    counts = np.array([each.count for each in parts])
+    index = (np.cumsum(counts) - counts)[part] + (place * counts[part]).astype(np.int64)
+    return [profiles[number] for number in index]
+
+
+def _stream(
+    profiles: Sequence[JobProfile],
+    initial: Sequence[JobProfile],
+    later: Sequence[JobProfile],
+    arrivals_ms: np.ndarray,
+    label: str,
+) -> Workload:
+    jobs = [Job(profile) for profile in initial]
+    jobs += [
+        Job(profile, float(arrival_ms), initial=False)
+        for profile, arrival_ms in zip(later, arrivals_ms, strict=True)
+    ]
+    return Workload(tuple(jobs), label, tuple(profiles))
+
+
+def _check_stream(n: int, mean_interarrival_s: float, initial: int) -> None:
+    check_count("n", n, least=0)
+    check_count("initial", initial, least=0)
+    check_count("n + initial", n + initial, least=1)
+    if not is_number(mean_interarrival_s) or not 0.0 < mean_interarrival_s < math.inf:
+        raise ConfigError(f"mean_interarrival_s is {mean_interarrival_s!r}; expected a finite number above 0")
 
 
 def check_count(name: str, value, least: int) -> None:

@@ -5,11 +5,13 @@ new source is one module of this package with a :class:`WorkloadSource` called `
 sources of other packages call :func:`register_source`.
 
 The text ``tpch`` means 20 TPC-H jobs that are all there from the start, ``tpch:2g+10g,n=5`` five small ones,
-``embedded:arrivals=poisson,n=200,interarrival_s=25`` a stream, and ``jobs.json`` the jobs of a file.
+``embedded:arrivals=poisson,n=200,interarrival_s=25`` a stream, ``two_class:load=0.8,executors=3`` one of that load,
+``rare_long`` a workload that has a name of its own, and ``jobs.json`` the jobs of a file.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -17,6 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from decima.checks import check_whole, is_number
 from decima.exceptions import ConfigError, WorkloadError
 from decima.grammar import Option, hint, read_options, read_value, split_options
 from decima.workload import arrivals
@@ -27,20 +30,33 @@ from decima.workload.profile import JobProfile
 TRAINING_SEED = 100_000
 QUERIES = tuple(range(1, 23))
 SIZES = Option("sizes", "job sizes to draw from: paper (six), released (seven), or some of them such as 2g+10g")
-ARRIVALS = ("batch", "poisson")
 JOB_OPTIONS = (
-    Option("arrivals", "batch: all jobs at the start; poisson: a stream (understood where interarrival_s is given)"),
+    Option("arrivals", "batch: all jobs at the start; poisson: a stream (understood where something of it is given)"),
     Option("n", "jobs to draw; of a stream, those that arrive (default 20)", int),
     Option("interarrival_s", "mean gap of a stream in seconds (default 25); for training also a range such as 20-45"),
+    Option("load", "of a stream, instead of its gap: mean work that arrives over what executors can do; or a range"),
+    Option("executors", "executors that the load is of", int),
     Option("initial", "jobs of a stream that are present at time 0 (default 1)", int),
 )
+# Workloads with a name of their own; what is written behind the name replaces options of the text.
+PRESETS = {
+    "half_long": "two_class:long_s=50,short_s=10,share=0.5,n=1000,load=0.8,executors=3",
+    "rare_long": "two_class:long_s=200,short_s=10,share=0.1,n=1000,load=0.6,executors=2",
+    "clocked_bursts": "clocked:burst=50,long_s=50,short_s=10,share=0.1,n=1000,load=0.6,executors=10",
+    "half_tpch": "mixed:alpha=0.5,n=1000,load=0.6,executors=10",
+}
+_STREAM_ONLY = ("interarrival_s", "load", "executors", "initial")
 _LARGEST = 10_000_000  # more jobs need more memory than machines have
+_LARGEST_LOAD = 10.0
 # Name of a source -> module of this package that has it as SOURCE.
 _MODULES = {
     "tpch": "tpch.profiles",
     "embedded": "embedded",
     "measured": "measured",
     "synthetic": "synthetic",
+    "two_class": "two_class",
+    "clocked": "clocked",
+    "mixed": "mixed",
     "file": "profile_file",
 }
 _REGISTERED: dict[str, WorkloadSource] = {}
@@ -62,9 +78,20 @@ class WorkloadSource:
     available: Callable[[], bool] = lambda: True  # function that tells whether the data is on this machine
     # Function of a size in GB and a TPC-H query number; None where jobs are no TPC-H queries.
     query_profile: Callable[[float, int], JobProfile] | None = None
+    # Function that returns the parts of the profiles and their probabilities, with the keywords of ``profiles``; None
+    # where all profiles are equally likely.
+    parts: Callable[..., tuple[arrivals.Part, ...]] | None = None
+    # Function of the options that returns how many jobs of the second part every tick of a clock brings; None where
+    # streams are Poisson streams.
+    burst: Callable[..., int] | None = None
+
+    @property
+    def stream_kind(self) -> str:
+        """How the jobs of a stream arrive: ``"poisson"`` or ``"clocked"``."""
+        return "poisson" if self.burst is None else "clocked"
 
     def batch(self, n: int = 20, seed: int = 0, sizes: str | Sequence[str] = "paper", **options) -> Workload:
-        """Draw jobs uniformly with replacement, all present at the start.
+        """Draw jobs with replacement, all present at the start.
 
         Args:
             n: Number of jobs.
@@ -79,7 +106,8 @@ class WorkloadSource:
 
         Source: §7.2, batched arrivals.
         """
-        return arrivals.batch(self._universe(sizes, options), n, seed, label=self.label)
+        profiles, parts = self._universe(sizes, options)
+        return arrivals.batch(profiles, n, seed, label=self.label, parts=parts)
 
     def poisson(
         self,
@@ -90,7 +118,7 @@ class WorkloadSource:
         initial: int = 1,
         **options,
     ) -> Workload:
-        """Draw jobs uniformly with replacement; they arrive as a Poisson process.
+        """Draw jobs with replacement; they arrive as a Poisson process.
 
         Args:
             n: Number of arrivals, besides the initial jobs.
@@ -107,8 +135,54 @@ class WorkloadSource:
 
         Source: §7.2, continuous arrivals.
         """
-        profiles = self._universe(sizes, options)
-        return arrivals.poisson(profiles, n, mean_interarrival_s, seed, initial, label=self.label)
+        profiles, parts = self._universe(sizes, options)
+        return arrivals.poisson(profiles, n, mean_interarrival_s, seed, initial, label=self.label, parts=parts)
+
+    def stream(
+        self,
+        n: int,
+        mean_interarrival_s: float,
+        seed: int = 0,
+        sizes: str | Sequence[str] = "paper",
+        initial: int = 1,
+        **options,
+    ) -> Workload:
+        """Draw jobs that arrive as those of this source do, on a clock or as in :meth:`poisson`; arguments as there."""
+        if self.burst is None:
+            return self.poisson(n, mean_interarrival_s, seed, sizes, initial, **options)
+        profiles, parts = self._universe(sizes, options)
+        burst = self.burst(**options)
+        return arrivals.clocked(
+            profiles, n, mean_interarrival_s, seed, initial, label=self.label, parts=parts, burst=burst
+        )
+
+    def interarrival_s(self, load: float, executors: int, sizes: str | Sequence[str] = "paper", **options) -> float:
+        """Mean gap in seconds of a stream that brings a given load.
+
+        Args:
+            load: Arrival rate x mean nominal work of a job / executors; above 0, at most 10.
+            executors: Executors of the cluster.
+            sizes: As in :meth:`batch`.
+            **options: Further options of the source.
+
+        Raises:
+            ConfigError: A number is out of range.
+            WorkloadError: There is no such size.
+        """
+        if not is_number(load) or not 0.0 < load <= _LARGEST_LOAD:
+            raise ConfigError(
+                f"load is {load!r}; expected a number above 0 and up to {_LARGEST_LOAD:g}, of which 1 is all that the "
+                "executors can do"
+            )
+        check_whole("executors", executors, least=1)
+        profiles, parts = self._universe(sizes, options)
+        parts = parts or (arrivals.Part(1.0, len(profiles)),)
+        first, mean_ms = 0, 0.0
+        for part in parts:
+            works = [profile.work_ms for profile in profiles[first : first + part.count]]
+            mean_ms += part.probability * math.fsum(works) / part.count
+            first += part.count
+        return mean_ms / 1000.0 / (executors * load)
 
     def batches(self, seeds: Sequence[int], jobs: int = 20, sizes: str = "paper") -> list[Workload]:
         """Draw one batch per seed."""
@@ -117,8 +191,8 @@ class WorkloadSource:
     def streams(
         self, seeds: Sequence[int], arrivals: int, interarrival_s: float, sizes: str = "paper"
     ) -> list[Workload]:
-        """Draw one Poisson stream per seed, each with one job at the start."""
-        return [self.poisson(arrivals, interarrival_s, seed, sizes) for seed in seeds]
+        """Draw one stream per seed, each with one job at the start."""
+        return [self.stream(arrivals, interarrival_s, seed, sizes) for seed in seeds]
 
     def profile(self, size_gb: float, query: int) -> JobProfile:
         """Profile of one TPC-H query; where that size was not measured, of the nearer end of the measured sizes.
@@ -130,12 +204,15 @@ class WorkloadSource:
             raise WorkloadError(f"the jobs of source {self.name!r} are no TPC-H queries; expected tpch or embedded")
         return self.query_profile(size_gb, query)
 
-    def _universe(self, sizes: str | Sequence[str], options: Mapping[str, Any]) -> tuple[JobProfile, ...]:
+    def _universe(
+        self, sizes: str | Sequence[str], options: Mapping[str, Any]
+    ) -> tuple[tuple[JobProfile, ...], tuple[arrivals.Part, ...]]:
+        """Profiles, and the parts that they are made of if they are not equally likely."""
         if SIZES in self.options:
-            return self.profiles(sizes=sizes, **options)
-        if sizes != "paper":
+            options = {"sizes": sizes, **options}
+        elif sizes != "paper":
             raise ConfigError(f"source {self.name!r} has no sizes to choose from, got {sizes!r}")
-        return self.profiles(**options)
+        return self.profiles(**options), () if self.parts is None else self.parts(**options)
 
 
 def register_source(source: WorkloadSource) -> None:
@@ -169,7 +246,7 @@ class JobSpec:
     text: str  # the text
     path: Path | None = None  # the file; None for a draw
     source: WorkloadSource | None = None  # what is drawn from; None for a file
-    arrivals: str = "batch"  # ``"batch"`` or ``"poisson"``
+    arrivals: str = "batch"  # ``"batch"``, or how a stream of the source comes: ``"poisson"`` or ``"clocked"``
     n: int | None = None  # jobs to draw; None where the text does not say
     # Mean gap of a stream in seconds, or its lowest and highest value.
     interarrival_s: float | tuple[float, float] = 25.0
@@ -191,7 +268,7 @@ class JobSpec:
             return self.source.batch(n, seed, **self.options)
         if isinstance(self.interarrival_s, tuple):
             raise ConfigError(f"jobs {self.text!r}: a range of gaps is for training; expected one number of seconds")
-        return self.source.poisson(n, self.interarrival_s, seed, initial=self.initial, **self.options)
+        return self.source.stream(n, self.interarrival_s, seed, initial=self.initial, **self.options)
 
     def workloads(self, seeds: Sequence[int]) -> list[Workload]:
         """Read or draw one workload per seed; a file is read once and stands for all of them."""
@@ -209,31 +286,50 @@ def parse_jobs(text: str) -> JobSpec:
         ConfigError: There is no such source or option, options contradict each other, or a value is out of range.
     """
     name = text.partition(":")[0]
-    if name not in list_sources():
+    if name not in (*list_sources(), *PRESETS):
         if "." in text or "/" in text:
             return JobSpec(text, path=Path(text))
-        names = list_sources()
+        names = [*list_sources(), *PRESETS]
         raise ConfigError(
             f"unknown jobs {text!r}{hint(name, names)}; expected a workload source ({', '.join(names)}), with options "
             "such as tpch:n=20, or the path of a .json or .parquet file"
         )
-    source = get_source(name)
+    preset = PRESETS.get(name, name)
+    source = get_source(preset.partition(":")[0])
     where = f"jobs {text!r}"
     first = source.options[0].name if source.options else None
-    given = read_options(split_options(text, first)[1], (*JOB_OPTIONS, *source.options), where)
+    texts = split_options(text, first)[1]
+    known = (*JOB_OPTIONS, *source.options)
+    given = read_options(split_options(preset)[1] | texts, known, where)
     if missing := [option.name for option in source.options if option.required and option.name not in given]:
         raise ConfigError(f"{where}: {missing[0]} is missing; expected {name}:{missing[0]}=VALUE")
     values = {option.name: given.pop(option.name) for option in JOB_OPTIONS if option.name in given}
-    arriving = values.setdefault("arrivals", "poisson" if {"interarrival_s", "initial"} & set(values) else "batch")
-    if arriving not in ARRIVALS:
-        raise ConfigError(f"{where}: arrivals is {arriving!r}; expected batch or poisson")
-    if arriving == "batch" and (stray := [key for key in ("interarrival_s", "initial") if key in values]):
-        raise ConfigError(f"{where}: {' and '.join(stray)} describe a stream; expected them with arrivals=poisson")
+    if texts.get("arrivals") == "batch":  # what a preset says about its stream is of no use then
+        values = {key: value for key, value in values.items() if key in texts or key not in _STREAM_ONLY}
+    if "interarrival_s" in texts:
+        values = {key: value for key, value in values.items() if key in texts or key not in ("load", "executors")}
+    stream = source.stream_kind
+    arriving = values.setdefault("arrivals", stream if set(_STREAM_ONLY) & set(values) else "batch")
+    if arriving not in ("batch", stream):
+        raise ConfigError(f"{where}: arrivals is {arriving!r}; expected batch or {stream}")
+    if arriving == "batch" and (stray := [key for key in _STREAM_ONLY if key in values]):
+        raise ConfigError(f"{where}: {' and '.join(stray)} describe a stream; expected them with arrivals={stream}")
     for key in ("n", "initial"):
         if values.get(key, 0) > _LARGEST:
             raise ConfigError(f"{where}: {key} is {values[key]}; expected at most {_LARGEST:,}")
     if "interarrival_s" in values:
-        values["interarrival_s"] = _gaps(values["interarrival_s"], f"{where}: interarrival_s")
+        values["interarrival_s"] = _range(values["interarrival_s"], f"{where}: interarrival_s")
+    load, executors = values.pop("load", None), values.pop("executors", None)
+    if load is not None and "interarrival_s" in values:
+        raise ConfigError(f"{where}: load and interarrival_s both say how often jobs arrive; expected one of them")
+    if (load is None) != (executors is None):
+        raise ConfigError(f"{where}: load and executors belong together, such as load=0.8,executors=10")
+    if load is not None:
+        loads = _range(load, f"{where}: load")
+        if isinstance(loads, tuple):
+            values["interarrival_s"] = tuple(source.interarrival_s(each, executors, **given) for each in loads[::-1])
+        else:
+            values["interarrival_s"] = source.interarrival_s(loads, executors, **given)
     return JobSpec(text, source=source, options=given, **values)
 
 
@@ -278,8 +374,8 @@ def file_digest(path: Path) -> str:
     return sha256(path.read_bytes()).hexdigest()
 
 
-def _gaps(text: str, where: str) -> float | tuple[float, float]:
-    """Read one number of seconds, or the two ends of a range such as ``20-45``."""
+def _range(text: str, where: str) -> float | tuple[float, float]:
+    """Read one number, or the two ends of a range such as ``20-45``."""
     low, dash, high = text.partition("-")
     if low and dash and not low.endswith(("e", "E")):
         return read_value(low, float, where), read_value(high, float, where)

@@ -137,7 +137,7 @@ def _default() -> tuple[JobProfile, ...]:
 def _profile(index: int, rng: np.random.Generator, parameters: SyntheticParameters) -> JobProfile:
     size = index % len(parameters.class_names)
     work_ms = 1000.0 * parameters.class_work_s[size] * _mean_one(rng, parameters.work_spread)
-    parents = _dag(rng, parameters)
+    parents = random_dag(rng, parameters)
     relative_work = work_ms / (1000.0 * float(np.mean(parameters.class_work_s)))
     median_tasks = parameters.median_tasks * relative_work**parameters.task_growth
     tasks = median_tasks * np.exp(parameters.task_spread * rng.standard_normal(len(parents)))
@@ -163,7 +163,7 @@ def _profile(index: int, rng: np.random.Generator, parameters: SyntheticParamete
     return JobProfile(f"{parameters.class_names[size]}-{index:03d}", tuple(stages), ORIGIN)
 
 
-def _dag(rng: np.random.Generator, parameters: SyntheticParameters) -> list[tuple[int, ...]]:
+def random_dag(rng: np.random.Generator, parameters: SyntheticParameters) -> list[tuple[int, ...]]:
     """Draw the parents of each stage, in topological order: layers of stages that narrow towards one sink."""
     low, high = parameters.min_stages, parameters.max_stages
     count = min(max(1 + int(rng.poisson(parameters.mean_stages - 1.0)), low), high)

@@ -4,7 +4,7 @@ import pandas
 import pytest
 
 from decima.workload import load, synthetic_batch, synthetic_poisson
-from decima.workload.sources import JOB_OPTIONS, get_source, list_sources
+from decima.workload.sources import JOB_OPTIONS, PRESETS, get_source, list_sources
 from tests.unit.cli.calls import refuse, run, succeed
 
 
@@ -72,4 +72,14 @@ def test_every_source_is_listed_with_its_options():
         place = words.index(name)
         options = [option.name for option in get_source(name).options]
         assert words[place + 1 : place + 1 + len(options)] == options
-    assert words[words.index("all") + 1 : -1] == [option.name for option in JOB_OPTIONS]
+    shared, named = words.index("all"), words.index("with")
+    assert words[shared + 1 : named] == [option.name for option in JOB_OPTIONS]
+    assert words[named + 1 : -1] == list(PRESETS)
+
+
+def test_bad_options_of_generated_jobs_are_one_sentence():
+    assert refuse("workload", "describe", "two_class:share=2") == (
+        "share is 2.0; expected the part of jobs that are long, from 0 to 1"
+    )
+    assert "alpha is 7.0" in refuse("simulate", "--jobs", "mixed:7,base=embedded", "--scheduler", "fair")
+    assert "load is -1.0" in refuse("workload", "describe", "rare_long:load=-1")

@@ -93,7 +93,7 @@ def test_texts_draw_what_calls_draw(source, needed):
     given = "".join(f",{name}={value}" for name, value in needed.items())
     assert names(parse_jobs(f"{source.name}:n=20{given}").workload(2)) == names(source.batch(20, 2, **needed))
     stream = parse_jobs(f"{source.name}:n=4,interarrival_s=3,initial=2{given}").workload(1)
-    expected = source.poisson(4, 3.0, 1, initial=2, **needed)
+    expected = source.stream(4, 3.0, 1, initial=2, **needed)
     assert (names(stream), stream.arrival_ms.tolist()) == (names(expected), expected.arrival_ms.tolist())
     with pytest.raises(ConfigError, match=r"has no option 'colour'; it has: arrivals, n, .*"):
         parse_jobs(f"{source.name}:colour=red")
