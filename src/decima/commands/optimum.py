@@ -1,10 +1,10 @@
-"""Commands `decima exhaustive` and `decima bound`: how far schedulers are from the best possible."""
+"""Commands `decima exhaustive`, `decima bound` and `decima idle-value`: the best possible, and what it needs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from decima.commands.shared.outputs import check_output, write_json, write_table
 from decima.commands.shared.schedulers import opened
 from decima.plotting.words import count
 
+if TYPE_CHECKING:
+    from decima.optimum.idle_value import IdleValue
+
 ResultOut = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result (.json).")]
 
 
@@ -20,6 +23,7 @@ def register(root: typer.Typer) -> None:
     """Add the commands."""
     root.command()(bound)
     root.command()(exhaustive)
+    root.command("idle-value")(idle_value)
 
 
 @dataclass(frozen=True)
@@ -145,3 +149,81 @@ def exhaustive(
         f"{workload.label} ({count(len(workload), 'job')}, {count(result.executors, 'executor')}): {result}"
         + ("" if out is None else f"; wrote {out}")
     )
+
+
+def idle_value(
+    executors: Annotated[int, typer.Option(metavar="N", help="Executors of the cluster, 1 to 4.")] = 2,
+    long_s: Annotated[float, typer.Option(metavar="S", help="Length of long jobs, seconds.")] = 200.0,
+    short_s: Annotated[float, typer.Option(metavar="S", help="Length of short jobs, seconds.")] = 10.0,
+    share: Annotated[float, typer.Option(metavar="X", help="Part of the jobs that are long, 0 to 1.")] = 0.1,
+    load: Annotated[
+        float, typer.Option(metavar="X", help="Work that arrives over what the executors can do, up to 0.95.")
+    ] = 0.6,
+    step_s: Annotated[
+        float | None,
+        typer.Option(metavar="S", help="Step of time; both lengths are multiples.", show_default="half a short job"),
+    ] = None,
+    rule: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the best rule (.csv or .parquet): when does a long job have to wait?"),
+    ] = None,
+    out: ResultOut = None,
+) -> None:
+    """Find what deliberate idling gains at best: two classes of single-task jobs, Poisson arrivals, few executors."""
+    from dataclasses import asdict
+
+    from decima.optimum import idle_value as optimum
+
+    check_output(out, ".json")
+    check_output(rule, ".csv", ".parquet")
+    cluster = optimum.TwoClassCluster(executors, long_s, short_s, share, load)
+    result = optimum.idle_value(cluster, step_s=step_s, progress="idle value")
+    written = []
+    if out is not None:
+        document = asdict(cluster) | result.as_dict()
+        write_json(out, document | {"most_short": result.queues[0], "most_long": result.queues[1]})
+        written.append(str(out))
+    if rule is not None:
+        write_table(rule, result.rule())
+        written.append(str(rule))
+    typer.echo(f"{'average JCT [s]':<24} {'steps of ' + format(result.step_s, 'g') + ' s':>16} ", nl=False)
+    typer.echo(f"{format(result.coarse_step_s, 'g') + ' s':>16}")
+    typer.echo(f"{'without idling':<24} {result.without_s:>16.3f} {result.coarse_without_s:>16.3f}")
+    typer.echo(f"{'best rule':<24} {result.with_s:>16.3f} {result.coarse_with_s:>16.3f}")
+    typer.echo(f"{'gain of idling [%]':<24} {result.gain_percent:>16.3f} {result.coarse_gain_percent:>16.3f}")
+    typer.echo(
+        f"value iteration is within {result.residual_s:.3g} s; at most {result.turned_away:.1g} of the jobs find "
+        f"{result.queues[0]} short or {result.queues[1]} long ones waiting and are left out"
+    )
+    for sentence in _idles(result):
+        typer.echo(sentence)
+    typer.echo(
+        f"{count(executors, 'executor')}, {long_s:g} and {short_s:g} s, {share:.3g} of the jobs long, load {load:g}: "
+        f"{result}" + ("" if not written else f"; wrote {' and '.join(written)}")
+    )
+
+
+def _idles(result: IdleValue) -> list[str]:
+    """Sentences about the best rule: where an executor stays idle beside 1, 2, ... waiting long jobs."""
+    import numpy as np
+
+    sentences = []
+    for waiting, rows in result.rule(4).groupby("waiting_long"):
+        idle = rows[rows["started"] < np.minimum(rows["free"], waiting)]
+        text = f"{count(waiting, 'long job')} waiting: an executor stays idle in {len(idle)} of {len(rows)} situations"
+        if result.cluster.executors == 2 and len(idle):
+            spans = _spans(sorted(set(idle["remaining_1_s"])), result.step_s)
+            text += f", the other one being busy for another {spans} s"
+        sentences.append(text)
+    return sentences
+
+
+def _spans(times_s: list[float], step_s: float) -> str:
+    """Text of ascending times, neighbours drawn together: ``20 to 60, 90``."""
+    spans: list[list[float]] = []
+    for time_s in times_s:
+        if spans and time_s - spans[-1][1] < 1.5 * step_s:
+            spans[-1][1] = time_s
+        else:
+            spans.append([time_s, time_s])
+    return ", ".join(f"{low:g}" if low == high else f"{low:g} to {high:g}" for low, high in spans)

@@ -20,7 +20,7 @@ from decima.evaluation.pool import CandidatePool
 from decima.exceptions import ConfigError
 from decima.optimum.steered import STEERED_BY, steered
 from decima.progress import progress_bar
-from decima.schedulers import make_scheduler
+from decima.schedulers import form_for, make_scheduler
 from decima.schedulers.fields import rule_record
 from decima.schedulers.system import run_state
 from decima.simulator.loop import new_state
@@ -95,7 +95,7 @@ def search_schedule(
         workload: The jobs.
         settings: The cluster. With sampled durations the search fits the one draw of ``seed``.
         budget: Schedules to try, at least 1; a generation or round begun is completed.
-        start: Parameters of ``capped_srw``, its defaults when omitted.
+        start: Parameters of ``capped_srw``; those that are omitted have its defaults for such jobs.
         seed: Source of chance of the search, and of sampled durations as in ``simulate``.
         workers: Workers, all cores by default. The result does not depend on it.
         backend: Where the workers are, see :func:`decima.evaluation.workers.make_workers`. The result does not depend
@@ -109,7 +109,7 @@ def search_schedule(
         raise ConfigError(f"budget must be a whole number of at least 1, got {budget!r}")
     if settings.time_limit_applies and settings.time_limit_ms < float("inf"):
         raise ConfigError(f"no search for runs cut at {settings.time_limit_ms} ms; expected no time limit")
-    parameters = make_scheduler("capped_srw", **(start or {})).values
+    parameters = form_for(make_scheduler("capped_srw", **(start or {})), workload).values
     scheduler = steered(**parameters)
     pool = CandidatePool(workload, settings, seed=seed, workers=workers, backend=backend)
     jobs, stages = pool.tables.num_jobs, pool.tables.num_stages

@@ -7,6 +7,7 @@ from decima import make_scheduler
 from decima.evaluation.run import score_matrix
 from decima.optimum.bounds import lower_bound
 from decima.optimum.exhaustive import exhaustive_search
+from decima.optimum.idle_value import TwoClassCluster, idle_value
 from decima.optimum.schedule_search import search_schedule
 from decima.simulator.settings import Settings
 from decima.workload import synthetic_batch
@@ -82,4 +83,34 @@ def test_bad_bound(jobs, folder):
     assert "'--instances'" in refuse(*call, "--instances", 0)
     assert "scheduler 'fair' is given twice" in refuse(*call, "fair", "fair")
     assert "ends in .csv or .parquet" in refuse("bound", "--jobs", jobs, "--out", folder / "bounds.json")
+    assert list(folder.iterdir()) == []
+
+
+def test_idle_value_is_what_the_library_computes(folder):
+    path, rule = folder / "value.json", folder / "rule.csv"
+    options = ("--executors", 2, "--long-s", 50, "--share", 0.1, "--load", 0.5, "--step-s", 10)
+    line = succeed("idle-value", *options, "--out", path, "--rule", rule)
+    expected = idle_value(TwoClassCluster(2, 50.0, 10.0, 0.1, 0.5), step_s=10.0)
+    document = read_json(path)
+    assert {name: document[name] for name in expected.as_dict()} == expected.as_dict()
+    assert (document["executors"], document["long_s"], document["load"]) == (2, 50.0, 0.5)
+    assert (document["most_short"], document["most_long"]) == expected.queues
+    assert pandas.read_csv(rule).equals(expected.rule())
+    assert line.startswith("2 executors, 50 and 10 s, 0.1 of the jobs long, load 0.5: average JCT ")
+    assert line.endswith(f"; wrote {path} and {rule}")
+    lines = run("idle-value", *options).stdout.splitlines()
+    assert [float(number) for number in lines[3].split()[-2:]] == [
+        pytest.approx(expected.gain_percent, abs=6e-4), pytest.approx(expected.coarse_gain_percent, abs=6e-4),
+    ]  # fmt: skip
+    assert sum("waiting: an executor stays idle in" in line for line in lines) == 4
+
+
+def test_bad_idle_value(folder):
+    call = ("idle-value", "--out", folder / "value.json")
+    assert "executors is 0" in refuse(*call, "--executors", 0)
+    assert "load is 1.2" in refuse(*call, "--load", 1.2)
+    assert "share is -0.1" in refuse(*call, "--share", -0.1)
+    assert "long_s is 5.0; expected seconds, no less than short_s (10)" in refuse(*call, "--long-s", 5)
+    assert "step_s is 3; expected a whole part of short_s, 10 s" in refuse(*call, "--step-s", 3)
+    assert "ends in .csv or .parquet" in refuse(*call, "--rule", folder / "rule.json")
     assert list(folder.iterdir()) == []

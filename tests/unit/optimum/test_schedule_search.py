@@ -58,7 +58,7 @@ def test_without_numbers_the_steered_rule_is_capped_srw():
             plain, steered = (CandidatePool(batch, cluster, seed=3) for _ in range(2))
             zeros = {name: np.zeros((1, steered.tables.extents[name.split("_")[0]])) for name in STEERED_BY}
             found = steered.scores([steered_rule(**values)], zeros)
-            assert found == plain.scores([make_scheduler("capped_srw", **values)])
+            assert found == plain.scores([make_scheduler("capped_srw:plain", **values)])
 
 
 def test_stage_priorities_choose_the_stage():
