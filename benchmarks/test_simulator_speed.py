@@ -44,7 +44,7 @@ def test_plain_python_loop(benchmark, stream):
 
 
 @pytest.mark.parametrize("mode", ["released", "paper"])
-@pytest.mark.parametrize("scheduler", ["released_fair", "capped_srw"])
+@pytest.mark.parametrize("scheduler", ["released_fair", "capped_srw:plain"])
 def test_core_one_thread(benchmark, stream, mode, scheduler):
     scheduler = make_scheduler(scheduler)
     state = ready_state(stream, Settings.of_mode(mode), scheduler)
@@ -70,7 +70,7 @@ def test_alpha_sweep(benchmark):
     """41 values of alpha on 100 batches of 20 jobs: about 100 million events; the aim is under 15 s on four cores."""
     make = tpch_batch if tpch_available() else synthetic_batch
     workloads = [make(20, seed) for seed in range(100)]
-    schedulers = [make_scheduler("weighted_fair", alpha=float(alpha)) for alpha in np.linspace(-2, 2, 41)]
+    schedulers = [make_scheduler("weighted_fair:paper", alpha=float(alpha)) for alpha in np.linspace(-2, 2, 41)]
     score_matrix(workloads[:1], schedulers[:1], Settings.paper())
     benchmark.pedantic(score_matrix, args=(workloads, schedulers, Settings.paper()), rounds=1, iterations=1)
 

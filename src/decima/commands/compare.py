@@ -27,7 +27,7 @@ def compare(
         list[str],
         typer.Argument(
             metavar="SCHEDULER...",
-            help="Names, with parameters (weighted_fair:alpha=-1; decima:greedy=false), or tuned .json files.",
+            help="Names, with presets or parameters (weighted_fair:paper; decima:greedy=false), or tuned .json files.",
         ),
     ],
     *,

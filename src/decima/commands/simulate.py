@@ -40,6 +40,7 @@ def simulate(
 ) -> None:
     """Run one scheduler on one workload."""
     from decima.evaluation.run import simulate as run
+    from decima.schedulers import form_for
     from decima.workload.sources import parse_jobs
 
     spec = parse_jobs(jobs)
@@ -52,7 +53,9 @@ def simulate(
             check_output(path, *endings, inputs=inputs)
         settings = cluster.settings(time_limit_s)
         keep_log = any(path is not None for path in outputs)
-        result = run(spec.workload(seed), chosen, seed=seed, cluster=settings, log=keep_log)
+        workload = spec.workload(seed)
+        result = run(workload, chosen, seed=seed, cluster=settings, log=keep_log)
+        values = getattr(form_for(chosen, workload), "values", {})
     if log is not None:
         write_table(log, result.log.tasks())
     if gantt is not None:

@@ -14,6 +14,7 @@ from numba import cfunc, types
 from numba.extending import intrinsic
 
 from decima.compiled.cache import cached
+from decima.exceptions import RecordError
 
 _WORD = ir.IntType(64)
 
@@ -46,8 +47,17 @@ _AT: dict[int, CompiledDecision] = {}
 
 
 def decision_at(address: int) -> CompiledDecision | None:
-    """The compiled function at an address of this process; None at 0."""
-    return _AT[address] if address else None
+    """The compiled function at an address of this process; None at 0.
+
+    Raises:
+        RecordError: It is not one of a ``CompiledDecision``.
+    """
+    if address and address not in _AT:
+        raise RecordError(
+            f"the compiled function at address {address:#x} is no CompiledDecision; expected one, which another "
+            "process finds by its name: decorate the rule with CompiledDecision, or copy the state with copy.deepcopy"
+        )
+    return _AT.get(address)
 
 
 class CompiledDecision:

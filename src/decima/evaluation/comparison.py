@@ -198,7 +198,7 @@ def compare(
 
 
 def _labelled(schedulers, system: System) -> dict[str, SystemScheduler]:
-    """Schedulers by label; parameters are added to a name that occurs more than once."""
+    """Schedulers by label; of a name that occurs more than once, the text or the parameters."""
     if isinstance(schedulers, Mapping):
         named = {str(label): system.make_scheduler(item) for label, item in schedulers.items()}
     else:
@@ -207,8 +207,9 @@ def _labelled(schedulers, system: System) -> dict[str, SystemScheduler]:
         made = [system.make_scheduler(item) for item in schedulers]
         names = [item.name for item in made]
         named = {}
-        for item in made:
-            label = item.name if names.count(item.name) == 1 else _long_label(item)
+        for given, item in zip(schedulers, made, strict=True):
+            label = given if isinstance(given, str) else _long_label(item)
+            label = item.name if names.count(item.name) == 1 else label
             if label in named:
                 raise ConfigError(f"scheduler {label} is given twice; use a mapping from labels to schedulers")
             named[label] = item

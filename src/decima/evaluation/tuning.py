@@ -23,6 +23,7 @@ from decima.evaluation.statistics import paired_change
 from decima.exceptions import ConfigError
 from decima.objectives import Objective, get_objective
 from decima.progress import progress_bar
+from decima.schedulers.arrivals import form_for
 from decima.schedulers.interface import Parameter
 from decima.systems import SystemScheduler, SystemSettings, SystemWorkload, system_of
 
@@ -174,8 +175,9 @@ def tune(
         metric: Name of the objective.
         budget: Candidates to try, each on all training workloads; the last generation is completed.
         seed: Source of chance of the search.
-        fixed: Values of parameters that are not to be tuned, for example ``{"stage_rule": 0}``.
-        start: Where the search begins, for parameters that shall not begin at their default.
+        fixed: Values of parameters that are not to be tuned, for example ``{"stage_rule": 0}``; a preset may be among
+            them, from whose values the search then begins.
+        start: Where the search begins, for parameters that shall not begin at their default for such jobs.
         baseline: Scheduler to compare with, by name or as an object.
         population: Candidates per generation; by default it grows with the number of parameters.
         workers: Workers, all cores by default. The result does not depend on it.
@@ -192,13 +194,13 @@ def tune(
     objective = get_objective(metric)
     fixed = dict(fixed or {})
     system = system_of(settings)
-    default = system.make_scheduler(name, **fixed)
+    default = form_for(system.make_scheduler(name, **fixed), train)
     if not hasattr(default, "parameters"):
         raise ConfigError(f"scheduler {name} is not a compiled heuristic; only these can be tuned")
     tunable = [item for item in default.parameters if item.tunable and item.name not in fixed]
     if not tunable:
         raise ConfigError(f"scheduler {name} has no parameter to tune" + (" besides the fixed ones" if fixed else ""))
-    begin = system.make_scheduler(name, **(fixed | dict(start or {})))
+    begin = form_for(system.make_scheduler(name, **(fixed | dict(start or {}))), train)
     scaling = Scaling(tunable)
     against = None if baseline is None else system.make_scheduler(baseline)
     pool = RunPool(train, settings, seeds=train_seeds, workers=workers, backend=backend)
@@ -228,7 +230,7 @@ def tune(
         return runs.measure(schedulers, (objective,))[objective.column]
 
     def candidate(unit: np.ndarray) -> SystemScheduler:
-        return system.make_scheduler(name, **(fixed | scaling.decode(unit)))
+        return system.make_scheduler(name, **(default.values | scaling.decode(unit)))
 
     def evaluate(units: np.ndarray) -> np.ndarray:
         found = scores(pool, [candidate(unit) for unit in units])

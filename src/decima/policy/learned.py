@@ -9,19 +9,24 @@ from typing import TYPE_CHECKING
 
 from decima.exceptions import ConfigError
 from decima.grammar import Option
-from decima.schedulers.registry import LEARNED, register
+from decima.schedulers.arrivals import BATCH, STREAM
+from decima.schedulers.registry import LEARNED, Preset, register
 
 if TYPE_CHECKING:
     from decima.policy.scheduler import LearnedScheduler
 
 DEFAULT_POLICY = "tpch-batch"
 OPTIONS = (
-    Option("policy", f"name of a stored policy, or path of its .weights.h5 (default {DEFAULT_POLICY})"),
+    Option("policy", "name of a stored policy, or path of its .weights.h5 (default: by the jobs)"),
     Option("greedy", "true: the likeliest action; false: drawn at random (default: as its card says)", bool),
+)
+PRESETS = (
+    Preset(BATCH, "trained on batches; default where all jobs are there at the start", {"policy": DEFAULT_POLICY}),
+    Preset(STREAM, "trained on streams; default where jobs arrive over time", {"policy": "tpch-stream"}),
 )
 
 
-@register(LEARNED, options=OPTIONS)
+@register(LEARNED, options=OPTIONS, presets=PRESETS)
 def decima(policy: str = DEFAULT_POLICY, greedy: bool | None = None, **unknown) -> LearnedScheduler:
     """A learned policy: a graph neural network chooses the next stage and the limit on its job's executors."""
     from decima.policy.store import load_policy

@@ -73,7 +73,7 @@ class LearnedScheduler(CompiledScheduler):
         self.interarrival_s = interarrival_s
         self.values = {}
         self._layout = pack_layout(architecture)
-        compiled = isinstance(teacher, CompiledScheduler) and not isinstance(teacher, LearnedScheduler)
+        compiled = isinstance(teacher, CompiledScheduler) and teacher.decision is not decide_learned
         if teacher is not None and not compiled:
             raise ConfigError(f"the teacher must be a compiled heuristic, got {type(teacher).__name__}")
         if not 0.0 <= teacher_share <= 1.0:

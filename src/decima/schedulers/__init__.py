@@ -1,5 +1,6 @@
 """Schedulers: the interface, the registry and the heuristics."""
 
+from decima.schedulers.arrivals import form_for
 from decima.schedulers.check import CheckReport, check_scheduler
 from decima.schedulers.interface import (
     CompiledScheduler,
@@ -11,12 +12,14 @@ from decima.schedulers.interface import (
     StageView,
 )
 from decima.schedulers.registry import (
+    Preset,
     describe_scheduler,
     list_schedulers,
     make_scheduler,
     read_scheduler,
     register,
     scheduler_options,
+    scheduler_presets,
     scheduler_text,
 )
 
@@ -27,14 +30,17 @@ __all__ = [
     "JobView",
     "Observation",
     "Parameter",
+    "Preset",
     "Scheduler",
     "StageView",
     "check_scheduler",
     "describe_scheduler",
+    "form_for",
     "list_schedulers",
     "make_scheduler",
     "read_scheduler",
     "register",
     "scheduler_options",
+    "scheduler_presets",
     "scheduler_text",
 ]

@@ -15,9 +15,10 @@ from math import ceil, exp
 from numba import njit
 
 from decima.compiled.decision import CompiledDecision, places
+from decima.schedulers.arrivals import BATCH, STREAM
 from decima.schedulers.fields import rule_of
 from decima.schedulers.interface import CompiledScheduler, Parameter
-from decima.schedulers.registry import register
+from decima.schedulers.registry import Preset, register
 from decima.schedulers.sharing import LEFTOVER, STAGE_RULE, share_executors
 from decima.simulator.fields import NONE, state_at
 
@@ -33,6 +34,23 @@ PARAMETERS = (
     LEFTOVER,
 )
 P = places(PARAMETERS)
+PRESETS = (
+    Preset(
+        BATCH,
+        "tuned on TPC-H batches of 20 jobs; default where all jobs are there at the start",
+        {"c0": 2.7119, "c1": -0.1566, "leftover": 1.0, "power": 0.30685, "release": 2.0362},
+    ),
+    Preset(
+        STREAM,
+        "tuned on TPC-H jobs with gaps of 25 s; default where jobs arrive over time",
+        {"c0": 1.3317, "c1": 0.29937, "leftover": 1.0, "power": 0.14095, "release": 1.0932},
+    ),
+    Preset(
+        "plain",
+        "round numbers, chosen by hand on batches",
+        {"c0": 3.0, "c1": 0.5, "leftover": 1.0, "power": 0.35, "release": 1.5},
+    ),
+)
 
 
 @njit
@@ -79,7 +97,7 @@ def _capped_srw(address):
     share_executors(state, params[P.release], int(params[P.stage_rule]), int(params[P.leftover]))
 
 
-@register("capped_srw")
+@register("capped_srw", presets=PRESETS)
 def capped_srw(**values) -> CompiledScheduler:
     """Smallest remaining work first, each job capped at an oversubscribed share that grows with its work."""
     return CompiledScheduler("capped_srw", _capped_srw, values)

@@ -1,15 +1,15 @@
 """Schedulers by name, and the texts that say who decides.
 
-A text is ``NAME`` or ``NAME:KEY=VALUE,KEY=VALUE``; a scheduler with options may be given the first of them without its
-key, as in ``decima:tpch-stream`` or ``replay:run.json``. The path of a card that ``decima tune`` wrote (``.json``), or
-of a stored policy (``.weights.h5``), stands for the scheduler it describes.
+A text is ``NAME`` or ``NAME:KEY=VALUE,KEY=VALUE``; a preset, or the first of a scheduler's options, may be given first
+without its key, as in ``weighted_fair:paper``, ``decima:tpch-stream`` or ``replay:run.json``. The path of a card that
+``decima tune`` wrote (``.json``), or of a stored policy (``.weights.h5``), stands for the scheduler it describes.
 """
 
 from __future__ import annotations
 
 import pkgutil
 import reprlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 from decima.exceptions import ConfigError, UnknownSchedulerError
 from decima.files import read_json
 from decima.grammar import Option, hint, read_options, read_value, split_options
+from decima.schedulers.arrivals import BATCH, STREAM, ByArrivals
 from decima.schedulers.interface import Scheduler
 from decima.schedulers.protocol import require_protocol
 
@@ -28,26 +29,64 @@ LEARNED = "decima"
 _ELSEWHERE = {LEARNED: "decima.policy.learned", "remote": "decima.service.simulator_client"}
 
 
+PRESET = "preset"
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Values of parameters under a name of their own; what is given beside it goes before them."""
+
+    name: str  # behind the name of the scheduler: ``weighted_fair:paper``
+    doc: str  # what it is for
+    values: Mapping[str, Any]  # by name; other parameters have their declared defaults
+
+
 @dataclass(frozen=True)
 class _Entry:
+    name: str
     factory: Callable[..., Scheduler]
     options: tuple[Option, ...]
+    presets: dict[str, Preset]
+
+    def make(self, values: dict[str, Any]) -> Scheduler:
+        if not self.presets:
+            return self.factory(**values)
+        given = dict(values)
+        preset = given.pop(PRESET, None)
+        if preset is not None:
+            if preset not in self.presets:
+                known = f"{hint(preset, self.presets)}; it has: {', '.join(self.presets)}"
+                raise ConfigError(f"scheduler {self.name} has no preset {preset!r}{known}")
+            return self.factory(**(self.presets[preset].values | given))
+        batch, stream = (self.presets[kind].values | given for kind in (BATCH, STREAM))
+        if batch == stream:
+            return self.factory(**batch)
+        return ByArrivals(self.name, self.factory(**batch), self.factory(**stream), given)
 
 
 _ENTRIES: dict[str, _Entry] = {}
 
 
-def register(name: str, *, options: Iterable[Option] = ()) -> Callable:
+def register(name: str, *, options: Iterable[Option] = (), presets: Iterable[Preset] = ()) -> Callable:
     """Decorator: make ``factory(**parameters) -> Scheduler`` known as ``name``; its docstring is the description.
 
     Args:
         name: For ``make_scheduler``.
         options: Keywords that are more than numbers; the first may be given without its key in a text. A scheduler
             with options can be listed without being made, which may need files.
+        presets: Named values of the parameters. Those called ``batch`` and ``stream`` have to be among them: they are
+            the default for such jobs, and the factory makes compiled schedulers with one decision of both.
+
+    Raises:
+        ConfigError: One of these two is missing.
     """
+    by_name = {preset.name: preset for preset in presets}
+    if by_name and not {BATCH, STREAM} <= by_name.keys():
+        known = ", ".join(by_name)
+        raise ConfigError(f"scheduler {name} has presets {known}; expected {BATCH} and {STREAM} among them")
 
     def wrap(factory):
-        _ENTRIES[name] = _Entry(factory, tuple(options))
+        _ENTRIES[name] = _Entry(name, factory, tuple(options), by_name)
         return factory
 
     return wrap
@@ -82,6 +121,11 @@ def scheduler_options(name: str) -> tuple[Option, ...]:
     return _entry(name).options
 
 
+def scheduler_presets(name: str) -> tuple[Preset, ...]:
+    """Presets of a scheduler; none for most."""
+    return tuple(_entry(name).presets.values())
+
+
 def _entry(name: str) -> _Entry:
     if name not in _ENTRIES:
         _load()
@@ -97,18 +141,21 @@ def make_scheduler(scheduler: str | Scheduler, **parameters) -> Scheduler:
     """Make a scheduler of a text; an object that already is one is returned as it is.
 
     Args:
-        scheduler: ``"fair"``, ``"weighted_fair:alpha=-1"``, ``"decima:tpch-stream,greedy=false"``,
-            ``"remote:127.0.0.1:50051"``, ``"replay:run.json"``, the path of a tuned card or of a policy, or an object.
-        **parameters: Parameters by name; they go before those of the text.
+        scheduler: ``"fair"``, ``"weighted_fair:alpha=-1"``, ``"weighted_fair:paper"``,
+            ``"decima:tpch-stream,greedy=false"``, ``"remote:127.0.0.1:50051"``, ``"replay:run.json"``, the path of a
+            tuned card or of a policy, or an object.
+        **parameters: Parameters by name; they go before those of the text. ``preset`` names one of its presets, whose
+            values hold for the others. Without one, a scheduler that has presets is its ``batch`` or its ``stream``,
+            whichever the jobs of a run are.
 
     Raises:
         UnknownSchedulerError: The name is not registered; the message lists those that are.
         SchedulerError: The object lacks a part of the interface; the message says which.
-        ConfigError: A parameter is unknown or out of range, or given for an object.
+        ConfigError: A parameter or a preset is unknown, a parameter out of range, or one is given for an object.
     """
     if isinstance(scheduler, str):
         name, values = read_scheduler(scheduler)
-        return _entry(name).factory(**(values | parameters))
+        return _entry(name).make(values | parameters)
     require_protocol(scheduler)
     if parameters:
         raise ConfigError(
@@ -119,7 +166,7 @@ def make_scheduler(scheduler: str | Scheduler, **parameters) -> Scheduler:
 
 
 def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
-    """Name and typed parameters of the scheduler that a text means.
+    """Name and typed parameters of the scheduler that a text means, a preset among them by its name.
 
     Raises:
         UnknownSchedulerError: No scheduler has that name.
@@ -131,8 +178,14 @@ def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
         name, colon, rest = LEARNED, ":", f"{name},{rest}".rstrip(",")
     elif name.endswith(CARD):
         name, values = _read_card(Path(name))
-    options = scheduler_options(name)
-    _, texts = split_options(f"{name}{colon}{rest}", options[0].name if options else None)
+    entry = _entry(name)
+    options, presets = entry.options, entry.presets
+    first = options[0].name if options else None
+    if presets and (first is None or rest.partition(",")[0] in presets):
+        first = PRESET
+    _, texts = split_options(f"{name}{colon}{rest}", first)
+    if presets and PRESET in texts:
+        values[PRESET] = texts.pop(PRESET)
     where = f"scheduler {text!r}"
     if options:
         return name, values | read_options(texts, options, where)

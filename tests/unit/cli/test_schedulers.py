@@ -1,7 +1,14 @@
 """`decima schedulers`."""
 
 from decima.policy import store
-from decima.schedulers import describe_scheduler, list_schedulers, make_scheduler, scheduler_options
+from decima.schedulers import (
+    describe_scheduler,
+    form_for,
+    list_schedulers,
+    make_scheduler,
+    scheduler_options,
+    scheduler_presets,
+)
 from tests.unit.cli.calls import refuse, run, succeed
 
 
@@ -10,11 +17,15 @@ def test_every_scheduler_is_listed_with_its_parameters():
     names = [line.split()[0] for line in lines[:-1] if not line.startswith(" ")]
     assert names == list_schedulers()
     options = [option.name for scheduler in names for option in scheduler_options(scheduler)]
-    parameters = [line.split() for line in lines if line.startswith(" ") and line.split()[0] not in options]
-    numeric = [name for name in names if not scheduler_options(name)]
-    made = [(name, value) for scheduler in numeric for name, value in make_scheduler(scheduler).values.items()]
-    assert [(words[0], float(words[1])) for words in parameters] == made
+    rows = [line.split() for line in lines if line.startswith(" ") and line.split()[0] not in options]
+    parameters = [words for words in rows if not words[0].startswith(":")]
+    numeric = [make_scheduler(name) for name in names if not scheduler_options(name)]
+    forms = [[form_for(scheduler, streaming).values for streaming in (False, True)] for scheduler in numeric]
+    values = [(name, {batch[name], stream[name]}) for batch, stream in forms for name in batch]
+    assert [(words[0], set(map(float, words[1].split("|")))) for words in parameters] == values
     assert all(words[3] == "to" for words in parameters)
+    presets = [f":{preset.name}" for scheduler in names for preset in scheduler_presets(scheduler)]
+    assert [words[0] for words in rows if words not in parameters] == presets
     assert lines[-1].startswith(f"{len(names)} schedulers")
 
 
@@ -26,9 +37,17 @@ def test_one_scheduler():
     assert "unknown scheduler 'rando'" in refuse("schedulers", "rando")
 
 
+def test_presets_are_listed_with_their_values():
+    text = run("schedulers", "weighted_fair").stdout
+    assert "    alpha        -0.7|0.1  -5 to 5" in text
+    assert ":paper       a reading of §7.1" in text
+    assert "(sticky 1, order 0, alpha -1)" in text
+
+
 def test_listing_the_learned_scheduler_reads_no_weights(monkeypatch):
     monkeypatch.setattr(store, "read_policy", None)
     lines = run("schedulers", "decima").stdout.splitlines()
     assert lines[0].startswith("decima               A learned policy: a graph neural network")
-    assert [line.split()[0] for line in lines[1:]] == ["policy", "greedy"]
+    assert [line.split()[0] for line in lines[1:]] == ["policy", "greedy", ":batch", ":stream"]
+    assert lines[-1].endswith("(tpch-stream)")
     assert run("schedulers").exit_code == 0

@@ -71,6 +71,17 @@ def test_parameters_of_the_scheduler(jobs, folder):
     assert parameters["sticky"] == 0.0
 
 
+@pytest.mark.parametrize(("arrivals", "preset"), [("batch", "batch"), ("poisson,interarrival_s=5", "stream")])
+def test_parameters_are_those_of_the_form_for_the_jobs(arrivals, preset, folder):
+    for name in ("weighted_fair", "decima"):
+        words = ("--jobs", f"synthetic:n=2,sizes=xs,arrivals={arrivals}", "--executors", 3, "--out", folder / "r.json")
+        succeed("simulate", "--scheduler", name, *words)
+        chosen = read_json(folder / "r.json")
+        succeed("simulate", "--scheduler", f"{name}:{preset}", *words)
+        assert chosen == read_json(folder / "r.json")
+        assert chosen["parameters"]
+
+
 @pytest.mark.parametrize("mode", ["paper", "released", "simplified"])
 def test_modes_set_rules_and_durations(mode, jobs, folder):
     succeed("simulate", "--jobs", jobs, "--mode", mode, "--durations", "mean", "--out", folder / "r.json")

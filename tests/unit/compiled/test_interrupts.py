@@ -23,8 +23,12 @@ from tests.toy_jobs import one_stage, workload
 LATEST_S = 0.5
 THREADS = 2
 # A workload of two jobs with 2 10^9 tasks; everything that is compiled has been loaded when the script says so.
+# It ends with its parent, and after five minutes of work: an interrupted test leaves nothing behind.
 SCRIPT = """
+import ctypes
 import json
+import resource
+import signal
 import sys
 import time
 from pathlib import Path
@@ -46,7 +50,11 @@ def command_line(tasks):
         if left.code == 130:
             raise KeyboardInterrupt from left
 
+resource.setrlimit(resource.RLIMIT_CPU, (300, 300))
+
 if __name__ == "__main__":
+    set_parent_death_signal = 1
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
     huge, small = workload(*[one_stage(10**9, 5.0)] * 2), workload(*[one_stage(9, 5.0)] * 3)
     cluster = Settings.simplified(executors=5)
     for jobs in (small, {jobs}):

@@ -25,10 +25,10 @@ def test_sweep():
     assert list(sweep.table.columns) == ["alpha", "sticky", "stage_rule", "order", "seed", "avg_jct_s"]
     assert len(sweep.table) == 3 * 8 * 3
     row = sweep.table.query("alpha == 1.5 and sticky == 0 and stage_rule == 1 and seed == 8").iloc[0]
-    scheduler = make_scheduler("weighted_fair", alpha=1.5, sticky=0, stage_rule=1)
+    scheduler = make_scheduler("weighted_fair:paper", alpha=1.5, sticky=0, stage_rule=1)
     assert row.avg_jct_s == simulate(WORKLOADS[1], scheduler, 10, 8).avg_jct_s
     row = sweep.table.query("alpha == -1 and sticky == 1 and stage_rule == 0 and order == 1 and seed == 9").iloc[0]
-    scheduler = make_scheduler("weighted_fair", alpha=-1.0, order=1)
+    scheduler = make_scheduler("weighted_fair:paper", alpha=-1.0, order=1)
     assert row.avg_jct_s == simulate(WORKLOADS[2], scheduler, 10, 9).avg_jct_s
 
     curve = sweep.curve()

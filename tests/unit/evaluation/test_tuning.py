@@ -33,7 +33,7 @@ def test_scaling_is_logarithmic_where_the_range_is_wide():
     assert scaling.encode(values) == pytest.approx([0.5, 0.75, 0.25])
     assert scaling.decode(scaling.encode(values)) == pytest.approx(values)
     assert scaling.decode(np.ones(3)) == {"wide": 100.0, "signed": 2.0, "narrow": 3.0}
-    for scheduler in map(make_scheduler, ("capped_srw", "weighted_fair")):
+    for scheduler in map(make_scheduler, ("capped_srw:plain", "weighted_fair:paper")):
         scaling = Scaling([item for item in scheduler.parameters if item.tunable])
         assert scaling.decode(scaling.encode(scheduler.values)) == pytest.approx(
             {item.name: scheduler.values[item.name] for item in scaling.parameters}

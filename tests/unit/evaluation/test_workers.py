@@ -2,6 +2,7 @@ import os
 import signal
 
 import numpy as np
+import psutil
 import pytest
 
 import decima
@@ -28,9 +29,23 @@ def backend(request):
     ray = pytest.importorskip("ray", reason="Ray is not installed (extra 'ray')")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+        start(ray)
         yield request.param
         ray.shutdown()
+
+
+def start(ray, attempts=3):
+    """Start Ray; it gives itself thirty seconds, which a busy machine may need more than once."""
+    before = set(psutil.Process().children(recursive=True))
+    try:
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    except Exception as error:
+        if attempts == 1 or "timed out during startup" not in str(error):
+            raise
+        ray.shutdown()
+        for process in set(psutil.Process().children(recursive=True)) - before:  # what is left of the attempt
+            process.kill()
+        start(ray, attempts - 1)
 
 
 def divide(item):

@@ -149,7 +149,7 @@ def test_fair_executors_stay_or_give_way():
 )
 def test_weighted_shares_follow_the_power_of_the_work(alpha, shares):
     jobs = workload(one_stage(8, 1.0), one_stage(24, 1.0))  # 8 s and 24 s of work
-    result = run("weighted_fair", jobs, 8, alpha=alpha)
+    result = run("weighted_fair:paper", jobs, 8, alpha=alpha)
     assert [used for _, _, used in grants(result)] == shares
 
 
@@ -157,14 +157,14 @@ def test_naive_weighted_fair_is_alpha_1_and_fair_alpha_0():
     jobs = decima.workload.synthetic_batch(6, seed=3)
     for name, alpha in (("naive_weighted_fair", 1.0), ("fair", 0.0)):
         named = decima.simulate(jobs, name, 10)
-        weighted = decima.simulate(jobs, "weighted_fair", 10, parameters={"alpha": alpha})
+        weighted = decima.simulate(jobs, "weighted_fair:paper", 10, parameters={"alpha": alpha})
         np.testing.assert_array_equal(named.completion_ms, weighted.completion_ms)
 
 
 def test_a_job_that_needs_no_more_executors_counts_no_more():
     # Job 0 is saturated by one executor, so job 1 has the rest for itself.
     jobs = workload(one_stage(1, 9.0), one_stage(20, 1.0))
-    assert grants(run("weighted_fair", jobs, 8, alpha=-1.0)) == [(0, 0, 1), (1, 0, 7)]
+    assert grants(run("weighted_fair:paper", jobs, 8, alpha=-1.0)) == [(0, 0, 1), (1, 0, 7)]
 
 
 @pytest.mark.parametrize(("leftover", "rest"), [(0, [(None, None, 3)]), (1, [(1, 1, 2), (1, 2, 1)]), (2, [(1, 1, 3)])])
@@ -173,7 +173,7 @@ def test_leftover_executors_idle_or_are_handed_out(leftover, rest):
     small = job(stage("a", 1, 1.0), stage("b", 1, 3.0), stage("c", 9, 1.0, 0, 1))
     jobs = workload(small, job(stage("d", 20, 1.0), stage("e", 20, 1.0), stage("f", 20, 1.0)))
     settings = {"mode": "simplified", "runnable_only": True}
-    result = run("weighted_fair", jobs, 7, settings, alpha=-1.0, leftover=leftover)
+    result = run("weighted_fair:paper", jobs, 7, settings, alpha=-1.0, leftover=leftover)
     assert grants(result) == [(0, 0, 1), (0, 1, 1), (1, 0, 2), *rest]
 
 
@@ -184,29 +184,29 @@ EVEN = {"c1": 0.0, "power": 0.0, "stage_rule": 0}  # with power 0 all jobs weigh
 
 def test_capped_srw_serves_the_smallest_work_first_up_to_its_cap():
     jobs = workload(one_stage(20, 1.0), one_stage(10, 1.0))
-    assert grants(run("capped_srw", jobs, 8, c0=1.0, **EVEN)) == [(1, 0, 4), (0, 0, 4)]
-    assert grants(run("capped_srw", jobs, 8, c0=1.5, **EVEN)) == [(1, 0, 6), (0, 0, 2)]
-    assert grants(run("capped_srw", jobs, 8, c0=2.0, **EVEN)) == [(1, 0, 8)]
+    assert grants(run("capped_srw:plain", jobs, 8, c0=1.0, **EVEN)) == [(1, 0, 4), (0, 0, 4)]
+    assert grants(run("capped_srw:plain", jobs, 8, c0=1.5, **EVEN)) == [(1, 0, 6), (0, 0, 2)]
+    assert grants(run("capped_srw:plain", jobs, 8, c0=2.0, **EVEN)) == [(1, 0, 8)]
 
 
 def test_capped_srw_caps_grow_with_the_work_and_by_a_constant():
     jobs = workload(one_stage(30, 1.0), one_stage(10, 1.0))
     values = EVEN | {"c0": 1.0, "power": 1.0}
-    assert grants(run("capped_srw", jobs, 8, **values)) == [(1, 0, 2), (0, 0, 6)]
-    assert grants(run("capped_srw", jobs, 8, **(values | {"c1": 1.0}))) == [(1, 0, 3), (0, 0, 5)]
+    assert grants(run("capped_srw:plain", jobs, 8, **values)) == [(1, 0, 2), (0, 0, 6)]
+    assert grants(run("capped_srw:plain", jobs, 8, **(values | {"c1": 1.0}))) == [(1, 0, 3), (0, 0, 5)]
 
 
 def test_capped_srw_looks_at_remaining_work():
     # At 5 s an executor comes free. Of the 10 s of job 0, 6 s remain; job 2, there since 1 s, has 7 s.
     jobs = workload(one_stage(10, 1.0), one_stage(1, 5.0), one_stage(7, 1.0, at_s=1.0))
-    assert grants(run("capped_srw", jobs, 2, c0=10.0, **EVEN), at_s=5.0)[0] == (0, 0, 1)
+    assert grants(run("capped_srw:plain", jobs, 2, c0=10.0, **EVEN), at_s=5.0)[0] == (0, 0, 1)
     assert grants(run("sjf_cp", jobs, 2), at_s=5.0)[0] == (2, 0, 1)
 
 
 def test_capped_srw_releases_what_exceeds_its_share_by_far():
     # Job 0 holds 4 executors when its share falls to 2: above 1.5 shares, not above 2.
-    assert completions("capped_srw", LATE, 4, c0=1.0, release=1.5, **EVEN) == [3.0, 4.0]
-    assert completions("capped_srw", LATE, 4, c0=1.0, release=2.0, **EVEN) == [2.0, 4.0]
+    assert completions("capped_srw:plain", LATE, 4, c0=1.0, release=1.5, **EVEN) == [3.0, 4.0]
+    assert completions("capped_srw:plain", LATE, 4, c0=1.0, release=2.0, **EVEN) == [2.0, 4.0]
 
 
 # ---- the published heuristics ---------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from decima.schedulers import (
     Decision,
     Scheduler,
     describe_scheduler,
+    form_for,
     list_schedulers,
     make_scheduler,
     register,
@@ -157,7 +158,8 @@ def test_baselines_are_registered_and_described():
         assert isinstance(scheduler, Scheduler)
         assert len(describe_scheduler(name)) > 20
         for parameter in scheduler.parameters:
-            assert parameter.low <= scheduler.values[parameter.name] <= parameter.high
+            for streaming in (False, True):
+                assert parameter.low <= form_for(scheduler, streaming).values[parameter.name] <= parameter.high
 
 
 @pytest.mark.parametrize(

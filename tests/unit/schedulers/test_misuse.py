@@ -20,8 +20,8 @@ def test_the_third_argument_is_values_by_name():
     with pytest.raises(ConfigError, match=r"scheduler mine: the parameters are \(\); expected values by name"):
         CompiledScheduler("mine", _weighted_fair, ())
     made = CompiledScheduler("mine", _weighted_fair)
-    assert made.values == make_scheduler("weighted_fair").values
-    assert decima.simulate(JOBS, made, 5).avg_jct_s == decima.simulate(JOBS, "weighted_fair", 5).avg_jct_s
+    assert made.values == make_scheduler("weighted_fair:paper").values
+    assert decima.simulate(JOBS, made, 5).avg_jct_s == decima.simulate(JOBS, "weighted_fair:paper", 5).avg_jct_s
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_the_third_argument_is_values_by_name():
     ],
 )
 def test_values_changed_afterwards(change, message):
-    scheduler = make_scheduler("weighted_fair")
+    scheduler = make_scheduler("weighted_fair:paper")
     change(scheduler.values)
     with pytest.raises(ConfigError, match=message):
         decima.simulate(JOBS, scheduler, 5)
@@ -56,7 +56,7 @@ def test_a_decision_that_is_not_compiled(decision):
 
 @pytest.mark.parametrize("values", [None, 5, (1.0,)])
 def test_values_that_are_no_longer_named(values):
-    scheduler = make_scheduler("weighted_fair")
+    scheduler = make_scheduler("weighted_fair:paper")
     scheduler.values = values
     with pytest.raises(ConfigError, match=r"scheduler weighted_fair: the parameters are .*; expected values by name"):
         decima.simulate(JOBS, scheduler, 5)

@@ -8,7 +8,9 @@ import sys
 import gymnasium
 import numpy as np
 import pytest
+from numba import cfunc, types
 
+from decima.exceptions import RecordError
 from decima.objectives import Objective, get_objective
 from decima.policy.record import collect_record
 from decima.schedulers import list_schedulers, make_scheduler
@@ -140,6 +142,15 @@ def test_a_run_inside_the_core_goes_on_in_another_process(tmp_path):
     state.advance()
     assert state.num_done == len(JOBS)
     assert everything(finished) == everything(state)
+
+
+def test_a_rule_that_no_other_process_would_find_is_one_plain_error():
+    rule = cfunc(types.void(types.int64))(lambda address: None)
+    state = begin(make_scheduler("fair"))
+    state.put(decide_fn=rule.address)
+    with pytest.raises(RecordError, match=r"function at address 0x[0-9a-f]+ is no CompiledDecision; expected one"):
+        pickle.dumps(state)
+    assert copy.deepcopy(state).decide_fn == rule.address
 
 
 def test_arrays_given_to_a_copy_are_read_only(way):

@@ -52,8 +52,8 @@ SchedulerText = Annotated[
     str,
     typer.Option(
         metavar="SCHEDULER",
-        help="A name with parameters (weighted_fair:alpha=-1; decima:tpch-stream; remote:HOST:PORT; replay:FILE), see "
-        "'decima schedulers'; or a .json that 'decima tune' wrote.",
+        help="A name, with a preset or parameters (weighted_fair:paper; weighted_fair:alpha=-1; decima:tpch-stream; "
+        "remote:HOST:PORT; replay:FILE), see 'decima schedulers'; or a .json that 'decima tune' wrote.",
     ),
 ]
 Metric = Annotated[

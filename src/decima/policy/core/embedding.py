@@ -27,6 +27,7 @@ from decima.policy.core.layout import (
 )
 from decima.policy.core.observation import observe_job
 from decima.policy.fields import policy_of
+from decima.simulator.fields import NONE
 
 # Rows that pass through a perceptron together: their activations stay in the nearest cache.
 ROWS = 32
@@ -205,14 +206,12 @@ def embed(state):
     jobs = 0
     for index in range(state.num_active):
         job = state.active[index]
-        if not observe_job(state, job) or not graph:
+        end = observe_job(state, job, stages)
+        if end == NONE or not graph:
             continue
         policy.net_jobs[jobs] = job
         jobs += 1
-        for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
-            if state.stage_finished_tasks[stage] < state.stage_tasks[stage]:
-                policy.net_stages[stages] = stage
-                stages += 1
+        stages = end
         if stages >= GROUP:
             _embed_group(state, stages, jobs)
             stages = 0

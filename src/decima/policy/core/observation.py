@@ -6,6 +6,7 @@ from numba import njit
 from decima.policy.core.layout import EMBEDDING, FIRST_FEATURE, NUM_FEATURES
 from decima.policy.features import FEATURES
 from decima.policy.fields import policy_of
+from decima.simulator.fields import NONE
 
 
 def _storing(first_code, end_code):
@@ -25,47 +26,52 @@ def _storing(first_code, end_code):
 
     @njit
     def store(state, code, first, end, place, stride):
-        x = policy_of(state).net_xe
+        policy = policy_of(state)
+        stages = policy.net_stages
+        x = policy.net_xe
         changed = 0
-        for stage in range(first, end):
-            if state.stage_finished_tasks[stage] < state.stage_tasks[stage]:
-                value = np.float32(compute(state, stage) * scale)
-                at = stage * stride + place
-                if x[at] != value:
-                    x[at] = value
-                    changed = 1
+        for index in range(first, end):
+            stage = stages[index]
+            value = np.float32(compute(state, stage) * scale)
+            at = stage * stride + place
+            if x[at] != value:
+                x[at] = value
+                changed = 1
         return changed
 
     return store
 
 
-# (state, code of the feature, first stage, end of the stages, place among the features, numbers per stage): stores the
-# feature of the unfinished ones of these stages in ``net_xe``; 1 if a value differs from what was there.
+# (state, code of the feature, first and end in ``net_stages``, place among the features, numbers per stage): stores the
+# feature of these stages in ``net_xe``; 1 if a value differs from what was there.
 _store_feature = _storing(0, len(FEATURES))
 
 
 @njit
-def observe_job(state, job):
-    """Bring x of the job's unfinished stages up to date and number them; 1 if the job differs from what was known.
+def observe_job(state, job, first):
+    """Bring x of the job's unfinished stages up to date, number them and list them in ``net_stages`` from ``first`` on.
 
     Stages only ever finish, so their number tells whether they are the same ones.
+
+    Returns:
+        End of the list if the job differs from what was known, else NONE.
     """
     policy = policy_of(state)
     layout = policy.net_layout
     features = layout[NUM_FEATURES]
     stride = features + layout[EMBEDDING]
-    first = state.job_first_stage[job]
-    end = state.job_first_stage[job + 1]
+    end = first
+    for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
+        if state.stage_finished_tasks[stage] < state.stage_tasks[stage]:
+            policy.net_stages[end] = stage
+            policy.net_position[stage] = end - first
+            end += 1
     changed = 0
     for place in range(features):
         changed |= _store_feature(state, layout[FIRST_FEATURE + place], first, end, place, stride)
-    count = 0
-    for stage in range(first, end):
-        if state.stage_finished_tasks[stage] < state.stage_tasks[stage]:
-            policy.net_position[stage] = count
-            count += 1
+    count = end - first
     if changed or count != policy.net_job_size[job]:
         policy.net_job_size[job] = count
-        policy.net_job_instance[job] = -1
-        return 1
-    return 0
+        policy.net_job_instance[job] = NONE
+        return end
+    return NONE
