@@ -8,6 +8,7 @@ BIN := $(VENV)/bin
 LOCK_FLAGS ?=
 PYTEST_FLAGS ?=
 PROFILE ?= quick
+RUN ?= auto
 
 # Commands of the environment come first, in recipes and in whatever they start (dvc stages call `decima`).
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -38,10 +39,11 @@ define find_python
 	fi
 endef
 
-.PHONY: help env reproduce test test-bounds reliability lint lab lock clean
+.PHONY: help env reproduce site test test-bounds reliability lint lab lock clean
 
 help:
 	@echo "make reproduce   environment, data, whole pipeline; prints where the report and the figures are (PROFILE=full: all)"
+	@echo "make site        pages of the documentation and the executed notebooks, in build/site (RUN=tpch-full: of that run)"
 	@echo "make test        environment, linter and all tests, as the continuous integration does"
 	@echo "make test-bounds tests of the compiled core, every array index checked"
 	@echo "make reliability hours of random runs, guard pages, kills and damaged inputs (docs/reliability.md)"
@@ -74,6 +76,9 @@ $(STAMP):
 
 reproduce: env
 	@$(BIN)/decima reproduce --profile $(PROFILE)
+
+site: env
+	@$(BIN)/decima site --run $(RUN)
 
 lint: env
 	$(BIN)/ruff check .
@@ -115,5 +120,5 @@ lock:
 	rm -rf .venv-lock
 
 clean:
-	rm -rf $(VENV) .venv-lock .pytest_cache .ruff_cache .hypothesis .benchmarks build dist
+	rm -rf $(VENV) .venv-lock .pytest_cache .ruff_cache .hypothesis .benchmarks build dist docs/api
 	find $(wildcard src tests benchmarks) -name __pycache__ -type d -prune -exec rm -rf {} +

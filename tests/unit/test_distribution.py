@@ -134,6 +134,8 @@ def test_works_without_the_checkout(arguments, fresh):
         ("plot", "all"),
         ("notebook", "all"),
         ("report",),
+        ("results",),
+        ("site",),
         ("reproduce",),
         ("pipeline",),
         ("train", "--params", "spark-batch", "--out", "other"),

@@ -4,13 +4,21 @@ import re
 import shlex
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from decima.reproduction.report import notebook_slugs
 from tests.unit.cli.calls import run
 
-DOCS = Path(__file__).parents[2] / "docs"
-PAGES = sorted(DOCS.glob("*.md"))
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [
+    *sorted(DOCS.glob("*.md")),
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "models/README.md", "notebooks/README.md")),
+    *sorted((ROOT / "data").glob("*/README.md")),
+    *sorted((ROOT / "reports" / "results").glob("*/README.md")),
+]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 WAYS = ("schedule-own-jobs", "write-a-scheduler", "reproduce-a-paper", "change-the-code")
 
 
@@ -28,14 +36,28 @@ def anchors(path):
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def words(path):
+    """Text of a page, or of the text cells of a notebook."""
+    if path.suffix == ".md":
+        return path.read_text(encoding="utf-8")
+    cells = nbformat.read(path, as_version=4).cells
+    return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+
+
+@pytest.mark.parametrize("path", [*PAGES, *NOTEBOOKS], ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(path):
-    for target in re.findall(r"\]\((?!https?://)([^)\s]+)\)", path.read_text(encoding="utf-8")):
+    for target in re.findall(r"\]\((?!https?://)([^)\s]+)\)", words(path)):
         file, _, anchor = target.partition("#")
         found = path.parent / file if file else path
         assert found.exists(), target
         if anchor and found.suffix == ".md":
             assert anchor in anchors(found), target
+
+
+@pytest.mark.parametrize("path", [*PAGES, *NOTEBOOKS], ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_picture_says_what_it_shows(path):
+    for alternative, target in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", words(path)):
+        assert len(alternative) > 20, target
 
 
 @pytest.mark.parametrize("name", WAYS)

@@ -3,6 +3,9 @@
 import re
 from pathlib import Path
 
+import pandas
+import pytest
+
 import decima
 
 ROOT = Path(__file__).parents[2]
@@ -28,9 +31,44 @@ def test_own_jobs_run(tmp_path):
     assert 10.0 < result.makespan_s < 60.0
 
 
-def test_links_and_commands_exist():
-    for target in re.findall(r"\]\((?!https?://)([^)]+)\)", README):
-        assert (ROOT / target).exists(), target
+def test_it_stays_short():
+    assert len(README.splitlines()) < 200
+
+
+def test_commands_exist():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for command in re.findall(r"`?make ([a-z]+)", README):
         assert re.search(rf"^{command}:", makefile, re.MULTILINE), command
+
+
+def test_the_gallery_has_a_row_per_paper_of_pictures_that_lead_to_notebooks():
+    papers = [path.parent.name for path in (ROOT / "src" / "decima" / "reproduction").glob("*/__init__.py")]
+    rows = re.findall(r"^\| \*\*\[.*$", README, re.MULTILINE)
+    assert len(rows) == len(papers)
+    for row in rows:
+        pictures = re.findall(r"\[!\[[^\]]+\]\((reports/results/[^)]+)\)\]\((notebooks/[^)]+\.ipynb)\)", row)
+        assert 3 <= len(pictures) <= 5
+        for picture, notebook in pictures:
+            assert Path(picture).stem in (ROOT / notebook).read_text(encoding="utf-8"), picture
+
+
+ROWS = {
+    "FIFO": "fifo", "SJF-CP": "sjf_cp", "naive weighted fair": "naive_weighted_fair", "fair": "fair",
+    "tuned weighted fair": "weighted_fair", "capped shortest remaining work": "capped_srw",
+    "Decima (`tpch-batch`, greedy; `tpch-stream`, sampled)": "decima",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/results.md"])
+def test_the_table_of_results_is_that_of_the_committed_tables(page):
+    tables = ROOT / "reports" / "results" / "tpch-full" / "tables"
+    streams = pandas.read_csv(tables / "stream" / "stream.csv")
+    columns = [
+        pandas.read_csv(tables / "batch" / "batch.csv"),
+        *(streams[streams["interarrival_s"] == gap] for gap in (25, 45)),
+    ]
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for label, name in ROWS.items():
+        (row,) = re.findall(rf"^\| {re.escape(label)} \| (.+ ± .+) \|$", text, re.MULTILINE)
+        scores = [table.loc[table["scheduler"] == name, "avg_jct_s"] for table in columns]
+        assert row.split(" | ") == [f"{score.mean():.1f} ± {score.sem():.1f}" for score in scores], label

@@ -1,7 +1,8 @@
-"""Commands of the pipeline: evaluate, plot, notebook, report, reproduce, pipeline."""
+"""Commands of the pipeline: evaluate, plot, notebook, report, results, site, reproduce, pipeline."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,11 +10,12 @@ import typer
 RUN = Annotated[
     str, typer.Option("--run", help="Run of params.yaml; auto: tpch-quick if TPC-H is there, else embedded-quick.")
 ]
+SITE = Path("build/site")
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    for command in (evaluate, plot, notebook, report, reproduce, pipeline):
+    for command in (evaluate, plot, notebook, report, results, site, reproduce, pipeline):
         app.command()(command)
 
 
@@ -38,7 +40,7 @@ def plot(
     experiment: Annotated[str, typer.Argument(help="Name of the experiment, or all.")],
     run: RUN = "auto",
 ) -> None:
-    """Draw the figures of an experiment into reports/RUN/figures/EXPERIMENT, as png and pdf."""
+    """Draw the figures of an experiment into reports/RUN/figures/EXPERIMENT, as png, pdf and svg."""
     from decima.reproduction.experiment import experiment_names
     from decima.reproduction.figures import draw
     from decima.reproduction.params import resolve_run, run_folder
@@ -73,22 +75,40 @@ def report(run: RUN = "auto") -> None:
     typer.echo(f"report: {build_report(resolve_run(run))}")
 
 
+def results(run: RUN = "tpch-full") -> None:
+    """Write the figures and tables of a run that the repository shows into reports/results/RUN."""
+    from decima.reproduction.results import collect
+
+    typer.echo(f"results: {collect(run) / 'README.md'}")
+
+
+def site(
+    run: RUN = "auto",
+    out: Annotated[Path, typer.Option(help="Folder of the pages.")] = SITE,
+) -> None:
+    """Build the site from the documentation and the executed notebooks of a run; auto: of a run that has them."""
+    from decima.reproduction.site import build_site
+
+    typer.echo(f"site: {build_site(run, out)}")
+
+
 def reproduce(
     profile: Annotated[str, typer.Option(help="quick (minutes) or full (the published numbers).")] = "quick",
-    check: Annotated[bool, typer.Option("--check", help="Compare with the results in reports/reference.")] = False,
-    record: Annotated[bool, typer.Option("--record", help="Keep the results in reports/reference.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Compare with the results that are kept.")] = False,
+    record: Annotated[bool, typer.Option("--record", help="Keep the results to compare with.")] = False,
 ) -> None:
     """Fetch the data, run the whole pipeline and say where the report is; without TPC-H use the embedded workload.
 
     With --check it also says which tables and figures equal the kept ones and by how much others differ, and exits 1
     if a table differs that may not; timings and what TensorFlow trains may.
     """
-    from decima.reproduction.params import run_folder
+    from decima.reproduction.params import checkout, run_folder
     from decima.reproduction.report import reproduce as run_pipeline
 
     run = run_pipeline(profile)
     folder = run_folder(run)
     typer.echo(f"Report:  {folder / 'index.html'}\nFigures: {folder / 'figures'}\nTables:  {folder / 'tables'}")
+    typer.echo(f"Site:    make site RUN={run} puts it into {checkout() / SITE / 'index.html'}")
     if check:
         from decima.reproduction.reference import compare_with_kept
 

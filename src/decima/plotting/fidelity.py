@@ -126,9 +126,9 @@ def error_distributions(errors: pandas.DataFrame, axes: Axes | None = None, *, p
         values = sizes[errors["profile"] == origin]
         if len(values):
             axes.ecdf(values, color=color, linestyle=line, label=f"{label}: mean {values.mean():.1f} %")
-    for percent, name in zip(paper, ("mean", "95th percentile"), strict=True):
-        axes.axvline(percent, color=style.BLACK, linewidth=0.7, linestyle=(0, (1, 2)))
-        axes.annotate(f"paper: {name}", (percent, 1.0), rotation=90, fontsize=6, ha="right", va="top", color="0.35")
+    for percent, name, line in zip(paper, ("mean", "95th percentile"), ((0, (1, 2)), (0, (5, 3))), strict=True):
+        label = f"the paper's {name}: {percent:g} %"
+        axes.axvline(percent, color=style.BLACK, linewidth=0.7, linestyle=line, label=label)
     axes.set(xlabel="size of the error (%)", ylabel="share of runs", ylim=(0.0, 1.02))
     axes.set_xlim(0.0, max(1.2 * paper[1], float(sizes.quantile(0.98))))
     axes.legend(

@@ -117,6 +117,8 @@ def context() -> Iterator[None]:
         "pdf.fonttype": 42,
         "pdf.compression": 6,
         "savefig.dpi": 200,
+        "svg.fonttype": "path",  # looks the same whatever fonts a reader has
+        "svg.hashsalt": "decima",  # names inside the file are the same each time
     }
     with matplotlib.rc_context(settings | changed):
         yield
@@ -137,13 +139,25 @@ class Figure(matplotlib.figure.Figure):
     """A figure outside pyplot's registry: nothing to close, and a notebook shows it once, where it is returned.
 
     Attributes:
+        title: What it shows, with the workload.
         caption: Text under the figure.
+        sources: Names of the tables that it was drawn from.
     """
 
+    title: str = ""
     caption: str = ""
+    sources: tuple[str, ...] = ()
 
-    def _repr_png_(self) -> bytes:
-        return image(self, "png")
+    @property
+    def alt(self) -> str:
+        """What pages say in place of the picture: title and caption, or the titles and labels of a figure without."""
+        if self.title:
+            return f"{self.title}. {self.caption}".strip()
+        parts = [part for axes in self.axes for part in (axes.get_title(), axes.get_xlabel(), axes.get_ylabel())]
+        return "Chart: " + ", ".join(dict.fromkeys(part for part in parts if part))
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, str]]:
+        return image(self, "png"), {"alt": self.alt}
 
 
 def new_figure(width: float = COLUMN, height: float = 2.4) -> Figure:
@@ -166,36 +180,50 @@ def entitle(figure: Figure, title: str, caption: str, workload: str) -> Figure:
         workload: Label of the workload, as in ``Workload.label``.
     """
     width = figure.get_figwidth()
-    figure.suptitle(textwrap.fill(f"{title} ({workload})", int(13 * width)))
+    figure.title = f"{title} ({workload})"
+    figure.suptitle(textwrap.fill(figure.title, int(13 * width)))
     figure.caption = caption
     figure.supxlabel(textwrap.fill(caption, int(17 * width)), fontsize=7, color="0.35", ha="center")
     return figure
 
 
-def save(figure: matplotlib.figure.Figure, path: str | Path) -> tuple[Path, Path]:
-    """Write ``path`` with the suffixes ``.png`` and ``.pdf``; equal figures give equal bytes.
+KINDS = ("png", "pdf", "svg")
+
+
+def save(figure: matplotlib.figure.Figure, path: str | Path) -> list[Path]:
+    """Write ``path`` with the suffixes ``.png``, ``.pdf`` and ``.svg``; equal figures give equal bytes.
 
     Returns:
-        The two paths.
+        The paths.
     """
     stem = Path(path)
-    stem = stem.with_suffix("") if stem.suffix in (".png", ".pdf") else stem
-    png, pdf = stem.with_name(stem.name + ".png"), stem.with_name(stem.name + ".pdf")
-    for target in (png, pdf):
+    stem = stem.with_suffix("") if stem.suffix[1:] in KINDS else stem
+    targets = [stem.with_name(f"{stem.name}.{kind}") for kind in KINDS]
+    for target in targets:
         atomic_write_bytes(target, image(figure, target.suffix[1:]))
-    return png, pdf
+    return targets
 
 
 def image(figure: matplotlib.figure.Figure, kind: str) -> bytes:
-    """Draw a figure as ``"png"`` or ``"pdf"``; equal figures give equal bytes.
+    """Draw a figure as ``"png"``, ``"pdf"`` or ``"svg"``; equal figures give equal bytes.
 
     Files are written of these bytes, not by matplotlib, whose PDF writer hides that a disk is full behind an error of
     its own.
     """
     content = io.BytesIO()
     with context():
-        figure.savefig(content, format=kind, metadata={"Software" if kind == "png" else "CreationDate": None})
+        figure.savefig(content, format=kind, metadata=_metadata(figure, kind))
     return content.getvalue()
+
+
+def _metadata(figure: matplotlib.figure.Figure, kind: str) -> dict[str, str | None]:
+    """What a file says of itself: no date, no version; SVG, which can be read as text, says what is in the picture."""
+    if kind != "svg":
+        return {"Software" if kind == "png" else "CreationDate": None}
+    words = {"Date": None, "Creator": None}
+    if isinstance(figure, Figure) and figure.title:
+        words |= {"Title": figure.title, "Description": figure.caption, "Source": ", ".join(figure.sources)}
+    return words
 
 
 def time_unit(end_s: float) -> tuple[float, str]:

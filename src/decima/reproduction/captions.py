@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -56,8 +56,15 @@ def heuristics(scores: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def untuned(scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Scores of schedulers with their default parameters, weighted fair under a name that says so."""
+    """Scores of schedulers that were not tuned, weighted fair under a name that says so."""
     return scores.replace({"scheduler": {"weighted_fair": "weighted_fair_default"}})
+
+
+def presets(schedulers: Iterable[str]) -> str:
+    """Sentence of captions about untuned schedulers: which preset they have; empty where none has one."""
+    of = {"weighted_fair_default": "weighted_fair:paper", "capped_srw": "capped_srw:plain"}
+    named = [of[name] for name in dict.fromkeys(schedulers) if name in of]
+    return f" Not tuned: {', '.join(named)}." if named else ""
 
 
 def against_labels(changes: pandas.DataFrame) -> pandas.DataFrame:

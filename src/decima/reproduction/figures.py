@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ from decima.reproduction.captions import Run, Tables
 from decima.reproduction.experiment import experiment, experiment_names
 
 if TYPE_CHECKING:
+    import pandas
+
     from decima.plotting.style import Figure
 
 
@@ -27,8 +30,7 @@ def figure(name: str, tables: Tables, run: str = "auto") -> Figure:
     """
     owner = experiment(experiment_of(name))
     (make,) = [make for make in owner.figures if make.__name__ == name]
-    with plotting.style.context():
-        return make(tables, Run.named(run))
+    return _made(make, tables, run)
 
 
 def experiment_of(name: str) -> str:
@@ -44,14 +46,33 @@ def experiment_of(name: str) -> str:
 
 
 def draw(name: str, run: str, tables: Tables, folder: str | Path) -> list[Path]:
-    """Draw all figures of an experiment into a folder, as png and pdf.
+    """Draw all figures of an experiment into a folder, as png, pdf and svg.
 
     Returns:
         Paths of the files.
     """
     paths: list[Path] = []
     for make in experiment(name).figures:
-        with plotting.style.context():
-            made = make(tables, Run.named(run))
-        paths += plotting.style.save(made, Path(folder) / make.__name__)
+        paths += plotting.style.save(_made(make, tables, run), Path(folder) / make.__name__)
     return paths
+
+
+class _ReadTables(dict):
+    """Tables that know which of them were read."""
+
+    def __init__(self, tables: Tables) -> None:
+        super().__init__(tables)
+        self.read: dict[str, None] = {}
+
+    def __getitem__(self, name: str) -> pandas.DataFrame:
+        self.read.setdefault(name)
+        return super().__getitem__(name)
+
+
+def _made(make: Callable[..., Figure], tables: Tables, run: str) -> Figure:
+    """A figure that says which tables it was drawn from."""
+    tables = _ReadTables(tables)
+    with plotting.style.context():
+        made = make(tables, Run.named(run))
+    made.sources = tuple(tables.read)
+    return made

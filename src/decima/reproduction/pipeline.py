@@ -7,8 +7,6 @@ folder is executed.
 
 from __future__ import annotations
 
-import ast
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from decima.reproduction.closure import PACKAGE, closure
 from decima.reproduction.experiment import Files, FilesIn, experiment, experiment_module, experiment_names
 from decima.reproduction.figures import experiment_of
 from decima.reproduction.params import checkout, read_params
-from decima.reproduction.report import notebook_slugs
+from decima.reproduction.report import calls, notebook_code, notebook_slugs
 
 HEADER = """\
 # From data to report. One run: dvc repro report@tpch-quick; everything: dvc repro.
@@ -54,6 +52,7 @@ def pipeline_text() -> str:
     stages |= {f"plot-{name}": _figure_stage(name) for name in names}
     stages |= {f"notebook-{slug}": _notebook_stage(slug) for slug in notebook_slugs()}
     stages["report"] = _report_stage()
+    stages["results"] = _results_stage()
     text = HEADER + "stages:\n"
     for name, stage in stages.items():
         block = yaml.safe_dump({name: stage}, sort_keys=False, allow_unicode=True, width=120)
@@ -83,18 +82,17 @@ def command_entries(command: str) -> tuple[list[str], str]:
     Returns:
         Entries, and the code of the notebook that the command executes.
     """
-    _, verb, *arguments = command.split()
-    name = arguments[0]
+    _, verb, name, *_ = command.split()
     if verb == "evaluate":
         return [f"{_COMMANDS}:evaluate", f"{experiment_module(name)}:compute"], ""
     if verb == "plot":
         figures = [make.__name__ for make in experiment(name).figures]
         return [f"{_COMMANDS}:plot", *_figure_entries(figures)], ""
     if verb == "notebook":
-        code = _notebook_code(name)
-        return [f"{_COMMANDS}:notebook", *_figure_entries(_calls(code, "reproduction.figure"))], code
-    if verb == "report":
-        return [f"{_COMMANDS}:report"], ""
+        code = notebook_code(name)
+        return [f"{_COMMANDS}:notebook", *_figure_entries(calls(code, "reproduction.figure"))], code
+    if verb in ("report", "results"):
+        return [f"{_COMMANDS}:{verb}"], ""
     if verb == "data":
         return [f"decima.commands.data:{name}"], ""
     return [f"decima.commands.{verb}:{verb}"], ""
@@ -209,7 +207,7 @@ def _figure_stage(name: str) -> dict:
 
 def _notebook_stage(slug: str) -> dict:
     command = f"decima notebook {slug}"
-    read = _calls(_notebook_code(slug), "reproduction.load")
+    read = calls(notebook_code(slug), "reproduction.load")
     return _for_every_run(
         command,
         "executed notebook",
@@ -233,12 +231,21 @@ def _report_stage() -> dict:
     )
 
 
-def _notebook_code(slug: str) -> str:
-    cells = json.loads((checkout() / "notebooks" / f"{slug}.ipynb").read_text(encoding="utf-8"))["cells"]
-    return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-
-
-def _calls(code: str, function: str) -> list[str]:
-    """First arguments of the calls of a function, each once."""
-    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
-    return list(dict.fromkeys(call.args[0].value for call in calls if ast.unparse(call.func) == function))
+def _results_stage() -> dict:
+    """Not for every run, and no stage depends on it: `decima reproduce --check` compares with what it wrote before."""
+    command = "decima results --run ${key}"
+    return {
+        "foreach": "${results}",
+        "do": {
+            "desc": "figures and tables that are part of the repository",
+            "cmd": command,
+            "params": ["results.${key}"],
+            "deps": [
+                *code_dependencies(command),
+                *(f"notebooks/{slug}.ipynb" for slug in notebook_slugs()),
+                "reports/${key}/figures",
+                "reports/${key}/tables",
+            ],
+            "outs": [{"reports/results/${key}": {"cache": False}}],
+        },
+    }

@@ -1,7 +1,8 @@
 """Results kept in the repository, and how far those of a run on this machine are from them.
 
-``reports/reference/<run>.zip`` holds the tables of a run as csv and the digests of its figures. Equal results give an
-equal file: it has no times in it.
+``reports/reference/<run>.zip`` holds the tables of a run as csv and the digests of its figures; of runs that people
+look at, ``reports/results/<run>`` has the same (:mod:`decima.reproduction.results`). Equal results give equal files:
+they have no times in them.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ import numpy as np
 import pandas
 
 from decima.exceptions import ConfigError
-from decima.files import atomic_path
+from decima.files import atomic_path, read_json
 from decima.reproduction.experiment import experiment, experiment_names
-from decima.reproduction.params import checkout, resolve_run, run_folder
+from decima.reproduction.params import checkout, read_params, resolve_run
+from decima.reproduction.results import DIGESTS, collect, figure_digests, results_folder, table_files
 
 EQUAL, MAY_DIFFER, DIFFERS = "equal", "differs where it may", "DIFFERS"
 _FIGURES = "figures.json"
@@ -72,13 +74,18 @@ def reference_path(run: str) -> Path:
 
 
 def record(run: str) -> Path:
-    """Keep the results of a run as those to compare with.
+    """Keep the tables and the figures' digests of a run, or all that ``reports/results`` has of it.
+
+    Returns:
+        The file or folder.
 
     Raises:
-        ConfigError: An experiment has no tables yet.
+        ConfigError: Results of the run are missing.
     """
-    entries = {name: path.read_bytes() for name, path in _table_files(run).items()}
-    entries[_FIGURES] = (json.dumps(_figure_digests(run), indent=1) + "\n").encode()
+    if run in read_params("results"):
+        return collect(run)
+    entries = {name: path.read_bytes() for name, path in table_files(run).items()}
+    entries[_FIGURES] = (json.dumps(figure_digests(run, ".png", ".pdf"), indent=1) + "\n").encode()
     path = reference_path(run)
     with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         for name in sorted(entries):
@@ -92,51 +99,47 @@ def compare_with_kept(run: str) -> Comparison:
     Raises:
         ConfigError: Nothing is kept of the run, or an experiment has no tables yet.
     """
+    kept, figures = _kept(run)
+    found = {name: path.read_bytes() for name, path in table_files(run).items()}
+    verdicts = [_verdict(name, kept.get(name), found.get(name)) for name in sorted(kept.keys() | found.keys())]
+    drawn = figure_digests(run, *{Path(name).suffix for name in figures})
+    same = [name for name in sorted(figures) if figures[name] == drawn.get(name)]
+    return Comparison(verdicts, same, sorted((figures.keys() | drawn.keys()) - set(same)))
+
+
+def _kept(run: str) -> tuple[dict[str, bytes | str], dict[str, str]]:
+    """Tables by ``experiment/table``, as csv or as SHA-256 of it, and the digests of figures."""
+    if run in read_params("results"):
+        folder = results_folder(run)
+        if not (folder / DIGESTS).is_file():
+            raise ConfigError(f"there is nothing to compare run {run} with: {folder / DIGESTS} is missing")
+        digests = read_json(folder / DIGESTS)
+        paths = sorted((folder / "tables").glob("*/*.csv"))
+        tables = {f"{path.parent.name}/{path.stem}": path.read_bytes() for path in paths}
+        return tables | {name: each["sha256"] for name, each in digests["tables"].items()}, digests["figures"]
     path = reference_path(run)
     if not path.is_file():
         raise ConfigError(f"there is nothing to compare run {run} with: {path} is missing")
     with zipfile.ZipFile(path) as archive:
         kept = {name: archive.read(name) for name in archive.namelist()}
-    figures = json.loads(kept.pop(_FIGURES))
-    found = {name: path.read_bytes() for name, path in _table_files(run).items()}
-    verdicts = [_verdict(name, kept.get(name), found.get(name)) for name in sorted(kept.keys() | found.keys())]
-    drawn = _figure_digests(run)
-    same = [name for name in sorted(figures) if figures[name] == drawn.get(name)]
-    return Comparison(verdicts, same, sorted((figures.keys() | drawn.keys()) - set(same)))
+    return kept, json.loads(kept.pop(_FIGURES))
 
 
-def _table_files(run: str) -> dict[str, Path]:
-    """Files of all tables of a run by ``experiment/table``."""
-    files = {}
-    for name in experiment_names():
-        paths = sorted((run_folder(run) / "tables" / name).glob("*.csv"))
-        if not paths:
-            raise ConfigError(f"run {run} has no tables of {name}; run: decima evaluate {name} --run {run}")
-        files |= {f"{name}/{path.stem}": path for path in paths}
-    return files
-
-
-def _figure_digests(run: str) -> dict[str, str]:
-    folder = run_folder(run) / "figures"
-    return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*.p*"))
-    }
-
-
-def _verdict(name: str, kept: bytes | None, found: bytes | None) -> Verdict:
-    if kept == found:
-        return Verdict(name, EQUAL)
+def _verdict(name: str, kept: bytes | str | None, found: bytes | None) -> Verdict:
     if kept is None or found is None:
         return Verdict(name, DIFFERS, "the table is new" if kept is None else "the table is gone")
+    if kept in (found, hashlib.sha256(found).hexdigest()):
+        return Verdict(name, EQUAL)
+    owner, _, table = name.partition("/")
+    allowed = experiment(owner).may_differ.get(table, ()) if owner in experiment_names() else ()
+    if isinstance(kept, str):
+        return Verdict(name, MAY_DIFFER if allowed else DIFFERS, "which columns is not known: only its digest is kept")
     before, now = (pandas.read_csv(io.BytesIO(content)) for content in (kept, found))
     if list(before.columns) != list(now.columns) or len(before) != len(now):
         shapes = " instead of ".join(f"{len(table)} rows of {len(table.columns)} columns" for table in (now, before))
         return Verdict(name, DIFFERS, shapes)
     differences = {column: _difference(before[column], now[column]) for column in before}
     differences = {column: text for column, text in differences.items() if text}
-    owner, _, table = name.partition("/")
-    allowed = experiment(owner).may_differ.get(table, ()) if owner in experiment_names() else ()
     within = all(any(fnmatch(column, pattern) for pattern in allowed) for column in differences)
     details = ", ".join(f"{column} {text}" for column, text in differences.items())
     return Verdict(name, MAY_DIFFER if within else DIFFERS, details)

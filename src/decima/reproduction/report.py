@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -27,6 +29,23 @@ def notebook_slugs() -> list[str]:
     return sorted(path.stem for path in notebooks_folder().glob("[0-9]*.ipynb") if not path.stem.startswith("00-"))
 
 
+def notebook_code(slug: str) -> str:
+    """Code of all cells of a notebook."""
+    cells = json.loads((notebooks_folder() / f"{slug}.ipynb").read_text(encoding="utf-8"))["cells"]
+    return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+
+
+def calls(code: str, function: str) -> list[str]:
+    """First arguments of the calls of a function, each once."""
+    found = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    return list(dict.fromkeys(call.args[0].value for call in found if ast.unparse(call.func) == function))
+
+
+def notebook_parameters(slug: str, run: str) -> dict[str, str]:
+    """What a notebook is executed with: those on papers with the name of the run."""
+    return {"run": resolve_run(run)} if slug in notebook_slugs() else {}
+
+
 def execute_notebook(slug: str, run: str) -> Path:
     """Execute a notebook with papermill into ``reports/<run>/notebooks``.
 
@@ -47,7 +66,7 @@ def execute_notebook(slug: str, run: str) -> Path:
         executed = papermill.execute_notebook(
             source,
             None,
-            parameters={"run": resolve_run(run)},
+            parameters=notebook_parameters(slug, run),
             cwd=source.parent,
             progress_bar=sys.stderr.isatty(),
             kernel_name="python3",
@@ -130,19 +149,27 @@ def reproduce(profile: str = "quick") -> str:
             f"Running the same pipeline on the embedded workload instead (run {run}).\n"
         )
         sys.stdout.flush()
-    command = [sys.executable, "-m", "dvc", "repro", f"report@{run}"]
+    target = f"report@{run}"
     # The pipeline's data lie in the checkout, wherever the user keeps other data.
     environment = os.environ | {config.DATA_DIR_VARIABLE: str(checkout() / "data")}
-    if _run_stages(command, environment) != 0:
+    if _run_stages(target, environment) != 0:
         raise DecimaError(f"the pipeline failed; its messages are above; to continue: dvc repro report@{run}")
     return run
 
 
-def _run_stages(command: list[str], environment: dict[str, str]) -> int:
+def num_stages(target: str) -> int:
+    """Number of stages that DVC has to look at for a target; those that are frozen are never run."""
+    from dvc.repo import Repo
+
+    with Repo(str(checkout())) as repo:
+        return sum(not stage.frozen for stage in repo.stage.collect(target, with_deps=True))
+
+
+def _run_stages(target: str, environment: dict[str, str]) -> int:
     """Run DVC and pass on what it says, with the number of the stage and the time since the beginning before each."""
     options = {"cwd": checkout(), "env": environment | {"PYTHONUNBUFFERED": "1"}, "text": True}
-    planned = subprocess.run([*command, "--dry"], capture_output=True, check=False, **options)
-    total, number, began = planned.stdout.count(_STAGE), 0, time.monotonic()
+    command = [sys.executable, "-m", "dvc", "repro", target]
+    total, number, began = num_stages(target), 0, time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, **options) as process:
         for line in process.stdout:
             if line.startswith(_STAGE):

@@ -2,6 +2,7 @@ import matplotlib
 import matplotlib.colors
 import numpy as np
 import pytest
+from IPython.core.formatters import DisplayFormatter
 
 from decima.plotting import style, words
 from decima.schedulers import list_schedulers
@@ -88,19 +89,30 @@ def test_long_titles_and_captions_are_broken_not_cut():
 def test_files_are_the_same_byte_for_byte_and_carry_no_date(tmp_path):
     first = style.save(figure(), tmp_path / "one" / "name")
     second = style.save(figure(), tmp_path / "two" / "name.png")
-    assert [path.name for path in first] == ["name.png", "name.pdf"]
+    assert [path.name for path in first] == ["name.png", "name.pdf", "name.svg"]
     for a, b in zip(first, second, strict=True):
         assert a.read_bytes() == b.read_bytes()
     assert b"Software" not in first[0].read_bytes()
     assert b"CreationDate" not in first[1].read_bytes()
+    assert b"dc:date" not in first[2].read_bytes()
 
 
 def test_a_stem_with_a_dot_is_kept(tmp_path):
-    assert [path.name for path in style.save(figure(), tmp_path / "alpha-0.5")] == ["alpha-0.5.png", "alpha-0.5.pdf"]
+    names = [path.name for path in style.save(figure(), tmp_path / "alpha-0.5")]
+    assert names == ["alpha-0.5.png", "alpha-0.5.pdf", "alpha-0.5.svg"]
 
 
 def test_a_notebook_shows_a_figure_as_png():
-    assert figure()._repr_png_().startswith(b"\x89PNG")
+    content, words = DisplayFormatter().format(figure())
+    assert content["image/png"].startswith(b"\x89PNG")
+    assert words["image/png"] == {"alt": "A title (embedded synthetic). 5 seeds."}
+
+
+def test_a_figure_without_a_title_is_described_by_its_axes():
+    made = style.new_figure()
+    axes = made.subplots()
+    axes.set(title="Curve", xlabel="time (s)", ylabel="jobs")
+    assert made.alt == "Chart: Curve, time (s), jobs"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 import decima
 from decima.exceptions import ConfigError
 from decima.reproduction import figures
+from decima.reproduction.captions import presets
 from decima.reproduction.experiment import experiment_names
 from tests.unit.plotting import frames
 
@@ -38,8 +39,17 @@ def test_weighted_fair_is_called_tuned_only_where_it_is(name):
     assert "tuned weighted fair" not in labels
 
 
-def test_default_alpha_is_the_one_that_figures_name():
-    assert decima.make_scheduler("weighted_fair").values["alpha"] == -1.0
+def test_captions_of_untuned_schedulers_name_the_preset():
+    figure = figures.figure("effects_jct", frames.tables(), "embedded-quick")
+    assert "Not tuned: capped_srw:plain." in figure.caption
+    assert presets(["fair", "capped_srw", "weighted_fair_default", "fair"]) == (
+        " Not tuned: capped_srw:plain, weighted_fair:paper."
+    )
+    assert presets(["fair"]) == ""
+
+
+def test_alpha_of_the_paper_is_the_one_that_figures_name():
+    assert decima.make_scheduler("weighted_fair:paper").values["alpha"] == -1.0
 
 
 def test_figures_of_decima_name_the_stored_policy():
@@ -91,12 +101,12 @@ def test_training_report_has_a_row_of_panels_per_setting():
     assert len(figures.figure("training_ingredients", frames.tables(), "tpch-quick").axes) == 4
 
 
-def test_draw_writes_png_and_pdf_of_every_figure(tmp_path):
+def test_draw_writes_every_figure_in_three_formats(tmp_path):
     written = figures.draw("batch", "embedded-quick", frames.tables(), tmp_path / "new")
     assert [path.name for path in written] == [
         f"{name}.{kind}"
         for name in ("fig09a_batch", "batch_changes", "batch_heuristics", "alpha_batch")
-        for kind in ("png", "pdf")
+        for kind in ("png", "pdf", "svg")
     ]
     assert all(path.stat().st_size > 5000 for path in written)
 

@@ -14,7 +14,7 @@ from decima.reproduction.experiment import experiment_names
 def tables(tmp_path, monkeypatch):
     """Tables and a figure of a run of all experiments."""
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
-    (tmp_path / "params.yaml").write_text("runs: {embedded-quick: {}, tpch-quick: {}}")
+    (tmp_path / "params.yaml").write_text("runs: {embedded-quick: {}, tpch-quick: {}}\nresults: {}")
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "reports" / "embedded-quick"
     for name in experiment_names():

@@ -113,10 +113,10 @@ def _averages(scores) -> str:
 
 def _scheduler(text: str, plan: Plan) -> Scheduler:
     """The scheduler; weighted fair without parameters is tuned for batches like those of the plan."""
-    from decima.schedulers import make_scheduler
+    from decima.schedulers import form_for, make_scheduler
 
     if text != TUNED:
-        return make_scheduler(text)
+        return form_for(make_scheduler(text), False)  # the queries of a batch are all there at the start
     from decima.evaluation.alpha import ALL_VARIANTS, alpha_sweep
     from decima.spark.fidelity.batches import training_workloads
     from decima.spark.fidelity.simulation import cluster_settings

@@ -8,7 +8,7 @@ import pandas
 
 from decima import plotting
 from decima.plotting.words import count
-from decima.reproduction.captions import INTERVAL, Run, Tables, distinct, untuned
+from decima.reproduction.captions import INTERVAL, Run, Tables, distinct, presets, untuned
 from decima.reproduction.comparisons import score_table
 from decima.reproduction.experiment import Context, Experiment, Profiles
 from decima.schedulers import make_scheduler
@@ -39,7 +39,7 @@ VARIANTS = {"commit_ahead": {"commit_ahead": False}, "runnable_only": {"runnable
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``effects``, ``switches`` and ``waves``."""
     seeds = list(range(params["seeds"]))
-    schedulers = {name: make_scheduler(name) for name in params["schedulers"]}
+    schedulers = {text.partition(":")[0]: make_scheduler(text) for text in params["schedulers"]}
     batches = source.batches(seeds)
     streams = source.streams(seeds, params["stream_jobs"], params["interarrival_s"])
 
@@ -125,13 +125,16 @@ def switches(tables: Tables, run: Run) -> Figure:
         axes.set_xlabel("")
     caption = (
         f"Each switch alone against the rules above it, paired by seed; bars: {INTERVAL}; "
-        f"{distinct(table, 'seed', 'seed')}, {run.cluster}."
+        f"{distinct(table, 'seed', 'seed')}, {run.cluster}.{presets(table['scheduler'])}"
     )
     return plotting.style.entitle(figure, "Switches between the released rules and the paper's", caption, run.workload)
 
 
 def _batches(table: pandas.DataFrame, run: Run) -> str:
-    return f"{distinct(table, 'seed', 'batch')} of 20 jobs, one seed each; bars: {INTERVAL}; {run.cluster}."
+    return (
+        f"{distinct(table, 'seed', 'batch')} of 20 jobs, one seed each; bars: {INTERVAL}; {run.cluster}."
+        + presets(table["scheduler"])
+    )
 
 
 EXPERIMENT = Experiment(

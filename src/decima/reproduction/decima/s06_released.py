@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas
 
 from decima import plotting
-from decima.reproduction.captions import INTERVAL, Run, Tables, distinct, untuned
+from decima.reproduction.captions import INTERVAL, Run, Tables, distinct, presets, untuned
 from decima.reproduction.comparisons import learned_schedulers, score_table
 from decima.reproduction.experiment import Context, Experiment, Profiles, StoredPolicy
 from decima.schedulers import make_scheduler
@@ -23,8 +23,8 @@ SCHEDULERS = {
     "released_fair": ("released_fair", {}),
     "fair_strict": ("fair", {"sticky": 0}),
     "naive_weighted_fair": ("naive_weighted_fair", {}),
-    "weighted_fair": ("weighted_fair", {"alpha": -1.0}),
-    "capped_srw": ("capped_srw", {}),
+    "weighted_fair": ("weighted_fair", {"preset": "paper"}),
+    "capped_srw": ("capped_srw", {"preset": "plain"}),
 }
 
 
@@ -61,7 +61,7 @@ def released_rules(tables: Tables, run: Run) -> Figure:
     figure = plotting.bars.scheduler_bars(table, group="arrivals").figure
     caption = (
         f"Up to {distinct(table, 'seed', 'seed')} per group; bars: {INTERVAL}; {run.cluster}; policy "
-        f"{run.policies['released']}, trained on TPC-H."
+        f"{run.policies['released']}, trained on TPC-H.{presets(table['scheduler'])}"
     )
     return plotting.style.entitle(figure, "Schedulers under the released rules", caption, run.workload)
 

@@ -61,6 +61,7 @@ def _tune(workloads: list[Workload], seeds: list[int], params: dict, context: Co
         context.settings(),
         train_seeds=seeds,
         budget=params["budget"],
+        fixed={"preset": "plain"},
         workers=context.threads,
         progress=context.bar(f"capped_srw, {kind}"),
     )

@@ -12,7 +12,7 @@ from decima.evaluation.alpha import alpha_sweep
 from decima.evaluation.run import score_matrix
 from decima.optimum.exhaustive import exhaustive_search
 from decima.optimum.order_search import replay_settings
-from decima.reproduction.captions import INTERVAL, Run, Tables, distinct
+from decima.reproduction.captions import INTERVAL, Run, Tables, distinct, presets
 from decima.reproduction.comparisons import learned_schedulers
 from decima.reproduction.experiment import Context, Experiment, Profiles, StoredPolicy
 from decima.schedulers import make_scheduler
@@ -46,7 +46,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         "fair": make_scheduler("fair"),
         "weighted_fair": sweep.scheduler(),
         "sjf_cp": make_scheduler("sjf_cp"),
-        "capped_srw": make_scheduler("capped_srw"),
+        "capped_srw": make_scheduler("capped_srw:plain"),
     } | learned_schedulers(context, "batch")
     scores = score_matrix(batches, list(policies.values()), settings, workers=context.threads)
     rows = [
@@ -87,7 +87,7 @@ def fig22_optimality(tables: Tables, run: Run) -> Figure:
     bars_mean = f"; error bars: {INTERVAL}" if table["batch"].nunique() >= 3 else ""
     caption = (
         f"{distinct(table, 'batch', 'batch')} (dots), simplified environment, {run.cluster}{bars_mean}; policy "
-        f"{run.policies['batch']}."
+        f"{run.policies['batch']}.{presets(table['policy'])}"
     )
     title = "Figure 22: Decima and heuristics against exhaustive search"
     return plotting.style.entitle(figure, title, caption, run.workload)

@@ -249,7 +249,7 @@ def _table(rows: Sequence[dict | None]) -> pandas.DataFrame:
 
 
 def error_summary(errors: np.ndarray) -> dict[str, float]:
-    """Summarize relative errors e: mean, median and 95th percentile of |e| and mean of e, in percent.
+    """Summarize relative errors: mean, median and 95th percentile of their size, and their mean, in percent.
 
     Args:
         errors: float64 [n], (simulated - real) / real.

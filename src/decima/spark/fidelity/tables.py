@@ -38,7 +38,7 @@ def fidelity_tables(
     Returns:
         `fidelity_runs` (a row per run, variant and origin of the profile: real_s, simulated_s, simulated_sd_s, error =
         simulated / real - 1), `fidelity_floor` (a row per run: real_s, others_s, the mean of the other repetitions,
-        and error) and `fidelity_summary` (percentages of both by group: mean, median and 95th percentile of |error|,
+        and error) and `fidelity_summary` (percentages of both by group: mean, median and 95th percentile of its size,
         mean of error as bias, and the mean over the queries of the size of their mean error).
 
     Raises:

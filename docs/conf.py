@@ -1,0 +1,111 @@
+"""Settings of Sphinx for the site; ``make site`` builds it, and ``decima.reproduction.site`` calls Sphinx.
+
+Sources are the files of the repository where they lie, so that a link which leads somewhere on a code host leads
+somewhere here. Notebooks are read as a run executed them.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "src"))
+# Compiled functions are documented as the functions that they are written as.
+os.environ["NUMBA_DISABLE_JIT"] = "1"
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+import nbformat  # noqa: E402
+
+from decima import __version__  # noqa: E402
+
+project = "decima-sched"
+author = "The decima-sched authors"
+version = release = __version__
+html_title = f"decima-sched {release}"
+
+# Folder with executed notebooks, and the only pages to build; empty: all.
+EXECUTED = os.environ.get("DECIMA_SITE_NOTEBOOKS", "")
+PAGES = os.environ.get("DECIMA_SITE_PAGES", "").split()
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.apidoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinxcontrib.mermaid",
+    "sphinxcontrib.typer",
+]
+root_doc = "docs/index"
+include_patterns = PAGES or [
+    "docs/**",
+    "README.md",
+    "CHANGELOG.md",
+    "notebooks/*",
+    "models/README.md",
+    "data/spark/README.md",
+    "reports/results/*/README.md",
+]
+exclude_patterns = [".*", "build", "dist", "src", "tests", "runs", "**/.ipynb_checkpoints"]
+templates_path = ["_templates"]
+# A reference that leads nowhere is a warning, and `make site` fails on it. Left out: classes and data of other
+# packages, which have no pages here, and what Napoleon takes for a type in the summary of a property.
+nitpicky = True
+nitpick_ignore_regex = [
+    ("py:class|py:data", ".*"),
+    ("py:mod", "copy|pickle"),
+    ("py:func", r"json\..*|list_policies"),
+    ("py:exc", r"grpc\..*|ResetNeeded"),
+    ("py:meth", r"GraphBatch\.tensors|ClusterState\.decide|Learner\.gradient"),
+]
+
+# ---- pages and notebooks -------------------------------------------------------------------------------------------
+
+myst_enable_extensions = ["amsmath", "dollarmath"]
+myst_fence_as_directive = ["mermaid"]
+myst_heading_anchors = 4
+nb_execution_mode = "off"
+nb_merge_streams = True
+
+# ---- reference from docstrings -------------------------------------------------------------------------------------
+
+reference = [
+    {
+        "path": str(ROOT / "src" / "decima"),
+        "destination": "docs/api",
+        "exclude_patterns": [str(ROOT / "src" / "decima" / "service" / "scheduler_pb2*")],
+        "separate_modules": False,
+        "module_first": True,
+        "automodule_options": {"members", "show-inheritance"},
+    }
+]
+apidoc_modules = [] if PAGES else reference
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_default_options = {"exclude-members": "set"}  # which Matplotlib gives to every kind of artist
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+
+# ---- look ----------------------------------------------------------------------------------------------------------
+
+html_theme = "furo"
+html_additional_pages = {"index": "start.html"}
+html_show_sourcelink = False
+
+
+def executed(app, docname: str, source: list[str]) -> None:
+    """Put the executed notebook in the place of the committed one, alternative texts where MyST-NB looks for them."""
+    path = Path(EXECUTED, f"{Path(docname).name}.ipynb")
+    if not (EXECUTED and docname.startswith("notebooks/") and path.is_file()):
+        return
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
+                cell.metadata["mystnb"] = {"image": {"alt": alt}}
+    source[0] = nbformat.writes(notebook)
+
+
+def setup(app) -> None:
+    """Connect what this file adds to Sphinx."""
+    app.connect("source-read", executed)
