@@ -14,7 +14,7 @@ from decima.cli import app
 from decima.reproduction.closure import closure
 from decima.reproduction.experiment import experiment, experiment_names
 from decima.reproduction.pipeline import command_entries, pipeline_text
-from decima.reproduction.report import notebook_slugs
+from decima.reproduction.report import notebook_slugs, num_stages
 from decima.training import run as training_run
 
 ROOT = Path(__file__).parents[2]
@@ -81,6 +81,8 @@ def test_every_run_has_tables_and_figures_of_every_experiment_and_every_notebook
     expected = {name for experiment_name in experiment_names() for name in (experiment_name, f"plot-{experiment_name}")}
     expected |= {f"notebook-{slug}" for slug in notebook_slugs()} | {"report"}
     assert {name for name, stage in STAGES.items() if stage.get("foreach") == "${runs}"} == expected
+    assert STAGES["results"]["foreach"] == "${results}"
+    assert set(PARAMS["results"]) <= set(RUNS)
 
 
 @pytest.mark.parametrize("name", experiment_names())
@@ -176,3 +178,8 @@ def test_runs_have_the_same_parameters():
     for name in experiment_names():
         keys = [set(params[name]) for params in RUNS.values()]
         assert all(each == keys[0] for each in keys), name
+
+
+def test_stages_of_a_run_are_counted_before_there_is_any_data():
+    """Experiments with figures, notebooks, the two stages of the data, the report; policies are frozen."""
+    assert num_stages("report@tpch-quick") == 2 * len(experiment_names()) + len(notebook_slugs()) + 3
