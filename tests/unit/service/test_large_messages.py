@@ -53,9 +53,9 @@ def test_the_largest_report_is_taken_in_small_steps():
     reply, number, step_s = longest_step(sessions.find(request.session).session.decide(read))
     assert (reply.job, reply.stage, reply.executors) == ("j0", 1_999, 1)  # fair: 4 executors for 25 jobs
     assert number > 200
-    # Ten times what it takes; with a graph library it took 22 s in one step.
-    assert time.thread_time() - begin < 4.0
-    assert max(longest_s, step_s) < 0.1
+    # Twenty times what it takes; with a graph library it took 22 s in one step.
+    assert time.thread_time() - begin < 10.0
+    assert max(longest_s, step_s) < 0.4
 
 
 def test_others_are_answered_while_a_large_report_is_taken():
@@ -119,14 +119,19 @@ def test_large_decisions_leave_the_loop():
     assert threads[1].name.startswith("decima-decision")
 
 
-def test_many_jobs_in_falling_order_of_arrival():
-    request = protocol.DecideRequest(full=True, executors=4, offer=protocol.Offer(executors=1))
-    for number in range(2_000):
-        request.jobs.add(job=str(number), arrival_ms=-number, stages=[protocol.Stage(num_tasks=1)])
-        request.states.add(job=str(number), runnable=[0], schedulable=[0])
-    begin = time.thread_time()
-    assert decide(sessions_of("fifo"), request).job == "1999"
-    assert time.thread_time() - begin < 2.0
+def test_jobs_in_falling_order_of_arrival_take_linear_time():
+    def seconds_for(jobs):
+        request = protocol.DecideRequest(full=True, executors=4, offer=protocol.Offer(executors=1))
+        for number in range(jobs):
+            request.jobs.add(job=str(number), arrival_ms=-number, stages=[protocol.Stage(num_tasks=1)])
+            request.states.add(job=str(number), runnable=[0], schedulable=[0])
+        begin = time.thread_time()
+        assert decide(sessions_of("fifo"), request).job == str(jobs - 1)
+        return time.thread_time() - begin
+
+    seconds_for(10)  # compiled code is loaded
+    few_s = min(seconds_for(250) for _ in range(3))
+    assert min(seconds_for(2_000) for _ in range(2)) < 24 * few_s  # 8 times as many: 8 if linear, 64 if quadratic
 
 
 @pytest.mark.parametrize(

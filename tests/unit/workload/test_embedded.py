@@ -33,7 +33,7 @@ def test_they_are_read_quickly():
     embedded._table.cache_clear()
     begin = time.process_time()
     embedded_profiles()
-    assert time.process_time() - begin < 1.0  # 0.2 s alone on a machine
+    assert time.process_time() - begin < 4.0  # 0.2 s alone on a machine
 
 
 def test_graphs_are_the_measured_ones():

@@ -32,9 +32,9 @@ def test_default_profiles_never_change():
 
 def test_default_profiles_are_made_quickly():
     synthetic_profiles(7)  # imports
-    start = time.perf_counter()
+    start = time.process_time()
     assert len(synthetic_profiles()) == 154
-    assert time.perf_counter() - start < 2.0  # 0.2 s alone on a machine
+    assert time.process_time() - start < 5.0  # 0.2 s alone on a machine
 
 
 def test_seed_decides():
