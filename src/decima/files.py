@@ -53,13 +53,14 @@ def atomic_write_text(path: str | os.PathLike, content: str) -> None:
 
 
 @contextlib.contextmanager
-def sole_use(folder: Path) -> Iterator[bool]:
+def sole_use(folder: Path, *, wait: bool = False) -> Iterator[bool]:
     """Lock a folder against other processes that ask for it in the same way, for the length of a block.
 
     The lock leaves no file and ends with the process, however that ends.
 
     Args:
         folder: a folder; made if there is none.
+        wait: wait until nobody else has it, however long that takes.
 
     Yields:
         Whether nobody else has it.
@@ -68,7 +69,7 @@ def sole_use(folder: Path) -> Iterator[bool]:
     handle = os.open(folder, os.O_RDONLY)
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             yield False
         else:

@@ -6,16 +6,12 @@ import hashlib
 import json
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from decima.files import atomic_path, atomic_write_text
+from decima.files import atomic_path, atomic_write_text, sole_use
 from decima.reproduction import closure
 from decima.reproduction.experiment import Context, Profiles, experiment, experiment_module
 from decima.reproduction.params import checkout, read_params, resolve_run, run_folder
 from decima.workload.sources import get_source
-
-if TYPE_CHECKING:
-    pass
 
 
 def fingerprint(name: str, run: str) -> str:
@@ -88,6 +84,8 @@ def run_experiment(name: str, run: str, *, threads: int | None = None, progress:
 def load(name: str, run: str = "auto", *, threads: int | None = None, progress: bool = False) -> dict:
     """Tables of an experiment; computed first if they are missing, or made with other parameters, inputs or code.
 
+    Of several processes that want the same tables at once, such as two notebooks, one computes and the others wait.
+
     Returns:
         Data frames by table name.
     """
@@ -95,12 +93,20 @@ def load(name: str, run: str = "auto", *, threads: int | None = None, progress: 
 
     run = resolve_run(run)
     experiment(name)  # an unknown name is refused before files are looked for
+    paths = _present(name, run)
+    if paths is None:
+        with sole_use(run_folder(run) / "tables" / name, wait=True):
+            paths = _present(name, run) or run_experiment(name, run, threads=threads, progress=progress)
+    return {table: pandas.read_csv(path) for table, path in paths.items()}
+
+
+def _present(name: str, run: str) -> dict[str, Path] | None:
+    """Paths of an experiment's tables; None where one is missing or they are not of the present code and parameters."""
     card_path = _card_path(name, run)
     card = json.loads(card_path.read_text(encoding="utf-8")) if card_path.is_file() else {}
     paths = {table: run_folder(run) / "tables" / name / f"{table}.csv" for table in card.get("tables", ())}
-    if card.get("fingerprint") != fingerprint(name, run) or not all(path.is_file() for path in paths.values()):
-        paths = run_experiment(name, run, threads=threads, progress=progress)
-    return {table: pandas.read_csv(path) for table, path in paths.items()}
+    current = card.get("fingerprint") == fingerprint(name, run) and all(path.is_file() for path in paths.values())
+    return paths if current else None
 
 
 def _card_path(name: str, run: str) -> Path:

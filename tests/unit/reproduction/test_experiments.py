@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -213,6 +214,32 @@ def test_tables_are_computed_once_and_again_when_parameters_change(checkout, mon
     changed = store.load("appendix_a", "tiny", progress=False)
     assert len(calls) == 2
     assert set(changed["appendix_a"]["epsilon_s"]) == {0.2}
+
+
+def test_of_two_that_want_the_same_tables_one_computes(checkout, monkeypatch):
+    calls, begun, second_waits = [], threading.Event(), threading.Event()
+    original, original_lock = store.run_experiment, store.sole_use
+
+    def slow(*args, **kwargs):
+        calls.append(args)
+        begun.set()
+        second_waits.wait(5.0)
+        return original(*args, **kwargs)
+
+    def noticed_lock(*args, **kwargs):
+        if begun.is_set():
+            second_waits.set()
+        return original_lock(*args, **kwargs)
+
+    monkeypatch.setattr(store, "run_experiment", slow)
+    monkeypatch.setattr(store, "sole_use", noticed_lock)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(store.load, "appendix_a", "tiny")
+        assert begun.wait(60.0)
+        second = pool.submit(store.load, "appendix_a", "tiny")
+        assert first.result()["appendix_a"].equals(second.result()["appendix_a"])
+    assert second_waits.is_set()
+    assert len(calls) == 1
 
 
 def test_tables_are_computed_again_when_the_weights_of_a_policy_change(checkout):
