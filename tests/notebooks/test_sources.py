@@ -21,6 +21,7 @@ EXPECTED = {
     "06-simulator",
     "07-baselines",
     "07-decima",
+    "07-load",
     "07-performance",
     "11-appendix-a",
     "13-appendix-c",

@@ -44,6 +44,7 @@ PRESETS = {
     "rare_long": "two_class:long_s=200,short_s=10,share=0.1,n=1000,load=0.6,executors=2",
     "clocked_bursts": "clocked:burst=50,long_s=50,short_s=10,share=0.1,n=1000,load=0.6,executors=10",
     "half_tpch": "mixed:alpha=0.5,n=1000,load=0.6,executors=10",
+    "tpch_busy": "tpch:n=1000,interarrival_s=14",
 }
 _STREAM_ONLY = ("interarrival_s", "load", "executors", "initial")
 _LARGEST = 10_000_000  # more jobs need more memory than machines have

@@ -1,0 +1,91 @@
+"""Plots over the load of a stream: scores of schedulers, and what a gap between arrivals means for the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pandas
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator
+
+from decima.objectives import axis_label
+from decima.plotting import style
+
+# Meaning of load -> (label, colour, line style, marker).
+_MEANINGS = {
+    "nominal": ("nominal work that arrives", style.GREY, (0, (1, 1.2)), "s"),
+    "busy": ("executors running tasks", style.GREEN, "-", "D"),
+    "held": ("executors held by a job or moving", style.INDIGO, (0, (4, 1.5)), "^"),
+}
+
+
+@style.styled
+def score_over_gap(scores: pandas.DataFrame, axes: Axes | None = None, *, value: str = "avg_jct_s") -> Axes:
+    """Mean score over the mean gap between arrivals, a line per scheduler; the load grows to the right.
+
+    Args:
+        scores: interarrival_s, scheduler and the column ``value`` in seconds.
+        axes: Where to draw; a new figure when omitted.
+        value: The score.
+    """
+    axes = style.own_axes(axes, style.PAGE, 2.8)
+    means = scores.groupby(["interarrival_s", "scheduler"])[value].mean().unstack("scheduler")
+    for name in style.display_order(scores["scheduler"]):
+        look = style.scheduler_style(name)
+        axes.plot(means[name], **look.line(), marker=look.marker, markersize=4)
+    axes.set(ylabel=axis_label(value, "average JCT (s)"), yscale="log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    style.plain_numbers(axes.yaxis)
+    _gap_axis(axes, means.index)
+    style.legend_beside(axes)
+    return axes
+
+
+@style.styled
+def change_over_gap(changes: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+    """Paired change against a baseline over the mean gap between arrivals, with 95 % confidence intervals.
+
+    Args:
+        changes: interarrival_s, scheduler, change_percent, low and high, of one baseline.
+        axes: Where to draw; a new figure when omitted.
+    """
+    axes = style.own_axes(axes, style.PAGE, 2.0)
+    for name in style.display_order(changes["scheduler"]):
+        rows, look = changes[changes["scheduler"] == name].sort_values("interarrival_s"), style.scheduler_style(name)
+        change = rows["change_percent"]
+        axes.plot(rows["interarrival_s"], change, **look.line(), marker=look.marker, markersize=4)
+        axes.fill_between(rows["interarrival_s"], rows["low"], rows["high"], color=look.color, alpha=0.2, linewidth=0)
+    axes.axhline(0.0, color=style.GREY, linewidth=0.8)
+    axes.set(ylabel="change (%)")
+    _gap_axis(axes, sorted(changes["interarrival_s"].unique()))
+    style.legend_beside(axes)
+    return axes
+
+
+@style.styled
+def loads_over_gap(loads: pandas.DataFrame, wanted: float, axes: Axes | None = None) -> Axes:
+    """Three meanings of load over the mean gap between arrivals, means over streams.
+
+    Args:
+        loads: interarrival_s, seed, nominal, busy and held as parts of all executor time.
+        wanted: Load drawn as a line for comparison.
+        axes: Where to draw; a new figure when omitted.
+    """
+    axes = style.own_axes(axes, style.PAGE, 2.0)
+    means = loads.groupby("interarrival_s")[list(_MEANINGS)].mean()
+    for name, (label, color, dashes, marker) in _MEANINGS.items():
+        axes.plot(100.0 * means[name], label=label, color=color, linestyle=dashes, marker=marker, markersize=4)
+    axes.axhline(100.0 * wanted, color=style.BLACK, linewidth=0.8, label=f"the paper's {100.0 * wanted:.0f} %")
+    axes.set(ylabel="load (%)", ylim=(0.0, None))
+    axes.set_xlabel("mean time between arrivals (s); the load grows to the right")
+    _gap_axis(axes, means.index)
+    style.legend_beside(axes)
+    return axes
+
+
+def _gap_axis(axes: Axes, gaps_s: Iterable[float]) -> None:
+    axes.set_xscale("log")
+    axes.invert_xaxis()
+    axes.set_xticks(list(gaps_s))
+    axes.minorticks_off()
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
