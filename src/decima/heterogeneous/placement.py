@@ -1,0 +1,374 @@
+"""Compiled placement of one node: EFT, CPEFT and DEFT over all executors (Eqs. 1-3 and 9-11).
+
+Executors that hold a copy of a parent, or of a parent of the parent that may be copied, are looked at one by one. All
+others see the same data at the same time where one transfer rate holds for all pairs, so that a single pass over their
+speeds and available times is enough. The result is exact: the same as looking at every pair of executor and parent.
+"""
+
+import numpy as np
+from numba import njit
+
+NONE = -1
+
+
+@njit(error_model="numpy")
+def begin(state):
+    """Empty the schedule."""
+    state.copies = 0
+    state.gaps = 0
+    for node in range(state.nodes):
+        state.first_copy[node] = NONE
+        state.finish[node] = np.inf
+    for executor in range(state.executors):
+        state.available[executor] = 0.0
+        state.gap_last[executor] = NONE
+        state.seen[executor] = NONE
+
+
+@njit(error_model="numpy")
+def time_on(state, node, executor):
+    """Execution time of a node on an executor."""
+    if state.has_costs:
+        return state.costs[node * state.executors + executor]
+    return state.work[node] / state.speeds[executor]
+
+
+@njit(error_model="numpy")
+def data_there(state, edge, executor):
+    """Time at which the data of an edge is on an executor, from the copy of the parent whose data comes first (Eq. 9).
+
+    Data is not sent to other executors before ``sent_from``.
+    """
+    data = state.parent_data[edge]
+    first = np.inf
+    copy = state.first_copy[state.parent[edge]]
+    while copy != NONE:
+        there = state.copy_finish[copy]
+        sender = state.copy_executor[copy]
+        if sender != executor:
+            rate = state.rate
+            if state.has_rates:
+                rate = state.rates[sender * state.executors + executor]
+            there = max(there, state.sent_from) + (state.latency + data / rate)
+        first = min(first, there)
+        copy = state.next_copy[copy]
+    return first
+
+
+@njit(error_model="numpy")
+def has_copy(state, node, executor):
+    """Whether an executor holds a copy of a node."""
+    copy = state.first_copy[node]
+    while copy != NONE:
+        if state.copy_executor[copy] == executor:
+            return True
+        copy = state.next_copy[copy]
+    return False
+
+
+@njit(error_model="numpy")
+def slot(state, executor, ready, duration):
+    """Earliest start, at ``ready`` or later, of something that takes so long on an executor."""
+    start = max(state.available[executor], ready)
+    if state.insertion:
+        gap = state.gap_last[executor]
+        while gap != NONE and state.gap_end[gap] >= ready + duration:
+            start_there = max(state.gap_start[gap], ready)
+            if start_there + duration <= state.gap_end[gap]:
+                start = start_there
+            gap = state.gap_before[gap]
+    return start
+
+
+@njit(error_model="numpy")
+def after_copy(state, executor, ready, duration):
+    """Earliest start behind a copy that ends at ``ready`` or before; appended, the copy is the last node by then."""
+    if state.insertion:
+        return slot(state, executor, ready, duration)
+    return ready
+
+
+@njit(error_model="numpy")
+def look_at(state, node, executor):
+    """Finish of a node on one executor, without and with a copy of the parent whose data comes last."""
+    last = NONE
+    latest = -np.inf
+    others = state.now
+    for edge in range(state.parent_start[node], state.parent_start[node + 1]):
+        there = data_there(state, edge, executor)
+        if there > latest:
+            others = max(others, latest)
+            latest = there
+            last = edge
+        else:
+            others = max(others, there)
+    duration = time_on(state, node, executor)
+    state.eft[executor] = slot(state, executor, max(latest, others), duration) + duration
+    state.copied[executor] = np.inf
+    if not state.duplicate or latest <= others:
+        return
+    parent = state.parent[last]
+    if has_copy(state, parent, executor):
+        return
+    copy_duration = time_on(state, parent, executor)
+    copy_finish = slot(state, executor, inputs_there(state, parent, executor), copy_duration) + copy_duration
+    state.copied[executor] = after_copy(state, executor, max(copy_finish, others), duration) + duration
+    state.copied_parent[executor] = parent
+
+
+@njit(error_model="numpy")
+def inputs_there(state, node, executor):
+    """Time from which on a node could be executed on an executor, its data being there; not before now."""
+    ready = state.now
+    for edge in range(state.parent_start[node], state.parent_start[node + 1]):
+        ready = max(ready, data_there(state, edge, executor))
+    return ready
+
+
+@njit(error_model="numpy")
+def sent_to_all(state, edge):
+    """Time at which the data of an edge is on executors without a copy of the parent; one rate holds for all pairs."""
+    transfer = state.latency + state.parent_data[edge] / state.rate
+    return max(state.finish[state.parent[edge]], state.sent_from) + transfer
+
+
+@njit(error_model="numpy")
+def look_at_all(state, node):
+    """Find the executor with the earliest finish without a copy, and the one with the earliest finish behind a copy."""
+    state.chosen = NONE
+    state.least = np.inf
+    state.behind = NONE
+    state.least_copied = np.inf
+    state.common_parent = NONE
+    if state.has_rates or state.has_bias or state.only_free:
+        for executor in range(state.executors):
+            if not state.only_free or state.available[executor] <= state.now:
+                _look_and_compare(state, node, executor)
+        return
+    last = NONE
+    latest = -np.inf
+    others = state.now
+    for edge in range(state.parent_start[node], state.parent_start[node + 1]):
+        there = sent_to_all(state, edge)
+        if there > latest:
+            others = max(others, latest)
+            latest = there
+            last = edge
+        else:
+            others = max(others, there)
+    ready = max(latest, others)
+    parent = NONE
+    copy_ready = state.now
+    if state.duplicate and latest > others:
+        parent = state.parent[last]
+        state.common_parent = parent
+        for edge in range(state.parent_start[parent], state.parent_start[parent + 1]):
+            copy_ready = max(copy_ready, sent_to_all(state, edge))
+    if state.insertion:
+        _inserted(state, node, ready, parent, copy_ready, others)
+    elif state.has_costs:
+        _appended_costs(state, node, ready, parent, copy_ready, others)
+    else:
+        _appended(state, node, ready, parent, copy_ready, others)
+    state.least = _smallest(state.eft, state.executors)
+    state.chosen = _first_place(state.eft, state.executors, state.least)
+    if parent != NONE:
+        state.least_copied = _smallest(state.copied, state.executors)
+        if state.least_copied < np.inf:
+            state.behind = _first_place(state.copied, state.executors, state.least_copied)
+    # What was found is not too early anywhere. So an executor that cannot be earlier need not be looked at.
+    for edge in range(state.parent_start[node], state.parent_start[node + 1]):
+        _look_at_holders(state, node, state.parent[edge])
+    if parent != NONE:
+        for edge in range(state.parent_start[parent], state.parent_start[parent + 1]):
+            _look_at_holders(state, node, state.parent[edge])
+
+
+@njit(error_model="numpy")
+def _look_and_compare(state, node, executor):
+    """Look at one executor and remember it if it is earlier than those before, or as early with a lower number."""
+    state.seen[executor] = node
+    look_at(state, node, executor)
+    value = state.eft[executor]
+    if state.has_bias:
+        value += state.bias[node * state.executors + executor]
+    if value < state.least or state.chosen == NONE or (value == state.least and executor < state.chosen):
+        state.least = value
+        state.chosen = executor
+    value = state.copied[executor]
+    if value < state.least_copied or (value == state.least_copied and executor < state.behind):
+        state.least_copied = value
+        state.behind = executor
+
+
+@njit(error_model="numpy")
+def _look_at_holders(state, node, held):
+    """Look at the executors that hold a copy of a node, each once, if they may finish as early as what is known."""
+    copy = state.first_copy[held]
+    while copy != NONE:
+        executor = state.copy_executor[copy]
+        if state.seen[executor] != node:
+            soonest = state.now if state.insertion else max(state.available[executor], state.now)
+            if soonest + time_on(state, node, executor) <= state.least:
+                _look_and_compare(state, node, executor)
+        copy = state.next_copy[copy]
+
+
+@njit(error_model="numpy", fastmath={"nnan", "nsz"})
+def _smallest(values, count):
+    """Smallest of the first values; the flags let the loop become vector code, there is no NaN."""
+    least = np.inf
+    for place_in_values in range(count):
+        value = values[place_in_values]
+        least = value if value < least else least
+    return least
+
+
+@njit
+def _first_place(values, count, value):
+    """First place of a value that is among the first ones; 0 if it is not."""
+    for place_in_values in range(count):
+        if values[place_in_values] == value:
+            return place_in_values
+    return 0
+
+
+@njit(error_model="numpy")
+def _appended(state, node, ready, parent, copy_ready, others):
+    """Finishes on executors that hold no copy of any parent, nodes being appended; loops that become vector code."""
+    executors = state.executors
+    available = state.available
+    speeds = state.speeds
+    eft = state.eft
+    copied = state.copied
+    work = state.work[node]
+    if parent == NONE:
+        for executor in range(executors):
+            free = available[executor]
+            eft[executor] = (free if free > ready else ready) + work / speeds[executor]
+        return
+    copy_work = state.work[parent]
+    for executor in range(executors):
+        speed = speeds[executor]
+        free = available[executor]
+        duration = work / speed
+        eft[executor] = (free if free > ready else ready) + duration
+        done = (free if free > copy_ready else copy_ready) + copy_work / speed
+        copied[executor] = (done if done > others else others) + duration
+
+
+@njit(error_model="numpy")
+def _appended_costs(state, node, ready, parent, copy_ready, others):
+    """As ``_appended`` where execution times are given."""
+    for executor in range(state.executors):
+        free = state.available[executor]
+        duration = time_on(state, node, executor)
+        state.eft[executor] = max(free, ready) + duration
+        if parent != NONE:
+            done = max(free, copy_ready) + time_on(state, parent, executor)
+            state.copied[executor] = max(done, others) + duration
+
+
+@njit(error_model="numpy")
+def _inserted(state, node, ready, parent, copy_ready, others):
+    """As ``_appended`` with insertion; a finish is left infinite where one as early is known at a lower executor."""
+    best = np.inf
+    for executor in range(state.executors):
+        duration = time_on(state, node, executor)
+        state.eft[executor] = np.inf
+        if ready + duration < best:
+            state.eft[executor] = slot(state, executor, ready, duration) + duration
+            best = min(best, state.eft[executor])
+        if parent == NONE:
+            continue
+        state.copied[executor] = np.inf
+        if others + duration < best:
+            copy_duration = time_on(state, parent, executor)
+            if copy_ready + copy_duration + duration < best:
+                copy_finish = slot(state, executor, copy_ready, copy_duration) + copy_duration
+                behind = max(copy_finish, others)
+                if behind + duration < best:
+                    state.copied[executor] = slot(state, executor, behind, duration) + duration
+
+
+@njit(error_model="numpy")
+def put(state, node, executor, start, finish):
+    """Give an executor a copy of a node."""
+    copy = state.copies
+    state.copies = copy + 1
+    state.copy_node[copy] = node
+    state.copy_executor[copy] = executor
+    state.copy_start[copy] = start
+    state.copy_finish[copy] = finish
+    state.next_copy[copy] = state.first_copy[node]
+    state.first_copy[node] = copy
+    state.finish[node] = min(state.finish[node], finish)
+    free = state.available[executor]
+    if start >= free:
+        state.available[executor] = finish
+        if state.insertion and start > free:
+            _new_gap(state, free, start, state.gap_last[executor])
+            state.gap_last[executor] = state.gaps - 1
+    elif finish > start:
+        _fill_gap(state, executor, start, finish)
+
+
+@njit(error_model="numpy")
+def _new_gap(state, start, end, before):
+    gap = state.gaps
+    state.gaps = gap + 1
+    state.gap_start[gap] = start
+    state.gap_end[gap] = end
+    state.gap_before[gap] = before
+
+
+@njit(error_model="numpy")
+def _fill_gap(state, executor, start, finish):
+    """Take a span out of the gap that it lies in."""
+    later = NONE
+    gap = state.gap_last[executor]
+    while state.gap_start[gap] > start:
+        later = gap
+        gap = state.gap_before[gap]
+    before = state.gap_before[gap]
+    if start > state.gap_start[gap]:
+        _new_gap(state, state.gap_start[gap], start, before)
+        before = state.gaps - 1
+    if finish < state.gap_end[gap]:
+        state.gap_start[gap] = finish
+        state.gap_before[gap] = before
+    elif later == NONE:
+        state.gap_last[executor] = before
+    else:
+        state.gap_before[later] = before
+
+
+@njit(error_model="numpy")
+def place(state, node, now):
+    """Place a node where it finishes first, behind a copy of one parent if that is strictly earlier (Eq. 11).
+
+    Ties go to the lower executor. A bias is added to finishes without a copy before they are compared; with
+    ``only_free``, one executor at least has to be free. Returns the executor.
+    """
+    state.now = now
+    state.sent_from = now if state.on_decision else -np.inf
+    if state.has_forced and state.forced[node] != NONE:
+        state.chosen = state.forced[node]
+        state.behind = state.chosen
+        state.seen[state.chosen] = node
+        look_at(state, node, state.chosen)
+        state.least = state.eft[state.chosen]
+        state.least_copied = state.copied[state.chosen]
+    else:
+        look_at_all(state, node)
+    chosen = state.chosen
+    if state.least_copied < state.least:
+        chosen = state.behind
+        parent = state.copied_parent[chosen] if state.seen[chosen] == node else state.common_parent
+        duration = time_on(state, parent, chosen)
+        start = slot(state, chosen, inputs_there(state, parent, chosen), duration)
+        put(state, parent, chosen, start, start + duration)
+    duration = time_on(state, node, chosen)
+    start = slot(state, chosen, inputs_there(state, node, chosen), duration)
+    put(state, node, chosen, start, start + duration)
+    return chosen

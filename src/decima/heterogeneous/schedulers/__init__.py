@@ -1,0 +1,1 @@
+"""Schedulers of heterogeneous clusters, one file each; found by being here."""

@@ -1,0 +1,54 @@
+"""CPOP: the nodes of the critical path go to the one executor that is best for all of them."""
+
+import numpy as np
+
+from decima.heterogeneous.decisions import list_schedule
+from decima.heterogeneous.instance import Instance
+from decima.heterogeneous.ranks import rank_down, rank_up
+from decima.heterogeneous.registry import register
+from decima.heterogeneous.rules import Rules
+from decima.heterogeneous.schedule import Schedule
+
+# Sums of the same numbers in another order differ by so much of them at most.
+_ROUNDING = 1e-9
+
+
+@register(
+    "cpop",
+    "CPOP",
+    "Topcuoglu, Hariri and Wu (2002), Section 4.2",
+    Rules(slots="insertion", duplicate=False),
+    open=("slots", "transfers", "drop_unread"),
+)
+def cpop(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
+    """Place the node with the largest upward plus downward rank first; one critical path per job has its executor.
+
+    The others go where they finish first.
+    """
+    priority = rank_up(instance) + rank_down(instance)
+    forced = np.full(len(instance), -1)
+    start, child, _ = instance.children
+    entries = np.diff(instance.parents[0]) == 0
+    for job in range(len(instance.jobs)):
+        first, end = instance.first_node[job], instance.first_node[job + 1]
+        roots = first + np.flatnonzero(entries[first:end])
+        node = int(roots[np.argmax(priority[roots])])
+        length = priority[node]
+        path = [node]
+        while True:
+            below = child[start[node] : start[node + 1]]
+            below = below[priority[below] >= length * (1.0 - _ROUNDING)]
+            if not len(below):
+                break
+            node = int(below[0])
+            path.append(node)
+        forced[path] = _best_executor(instance, path)
+    return list_schedule(instance, rules, priority, forced=forced)
+
+
+def _best_executor(instance: Instance, path: list[int]) -> int:
+    """Executor with the smallest sum of execution times of the nodes of a path."""
+    cluster = instance.cluster
+    if cluster.costs is not None:
+        return int(np.argmin(cluster.costs[path].sum(axis=0)))
+    return int(np.argmax(cluster.speeds))

@@ -1,0 +1,16 @@
+"""HighRankUp-DEFT: nodes with the largest upward rank go first, placed by DEFT."""
+
+import numpy as np
+
+from decima.heterogeneous.decisions import list_schedule
+from decima.heterogeneous.instance import Instance
+from decima.heterogeneous.ranks import rank_up
+from decima.heterogeneous.registry import register
+from decima.heterogeneous.rules import Rules
+from decima.heterogeneous.schedule import Schedule
+
+
+@register("high_rank_up_deft", "HighRankUp-DEFT", "Luo et al., Section V-B", Rules())
+def high_rank_up_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
+    """Place the node with the largest upward rank by DEFT."""
+    return list_schedule(instance, rules, rank_up(instance))

@@ -1,0 +1,27 @@
+"""The page of the documentation shows what works."""
+
+import json
+import re
+from pathlib import Path
+
+from decima.heterogeneous import list_schedulers, load_instance
+
+PAGE = (Path(__file__).parents[3] / "docs" / "heterogeneous.md").read_text(encoding="utf-8")
+
+
+def test_python_as_shown(capsys):
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    exec(compile(block, "heterogeneous.md", "exec"), {})
+    assert "no schedule is shorter than" in capsys.readouterr().out
+
+
+def test_file_as_shown(tmp_path):
+    (block,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+    path = tmp_path / "instance.json"
+    path.write_text(json.dumps(json.loads(block)))
+    assert len(load_instance(path)) == 2
+
+
+def test_every_scheduler_is_on_the_page():
+    for name in list_schedulers():
+        assert f"`{name}`" in PAGE, name
