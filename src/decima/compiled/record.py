@@ -365,6 +365,10 @@ class Record:
                 new[:kept] = old[:kept]
                 self._place(field.name, new)
 
+    def copy_run_into(self, other: Record) -> None:
+        """Copy what a run changes, and nothing else, into a record of the same type and extents; not checked."""
+        other._running[:] = self._running
+
     def copy_into(self, other: Record) -> None:
         """Make another record of this type and these extents what this one is; given arrays are shared.
 

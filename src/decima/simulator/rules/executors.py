@@ -26,6 +26,7 @@ def take_task(state, stage, executor, situation):
     """Count the next task of the stage as launched and return its finish time."""
     duration = launch_duration(state, stage, situation)
     state.busy_ms += duration
+    state.executor_start_ms[executor] = state.now_ms
     if state.log_tasks:
         record_task(state, stage, executor, situation, duration)
     launched = state.stage_next[stage] + 1
