@@ -168,9 +168,7 @@ class OracleSimulator:
             self.run_to_next_round()
             self.add_reward()
         if self.jobs and not self.truncated:
-            raise OracleDeadlockError(
-                f"{len(self.jobs)} unfinished jobs and no event left at {self.now_ms} ms"
-            )
+            raise OracleDeadlockError(f"{len(self.jobs)} unfinished jobs and no event left at {self.now_ms} ms")
         return self.result()
 
     def decide(self, policy):

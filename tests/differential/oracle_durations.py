@@ -49,9 +49,7 @@ class DurationModel:
         inflation: when off, the lowest profiled level holds for every number of executors.
     """
 
-    def __init__(
-        self, key_rule, kind, warmup_delay_ms, rng, *, first_wave=True, startup=True, inflation=True
-    ):
+    def __init__(self, key_rule, kind, warmup_delay_ms, rng, *, first_wave=True, startup=True, inflation=True):
         if key_rule not in KEY_RULES:
             raise ValueError(f"key rule {key_rule!r}, expected one of {KEY_RULES}")
         if kind not in ("mean", "sampled"):

@@ -35,11 +35,7 @@ def reference_params(*policies):
     if not paths:
         reason = f"no reference runs: set {REFERENCE_VARIABLE} or {MIRROR_VARIABLE}"
         return [pytest.param(None, id="absent", marks=pytest.mark.skip(reason=reason))]
-    return [
-        pytest.param(path, id=path.stem)
-        for path in paths
-        if not policies or path.stem.split("__")[1] in policies
-    ]
+    return [pytest.param(path, id=path.stem) for path in paths if not policies or path.stem.split("__")[1] in policies]
 
 
 def read_reference(path):

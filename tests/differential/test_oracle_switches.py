@@ -172,8 +172,6 @@ def test_single_level_takes_an_index_only_even_of_one_entry():
     # both data points around 30 are missing, so there is one candidate
     for rule, executors, expected_ms in [("interpolate", 2, 1.0), ("left", 7, 2.0), ("inverted", 30, 6.0)]:
         rng = raws(0)
-        assert (
-            DurationModel(rule, "sampled", 1000.0, rng).duration_ms(PROFILE, REST, executors) == expected_ms
-        )
+        assert DurationModel(rule, "sampled", 1000.0, rng).duration_ms(PROFILE, REST, executors) == expected_ms
         with pytest.raises(StopIteration):
             rng.bit_generator.random_raw()

@@ -23,6 +23,7 @@ _EXPORTS = {
     "lower_bound": "bounds",
     "make_scheduler": "registry",
     "metrics": "measures",
+    "optimum": "exact",
     "plan": "planning",
     "save_instance": "json_format",
     "validate": "validation",
