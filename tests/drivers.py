@@ -1,15 +1,19 @@
 """Python schedulers for tests, written against the public interface only."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from decima.schedulers import Decision, make_scheduler
+from decima.schedulers.interface import StageView
+from decima.simulator.rules.slots import delay_refusal
 
 
 class Through:
     """A compiled scheduler asked through `decide`, hidden from the fast path."""
 
     def __init__(self, inner):
-        self.inner = make_scheduler(inner)
+        self.inner = make_scheduler(inner) if isinstance(inner, str) else inner
         self.name = self.inner.name
 
     def reset(self, rng):
@@ -64,11 +68,47 @@ class Idler:
         return observation.grant(stage, int(self.rng.integers(observation.num_free_executors)) + 1)
 
 
-def careless_choice(seed, refused=0.02):
+#: Delays that often end with a task or an arrival, at the instant they begin, or at no other event.
+DELAYS_MS = (1000.0, 2000.0, 3000.0, 1e-9, 777.7)
+
+
+class Delaying(Through):
+    """Delays some of the stages that another scheduler chooses."""
+
+    def __init__(self, inner, share=0.5, seed=0):
+        super().__init__(inner)
+        self.name = f"delaying {self.name}"
+        self.share = share
+        self.seed = seed
+
+    def reset(self, rng):
+        super().reset(rng)
+        self.chance = np.random.default_rng(self.seed)
+
+    def decide(self, observation):
+        decision = super().decide(observation)
+        stage = getattr(decision.stage, "id", decision.stage)
+        if stage is None or not StageView(observation.state, stage).delayable:
+            return decision
+        if self.chance.random() >= self.share:
+            return decision
+        return replace(decision, delay_ms=float(self.chance.choice(DELAYS_MS)))
+
+
+def careless_choice(seed, refused=0.02, delayed=0.0):
     """`choose(state)` for raw decisions: idles also with a part of the executors, at times chooses what is refused."""
     rng = np.random.default_rng(seed)
 
     def choose(state):
+        if delayed == 0.0:
+            return undelayed(state)
+        if rng.random() < delayed and state.num_frontier > 0:
+            stages = [stage for stage in state.frontier() if rng.random() < refused or not delay_refusal(state, stage)]
+            if stages:
+                return int(rng.choice(stages)), int(rng.integers(1, 5)), float(rng.choice(DELAYS_MS))
+        return undelayed(state)
+
+    def undelayed(state):
         offered = state.num_source
         if rng.random() < refused:
             return int(rng.integers(-1, state.num_stages)), int(rng.integers(0, offered + 3))

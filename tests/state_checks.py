@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from decima.simulator.fields import WITHHELD
+
 
 def check_counters(state):
     """Every count that the state keeps up to date agrees with counting afresh; call at a decision."""
@@ -9,6 +11,7 @@ def check_counters(state):
     active = state.active[: state.num_active].tolist()
     stages = [stage for job in active for stage in range(first[job], first[job + 1])]
     room = tasks - state.stage_next - state.stage_commit - state.stage_moving
+    bound = state.job_bound and state.source_job in active
     moving = [e for e in range(state.num_executors) if state.executor_moving[e]]
     for stage in stages:
         job, row = state.stage_job[stage], state.stage_row[stage]
@@ -16,14 +19,19 @@ def check_counters(state):
         saturated = room[stage] <= 0
         runnable = state.stage_next[stage] < tasks[stage]
         runnable &= all(state.stage_finished_tasks[p] == tasks[p] for p in parents)
+        withheld = state.stage_slot[stage] == WITHHELD
+        runnable &= not withheld
         frontier = not saturated and not state.stage_selected[stage]
         frontier &= all(state.stage_saturated[p] for p in parents) and (runnable or not state.runnable_only)
+        frontier &= not withheld and (not bound or job == state.source_job)
         assert (state.stage_saturated[stage], state.stage_runnable[stage]) == (saturated, runnable), stage
         assert state.stage_in_frontier[stage] == frontier, stage
         assert state.stage_moving[stage] == sum(state.executor_destination[e] == stage for e in moving), stage
         assert state.stage_executors[stage] == (state.executor_stage == stage).sum(), stage
     open_stages = [stage for stage in stages if state.stage_runnable[stage] and not state.stage_saturated[stage]]
     assert state.num_runnable_open == len(open_stages)
+    withheld = [stage for stage in stages if state.stage_slot[stage] == WITHHELD]
+    assert sorted(state.timer_heap[: state.num_timers].tolist()) == sorted(withheld)
     assert state.num_frontier == sum(state.stage_in_frontier[stage] for stage in stages) == len(state.frontier())
     assert state.num_jobs_unsaturated == sum(any(room[first[j] : first[j + 1]] > 0) for j in active)
     for job in active:

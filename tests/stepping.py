@@ -38,9 +38,9 @@ class Steps:
         jobs = self.state.stage_job[stages]
         return list(zip(jobs.tolist(), (stages - self.state.job_first_stage[jobs]).tolist(), strict=True))
 
-    def choose(self, job, stage, limit):
+    def choose(self, job, stage, limit, *options):
         """Take a decision and run to the next offer, which is returned."""
-        self.state.decide(-1 if job is None else int(self.state.job_first_stage[job]) + stage, limit)
+        self.state.decide(-1 if job is None else int(self.state.job_first_stage[job]) + stage, limit, *options)
         self.running = self.state.advance()
         return self.offer
 

@@ -46,6 +46,9 @@ class OracleSimulator:
         first_wave, startup, inflation: effects on durations, see `DurationModel`; without `startup` moving
             takes no time either.
         time_limit_ms: events later than this do not happen.
+        timer_assign: at the end of a slot idle executors go to the stage up to the limit it was delayed with.
+        delay_once: a stage may be delayed once only.
+        job_bound: executors of a job serve its own stages only, until it has finished.
     """
 
     def __init__(
@@ -66,6 +69,9 @@ class OracleSimulator:
         startup=True,
         inflation=True,
         time_limit_ms=math.inf,
+        timer_assign=False,
+        delay_once=True,
+        job_bound=False,
     ):
         self.workload = workload
         self.num_executors = executors
@@ -79,6 +85,9 @@ class OracleSimulator:
         self.keep_warm = keep_warm
         self.runnable_only = runnable_only
         self.time_limit_ms = time_limit_ms
+        self.timer_assign = timer_assign
+        self.delay_once = delay_once
+        self.job_bound = job_bound
 
         self.now_ms = 0.0
         self.truncated = False
@@ -86,9 +95,13 @@ class OracleSimulator:
         self.jobs = []  # in the system, in order of arrival
         self.executors = [Executor(i) for i in range(executors)]
         self.null_pool = Pool(None)
+        self.calling = False  # a slot or a bound job ended, and idle executors are being offered without `reoffer`
         self.calls = 0  # how often all idle executors were called up: a decision to wait holds until the next
         self.destination = {}  # moving executor -> StageState; None when its job finished meanwhile
         self.heap = []
+        self.slots = []  # (end, order, stage, limit) of the withheld stages
+        self.num_slots = count()
+        self.slot_ends = 0
         self.push_order = count()
 
         # the round: who is to be assigned, and how many are still without a destination
@@ -113,11 +126,14 @@ class OracleSimulator:
         def ready(stage):
             return all(p.finished if self.runnable_only else p.saturated for p in stage.parents)
 
+        # Executors that are bound to a job can only be given to it.
+        bound = self.job_bound and self.num_source > 0 and self.source_job is not None and not self.source_job.finished
         return [
             stage
             for job in self.jobs
+            if not bound or job is self.source_job
             for stage in job.stages
-            if stage not in self.selected and not stage.saturated and ready(stage)
+            if stage not in self.selected and not stage.saturated and ready(stage) and not stage.withheld
         ]
 
     def held(self, job):
@@ -176,7 +192,11 @@ class OracleSimulator:
         frontier = self.frontier()
         source_job = None if self.source_job is None else self.source_job.index
         row = [self.now_ms, source_job, self.num_source, len(frontier)]
-        job_index, stage_index, limit = policy(self)
+        job_index, stage_index, limit, *more = policy(self)
+        delay_ms = more[0] if more else 0.0
+        if delay_ms != 0.0:
+            self.delay(frontier, row, job_index, stage_index, limit, delay_ms)
+            return
         if job_index is None:
             stage, used = None, limit
         else:
@@ -206,18 +226,93 @@ class OracleSimulator:
         elif self.reoffer and not self.frontier():
             self.selected = {stage: None for stage in self.selected if stage is None}
 
+    def delay(self, frontier, row, job_index, stage_index, limit, delay_ms):
+        """Withhold a stage that can run, that nobody works on or is promised to, and that was never delayed."""
+        if job_index is None or not 0.0 < delay_ms <= 1e15:
+            raise OracleDecisionError(f"delay {delay_ms}")
+        stage = self.all_jobs[job_index].stages[stage_index]
+        if stage not in frontier or stage not in stage.job.runnable:
+            raise OracleDecisionError(f"stage {stage_index} of job {job_index} cannot run now")
+        if stage.room < stage.num_tasks or (self.delay_once and stage.delayed):
+            raise OracleDecisionError(f"stage {stage_index} of job {job_index} has begun or was delayed")
+        if self.timer_assign and limit < 1:
+            raise OracleDecisionError(f"limit {limit}")
+        self.decisions.append([*row, job_index, stage_index, limit, 0, delay_ms])
+        stage.withheld = stage.delayed = True
+        del stage.job.runnable[stage]
+        self.slots.append((self.now_ms + delay_ms, next(self.num_slots), stage, limit))
+        if self.reoffer and not self.frontier():
+            self.selected = {stage: None for stage in self.selected if stage is None}
+
+    def on_slot_end(self):
+        """The stage can be chosen again, as if it had just become runnable; all idle executors are called up."""
+        slot = min(self.slots)
+        self.slots.remove(slot)
+        _, _, stage, limit = slot
+        self.slot_ends += 1
+        stage.withheld = False
+        job = stage.job
+        job.runnable[stage] = None
+        self.mark_all_pools()
+        job.called = self.calls
+        self.call_without_reoffer()
+        if self.timer_assign:
+            self.assign(stage, limit)
+        else:
+            self.open_pool_round(job.pool)
+
+    def call_without_reoffer(self):
+        """What has just been marked is offered once, although idle executors are not offered again and again."""
+        if not self.reoffer:
+            self.calling = True
+            for pool in [self.null_pool, *(job.pool for job in self.jobs)]:
+                pool.marked = pool.open
+
+    def assign(self, stage, limit):
+        """Idle executors go to the stage up to the limit: those of its job, those without a job, those of others."""
+        job = stage.job
+        kept = self.allocated(job)
+        idle = len(job.pool.executors)
+        allowed = limit - kept + idle if self.job_limit else limit
+        used = 0
+        for pool in [job.pool, self.null_pool, *([] if self.job_bound else [other.pool for other in self.jobs])]:
+            if pool is self.null_pool:
+                allowed = limit - kept if self.job_limit else limit - used
+            for executor in list(pool.executors):
+                if allowed <= 0 or stage.room <= 0:
+                    return
+                if executor.reserved and pool is not job.pool:
+                    continue
+                del pool.executors[executor]
+                executor.reserved = False
+                executor.decided = self.calls
+                pool.marked = pool.marked and pool.open
+                if executor.job is job:
+                    self.launch(executor, stage)
+                else:
+                    self.start_moving(executor, stage)
+                used += 1
+                allowed -= 1
+
     def run_to_next_round(self):
         """Handle events until the policy has to be asked or nothing is left."""
         while self.num_source == 0:
-            if self.reoffer and self.offer_idle():
+            if (self.reoffer or self.calling) and self.offer_idle():
                 return
-            if not self.heap:
+            self.calling = False
+            if not self.heap and not self.slots:
                 return
-            if self.heap[0][0] > self.time_limit_ms:
+            slot_ms = min(self.slots)[0] if self.slots else math.inf
+            slot = not self.heap or slot_ms < self.heap[0][0]
+            if (slot_ms if slot else self.heap[0][0]) > self.time_limit_ms:
                 if len(self.completion_order) < len(self.all_jobs):
                     self.now_ms = self.time_limit_ms
                     self.truncated = True
                 return
+            if slot:
+                self.now_ms = slot_ms
+                self.on_slot_end()
+                continue
             self.now_ms, _, subject = heapq.heappop(self.heap)
             if isinstance(subject, JobState):
                 self.num_events["job"] += 1
@@ -301,6 +396,8 @@ class OracleSimulator:
             executor.reserved = False
             self.null_pool.executors[executor] = None
             self.null_pool.marked = True
+        if self.job_bound:
+            self.call_without_reoffer()
         for source in self.sources():
             for stage in [s for s in source.commitments if s is not None and s.job is job]:
                 del source.commitments[stage]
@@ -372,6 +469,7 @@ class OracleSimulator:
         if stage is None:
             stale = executor.decided != self.calls
             has_work = job is not None and any(not s.exhausted for s in job.stages)
+            has_work = has_work or (self.job_bound and job is not None and not all(s.finished for s in job.stages))
             self.enter_pool(executor, job.pool if has_work else self.null_pool, mark=stale)
         elif stage.exhausted:
             self.backup(executor)
@@ -394,7 +492,7 @@ class OracleSimulator:
                     self.launch(executor, stage)
                     return
         frontier = self.frontier()
-        if frontier:
+        if frontier and not (self.job_bound and executor.job is not None):
             self.start_moving(executor, frontier[0])
         else:
             self.enter_pool(executor, self.own_pool(executor), mark=True)

@@ -4,10 +4,10 @@ import math
 
 
 class Replay:
-    """Feeds rows [.., job, stage, limit, ..] of a decision log one after another."""
+    """Feeds rows [.., job, stage, limit, .., delay] of a decision log one after another."""
 
     def __init__(self, decisions):
-        self.rows = iter([row[4:7] for row in decisions])
+        self.rows = iter([(*row[4:7], *row[8:]) for row in decisions])
 
     def __call__(self, oracle):
         return next(self.rows)

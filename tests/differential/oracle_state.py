@@ -48,6 +48,8 @@ class StageState:
         self.executors = {}  # ordered: those whose current stage is this one
         self.committed = 0  # executors committed to this stage by any source
         self.moving = 0  # executors on their way to this stage
+        self.withheld = False  # in a slot
+        self.delayed = False  # a slot has begun
         self.durations_ms = []  # of the tasks launched so far
         self.commitments = {}
         self.decided = 0
@@ -97,7 +99,8 @@ class JobState:
 class OracleResult:
     """Everything a run leaves behind; times in ms, jobs and stages as indices.
 
-    `decisions` rows: time, source job, executors of the source, frontier size, job, stage, limit, used.
+    `decisions` rows: time, source job, executors of the source, frontier size, job, stage, limit, used,
+    delay.
     `tasks` rows, in order of launch: job, stage, executor, start, finish, wave (what the executor ran before:
     0 fresh, 1 first, 2 rest). Unfinished jobs and stages have NaN.
     """

@@ -7,6 +7,7 @@ import numpy as np
 
 from decima.exceptions import DeadlockError, InvalidDecisionError
 from decima.schedulers.system import run_state
+from decima.simulator.decision import parts_of
 from decima.simulator.log import EpisodeLog
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.state import ClusterState
@@ -25,6 +26,7 @@ class Outcome:
     completion_order: list
     stage_finish_ms: list
     num_events: dict
+    slot_ends: int
     now_ms: float
     truncated: bool
     busy_ms: float
@@ -50,6 +52,9 @@ def oracle_for(workload, settings, seed=0):
         startup=settings.startup,
         inflation=settings.inflation,
         time_limit_ms=settings.time_limit_ms if settings.time_limit_applies else math.inf,
+        timer_assign=settings.timer_end == "assign",
+        delay_once=settings.delay_once,
+        job_bound=settings.job_bound,
     )
 
 
@@ -65,7 +70,7 @@ def core_run(workload, settings, scheduler, seed=0):
 
 
 def core_run_driven(workload, settings, choose, seed=0):
-    """Outcome of the compiled core; `choose(state)` returns (stage id or -1, limit) at every decision."""
+    """Outcome of the compiled core; `choose(state)` returns (stage id or -1, limit, ...) at every decision."""
     state = new_state(workload, settings)
 
     def run():
@@ -85,20 +90,21 @@ def core_outcome(state, run):
         error = "deadlock"
     except InvalidDecisionError:
         error = "invalid"
-        stage, limit = state.action.tolist()
+        stage, limit, delay_ms = parts_of(state.action)
         job = None if stage == -1 else int(state.stage_job[stage])
         index = None if stage == -1 else stage - int(state.job_first_stage[job])
-        refused = [[None, None, None, None, job, index, limit, None]]
+        refused = [[None, None, None, None, job, index, limit, None, delay_ms][: 9 if delay_ms else 8]]
     log = EpisodeLog.of_state(state)
     columns = (log.job, log.stage, log.executor, log.start_ms, log.finish_ms, log.wave)
     ends = state.job_first_stage[1:-1]
     return Outcome(
-        decisions=log.decision_lists() + refused,
+        decisions=[row if any(row[8:]) else row[:8] for row in log.decision_lists()] + refused,
         tasks=list(zip(*(column.tolist() for column in columns), strict=True)),
         completion_ms=_numbers(state.job_finish_ms),
         completion_order=state.completion_order[: state.num_done].tolist(),
         stage_finish_ms=[_numbers(part) for part in np.split(state.stage_finish_ms, ends)],
         num_events={"task": state.task_events, "job": state.job_events, "executor": state.executor_events},
+        slot_ends=state.slot_events,
         now_ms=state.now_ms,
         truncated=bool(state.truncated),
         busy_ms=state.busy_ms,
@@ -118,7 +124,7 @@ def oracle_run(oracle, decisions, policy=None):
     except StopIteration:
         error = "asks again"
     result = oracle.result()
-    refused = [[None, None, None, None, *decisions[-1][4:7], None]] if error == "invalid" else []
+    refused = [[None, None, None, None, *decisions[-1][4:7], None, *decisions[-1][8:]]] if error == "invalid" else []
     return Outcome(
         decisions=result.decisions + refused,
         tasks=result.tasks,
@@ -126,6 +132,7 @@ def oracle_run(oracle, decisions, policy=None):
         completion_order=result.completion_order,
         stage_finish_ms=[_numbers(part) for part in result.node_finish_ms],
         num_events=result.num_events,
+        slot_ends=oracle.slot_ends,
         now_ms=result.now_ms,
         truncated=result.truncated,
         busy_ms=result.busy_ms,

@@ -140,7 +140,7 @@ def _require_idling(workload, settings, scheduler, seed):
     state = new_state(workload, settings, log_decisions=True)
     with pytest.raises(DeadlockError):
         run_state(state, scheduler, seed)
-    *_, stage, _limit, _used = state.logged_decisions[-1]
+    stage = state.logged_decisions[-1][5]
     assert stage == -1, "no event is left, but the last decision was not to idle"
 
 

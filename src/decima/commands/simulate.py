@@ -67,8 +67,6 @@ def simulate(
 
 def result_document(result: Result, parameters: dict[str, Any]) -> dict[str, Any]:
     """Content of a result file, with decisions if the result has a log."""
-    from decima.simulator.decision import DECISION_COLUMNS
-
     document = {
         "label": result.workload.label,
         "scheduler": result.scheduler,
@@ -91,7 +89,7 @@ def result_document(result: Result, parameters: dict[str, Any]) -> dict[str, Any
         "node_finish_ms": result.stage_finish_ms,
     }
     if result.log is not None:
-        document["decision_fields"] = list(DECISION_COLUMNS)
+        document["decision_fields"] = list(result.log.decision_columns())
         document["decisions"] = result.log.decision_lists()
     return document
 

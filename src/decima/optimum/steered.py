@@ -23,7 +23,7 @@ _rule = njit(_capped_srw.function)
 def _steered(address):
     _rule(address)
     state = state_at(address)
-    best = state.action[STAGE]
+    best = int(state.action[STAGE])
     if best == NONE:
         return
     rank = rule_of(state).stage_rank

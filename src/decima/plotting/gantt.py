@@ -88,6 +88,7 @@ def gantt(
     title: str | None = None,
     arrival_s: pandas.Series | None = None,
     each_task: bool = False,
+    slots: pandas.DataFrame | None = None,
 ) -> Axes:
     """Gantt chart of the executors over time: a colour per job, purple where idle, a red line where a job completes.
 
@@ -100,6 +101,7 @@ def gantt(
         title: Stands before the average JCT.
         arrival_s: Arrival by job; all jobs at time 0 when omitted.
         each_task: Draw the outline of every task, for few tasks; else tasks of a job that follow each other merge.
+        slots: Deliberate idle slots, one row each: start_s, end_s. Idle time in which a stage is withheld is hatched.
 
     Returns:
         The axes.
@@ -113,6 +115,11 @@ def gantt(
     executors = int(tasks["executor"].max()) + 1 if executors is None else executors
     end_s = float(tasks["finish_s"].max())
     axes.add_patch(Rectangle((0.0, -0.5), end_s, executors, color=style.IDLE, linewidth=0, zorder=1, gid="idle"))
+    if slots is not None and len(slots):
+        # Tasks are drawn on top, so that only what is idle shows the hatching.
+        spans = [(start, min(end, end_s) - start) for start, end in zip(slots["start_s"], slots["end_s"], strict=True)]
+        hatched = {"facecolors": "none", "edgecolors": "white", "hatch": "////", "linewidth": 0}
+        axes.broken_barh(spans, (-0.5, executors), **hatched, zorder=1.5, gid="slots")
     axes.add_collection(_rectangles(tasks, color_by, colors, each_task))
     ends = tasks.groupby("job")["finish_s"].max()
     if color_by == "job":
@@ -139,7 +146,7 @@ def tasks_of(result: RunResult) -> pandas.DataFrame:
 
 
 def gantt_of(result: RunResult, axes: Axes | None = None) -> Axes:
-    """Gantt chart of one run, entitled with the name of its scheduler.
+    """Gantt chart of one run, entitled with the name of its scheduler; deliberate idle slots are hatched.
 
     Args:
         result: A run that kept its log.
@@ -151,7 +158,9 @@ def gantt_of(result: RunResult, axes: Axes | None = None) -> Axes:
     tasks = tasks_of(result)
     arrival_s = pandas.Series(result.workload.arrival_ms / 1000.0)
     title = style.scheduler_style(result.scheduler).label
-    return gantt(tasks, axes, executors=result.num_executors, title=title, arrival_s=arrival_s)
+    delays = getattr(getattr(result, "log", None), "delays", None)  # systems without slots have none
+    slots = None if delays is None else delays()
+    return gantt(tasks, axes, executors=result.num_executors, title=title, arrival_s=arrival_s, slots=slots)
 
 
 @style.styled

@@ -25,7 +25,13 @@ RULE = RecordType(
             job_order_factor="natural logarithm of a factor on the remaining work that orders the job",
             job_share_factor="natural logarithm of a factor on the weight of the job's share",
         ),
-        fields(F64, "stage", GIVEN, stage_rank="stages are served in ascending order of it"),
+        fields(
+            F64,
+            "stage",
+            GIVEN,
+            stage_rank="stages are served in ascending order of it",
+            stage_delay_ms="time in ms for which the stage is withheld when it would get its first executor, 0: none",
+        ),
     ),
     FieldGroup.of(
         "what a rule computes",

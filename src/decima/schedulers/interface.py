@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
+from decima.checks import LARGEST_MS, is_number
 from decima.compiled.decision import CompiledDecision
 from decima.exceptions import ConfigError, SchedulerError
 from decima.grammar import hint
 from decima.schedulers.fields import bind_parameters
-from decima.simulator.decision import OPTION_PARTS
-from decima.simulator.fields import ACTIVE
+from decima.simulator.decision import LIMIT, OPTION_PARTS, Part, parts_of
+from decima.simulator.fields import ACTIVE, WITHHELD
 from decima.simulator.rules.choices import kept_executors
+from decima.simulator.rules.slots import delay_refusal
 
 if TYPE_CHECKING:
     from decima.simulator.state import ClusterState
@@ -24,12 +26,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Decision:
-    """Decision of a scheduler: the stage that gets executors, and how many."""
+    """Decision of a scheduler: the stage that gets executors, and how many; or the stage that is to be delayed."""
 
     stage: StageView | int | None  # the stage (a :class:`StageView` or its id); None leaves all offered executors idle
     # Upper limit on the executors of the stage's *job* (§5.2); in mode ``released`` the number of offered executors to
     # use. ``Observation.grant`` computes it for either mode.
     parallelism_limit: int = 0
+    # Above 0, the stage gets no executor: for this time in ms it is withheld, so that executors stay free for jobs to
+    # come, and the scheduler decides about the same executors again. Then the stage can be chosen again or, with the
+    # setting ``timer_end="assign"``, gets idle executors up to the limit. Only ``delayable`` stages can be delayed.
+    delay_ms: float = 0.0
 
     @classmethod
     def idle(cls) -> Decision:
@@ -119,13 +125,29 @@ class StageView:
 
     @property
     def runnable(self) -> bool:
-        """Whether all parents have finished and tasks wait."""
+        """Whether all parents have finished, tasks wait and no slot withholds the stage."""
         return bool(self._state.stage_runnable[self.id])
 
     @property
     def schedulable(self) -> bool:
         """Whether the stage is in the frontier, so that it may be chosen now."""
         return bool(self._state.stage_in_frontier[self.id])
+
+    @property
+    def delayed(self) -> bool:
+        """Whether the stage was delayed, whether or not its slot has ended."""
+        return bool(self._state.stage_slot[self.id])
+
+    @property
+    def delayable(self) -> bool:
+        """Whether the stage may be delayed now: it can be chosen, is runnable, untouched and was not delayed before."""
+        return self.schedulable and delay_refusal(self._state, self.id) == 0
+
+    @property
+    def slot_left_ms(self) -> float:
+        """Time in ms until the slot that withholds the stage ends; 0 if none does."""
+        state = self._state
+        return float(state.slot_end_ms[self.id]) - state.now_ms if state.stage_slot[self.id] == WITHHELD else 0.0
 
 
 class JobView:
@@ -319,11 +341,11 @@ class CompiledScheduler:
 def run_decision(decision: CompiledDecision, state: ClusterState) -> Decision:
     """Run a compiled decision rule on a state that has everything it needs."""
     _DECIDE(decision.address)(state.address)
-    stage, *options = state.action.tolist()
+    stage, *options = parts_of(state.action)
     return Decision(None if stage < 0 else stage, *options)
 
 
-def decision_parts(decision: Decision) -> tuple[int | None, ...]:
+def decision_parts(decision: Decision) -> tuple[float | None, ...]:
     """Parts of what a scheduler returned, as ``ClusterState.decide`` takes them; (-1, None) to idle.
 
     Raises:
@@ -336,7 +358,9 @@ def decision_parts(decision: Decision) -> tuple[int | None, ...]:
         raise SchedulerError(f"decide returned {_shown(decision)}; expected a Decision{hint}")
     stage = decision.stage
     if stage is None:
-        return (-1, None)
+        # What idling has no use for is left out, but for a delay, which the core refuses.
+        options = [_option(decision, part) for part in OPTION_PARTS[LIMIT:]]
+        return (-1, None, *options) if any(options) else (-1, None)
     if isinstance(stage, StageView):
         stage = stage.id
     else:
@@ -350,12 +374,18 @@ def decision_parts(decision: Decision) -> tuple[int | None, ...]:
         if stage < 0:
             raise SchedulerError(f"the stage of a Decision is {stage}; expected an id of at least 0, or None to idle")
     # The core counts in machine integers; a larger number means the same there.
-    return min(stage, _LARGEST), *(_option(decision, part.attribute) for part in OPTION_PARTS)
+    return min(stage, _LARGEST), *(_option(decision, part) for part in OPTION_PARTS)
 
 
-def _option(decision: Decision, name: str) -> int:
+def _option(decision: Decision, part: Part) -> float:
     """A part of a decision but its stage."""
-    value = getattr(decision, name)
+    name, value = part.attribute, getattr(decision, part.attribute)
+    if not part.whole:
+        if not is_number(value) or not 0.0 <= value <= LARGEST_MS:
+            raise SchedulerError(
+                f"the {name} of a Decision is {_shown(value)}; expected a number from 0 to {LARGEST_MS:g}"
+            )
+        return float(value)
     try:
         return max(-_LARGEST, min(_whole(value), _LARGEST))
     except TypeError:

@@ -1,11 +1,12 @@
-"""Fixed priorities and caps per job, given from outside: the space that the search for good schedules explores.
+"""Fixed priorities and caps per job and delays per stage, given from outside: what searches for good schedules explore.
 
-Source: appendix H, job orderings with the critical path inside a job; the caps are ours.
+Source: appendix H, job orderings with the critical path inside a job; caps and delays are ours.
 """
 
 from dataclasses import replace
 
 from decima.compiled.decision import CompiledDecision, places
+from decima.schedulers.delays import delay_as_given
 from decima.schedulers.fields import rule_of
 from decima.schedulers.interface import CompiledScheduler, Parameter
 from decima.schedulers.registry import register
@@ -30,9 +31,10 @@ def _priority(address):
         cap = rule.job_limit_cap[job]
         rule.job_share[job] = cap if cap > 0.0 else UNLIMITED
     share_executors(state, rule.params[P.stay], int(rule.params[P.stage_rule]), int(rule.params[P.leftover]))
+    delay_as_given(state)
 
 
 @register("priority")
 def priority(**values) -> CompiledScheduler:
-    """Jobs by given priorities, each up to a given cap (arrays ``job_rank`` and ``job_limit_cap``)."""
+    """Jobs by given priorities, each up to a given cap (arrays ``job_rank``, ``job_limit_cap``, ``stage_delay_ms``)."""
     return CompiledScheduler("priority", _priority, values)

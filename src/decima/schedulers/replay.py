@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from decima.checks import LARGEST_MS, is_number
 from decima.exceptions import ConfigError, DataUnavailableError, InvalidDecisionError
 from decima.files import read_json
 from decima.grammar import Option
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from decima.simulator.state import ClusterState
 
 #: (job, stage inside the job, limit, ...); job and stage are None to leave the offered executors idle.
-LoggedDecision = tuple[int | None, ...]
+LoggedDecision = tuple[float | None, ...]
 
 _ROW = ("job", *(part.name for part in PARTS))
 # Numbers of entries that a row may have. Parts that came later are missing in older files: they have their defaults.
@@ -48,8 +49,8 @@ def read_decisions(path: str | os.PathLike) -> list[LoggedDecision]:
 
     Args:
         path: a list of rows, or an object with such a list under `decisions`, as result files have it. A row is
-            `[job, stage, limit]` with further parts of a decision behind, or the columns of the decision log. Missing
-            parts have their defaults.
+            `[job, stage, limit]` with further parts of a decision behind (`delay_ms`), or the columns of the decision
+            log. Missing parts have their defaults.
 
     Raises:
         DataUnavailableError: there is no readable file.
@@ -164,17 +165,25 @@ def _decision(where: str, row: Any) -> LoggedDecision:
     job, stage, *options = row
     options += DEFAULTS[1 + len(options) :]
     idle = job is None and stage is None
-    valid = all(_is_option(value) or value == part.default for part, value in zip(OPTION_PARTS, options, strict=True))
+    valid = all(
+        (_is_option(value) if part.whole else _is_time(value)) or value == part.default
+        for part, value in zip(OPTION_PARTS, options, strict=True)
+    )
     if not (valid and (idle or (_is_index(job) and _is_index(stage)))):
         shown = ", ".join(map(json.dumps, (job, stage, *options)))
         raise InvalidDecisionError(
-            f"{where} is [{shown}]; expected whole numbers of at least 0, job and stage null to idle"
+            f"{where} is [{shown}]; expected whole numbers of at least 0 (a delay: any such number), "
+            "job and stage null to idle"
         )
     return job, stage, *options
 
 
 def _is_option(value: Any) -> bool:
     return _is_index(value) and value <= _LARGEST
+
+
+def _is_time(value: Any) -> bool:
+    return is_number(value) and 0 <= value <= LARGEST_MS
 
 
 def _is_index(value: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from operator import attrgetter
 
+from decima.checks import LARGEST_MS
 from decima.service import scheduler_pb2 as protocol
 from decima.service.errors import invalid
 from decima.service.graphs import JobGraph
@@ -12,7 +13,7 @@ from decima.service.limits import Limits
 from decima.service.mirror import Mirror
 from decima.service.steps import PAUSE, Steps
 from decima.service.wire import JOB_FIELDS, checked_number
-from decima.simulator.fields import NONE
+from decima.simulator.fields import NONE, OVER, WITHHELD
 
 _LISTS = ("stages", "runnable", "schedulable")
 _stage_numbers = attrgetter("stage", "launched", "finished", "executors", "moving", "committed")
@@ -73,6 +74,8 @@ def put_state(mirror: Mirror, slot: Slot, message: protocol.JobState, limits: Li
         _put_runnable(mirror, slot, runnable)
     if saturation_changed or graph.schedulable_ids != schedulable or not mirror.all_have_room(slot):
         _put_frontier(mirror, slot, schedulable)
+    if message.delayed:
+        _put_delayed(mirror, slot, message.delayed)
     if durations_changed:
         mirror.put_durations(slot)
 
@@ -105,6 +108,20 @@ def _put_runnable(mirror: Mirror, slot: Slot, stages) -> None:
     views.runnable_head[slot.job] = slot.first + indices[0] if indices else NONE
     views.runnable_tail[slot.job] = before
     graph.runnable_ids = list(stages)
+
+
+def _put_delayed(mirror: Mirror, slot: Slot, stages) -> None:
+    """Write which stages were delayed and when their slots end; a withheld one is neither runnable nor schedulable."""
+    state, graph = mirror.state, slot.graph
+    if len(stages) > slot.size:
+        raise invalid(f"job {graph.label!r:.60} has {slot.size} stages, but entries: {len(stages)} in delayed")
+    for entry in stages:
+        at = slot.first + _index(graph, entry.stage)
+        where = _where(graph, entry.stage)
+        if entry.withheld and (state.stage_runnable[at] or state.stage_in_frontier[at]):
+            raise invalid(f"{where} is withheld, but runnable or schedulable")
+        state.slot_end_ms[at] = checked_number(where, "end_ms", entry.end_ms, low=-LARGEST_MS)
+        state.stage_slot[at] = WITHHELD if entry.withheld else OVER
 
 
 def _put_frontier(mirror: Mirror, slot: Slot, stages) -> None:

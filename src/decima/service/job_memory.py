@@ -22,6 +22,7 @@ from decima.simulator.state import ClusterState
 
 _KEPT_BY_STAGE = (
     *STAGE_FIELDS.values(), "stage_runnable", "stage_in_frontier", "stage_unfinished_parents", "stage_saturated",
+    "stage_slot", "slot_end_ms",
 )  # fmt: skip
 _LINKS = ("runnable_next", "runnable_prev")
 _HEADS = ("runnable_head", "runnable_tail")

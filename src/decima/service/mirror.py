@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from decima.checks import LARGEST_MS
 from decima.exceptions import DecimaError
 from decima.policy.record import policy_record
 from decima.schedulers.arrivals import form_for
@@ -14,9 +15,10 @@ from decima.schedulers.interface import CompiledScheduler, Observation, Schedule
 from decima.service.job_memory import JobMemory, Slot
 from decima.service.limits import Account
 from decima.service.steps import Steps
-from decima.simulator.decision import STAGE
+from decima.simulator.decision import DELAY, STAGE, parts_of
 from decima.simulator.fields import NONE
 from decima.simulator.rules.choices import kept_executors
+from decima.simulator.rules.slots import delay_refusal
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 
@@ -26,8 +28,8 @@ class Choice:
     """Decision about offered executors."""
 
     key: Hashable  # key of the chosen job
-    parts: tuple[int, ...]  # decision as the scheduler gave it, with the index of the stage inside the job
-    executors: int  # offered executors that it uses
+    parts: tuple[float, ...]  # decision as the scheduler gave it, with the index of the stage inside the job
+    executors: int  # offered executors that it uses; 0 if the stage is to be delayed
 
     @property
     def stage(self) -> int:
@@ -44,6 +46,7 @@ class Mirror(JobMemory):
         rng: The scheduler's source of chance.
         hint_ms: Mean interarrival time that a learned policy is told; above 0, jobs arrive over time.
         account: What it takes of the service's budget; closed with the mirror.
+        delays: Whether the client delays stages.
 
     Raises:
         ConfigError: The scheduler does not work on such a cluster.
@@ -51,11 +54,19 @@ class Mirror(JobMemory):
     """
 
     def __init__(
-        self, scheduler: Scheduler, settings: Settings, rng: np.random.Generator, hint_ms: float, account: Account
+        self,
+        scheduler: Scheduler,
+        settings: Settings,
+        rng: np.random.Generator,
+        hint_ms: float,
+        account: Account,
+        *,
+        delays: bool = False,
     ) -> None:
         self._scheduler = scheduler = form_for(scheduler, hint_ms > 0.0)
         self._rng = rng
         self._hint_ms = hint_ms
+        self._delays = delays
         if not isinstance(scheduler, CompiledScheduler):
             scheduler.reset(rng)
         super().__init__(settings, account)
@@ -139,16 +150,16 @@ class Mirror(JobMemory):
         parts = self._ask()
         return None if parts[STAGE] < 0 else self._checked(parts, from_slot, offered)
 
-    def _ask(self) -> tuple[int, ...]:
+    def _ask(self) -> tuple[float, ...]:
         """Ask the scheduler for a decision; a negative stage id means to idle."""
         if not isinstance(self._scheduler, CompiledScheduler):
             return decision_parts(self._scheduler.decide(self._observation))
         run_decision(self._scheduler.decision, self.state)
         if self.state.no_answer:
             raise DecimaError("a score of the policy's network is not a finite number")
-        return tuple(self.state.action.tolist())
+        return parts_of(self.state.action)
 
-    def _checked(self, parts: tuple[int, ...], source: Slot | None, offered: int) -> Choice:
+    def _checked(self, parts: tuple[float, ...], source: Slot | None, offered: int) -> Choice:
         """Check a decision and find how many executors the simulator would move by it."""
         state = self.state
         stage, limit, *further = parts
@@ -157,6 +168,9 @@ class Mirror(JobMemory):
         job = int(state.stage_job[stage])
         key = self._keys[job]
         slot = self.slots[key]
+        if parts[DELAY] != 0.0:
+            self._check_delay(stage, parts[DELAY])
+            return Choice(key, (stage - slot.first, limit, *further), 0)
         used = limit
         if state.job_limit:
             used = min(limit - self.allocation(slot, source, offered), offered)
@@ -164,3 +178,13 @@ class Mirror(JobMemory):
         if not 1 <= used <= offered:
             raise DecimaError(f"scheduler {self._scheduler.name} chose limit {limit}, which gives {used} of {offered}")
         return Choice(key, (stage - slot.first, limit, *further), used)
+
+    def _check_delay(self, stage: int, delay_ms: float) -> None:
+        """Check that the client delays stages, and that the simulator would delay this one."""
+        name = self._scheduler.name
+        if not self._delays:
+            raise DecimaError(f"scheduler {name} delays a stage, and this client delays none (OpenRequest.delays)")
+        if not 0.0 < delay_ms <= LARGEST_MS:
+            raise DecimaError(f"scheduler {name} chose a delay of {delay_ms} ms; expected a number to {LARGEST_MS:g}")
+        if delay_refusal(self.state, stage):
+            raise DecimaError(f"scheduler {name} delays a stage that is not runnable, has begun or was delayed before")

@@ -9,10 +9,10 @@ import numpy as np
 from decima.schedulers.fields import rule_record
 from decima.service import scheduler_pb2 as protocol
 from decima.service.wire import JOB_FIELDS, STAGE_FIELDS
-from decima.simulator.fields import ACTIVE, NONE
+from decima.simulator.fields import ACTIVE, NONE, WITHHELD
 from decima.simulator.state import ClusterState
 
-_FLAGS = ("stage_runnable", "stage_in_frontier")
+_FLAGS = ("stage_runnable", "stage_in_frontier", "stage_slot")
 
 
 class StateReporter:
@@ -102,3 +102,6 @@ class StateReporter:
         for index in np.flatnonzero(changed[first:end]).tolist():
             values = {name: getattr(state, field)[first + index] for name, field in STAGE_FIELDS.items()}
             message.stages.add(stage=index, **values)
+        for index in np.flatnonzero(state.stage_slot[first:end]).tolist():
+            withheld = state.stage_slot[first + index] == WITHHELD
+            message.delayed.add(stage=index, withheld=withheld, end_ms=state.slot_end_ms[first + index])

@@ -8,7 +8,20 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class OpenRequest(_message.Message):
-    __slots__ = ("version", "client", "executors", "moving_delay_ms", "mode", "scheduler", "seed", "generator", "interarrival_ms", "shared_cluster")
+    __slots__ = (
+        "version",
+        "client",
+        "executors",
+        "moving_delay_ms",
+        "mode",
+        "scheduler",
+        "seed",
+        "generator",
+        "interarrival_ms",
+        "shared_cluster",
+        "delays",
+        "delay_again",
+    )
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     EXECUTORS_FIELD_NUMBER: _ClassVar[int]
@@ -19,6 +32,8 @@ class OpenRequest(_message.Message):
     GENERATOR_FIELD_NUMBER: _ClassVar[int]
     INTERARRIVAL_MS_FIELD_NUMBER: _ClassVar[int]
     SHARED_CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    DELAYS_FIELD_NUMBER: _ClassVar[int]
+    DELAY_AGAIN_FIELD_NUMBER: _ClassVar[int]
     version: int
     client: str
     executors: int
@@ -29,7 +44,23 @@ class OpenRequest(_message.Message):
     generator: Pcg64
     interarrival_ms: float
     shared_cluster: str
-    def __init__(self, version: _Optional[int] = ..., client: _Optional[str] = ..., executors: _Optional[int] = ..., moving_delay_ms: _Optional[float] = ..., mode: _Optional[str] = ..., scheduler: _Optional[str] = ..., seed: _Optional[int] = ..., generator: _Optional[_Union[Pcg64, _Mapping]] = ..., interarrival_ms: _Optional[float] = ..., shared_cluster: _Optional[str] = ...) -> None: ...
+    delays: bool
+    delay_again: bool
+    def __init__(
+        self,
+        version: _Optional[int] = ...,
+        client: _Optional[str] = ...,
+        executors: _Optional[int] = ...,
+        moving_delay_ms: _Optional[float] = ...,
+        mode: _Optional[str] = ...,
+        scheduler: _Optional[str] = ...,
+        seed: _Optional[int] = ...,
+        generator: _Optional[_Union[Pcg64, _Mapping]] = ...,
+        interarrival_ms: _Optional[float] = ...,
+        shared_cluster: _Optional[str] = ...,
+        delays: _Optional[bool] = ...,
+        delay_again: _Optional[bool] = ...,
+    ) -> None: ...
 
 class Pcg64(_message.Message):
     __slots__ = ("state_high", "state_low", "increment_high", "increment_low")
@@ -41,7 +72,13 @@ class Pcg64(_message.Message):
     state_low: int
     increment_high: int
     increment_low: int
-    def __init__(self, state_high: _Optional[int] = ..., state_low: _Optional[int] = ..., increment_high: _Optional[int] = ..., increment_low: _Optional[int] = ...) -> None: ...
+    def __init__(
+        self,
+        state_high: _Optional[int] = ...,
+        state_low: _Optional[int] = ...,
+        increment_high: _Optional[int] = ...,
+        increment_low: _Optional[int] = ...,
+    ) -> None: ...
 
 class OpenReply(_message.Message):
     __slots__ = ("session", "version", "scheduler", "lease_ms", "command")
@@ -55,7 +92,14 @@ class OpenReply(_message.Message):
     scheduler: str
     lease_ms: int
     command: Command
-    def __init__(self, session: _Optional[str] = ..., version: _Optional[int] = ..., scheduler: _Optional[str] = ..., lease_ms: _Optional[int] = ..., command: _Optional[_Union[Command, _Mapping]] = ...) -> None: ...
+    def __init__(
+        self,
+        session: _Optional[str] = ...,
+        version: _Optional[int] = ...,
+        scheduler: _Optional[str] = ...,
+        lease_ms: _Optional[int] = ...,
+        command: _Optional[_Union[Command, _Mapping]] = ...,
+    ) -> None: ...
 
 class DecideRequest(_message.Message):
     __slots__ = ("session", "sequence", "full", "time_ms", "executors", "offer", "jobs", "states", "gone")
@@ -77,7 +121,18 @@ class DecideRequest(_message.Message):
     jobs: _containers.RepeatedCompositeFieldContainer[Job]
     states: _containers.RepeatedCompositeFieldContainer[JobState]
     gone: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, session: _Optional[str] = ..., sequence: _Optional[int] = ..., full: _Optional[bool] = ..., time_ms: _Optional[float] = ..., executors: _Optional[int] = ..., offer: _Optional[_Union[Offer, _Mapping]] = ..., jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., states: _Optional[_Iterable[_Union[JobState, _Mapping]]] = ..., gone: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(
+        self,
+        session: _Optional[str] = ...,
+        sequence: _Optional[int] = ...,
+        full: _Optional[bool] = ...,
+        time_ms: _Optional[float] = ...,
+        executors: _Optional[int] = ...,
+        offer: _Optional[_Union[Offer, _Mapping]] = ...,
+        jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ...,
+        states: _Optional[_Iterable[_Union[JobState, _Mapping]]] = ...,
+        gone: _Optional[_Iterable[str]] = ...,
+    ) -> None: ...
 
 class Offer(_message.Message):
     __slots__ = ("job", "executors")
@@ -103,7 +158,16 @@ class Job(_message.Message):
     priority: float
     cap: float
     stages: _containers.RepeatedCompositeFieldContainer[Stage]
-    def __init__(self, job: _Optional[str] = ..., name: _Optional[str] = ..., profile: _Optional[str] = ..., arrival_ms: _Optional[float] = ..., priority: _Optional[float] = ..., cap: _Optional[float] = ..., stages: _Optional[_Iterable[_Union[Stage, _Mapping]]] = ...) -> None: ...
+    def __init__(
+        self,
+        job: _Optional[str] = ...,
+        name: _Optional[str] = ...,
+        profile: _Optional[str] = ...,
+        arrival_ms: _Optional[float] = ...,
+        priority: _Optional[float] = ...,
+        cap: _Optional[float] = ...,
+        stages: _Optional[_Iterable[_Union[Stage, _Mapping]]] = ...,
+    ) -> None: ...
 
 class Stage(_message.Message):
     __slots__ = ("stage", "name", "num_tasks", "parents", "duration_ms", "duration_known")
@@ -119,10 +183,18 @@ class Stage(_message.Message):
     parents: _containers.RepeatedScalarFieldContainer[int]
     duration_ms: float
     duration_known: bool
-    def __init__(self, stage: _Optional[int] = ..., name: _Optional[str] = ..., num_tasks: _Optional[int] = ..., parents: _Optional[_Iterable[int]] = ..., duration_ms: _Optional[float] = ..., duration_known: _Optional[bool] = ...) -> None: ...
+    def __init__(
+        self,
+        stage: _Optional[int] = ...,
+        name: _Optional[str] = ...,
+        num_tasks: _Optional[int] = ...,
+        parents: _Optional[_Iterable[int]] = ...,
+        duration_ms: _Optional[float] = ...,
+        duration_known: _Optional[bool] = ...,
+    ) -> None: ...
 
 class JobState(_message.Message):
-    __slots__ = ("job", "attached", "moving", "committed", "outgoing", "runnable", "schedulable", "stages")
+    __slots__ = ("job", "attached", "moving", "committed", "outgoing", "runnable", "schedulable", "stages", "delayed")
     JOB_FIELD_NUMBER: _ClassVar[int]
     ATTACHED_FIELD_NUMBER: _ClassVar[int]
     MOVING_FIELD_NUMBER: _ClassVar[int]
@@ -131,6 +203,7 @@ class JobState(_message.Message):
     RUNNABLE_FIELD_NUMBER: _ClassVar[int]
     SCHEDULABLE_FIELD_NUMBER: _ClassVar[int]
     STAGES_FIELD_NUMBER: _ClassVar[int]
+    DELAYED_FIELD_NUMBER: _ClassVar[int]
     job: str
     attached: int
     moving: int
@@ -139,7 +212,31 @@ class JobState(_message.Message):
     runnable: _containers.RepeatedScalarFieldContainer[int]
     schedulable: _containers.RepeatedScalarFieldContainer[int]
     stages: _containers.RepeatedCompositeFieldContainer[StageState]
-    def __init__(self, job: _Optional[str] = ..., attached: _Optional[int] = ..., moving: _Optional[int] = ..., committed: _Optional[int] = ..., outgoing: _Optional[int] = ..., runnable: _Optional[_Iterable[int]] = ..., schedulable: _Optional[_Iterable[int]] = ..., stages: _Optional[_Iterable[_Union[StageState, _Mapping]]] = ...) -> None: ...
+    delayed: _containers.RepeatedCompositeFieldContainer[DelayedStage]
+    def __init__(
+        self,
+        job: _Optional[str] = ...,
+        attached: _Optional[int] = ...,
+        moving: _Optional[int] = ...,
+        committed: _Optional[int] = ...,
+        outgoing: _Optional[int] = ...,
+        runnable: _Optional[_Iterable[int]] = ...,
+        schedulable: _Optional[_Iterable[int]] = ...,
+        stages: _Optional[_Iterable[_Union[StageState, _Mapping]]] = ...,
+        delayed: _Optional[_Iterable[_Union[DelayedStage, _Mapping]]] = ...,
+    ) -> None: ...
+
+class DelayedStage(_message.Message):
+    __slots__ = ("stage", "withheld", "end_ms")
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    WITHHELD_FIELD_NUMBER: _ClassVar[int]
+    END_MS_FIELD_NUMBER: _ClassVar[int]
+    stage: int
+    withheld: bool
+    end_ms: float
+    def __init__(
+        self, stage: _Optional[int] = ..., withheld: _Optional[bool] = ..., end_ms: _Optional[float] = ...
+    ) -> None: ...
 
 class StageState(_message.Message):
     __slots__ = ("stage", "launched", "finished", "executors", "moving", "committed", "measured_tasks", "measured_ms")
@@ -159,10 +256,20 @@ class StageState(_message.Message):
     committed: int
     measured_tasks: int
     measured_ms: float
-    def __init__(self, stage: _Optional[int] = ..., launched: _Optional[int] = ..., finished: _Optional[int] = ..., executors: _Optional[int] = ..., moving: _Optional[int] = ..., committed: _Optional[int] = ..., measured_tasks: _Optional[int] = ..., measured_ms: _Optional[float] = ...) -> None: ...
+    def __init__(
+        self,
+        stage: _Optional[int] = ...,
+        launched: _Optional[int] = ...,
+        finished: _Optional[int] = ...,
+        executors: _Optional[int] = ...,
+        moving: _Optional[int] = ...,
+        committed: _Optional[int] = ...,
+        measured_tasks: _Optional[int] = ...,
+        measured_ms: _Optional[float] = ...,
+    ) -> None: ...
 
 class Decision(_message.Message):
-    __slots__ = ("sequence", "idle", "job", "stage", "limit", "executors", "decide_us", "command")
+    __slots__ = ("sequence", "idle", "job", "stage", "limit", "executors", "decide_us", "command", "delay_ms")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     IDLE_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
@@ -171,6 +278,7 @@ class Decision(_message.Message):
     EXECUTORS_FIELD_NUMBER: _ClassVar[int]
     DECIDE_US_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
+    DELAY_MS_FIELD_NUMBER: _ClassVar[int]
     sequence: int
     idle: bool
     job: str
@@ -179,7 +287,19 @@ class Decision(_message.Message):
     executors: int
     decide_us: float
     command: Command
-    def __init__(self, sequence: _Optional[int] = ..., idle: _Optional[bool] = ..., job: _Optional[str] = ..., stage: _Optional[int] = ..., limit: _Optional[int] = ..., executors: _Optional[int] = ..., decide_us: _Optional[float] = ..., command: _Optional[_Union[Command, _Mapping]] = ...) -> None: ...
+    delay_ms: float
+    def __init__(
+        self,
+        sequence: _Optional[int] = ...,
+        idle: _Optional[bool] = ...,
+        job: _Optional[str] = ...,
+        stage: _Optional[int] = ...,
+        limit: _Optional[int] = ...,
+        executors: _Optional[int] = ...,
+        decide_us: _Optional[float] = ...,
+        command: _Optional[_Union[Command, _Mapping]] = ...,
+        delay_ms: _Optional[float] = ...,
+    ) -> None: ...
 
 class Command(_message.Message):
     __slots__ = ("number", "target", "ask")
@@ -189,7 +309,9 @@ class Command(_message.Message):
     number: int
     target: int
     ask: bool
-    def __init__(self, number: _Optional[int] = ..., target: _Optional[int] = ..., ask: _Optional[bool] = ...) -> None: ...
+    def __init__(
+        self, number: _Optional[int] = ..., target: _Optional[int] = ..., ask: _Optional[bool] = ...
+    ) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ("session",)

@@ -44,9 +44,14 @@ def cluster_settings(request: protocol.OpenRequest, limits: Limits) -> Settings:
         if len(getattr(request, name)) > limits.text:
             raise invalid(f"{name} is longer than {limits.text} characters")
     checked_number("session", "interarrival_ms", request.interarrival_ms)
+    if request.delays and request.shared_cluster:
+        raise invalid("delays is set, but a driver of a shared cluster delays no stages")
     try:
         return Settings.of_mode(
-            request.mode or "paper", executors=request.executors, moving_delay_ms=request.moving_delay_ms
+            request.mode or "paper",
+            executors=request.executors,
+            moving_delay_ms=request.moving_delay_ms,
+            delay_once=not request.delay_again,
         )
     except ConfigError as error:
         raise invalid(str(error)) from error

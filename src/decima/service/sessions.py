@@ -71,7 +71,8 @@ def _warm_up(scheduler: Scheduler) -> None:
     request.jobs.add(job="first", stages=[protocol.Stage(stage=0, num_tasks=1)])
     request.states.add(job="first", runnable=[0], schedulable=[0])
     limits = Limits()
-    mirror = Mirror(scheduler, Settings(executors=1), np.random.default_rng(0), 0.0, Budget(limits).account())
+    rng, account = np.random.default_rng(0), Budget(limits).account()
+    mirror = Mirror(scheduler, Settings(executors=1), rng, 0.0, account, delays=True)
     finish(Session("warm-up", mirror, ProfileBook(), limits).decide(request))
 
 
@@ -131,7 +132,9 @@ class Sessions:
                 entry = Entry(driver, reply.scheduler, self.limits.driver_lease_s)
             else:
                 reply.scheduler, scheduler = self.offering.scheduler(request.scheduler)
-                mirror = Mirror(scheduler, settings, chance(request), request.interarrival_ms, account)
+                mirror = Mirror(
+                    scheduler, settings, chance(request), request.interarrival_ms, account, delays=request.delays
+                )
                 session = Session(request.client, mirror, self.book, self.limits)
                 entry = Entry(session, reply.scheduler, min(self.limits.first_lease_s, self.limits.lease_s))
         except ConfigError as error:

@@ -114,6 +114,8 @@ class RemoteScheduler:
             scheduler=self._scheduler,
             generator=self._generator,
             interarrival_ms=float(state.job_arrival_ms.max()) / later if later else 0.0,
+            delays=True,
+            delay_again=not state.delay_once,
         )
         self._state = state
         self._reporter = StateReporter(state)

@@ -9,18 +9,29 @@ from decima.compiled.cache import cached
 from decima.compiled.decision import call_decide
 from decima.compiled.heap import heap_kind, heap_pop, heap_repeat_top, heap_subject
 from decima.compiled.interrupts import PATIENCE_NS, clock_ns
-from decima.simulator.decision import JOB_COLUMN, LIMIT, NUM_COLUMNS, NUM_PARTS, PART_COLUMNS, STAGE, USED_COLUMN
+from decima.simulator.decision import DELAY, JOB_COLUMN, LIMIT, NUM_COLUMNS, NUM_PARTS, PART_COLUMNS, STAGE, USED_COLUMN
 from decima.simulator.fields import ACTIVE, ARRIVING, FINISHED, MOVE, NONE, state_at
+from decima.simulator.rules.bound import admit_other_jobs, bar_other_jobs
 from decima.simulator.rules.choices import job_allocation
 from decima.simulator.rules.commitments import commit, drop_commitments, fulfil_one
 from decima.simulator.rules.durations import REST
 from decima.simulator.rules.executors import fall_back, launch, take_task, wait_for_stage
 from decima.simulator.rules.frontier import add_runnable, stage_room, update_frontier, update_saturation
 from decima.simulator.rules.pools import detach, join_job_pool, join_null_pool, mark_all_pools, pool_remove, unmark_pool
+from decima.simulator.rules.slots import (
+    DELAY_OF_IDLING,
+    DELAY_OUT_OF_RANGE,
+    assign_idle,
+    end_first_slot,
+    refuse_delay,
+    start_slot,
+    timer_is_next,
+    valid_delay,
+)
 
 # What ``advance`` returns.
 DONE, NEEDS_DECISION, LOG_FULL, DEADLOCK, INVALID, PAUSED = 0, 1, 2, 3, 4, 5
-# Codes in ``state.error``.
+# Codes in ``state.error``; those of delays are in :mod:`decima.simulator.rules.slots`.
 NOT_IN_FRONTIER, LIMIT_TOO_SMALL, LIMIT_TOO_LARGE, IDLE_TWICE = 1, 2, 3, 4
 # Work after which ``advance`` looks at the clock, in events; a decision may cost as much as many of them.
 WORK, WORK_OF_DECISION = 1 << 14, 1 << 8
@@ -86,6 +97,8 @@ def _forget_selections(state):
 def _close_round(state):
     """Forget the selections, then let the free executors follow the commitments."""
     _forget_selections(state)
+    if state.round_bound:
+        admit_other_jobs(state)
     state.idle_selected = 0
     source = state.source
     index = 0
@@ -102,7 +115,7 @@ def _record_decision(state, used):
     """Append to the decision log, columns of :data:`decima.simulator.decision.DECISION_COLUMNS`."""
     rows = state.decision_rows
     row = NUM_COLUMNS * state.num_decisions_logged
-    stage = state.action[STAGE]
+    stage = int(state.action[STAGE])
     job = NONE if stage == NONE else state.stage_job[stage]
     rows[row] = state.now_ms
     rows[row + 1] = state.source_job
@@ -118,17 +131,42 @@ def _record_decision(state, used):
 
 
 @njit
+def _apply_delay(state):
+    """Carry out a decision to delay a stage, which takes no executor: the round goes on. Returns an error code."""
+    stage = int(state.action[STAGE])
+    limit = int(state.action[LIMIT])
+    if stage == NONE:
+        return DELAY_OF_IDLING
+    if not valid_delay(state.action[DELAY]):
+        return DELAY_OUT_OF_RANGE
+    if stage < 0 or stage >= state.num_stages or not state.stage_in_frontier[stage]:
+        return NOT_IN_FRONTIER
+    error = refuse_delay(state, stage)
+    if error != 0:
+        return error
+    if state.timer_assign and limit < 1:
+        return LIMIT_TOO_SMALL
+    if state.log_decisions:
+        _record_decision(state, 0)
+    state.num_decisions += 1
+    start_slot(state, stage, state.action[DELAY], limit)
+    return 0
+
+
+@njit
 def _apply_action(state):
     """Carry out the decision in ``action``; returns an error code, 0 if it was valid."""
-    stage = state.action[STAGE]
+    if state.action[DELAY] != 0.0:
+        return _apply_delay(state)
+    stage = int(state.action[STAGE])
     if stage == NONE:
-        used = state.action[LIMIT]
+        used = int(state.action[LIMIT])
         if state.idle_selected:
             return IDLE_TWICE
     else:
         if stage < 0 or stage >= state.num_stages or not state.stage_in_frontier[stage]:
             return NOT_IN_FRONTIER
-        used = state.action[LIMIT]
+        used = int(state.action[LIMIT])
         if state.job_limit:
             used = min(used - job_allocation(state, state.stage_job[stage]), state.num_source)
         used = min(used, stage_room(state, stage))
@@ -208,6 +246,9 @@ def _retire_job(state, job):
         join_null_pool(state, executor)
         executor = after
     mark_all_pools(state)
+    if state.job_bound and not state.reoffer:
+        # Executors that could serve no other job before are offered now.
+        state.calling = 1
     drop_commitments(state, job)
     if state.job_moving[job] > 0:
         for executor in range(state.num_executors):
@@ -294,8 +335,37 @@ def _executor_arrival_event(state, executor):
 
 
 @njit
+def _slot_end_event(state):
+    """The slot of a stage ends: every idle executor is called up, in either mode.
+
+    First those of the stage's own job are offered, the reserved ones too, as when a stage becomes runnable. With
+    ``timer_assign`` the stage gets idle executors instead, and what is left is offered. Returns False if the time limit
+    comes first.
+    """
+    end_ms = state.slot_end_ms[state.timer_heap[0]]
+    if end_ms > state.time_limit_ms:
+        state.now_ms = state.time_limit_ms
+        state.truncated = 1
+        return False
+    state.now_ms = end_ms
+    state.slot_events += 1
+    stage = end_first_slot(state)
+    job = state.stage_job[stage]
+    mark_all_pools(state)
+    state.job_calls[job] = state.calls
+    state.calling = not state.reoffer
+    if state.timer_assign:
+        assign_idle(state, stage)
+    elif state.pool_size[job] > 0:
+        _open_pool_round(state, job, True)
+    return True
+
+
+@njit
 def _next_event(state):
     """Handle the earliest event. Returns False when there is none (or the time limit comes first)."""
+    if state.num_timers > 0 and timer_is_next(state):
+        return _slot_end_event(state)
     arrival = state.next_arrival < state.num_arrivals
     if not arrival and state.heap_size == 0:
         return False
@@ -365,6 +435,8 @@ def advance(address):
     work = 0
     while True:
         if state.num_source > 0:
+            if state.job_bound and not state.round_bound:
+                bar_other_jobs(state)
             if state.log_decisions and state.num_decisions_logged == state.max_decisions_logged:
                 return LOG_FULL
             if state.has_action:
@@ -383,6 +455,9 @@ def advance(address):
             work += WORK_OF_DECISION
         elif state.reoffer and _open_marked_round(state):
             pass
+        elif state.calling:
+            if not _open_marked_round(state):
+                state.calling = 0
         elif not _next_event(state):
             _count_area(state)
             if state.truncated or state.num_done == state.num_jobs:

@@ -15,6 +15,7 @@ from decima.simulator.decision import DECISION_COLUMNS
 
 NONE = -1
 ARRIVING, ACTIVE, FINISHED = 0, 1, 2  # values of job_state
+WITHHELD, OVER = 1, 2  # values of stage_slot; 0: it was never delayed
 TASK, MOVE = 0, 1  # kinds of events: an executor ends a task, or reaches the job it moved to; subject: the executor
 
 SIZES = FieldGroup.of(
@@ -34,6 +35,9 @@ SIZES = FieldGroup.of(
         commit_ahead="1: a drained stage's running executors are offered with the first free one",
         keep_warm="1: an executor idling in its own job keeps its JVM",
         runnable_only="1: the frontier holds only stages whose parents have finished",
+        timer_assign="1: a slot that ends gives the stage executors up to the limit it was delayed with",
+        delay_once="1: a stage may be delayed once only",
+        job_bound="1: executors of a job are offered to its own stages only, until it has finished",
         log_tasks="1: record every task",
         log_decisions="1: record every decision",
     ),
@@ -83,6 +87,9 @@ COUNTERS = FieldGroup.of(
         task_events="task completions",
         job_events="job arrivals",
         executor_events="executor arrivals",
+        slot_events="ends of slots",
+        num_timers="stages whose slots have not ended",
+        calling="1: idle executors are being offered without reoffer, because a slot or a bound job ended",
         num_decisions="decisions taken",
         num_tasks_logged="rows of the task log",
         num_decisions_logged="rows of the decision log",
@@ -101,12 +108,14 @@ ROUND = FieldGroup.of(
         num_source="executors of the source still to be assigned; 0: no round is open",
         num_free="executors in free_executors",
         num_selected="stages in selected",
+        round_bound="1: the stages of other jobs are kept out of the frontier",
+        num_barred="stages in barred",
         idle_selected="1: idling was chosen in this round",
         has_action="1: action holds a decision of the caller",
         no_answer="1: the scheduler has no choice, because a score is not a finite number",
         commit_free="head of the list of unused commitment records",
     ),
-    fields(I64, "part", action="the decision, parts as in decima.simulator.decision"),
+    fields(F64, "part", action="the decision, parts as in decima.simulator.decision"),
 )
 TABLES = FieldGroup.of(
     "workload tables, shared between runs",
@@ -184,14 +193,20 @@ STAGES = FieldGroup.of(
         stage_unfinished_parents="parents not finished",
         runnable_next="next in the job's runnable list",
         runnable_prev="previous in the job's runnable list",
+        slot_limit="limit that it was delayed with",
+        timer_heap="heap of the withheld stages by the end of their slots",
+        barred="stages of other jobs that are kept out of the frontier of this round",
     ),
+    fields(I64, "stage", slot_order="order in which slots began; breaks ties in time"),
+    fields(F64, "stage", slot_end_ms="end of its slot"),
     fields(
         U8,
         "stage",
         stage_saturated="1: no further executor is useful",
         stage_in_frontier="1: may be chosen now",
         stage_selected="1: chosen in this round",
-        stage_runnable="1: parents finished, tasks waiting",
+        stage_runnable="1: parents finished, tasks waiting, not withheld",
+        stage_slot="0: never delayed, 1: withheld by its slot, 2: its slot is over",
     ),
     fields(F64, "stage", RUN, np.nan, stage_finish_ms="when its last task finished, NaN before"),
 )

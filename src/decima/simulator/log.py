@@ -7,13 +7,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decima.simulator.decision import DECISION_COLUMNS, NONE_COLUMNS
+from decima.simulator.decision import (
+    DECISION_COLUMNS,
+    DEFAULTS,
+    DELAY,
+    JOB_COLUMN,
+    LIMIT,
+    NONE_COLUMNS,
+    NUM_FIRST_COLUMNS,
+    PART_COLUMNS,
+    PARTS,
+    STAGE,
+)
 
 if TYPE_CHECKING:
     import pandas
 
     from decima.simulator.state import ClusterState
 
+# Columns of the decision log that are no whole numbers.
+_NUMBERS = {"time_ms", *(part.column for part in PARTS if not part.whole)}
 WAVE_NAMES = ("fresh", "first", "rest")
 
 
@@ -60,10 +73,40 @@ class EpisodeLog:
             }
         )
 
+    def delays(self) -> pandas.DataFrame:
+        """Table with one row per slot, in order of their beginning: job, stage, start_s, end_s.
+
+        A slot ends when its time is over, also where the run was cut before.
+        """
+        import pandas
+
+        rows = self.decisions[self.decisions[:, PART_COLUMNS[DELAY]] > 0.0]
+        return pandas.DataFrame(
+            {
+                "job": rows[:, JOB_COLUMN].astype(np.int64),
+                "stage": rows[:, PART_COLUMNS[STAGE]].astype(np.int64),
+                "start_s": rows[:, 0] / 1000.0,
+                "end_s": (rows[:, 0] + rows[:, PART_COLUMNS[DELAY]]) / 1000.0,
+            }
+        )
+
+    def decision_columns(self) -> tuple[str, ...]:
+        """Columns of :meth:`decision_lists`: parts behind the limit only up to the last one that a decision has."""
+        present = NUM_FIRST_COLUMNS
+        for part in range(LIMIT + 1, len(PARTS)):
+            if (self.decisions[:, PART_COLUMNS[part]] != DEFAULTS[part]).any():
+                present = PART_COLUMNS[part] + 1
+        return DECISION_COLUMNS[:present]
+
     def decision_lists(self) -> list[list]:
         """Write decisions as the reference runs do: a list per decision, with None where there is no job or stage."""
-        maybe = [name in NONE_COLUMNS for name in DECISION_COLUMNS[1:]]
+        columns = self.decision_columns()
+        maybe = [name in NONE_COLUMNS for name in columns]
+        whole = [name not in _NUMBERS for name in columns]
         return [
-            [row[0]] + [None if none and value < 0 else int(value) for none, value in zip(maybe, row[1:], strict=True)]
-            for row in self.decisions.tolist()
+            [
+                None if none and value < 0 else int(value) if count else value
+                for none, count, value in zip(maybe, whole, row, strict=True)
+            ]
+            for row in self.decisions[:, : len(columns)].tolist()
         ]

@@ -10,6 +10,7 @@ import numpy as np
 
 from decima.exceptions import ConfigError
 from decima.objectives import Objective, Outcome, Progress, get_objective
+from decima.simulator.idle import IdleTime, idle_time
 from decima.simulator.log import EpisodeLog
 from decima.simulator.settings import Settings
 from decima.workload.jobs import Workload
@@ -145,6 +146,16 @@ class Result:
             raise ConfigError("the run kept no log of its tasks; simulate with log=True")
         tasks = self.log.tasks().rename(columns={"wave": "kind"})
         return tasks[["job", "stage", "executor", "start_s", "finish_s", "kind"]]
+
+    def idle_time(self) -> IdleTime:
+        """Idle executor time, split into what deliberate slots leave idle and the rest.
+
+        Raises:
+            ConfigError: The run kept no log.
+        """
+        if self.log is None:
+            raise ConfigError("the run kept no log of its tasks; simulate with log=True")
+        return idle_time(self.log, self.workload, self.num_executors, self.end_ms)
 
     @cached_property
     def jobs(self) -> pandas.DataFrame:

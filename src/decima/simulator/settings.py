@@ -9,6 +9,7 @@ from decima.exceptions import ConfigError
 
 LEVEL_RULES = ("interpolate", "inverted", "left", "right")
 DURATIONS = ("sampled", "mean")
+TIMER_ENDS = ("offer", "assign")
 MAX_EXECUTORS = 1_000_000
 
 
@@ -42,6 +43,12 @@ class Settings:
     # When a stage drains, executors still running on it are offered along with the first free one.
     commit_ahead: bool = True
     runnable_only: bool = False  # the frontier holds runnable stages only, not those whose parents are merely saturated
+    # What happens when the slot of a delayed stage ends: ``"offer"``: the idle executors are offered, and the scheduler
+    # decides anew; ``"assign"``: idle executors go to the stage up to the limit it was delayed with, what is left is
+    # offered.
+    timer_end: str = "offer"
+    delay_once: bool = True  # a stage may be delayed once only
+    job_bound: bool = False  # executors stay with a job until it ends: they are offered to its own stages only
     first_wave: bool = True  # effect 1 of §6.2, first waves slower than later ones
     startup: bool = True  # effect 2 of §6.2, moving delay and slower tasks on fresh executors
     inflation: bool = True  # effect 3 of §6.2, slower tasks at high parallelism; off: the lowest profiled level is used
@@ -58,6 +65,8 @@ class Settings:
             raise ConfigError(f"durations must be one of {', '.join(DURATIONS)}, got {self.durations!r}")
         if self.level_rule not in LEVEL_RULES:
             raise ConfigError(f"level_rule must be one of {', '.join(LEVEL_RULES)}, got {self.level_rule!r}")
+        if self.timer_end not in TIMER_ENDS:
+            raise ConfigError(f"timer_end must be one of {', '.join(TIMER_ENDS)}, got {self.timer_end!r}")
         for name in ("moving_delay_ms", "warmup_delay_ms"):
             value = getattr(self, name)
             if not (is_number(value) and 0.0 <= value <= LARGEST_MS):

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from decima.checks import LARGEST_MS
 from decima.compiled.interrupts import check_stop
 from decima.compiled.random import generator_addresses
 from decima.compiled.record import Record
 from decima.exceptions import DeadlockError, InvalidDecisionError, RecordError
 from decima.simulator import engine
-from decima.simulator.decision import DEFAULTS, LIMIT, NUM_COLUMNS, NUM_PARTS, STAGE
+from decima.simulator.decision import DEFAULTS, DELAY, NUM_COLUMNS, NUM_PARTS, parts_of
 from decima.simulator.fields import CLUSTER
+from decima.simulator.rules import slots
 from decima.simulator.settings import Settings
 from decima.simulator.tables import WorkloadTables
 
@@ -24,6 +26,11 @@ _INVALID = {
     engine.LIMIT_TOO_SMALL: "the limit gives it no executor",
     engine.LIMIT_TOO_LARGE: "the limit exceeds the executors offered",
     engine.IDLE_TWICE: "idling was already chosen in this round",
+    slots.DELAY_OUT_OF_RANGE: f"a delay must be a number of ms from 0 to {LARGEST_MS:g}",
+    slots.DELAY_NOT_RUNNABLE: "a stage cannot be delayed before its parents have finished",
+    slots.DELAY_BEGUN: "a stage cannot be delayed that has a task launched or an executor promised or on its way",
+    slots.DELAYED_BEFORE: "it was delayed before, and a stage may be delayed once (delay_once)",
+    slots.DELAY_OF_IDLING: "idling has no delay; choose the stage that is to be delayed",
 }
 
 
@@ -79,6 +86,9 @@ class ClusterState(Record):
             commit_ahead=settings.commit_ahead,
             keep_warm=settings.keep_warm,
             runnable_only=settings.runnable_only,
+            timer_assign=settings.timer_end == "assign",
+            delay_once=settings.delay_once,
+            job_bound=settings.job_bound,
             log_tasks=log_tasks,
             log_decisions=log_decisions,
             moving_delay_ms=settings.moving_delay_ms if settings.startup else 0.0,
@@ -228,7 +238,7 @@ class ClusterState(Record):
                 )
             return code == engine.NEEDS_DECISION
 
-    def decide(self, stage: int, limit: int | None = None, *options: int) -> None:
+    def decide(self, stage: int, limit: int | None = None, *options: float) -> None:
         """Hand over a decision for the open round; :meth:`advance` carries it out.
 
         Args:
@@ -258,7 +268,8 @@ class ClusterState(Record):
 
     def describe_invalid(self) -> str:
         """Why the decision in ``action`` cannot be carried out."""
-        stage, limit = self.action[STAGE], self.action[LIMIT]
+        stage, limit, *_ = parts_of(self.action)
+        delay_ms = self.action[DELAY]
         if self.no_answer:
             return (
                 f"decision {self.num_decisions} at {self.now_ms / 1000:.3f} s: the policy has no choice: a score of "
@@ -271,14 +282,13 @@ class ClusterState(Record):
             what = f"stage {stage - self.job_first_stage[job]} of job {job}"
         else:
             what = f"stage id {stage}"
-        frontier = [
-            (int(self.stage_job[s]), int(s - self.job_first_stage[self.stage_job[s]]))
-            for s in self.frontier()
-        ]
+        delay = f" and delay {delay_ms:g} ms" if delay_ms != 0.0 else ""
+        frontier = [(int(self.stage_job[s]), int(s - self.job_first_stage[self.stage_job[s]])) for s in self.frontier()]
         shown = ", ".join(map(str, frontier[:8])) + (", ..." if len(frontier) > 8 else "")
         return (
-            f"decision {self.num_decisions} at {self.now_ms / 1000:.3f} s: cannot choose {what} with limit {limit}: "
-            f"{_INVALID[self.error]}; executors offered: {self.num_source}; (job, stage) that can be chosen: [{shown}]"
+            f"decision {self.num_decisions} at {self.now_ms / 1000:.3f} s: cannot choose {what} with limit {limit}"
+            f"{delay}: {_INVALID[self.error]}; executors offered: {self.num_source}; "
+            f"(job, stage) that can be chosen: [{shown}]"
         )
 
 

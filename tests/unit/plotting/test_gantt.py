@@ -5,8 +5,11 @@ import numpy as np
 import pandas
 import pytest
 
+import decima
 from decima.plotting import style
-from decima.plotting.gantt import gantt, gantt_panel, job_colors
+from decima.plotting.gantt import gantt, gantt_of, gantt_panel, job_colors
+from decima.workload import synthetic_batch
+from tests.drivers import Delaying
 from tests.unit.plotting import frames
 
 
@@ -29,6 +32,21 @@ def test_blocks_cover_what_the_tasks_cover():
     boxes = [path.get_extents() for path in artist(gantt(fair()), "tasks").get_paths()]
     spans = sorted((box.y0 + 0.5, box.x0, box.x1) for box in boxes)
     assert spans == [(0.0, 0.0, 3.0), (1.0, 0.5, 2.0), (1.0, 3.0, 4.0)]
+
+
+def test_idle_time_in_slots_is_hatched():
+    slots = pandas.DataFrame({"job": [0, 1], "stage": [0, 0], "start_s": [0.5, 3.0], "end_s": [2.0, 9.0]})
+    axes = gantt(fair(), slots=slots)
+    spans = [path.get_extents() for path in artist(axes, "slots").get_paths()]
+    assert [(box.x0, box.x1) for box in spans] == [(0.5, 2.0), (3.0, 4.0)]
+    assert artist(axes, "slots").get_hatch()
+    assert artist(axes, "idle").get_zorder() < artist(axes, "slots").get_zorder() < artist(axes, "tasks").get_zorder()
+    assert not [child for child in gantt(fair()).get_children() if child.get_gid() == "slots"]
+
+
+def test_the_chart_of_a_run_hatches_its_slots():
+    result = decima.simulate(synthetic_batch(3), Delaying("fair"), 5, log=True)
+    assert len(artist(gantt_of(result), "slots").get_paths()) == len(result.log.delays()) > 0
 
 
 def test_idle_is_purple_from_start_to_end_and_completions_are_red_lines():

@@ -34,6 +34,11 @@ def test_protocol_log_replay_environment_and_record_have_every_part():
     assert {part.column for part in PARTS} <= set(DECISION_COLUMNS)
     assert ("job", *(part.name for part in PARTS)) == _ROW
     env = SparkClusterEnv(workload(one_stage(2, 1.0)), executors=3)
+    always = [part for part in PARTS if part.always]
+    assert env.action_space.nvec.tolist() == [env.padding.size(part.extent) for part in always]
+    _, info = env.reset(seed=0)
+    assert len(info["action_mask"]) == len(always) == 2
+    env = SparkClusterEnv(workload(one_stage(2, 1.0)), executors=3, delay_steps=4)
     assert env.action_space.nvec.tolist() == [env.padding.size(part.extent) for part in PARTS]
     _, info = env.reset(seed=0)
     assert len(info["action_mask"]) == NUM_PARTS
@@ -54,7 +59,7 @@ def test_the_record_has_what_the_network_chooses():
 def test_the_plugin_reads_every_part_of_a_reply():
     java = files("decima.spark.plugin") / "java" / "decima" / "spark"
     read = set(re.findall(r"\(reply, \"(\w+)\"\)", (java / "SessionState.java").read_text(encoding="utf-8")))
-    assert {part.name for part in PARTS} <= read
+    assert {part.name for part in PARTS if part.always} <= read
     assert read <= set(protocol.Decision.DESCRIPTOR.fields_by_name)
     advice = re.search(r"record Advice\((.*)\)", (java / "Advisor.java").read_text(encoding="utf-8")).group(1)
-    assert [entry.split()[1] for entry in advice.split(", ")][:NUM_PARTS] == [part.name for part in PARTS]
+    assert [entry.split()[1] for entry in advice.split(", ")][:2] == ["stage", "limit"]

@@ -123,8 +123,8 @@ def decide_learned(address):
     follow = False
     if policy.net_teacher != 0:
         call_decide(policy.net_teacher, state)
-        teacher_stage = state.action[STAGE]
-        teacher_limit = state.action[ACTION_LIMIT]
+        teacher_stage = int(state.action[STAGE])
+        teacher_limit = int(state.action[ACTION_LIMIT])
         follow = _uniform(state) < policy.net_teacher_share
     stage_chance = 0.0
     limit_chance = 0.0

@@ -15,8 +15,10 @@ from decima.schedulers.check.cases import small_workloads
 from decima.schedulers.check.guard import StateGuard
 from decima.schedulers.interface import CompiledScheduler, Observation, Scheduler, decision_parts
 from decima.schedulers.registry import make_scheduler
+from decima.simulator.decision import DELAY, PART_COLUMNS
 from decima.simulator.engine import LIMIT_TOO_LARGE, LIMIT_TOO_SMALL, NOT_IN_FRONTIER
 from decima.simulator.loop import new_state, offers
+from decima.simulator.rules.slots import DELAY_BEGUN, DELAY_NOT_RUNNABLE, DELAY_OF_IDLING, DELAYED_BEFORE
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
@@ -28,6 +30,10 @@ _HINTS = {
     "observation.grant(stage, executors) adds it",
     LIMIT_TOO_LARGE: "in mode released a limit counts offered executors; observation.grant(stage, executors) is right "
     "in every mode",
+    DELAY_NOT_RUNNABLE: "delay only where stage.delayable says so",
+    DELAY_BEGUN: "delay only where stage.delayable says so",
+    DELAYED_BEFORE: "delay only where stage.delayable says so",
+    DELAY_OF_IDLING: "Decision.idle() waits for the next event, whenever that is",
 }
 
 
@@ -267,5 +273,7 @@ def _difference(first: _Trace, second: _Trace) -> str:
 
 def _row(row: np.ndarray) -> str:
     job, stage, limit = (int(value) for value in row[4:7])
-    chosen = "idle" if stage < 0 else f"job {job}, stage {stage}, limit {limit}"
+    delay_ms = row[PART_COLUMNS[DELAY]]
+    delay = f", delay {delay_ms:g} ms" if delay_ms else ""
+    chosen = "idle" if stage < 0 else f"job {job}, stage {stage}, limit {limit}{delay}"
     return f"{row[0] / 1000:.3f} s: {chosen}"

@@ -23,13 +23,15 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
+from decima.checks import check_whole
 from decima.exceptions import ConfigError, DeadlockError, InvalidDecisionError
 from decima.objectives import AVG_JCT, MAKESPAN, Objective, get_objective
-from decima.simulator.decision import OPTION_PARTS, PARTS
-from decima.simulator.gym.padded import LAYOUT, PaddedView, Padding
+from decima.simulator.decision import PARTS
+from decima.simulator.gym.padded import PaddedView, Padding
 from decima.simulator.gym.render import describe_state
 from decima.simulator.loop import new_state, offers
 from decima.simulator.result import Result, outcome_of, progress_of
+from decima.simulator.rules.slots import slot_length_ms
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
@@ -65,6 +67,11 @@ class SparkClusterEnv(gymnasium.Env):
     End: ``terminated`` when all jobs have finished; ``truncated`` at ``time_limit_ms``, or when every executor is
     parked for good (``info["deadlock"]``).
 
+    Delays: with ``delay_steps`` g above 0 an action has a third number r from 0 to g. Above 0 the stage is withheld for
+    r / g of its nominal task duration (:func:`decima.simulator.rules.slots.slot_length_ms`) and gets no executor; the
+    next step is about the same executors. Only stages whose ``delay_mask`` is 1 can be delayed. The observation has
+    :data:`decima.simulator.gym.padded.DELAY_LAYOUT` too.
+
     Info: ``time_ms``; ``jobs``, int32, index in the workload of each job row; ``action_mask`` for
     ``action_space.sample(mask=...)``, with the limits that are valid whichever stage is drawn; ``invalid_action`` and
     ``invalid_reason``; ``deadlock``; at the end ``num_unfinished``, ``avg_jct_s`` of the finished jobs if there are
@@ -84,6 +91,7 @@ class SparkClusterEnv(gymnasium.Env):
         max_jobs: Most jobs in the system at one time. As many as the workload has, when omitted.
         max_stages: Most stages of these jobs. Enough for ``max_jobs`` of the largest profiles, when omitted.
         max_edges: Most edges of these jobs, likewise.
+        delay_steps: Steps g in which a stage may be delayed; 0: actions have two numbers, and nothing can be delayed.
         invalid_action: ``"idle"``: an invalid action idles, or changes nothing where idling is invalid too, and is
             reported in ``info``; ``"error"``: it raises and changes nothing.
         log: Keep every task and decision for :meth:`result`.
@@ -106,6 +114,7 @@ class SparkClusterEnv(gymnasium.Env):
         max_jobs: int | None = None,
         max_stages: int | None = None,
         max_edges: int | None = None,
+        delay_steps: int = 0,
         invalid_action: str = "idle",
         log: bool = False,
         render_mode: str | None = None,
@@ -113,6 +122,7 @@ class SparkClusterEnv(gymnasium.Env):
     ) -> None:
         if invalid_action not in ("idle", "error"):
             raise ConfigError(f"invalid_action must be idle or error, got {invalid_action!r}")
+        check_whole("delay_steps", delay_steps, least=0)
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ConfigError(f"render_mode must be ansi or None, got {render_mode!r}")
         self.render_mode = render_mode
@@ -129,11 +139,12 @@ class SparkClusterEnv(gymnasium.Env):
         self._make_workload = source if callable(source) else None
         self._workload = _require_workload(source(0) if callable(source) else source)
         self.padding = Padding.for_workload(
-            self._workload, executors, self._make_workload is not None, max_jobs, max_stages, max_edges
+            self._workload, executors, self._make_workload is not None, max_jobs, max_stages, max_edges, delay_steps
         )
-        self.observation_space = spaces.Dict({part.name: self._box(part) for part in LAYOUT})
+        self.observation_space = spaces.Dict({part.name: self._box(part) for part in self.padding.layout})
+        self._parts = [part for part in PARTS if part.always or self.padding.size(part.extent) > 1]
         self.action_space = spaces.MultiDiscrete(
-            [self.padding.size(part.extent) for part in PARTS], start=[part.low for part in PARTS]
+            [self.padding.size(part.extent) for part in self._parts], start=[part.low for part in self._parts]
         )
         self.state: ClusterState | None = None
         self._over = True
@@ -183,7 +194,7 @@ class SparkClusterEnv(gymnasium.Env):
         """
         if self._over:
             raise ResetNeeded("the episode is over, or none has begun; call reset() before step()")
-        slot, *options = _whole_numbers(action)
+        slot, *options = self._whole_numbers(action)
         try:
             self.state.decide(*self._decision(slot, options))
             observation, info = self._advance()
@@ -226,7 +237,29 @@ class SparkClusterEnv(gymnasium.Env):
             raise InvalidDecisionError(
                 f"slot {slot} holds no stage; expected 0 to {last}, or {self.padding.stages} to idle"
             )
-        return int(self._view.stage_ids[slot]), *options
+        stage = int(self._view.stage_ids[slot])
+        limit, *steps = options
+        return (stage, limit, self._delay_ms(stage, *steps)) if any(steps) else (stage, limit)
+
+    def _delay_ms(self, stage: int, steps: int) -> float:
+        """The delay of a stage in ms that a number of steps stands for."""
+        most = self.padding.delay_steps
+        if not 0 <= steps <= most:
+            raise InvalidDecisionError(f"a delay of {steps} steps cannot be chosen; expected 0 to {most}")
+        return steps * slot_length_ms(self.state, stage) / most
+
+    def _whole_numbers(self, action) -> list[int]:
+        """Numbers of an action.
+
+        Raises:
+            InvalidDecisionError: They are not as many whole numbers as an action has.
+        """
+        numbers = np.asarray(action)
+        if numbers.shape != (len(self._parts),) or numbers.dtype.kind not in "iu":
+            names = ", ".join(["slot", *(part.name if part.whole else "delay" for part in self._parts[1:])])
+            raise InvalidDecisionError(f"action is {action!r:.60}; expected {len(self._parts)} whole numbers ({names})")
+        # The core counts in machine integers; a larger number means the same there.
+        return [max(-_LARGEST, min(number, _LARGEST)) for number in numbers.tolist()]
 
     def _may_idle(self) -> bool:
         """Something happens after idling: an event, or another round of offers."""
@@ -234,6 +267,7 @@ class SparkClusterEnv(gymnasium.Env):
         return bool(
             state.heap_size > 0
             or state.next_arrival < state.num_arrivals
+            or state.num_timers > 0
             or state.num_selected > 0
             or (state.reoffer and state.num_marked > 0 and state.num_runnable_open > 0)
         )
@@ -260,10 +294,15 @@ class SparkClusterEnv(gymnasium.Env):
         if len(jobs):
             most = self.padding.executors if state.job_limit else state.num_source
             limits[observation["job_min_limit"][jobs].max() - 1 : most] = 1
+        masks = [stages, limits]
+        if self.padding.delay_steps:
+            steps = np.ones(self.padding.delays, dtype=np.int8)
+            steps[1:] = observation["delay_mask"][np.flatnonzero(stages[:-1])].all()
+            masks.append(steps)
         info = {
             "time_ms": state.now_ms,
             "jobs": self._view.job_ids.astype(np.int32),
-            "action_mask": (stages, limits, *(np.ones(count, dtype=np.int8) for count in self.action_space.nvec[2:])),
+            "action_mask": tuple(masks),
             "invalid_action": False,
             "invalid_reason": "",
             "deadlock": deadlock,
@@ -310,12 +349,3 @@ def _require_workload(workload: object) -> Workload:
     if not isinstance(workload, Workload):
         raise ConfigError(f"the workload is {workload!r:.60} ({type(workload).__name__}); expected a Workload")
     return workload
-
-
-def _whole_numbers(action) -> list[int]:
-    numbers = np.asarray(action)
-    if numbers.shape != (len(PARTS),) or numbers.dtype.kind not in "iu":
-        names = ", ".join(["slot", *(part.name for part in OPTION_PARTS)])
-        raise InvalidDecisionError(f"action is {action!r:.60}; expected {len(PARTS)} whole numbers ({names})")
-    # The core counts in machine integers; a larger number means the same there.
-    return [max(-_LARGEST, min(number, _LARGEST)) for number in numbers.tolist()]

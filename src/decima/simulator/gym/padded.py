@@ -14,7 +14,9 @@ import numpy as np
 
 from decima.checks import check_whole
 from decima.exceptions import ConfigError
+from decima.simulator.fields import WITHHELD
 from decima.simulator.rules.choices import kept_executors
+from decima.simulator.rules.slots import delay_refusal
 from decima.simulator.state import ClusterState
 from decima.workload.jobs import Workload
 
@@ -59,15 +61,23 @@ LAYOUT = (
     Part("time_s", (1,), np.float32, 0, _MOST, 0, "simulated time"),
 )
 
+# Further arrays of environments in which stages can be delayed.
+DELAY_LAYOUT = (
+    Part("delay_mask", ("stages",), np.int8, 0, 1, 0, "1: the stage may be delayed"),
+    Part("stage_delayed", ("stages",), np.int8, 0, 1, 0, "1: the stage was delayed, whether or not its slot has ended"),
+    Part("slot_left_s", ("stages",), np.float32, 0, _MOST, 0, "time until the slot ends that withholds the stage"),
+)
+
 
 @dataclass(frozen=True)
 class Padding:
-    """Numbers of rows: jobs, stages and edges in the system at one time, and executors of the cluster."""
+    """Numbers of rows: jobs, stages and edges in the system at one time, executors of the cluster, steps of a delay."""
 
     jobs: int
     stages: int
     edges: int
     executors: int
+    delay_steps: int = 0
 
     @classmethod
     def for_workload(
@@ -78,6 +88,7 @@ class Padding:
         jobs: int | None,
         stages: int | None,
         edges: int | None,
+        delay_steps: int = 0,
     ) -> Padding:
         """Room for a workload, where not given: exactly its own, or for any jobs of its universe.
 
@@ -88,6 +99,7 @@ class Padding:
             jobs: Most jobs in the system at one time.
             stages: Most stages of these jobs.
             edges: Most edges of these jobs.
+            delay_steps: Steps in which a stage may be delayed; 0: stages cannot be delayed.
         """
         for name, value in (("max_jobs", jobs), ("max_stages", stages), ("max_edges", edges)):
             if value is not None:
@@ -105,12 +117,23 @@ class Padding:
             stages=most(sizes) if stages is None else int(stages),
             edges=most(links) if edges is None else int(edges),
             executors=int(executors),
+            delay_steps=int(delay_steps),
         )
 
     @property
     def slots(self) -> int:
         """Choices of a stage, idling included."""
         return self.stages + 1
+
+    @property
+    def delays(self) -> int:
+        """Choices of a delay, none included."""
+        return self.delay_steps + 1
+
+    @property
+    def layout(self) -> tuple[Part, ...]:
+        """Arrays of an observation."""
+        return LAYOUT + DELAY_LAYOUT if self.delay_steps else LAYOUT
 
     @property
     def last_job(self) -> int:
@@ -128,7 +151,7 @@ class Padding:
 
     def empty(self) -> dict[str, np.ndarray]:
         """An observation of nothing but padding."""
-        return {part.name: np.full([self.size(n) for n in part.shape], part.fill, part.dtype) for part in LAYOUT}
+        return {part.name: np.full([self.size(n) for n in part.shape], part.fill, part.dtype) for part in self.layout}
 
 
 def _ranges(first: np.ndarray, count: np.ndarray) -> np.ndarray:
@@ -208,6 +231,13 @@ class PaddedView:
             parts["stage_mask"][: len(stages)] = state.stage_in_frontier[stages]
             parts["stage_mask"][-1] = idle
             parts["source_job"][0] = next(iter(np.flatnonzero(jobs == state.source_job)), -1)
+        if padding.delay_steps:
+            slot = state.stage_slot[stages]
+            left_ms = np.where(slot == WITHHELD, state.slot_end_ms[stages] - state.now_ms, 0.0)
+            parts["stage_delayed"][: len(stages)] = slot != 0
+            parts["slot_left_s"][: len(stages)] = left_ms / 1000.0
+            for row in np.flatnonzero(parts["stage_mask"][: len(stages)]):
+                parts["delay_mask"][row] = delay_refusal(state, stages[row]) == 0
         parts["free_executors"][0] = offered
         parts["time_s"][0] = state.now_ms / 1000.0
         return parts

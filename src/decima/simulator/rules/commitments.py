@@ -86,7 +86,7 @@ def fulfil_one(state, source, executor):
     state.executor_calls[executor] = state.source_calls[source]
     job = state.executor_job[executor]
     if stage == NONE:
-        if job != NONE and state.job_unexhausted[job] > 0:
+        if job != NONE and (state.job_unexhausted[job] > 0 or (state.job_bound and state.job_unfinished[job] > 0)):
             join_job_pool(state, executor)
         else:
             join_null_pool(state, executor)

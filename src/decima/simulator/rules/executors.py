@@ -96,7 +96,7 @@ def fall_back(state, executor):
     """Its destination has no task left: what the executor does without asking the scheduler.
 
     Differs: with ``reoffer`` it goes to its pool and is offered; the released simulator sends it to the first runnable,
-    unsaturated stage of its job, else to the first frontier stage of all jobs, else to its pool.
+    unsaturated stage of its job, else (unless ``job_bound``) to the first frontier stage of all jobs, else to its pool.
     """
     job = state.executor_job[executor]
     state.executor_calls[executor] = NONE
@@ -111,7 +111,7 @@ def fall_back(state, executor):
                 update_saturation(state, stage)
                 return
             stage = state.runnable_next[stage]
-    if state.num_frontier > 0:
+    if state.num_frontier > 0 and (job == NONE or not state.job_bound):
         for index in range(state.num_active):
             stage = first_frontier_stage(state, state.active[index])
             if stage != NONE:

@@ -93,6 +93,14 @@ def remove_runnable(state, stage):
 
 
 @njit
+def leave_frontier(state, stage):
+    """Take a stage out of the frontier whatever its room; :func:`update_frontier` puts it back."""
+    state.stage_in_frontier[stage] = 0
+    state.job_frontier[state.stage_job[stage]] -= 1
+    state.num_frontier -= 1
+
+
+@njit
 def first_frontier_stage(state, job):
     """First stage of the job in the frontier by index, or NONE."""
     if state.job_frontier[job] > 0:

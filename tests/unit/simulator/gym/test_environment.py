@@ -34,6 +34,7 @@ CONFIGURATIONS = {
     "released": {"mode": "released", "workload": synthetic_batch(4, seed=2), "executors": 7},
     "simplified": {"mode": "simplified", "workload": synthetic_batch(2), "log": True},
     "time limit": {"workload": stream, "time_limit_ms": 60_000.0, "max_stages": 200},
+    "delays": {"workload": stream, "executors": 10, "delay_steps": 4},
     "many executors": {"executors": 300, "workload": synthetic_batch(2)},
 }
 
@@ -135,7 +136,7 @@ def test_a_heuristic_in_the_environment_gives_the_run_of_simulate(mode, schedule
     _, info = env.reset(seed=5)
     terminated = False
     while not terminated:
-        chosen, limit = decision_parts(heuristic.decide(Observation(env.state)))
+        chosen, limit, *_ = decision_parts(heuristic.decide(Observation(env.state)))
         slot = env.padding.stages if chosen < 0 else env.slot_of(chosen)
         _, _, terminated, truncated, info = env.step((slot, limit or 1))
         assert not truncated
@@ -520,3 +521,49 @@ def test_render_shows_time_executors_and_jobs():
     silent.reset(seed=0)
     with pytest.warns(UserWarning, match="without a render mode"):
         assert silent.render() is None
+
+
+# ---- delays ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_third_number_delays_a_stage_by_parts_of_its_task_duration():
+    env = SparkClusterEnv(CHAIN, 2, delay_steps=4, durations="mean", startup=False, log=True)
+    observation, info = env.reset(seed=0)
+    assert env.action_space.nvec.tolist() == [3, 2, 5]
+    assert observation["delay_mask"].tolist() == [1, 0]
+    assert info["action_mask"][2].tolist() == [1] * 5
+    observation, reward, *_, info = env.step((0, 1, 3))
+    # Nothing else can be chosen, so the executors idle until the slot ends after 3/4 of a second.
+    assert (info["time_ms"], reward, info["invalid_action"]) == (750.0, -0.75, False)
+    assert [observation[name].tolist() for name in ("delay_mask", "stage_delayed")] == [[0, 0], [1, 0]]
+    assert info["action_mask"][2].tolist() == [1, 0, 0, 0, 0]
+    observation, *_, info = env.step((0, 2, 1))
+    assert "it was delayed before" in info["invalid_reason"]
+    assert env.result().log.delays()["end_s"].tolist() == [0.75]
+
+
+def test_a_withheld_stage_is_shown_with_the_time_left():
+    jobs = workload(one_stage(1, 8.0), one_stage(1, 2.0))
+    env = SparkClusterEnv(jobs, 2, delay_steps=2, durations="mean")
+    env.reset(seed=0)
+    observation, *_, info = env.step((0, 1, 1))
+    assert info["time_ms"] == 0.0
+    assert observation["slot_left_s"].tolist() == [4.0, 0.0]
+    assert observation["stage_mask"].tolist() == [0, 1, 1]
+    assert observation["stages"][0, STAGE_FEATURES.index("runnable")] == 0.0
+
+
+def test_delays_that_an_environment_refuses():
+    env = SparkClusterEnv(CHAIN, 2, delay_steps=2, invalid_action="error")
+    env.reset(seed=0)
+    with pytest.raises(InvalidDecisionError, match="a delay of 3 steps cannot be chosen; expected 0 to 2"):
+        env.step((0, 1, 3))
+    with pytest.raises(InvalidDecisionError, match=r"expected 3 whole numbers \(slot, limit, delay\)"):
+        env.step((0, 1))
+    for steps in (-1, 1.5, True):
+        with pytest.raises(ConfigError, match="delay_steps must be a whole number of at least 0"):
+            SparkClusterEnv(CHAIN, 2, delay_steps=steps)
+    plain = SparkClusterEnv(CHAIN, 2, invalid_action="error")
+    plain.reset(seed=0)
+    with pytest.raises(InvalidDecisionError, match=r"expected 2 whole numbers \(slot, limit\)"):
+        plain.step((0, 1, 1))

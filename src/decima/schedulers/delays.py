@@ -1,0 +1,19 @@
+"""Delays that are given from outside, one per stage."""
+
+from numba import njit
+
+from decima.schedulers.fields import rule_of
+from decima.simulator.decision import DELAY, STAGE
+from decima.simulator.fields import NONE
+from decima.simulator.rules.slots import refuse_delay
+
+
+@njit
+def delay_as_given(state):
+    """Turn the decision in ``action`` into one to delay its stage, if that may be delayed and has a time given."""
+    stage = int(state.action[STAGE])
+    if stage == NONE:
+        return
+    delay_ms = rule_of(state).stage_delay_ms[stage]
+    if delay_ms != 0.0 and refuse_delay(state, stage) == 0:
+        state.action[DELAY] = delay_ms

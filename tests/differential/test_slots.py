@@ -1,0 +1,153 @@
+"""Deliberate idle slots: the compiled core against the plain-Python loop with the same delays, and what must hold."""
+
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decima.schedulers import make_scheduler
+from decima.schedulers.system import run_state
+from decima.simulator.log import EpisodeLog
+from decima.simulator.settings import TIMER_ENDS, Settings
+from tests.differential.side_by_side import (
+    assert_same,
+    check_same,
+    core_run,
+    core_run_driven,
+    new_state,
+    oracle_for,
+    oracle_run,
+)
+from tests.drivers import Delaying, Greedy, careless_choice
+from tests.random_clusters import SWITCHES, clusters, random_settings, random_workload, workloads
+from tests.state_checks import check_commitments, check_counters, check_places
+
+pytestmark = pytest.mark.differential
+
+SLOT_SWITCHES = ("delay_once", "job_bound")
+FEW = settings(max_examples=40)
+ENDS = st.sampled_from(TIMER_ENDS)
+
+
+def slot_cluster(rng, **fixed):
+    """Random settings, those of slots included."""
+    own = {switch: bool(rng.random() < 0.5) for switch in SLOT_SWITCHES}
+    return random_settings(rng, timer_end=str(rng.choice(TIMER_ENDS)), **(own | fixed))
+
+
+@FEW
+@given(workloads(), clusters(switches=(*SWITCHES, *SLOT_SWITCHES)), ENDS, st.sampled_from(["random", "fair"]))
+def test_schedulers_that_delay(workload, cluster, timer_end, scheduler):
+    check_same(workload, cluster.replace(timer_end=timer_end), Delaying(scheduler))
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_raw_decisions_with_delays(block):
+    """Also refused ones and runs that end in a deadlock; both sides end alike."""
+    ends, slots = Counter(), 0
+    for seed in range(7000 + 60 * block, 7060 + 60 * block):
+        rng = np.random.default_rng(seed)
+        workload, cluster = random_workload(rng), slot_cluster(rng)
+        core = core_run_driven(workload, cluster, careless_choice(seed, 0.005, delayed=0.3), seed)
+        try:
+            assert_same(core, oracle_run(oracle_for(workload, cluster, seed), core.decisions))
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}, {cluster}") from error
+        ends[core.error or "done"] += 1
+        slots += core.slot_ends
+    assert set(ends) == {"done", "deadlock", "invalid"}, ends
+    assert slots > 100
+
+
+@FEW
+@given(workloads(), clusters(switches=SWITCHES), ENDS, st.integers(0, 99))
+def test_jobs_bound_to_their_executors(workload, cluster, timer_end, seed):
+    """With executors that stay with a job, no executor runs a task of another job before the first one has ended."""
+    cluster = cluster.replace(job_bound=True, timer_end=timer_end)
+    core = check_same(workload, cluster, Delaying("random", seed=seed), seed)
+    last = {}
+    for job, _, executor, start_ms, _, _ in core.tasks:
+        before = last.get(executor, job)
+        assert before == job or core.completion_ms[before] <= start_ms
+        last[executor] = job
+
+
+# ---- properties -----------------------------------------------------------------------------------------------------
+
+
+@FEW
+@given(workloads(), clusters(switches=(*SWITCHES, *SLOT_SWITCHES)), ENDS, st.integers(0, 2**32 - 1))
+def test_counts_places_and_slots(workload, cluster, timer_end, seed):
+    """Executors are conserved, no task runs inside the slot of its stage, a stage has one slot."""
+    cluster = cluster.replace(timer_end=timer_end)
+    state = new_state(workload, cluster)
+    scheduler = Delaying("random", 0.6, seed)
+    decide = scheduler.decide
+
+    def looking(observation):
+        check_places(observation.state)
+        check_commitments(observation.state)
+        check_counters(observation.state)
+        return decide(observation)
+
+    scheduler.decide = looking
+    run_state(state, scheduler, seed % 100)
+    assert state.num_timers == state.num_frontier == state.num_runnable_open == state.heap_size == 0
+    log = EpisodeLog.of_state(state)
+    slots = log.delays()
+    assert len(slots) == state.slot_events
+    if cluster.delay_once:
+        assert not slots.duplicated(["job", "stage"]).any()
+    tasks = log.tasks().merge(slots, on=["job", "stage"], suffixes=("", "_slot"))
+    assert ((tasks.start_s >= tasks.end_s) | (tasks.start_s < tasks.start_s_slot)).all()
+
+
+@FEW
+@given(workloads(), clusters(modes=("paper",), moving_delay_ms=0.0, commit_ahead=False, runnable_only=True), ENDS)
+def test_no_executor_idles_beside_a_stage_that_could_start_unless_it_is_withheld(workload, cluster, timer_end):
+    cluster = cluster.replace(timer_end=timer_end)
+    state = new_state(workload, cluster)
+    scheduler = Delaying(Greedy(), 0.6)
+    run_state(state, scheduler, 0)
+    log = EpisodeLog.of_state(state)
+    rows = [row for row in log.decision_lists() if any(row[8:])]
+    begun = {(row[4], row[5]): row[0] for row in rows}
+    slots = {(row[4], row[5]): row[0] + row[8] for row in rows}
+    ready = {}
+    for number, job in enumerate(workload.jobs):
+        for index, stage in enumerate(job.profile.stages):
+            ends = [log.finish_ms[(log.job == number) & (log.stage == p)].max() for p in stage.parents]
+            ready[number, index] = max([job.arrival_ms, *ends])
+    instants = np.unique(np.concatenate([log.start_ms, log.finish_ms, workload.arrival_ms, list(slots.values())]))
+    places = list(zip(log.job.tolist(), log.stage.tolist(), strict=True))
+    for now_ms, after_ms in pairwise(instants):
+        startable = np.array(
+            [
+                ready[place] <= now_ms and not begun.get(place, np.inf) <= now_ms < slots.get(place, 0.0)
+                for place in places
+            ]
+        )
+        waiting = startable & (log.start_ms >= after_ms)
+        busy = ((log.start_ms <= now_ms) & (log.finish_ms >= after_ms)).sum()
+        assert busy == cluster.executors or not waiting.any(), now_ms
+
+
+@FEW
+@given(workloads(), clusters(switches=SWITCHES), st.sampled_from(["random", "fair"]), st.integers(0, 99))
+def test_settings_of_slots_and_delays_of_0_change_nothing(workload, cluster, scheduler, seed):
+    plain = core_run(workload, cluster, make_scheduler(scheduler), seed)
+    changed = cluster.replace(timer_end="assign", delay_once=False)
+    zero = Delaying(scheduler, 0.0)
+    assert_same(core_run(workload, changed, zero, seed), plain)
+    assert plain.slot_ends == 0
+
+
+def test_a_time_limit_cuts_inside_a_slot():
+    workload = random_workload(np.random.default_rng(5), kind="equal")
+    for mode in ("paper", "released"):
+        cluster = Settings.of_mode(mode, executors=3, time_limit_applies=True, time_limit_ms=500.0)
+        core = check_same(workload, cluster, Delaying("fair", 1.0))
+        assert (core.truncated, core.now_ms, core.tasks) == (True, 500.0, [])
