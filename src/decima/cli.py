@@ -13,6 +13,7 @@ from decima.commands import (
     doctor,
     optimum,
     pipeline,
+    plan,
     schedulers,
     serve,
     simulate,
@@ -49,7 +50,7 @@ def _root(
         typer.echo(context.get_help())
 
 
-for topic in (doctor, data, workload, schedulers, serve, simulate, compare, train, optimum, pipeline, spark):
+for topic in (doctor, data, workload, schedulers, serve, simulate, compare, train, optimum, plan, pipeline, spark):
     topic.register(app)
 
 

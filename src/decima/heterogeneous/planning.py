@@ -12,6 +12,7 @@ from decima.heterogeneous.instance import Instance, Job
 from decima.heterogeneous.measures import metrics
 from decima.heterogeneous.registry import PlanScheduler, make_scheduler
 from decima.heterogeneous.schedule import Schedule
+from decima.progress import progress_bar
 
 if TYPE_CHECKING:
     import pandas
@@ -49,7 +50,12 @@ def plan(
 
 
 def compare(
-    schedulers: Sequence[str], instances: Sequence[Instance], *, seed: int = 0, floor: bool = True
+    schedulers: Sequence[str],
+    instances: Sequence[Instance],
+    *,
+    seed: int = 0,
+    floor: bool = True,
+    progress: str | None = None,
 ) -> pandas.DataFrame:
     """Schedule instances with several schedulers each.
 
@@ -57,6 +63,7 @@ def compare(
         schedulers: Texts as for :func:`plan`.
         instances: What to schedule.
         seed: Source of chance of the first instance; the next has the next one.
+        progress: Label of a progress bar; none without.
         floor: Whether rows of the scheduler ``lower_bound`` are added, which have a makespan only.
 
     Returns:
@@ -70,6 +77,7 @@ def compare(
 
     made = [make_scheduler(text) for text in schedulers]
     rows = []
+    bar = progress_bar(progress, len(instances), "instance")
     for number, instance in enumerate(instances):
         bound_s = lower_bound(instance)
         for scheduler in made:
@@ -77,6 +85,8 @@ def compare(
             rows.append({"instance": number, "scheduler": scheduler.name, **judged, "bound_s": bound_s})
         if floor:
             rows.append({"instance": number, "scheduler": "lower_bound", "makespan_s": bound_s, "bound_s": bound_s})
+        bar.update()
+    bar.close()
     table = pandas.DataFrame(rows)
     table["above_bound"] = table["makespan_s"] / table["bound_s"]
     return table

@@ -2,9 +2,11 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 from decima.heterogeneous import list_schedulers, load_instance
+from tests.unit.cli.calls import run
 
 PAGE = (Path(__file__).parents[3] / "docs" / "heterogeneous.md").read_text(encoding="utf-8")
 
@@ -25,3 +27,12 @@ def test_file_as_shown(tmp_path):
 def test_every_scheduler_is_on_the_page():
     for name in list_schedulers():
         assert f"`{name}`" in PAGE, name
+
+
+def test_commands_as_shown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shown = re.findall(r"^\$ decima (.+)$", PAGE, re.MULTILINE)
+    assert len(shown) == 7
+    for line in shown:
+        result = run(*shlex.split(line))
+        assert result.exit_code == 0, (line, result.stderr)

@@ -1,0 +1,114 @@
+"""`decima plan`: what the library computes, written whole or refused in one sentence."""
+
+import json
+
+import pandas
+import pytest
+
+from decima.heterogeneous import canonical, compare, list_schedulers, load_instance, lower_bound, plan, save_instance
+from decima.heterogeneous.sources import PAPER_JOBS, ClusterOptions, read_instance
+from tests.unit.cli.calls import read_json, refuse, run, succeed, write_json
+
+WORKFLOW = {
+    "name": "two",
+    "schemaVersion": "1.4",
+    "workflow": {"tasks": [{"name": "a", "runtimeInSeconds": 2.0}, {"name": "b", "runtimeInSeconds": 3.0}]},
+}
+
+
+def test_schedule_and_check(folder):
+    files = [folder / name for name in ("schedule.json", "instance.json", "chart.png")]
+    line = succeed(
+        "plan", "schedule", "high_rank_up_deft", "--jobs", "embedded:n=3", "--edges", "ccr=2", "--executors", 4,
+        "--seed", 5, "--out", files[0], "--instance", files[1], "--gantt", files[2],
+    )  # fmt: skip
+    instance = read_instance("embedded:n=3", ClusterOptions(4), "ccr=2", 5)
+    expected = plan(instance, scheduler="high_rank_up_deft")
+    assert f"takes {expected.makespan_s:g} s ({expected.makespan_s / lower_bound(instance):.3f} of the lower" in line
+    assert line.endswith(f"; wrote {', '.join(map(str, files))}")
+    assert read_json(files[0])["makespan_s"] == expected.makespan_s
+    assert files[2].read_bytes().startswith(b"\x89PNG")
+    assert load_instance(files[1]).work.tolist() == instance.work.tolist()
+    line = succeed("plan", "check", files[0], "--jobs", files[1])
+    assert line.endswith(f"is valid: {len(expected)} copies, makespan {expected.makespan_s:g} s")
+    broken = read_json(files[0])
+    broken["copies"][0]["finish_s"] += 1.0
+    write_json(files[0], broken)
+    assert "without interruption" in refuse("plan", "check", files[0], "--jobs", files[1])
+    del broken["copies"][:]
+    write_json(files[0], broken)
+    assert "has no copy (and" in refuse("plan", "check", files[0], "--jobs", files[1])
+
+
+@pytest.mark.parametrize(("option", "makespan_s"), [("--duplicate", 69), ("--single", 73)])
+def test_optimum(option, makespan_s, folder):
+    path = folder / "best.json"
+    line = succeed("plan", "optimum", "--jobs", "canonical", option, "--out", path)
+    assert f"takes {makespan_s} s, proved over" in line
+    assert read_json(path)["scheduler"] == "optimum"
+    succeed("plan", "check", path, "--jobs", "canonical")
+
+
+def test_bound():
+    result = run("plan", "bound", "--jobs", "gauss:size=4,ccr=2", "--executors", 3, "--seed", 1)
+    instance = read_instance("gauss:size=4,ccr=2", ClusterOptions(3), seed=1)
+    assert f"no schedule takes less than {lower_bound(instance):g} s" in result.stdout
+    assert len(result.stdout.splitlines()) == 5
+
+
+def test_compare(folder):
+    path = folder / "table.csv"
+    line = succeed(
+        "plan", "compare", "heft", "random_deft", "--jobs", "random:nodes=20", "--instances", 2, "--out", path
+    )
+    expected = compare(
+        ["heft", "random_deft"], [read_instance("random:nodes=20", seed=seed) for seed in (0, 1)], seed=0
+    )
+    pandas.testing.assert_frame_equal(pandas.read_csv(path), expected)
+    assert "2 instances: shortest on average" in line
+
+
+def test_import(folder):
+    path = write_json(folder / "workflow.json", WORKFLOW)
+    out = folder / "instance.json"
+    succeed("plan", "import", path, path, "--out", out, "--speeds", "1+2", "--rate", 10)
+    instance = load_instance(out)
+    assert instance.work.tolist() == [2.0, 3.0, 2.0, 3.0]
+    assert instance.cluster.speeds.tolist() == [1.0, 2.0]
+    assert "takes 3.5 s" in succeed("plan", "schedule", "heft", "--jobs", out)
+
+
+def test_schedulers_are_listed():
+    result = run("plan", "schedulers")
+    for name in list_schedulers():
+        assert name in result.stdout
+
+
+def test_default_jobs_are_the_papers():
+    sizes = {"2g", "5g", "10g", "50g", "80g", "100g"}
+    assert set(PAPER_JOBS.partition("sizes=")[2].split("+")) == sizes
+
+
+def test_bad_input_leaves_nothing_behind(folder):
+    out = ("--out", folder / "schedule.json")
+    here = ("plan", "schedule")
+    assert "unknown scheduler 'hefd'; did you mean 'heft'" in refuse(*here, "hefd", *out)
+    assert "have no sizes of edges" in refuse(*here, "heft", "--jobs", "embedded:n=2", *out)
+    assert "speeds: entry 1 is 0" in refuse(*here, "heft", "--speeds", "1+0", *out)
+    assert "executors must be" in refuse(*here, "heft", "--executors", 0, *out)
+    assert "rate is 0" in refuse(*here, "heft", "--rate", 0, *out)
+    assert "expected a name that ends in .json" in refuse(*here, "heft", "--out", folder / "schedule.csv")
+    assert "cannot read" in refuse("plan", "check", folder / "none.json", "--jobs", "canonical")
+    limit = ("--time-limit-s", 0.001, "--out", folder / "best.json")
+    assert "no proof within 0.001 s" in refuse("plan", "optimum", "--jobs", "random:nodes=40,ccr=3", *limit)
+    assert list(folder.iterdir()) == []
+    save_instance(canonical(), folder / "jobs.json")
+    content = (folder / "jobs.json").read_text()
+    assert "the command reads that file" in refuse(
+        *here, "heft", "--jobs", folder / "jobs.json", "--out", folder / "jobs.json"
+    )
+    assert (folder / "jobs.json").read_text() == content
+    cut = write_json(folder / "cut.json", WORKFLOW)
+    cut.write_text(json.dumps(WORKFLOW)[:60])
+    assert "is not JSON" in refuse("plan", "import", cut, "--out", folder / "new.json")
+    assert not (folder / "new.json").exists()
