@@ -8,6 +8,7 @@ import typer
 
 from decima import __version__
 from decima.commands import (
+    cloud,
     compare,
     data,
     doctor,
@@ -50,7 +51,21 @@ def _root(
         typer.echo(context.get_help())
 
 
-for topic in (doctor, data, workload, schedulers, serve, simulate, compare, train, optimum, plan, pipeline, spark):
+for topic in (
+    doctor,
+    data,
+    workload,
+    schedulers,
+    serve,
+    simulate,
+    compare,
+    train,
+    optimum,
+    plan,
+    cloud,
+    pipeline,
+    spark,
+):
     topic.register(app)
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from decima.exceptions import ChecksumError, ConfigError
 
-DataSet = Annotated[str, typer.Argument(metavar="DATASET", help="Name of the data set: tpch.")]
+DataSet = Annotated[str, typer.Argument(metavar="DATASET", help="Name of the data set: tpch, cloud-vm.")]
 Force = Annotated[bool, typer.Option("--force", help="Fetch again what is already there.")]
+
+# Data sets of other packages, and the modules with ``fetch_line(force)`` and ``status_line()``; imported when they are
+# asked for.
+_ELSEWHERE = {"cloud-vm": "decima.cloud.traces"}
 
 app = typer.Typer(help="Fetch and prepare data sets, and show what is there.", no_args_is_help=False)
 
@@ -26,7 +31,10 @@ def fetch(data_set: DataSet, force: Force = False) -> None:
     from decima.workload import fetch_tpch
     from decima.workload.tpch import raw as tpch_raw
 
-    _check_name(data_set)
+    if data_set in _ELSEWHERE:
+        typer.echo(import_module(_ELSEWHERE[data_set]).fetch_line(force))
+        return
+    _check_name(data_set, "tpch", *_ELSEWHERE)
     folder = _fetch_again() if force else fetch_tpch(progress=True)
     source = config.mirror_dir() or "the public repository"
     typer.echo(f"TPC-H: {len(tpch_raw.checksums())} files in {folder}, verified (source: {source})")
@@ -38,7 +46,7 @@ def prepare(data_set: DataSet) -> None:
     from decima.workload import prepare_tpch
     from decima.workload.tpch import profiles as tpch
 
-    _check_name(data_set)
+    _check_name(data_set, "tpch")
     path = prepare_tpch()
     typer.echo(f"TPC-H: profiles of {len(tpch.RELEASED_SIZES)} sizes x {len(tpch.QUERIES)} queries in {path}")
 
@@ -61,15 +69,16 @@ def status() -> None:
         "TPC-H profiles": prepared if prepared.is_file() else f"not prepared ({prepared})",
         "embedded workload": "part of the package",
     }
+    rows |= {name: import_module(module).status_line() for name, module in _ELSEWHERE.items()}
     for name, value in rows.items():
         typer.echo(f"{name + ':':<19} {value}")
     usable = tpch.tpch_available() and not damaged
     typer.echo("TPC-H is ready to use" if usable else "TPC-H is missing or damaged: run 'decima data fetch tpch'")
 
 
-def _check_name(data_set: str) -> None:
-    if data_set != "tpch":
-        raise ConfigError(f"unknown data set {data_set!r}; expected tpch")
+def _check_name(data_set: str, *known: str) -> None:
+    if data_set not in known:
+        raise ConfigError(f"unknown data set {data_set!r}; expected {' or '.join(known)}")
 
 
 def _fetch_again():

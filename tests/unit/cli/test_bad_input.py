@@ -294,7 +294,7 @@ def test_data_that_was_not_fetched(tmp_path, folder, monkeypatch):
     for command in (["workload", "describe"], ["simulate", "--out", folder / "r.json"]):
         assert "run 'decima data fetch tpch'" in refuse(*command)
     assert "is missing" in refuse("data", "prepare", "tpch")
-    assert "unknown data set 'alibaba'; expected tpch" in refuse("data", "fetch", "alibaba")
+    assert "unknown data set 'alibaba'; expected tpch or cloud-vm" in refuse("data", "fetch", "alibaba")
     assert list(folder.iterdir()) == []
 
 

@@ -1,0 +1,56 @@
+"""Steps per second of executor placement, random valid actions with masks: compiled core beside plain Python."""
+
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from decima.cloud import PlacementSettings, core
+from decima.cloud.generator import Generator
+from decima.cloud.state import give_chance, new_state
+from tests.placement_oracle import PlainPlacement, random_episode
+
+EPISODES = 400
+AIM, AIM_THREADS = 300.0, 3.0
+
+
+def ready(workload, settings, seed):
+    rng = np.random.default_rng(seed)
+    state = new_state(workload, settings)
+    give_chance(state, rng)
+    core.random_episodes(state.address, 1)
+    return state, rng
+
+
+def best_rate(run, rounds=7, clock=time.process_time):
+    """Most steps per second of several rounds; of one thread by its CPU time, as machines are shared."""
+    rates = []
+    for _ in range(rounds):
+        start = clock()
+        steps = run()
+        rates.append(steps / (clock() - start))
+    return max(rates)
+
+
+@pytest.mark.parametrize("pattern", ["normal", "burst"])
+def test_core_against_plain_python(pattern):
+    workload, settings = Generator(pattern).draw(0), PlacementSettings()
+    plain, chance = PlainPlacement(workload, settings), random.Random(0)
+    slow = best_rate(lambda: sum(random_episode(plain, chance) for _ in range(10)))
+    states = [ready(workload, settings, seed) for seed in range(4)]
+    fast = best_rate(lambda: core.random_episodes(states[0][0].address, EPISODES))
+
+    def all_threads():
+        with ThreadPoolExecutor(4) as pool:
+            return sum(pool.map(lambda pair: core.random_episodes(pair[0].address, EPISODES), states))
+
+    wall = time.perf_counter
+    alone = best_rate(lambda: core.random_episodes(states[0][0].address, EPISODES), clock=wall)
+    threads = best_rate(all_threads, clock=wall)
+    print(
+        f"\nplacement, {pattern}: plain Python {slow / 1e3:.0f} k steps/s, core {fast / 1e6:.1f} M "
+        f"({fast / slow:.0f} x, aim {AIM:.0f}), "
+        f"four threads {threads / alone:.1f} x (aim {AIM_THREADS:.0f} on four cores)"
+    )

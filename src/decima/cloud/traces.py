@@ -1,0 +1,145 @@
+"""The two traces published with the paper: fetched and verified, never part of this project.
+
+``jobs.csv`` (50 jobs, normal arrivals) and ``jobs_burst.csv`` (100 jobs, burst) state no licence. They are taken from
+``$DECIMA_DATA_MIRROR/cloud_vm`` if a mirror is set, else from the public repository at the pinned commit, and compared
+with the checksums kept here.
+
+Source: GitHub ``tawfiqul-islam/RM_DeepRL``, folder ``input``.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from pathlib import Path
+
+from decima import config
+from decima.cloud.jobs import PlacementWorkload, jobs_of_rows
+from decima.exceptions import ChecksumError, DataUnavailableError, WorkloadError
+from decima.files import atomic_write_bytes
+
+COMMIT = "899064657d0fcbd5c4d637defc6c038a9b976ce2"
+BASE_URL = f"https://raw.githubusercontent.com/tawfiqul-islam/RM_DeepRL/{COMMIT}/input"
+CHECKSUMS = {
+    "jobs.csv": "a080a1a56068b0aa5dfdbbc3be1c517103c49fe92626f4d1b881c3d7383595e3",
+    "jobs_burst.csv": "7f940ec92f36578e881da087b7497acf41e039400e21210a5a0e9ea613ca1f2d",
+}
+TRACES = {"normal": "jobs.csv", "burst": "jobs_burst.csv"}
+TIMEOUT_S = (5.0, 30.0)  # to connect, to receive
+_BOTH_WAYS = (
+    f"Set {config.MIRROR_VARIABLE} to a folder with cloud_vm/jobs.csv and run 'decima data fetch cloud-vm', or run it "
+    "with network access. The source 'generated' needs no data."
+)
+
+
+def traces_folder() -> Path:
+    """Folder of the fetched traces."""
+    return config.data_root() / "raw" / "cloud_vm"
+
+
+def fetch_traces(*, force: bool = False) -> Path:
+    """Fetch the traces that are not there yet; each is verified before it is put in place.
+
+    Args:
+        force: Fetch again what is already there.
+
+    Returns:
+        The folder of the files.
+
+    Raises:
+        DataUnavailableError: The source cannot be reached or lacks a file.
+        ChecksumError: A file of the source differs from the checksum kept here.
+    """
+    folder, mirror = traces_folder(), config.mirror_dir()
+    found = {}
+    for name in CHECKSUMS:
+        if force or not is_verified(name):
+            content, origin = _from_network(name) if mirror is None else _from_mirror(name, mirror)
+            _check(content, name, origin)
+            found[name] = content
+    for name, content in found.items():
+        atomic_write_bytes(folder / name, content)
+    return folder
+
+
+def fetch_line(force: bool) -> str:
+    """Fetch, for ``decima data fetch cloud-vm``, and say what is there."""
+    folder = fetch_traces(force=force)
+    source = config.mirror_dir() or "the public repository"
+    return f"cloud-vm: {len(CHECKSUMS)} files in {folder}, verified (source: {source})"
+
+
+def status_line() -> str:
+    """What ``decima data status`` says of the traces."""
+    present = sum((traces_folder() / name).is_file() for name in CHECKSUMS)
+    whole = sum(map(is_verified, CHECKSUMS))
+    return f"{whole} of {len(CHECKSUMS)} files verified, {present} present, in {traces_folder()}"
+
+
+def is_verified(name: str) -> bool:
+    """Whether a file is there, unchanged."""
+    try:
+        _check((traces_folder() / name).read_bytes(), name, str(traces_folder() / name))
+    except (FileNotFoundError, ChecksumError):
+        return False
+    return True
+
+
+def traces_available() -> bool:
+    """Whether both traces are on this machine, unchanged."""
+    return all(map(is_verified, CHECKSUMS))
+
+
+def load_trace(name: str) -> PlacementWorkload:
+    """One of the published traces.
+
+    Args:
+        name: ``"normal"`` or ``"burst"``.
+
+    Raises:
+        DataUnavailableError: It was not fetched.
+        ChecksumError: The file was changed.
+    """
+    if name not in TRACES:
+        raise WorkloadError(f"unknown trace {name!r}; expected {' or '.join(TRACES)}")
+    path = traces_folder() / TRACES[name]
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise DataUnavailableError(
+            f"the trace {name} is not at {path}: run 'decima data fetch cloud-vm'. {_BOTH_WAYS}"
+        ) from error
+    _check(content, TRACES[name], str(path))
+    return jobs_of_rows(list(csv.reader(io.StringIO(content.decode("ascii")))), f"{name} trace")
+
+
+def _check(content: bytes, name: str, origin: str) -> None:
+    got = hashlib.sha256(content).hexdigest()
+    if got != CHECKSUMS[name]:
+        raise ChecksumError(
+            f"{origin}: got SHA-256 {got} ({len(content)} bytes), expected {CHECKSUMS[name]} for cloud-vm file {name}"
+        )
+
+
+def _from_mirror(name: str, mirror: Path) -> tuple[bytes, str]:
+    path = mirror / "cloud_vm" / name
+    try:
+        return path.read_bytes(), str(path)
+    except OSError as error:
+        raise DataUnavailableError(
+            f"the mirror {mirror} has no readable file {path}: {error.strerror}. {_BOTH_WAYS}"
+        ) from error
+
+
+def _from_network(name: str) -> tuple[bytes, str]:
+    import pooch
+    import requests
+
+    url = f"{BASE_URL}/{name}"
+    buffer = io.BytesIO()
+    try:
+        pooch.HTTPDownloader(timeout=TIMEOUT_S)(url, buffer, None)
+    except requests.RequestException as error:
+        raise DataUnavailableError(f"cannot fetch {url}: {type(error).__name__}. {_BOTH_WAYS}") from error
+    return buffer.getvalue(), url

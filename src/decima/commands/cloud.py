@@ -1,0 +1,275 @@
+"""Commands `decima cloud`: executors on cloud VMs, what placements cost and how long jobs take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from decima.commands.shared import options
+from decima.commands.shared.outputs import check_output, output_path, write_json, write_table
+from decima.commands.shared.schedulers import require_different
+from decima.plotting.words import count
+
+if TYPE_CHECKING:
+    from decima.cloud.result import PlacementResult
+    from decima.cloud.settings import PlacementSettings
+    from decima.cloud.sources import JobsSpec
+
+app = typer.Typer(help="Place the executors of Spark jobs on cloud VMs.", no_args_is_help=False)
+
+Jobs = Annotated[
+    str,
+    typer.Option(
+        "--jobs",
+        metavar="JOBS",
+        help="A source with options (generated; generated:pattern=burst,n=200; normal; burst; redrawn:trace=burst; "
+        "dag:jobs=two_class), see 'decima cloud vms'; or a .csv file.",
+    ),
+]
+Rule = Annotated[
+    str,
+    typer.Option("--policy", metavar="RULE", help="Who places executors, see 'decima cloud vms' (ilp_beta:beta=0.5)."),
+]
+TableOut = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table (.csv or .parquet).")]
+CHARTS = (".png", ".pdf", ".svg")
+
+
+def register(root: typer.Typer) -> None:
+    """Add the commands."""
+    root.add_typer(app, name="cloud")
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Options of VMs, billing and rules."""
+
+    vms: Annotated[
+        str, typer.Option(metavar="VMS", help="table4, released, or a .csv file.", show_default="by mode")
+    ] = ""
+    beta: Annotated[float, typer.Option(metavar="X", help="Weight of cost against mean duration, 0 to 1.")] = 1.0
+    mode: Annotated[
+        str, typer.Option(metavar="paper|released", help="The clock only goes forward, or as in the published code.")
+    ] = "paper"
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="GROUP.KEY=VALUE",
+            help="Change a rule or the billing (billing.granularity_s=3600; rules.spread_rule=not_all_one); may be "
+            "given several times.",
+        ),
+    ] = None
+
+    @property
+    def file(self) -> Path | None:
+        """The file of VMs, if it is one."""
+        return Path(self.vms) if self.vms.endswith(".csv") else None
+
+    def settings(self) -> PlacementSettings:
+        """Make the settings.
+
+        Raises:
+            DecimaError: An option is out of range, or the file of VMs is not as expected.
+        """
+        from decima.cloud import Billing, PlacementSettings, Rules, make_cluster
+        from decima.grammar import read_fields
+
+        texts = options.changed_texts(self.changes, "rules", "billing")
+        rules = read_fields(texts["rules"], Rules, "--set rules.")
+        billing = Billing(**read_fields(texts["billing"], Billing, "--set billing."))
+        cluster = make_cluster(self.vms) if self.vms else None
+        return PlacementSettings.of_mode(self.mode, cluster=cluster, beta=self.beta, billing=billing, **rules)
+
+
+def _read(jobs: str, cloud: Cloud, *outputs: tuple[Path | None, tuple[str, ...]]) -> tuple[JobsSpec, PlacementSettings]:
+    """Jobs and settings; outputs that could not be written are refused before the work."""
+    from decima.cloud import parse_placement_jobs
+
+    spec = parse_placement_jobs(jobs)
+    for path, endings in outputs:
+        check_output(path, *endings, inputs=(spec.path, cloud.file))
+    return spec, cloud.settings()
+
+
+def _money(value: float, currency: str) -> str:
+    return f"{value:.4f} {currency}"
+
+
+def _wrote(*paths: Path | None) -> str:
+    written = [str(path) for path in paths if path is not None]
+    return f"; wrote {', '.join(written)}" if written else ""
+
+
+@app.command()
+def vms(
+    vms: Annotated[str, typer.Argument(metavar="VMS", help="table4, released, or a .csv file.")] = "table4",
+    out: TableOut = None,
+) -> None:
+    """Show a list of VMs, and which sources of jobs and rules there are."""
+    from decima.cloud import make_cluster
+    from decima.cloud.schedulers.registry import placement_entries
+    from decima.cloud.sources import SOURCES
+
+    check_output(out, ".csv", ".parquet", inputs=(Path(vms) if vms.endswith(".csv") else None,))
+    cluster = make_cluster(vms)
+    table = cluster.describe()
+    if out is not None:
+        write_table(out, table)
+    typer.echo(table.to_string(index=False))
+    typer.echo("\nsources of jobs")
+    for source in SOURCES.values():
+        typer.echo(f"  {source.name:<16} {source.doc}")
+        for option in source.options:
+            typer.echo(f"    {option.name:<20} {option.doc}")
+    typer.echo("\nrules")
+    for entry in placement_entries():
+        typer.echo(f"  {entry.name:<16} {entry.doc} ({entry.source})")
+        for option in entry.options:
+            typer.echo(f"    {option.name:<20} {option.doc}")
+    typer.echo(
+        f"\n{cluster.label}: {count(len(cluster), 'VM')}, {cluster.cores} cores, {cluster.memory_gb:g} GB, "
+        f"{cluster.price_per_hour:.2f} {cluster.currency} per hour{_wrote(out)}"
+    )
+
+
+@app.command()
+@options.grouped
+def simulate(
+    *,
+    jobs: Jobs = "generated",
+    policy: Rule = "ilp_exact",
+    cloud: Cloud,
+    seed: options.Seed = 0,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result with all jobs (.json).")] = None,
+    log: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write every executor with its VM (.csv or .parquet).")
+    ] = None,
+    gantt: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw VMs over time (.png, .pdf or .svg).")] = None,
+) -> None:
+    """Run one placement rule on one workload."""
+    from decima.cloud import place
+
+    tables = (".csv", ".parquet")
+    spec, settings = _read(jobs, cloud, (out, (".json",)), (log, tables), (gantt, CHARTS))
+    result = place(spec.workload(seed), policy, settings, seed).require_complete()
+    if log is not None:
+        write_table(log, result.executors())
+    if gantt is not None:
+        _draw(gantt, [result])
+    if out is not None:
+        document = result.as_dict() | {"vms": result.vms().to_dict("records"), "jobs": result.jobs().to_dict("records")}
+        write_json(out, document)
+    currency = settings.cluster.currency
+    typer.echo(
+        f"{result.scheduler} on {result.workload.label} ({count(len(result.workload), 'job')}, {settings.label}): "
+        f"cost {_money(result.cost, currency)}, mean duration {result.mean_duration_s:.2f} s, response "
+        f"{result.response_s:.2f} s, {result.good_placements} well placed, {count(result.waits, 'wait')}"
+        + _wrote(out, log, gantt)
+    )
+
+
+@app.command()
+@options.grouped
+def compare(
+    policies: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="RULE...", help="Rules, see 'decima cloud vms'.", show_default="all but ilp_highs"),
+    ] = None,
+    *,
+    jobs: Jobs = "generated",
+    seeds: Annotated[
+        int, typer.Option(metavar="N", min=1, max=options.MOST, help="Workloads to draw; runs of every rule.")
+    ] = 20,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="First seed.")] = 0,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="RULE", help="Compare with this one.", show_default="aep, or the first")
+    ] = None,
+    metric: Annotated[
+        str, typer.Option(metavar="NAME", help="What counts: cost, duration, response, good, waits or reward.")
+    ] = "cost",
+    cloud: Cloud,
+    workers: options.Workers = None,
+    backend: options.Backend = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the scores of every run (.csv or .parquet).")
+    ] = None,
+    gantt: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the runs of the first seed (.png, .pdf or .svg).")
+    ] = None,
+) -> None:
+    """Run several placement rules on the same workloads and seeds."""
+    from decima.cloud import compare_placements, list_placements, place
+    from decima.cloud.objectives import placement_objective
+
+    spec, settings = _read(jobs, cloud, (out, (".csv", ".parquet")), (gantt, CHARTS))
+    objective = placement_objective(metric)
+    chosen = policies or [name for name in list_placements() if name != "ilp_highs"]
+    require_different(chosen)
+    numbers = range(seed, seed + seeds)
+    workloads = spec.workloads(numbers)
+    comparison = compare_placements(
+        chosen,
+        workloads,
+        settings,
+        numbers,
+        baseline=baseline or ("aep" if "aep" in chosen else None),
+        metric=metric,
+        workers=workers,
+        backend=backend,
+        progress="compare",
+    )
+    if out is not None:
+        write_table(out, comparison.scores)
+    if gantt is not None:
+        _draw(gantt, [place(workloads[0], name, settings, seed) for name in chosen])
+    summary = comparison.summary()
+    typer.echo(comparison.title)
+    typer.echo(_table(comparison, summary, objective))
+    best = summary.iloc[0]
+    mean = best[objective.with_unit("mean")]
+    shown = _money(mean, settings.cluster.currency) if metric == "cost" else objective.shown(mean)
+    against = ""
+    if best.scheduler != comparison.baseline:
+        against = f", {best.change_percent:+.1f} % against {comparison.baseline}"
+    typer.echo(
+        f"best of {count(len(summary), 'rule')} on {comparison.label}: {best.scheduler} with {shown}{against}"
+        + _wrote(out, gantt)
+    )
+
+
+def _table(comparison, summary, objective) -> str:
+    """Means of every metric, and the paired change of the one that counts, as text."""
+    import pandas
+
+    from decima.cloud.objectives import OBJECTIVES
+
+    means = comparison.scores.groupby("scheduler")
+    table = pandas.DataFrame({"rule": summary["scheduler"]})
+    digits = {"cost": 4, "reward": 1}
+    for each in OBJECTIVES.values():
+        column = means[each.column].mean().reindex(summary["scheduler"]).to_numpy()
+        shown = f"{each.label} [{each.unit}]" if each.unit else each.label
+        table[shown] = [f"{value:.{digits.get(each.name, 2)}f}" for value in column]
+    changes = zip(summary["change_percent"], summary["change_low"], summary["change_high"], strict=True)
+    table[f"{objective.label} against {comparison.baseline} (95 %)"] = [
+        "baseline" if name == comparison.baseline else _change(*change)
+        for name, change in zip(summary["scheduler"], changes, strict=True)
+    ]
+    return table.to_string(index=False)
+
+
+def _change(change: float, low: float, high: float) -> str:
+    interval = "" if low != low else f" ({low:+.1f} to {high:+.1f})"
+    return "-" if change != change else f"{change:+.1f} %{interval}"
+
+
+def _draw(path: Path, results: list[PlacementResult]) -> None:
+    from decima.plotting import style
+    from decima.plotting.placements import placements_figure
+
+    figure = placements_figure(results)
+    with output_path(path) as temporary:
+        temporary.write_bytes(style.image(figure, path.suffix[1:]))

@@ -1,0 +1,132 @@
+"""`decima cloud` and `decima data fetch cloud-vm`."""
+
+import hashlib
+
+import pandas
+import pytest
+
+from decima import config
+from decima.cloud import TABLE_4, list_placements, place, traces
+from decima.cloud.sources import SOURCES
+from tests.unit.cli.calls import read_json, refuse, run, succeed
+
+JOBS = "arrival_s,id,type,cores,memory_gb,executors,duration_s\n0,1,cpu,2,4,3,50\n2,2,network,1,2,2,10\n"
+VMS = "type,cores,memory_gb,quantity,price_per_hour,currency\nsmall,4,16,2,0.2,EUR\n"
+SMALL = ("--jobs", "generated:pattern=burst,n=6")
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "jobs.csv").write_text(JOBS)
+    (tmp_path / "vms.csv").write_text(VMS)
+    return tmp_path
+
+
+def test_lists(files, folder):
+    result = run("cloud", "vms")
+    assert result.exit_code == 0
+    for name in (*list_placements(), *SOURCES, "m1.xlarge"):
+        assert name in result.stdout
+    assert result.stdout.splitlines()[-1] == "Table 4: 12 VMs, 96 cores, 384 GB, 5.76 USD per hour"
+    path = folder / "vms.csv"
+    assert succeed("cloud", "vms", files / "vms.csv", "--out", path).endswith(f"0.40 EUR per hour; wrote {path}")
+    assert pandas.read_csv(path)["price_per_core_hour"].tolist() == [0.05]
+
+
+def test_simulate_writes_what_the_package_says(folder):
+    out, log, gantt = folder / "r.json", folder / "log.csv", folder / "g.png"
+    line = succeed("cloud", "simulate", *SMALL, "--seed", 3, "--out", out, "--log", log, "--gantt", gantt)
+    expected = place("generated:pattern=burst,n=6", "ilp_exact", seed=3)
+    assert line.startswith("ilp_exact on generated, burst (6 jobs, Table 4, 12 VMs, billed per second, beta 1): cost ")
+    assert f"cost {expected.cost:.4f} USD, mean duration {expected.mean_duration_s:.2f} s" in line
+    document = read_json(out)
+    assert document["cost"] == expected.cost
+    assert len(document["vms"]) == len(TABLE_4)
+    assert [job["run_s"] for job in document["jobs"]] == expected.run_s.tolist()
+    assert pandas.read_csv(log)["vm"].tolist() == expected.where.tolist()
+    assert gantt.read_bytes().startswith(b"\x89PNG")
+
+
+def test_own_files_and_settings(files, folder):
+    arguments = ("cloud", "simulate", "--jobs", files / "jobs.csv", "--vms", files / "vms.csv", "--policy", "fill")
+    assert "cost 0.0072 EUR" in succeed(*arguments)  # both VMs for 65 s
+    hours = succeed(*arguments, "--set", "billing.granularity_s=3600")
+    assert "started hours" in hours
+    assert "cost 0.4000 EUR" in hours
+
+
+def test_compare(folder):
+    path, gantt = folder / "scores.csv", folder / "g.svg"
+    result = run("cloud", "compare", "aep", "ilp_exact", *SMALL, "--seeds", 3, "--out", path, "--gantt", gantt)
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("cost, generated, burst, Table 4")
+    assert "baseline" in result.stdout
+    assert lines[-1].startswith("best of 2 rules on generated, burst: ilp_exact with 0.")
+    table = pandas.read_csv(path)
+    assert set(table["scheduler"]) == {"aep", "ilp_exact"}
+    assert {"cost", "duration_s", "response_s", "good", "waits", "reward"} <= set(table.columns)
+    assert b"<svg" in gantt.read_bytes()
+    good = succeed("cloud", "compare", "aep", "ilp", *SMALL, "--seeds", 2, "--metric", "good")
+    assert good.startswith("best of 2 rules on generated, burst: aep with ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("simulate", "--policy", "ipl"), "unknown scheduler 'ipl'; did you mean 'ilp'?"),
+        (("simulate", "--jobs", "generate"), "unknown source of jobs 'generate'"),
+        (("simulate", "--jobs", "no.csv"), "No such file"),
+        (("simulate", "--vms", "table5"), "unknown list of VMs 'table5'"),
+        (("simulate", "--beta", 2), "beta is 2.0; expected the weight of cost, from 0 to 1"),
+        (("simulate", "--beta", "nan"), "beta is nan"),
+        (("simulate", "--mode", "fast"), "mode must be one of paper, released, got 'fast'"),
+        (("simulate", "--set", "rules.lookahead=none"), "--set rules.lookahead is unknown; did you mean"),
+        (("simulate", "--set", "prices.m1=3"), "expected a key that begins with rules. or billing."),
+        (("simulate", "--set", "billing.boot_s=-1"), "billing.boot_s is -1.0"),
+        (("simulate", "--policy", "ilp_highs:limit_s=1e-9"), "no proven optimum within limit_s=1e-09"),
+        (("simulate", "--out", "result.txt"), "expected a name that ends in .json"),
+        (("compare", "aep", "aep"), "scheduler 'aep' is given twice"),
+        (("compare", "aep", "--baseline", "rr", "--seeds", 1), "baseline 'rr' is not among"),
+        (("compare", "--metric", "price"), "unknown metric 'price'; known: cost"),
+        (("vms", "table5"), "unknown list of VMs 'table5'"),
+    ],
+)
+def test_bad_input(arguments, message, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert message in refuse("cloud", *arguments)
+    assert list(folder.iterdir()) == []
+
+
+def test_bad_files_leave_nothing_behind(files, folder):
+    (files / "jobs.csv").write_text(JOBS.replace("2,4,3,50", "2,4,30,50"))
+    out = folder / "r.json"
+    sentence = refuse("cloud", "simulate", "--jobs", files / "jobs.csv", "--vms", files / "vms.csv", "--out", out)
+    assert sentence.startswith("job 1: 4 of its 30 executors (2 cores, 4 GB each) fit the empty cluster")
+    (files / "vms.csv").write_text(VMS.replace("0.2", "0"))
+    sentence = refuse("cloud", "simulate", "--vms", files / "vms.csv", "--out", out)
+    assert "line 2: price_per_hour is '0'; expected a number above 0" in sentence
+    assert "the command reads that file" in refuse("cloud", "vms", files / "vms.csv", "--out", files / "vms.csv")
+    assert list(folder.iterdir()) == []
+
+
+def test_fetch(tmp_path, monkeypatch):
+    mirror = tmp_path / "mirror" / "cloud_vm"
+    mirror.mkdir(parents=True)
+    content = b"0,1,1,2,4,3,50\n"
+    for name in traces.CHECKSUMS:
+        (mirror / name).write_bytes(content)
+    digest = hashlib.sha256(content).hexdigest()
+    monkeypatch.setattr(traces, "CHECKSUMS", dict.fromkeys(traces.CHECKSUMS, digest))
+    monkeypatch.setenv(config.MIRROR_VARIABLE, str(tmp_path / "mirror"))
+    monkeypatch.setenv(config.DATA_DIR_VARIABLE, str(tmp_path / "data"))
+    assert "run 'decima data fetch cloud-vm'" in refuse("cloud", "simulate", "--jobs", "burst")
+    folder = tmp_path / "data" / "raw" / "cloud_vm"
+    expected = f"cloud-vm: 2 files in {folder}, verified (source: {tmp_path / 'mirror'})"
+    assert succeed("data", "fetch", "cloud-vm") == expected
+    assert succeed("data", "fetch", "cloud-vm", "--force") == expected
+    assert "cloud-vm:           2 of 2 files verified, 2 present" in run("data", "status").stdout
+    assert succeed("cloud", "simulate", "--jobs", "burst").startswith("ilp_exact on burst trace (1 job")
+    (mirror / "jobs.csv").write_bytes(b"corrupt")
+    assert "jobs.csv: got SHA-256" in refuse("data", "fetch", "cloud-vm", "--force")
+    assert (folder / "jobs.csv").read_bytes() == content
