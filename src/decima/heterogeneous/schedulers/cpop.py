@@ -21,17 +21,17 @@ _ROUNDING = 1e-9
     open=("slots", "transfers", "drop_unread"),
 )
 def cpop(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
-    """Place the node with the largest upward plus downward rank first; one critical path per job has its executor.
+    """Place the node with the largest upward plus downward rank first; the critical path has an executor of its own.
 
-    The others go where they finish first.
+    The other nodes go where they finish first. Jobs that arrive at the same time count as one DAG with one critical
+    path.
     """
     priority = rank_up(instance) + rank_down(instance)
     forced = np.full(len(instance), -1)
     start, child, _ = instance.children
     entries = np.diff(instance.parents[0]) == 0
-    for job in range(len(instance.jobs)):
-        first, end = instance.first_node[job], instance.first_node[job + 1]
-        roots = first + np.flatnonzero(entries[first:end])
+    for arrival_s in np.unique(instance.arrival_s):
+        roots = np.flatnonzero(entries & (instance.arrival_s == arrival_s))
         node = int(roots[np.argmax(priority[roots])])
         length = priority[node]
         path = [node]
