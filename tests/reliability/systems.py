@@ -132,6 +132,8 @@ def _needed(option, stack, files, settings, seed):
         return before
     if option == "service":
         return stack.enter_context(services.running(services.sessions_of("random"))).target
+    if option == "budget":
+        return 64
     raise AssertionError(f"no value is known for the option {option!r} of a scheduler: give it one here")
 
 

@@ -59,6 +59,7 @@ SCHEDULERS: dict[str, SchedulerStyle] = {
     "weighted_fair_default": SchedulerStyle("weighted fair (α = −1)", GREEN, _DASH, "h"),
     "weighted_fair_each": SchedulerStyle("weighted fair, tuned on each", GREEN, _DOT, "d"),
     "capped_srw": SchedulerStyle("capped SRW", VERMILION, "-", "P"),
+    "lookahead": SchedulerStyle("lookahead", VERMILION, _DASH, "X"),
     "decima": SchedulerStyle("Decima", BLACK, "-", "*"),
     "decima_greedy": SchedulerStyle("Decima, greedy", BLACK, _DASHDOT, "H"),
     "decima_sampled": SchedulerStyle("Decima, sampled", BLACK, _DOT, "p"),

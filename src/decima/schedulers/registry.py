@@ -26,7 +26,11 @@ CARD = ".json"
 WEIGHTS = ".weights.h5"
 LEARNED = "decima"
 # Schedulers of packages above this one, and the modules that register them; imported when they are asked for.
-_ELSEWHERE = {LEARNED: "decima.policy.learned", "remote": "decima.service.simulator_client"}
+_ELSEWHERE = {
+    LEARNED: "decima.policy.learned",
+    "lookahead": "decima.planning.scheduler",
+    "remote": "decima.service.simulator_client",
+}
 
 
 PRESET = "preset"

@@ -235,7 +235,7 @@ def test_an_environment_goes_on_alike_in_another_process(tmp_path):
 # ---- schedulers and objectives --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted({*list_schedulers()} - {"replay", "remote"}))
+@pytest.mark.parametrize("name", list_schedulers(bare=True))
 def test_schedulers_stay_what_they_are(way, name):
     scheduler = make_scheduler(name)
     again = way(scheduler)

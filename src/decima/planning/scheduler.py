@@ -1,0 +1,235 @@
+"""Scheduler ``lookahead``: a rule whose parameters and factors are planned anew whenever a job comes or goes.
+
+No paper has it. Plans are made by simulating from the present state, with task durations drawn anew: neither the true
+durations of the run nor jobs that have not arrived play a part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from decima.checks import check_whole, is_number
+from decima.compiled.record import Record
+from decima.exceptions import ConfigError
+from decima.grammar import Option, read_value
+from decima.planning.copies import FACTORS
+from decima.planning.future import ARRIVALS, NONE
+from decima.planning.planner import Planner
+from decima.planning.search import GENERATION, RUNGS, Budget, RunBudget, TimeBudget
+from decima.schedulers.arrivals import form_for
+from decima.schedulers.fields import RULE
+from decima.schedulers.interface import CompiledScheduler, Decision, Observation, Scheduler, run_decision
+from decima.schedulers.registry import make_scheduler, register, scheduler_text
+from decima.simulator.state import ClusterState
+
+BASE = "capped_srw"
+DRAWS = 8
+OPTIONS = (
+    Option("budget", "simulated runs per plan, or milliseconds as in 50ms; 0: the rule alone", required=True),
+    Option("base", f"rule that is improved, its parameters joined by + (default: {BASE})"),
+    Option("draws", f"draws of task durations on which candidates are compared (default: {DRAWS})", int),
+    Option("horizon_s", "simulated seconds that are looked ahead (default: to the end of the jobs there are)", float),
+    Option("arrivals", "jobs to come that are assumed: none, or poisson like those seen (default: none)"),
+    Option("threads", "candidates that are run at the same time (default: 1)", int),
+)
+
+
+@dataclass(frozen=True)
+class PlanSettings:
+    """How plans are made; a plan is budgeted by runs or by time."""
+
+    candidates: int = 0  # simulated runs of candidates per plan; 0: no plans
+    ms: float | None = None  # milliseconds per plan, in the place of ``candidates``
+    draws: int = DRAWS  # draws of what is not known
+    horizon_s: float = math.inf  # simulated seconds that are looked ahead
+    arrivals: str = NONE  # one of :data:`decima.planning.future.ARRIVALS`
+    threads: int = 1  # candidates at the same time
+
+    def __post_init__(self) -> None:
+        check_whole("draws", self.draws, least=1)
+        check_whole("threads", self.threads, least=1)
+        check_whole("budget", self.candidates, least=0)
+        least = sum(GENERATION >> rung for rung in range(RUNGS)) + 3 * self.draws
+        if self.ms is None and 0 < self.candidates < least:
+            raise ConfigError(
+                f"budget is {self.candidates} runs; expected 0, or at least {least} with {self.draws} draws: "
+                "one generation, and the comparison of what it found"
+            )
+        if self.ms is not None and not (is_number(self.ms) and 0.0 < self.ms < math.inf):
+            raise ConfigError(f"budget is {self.ms!r} ms; expected milliseconds above 0, or 0 for no plans")
+        if not (is_number(self.horizon_s) and self.horizon_s > 0.0):
+            raise ConfigError(f"horizon_s is {self.horizon_s!r}; expected seconds above 0")
+        if self.arrivals not in ARRIVALS:
+            raise ConfigError(f"arrivals is {self.arrivals!r}; expected one of {', '.join(ARRIVALS)}")
+
+    @classmethod
+    def of_budget(cls, budget: int | str, **others) -> PlanSettings:
+        """Settings with a budget in runs, or, as in ``"50ms"``, in milliseconds.
+
+        Raises:
+            ConfigError: It is neither, or a number is out of range.
+        """
+        text = str(budget).strip()
+        if text.endswith("ms"):
+            return cls(ms=read_value(text.removesuffix("ms"), float, "budget in milliseconds"), **others)
+        return cls(candidates=read_value(text, int, "budget"), **others)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no plan is ever made."""
+        return self.ms is None and self.candidates == 0
+
+    def budget(self, clock: Callable[[], float] | None = None) -> Budget:
+        """A budget that begins now; ``clock`` (seconds) is for tests."""
+        if self.ms is None:
+            return RunBudget(self.candidates)
+        return TimeBudget(self.ms, self.threads, **({} if clock is None else {"clock": clock}))
+
+    def planner(self, base: CompiledScheduler, seed: int) -> Planner:
+        """A planner for one run of a rule."""
+        return Planner(
+            base,
+            draws=self.draws,
+            horizon_ms=1000.0 * self.horizon_s,
+            arrivals=self.arrivals,
+            threads=self.threads,
+            seed=seed,
+        )
+
+
+def require_factors(base: Scheduler) -> CompiledScheduler:
+    """Return a rule if it can be planned.
+
+    Raises:
+        ConfigError: Its compiled function does not read the factors of jobs.
+    """
+    if isinstance(base, CompiledScheduler) and set(FACTORS) <= set(base.decision.function.__code__.co_names):
+        return base
+    raise ConfigError(
+        f"scheduler {base.name} has no factors that could be planned; expected a compiled rule that reads "
+        f"{' and '.join(FACTORS)}, such as {BASE}"
+    )
+
+
+class Lookahead:
+    """A rule with a plan: parameters and factors of jobs, improved whenever a job comes or goes.
+
+    Args:
+        base: The rule.
+        settings: How plans are made.
+        clock: Seconds, for a budget in time; another one for tests.
+
+    Raises:
+        ConfigError: The rule has no factors.
+    """
+
+    name = "lookahead"
+
+    def __init__(
+        self, base: Scheduler, settings: PlanSettings | None = None, *, clock: Callable[[], float] | None = None
+    ) -> None:
+        self.base = require_factors(base)
+        self.settings = settings or PlanSettings()
+        self._clock = clock
+        shown = _shown(self.settings)
+        self.values = {"budget": shown.pop("budget"), "base": scheduler_text(base).replace(",", "+")} | shown
+        self._seed = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        self._state: ClusterState | None = None
+        self._planner: Planner | None = None
+        self._planned: bytes | None = None
+
+    def __getstate__(self) -> dict:
+        return self.__dict__ | {"_state": None, "_planner": None, "_planned": None, "_rule": None}
+
+    @property
+    def plans(self) -> int:
+        """Plans made in this run."""
+        return 0 if self._planner is None else self._planner.plans
+
+    @property
+    def runs(self) -> int:
+        """Runs of candidates in this run."""
+        return 0 if self._planner is None else self._planner.runs
+
+    def reset(self, rng: np.random.Generator) -> None:
+        """Forget the last run; plans of the next one draw from a generator that this one gives a seed."""
+        if self._planner is not None:
+            self._planner.close()
+        self._forget()
+        self.base.reset(rng)
+        if not self.settings.idle:
+            self._seed = int(rng.integers(2**63))
+
+    def decide(self, observation: Observation) -> Decision:
+        """Make the decision of the rule with the plan in force, after improving that if a job came or went.
+
+        Raises:
+            ConfigError: A task takes longer than what is looked ahead.
+        """
+        if self.settings.idle:
+            return self.base.decide(observation)
+        state = observation.state
+        if state is not self._state:
+            self._start(state)
+        there = state.active[: state.num_active].tobytes()
+        if there != self._planned:
+            self._planned = there
+            self._plan(state)
+        # The record of rules that the state has is left alone: whoever runs it next finds it without a plan.
+        before = state.rule_record
+        state.put(rule_record=self._rule.address)
+        try:
+            return run_decision(self.base.decision, state)
+        finally:
+            state.put(rule_record=before)
+
+    def _start(self, state: ClusterState) -> None:
+        """Begin a run with the rule as it is."""
+        self._state = state
+        form = form_for(self.base, bool(np.any(state.job_arrival_ms > 0.0)))
+        self._planner = self.settings.planner(form, self._seed)
+        extents = {name: state.extents[name] for name in ("job", "stage")}
+        self._rule = Record(RULE, extents | {"parameter": len(form.parameters)})
+        self._parameters = np.array([form.values[item.name] for item in form.parameters])
+        self._factors = [np.zeros(extents["job"]) for _ in FACTORS]
+        self._rule.bind("params", self._parameters, copy=False)
+        for name, values in zip(FACTORS, self._factors, strict=True):
+            self._rule.bind(name, values, copy=False)
+
+    def _plan(self, state: ClusterState) -> None:
+        if state.num_active < 2:
+            return
+        jobs, plan = self._planner.replan(state, lambda: self.settings.budget(self._clock))
+        self._parameters[:] = plan.parameters
+        for values, factors in zip(self._factors, plan.factors, strict=True):
+            values[jobs] = factors
+
+
+def _shown(settings: PlanSettings) -> dict[str, object]:
+    """The budget, and options of a text that differ from their defaults."""
+    plain = PlanSettings()
+    others = {option.name: getattr(settings, option.name) for option in OPTIONS[2:]}
+    budget = settings.candidates if settings.ms is None else f"{settings.ms:g}ms"
+    return {"budget": budget} | {name: value for name, value in others.items() if value != getattr(plain, name)}
+
+
+@register(Lookahead.name, options=OPTIONS)
+def lookahead(budget: int | str | None = None, base: str | Scheduler = BASE, **others) -> Lookahead:
+    """A rule whose parameters and factors of jobs are planned by simulation whenever a job comes or goes."""
+    if budget is None:
+        raise ConfigError(
+            "scheduler lookahead plans by simulation; expected how much of it: lookahead:64, lookahead:50ms"
+        )
+    known = [option.name for option in OPTIONS]
+    unknown = [name for name in others if name not in known]
+    if unknown:
+        raise ConfigError(f"scheduler lookahead has no parameter {unknown[0]!r}; it has: {', '.join(known)}")
+    rule = make_scheduler(base.replace("+", ",")) if isinstance(base, str) else base
+    return Lookahead(rule, PlanSettings.of_budget(budget, **others))
