@@ -194,6 +194,9 @@ def compare(
     cluster: ClusterOptions,
     instances: Annotated[int, typer.Option(metavar="N", min=1, max=options.MOST, help="Instances to draw.")] = 1,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the first instance; the next has the next.")] = 0,
+    search: Annotated[
+        int, typer.Option(metavar="N", min=0, max=options.MOST, help="Priorities to try on each instance; 0: none.")
+    ] = 0,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a row per instance and scheduler (.csv or .parquet).")
     ] = None,
@@ -209,7 +212,7 @@ def compare(
         make_scheduler(text)
     check_output(out, ".csv", ".parquet", inputs=_inputs(jobs))
     problems = [cluster.instance(jobs, seed + number) for number in range(instances)]
-    table = side_by_side(texts, problems, seed=seed, progress="compare")
+    table = side_by_side(texts, problems, seed=seed, budget=search, progress="compare")
     if out is not None:
         write_table(out, table)
     means = table.groupby("scheduler", sort=False)[["makespan_s", "above_bound", "speedup", "avg_jct_s"]].mean()

@@ -26,6 +26,7 @@ _EXPORTS = {
     "optimum": "exact",
     "plan": "planning",
     "save_instance": "json_format",
+    "search": "priority_search",
     "validate": "validation",
 }
 

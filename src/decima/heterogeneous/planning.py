@@ -55,6 +55,7 @@ def compare(
     *,
     seed: int = 0,
     floor: bool = True,
+    budget: int = 0,
     progress: str | None = None,
 ) -> pandas.DataFrame:
     """Schedule instances with several schedulers each.
@@ -63,6 +64,7 @@ def compare(
         schedulers: Texts as for :func:`plan`.
         instances: What to schedule.
         seed: Source of chance of the first instance; the next has the next one.
+        budget: Schedules that a search over priorities tries on each instance (``search``); no search for 0.
         progress: Label of a progress bar; none without.
         floor: Whether rows of the scheduler ``lower_bound`` are added, which have a makespan only.
 
@@ -74,6 +76,7 @@ def compare(
     import pandas
 
     from decima.heterogeneous.bounds import lower_bound
+    from decima.heterogeneous.priority_search import search
 
     made = [make_scheduler(text) for text in schedulers]
     rows = []
@@ -83,6 +86,10 @@ def compare(
         for scheduler in made:
             judged = asdict(metrics(scheduler.schedule(instance, seed + number)))
             rows.append({"instance": number, "scheduler": scheduler.name, **judged, "bound_s": bound_s})
+        if budget > 0:
+            found = search(instance, budget, seed + number)
+            judged = asdict(metrics(found.schedule))
+            rows.append({"instance": number, "scheduler": "search", **judged, "bound_s": bound_s})
         if floor:
             rows.append({"instance": number, "scheduler": "lower_bound", "makespan_s": bound_s, "bound_s": bound_s})
         bar.update()

@@ -58,12 +58,11 @@ def test_bound():
 
 def test_compare(folder):
     path = folder / "table.csv"
-    line = succeed(
-        "plan", "compare", "heft", "random_deft", "--jobs", "random:nodes=20", "--instances", 2, "--out", path
-    )
-    expected = compare(
-        ["heft", "random_deft"], [read_instance("random:nodes=20", seed=seed) for seed in (0, 1)], seed=0
-    )
+    options = ("--jobs", "random:nodes=20", "--instances", 2, "--search", 30, "--out", path)
+    line = succeed("plan", "compare", "heft", "random_deft", *options)
+    instances = [read_instance("random:nodes=20", seed=seed) for seed in (0, 1)]
+    expected = compare(["heft", "random_deft"], instances, budget=30)
+    assert expected["scheduler"].tolist() == ["heft", "random_deft", "search", "lower_bound"] * 2
     pandas.testing.assert_frame_equal(pandas.read_csv(path), expected)
     assert "2 instances: shortest on average" in line
 

@@ -1,5 +1,7 @@
 """Paths of favourite parents, and the executors that they go to."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from decima.heterogeneous import Cluster, Instance, Job, canonical, plan, validate
@@ -38,7 +40,7 @@ def test_every_node_is_on_a_path_and_on_an_executor():
             paths = clusters(instance, times(instance), duplicate=duplicate)
             start, parents, _ = instance.parents
             for path in paths:
-                for above, below in zip(path, path[1:], strict=False):
+                for above, below in pairwise(path):
                     assert above in parents[start[below] : start[below + 1]]
             nodes = [node for path in paths for node in path]
             assert set(nodes) == set(range(len(instance)))

@@ -23,8 +23,8 @@ def dfrn(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule
     behind copies of its own parents; then copies are taken back whose data would come no later from elsewhere.
 
     Differs: the paper has as many equal machines as it likes. Here a node may go to an executor with a copy of the
-    parent whose data comes last, or to the one where it finishes first without copies, whichever is earlier in the end;
-    nodes are appended, executors are not cleared.
+    parent whose data comes last, to the one where it finishes first without copies, or to the one where it would if all
+    data were there, whichever is the earliest in the end; nodes are appended, executors are not cleared.
     """
     return _Placement(instance).schedule()
 
@@ -48,7 +48,9 @@ class _Placement:
         for node in instance.order.tolist():
             level[node] = 1 + max((level[parent] for parent, _ in self.parents[node]), default=0)
         for node in np.lexsort((-instance.mean_time_s, level, instance.arrival_s)).tolist():
-            candidates = {min(self.executors, key=lambda executor: self._without_copies(node, executor))}
+            without = min(self.executors, key=lambda executor: self._without_copies(node, executor))
+            behind = min(self.executors, key=lambda executor: self._behind(node, executor))
+            candidates = {without, behind}
             if self.parents[node]:
                 last, _ = max(self.parents[node], key=lambda each: self._sent(*each, -1))
                 candidates |= {executor for executor, _ in self.copies[last]}
@@ -65,6 +67,10 @@ class _Placement:
         return min(
             finish_s + self.instance.transfer_s(data, sender, executor) for sender, finish_s in self.copies[parent]
         )
+
+    def _behind(self, node: int, executor: int) -> float:
+        """Finish on an executor if all data were there."""
+        return self.free_s[executor] + self.instance.time_s(node, executor)
 
     def _without_copies(self, node: int, executor: int) -> float:
         ready_s = [self._sent(parent, data, executor) for parent, data in self.parents[node]]
