@@ -70,6 +70,7 @@ class Planner:
             "work": instance.work,
             "arrival": instance.arrival_s,
             "mean_time": instance.mean_time_s,
+            "least_time": instance.least_time_s,
             "job": instance.job_of_node,
             "speeds": np.ones(executors) if cluster.speeds is None else cluster.speeds,
             "parent_start": instance.parents[0],
@@ -98,7 +99,7 @@ class Planner:
         if self._fixed:
             key = -np.asarray(priority, dtype=np.float64)
             in_time = self._planned and not self._batch
-            self._by_rank[:] = np.lexsort((key, self.instance.arrival_s)) if in_time else _sorted(key)
+            self._by_rank[:] = np.lexsort((key, self.instance.arrival_s)) if in_time else np.argsort(key, kind="stable")
             if self._planned:
                 return _plan(self._address)
         return _decide(self._address)
@@ -115,13 +116,6 @@ def list_schedule(instance: Instance, rules: Rules, priority: np.ndarray | None 
     planner = Planner(instance, rules, **options)
     planner.run(priority)
     return planner.schedule()
-
-
-def _sorted(key: np.ndarray) -> np.ndarray:
-    """Places of numbers in ascending order, the lower place first among equals."""
-    order = np.argsort(key)  # several times as fast as a stable sort
-    ascending = key[order]
-    return np.argsort(key, kind="stable") if (ascending[1:] == ascending[:-1]).any() else order
 
 
 @njit

@@ -10,6 +10,7 @@ INSTANCE = FieldGroup.of(
     fields(I64, None, has_costs="execution times are given", has_rates="each pair of executors has its own rate"),
     fields(F64, None, rate="transfer rate of all pairs", latency="of a transfer, s"),
     fields(F64, "nodes", GIVEN, work="work of a node", arrival="arrival of its job, s", mean_time="mean time, s"),
+    fields(F64, "nodes", GIVEN, least_time="time on the executor that is fastest for a node, s"),
     fields(I64, "nodes", GIVEN, job="job of a node"),
     fields(F64, "executors", GIVEN, speeds="speed of an executor; 1 where execution times are given"),
     fields(F64, "costs", GIVEN, costs="execution times, node x executor, s"),
