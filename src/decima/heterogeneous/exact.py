@@ -12,12 +12,15 @@ from decima.exceptions import ConfigError, DecimaError
 from decima.heterogeneous import exact_kernel
 from decima.heterogeneous.bounds import lower_bound
 from decima.heterogeneous.instance import Instance
+from decima.heterogeneous.priority_search import search
 from decima.heterogeneous.registry import list_schedulers, make_scheduler
+from decima.heterogeneous.rules import SLOTS, Rules
 from decima.heterogeneous.schedule import Schedule
 from decima.progress import progress_bar
 
 MOST_NODES = 64
 _STEPS = 20_000  # partial schedules between two looks at the clock
+_TRIES = 1000  # of the search for the schedule that it begins with
 
 
 class NotProvedError(DecimaError, RuntimeError):
@@ -76,8 +79,8 @@ def optimum(
 
 
 def _start(instance: Instance, duplicate: bool) -> Schedule:
-    """The best schedule of all schedulers."""
-    schedules = []
+    """The best schedule of all schedulers and of a short search."""
+    schedules = [search(instance, _TRIES, rules=Rules(slots=slots, duplicate=duplicate)).schedule for slots in SLOTS]
     for name in list_schedulers():
         made = make_scheduler(name)
         if duplicate or not made.rules.duplicate:
