@@ -68,6 +68,10 @@ def usable(driver, toy):
         wrong_replies.another_call,
         wrong_replies.not_a_message,
         wrong_replies.text_that_is_not_utf8,
+        wrong_replies.negative_delay,
+        wrong_replies.endless_delay,
+        wrong_replies.delay_with_executors,
+        wrong_replies.delay_again,
     ],
 )
 def test_wrong_replies_cost_nothing_but_the_order(usable, toy, spoil):

@@ -38,12 +38,16 @@ class ToyService:
         port: where it listens; 0: any free port, known after `start`.
         cap: executors a job may hold.
         delay_s: sleep before every decision.
+        delay_ms: each stage of the query `delayed_query` is delayed once for so long.
         spoil: changes a reply before it goes out, or gives the bytes to send instead; a function of a module.
     """
 
     port: int = 0
     cap: int = 1
     delay_s: float = 0.0
+    delay_ms: float = 0.0
+    delayed_query: str = ""
+    delayed: set[int] = field(default_factory=set)
     spoil: Callable[[protocol.Decision], protocol.Decision | bytes] | None = None
     jobs: dict[str, Job] = field(default_factory=dict)
     decisions: list[tuple[str, int, int]] = field(default_factory=list)
@@ -138,6 +142,9 @@ class ToyService:
                     limit=self.cap,
                     executors=min(self.cap - held, offered),
                 )
+                if name == self.delayed_query and stage not in self.delayed:
+                    self.delayed.add(stage)
+                    reply.delay_ms, reply.executors = self.delay_ms, 0
                 self.decisions.append((name, stage, self.cap))
                 break
         return reply

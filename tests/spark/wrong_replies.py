@@ -48,3 +48,28 @@ def text_that_is_not_utf8(reply):
 
 def always_idle(reply):
     return protocol.Decision(sequence=reply.sequence, idle=True)
+
+
+def negative_delay(reply):
+    if not reply.idle:
+        reply.delay_ms, reply.executors = -1.0, 0
+    return reply
+
+
+def endless_delay(reply):
+    if not reply.idle:
+        reply.delay_ms, reply.executors = float("inf"), 0
+    return reply
+
+
+def delay_with_executors(reply):
+    if not reply.idle:
+        reply.delay_ms = 10.0
+    return reply
+
+
+def delay_again(reply):
+    """Delays every stage again and again, also those that have begun."""
+    if not reply.idle:
+        reply.delay_ms, reply.executors = 10.0, 0
+    return reply

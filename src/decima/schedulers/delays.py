@@ -10,10 +10,10 @@ from decima.simulator.rules.slots import refuse_delay
 
 @njit
 def delay_as_given(state):
-    """Turn the decision in ``action`` into one to delay its stage, if that may be delayed and has a time given."""
+    """Turn the decision in ``action`` into one to delay its stage, if it has a time given and was never delayed."""
     stage = int(state.action[STAGE])
     if stage == NONE:
         return
     delay_ms = rule_of(state).stage_delay_ms[stage]
-    if delay_ms != 0.0 and refuse_delay(state, stage) == 0:
+    if delay_ms != 0.0 and state.stage_slot[stage] == 0 and refuse_delay(state, stage) == 0:
         state.action[DELAY] = delay_ms

@@ -56,10 +56,14 @@ def test_the_record_has_what_the_network_chooses():
     assert columns <= {field.name for field in fields(EpisodeRecord)}
 
 
+def camel_case(name):
+    return re.sub(r"_(\w)", lambda found: found.group(1).upper(), name)
+
+
 def test_the_plugin_reads_every_part_of_a_reply():
     java = files("decima.spark.plugin") / "java" / "decima" / "spark"
     read = set(re.findall(r"\(reply, \"(\w+)\"\)", (java / "SessionState.java").read_text(encoding="utf-8")))
-    assert {part.name for part in PARTS if part.always} <= read
+    assert {part.name for part in PARTS} <= read
     assert read <= set(protocol.Decision.DESCRIPTOR.fields_by_name)
     advice = re.search(r"record Advice\((.*)\)", (java / "Advisor.java").read_text(encoding="utf-8")).group(1)
-    assert [entry.split()[1] for entry in advice.split(", ")][:2] == ["stage", "limit"]
+    assert [entry.split()[1] for entry in advice.split(", ")][:NUM_PARTS] == [camel_case(part.name) for part in PARTS]

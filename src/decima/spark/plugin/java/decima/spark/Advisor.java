@@ -4,9 +4,12 @@ import java.util.List;
 
 /** Whoever decides: the scheduling service behind gRPC. Called under the lock of the task scheduler, one at a time. */
 interface Advisor {
-  /** What the service says about an offer; {@code stage} is null when the offered slots are to stay idle. */
-  record Advice(StageState stage, int limit, int slots) {
-    static final Advice IDLE = new Advice(null, 0, 0);
+  /**
+   * What the service says about an offer; {@code stage} is null when the offered slots are to stay idle. With a delay
+   * above 0 the stage gets no slot: it is withheld for that time.
+   */
+  record Advice(StageState stage, int limit, double delayMs, int slots) {
+    static final Advice IDLE = new Advice(null, 0, 0, 0);
   }
 
   /** Slots to decide about, all of which served {@code last} (null: none, or it is gone). */
@@ -41,7 +44,10 @@ interface Advisor {
   /** One query: {@code attached} slots run its tasks, are bound to it or were its last. */
   record QueryView(QueryState query, int attached, List<StageView> stages) {}
 
-  /** One stage; slots bound in this round count as launched, for they launch when it ends. */
+  /**
+   * One stage; slots bound in this round count as launched, for they launch when it ends. {@code delayEndMs} is when its
+   * delay ends or ended, 0 if it was never delayed; {@code withheld}: it has not ended.
+   */
   record StageView(
       StageState stage,
       int launched,
@@ -50,5 +56,7 @@ interface Advisor {
       int measuredTasks,
       double measuredMs,
       boolean runnable,
-      boolean schedulable) {}
+      boolean schedulable,
+      boolean withheld,
+      long delayEndMs) {}
 }

@@ -6,6 +6,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
 import org.apache.spark.SparkContext;
 import org.apache.spark.TaskState;
 import org.apache.spark.scheduler.ActiveJob;
@@ -42,6 +45,9 @@ final class DecimaTaskScheduler extends TaskSchedulerImpl {
   /** Stage of each task set that is being submitted or scheduled, by stage id and attempt. */
   private final Map<String, StageState> controlled = new HashMap<>();
 
+  /** Ends of delays; null before the first. */
+  private ScheduledExecutorService timers;
+
   private boolean bugLogged;
 
   DecimaTaskScheduler(SparkContext context) {
@@ -49,7 +55,7 @@ final class DecimaTaskScheduler extends TaskSchedulerImpl {
     settings = Settings.read(context.conf());
     metrics = new Metrics(settings.metricsFile(), settings.decisionsFile());
     link = new ServiceLink(new GrpcAdvisor(settings, context.appName()), settings, metrics);
-    control = new StageControl(queries, slots, link, metrics, settings);
+    control = new StageControl(queries, slots, link, metrics, settings, this::offerAfter);
   }
 
   @Override
@@ -69,6 +75,11 @@ final class DecimaTaskScheduler extends TaskSchedulerImpl {
   public void stop(int exitCode) {
     // First: what the end of Spark interrupts is no failure of the service.
     link.close();
+    synchronized (this) {
+      if (timers != null) {
+        timers.shutdownNow();
+      }
+    }
     try {
       super.stop(exitCode);
     } finally {
@@ -163,6 +174,20 @@ final class DecimaTaskScheduler extends TaskSchedulerImpl {
         slots.launched(task.taskId(), task.executorId(), null);
       }
     }
+  }
+
+  /** Lets Spark offer its free slots again when the delay of a stage is over. */
+  private void offerAfter(long milliseconds) {
+    if (timers == null) {
+      timers =
+          Executors.newSingleThreadScheduledExecutor(
+              task -> {
+                Thread thread = new Thread(task, "decima-delays");
+                thread.setDaemon(true);
+                return thread;
+              });
+    }
+    timers.schedule(() -> backend().reviveOffers(), milliseconds, TimeUnit.MILLISECONDS);
   }
 
   private Map<String, Integer> freeSlots(IndexedSeq<WorkerOffer> offers) {

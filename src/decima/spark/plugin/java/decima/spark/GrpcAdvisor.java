@@ -37,7 +37,7 @@ final class GrpcAdvisor implements Advisor {
 
   private final Settings settings;
   private final String client;
-  private final SessionState state = new SessionState();
+  private final SessionState state;
   private ManagedChannel channel;
   private Channel calls;
   private DecisionStream decisions;
@@ -55,6 +55,7 @@ final class GrpcAdvisor implements Advisor {
   GrpcAdvisor(Settings settings, String client) {
     this.settings = settings;
     this.client = client;
+    this.state = new SessionState(!settings.isShared());
   }
 
   /**
@@ -108,7 +109,7 @@ final class GrpcAdvisor implements Advisor {
     }
     DynamicMessage reply = decisions.ask(request, budgetMs);
     remember(reply);
-    Advice advice = SessionState.advice(reply, request, view, offer);
+    Advice advice = state.advice(reply, request, view, offer);
     state.acknowledged();
     return advice;
   }
@@ -124,9 +125,9 @@ final class GrpcAdvisor implements Advisor {
     }
     long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeLimitMs);
     Rehearsal rehearsal = new Rehearsal();
-    SessionState known = new SessionState();
+    SessionState known = new SessionState(false);
     try {
-      DynamicMessage opened = ClientCalls.blockingUnaryCall(over, OPEN, within(timeLimitMs), opening(""));
+      DynamicMessage opened = ClientCalls.blockingUnaryCall(over, OPEN, within(timeLimitMs), opening("", false));
       String rehearsed = (String) Messages.get(opened, "session");
       DecisionStream stream = new DecisionStream(over);
       try {
@@ -135,7 +136,7 @@ final class GrpcAdvisor implements Advisor {
           ClusterView view = rehearsal.view();
           DynamicMessage request = known.request(rehearsed, view, offer);
           DynamicMessage reply = stream.ask(request, remainingMs(deadline));
-          SessionState.advice(reply, request, view, offer);
+          known.advice(reply, request, view, offer);
           known.acknowledged();
         }
       } finally {
@@ -147,8 +148,9 @@ final class GrpcAdvisor implements Advisor {
     }
   }
 
-  private DynamicMessage opening(String sharedCluster) {
+  private DynamicMessage opening(String sharedCluster, boolean delays) {
     DynamicMessage.Builder request = Messages.builder("OpenRequest");
+    Messages.set(request, "delays", delays);
     Messages.set(request, "version", PROTOCOL_VERSION);
     Messages.set(request, "client", client);
     Messages.set(request, "executors", settings.clusterExecutors().orElse(1));
@@ -165,7 +167,7 @@ final class GrpcAdvisor implements Advisor {
   }
 
   private void open(long timeoutMs) {
-    DynamicMessage request = opening(settings.sharedCluster());
+    DynamicMessage request = opening(settings.sharedCluster(), !settings.isShared());
     DynamicMessage reply = ClientCalls.blockingUnaryCall(calls, OPEN, within(timeoutMs), request);
     session = (String) Messages.get(reply, "session");
     schedulerName = (String) Messages.get(reply, "scheduler");

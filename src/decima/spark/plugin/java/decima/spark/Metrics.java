@@ -69,13 +69,14 @@ final class Metrics {
           String.format(
               Locale.ROOT,
               "{\"time_ms\": %d, \"job\": %s, \"stage\": %d, \"limit\": %d, \"held\": %d, \"bound\": %d, "
-                  + "\"round_trip_ms\": %.4f, \"jobs\": %d, \"scheduler\": %s}%n",
+                  + "%s\"round_trip_ms\": %.4f, \"jobs\": %d, \"scheduler\": %s}%n",
               System.currentTimeMillis(),
               quoted(advice.stage().query.id),
               advice.stage().id,
               advice.limit(),
               advice.stage().query.held,
               bound,
+              advice.delayMs() > 0 ? String.format(Locale.ROOT, "\"delay_ms\": %.3f, ", advice.delayMs()) : "",
               lastNs / 1e6,
               lastJobs,
               quoted(scheduler)));

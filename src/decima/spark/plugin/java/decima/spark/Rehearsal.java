@@ -49,7 +49,7 @@ final class Rehearsal {
         int running = current && ofStage > 0 ? 1 : 0;
         stages.add(
             new StageView(
-                stage, ofStage, ofStage - running, running, ofStage - running, 10.0 * ofStage, current, current));
+                stage, ofStage, ofStage - running, running, ofStage - running, 10.0 * ofStage, current, current, false, 0));
       }
       views.add(new QueryView(queries.get(i), 1, stages));
     }

@@ -30,9 +30,19 @@ final class SessionState {
   /** Everything of a JobState but its stages. */
   private record Shape(int attached, String runnable, String schedulable) {}
 
+  /** As long as the protocol allows. */
+  private static final double LONGEST_DELAY_MS = 1e15;
+
+  /** Whether the session was opened by a driver that delays stages. */
+  private final boolean mayDelay;
+
   private final Map<String, Sent> known = new HashMap<>();
   private long sequence;
   private boolean full = true;
+
+  SessionState(boolean mayDelay) {
+    this.mayDelay = mayDelay;
+  }
 
   /** The service may know anything or nothing now: the next request holds all. */
   void forget() {
@@ -116,7 +126,22 @@ final class SessionState {
         Messages.add(state, "schedulable", (long) stage.stage().id);
       }
     }
+    if (mayDelay) {
+      addDelayed(state, view);
+    }
     Messages.add(request, "states", state.build());
+  }
+
+  private static void addDelayed(DynamicMessage.Builder state, QueryView view) {
+    for (StageView stage : view.stages()) {
+      if (stage.delayEndMs() > 0) {
+        DynamicMessage.Builder delayed = Messages.builder("DelayedStage");
+        Messages.set(delayed, "stage", (long) stage.stage().id);
+        Messages.set(delayed, "withheld", stage.withheld());
+        Messages.set(delayed, "end_ms", (double) stage.delayEndMs());
+        Messages.add(state, "delayed", delayed.build());
+      }
+    }
   }
 
   private DynamicMessage graph(QueryState query) {
@@ -155,7 +180,7 @@ final class SessionState {
   }
 
   /** Reads a decision; everything in it that could not be carried out is an error of the service. */
-  static Advice advice(DynamicMessage reply, DynamicMessage request, ClusterView view, Offer offer)
+  Advice advice(DynamicMessage reply, DynamicMessage request, ClusterView view, Offer offer)
       throws AdvisorException {
     if (!Messages.get(reply, "sequence").equals(Messages.get(request, "sequence"))) {
       throw new AdvisorException("the reply is to another call");
@@ -167,10 +192,18 @@ final class SessionState {
     long stageId = (Long) Messages.get(reply, "stage");
     int limit = Messages.number(reply, "limit");
     int slots = Messages.number(reply, "executors");
-    if (limit < 1) {
+    double delayMs = (Double) Messages.get(reply, "delay_ms");
+    boolean delays = delayMs != 0;
+    if (limit < 1 && !delays) {
       throw new AdvisorException("parallelism limit " + limit + " for job '" + job + "'");
     }
-    if (slots < 1 || slots > offer.slots()) {
+    if (delays && !(delayMs > 0 && delayMs <= LONGEST_DELAY_MS)) {
+      throw new AdvisorException("delay of " + delayMs + " ms for job '" + job + "'");
+    }
+    if (delays && !mayDelay) {
+      throw new AdvisorException("stage " + stageId + " of job '" + job + "' delayed, which nobody asked for");
+    }
+    if (slots < (delays ? 0 : 1) || slots > (delays ? 0 : offer.slots())) {
       throw new AdvisorException(
           slots + " executors for stage " + stageId + " where " + offer.slots() + " were offered");
     }
@@ -178,7 +211,10 @@ final class SessionState {
       if (query.query().id.equals(job)) {
         for (StageView stage : query.stages()) {
           if (stage.stage().id == stageId && stage.schedulable()) {
-            return new Advice(stage.stage(), limit, slots);
+            if (delays && (stage.launched() > 0 || stage.delayEndMs() > 0)) {
+              throw new AdvisorException("stage " + stageId + " of job '" + job + "' has begun or was delayed before");
+            }
+            return new Advice(stage.stage(), limit, delayMs, slots);
           }
         }
       }

@@ -10,6 +10,8 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.function.LongConsumer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -21,6 +23,9 @@ import org.slf4j.LoggerFactory;
 final class StageControl {
   private static final Logger LOG = LoggerFactory.getLogger(StageControl.class);
 
+  /** How often the service is asked at least while a stage is withheld. */
+  private static final long CHECK_NS = TimeUnit.MILLISECONDS.toNanos(500);
+
   /** A free slot: its executor and the stage it served last. */
   private record Free(String executorId, StageState last) {}
 
@@ -31,10 +36,24 @@ final class StageControl {
   private final long roundBudgetMs;
   private final long childWaitNs;
   private final boolean shared;
+  private final LongConsumer wakeAfterMs;
+  private long lastAskedNs;
   private boolean restricting;
   private boolean stallLogged;
 
-  StageControl(QueryRegistry queries, Slots slots, ServiceLink link, Metrics metrics, Settings settings) {
+  /**
+   * The loop over what the driver knows.
+   *
+   * @param wakeAfterMs makes Spark offer its free slots again after so many milliseconds
+   */
+  StageControl(
+      QueryRegistry queries,
+      Slots slots,
+      ServiceLink link,
+      Metrics metrics,
+      Settings settings,
+      LongConsumer wakeAfterMs) {
+    this.wakeAfterMs = wakeAfterMs;
     this.queries = queries;
     this.slots = slots;
     this.link = link;
@@ -57,6 +76,7 @@ final class StageControl {
     offered.forEach((executor, free) -> idle.put(executor, slots.offered(executor, free)));
     restricting = link.isUsable();
     if (!restricting) {
+      dropDelays();
       metrics.freeRound();
       return false;
     }
@@ -69,6 +89,7 @@ final class StageControl {
       return false;
     }
     boolean unfinished = bindFree(free, needs);
+    checkWhileWithheld(needs);
     if (restricting && !shared) {
       avoidStall(free, needs);
     }
@@ -86,12 +107,36 @@ final class StageControl {
     return !restricting || slots.isBound(executorId, stage);
   }
 
+  /** Without the service nobody could say what comes after a delay, so all stages may run. */
+  private void dropDelays() {
+    for (QueryState query : queries.active()) {
+      query.stages().forEach(StageState::release);
+    }
+  }
+
+  /** While all that could run is withheld nothing is asked, and a service that is gone would not be noticed. */
+  private void checkWhileWithheld(Map<StageState, Integer> needs) {
+    long now = System.nanoTime();
+    if (!restricting || shared || now - lastAskedNs < CHECK_NS || !anyWithheld()) {
+      return;
+    }
+    lastAskedNs = now;
+    if (link.ask(view(needs, null), null, roundBudgetMs) == null) {
+      dropDelays();
+      restricting = false;
+    }
+  }
+
+  private boolean anyWithheld() {
+    return queries.active().stream().anyMatch(query -> query.stages().stream().anyMatch(StageState::isWithheld));
+  }
+
   private Map<StageState, Integer> needs() {
     Map<StageState, Integer> needs = new LinkedHashMap<>();
     for (QueryState query : queries.active()) {
       for (StageState stage : query.stages()) {
         int launchable = stage.launchable();
-        if (launchable > 0) {
+        if (launchable > 0 && !stage.isWithheld()) {
           needs.put(stage, launchable);
         }
       }
@@ -137,10 +182,16 @@ final class StageControl {
         if (budgetMs <= 0) {
           return true;
         }
+        lastAskedNs = System.nanoTime();
         Advice advice = link.ask(view(needs, left), new Offer(group.getKey(), left.size()), budgetMs);
         if (advice == null) {
+          dropDelays();
           restricting = false; // bindings are dropped: Spark's own order until the service answers again
           return false;
+        }
+        if (advice.stage() != null && advice.delayMs() > 0) {
+          delay(advice, needs);
+          continue;
         }
         if (advice.stage() == null || bindAdvised(advice, left, free, needs) == 0) {
           break;
@@ -148,6 +199,16 @@ final class StageControl {
       }
     }
     return false;
+  }
+
+  /** The stage is withheld; the same slots are offered once more, and again when its delay is over. */
+  private void delay(Advice advice, Map<StageState, Integer> needs) {
+    StageState stage = advice.stage();
+    stage.withhold(advice.delayMs());
+    needs.remove(stage);
+    // Not before the clock says that it is over.
+    wakeAfterMs.accept(Math.max(0, stage.delayEndMs() - System.currentTimeMillis()) + 1);
+    link.decided(advice, 0);
   }
 
   private int bindAdvised(Advice advice, List<Free> left, List<Free> free, Map<StageState, Integer> needs) {
@@ -211,7 +272,7 @@ final class StageControl {
     }
   }
 
-  // With nothing running no event would come that asks again, and Spark would wait for ever.
+  // With nothing running no event would come that asks again, and Spark would wait for ever. The end of a delay is one.
   private void avoidStall(List<Free> free, Map<StageState, Integer> needs) {
     if (free.isEmpty() || slots.running() > 0 || needs.values().stream().mapToInt(Integer::intValue).sum() == 0) {
       return;
@@ -220,6 +281,9 @@ final class StageControl {
       if (slots.boundTo(stage) > 0) {
         return;
       }
+    }
+    if (anyWithheld()) {
+      return;
     }
     long now = System.nanoTime();
     for (StageState stage : needs.keySet()) {
@@ -264,7 +328,9 @@ final class StageControl {
                 stage.measuredTasks(),
                 stage.measuredMs(),
                 launchable > 0,
-                needs.getOrDefault(stage, 0) > 0 && (offered == null || fits(offered, stage, now))));
+                needs.getOrDefault(stage, 0) > 0 && (offered == null || fits(offered, stage, now)),
+                stage.isWithheld(),
+                stage.delayEndMs()));
       }
       views.add(new QueryView(query, query.held + idle.getOrDefault(query, 0), stages));
     }

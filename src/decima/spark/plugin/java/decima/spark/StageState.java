@@ -23,6 +23,8 @@ final class StageState {
   private long completingNs;
   private long durationMs;
   private int durations;
+  private long delayEndMs;
+  private boolean withheld;
 
   StageState(QueryState query, int id, int tasks, List<Integer> parents) {
     this.query = query;
@@ -65,6 +67,28 @@ final class StageState {
 
   boolean finishedWithin(long nanoseconds) {
     return finished && System.nanoTime() - finishedNs < nanoseconds;
+  }
+
+  /** No slot may serve the stage for a while, although it could run. */
+  void withhold(double milliseconds) {
+    delayEndMs = (long) Math.min(System.currentTimeMillis() + milliseconds, Long.MAX_VALUE / 2);
+    withheld = true;
+  }
+
+  /** Whether the stage is withheld now; a delay that is over or was dropped does not come back. */
+  boolean isWithheld() {
+    withheld = withheld && System.currentTimeMillis() < delayEndMs;
+    return withheld;
+  }
+
+  /** Ends the delay, if there is one. */
+  void release() {
+    withheld = false;
+  }
+
+  /** When the last delay of the stage ends or ended, 0 if there was none. */
+  long delayEndMs() {
+    return delayEndMs;
   }
 
   boolean isStarted() {
