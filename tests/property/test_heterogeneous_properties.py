@@ -31,7 +31,7 @@ rules = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(instance=instances, rules=rules, choice=st.sampled_from(sorted(CHOICES)), seed=st.integers(0, 1000))
 def test_compiled_equals_plain_python_copy_for_copy(instance, rules, choice, seed):
     priority = np.random.default_rng(seed).integers(0, 6, len(instance)).astype(float)  # with ties
@@ -45,7 +45,7 @@ def test_compiled_equals_plain_python_copy_for_copy(instance, rules, choice, see
         assert finish < least if copied else finish == least
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(instance=instances, seed=st.integers(0, 1000), slots=st.sampled_from(["append", "insertion"]))
 def test_bias_and_forced_executors_equal_plain_python(instance, seed, slots):
     rng = np.random.default_rng(seed)
@@ -60,7 +60,7 @@ def test_bias_and_forced_executors_equal_plain_python(instance, seed, slots):
         assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(instance=instances, seed=st.integers(0, 1000))
 def test_every_scheduler_makes_valid_schedules(instance, seed):
     for name in list_schedulers():
@@ -70,7 +70,7 @@ def test_every_scheduler_makes_valid_schedules(instance, seed):
         assert schedule.scheduler == name
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(instance=instances, seed=st.integers(0, 1000))
 def test_dropping_unread_copies_never_takes_longer(instance, seed):
     for scheduler in ("high_rank_up_deft", "random_deft:slots=insertion"):
@@ -84,7 +84,7 @@ def test_dropping_unread_copies_never_takes_longer(instance, seed):
         assert all(copy in read or children[node] == 0 for copy, node in enumerate(after.node.tolist()))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), stream=st.booleans(), name=st.sampled_from(list_schedulers()))
 def test_twice_the_work_and_data_take_twice_the_time(seed, stream, name):
     small = draw_instance(seed, stream=stream)
@@ -93,7 +93,7 @@ def test_twice_the_work_and_data_take_twice_the_time(seed, stream, name):
     assert plan(large, scheduler=name).makespan_s == pytest.approx(2.0 * plan(small, scheduler=name).makespan_s)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), rules=rules)
 def test_free_transfers_need_no_copies(seed, rules):
     instance = draw_instance(seed, ccr=0.0)

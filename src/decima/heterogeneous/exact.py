@@ -20,7 +20,7 @@ from decima.progress import progress_bar
 
 MOST_NODES = 64
 _STEPS = 20_000  # partial schedules between two looks at the clock
-_TRIES = 1000  # of the search for the schedule that it begins with
+_TRIES = 40  # for each node, of the search for the schedule that it begins with
 
 
 class NotProvedError(DecimaError, RuntimeError):
@@ -80,7 +80,10 @@ def optimum(
 
 def _start(instance: Instance, duplicate: bool) -> Schedule:
     """The best schedule of all schedulers and of a short search."""
-    schedules = [search(instance, _TRIES, rules=Rules(slots=slots, duplicate=duplicate)).schedule for slots in SLOTS]
+    schedules = [
+        search(instance, _TRIES * len(instance), rules=Rules(slots=slots, duplicate=duplicate)).schedule
+        for slots in SLOTS
+    ]
     for name in list_schedulers():
         made = make_scheduler(name)
         if duplicate or not made.rules.duplicate:
