@@ -22,15 +22,27 @@ def heap_fields(extent: str) -> list[Field]:
 
 
 @njit
+def event_kind(event):
+    """Kind in an entry of ``heap_event``."""
+    return event >> _SUBJECT_BITS
+
+
+@njit
+def event_subject(event):
+    """Subject in an entry of ``heap_event``."""
+    return event & _SUBJECT
+
+
+@njit
 def heap_kind(state):
     """Kind of the earliest event."""
-    return state.heap_event[0] >> _SUBJECT_BITS
+    return event_kind(state.heap_event[0])
 
 
 @njit
 def heap_subject(state):
     """Subject of the earliest event."""
-    return state.heap_event[0] & _SUBJECT
+    return event_subject(state.heap_event[0])
 
 
 @njit

@@ -74,9 +74,9 @@ def _can_launch(state, job):
     return False
 
 
-@CompiledDecision.reading(PARAMETERS)
-def _capped_srw(address):
-    state = state_at(address)
+@njit
+def share_by_remaining_work(state):
+    """Decide by the rule; the parameters are the first ones of the record, as in ``PARAMETERS``."""
     rule = rule_of(state)
     params = rule.params
     power = params[P.power]
@@ -95,6 +95,11 @@ def _capped_srw(address):
         part = rule.job_share[job] / total if total > 0.0 else 1.0
         rule.job_share[job] = max(1.0, ceil(params[P.c0] * state.num_executors * part + params[P.c1]))
     share_executors(state, params[P.release], int(params[P.stage_rule]), int(params[P.leftover]))
+
+
+@CompiledDecision.reading(PARAMETERS)
+def _capped_srw(address):
+    share_by_remaining_work(state_at(address))
 
 
 @register("capped_srw", presets=PRESETS)
