@@ -70,9 +70,16 @@ def _level(state, stage, word):
 
 @njit
 def _remaining_ms(state, stage, elapsed_ms, word):
-    """Time in ms that a task still takes: drawn among the measured durations that exceed the time it has run."""
+    """Time in ms that a task still takes: drawn among the measured durations that exceed the time it has run.
+
+    A time below 0 is not known; then some part of a duration is left.
+    """
     lists = _level(state, stage, word)
     bits = next_bits(word)
+    if elapsed_ms < 0.0:
+        chosen = lists + REST
+        index = state.list_offset[chosen] + draw_below(bits, state.list_length[chosen])
+        return draw_uniform(next_bits(word)) * (state.values_ms[index] + state.list_add_ms[chosen])
     for situation in (REST, FIRST, FRESH):
         chosen = lists + situation
         first = state.list_offset[chosen]
@@ -228,7 +235,8 @@ def _draw_events(source, target, kinds, ends_ms, word):
             continue
         end_ms = ends_ms[executor]
         if kinds[executor] == TASK:
-            elapsed_ms = source.now_ms - source.executor_start_ms[executor]
+            start_ms = source.executor_start_ms[executor]
+            elapsed_ms = source.now_ms - start_ms if start_ms >= 0.0 else -1.0
             end_ms = source.now_ms + _remaining_ms(source, source.executor_stage[executor], elapsed_ms, word)
         heap_push(target, end_ms, kinds[executor], executor)
 

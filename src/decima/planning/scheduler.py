@@ -6,20 +6,17 @@ durations of the run nor jobs that have not arrived play a part.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from decima.checks import check_whole, is_number
 from decima.compiled.record import Record
 from decima.exceptions import ConfigError
-from decima.grammar import Option, read_value
+from decima.grammar import Option
+from decima.planning.background import BackgroundLookahead
 from decima.planning.copies import FACTORS
-from decima.planning.future import ARRIVALS, NONE
 from decima.planning.planner import Planner
-from decima.planning.search import GENERATION, RUNGS, Budget, RunBudget, TimeBudget
+from decima.planning.settings import DRAWS, PlanSettings
 from decima.schedulers.arrivals import form_for
 from decima.schedulers.fields import RULE
 from decima.schedulers.interface import CompiledScheduler, Decision, Observation, Scheduler, run_decision
@@ -27,7 +24,6 @@ from decima.schedulers.registry import make_scheduler, register, scheduler_text
 from decima.simulator.state import ClusterState
 
 BASE = "capped_srw"
-DRAWS = 8
 OPTIONS = (
     Option("budget", "simulated runs per plan, or milliseconds as in 50ms; 0: the rule alone", required=True),
     Option("base", f"rule that is improved, its parameters joined by + (default: {BASE})"),
@@ -36,69 +32,6 @@ OPTIONS = (
     Option("arrivals", "jobs to come that are assumed: none, or poisson like those seen (default: none)"),
     Option("threads", "candidates that are run at the same time (default: 1)", int),
 )
-
-
-@dataclass(frozen=True)
-class PlanSettings:
-    """How plans are made; a plan is budgeted by runs or by time."""
-
-    candidates: int = 0  # simulated runs of candidates per plan; 0: no plans
-    ms: float | None = None  # milliseconds per plan, in the place of ``candidates``
-    draws: int = DRAWS  # draws of what is not known
-    horizon_s: float = math.inf  # simulated seconds that are looked ahead
-    arrivals: str = NONE  # one of :data:`decima.planning.future.ARRIVALS`
-    threads: int = 1  # candidates at the same time
-
-    def __post_init__(self) -> None:
-        check_whole("draws", self.draws, least=1)
-        check_whole("threads", self.threads, least=1)
-        check_whole("budget", self.candidates, least=0)
-        least = sum(GENERATION >> rung for rung in range(RUNGS)) + 3 * self.draws
-        if self.ms is None and 0 < self.candidates < least:
-            raise ConfigError(
-                f"budget is {self.candidates} runs; expected 0, or at least {least} with {self.draws} draws: "
-                "one generation, and the comparison of what it found"
-            )
-        if self.ms is not None and not (is_number(self.ms) and 0.0 < self.ms < math.inf):
-            raise ConfigError(f"budget is {self.ms!r} ms; expected milliseconds above 0, or 0 for no plans")
-        if not (is_number(self.horizon_s) and self.horizon_s > 0.0):
-            raise ConfigError(f"horizon_s is {self.horizon_s!r}; expected seconds above 0")
-        if self.arrivals not in ARRIVALS:
-            raise ConfigError(f"arrivals is {self.arrivals!r}; expected one of {', '.join(ARRIVALS)}")
-
-    @classmethod
-    def of_budget(cls, budget: int | str, **others) -> PlanSettings:
-        """Settings with a budget in runs, or, as in ``"50ms"``, in milliseconds.
-
-        Raises:
-            ConfigError: It is neither, or a number is out of range.
-        """
-        text = str(budget).strip()
-        if text.endswith("ms"):
-            return cls(ms=read_value(text.removesuffix("ms"), float, "budget in milliseconds"), **others)
-        return cls(candidates=read_value(text, int, "budget"), **others)
-
-    @property
-    def idle(self) -> bool:
-        """Whether no plan is ever made."""
-        return self.ms is None and self.candidates == 0
-
-    def budget(self, clock: Callable[[], float] | None = None) -> Budget:
-        """A budget that begins now; ``clock`` (seconds) is for tests."""
-        if self.ms is None:
-            return RunBudget(self.candidates)
-        return TimeBudget(self.ms, self.threads, **({} if clock is None else {"clock": clock}))
-
-    def planner(self, base: CompiledScheduler, seed: int) -> Planner:
-        """A planner for one run of a rule."""
-        return Planner(
-            base,
-            draws=self.draws,
-            horizon_ms=1000.0 * self.horizon_s,
-            arrivals=self.arrivals,
-            threads=self.threads,
-            seed=seed,
-        )
 
 
 def require_factors(base: Scheduler) -> CompiledScheduler:
@@ -189,6 +122,14 @@ class Lookahead:
             return run_decision(self.base.decision, state)
         finally:
             state.put(rule_record=before)
+
+    def in_background(self, streaming: bool) -> BackgroundLookahead:
+        """The same for a cluster that is only observed and does not wait: plans are made in another thread.
+
+        Args:
+            streaming: Whether jobs arrive over time.
+        """
+        return BackgroundLookahead(form_for(self.base, streaming), self.settings)
 
     def _start(self, state: ClusterState) -> None:
         """Begin a run with the rule as it is."""

@@ -19,6 +19,8 @@ import numpy as np
 GENERATION = 16
 RUNGS = 2
 STEP = 0.5
+# Draws on which what was found is compared with the base rule.
+COMPARED = 4
 
 
 class Budget(Protocol):
@@ -54,7 +56,10 @@ class RunBudget:
 
 
 class TimeBudget:
-    """Budget in time; a run is not begun if one as long as the longest so far would end too late.
+    """Budget in time.
+
+    No run is begun if one as long as the longest so far would end too late, and no series of runs if it would at the
+    mean length of those so far.
 
     Args:
         ms: Milliseconds from now on.
@@ -65,20 +70,23 @@ class TimeBudget:
     def __init__(self, ms: float, threads: int = 1, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock, self._threads = clock, threads
         self._end = clock() + ms / 1000.0
-        self._longest = 0.0
+        self._longest = self._total = 0.0
+        self._rounds = 0
         self._since: float | None = None
 
     def _now(self) -> float:
         now = self._clock()
         if self._since is not None:
             self._longest = max(self._longest, now - self._since)
+            self._total += now - self._since
+            self._rounds += 1
             self._since = None
         return now
 
     def allows(self, runs: int, leaving: int) -> bool:
         """Whether there is time for so many runs, and some behind them."""
         rounds = -(-runs // self._threads) + -(-leaving // self._threads)
-        return self._now() + rounds * self._longest < self._end
+        return self._now() + rounds * self._total / max(1, self._rounds) < self._end
 
     def over(self) -> bool:
         """Whether there is no time for another run; if there is, it begins now."""
@@ -140,7 +148,7 @@ class Trials:
 def improve(
     trials: Trials, base: np.ndarray, start: np.ndarray, steps: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Search from a point, then keep the best of what was found, of the start, and of the base rule.
+    """Search from a point; what is found is given up for the base rule if that does better in a last comparison.
 
     Args:
         trials: Runs of candidates.
@@ -150,24 +158,30 @@ def improve(
         rng: Source of candidates.
 
     Returns:
-        The point chosen, float64 [numbers]; the start if the budget is too small to compare.
+        The point chosen, float64 [numbers]; the start if the budget is too small for a generation.
     """
-    finalists = [base] if np.array_equal(start, base) else [base, start]
-    leaving = (len(finalists) + 1) * trials.draws
+    compared = min(trials.draws, COMPARED)
     point, draw = start, 0
-    while (found := _generation(trials, leaving, point, steps, draw, rng)) is not None:
+    while (found := _generation(trials, 2 * compared, point, steps, draw, rng)) is not None:
         point = found
         draw += RUNGS
     if point is start:
         return start
-    finalists.append(point)
-    totals = np.zeros(len(finalists))
-    for draw in range(trials.draws):
-        costs = trials.costs(draw, finalists)
+    losses = []
+    for draw in range(compared):
+        costs = trials.costs(draw, [base, point])
         if costs is None:
-            return start
-        totals += costs
-    return finalists[int(np.argmin(totals))]
+            break
+        both = np.isfinite(costs).all()
+        losses.append(costs[1] - costs[0] if both else np.inf if costs[1] > costs[0] else 0.0)
+    return base if _is_loss(losses) else point
+
+
+def _is_loss(losses: Sequence[float]) -> bool:
+    """Whether numbers are above 0 by more than the standard error of their mean."""
+    if len(losses) < 2 or not np.isfinite(losses).all():
+        return any(loss > 0.0 for loss in losses)
+    return float(np.mean(losses)) > float(np.std(losses, ddof=1)) / np.sqrt(len(losses))
 
 
 def _generation(

@@ -33,8 +33,11 @@ _VIEWED = (
 )  # fmt: skip
 # What a stage takes besides arrays: ids, durations, lists.
 _STAGE_BYTES = 400
-# What a decision may have noted for later ones goes with the job (released_fifo).
-_NOTES = ("job_share",)
+# Hints to rules: jobs bring the first two when they come, the others are planned.
+_PLANNED = ("job_order_factor", "job_share_factor")
+_HINTS = ("job_rank", "job_limit_cap", *_PLANNED)
+# What a decision may have noted for later ones goes with the job (released_fifo), and so does what is planned for it.
+_NOTES = ("job_share", *_PLANNED)
 
 
 @dataclass
@@ -116,7 +119,7 @@ class JobMemory(ABC):
         self.account.hold("total_executors", capacity.executors)
         settings = self._settings.replace(executors=capacity.executors)
         state = ClusterState(MirrorTables(capacity), settings)
-        for name in ("job_rank", "job_limit_cap"):  # jobs bring their own when they come
+        for name in _HINTS:
             rule_record(state).bind(name, np.zeros(capacity.jobs), copy=False)
         state.job_first_stage[1] = capacity.job_stages  # the largest job a policy makes room for
         self._start(state)

@@ -63,7 +63,10 @@ class Mirror(JobMemory):
         *,
         delays: bool = False,
     ) -> None:
-        self._scheduler = scheduler = form_for(scheduler, hint_ms > 0.0)
+        # Decisions never wait: a scheduler that plans does so in another thread.
+        in_background = getattr(scheduler, "in_background", None)
+        scheduler = form_for(scheduler, hint_ms > 0.0) if in_background is None else in_background(hint_ms > 0.0)
+        self._scheduler = scheduler
         self._rng = rng
         self._hint_ms = hint_ms
         self._delays = delays

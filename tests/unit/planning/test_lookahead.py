@@ -10,8 +10,9 @@ from decima.exceptions import ConfigError
 from decima.planning.copies import NO_FUTURE, Draw, Plan
 from decima.planning.future import draw_future
 from decima.planning.planner import Planner
-from decima.planning.scheduler import Lookahead, PlanSettings
+from decima.planning.scheduler import Lookahead
 from decima.planning.search import RunBudget, TimeBudget, Trials, improve
+from decima.planning.settings import PlanSettings
 from decima.schedulers import check_scheduler, form_for, make_scheduler, scheduler_text
 from decima.schedulers.interface import run_decision
 from decima.schedulers.system import run_state
@@ -143,7 +144,7 @@ def test_another_rule_finds_the_state_without_a_plan():
 
 
 def test_planned_runs_are_repeated_by_their_seed():
-    scheduler = make_scheduler("lookahead", budget=BUDGET, arrivals="poisson", horizon_s=500.0)
+    scheduler = make_scheduler("lookahead", budget=BUDGET, arrivals="poisson", horizon_s=500.0, draws=2)
     first, again = (decima.simulate(STREAM, scheduler, 12, 4, log=True) for _ in range(2))
     fresh = decima.simulate(STREAM, copy.deepcopy(scheduler), 12, 4, log=True)
     assert np.array_equal(first.log.decisions, again.log.decisions)
@@ -164,7 +165,7 @@ def test_ends_of_running_tasks_are_drawn_anew():
         assert (begin.heap_ms[: begin.heap_size] >= state.now_ms).all()
         found.add(tuple(begin.heap_ms[: begin.heap_size].tolist()))
     assert len(found) > 20
-    state.executor_start_ms[:] = -1e9  # longer than any was measured
+    state.put(now_ms=state.now_ms + 1e9)  # they run longer than any was measured
     draw.begin(state, jobs, NO_FUTURE, np.inf, 0)
     assert tuple(begin.heap_ms[: begin.heap_size].tolist()) not in found
 
