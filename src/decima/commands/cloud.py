@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from decima.commands.shared import options
-from decima.commands.shared.outputs import check_output, output_path, write_json, write_table
+from decima.commands.shared.outputs import check_folder, check_output, output_path, write_json, write_table
 from decima.commands.shared.schedulers import require_different
+from decima.exceptions import ConfigError
 from decima.plotting.words import count
 
 if TYPE_CHECKING:
@@ -273,3 +274,148 @@ def _draw(path: Path, results: list[PlacementResult]) -> None:
     figure = placements_figure(results)
     with output_path(path) as temporary:
         temporary.write_bytes(style.image(figure, path.suffix[1:]))
+
+
+Nodes = Annotated[
+    int,
+    typer.Option(
+        metavar="N", min=0, max=options.MOST * 100, help="Placements to try in a busy period; 0: no exact search."
+    ),
+]
+Budget = Annotated[int, typer.Option(metavar="N", min=0, max=options.MOST, help="Plans to try in the search.")]
+
+
+@app.command()
+@options.grouped
+def optimum(
+    *,
+    jobs: Jobs = "generated",
+    cloud: Cloud,
+    nodes: Nodes = 2_000_000,
+    budget: Budget = 100_000,
+    waits: Annotated[bool, typer.Option("--waits", help="Search for voluntary waits before jobs, too.")] = False,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the jobs and of the search.")] = 0,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write result and bounds (.json).")] = None,
+    log: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write every executor with its VM (.csv or .parquet).")
+    ] = None,
+    gantt: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw VMs over time (.png, .pdf or .svg).")] = None,
+) -> None:
+    """Find the best placement of known jobs: exact where possible, else searched; and what nothing can pass."""
+    from decima.cloud import place
+    from decima.cloud.optimum.best import optimum as find
+
+    spec, settings = _read(jobs, cloud, (out, (".json",)), (log, (".csv", ".parquet")), (gantt, CHARTS))
+    workload = spec.workload(seed)
+    best = find(workload, settings, nodes=nodes, budget=budget, waits=waits, seed=seed, progress="optimum")
+    result, currency = best.result, settings.cluster.currency
+    if log is not None:
+        write_table(log, result.executors())
+    if gantt is not None:
+        _draw(gantt, [result])
+    if out is not None:
+        write_json(out, best.as_dict() | {"jobs": result.jobs().to_dict("records")})
+    typer.echo(f"{'':<22} {'cost':>10} {'duration [s]':>13} {'R_epi':>10}")
+    for name in ("aep", "ilp_exact", "ilp_beta", "good_first"):
+        other = place(workload, name, settings, seed)
+        typer.echo(f"{name:<22} {other.cost:>10.4f} {other.mean_duration_s:>13.2f} {other.reward:>10.2f}")
+    typer.echo(f"{best.kind:<22} {result.cost:>10.4f} {result.mean_duration_s:>13.2f} {result.reward:>10.2f}")
+    shown = "-" if best.reward_bound is None else f"{best.reward_bound:.2f}"
+    last = "" if best.interval_bound is not None else shown
+    typer.echo(f"{'bound by work':<22} {best.work_bound:>10.4f} {'':>13} {last:>10}")
+    if best.interval_bound is not None:
+        typer.echo(f"{'bound by interval':<22} {best.interval_bound:>10.4f} {'':>13} {shown:>10}")
+    without = "voluntary waits allowed" if waits else "no voluntary waits"
+    typer.echo(
+        f"{best.kind} of {workload.label} ({count(len(workload), 'job')}, {settings.label}, {without}; "
+        f"{best.proved_periods} of {count(best.periods, 'busy period')} proved, {best.nodes:,} placements tried): cost "
+        f"{_money(result.cost, currency)}, mean duration {result.mean_duration_s:.2f} s" + _wrote(out, log, gantt)
+    )
+
+
+@app.command()
+@options.grouped
+def plan(
+    *,
+    jobs: Jobs = "generated",
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy", metavar="RULE", help="A rule, see 'decima cloud vms', or optimum: the best that is found."
+        ),
+    ] = "optimum",
+    cloud: Cloud,
+    nodes: Nodes = 2_000_000,
+    budget: Budget = 100_000,
+    seed: options.Seed = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the plan, executor by executor (.csv, .parquet or .json)."),
+    ] = None,
+    kubernetes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Write a Spark pod template and the submit options of every job; must not exist."
+        ),
+    ] = None,
+    gantt: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw VMs over time (.png, .pdf or .svg).")] = None,
+) -> None:
+    """Plan which executor goes on which VM and what it costs, for people and for Spark on Kubernetes."""
+    from decima.cloud import place
+    from decima.cloud.optimum.best import optimum as find
+    from decima.cloud.plan import plan_document, plan_frame
+
+    spec, settings = _read(jobs, cloud, (out, (".csv", ".parquet", ".json")), (gantt, CHARTS))
+    if kubernetes is not None:
+        if kubernetes.exists():
+            raise ConfigError(f"cannot write {kubernetes}: it exists; expected the name of a new folder")
+        check_folder(kubernetes)
+    workload = spec.workload(seed)
+    if policy == "optimum":
+        result = find(workload, settings, nodes=nodes, budget=budget, seed=seed, progress="plan").result
+    else:
+        result = place(workload, policy, settings, seed).require_complete()
+    if kubernetes is not None:
+        _write_templates(kubernetes, result)
+    if out is not None and out.suffix == ".json":
+        write_json(out, plan_document(result))
+    elif out is not None:
+        write_table(out, plan_frame(result))
+    if gantt is not None:
+        _draw(gantt, [result])
+    if out is None and kubernetes is None:
+        typer.echo(plan_frame(result).to_string(index=False))
+    typer.echo(
+        f"plan by {result.scheduler} of {workload.label} ({count(len(workload), 'job')}, {settings.label}): cost "
+        f"{_money(result.cost, settings.cluster.currency)}, mean duration {result.mean_duration_s:.2f} s, "
+        f"{result.good_placements} well placed" + _wrote(out, kubernetes, gantt)
+    )
+
+
+def _write_templates(folder: Path, result: PlacementResult) -> None:
+    """Write templates and options into a new folder, which appears when all is written."""
+    import shutil
+    import tempfile
+
+    import yaml
+
+    from decima.cloud.kubernetes import LIMITS, file_name, spark_jobs
+
+    made = spark_jobs(result, str(folder))
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        for each in made:
+            (temporary / file_name(each.job)).write_text(
+                yaml.safe_dump(each.template, sort_keys=False), encoding="utf-8"
+            )
+            notes = "".join(f"# {note}\n" for note in each.notes)
+            lines = "".join(f"{key} {value}\n" for key, value in each.options.items())
+            (temporary / f"job-{each.job}.conf").write_text(notes + lines, encoding="utf-8")
+        text = "What Spark on Kubernetes cannot be told of a plan:\n\n" + "".join(f"- {limit}\n" for limit in LIMITS)
+        (temporary / "LIMITS.md").write_text(text, encoding="utf-8")
+        temporary.chmod(0o755)
+        temporary.rename(folder)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise

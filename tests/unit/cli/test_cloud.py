@@ -13,6 +13,7 @@ from tests.unit.cli.calls import read_json, refuse, run, succeed
 JOBS = "arrival_s,id,type,cores,memory_gb,executors,duration_s\n0,1,cpu,2,4,3,50\n2,2,network,1,2,2,10\n"
 VMS = "type,cores,memory_gb,quantity,price_per_hour,currency\nsmall,4,16,2,0.2,EUR\n"
 SMALL = ("--jobs", "generated:pattern=burst,n=6")
+SPARSE = ("--jobs", "generated:n=6")
 
 
 @pytest.fixture
@@ -130,3 +131,53 @@ def test_fetch(tmp_path, monkeypatch):
     (mirror / "jobs.csv").write_bytes(b"corrupt")
     assert "jobs.csv: got SHA-256" in refuse("data", "fetch", "cloud-vm", "--force")
     assert (folder / "jobs.csv").read_bytes() == content
+
+
+def test_optimum(folder):
+    out, log = folder / "best.json", folder / "log.csv"
+    result = run("cloud", "optimum", *SPARSE, "--out", out, "--log", log)
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert [line.split("  ")[0] for line in lines[1:6]] == [
+        "aep",
+        "ilp_exact",
+        "ilp_beta",
+        "good_first",
+        "exact optimum",
+    ]
+    assert lines[-1].startswith("exact optimum of generated, normal (6 jobs, Table 4")
+    document = read_json(out)
+    assert document["kind"] == "exact optimum"
+    assert document["interval_bound"] <= document["result"]["cost"]
+    assert document["result"]["cost"] <= place("generated:n=6", "ilp_exact").cost + 1e-9
+    assert len(pandas.read_csv(log)) == sum(job["executors"] for job in document["jobs"])
+    searched = succeed("cloud", "optimum", *SPARSE, "--waits", "--budget", 300)
+    assert searched.startswith("best found by search of generated, normal")
+    assert "voluntary waits allowed" in searched
+
+
+def test_plan(folder):
+    out, templates = folder / "plan.csv", folder / "pods"
+    line = succeed("cloud", "plan", *SPARSE, "--out", out, "--kubernetes", templates)
+    assert line.startswith("plan by exact optimum of generated, normal (6 jobs")
+    assert sorted(path.name for path in templates.iterdir()) == sorted(
+        ["LIMITS.md", *(f"job-{job}.{kind}" for job in range(1, 7) for kind in ("conf", "yaml"))]
+    )
+    options = [text for text in (templates / "job-1.conf").read_text().splitlines() if not text.startswith("#")]
+    assert f"spark.kubernetes.executor.podTemplateFile {templates}/job-1.yaml" in options
+    table = pandas.read_csv(out)
+    assert {"vm", "job_cost", "submit_s"} <= set(table.columns)
+    shown = run("cloud", "plan", *SPARSE, "--policy", "ilp")
+    assert "m1.large-1" in shown.stdout
+    written = folder / "plan.json"
+    assert succeed("cloud", "plan", *SPARSE, "--policy", "rr", "--out", written).startswith("plan by rr of")
+    assert len(read_json(written)["jobs"]) == 6
+    assert "it exists; expected the name of a new folder" in refuse("cloud", "plan", "--kubernetes", templates)
+
+
+def test_a_plan_that_fails_writes_nothing(files, folder):
+    (files / "vms.csv").write_text(VMS.replace("small", "my vm"))
+    arguments = ("--jobs", files / "jobs.csv", "--vms", files / "vms.csv", "--policy", "fill")
+    sentence = refuse("cloud", "plan", *arguments, "--out", folder / "p.csv", "--kubernetes", folder / "pods")
+    assert "VM 'my vm-1' cannot be a label of Kubernetes" in sentence
+    assert list(folder.iterdir()) == []
