@@ -1,6 +1,7 @@
 """Everything of the project that reads what people or other programs wrote: where it begins, and what it is given."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,12 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import decima
+from decima.exceptions import DecimaError
 from decima.grammar import key_values, read_fields, read_value, split_options
+from decima.heterogeneous import canonical, load_instance, load_schedule, lower_bound, plan, validate
+from decima.heterogeneous.registry import make_scheduler as make_planner
+from decima.heterogeneous.sources import ClusterOptions, read_instance
+from decima.heterogeneous.wfcommons import import_wfcommons
 from decima.policy import store
 from decima.schedulers import make_scheduler
 from decima.schedulers.registry import read_scheduler
@@ -29,6 +35,7 @@ from tests.unit.spark.event_lines import LOGS
 
 CORPUS = Path(__file__).parent / "corpus"
 MOST_TASKS = 2000
+MOST_EXECUTORS = 100
 SMALL = decima.workload.synthetic_batch(2, seed=0, sizes=["xs"])
 
 
@@ -128,10 +135,40 @@ def use_card(path):
     return make_scheduler(str(path))
 
 
+def use_instance(path):
+    instance = load_instance(path)
+    if len(instance.cluster) <= MOST_EXECUTORS:
+        schedule = plan(instance, scheduler="high_rank_up_deft")
+        validate(instance, schedule)
+        # Rounding apart, which numbers of very different size lose more to.
+        assert schedule.makespan_s >= lower_bound(instance) * (1.0 - 1e-6)
+    return instance
+
+
+def use_schedule(path):
+    instance = canonical()
+    schedule = load_schedule(path, instance)
+    validate(instance, schedule)
+    return schedule.frame()
+
+
+def use_instance_text(path):
+    """Text of jobs, or of a scheduler of unequal executors; of large DAGs only what is written is checked."""
+    text = text_of(path)
+    try:
+        return make_planner(text)
+    except DecimaError:
+        large = any(len(number) > 2 for number in re.findall(r"\d+", text))
+        return None if large else read_instance(text, ClusterOptions(), seed=1)
+
+
 TINY_WEIGHTS, TINY_CARD = CORPUS / "weights" / "tiny.weights.h5", CORPUS / "card" / "tiny.json"
 CARDS = [json.loads(content) for content in corpus("card")]
 JOBS = [json.loads(content) for content in corpus("jobs_json")]
 TUNED = [json.loads(content) for content in corpus("tuned_card")]
+INSTANCES, SCHEDULES, WORKFLOWS = (
+    [json.loads(content) for content in corpus(name)] for name in ("instance", "schedule", "workflow")
+)
 REPLAYS = [json.loads(content) for content in corpus("replay")]
 LOG_NAMES = ("failed-task.zstd", "speculation.zstd", "killed-executor.zstd", "unnamed.snappy")
 
@@ -179,6 +216,12 @@ READERS = {
         "text", tuple(map(str.encode, lines("scheduler"))), damaged_text(lines("scheduler")), use_scheduler
     ),
     "tuned_card": lambda: Reader("tuned.json", corpus("tuned_card"), damaged_json(TUNED), use_card),
+    "instance": lambda: Reader("instance.json", corpus("instance"), damaged_json(INSTANCES), use_instance),
+    "schedule": lambda: Reader("schedule.json", corpus("schedule"), damaged_json(SCHEDULES), use_schedule),
+    "workflow": lambda: Reader("workflow.json", corpus("workflow"), damaged_json(WORKFLOWS), import_wfcommons),
+    "instance_text": lambda: Reader(
+        "text", tuple(map(str.encode, lines("instance_text"))), damaged_text(lines("instance_text")), use_instance_text
+    ),
     "profile_archive": lambda: Reader(
         "task_duration_1.npy",
         corpus("profile_archive"),

@@ -20,6 +20,7 @@ GROUPS = (
     ("card", "weights", "scheduler"),
     ("replay", "tuned_card", "options"),
     ("event_log", "checkpoint", "profile_archive"),
+    ("instance", "schedule", "workflow", "instance_text"),
 )
 
 

@@ -8,6 +8,9 @@ import numpy as np
 
 from decima.exceptions import DecimaError, WorkloadError
 
+#: Largest number of anything, and the smallest one above 0 where 0 is none: sums and quotients stay finite.
+LARGEST, SMALLEST = 1e15, 1e-15
+
 
 class InvalidScheduleError(DecimaError, ValueError):
     """A schedule breaks a rule of the model, or does not belong to the instance."""
@@ -47,7 +50,15 @@ def numbers(
         bound = f"above {least:g}" if strictly else f"of at least {least:g}"
         at = place[0] if ndim == 1 else place
         raise WorkloadError(f"{where}: entry {at} is {array[place]:g}; expected a {finite}number {bound}")
+    if strictly:
+        _check_size(where, array, array < least + SMALLEST)
+    _check_size(where, array, (array > LARGEST) & ~np.isinf(array))
     return frozen(array)
+
+
+def _check_size(where: str, array: np.ndarray, wrong: np.ndarray) -> None:
+    if wrong.any():
+        raise WorkloadError(f"{where}: {array[wrong][0]:g} is out of range; expected {SMALLEST:g} to {LARGEST:g}")
 
 
 def number(where: str, value: Any, *, least: float = 0.0, strictly: bool = False, infinite: bool = False) -> float:
@@ -59,14 +70,16 @@ def number(where: str, value: Any, *, least: float = 0.0, strictly: bool = False
     if isinstance(value, (bool, str, bytes)) or value is None:
         raise WorkloadError(f"{where} is {value!r:.60}; expected a number")
     try:
-        array = np.asarray(float(value))
+        real = float(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise WorkloadError(f"{where} is {value!r:.60}; expected a number") from error
-    good = array > least if strictly else array >= least
-    if not good or (np.isinf(array) and not infinite):
+    good = real > least if strictly else real >= least
+    if not good or (real == np.inf and not infinite):
         bound = f"above {least:g}" if strictly else f"of at least {least:g}"
-        raise WorkloadError(f"{where} is {float(array):g}; expected a {'' if infinite else 'finite '}number {bound}")
-    return float(array)
+        raise WorkloadError(f"{where} is {real:g}; expected a {'' if infinite else 'finite '}number {bound}")
+    if LARGEST < real < np.inf or (strictly and real < least + SMALLEST):
+        raise WorkloadError(f"{where} is {real:g}; expected {SMALLEST:g} to {LARGEST:g}")
+    return real
 
 
 def frozen(array: np.ndarray) -> np.ndarray:

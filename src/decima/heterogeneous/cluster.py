@@ -145,7 +145,7 @@ def _rates(rate: Any, executors: int) -> float | np.ndarray:
         if executors == 1:
             return np.inf
         raise WorkloadError("the cluster has no transfer rate; expected one number, or one for each pair of executors")
-    if np.ndim(rate) == 0:
+    if not isinstance(rate, (list, tuple, np.ndarray)):
         return number("rate", rate, strictly=True, infinite=True)
     try:
         matrix = np.array([[np.nan if each is None else each for each in row] for row in rate], dtype=np.float64)

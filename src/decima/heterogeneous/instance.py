@@ -53,7 +53,10 @@ class Job:
         object.__setattr__(self, "data", data)
         object.__setattr__(self, "arrival_s", number(f"{where}: arrival_s", self.arrival_s))
         names = tuple(self.nodes) or tuple(str(index) for index in range(len(work)))
-        if len(names) != len(work) or len(set(names)) < len(names) or not all(is_name(each) for each in names):
+        if not all(is_name(each) for each in names):
+            wrong = next(each for each in names if not is_name(each))
+            raise WorkloadError(f"{where}: a node's name is {wrong!r:.60}; expected a non-empty Unicode text")
+        if len(names) != len(work) or len(set(names)) < len(names):
             raise WorkloadError(f"{where}: {len(names)} names for {len(work)} nodes; expected a different one for each")
         object.__setattr__(self, "nodes", names)
         self._check_edges(where)

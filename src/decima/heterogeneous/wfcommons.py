@@ -68,11 +68,11 @@ def _from_1_4(where: str, workflow: dict) -> tuple[list, list, list, list, list,
     called: dict[str, str] = {}
     names, parents, runtimes, inputs, outputs = [], [], [], [], []
     sizes: dict[str, float] = {}
-    for task in _get(workflow, "tasks", f"{where}: workflow", list):
+    for task in _items(_get(workflow, "tasks", f"{where}: workflow", list), f"{where}: tasks"):
         name = _name(where, task, "id" if "id" in task else "name")
         names.append(name)
         # Files of this version name parents by id or by name.
-        called[task.get("name")] = name
+        called[_name(where, task, "name") if "name" in task else name] = name
         parents.append(_texts(task.get("parents", []), f"{where}: parents of task {name!r}"))
         runtimes.append(task.get("runtimeInSeconds", task.get("runtime")))
         inputs.append([])
@@ -108,7 +108,7 @@ def _from_1_5(where: str, workflow: dict) -> tuple[list, list, list, list, list,
             title = _name(where, file, "id")
             sizes[title] = number(f"{where}: size of file {title!r}", file["sizeInBytes"])
     names, parents, runtimes, inputs, outputs = [], [], [], [], []
-    for task in _get(specification, "tasks", f"{where}: specification", list):
+    for task in _items(_get(specification, "tasks", f"{where}: specification", list), f"{where}: tasks"):
         name = _name(where, task, "id")
         names.append(name)
         parents.append(_texts(task.get("parents", []), f"{where}: parents of task {name!r}"))

@@ -39,6 +39,9 @@ CHAIN = Job("chain", [1.0, 2.0, 3.0], [(0, 1), (1, 2)], [4.0, 5.0])
         ({"work": [1.0] * 3, "edges": [(0, 1), (1, 0)], "data": [0.0] * 2}, "the edges form a cycle, among 0, 1"),
         ({"work": [1.0], "edges": [(0, 0)], "data": [0.0]}, "the edges form a cycle, among 0"),
         ({"work": [1.0], "arrival_s": -1.0}, "arrival_s is -1"),
+        ({"work": [1e300]}, "work: 1e.300 is out of range; expected 1e-15 to 1e.15"),
+        ({"work": [1.0], "arrival_s": 1e300}, "arrival_s is 1e.300; expected 1e-15 to 1e.15"),
+        ({"work": [1.0], "nodes": [["x"]]}, "a node's name is ..x..; expected a non-empty Unicode text"),
         ({"work": [1.0, 2.0], "nodes": ["x", "x"]}, "2 names for 2 nodes; expected a different one for each"),
         ({"work": [1.0, 2.0], "edges": [(0.5, 1)], "data": [1.0]}, "edges are pairs of whole numbers"),
     ],
@@ -53,6 +56,8 @@ def test_malformed_jobs(values, sentence):
     [
         ({"speeds": [], "rate": 1.0}, "the cluster has no executor"),
         ({"speeds": [1.0, 0.0], "rate": 1.0}, "speeds: entry 1 is 0; expected a finite number above 0"),
+        ({"speeds": [1.0, 1e-300], "rate": 1.0}, "speeds: 1e-300 is out of range"),
+        ({"speeds": [1.0, 1.0], "rate": [[1.0, 1.0], 1.0]}, "rate: expected one number, or a row of numbers"),
         ({"speeds": [1.0, 1.0], "rate": 0.0}, "rate is 0; expected a number above 0"),
         ({"speeds": [1.0, 1.0]}, "the cluster has no transfer rate"),
         ({"speeds": [1.0, 1.0], "rate": [[1, 2]]}, "rate is a matrix of 1 x 2; expected 2 x 2"),
