@@ -71,7 +71,6 @@ def usable(driver, toy):
         wrong_replies.negative_delay,
         wrong_replies.endless_delay,
         wrong_replies.delay_with_executors,
-        wrong_replies.delay_again,
     ],
 )
 def test_wrong_replies_cost_nothing_but_the_order(usable, toy, spoil):
@@ -80,6 +79,15 @@ def test_wrong_replies_cost_nothing_but_the_order(usable, toy, spoil):
     pair = {name: slow_sum(usable, 6, 0.1) for name in ("a", "b")}
     assert start_queries(usable, pair).wait() == {"a": 15, "b": 15}
     assert len(usable.lines(OUTAGE)) == before + 1
+
+
+def test_stages_that_are_delayed_again_and_again_run_all_the_same(usable, toy):
+    """The first delay of a stage is obeyed, so that there may be several outages."""
+    before = len(usable.lines(OUTAGE))
+    toy.spoil = wrong_replies.delay_again
+    pair = {name: slow_sum(usable, 6, 0.1) for name in ("a", "b")}
+    assert start_queries(usable, pair).wait() == {"a": 15, "b": 15}
+    assert len(usable.lines(OUTAGE)) > before
 
 
 def test_a_slow_service_is_left_alone(usable, toy):
