@@ -146,6 +146,10 @@ def _project_stages(source, target, place, job):
         target.stage_in_frontier[new] = source.stage_in_frontier[old]
         target.stage_selected[new] = source.stage_selected[old]
         target.stage_runnable[new] = source.stage_runnable[old]
+        target.stage_slot[new] = source.stage_slot[old]
+        target.slot_limit[new] = source.slot_limit[old]
+        target.slot_order[new] = source.slot_order[old]
+        target.slot_end_ms[new] = source.slot_end_ms[old]
         _project_source(source, target, old, new)
 
 
@@ -239,6 +243,7 @@ def _draw_events(source, target, kinds, ends_ms, word):
             elapsed_ms = source.now_ms - start_ms if start_ms >= 0.0 else -1.0
             end_ms = source.now_ms + _remaining_ms(source, source.executor_stage[executor], elapsed_ms, word)
         heap_push(target, end_ms, kinds[executor], executor)
+    target.sequence = source.sequence
 
 
 @cached(njit(cache=True, nogil=True))
@@ -280,6 +285,14 @@ def project(source_address, target_address, jobs, place, kinds, ends_ms, word):
     target.commit_free = source.commit_free
     for index in range(source.num_selected):
         target.selected[index] = _stage_at(source, target, place, source.selected[index])
+    for index in range(source.num_timers):
+        target.timer_heap[index] = _stage_at(source, target, place, source.timer_heap[index])
+    for index in range(source.num_barred):
+        target.barred[index] = _stage_at(source, target, place, source.barred[index])
+    target.num_timers = source.num_timers
+    target.num_barred = source.num_barred
+    target.round_bound = source.round_bound
+    target.calling = source.calling
     target.now_ms = source.now_ms
     target.area_time_ms = source.now_ms
     target.num_active = source.num_active

@@ -34,13 +34,27 @@ OPTIONS = (
 )
 
 
+def _names_read(function: Callable) -> set[str]:
+    """Names of attributes that a function reads, and the compiled functions that it calls."""
+    names, left, found = set(), [function], set()
+    while left:
+        current = left.pop()
+        if current in found:
+            continue
+        found.add(current)
+        names |= set(current.__code__.co_names)
+        called = (current.__globals__.get(name) for name in current.__code__.co_names)
+        left += [each.py_func for each in called if hasattr(each, "py_func")]
+    return names
+
+
 def require_factors(base: Scheduler) -> CompiledScheduler:
     """Return a rule if it can be planned.
 
     Raises:
         ConfigError: Its compiled function does not read the factors of jobs.
     """
-    if isinstance(base, CompiledScheduler) and set(FACTORS) <= set(base.decision.function.__code__.co_names):
+    if isinstance(base, CompiledScheduler) and set(FACTORS) <= _names_read(base.decision.function):
         return base
     raise ConfigError(
         f"scheduler {base.name} has no factors that could be planned; expected a compiled rule that reads "

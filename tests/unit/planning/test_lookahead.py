@@ -1,12 +1,14 @@
 """The scheduler ``lookahead``: what its plans may depend on, and what they may not."""
 
 import copy
+import inspect
 
 import numpy as np
 import pytest
 
 import decima
 from decima.exceptions import ConfigError
+from decima.planning import projection
 from decima.planning.copies import NO_FUTURE, Draw, Plan
 from decima.planning.future import draw_future
 from decima.planning.planner import Planner
@@ -16,6 +18,7 @@ from decima.planning.settings import PlanSettings
 from decima.schedulers import check_scheduler, form_for, make_scheduler, scheduler_text
 from decima.schedulers.interface import run_decision
 from decima.schedulers.system import run_state
+from decima.simulator.fields import CLUSTER, SIZES
 from decima.simulator.loop import new_state, offers
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
@@ -78,6 +81,20 @@ def test_it_is_better_than_its_rule_on_average():
         plain, planned = (decima.simulate(jobs, text, 20, seed).avg_jct_s for text in ("capped_srw", "lookahead:200"))
         changes.append(planned / plain - 1.0)
     assert np.mean(changes) < 0.0
+
+
+def test_every_field_of_a_run_is_projected_or_left_behind_on_purpose():
+    """A field that is added to the simulator has to be thought about here."""
+    source = inspect.getsource(projection)
+    projected = {name for name in CLUSTER.fields_of_run if f"target.{name}" in source}
+    heap = {"heap_ms", "heap_order", "heap_event", "heap_size", "sequence"}
+    settings = {field.name for field in SIZES.fields}  # those of the copy, or of who makes it
+    counts = {"area_ms", "busy_ms", "task_events", "job_events", "executor_events", "slot_events", "num_decisions"}
+    logs = {"num_tasks_logged", "num_decisions_logged", "max_decisions_logged"}
+    past = {"next_arrival", "num_done", "completion_order", "job_finish_ms", "stage_finish_ms"}
+    answers = {"action", "has_action", "no_answer", "truncated", "error"}
+    left = CLUSTER.fields_of_run.keys() - projected - heap - settings - counts - logs - past - answers
+    assert not left
 
 
 @pytest.mark.parametrize("done", [0, 1, 3])
