@@ -3,7 +3,9 @@
 Jobs come in order and start as soon as they fit; a node is a job that fits, its children are the placements of its
 executors: counts per VM, where VMs with the same future are interchangeable. The loss of a job is a weighted sum of
 what it adds to the bill and of its run time. Where the cluster is empty when a job arrives, the rest does not depend on
-what was before, and its least loss is looked up.
+what was before, and its least loss is looked up. A node with the same future as an earlier one that lost no more is
+left out; futures are compared by hashes of 64 bits, which confuse any two of a million with a chance below one in ten
+million.
 
 The bound: at every moment VMs in use need the cores and the memory of what runs and of the jobs still to come, in
 multiples of the smallest step between VM sizes, at the lowest price per core or MiB; what is already paid for is free.
@@ -259,6 +261,48 @@ def _list_children(jobs, vms, weights, depth, cutoff, state, lists, scratch):
 
 
 @njit
+def _mix(value):
+    """A well mixed uint64 of a uint64 (the finalizer of splitmix64)."""
+    value ^= value >> np.uint64(30)
+    value *= np.uint64(0xBF58476D1CE4E5B9)
+    value ^= value >> np.uint64(27)
+    value *= np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+@njit
+def _future(vms, depth, state):
+    """Hash of all that the rest of a search depends on at a depth; VMs of a type may change places."""
+    until, now = state[2][depth], state[3][depth]
+    running, active, counts, finish = state[5][depth], state[6], state[7], state[8]
+    total = _mix(np.uint64(depth + 1)) + _mix(np.uint64(np.int64(now * 1048576.0) + 77))
+    for place in range(running):
+        job = active[depth, place]
+        total += _mix(np.uint64(np.int64(finish[job] * 1048576.0)) + _mix(np.uint64(job + 1)))
+    for vm in range(len(until)):
+        own = _mix(np.uint64(vms[3][vm] + 1))
+        if until[vm] > now:
+            own = _mix(own + np.uint64(np.int64(until[vm] * 1048576.0)))
+        for place in range(running):
+            job = active[depth, place]
+            if counts[job, vm] > 0:
+                own = _mix(own + _mix(np.uint64(job * 1000003 + counts[job, vm])))
+        total += _mix(own)
+    return total
+
+
+@njit
+def _seen(hashes, losses, key, loss):
+    """Whether the same future was met with no greater loss; keeps the smaller one."""
+    place = np.int64(key & np.uint64(len(hashes) - 1))
+    if hashes[place] == key and losses[place] <= loss + 1e-9:
+        return True
+    hashes[place] = key
+    losses[place] = loss
+    return False
+
+
+@njit
 def _enter(jobs, depth, state, scratch):
     """Bring the clock to the moment when the job of a depth can be placed; returns whether the cluster is empty."""
     running, active, finish = state[5], state[6], state[8]
@@ -276,7 +320,22 @@ def _enter(jobs, depth, state, scratch):
 
 @cached(njit(cache=True, nogil=True))
 def search_period(
-    jobs, vms, prices, weights, taken, start, known, cursor, best, best_counts, reached, state, lists, scratch, nodes
+    jobs,
+    vms,
+    prices,
+    weights,
+    taken,
+    start,
+    known,
+    cursor,
+    best,
+    best_counts,
+    reached,
+    state,
+    lists,
+    scratch,
+    seen,
+    nodes,
 ):
     """Continue the search over jobs ``start`` and later of a period for some nodes.
 
@@ -296,6 +355,7 @@ def search_period(
         state: Rows by depth, see :func:`_release`.
         lists: Children by depth, see :func:`_list_children`.
         scratch: Room for rules.
+        seen: Hashes (uint64) of what was met, at places by their last bits, and their losses; a power of two of them.
         nodes: Nodes of this call.
     """
     free_cores, free_memory, until, clock, loss, running, active, counts, finish = state
@@ -376,6 +436,8 @@ def search_period(
                 if total + rest + weights[0] * bound >= limit:
                     continue
             empty = _enter(jobs, below, state, scratch) and not np.isnan(known[below])
+            if not empty and _seen(seen[0], seen[1], _future(vms, below, state), total):
+                continue
         if empty:
             total += known[below]
             if total < limit:

@@ -20,6 +20,7 @@ from decima.compiled.interrupts import check_stop
 
 # Nodes between two looks at signals and at the limit.
 STEP = 5000
+SEEN = 1 << 20  # nodes whose futures are remembered
 
 
 @dataclass(frozen=True)
@@ -207,8 +208,10 @@ def solve_period(problem: Problem, nodes: int, begin: Callable[[int], tuple[floa
     known[count] = 0.0
     placements = np.zeros((count, count, vms), dtype=np.int64)
     spent = 0
+    seen = np.zeros(SEEN, dtype=np.uint64), np.zeros(SEEN)
     for start in [job for job in range(count - 1, -1, -1) if job == 0 or _may_be_empty(problem, job)]:
         loss, placements[start, start:] = begin(start)
+        seen[0][:] = 0
         if spent > nodes:
             continue  # what is known is the placement to begin with
         cursor = np.zeros(kernel.NUM_CURSOR, dtype=np.int64)
@@ -233,6 +236,7 @@ def solve_period(problem: Problem, nodes: int, begin: Callable[[int], tuple[floa
                 state,
                 lists,
                 scratch,
+                seen,
                 STEP,
             )
             check_stop()
