@@ -60,7 +60,7 @@ SCHEDULERS: dict[str, SchedulerStyle] = {
     "weighted_fair_each": SchedulerStyle("weighted fair, tuned on each", GREEN, _DOT, "d"),
     "capped_srw": SchedulerStyle("capped SRW", VERMILION, "-", "P"),
     "lookahead": SchedulerStyle("lookahead", VERMILION, _DASH, "X"),
-    "idle_rule": SchedulerStyle("linear rule, slots", OLIVE, "-", "X"),
+    "idle_rule": SchedulerStyle("linear rule, slots", OLIVE, _DASH, "X"),
     "idle_rule_blind": SchedulerStyle("linear rule, slots, ages unknown", OLIVE, _DOT, "^"),
     "idle_rule_hold": SchedulerStyle("linear rule, hold", INDIGO, _DASH, "D"),
     "idle_optimum": SchedulerStyle("optimum", WINE, _DASH, "8"),
