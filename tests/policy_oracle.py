@@ -21,10 +21,12 @@ class Graph:
     Attributes:
         x: Features of every stage, [stages, features].
         children: Of every stage, indices into the same list.
+        shape: What the heads see of the shape of the job.
     """
 
     x: np.ndarray
     children: list[list[int]]
+    shape: tuple[float, ...] = ()
 
 
 @dataclass
@@ -34,10 +36,12 @@ class Answer:
     Attributes:
         log_prob_stage: Log-probability of every candidate.
         log_prob_limit: Log-probability by allowed limit; empty if limits are not chosen.
+        log_prob_delay: Log-probability of every idle slot for the chosen stage, none first; empty without that head.
     """
 
     log_prob_stage: np.ndarray
     log_prob_limit: dict[int, float]
+    log_prob_delay: np.ndarray
 
     def log_prob_class(self, low: int, high: int) -> float:
         """Log-probability of a limit in low..high."""
@@ -74,7 +78,7 @@ class Oracle:
         """One fully connected network on one vector."""
         values = np.asarray(values, dtype=np.float64)
         layers = sum(key.startswith(f"{name}/") and key.endswith("kernel") for key in self.arrays)
-        transformation = name not in ("q", "w") and not (name == "input" and self.architecture.linear_input)
+        transformation = name not in ("q", "w", "d") and not (name == "input" and self.architecture.linear_input)
         for layer in range(layers):
             values = values @ self.arrays[f"{name}/{layer}/kernel"]
             values = values + self.arrays.get(f"{name}/{layer}/bias", 0.0)
@@ -124,26 +128,37 @@ class Oracle:
         for graph, stage in candidates:
             inputs = [graphs[graph].x[stage]]
             if architecture.graph_embedding:
-                inputs += [e[graph][stage], y[graph], z]
+                inputs += [e[graph][stage], y[graph], graphs[graph].shape, z]
+            else:
+                inputs.append(graphs[graph].shape)
             scores.append(self.perceptron("q", np.concatenate(inputs))[0])
         log_prob_stage = log_softmax(scores)
-        if architecture.limit == "none":
-            return Answer(log_prob_stage, {})
         graph, stage = candidates[choice]
-        x = graphs[graph].x[stage]
+        x, shape = graphs[graph].x[stage], graphs[graph].shape
+        log_prob_delay = np.zeros(0)
+        if architecture.delays > 0:
+            context = [x, shape]
+            if architecture.graph_embedding:
+                context = [y[graph], shape, z]
+                if architecture.delay_context == "embedding":
+                    context.insert(0, e[graph][stage])
+            log_prob_delay = log_softmax(self.perceptron("d", np.concatenate(context)))
+        if architecture.limit == "none":
+            return Answer(log_prob_stage, {}, log_prob_delay)
         if not architecture.graph_embedding:
-            context = [x]
+            context = [x, shape]
         elif architecture.limit_context == "embedding":
-            context = [e[graph][stage], y[graph], z]
+            context = [e[graph][stage], y[graph], shape, z]
         else:
-            context = [x[:3], y[graph], z]
+            context = [x[:3], y[graph], shape, z]
         limits = list(limits)
         if architecture.limit == "output":
             outputs = self.perceptron("w", np.concatenate(context))
             scores = [outputs[limit - 1] for limit in limits]
         else:
             scores = [self.perceptron("w", np.concatenate([*context, [limit / LIMIT_SCALE]]))[0] for limit in limits]
-        return Answer(log_prob_stage, dict(zip(limits, log_softmax(scores).tolist(), strict=True)))
+        log_prob_limit = dict(zip(limits, log_softmax(scores).tolist(), strict=True))
+        return Answer(log_prob_stage, log_prob_limit, log_prob_delay)
 
 
 def log_softmax(scores) -> np.ndarray:
@@ -170,7 +185,8 @@ def record_decision(record, decision: int, children_of_row):
             [index[int(stage)] for stage in children_of_row(int(record.node_row[node])) if int(stage) in index]
             for node in nodes
         ]
-        graphs.append(Graph(np.asarray(record.x[nodes.start : nodes.stop], dtype=np.float64), children))
+        shape = tuple(np.asarray(record.instance_shape[instance], dtype=np.float64))
+        graphs.append(Graph(np.asarray(record.x[nodes.start : nodes.stop], dtype=np.float64), children, shape))
     span = range(record.decision_candidates[decision], record.decision_candidates[decision + 1])
     candidates = []
     for candidate in span:

@@ -23,10 +23,18 @@ class Record:
     limit_low: np.ndarray
     limit_high: np.ndarray
     classes: np.ndarray
+    delay: np.ndarray | None = None
+    delay_free: np.ndarray | None = None
+    instance_shape: np.ndarray | None = None
 
     def __post_init__(self):
+        for name in ("delay", "delay_free"):
+            if getattr(self, name) is None:
+                setattr(self, name, np.zeros(len(self.choice)))
+        if self.instance_shape is None:
+            self.instance_shape = np.zeros((len(self.instance_first) - 1, 0))
         for field in fields(self):
-            dtype = np.float32 if field.name == "x" else np.int32
+            dtype = np.float32 if field.name in ("x", "instance_shape") else np.int32
             setattr(self, field.name, np.asarray(getattr(self, field.name), dtype=dtype))
 
 
@@ -77,16 +85,18 @@ def closed_subset(rng, children):
     return sorted(keep)
 
 
-def random_record(rng, jobs, decisions, active=(1, 6), features=5, executors=8, fresh=2):
+def random_record(rng, jobs, decisions, active=(1, 6), features=5, executors=8, fresh=2, shape=0, delays=0):
     """An episode whose decisions share most job graphs, as real ones do.
 
     Args:
         jobs: Children of every stage of every job.
         active: Smallest and largest number of active jobs.
         fresh: Job graphs that are new at a decision.
+        shape: Numbers of the shape of a job.
+        delays: Largest r of idle slots.
     """
     first_row = Tables.of(jobs).first_row
-    out = {field.name: [] for field in fields(Record)}
+    out = {field.name: [] for field in fields(Record) if field.default is not None}
     out["instance_first"], out["decision_pairs"], out["decision_candidates"] = [0], [0], [0]
     present = []  # (instance, stages)
 
@@ -125,4 +135,9 @@ def random_record(rng, jobs, decisions, active=(1, 6), features=5, executors=8, 
         out["limit"].append(int(rng.integers(low, executors + 1)))
         out["classes"].append(int(rng.integers(1, executors - low + 2)))
     out["x"] = np.concatenate(out["x"])
+    if shape:
+        out["instance_shape"] = rng.normal(size=(len(out["instance_first"]) - 1, shape))
+    if delays:
+        out["delay_free"] = rng.random(decisions) < 0.6
+        out["delay"] = out["delay_free"] * rng.integers(0, delays + 1, decisions)
     return Record(**out)

@@ -24,6 +24,15 @@ from decima.policy.features import (
 from decima.simulator.settings import MAX_EXECUTORS
 
 LIMITS = ("input", "output", "stage", "none")
+IDLES = ("timer", "hold")
+DELAY_LENGTHS = ("task", "work", "granted")
+DELAY_CONTEXTS = ("job", "embedding")
+JOB_SHAPES = ("auto", "none", "heads", "features")
+#: The numbers of :mod:`decima.policy.features` that say what shape a job has.
+SHAPE_FEATURES = ("job_path", "job_width")
+MAX_DELAYS = 1000  # lengths of slots to choose from
+# Chance of no slot before anything is learned.
+NO_DELAY_CHANCE = 0.98
 # Slope of the leaky rectifier for negative inputs; the released code's value.
 LEAK = 0.2
 MAX_WIDTH = 65_536  # of a layer
@@ -86,6 +95,19 @@ class Architecture:
     # Largest cluster the policy may be used on; the number of outputs if ``limit`` is ``"output"``.
     max_executors: int = 200
     more_features: tuple[str, ...] = ()  # further entries of :data:`decima.policy.features.FEATURES`, by name
+    # Deliberate idle slots (Duan and Wu): g; above 0 a third head d chooses r from 0 to g for a chosen stage that may
+    # be delayed, and r > 0 delays it by r l / g. Differs: they speak of g outputs for the g + 1 values.
+    delays: int = 0
+    # What idling means: ``"timer"`` delays the stage; ``"hold"``, for ``delays`` 1 only, leaves all offered executors
+    # idle until the next event, and is chosen only while some executor is at work.
+    idle: str = "timer"
+    # The length l of a stage: nominal duration of one ``"task"``, its ``"work"`` on one executor, or that work over the
+    # executors ``"granted"``.
+    delay_length: str = "task"
+    delay_context: str = "job"  # d sees y and z (``"job"``), or the stage's ``"embedding"`` e too
+    # Where the critical path and the average width of jobs enter: appended at the ``"heads"`` q, w and d, among the
+    # ``"features"`` x, or not at all (``"none"``); ``"auto"``: at the heads where there is d and durations are seen.
+    job_shape: str = "auto"
 
     def __post_init__(self) -> None:
         if self.limit not in LIMITS:
@@ -103,6 +125,7 @@ class Architecture:
             raise ConfigError("limit_context 'job' needs the features of the published code")
         if self.feature_log and self.features != "paper":
             raise ConfigError("feature_log needs the features of the paper")
+        self._check_idling()
         for name in ("hidden", "score_hidden"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         numbers = [("max_executors", self.max_executors, MAX_EXECUTORS), ("embedding", self.embedding, MAX_WIDTH)]
@@ -110,6 +133,19 @@ class Architecture:
         for name, value, most in numbers:
             if not is_whole(value) or not 1 <= value <= most:
                 raise ConfigError(f"{name} must be in whole numbers from 1 to {most}, got {value!r:.60}")
+
+    def _check_idling(self) -> None:
+        """Refuse options of idle slots that are out of range or contradict each other."""
+        if not is_whole(self.delays) or not 0 <= self.delays <= MAX_DELAYS:
+            raise ConfigError(f"delays must be a whole number from 0 to {MAX_DELAYS}, got {self.delays!r:.60}")
+        choices = (("idle", IDLES), ("delay_length", DELAY_LENGTHS), ("delay_context", DELAY_CONTEXTS))
+        for name, allowed in (*choices, ("job_shape", JOB_SHAPES)):
+            if getattr(self, name) not in allowed:
+                raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r:.60}")
+        if self.idle == "hold" and self.delays != 1:
+            raise ConfigError(f"idle 'hold' is a choice of yes or no, it needs delays=1, got delays={self.delays}")
+        if self.job_shape == "heads" and not self.durations:
+            raise ConfigError("job_shape 'heads' shows task durations, which durations=False hides")
 
     @classmethod
     def paper(cls, **changes) -> Architecture:
@@ -159,6 +195,9 @@ class Architecture:
         for exchange, wanted in ((AS_LOGARITHMS, self.feature_log), (WITHOUT_DURATIONS, not self.durations)):
             names = tuple(exchange.get(name, name) if wanted else name for name in names)
         names += ("interarrival",) * self.interarrival_hint + ("runnable",) * self.runnable_feature
+        names += ("delayed",) * (self.delays > 0 and self.idle == "timer")
+        if self.job_shape == "features":
+            names += SHAPE_FEATURES if self.durations else ("hidden",) * len(SHAPE_FEATURES)
         return tuple(FEATURES[CODES[name]] for name in (*names, *self.more_features))
 
     @property
@@ -168,15 +207,29 @@ class Architecture:
 
     @property
     def stage_score_width(self) -> int:
-        """Width of the input of q: [x, e, y, z], or x alone."""
-        return self.num_features + (3 * self.embedding if self.graph_embedding else 0)
+        """Width of the input of q: [x, e, y, s, z], or [x, s]; s the shape of the job if the heads see it."""
+        return self.num_features + (3 * self.embedding if self.graph_embedding else 0) + self.shape_width
+
+    @property
+    def shape_width(self) -> int:
+        """Numbers of the shape of a job that are appended at the heads."""
+        shown = self.job_shape == "heads" or (self.job_shape == "auto" and self.delays > 0 and self.durations)
+        return len(SHAPE_FEATURES) if shown else 0
 
     @property
     def limit_score_width(self) -> int:
-        """Width of the input of w without l: [e, y, z], [job features, y, z], or x alone."""
+        """Width of the input of w without l: [e, y, s, z], [job features, y, s, z], or [x, s]."""
         if not self.graph_embedding:
-            return self.num_features
-        return 2 * self.embedding + (self.embedding if self.limit_context == "embedding" else JOB_FEATURES)
+            return self.num_features + self.shape_width
+        own = self.embedding if self.limit_context == "embedding" else JOB_FEATURES
+        return 2 * self.embedding + self.shape_width + own
+
+    @property
+    def delay_score_width(self) -> int:
+        """Width of the input of d: [y, s, z], [e, y, s, z], or [x, s]."""
+        if not self.graph_embedding:
+            return self.num_features + self.shape_width
+        return (2 + (self.delay_context == "embedding")) * self.embedding + self.shape_width
 
     @cached_property
     def perceptrons(self) -> tuple[Perceptron, ...]:
@@ -205,6 +258,8 @@ class Architecture:
             width = self.limit_score_width + (self.limit != "output")
             outputs = self.max_executors if self.limit == "output" else 1
             nets.append(Perceptron("w", (width, *self.score_hidden, outputs), output_bias=bias))
+        if self.delays > 0:
+            nets.append(Perceptron("d", (self.delay_score_width, *self.score_hidden, self.delays + 1)))
         return tuple(nets)
 
     @property
@@ -235,10 +290,18 @@ class Architecture:
         return parts
 
     def initial_weights(self, seed: int) -> np.ndarray:
-        """Random weights, float32 [num_parameters]: Glorot-uniform kernels, zero biases."""
+        """Random weights, float32 [num_parameters]: Glorot-uniform kernels, zero biases.
+
+        The last layer of d is such that r = 0 has the chance :data:`NO_DELAY_CHANCE` in every state, all others one
+        chance: a policy that slots at random is too bad to learn from.
+        """
         rng = np.random.default_rng(seed)
         parts = []
         for _, shape in self.shapes:
             bound = np.sqrt(6.0 / sum(shape)) if len(shape) == 2 else 0.0
             parts.append(rng.uniform(-bound, bound, size=shape).astype(np.float32).reshape(-1))
+        if self.delays > 0:
+            kernel, bias = parts[-2:]
+            kernel[:] = 0.0
+            bias[0] = np.log(NO_DELAY_CHANCE / (1.0 - NO_DELAY_CHANCE) * self.delays)
         return np.concatenate(parts)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FLOAT, INT = np.dtype(np.float32), np.dtype(np.int32)
 
 # Tensors of a batch: name -> (dtype, shape). Sizes: N nodes, F features, L levels, M edges, P pairs of a decision and
-# an active job, C candidates in R runs, D decisions, K decisions whose limit matters, l limits.
+# an active job, C candidates in R runs, D decisions, K decisions whose limit matters, l limits, I instances.
 TENSORS: dict[str, tuple[np.dtype, tuple[str, ...]]] = {
     "x": (FLOAT, ("N", "F")),  # features, nodes by level
     "level_sizes": (INT, ("L",)),  # nodes of each level, level 0 first
@@ -29,6 +29,7 @@ TENSORS: dict[str, tuple[np.dtype, tuple[str, ...]]] = {
     "edge_level_sizes": (INT, ("L",)),  # edges into each level
     "node_instance": (INT, ("N",)),
     "num_instances": (INT, ()),
+    "shape": (FLOAT, ("I", "S")),  # shapes of the jobs of the instances, S = 0 where no head sees them
     "pair_instance": (INT, ("P",)),
     "pair_decision": (INT, ("P",)),  # ascending
     "candidate_node": (INT, ("C",)),
@@ -43,6 +44,8 @@ TENSORS: dict[str, tuple[np.dtype, tuple[str, ...]]] = {
     "limit_high": (INT, ("K",)),
     "limit_tail": (INT, ("K",)),  # limits from here on have the same effect, smaller ones each their own
     "limit_chosen": (INT, ("K",)),
+    "delay_decision": (INT, ("B",)),  # decisions that were free to choose an idle slot
+    "delay_chosen": (INT, ("B",)),  # r, 0 for no slot
 }
 
 
@@ -135,6 +138,8 @@ class GraphBatch:
         self._choice = shifted("choice", [len(record.candidate_node) for record in records]) - self._candidate_first
         self._low, self._high = joined("limit_low"), joined("limit_high")
         self._classes, self._limit = joined("classes"), joined("limit")
+        self._delay, self._delay_free = joined("delay"), joined("delay_free")
+        self._shape = joined("instance_shape").astype(np.float32, copy=False)
         self._link(joined("node_row"), joined("node_local"), child_offset, child)
 
     def _link(self, row: np.ndarray, local: np.ndarray, child_offset: np.ndarray, child: np.ndarray) -> None:
@@ -214,6 +219,7 @@ class GraphBatch:
         limited = np.flatnonzero(self._classes[decisions] > 1)
         chosen = decisions[limited]
         low, high = self._low[chosen], self._high[chosen]
+        free = np.flatnonzero(self._delay_free[decisions])
         result = {
             "x": self._x[nodes],
             "level_sizes": level_sizes,
@@ -222,6 +228,7 @@ class GraphBatch:
             "edge_level_sizes": np.bincount(level, weights=child_count, minlength=num_levels),
             "node_instance": instance_of[self._node_instance[nodes]],
             "num_instances": len(instances),
+            "shape": self._shape[instances],
             "pair_instance": instance_of[pair_instance],
             "pair_decision": np.repeat(np.arange(len(decisions)), pair_count),
             "candidate_node": position[self._candidate_node[candidates]],
@@ -236,5 +243,7 @@ class GraphBatch:
             "limit_high": high,
             "limit_tail": low + self._classes[chosen] - 1,
             "limit_chosen": self._limit[chosen],
+            "delay_decision": free,
+            "delay_chosen": self._delay[decisions[free]],
         }
         return {name: np.asarray(result[name], dtype=dtype) for name, (dtype, _) in TENSORS.items()}

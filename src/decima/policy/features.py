@@ -16,8 +16,12 @@ from math import log1p
 from numba import njit
 
 from decima.policy.fields import policy_of
-from decima.simulator.fields import ACTIVE
+from decima.simulator.fields import ACTIVE, NONE
 from decima.simulator.rules.choices import job_held
+
+# What ``since_smaller`` looks at: the last so many arrivals; and its largest value.
+ARRIVALS_SEEN = 64
+LONGEST_SINCE_MS = 1e6
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,53 @@ def _hidden(state, stage):
     return 0.0
 
 
+@njit
+def _delayed(state, stage):
+    return 1.0 if state.stage_slot[stage] else 0.0
+
+
+@njit
+def _running_age_ms(state, stage):
+    """Mean time since the tasks that run began."""
+    if state.stage_next[stage] == state.stage_finished_tasks[stage]:
+        return 0.0
+    ended = state.free_executors[0] if state.num_free > 0 and state.source == stage else NONE
+    count = 0
+    total = 0.0
+    for executor in range(state.num_executors):
+        if (
+            state.executor_stage[executor] == stage
+            and state.executor_pool[executor] == NONE
+            and not state.executor_moving[executor]
+            and executor != ended
+        ):
+            count += 1
+            total += state.now_ms - state.executor_start_ms[executor]
+    return total / count if count > 0 else 0.0
+
+
+@njit
+def _since_smaller_ms(state, stage):
+    work = state.job_work_ms[state.stage_job[stage]]
+    since = state.now_ms
+    for index in range(state.next_arrival - 1, max(state.next_arrival - 1 - ARRIVALS_SEEN, -1), -1):
+        job = state.arrival_order[index]
+        since = state.now_ms - state.job_arrival_ms[job]
+        if state.job_work_ms[job] < work:
+            return min(since, LONGEST_SINCE_MS)
+    return min(since if state.next_arrival > ARRIVALS_SEEN else state.now_ms, LONGEST_SINCE_MS)
+
+
+@njit
+def _job_path_ms(state, stage):
+    return policy_of(state).net_shape_ms[2 * state.stage_job[stage]]
+
+
+@njit
+def _job_width(state, stage):
+    return policy_of(state).net_shape_ms[2 * state.stage_job[stage] + 1]
+
+
 FEATURES = (
     Feature("tasks", 1 / 200, "tasks not finished", _tasks_unfinished),
     Feature("duration", 1 / 10_000, "nominal task duration, ms", _duration_ms),
@@ -119,6 +170,11 @@ FEATURES = (
     Feature("hidden", 1.0, "nothing: 0 in place of what depends on durations", _hidden),
     Feature("interarrival", 1 / 50_000, "mean interarrival time, ms", _interarrival_ms),
     Feature("runnable", 1.0, "1 if all parents have finished", _runnable),
+    Feature("delayed", 1.0, "1 if the stage was delayed", _delayed),
+    Feature("running_age", 1 / 100_000, "mean time since its running tasks began, ms", _running_age_ms),
+    Feature("since_smaller", 1 / 100_000, "time since a job with less work arrived, ms", _since_smaller_ms),
+    Feature("job_path", 1 / 100_000, "critical path of the whole job, one task per stage, ms", _job_path_ms),
+    Feature("job_width", 1 / 20, "average width of the whole job: work over critical path", _job_width),
 )
 # Place of every entry, by its name.
 CODES = {feature.name: code for code, feature in enumerate(FEATURES)}

@@ -55,6 +55,12 @@ CACHES = FieldGroup.of(
     ),
     fields(F32, "stage x (x, e)", net_xe="x and e of every stage, one after the other"),
     fields(F32, "job x y", net_y="y", net_cluster_f="f_cluster(y)"),
+    fields(
+        F64,
+        "job x shape",
+        net_shape_ms="[job] critical path of the whole job in ms, its average width; where the policy sees them",
+    ),
+    fields(F32, "job x shape", net_shape="the same as inputs of the heads"),
     fields(F32, "embedding", net_z="z"),
 )
 WORKSPACE = FieldGroup.of(
@@ -76,10 +82,10 @@ WORKSPACE = FieldGroup.of(
         net_sum="[row of the group] sums of messages",
     ),
     fields(F32, "hidden", net_hidden="two buffers for activations inside a perceptron"),
-    fields(F32, "input", net_input="inputs of q, or of w without the limit"),
+    fields(F32, "input", net_input="inputs of q or d, or of w without the limit"),
     fields(F32, "width", net_base="what all rows share in the first layer of q or w"),
     fields(F32, "first", net_first="activations of the first layer of q or w"),
-    fields(F32, "score", net_score="outputs of q or w"),
+    fields(F32, "score", net_score="outputs of q, w or d"),
     fields(F32, "limit", net_limits="limits as inputs of w"),
     fields(F64, "sum", net_total="sums over jobs; work of jobs"),
     fields(F64, "score", net_weight="exponentials of the scores"),
@@ -102,6 +108,7 @@ RECORDING = FieldGroup.of(
         rec_max_candidates="capacity",
     ),
     fields(I32, "graph + 1", BUFFER, rec_instance_first="first stage"),
+    fields(F32, "graph x shape", BUFFER, rec_shape="shape of the job as an input of the heads"),
     fields(
         I32,
         "node",

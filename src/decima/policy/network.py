@@ -28,7 +28,7 @@ def signature(architecture: Architecture, num_levels: int) -> dict[str, tf.Tenso
         architecture: Shape of the network.
         num_levels: ``num_levels`` of the network and of :meth:`GraphBatch.tensors`.
     """
-    fixed = {"F": architecture.num_features, "L": num_levels}
+    fixed = {"F": architecture.num_features, "L": num_levels, "S": architecture.shape_width}
     return {
         name: tf.TensorSpec([fixed.get(size) for size in shape], tf.as_dtype(dtype), name=name)
         for name, (dtype, shape) in TENSORS.items()
@@ -154,7 +154,10 @@ class DecimaNetwork(keras.Model):
     - ``log_prob_stage``: log-probability of the chosen stage among the candidates.
     - ``log_prob_limit``, ``log_prob_class``: log-probability of the chosen limit among the allowed ones, and of all
       limits with its effect; 0 where every limit has the same effect.
-    - ``entropy_stage``, ``entropy_limit``, ``entropy_class``: entropies of the three distributions in nats.
+    - ``log_prob_delay``: log-probability of the chosen idle slot or of none; 0 where there was no such choice. Only if
+      the architecture has the head d.
+    - ``entropy_stage``, ``entropy_limit``, ``entropy_class``, ``entropy_delay``: entropies of these distributions in
+      nats.
 
     Args:
         architecture: Shape of the network.
@@ -187,6 +190,10 @@ class DecimaNetwork(keras.Model):
             self.stage_scores(batch, embeddings), batch["candidate_decision"], batch["choice"]
         )
         result = {"log_prob_stage": log_prob, "entropy_stage": entropy}
+        if self.architecture.delays > 0:
+            columns = _softmax_of_rows(self.delay_scores(batch, embeddings), batch["delay_chosen"])
+            spread = tf.scatter_nd(batch["delay_decision"][:, None], columns, [tf.size(log_prob), 2])
+            result |= {"log_prob_delay": spread[:, 0], "entropy_delay": spread[:, 1]}
         names = ("log_prob_limit", "log_prob_class", "entropy_limit", "entropy_class")
         if self.architecture.limit == "none":
             return result | {name: tf.zeros_like(log_prob) for name in names}
@@ -221,13 +228,15 @@ class DecimaNetwork(keras.Model):
         """Score q of every candidate, float32 [C]."""
         architecture, q = self.architecture, self._by_name["q"]
         if embeddings is None:
-            return q(tf.gather(batch["x"], batch["candidate_node"]))[:, 0]
+            instance = tf.gather(batch["run_instance"], batch["candidate_run"])
+            x = tf.gather(batch["x"], batch["candidate_node"])
+            return q(self._with_shape_of(x, batch, instance))[:, 0]
         # Jobs and clusters are shared by many candidates: their part of the first layer is computed once for each.
         e, y, z = embeddings
         width = architecture.embedding
-        for_stage, for_y, for_z = q.parts(architecture.num_features + width, width, width)
+        for_stage, for_y, for_z = q.parts(architecture.num_features + width, width + architecture.shape_width, width)
         stage = tf.concat([tf.gather(part, batch["candidate_node"]) for part in (batch["x"], e)], axis=1)
-        job = tf.gather(tf.matmul(y, for_y), batch["run_instance"])
+        job = tf.gather(tf.matmul(self._with_shape(y, batch), for_y), batch["run_instance"])
         cluster = gather_ascending(tf.matmul(z, for_z), batch["run_decision"])
         first = tf.matmul(stage, for_stage) + gather_ascending(job + cluster, batch["candidate_run"])
         return q.after_first(first)[:, 0]
@@ -235,16 +244,7 @@ class DecimaNetwork(keras.Model):
     def limit_scores(self, batch: dict[str, tf.Tensor], embeddings: tuple | None) -> tf.Tensor:
         """Score w of every limit for the chosen stages, float32 [K, l]."""
         architecture, w = self.architecture, self._by_name["w"]
-        chosen = tf.gather(batch["choice"], batch["limit_decision"])
-        node = tf.gather(batch["candidate_node"], chosen)
-        x = tf.gather(batch["x"], node)
-        if embeddings is None:
-            context = x
-        else:
-            e, y, z = embeddings
-            stage = tf.gather(e, node) if architecture.limit_context == "embedding" else x[:, :JOB_FEATURES]
-            job = tf.gather(y, tf.gather(batch["run_instance"], tf.gather(batch["candidate_run"], chosen)))
-            context = tf.concat([stage, job, tf.gather(z, batch["limit_decision"])], axis=1)
+        context = self._context(batch, embeddings, batch["limit_decision"], architecture.limit_context)
         if architecture.limit == "output":
             return tf.gather(w(context), batch["limits"] - 1, axis=1)
         # The first layer is linear: the part of the context and that of the limit are computed apart and added.
@@ -254,6 +254,50 @@ class DecimaNetwork(keras.Model):
         shape = tf.shape(first)
         scores = w.after_first(tf.reshape(first, [shape[0] * shape[1], first.shape[2]]))
         return tf.reshape(scores, shape[:2])
+
+    def delay_scores(self, batch: dict[str, tf.Tensor], embeddings: tuple | None) -> tf.Tensor:
+        """Score d of every r for the chosen stages of decisions that were free to choose it, float32 [B, g + 1]."""
+        own = "embedding" if self.architecture.delay_context == "embedding" else "none"
+        return self._by_name["d"](self._context(batch, embeddings, batch["delay_decision"], own))
+
+    def _with_shape(self, y: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """[y, s] of every instance, y alone where the heads do not see the shapes s of jobs."""
+        return tf.concat([y, batch["shape"]], axis=1) if self.architecture.shape_width else y
+
+    def _context(
+        self, batch: dict[str, tf.Tensor], embeddings: tuple | None, decisions: tf.Tensor, own: str
+    ) -> tf.Tensor:
+        """What w (without limits) or d sees at some decisions, float32 [decisions, width].
+
+        Args:
+            batch: Tensors of the batch.
+            embeddings: e, y and z, None without a graph embedding.
+            decisions: Int32, which decisions.
+            own: What it sees of the chosen stage itself: its ``"embedding"``, features of its ``"job"`` or ``"none"``.
+        """
+        chosen = tf.gather(batch["choice"], decisions)
+        node = tf.gather(batch["candidate_node"], chosen)
+        instance = tf.gather(batch["run_instance"], tf.gather(batch["candidate_run"], chosen))
+        if embeddings is None:
+            return self._with_shape_of(tf.gather(batch["x"], node), batch, instance)
+        e, y, z = embeddings
+        parts = [tf.gather(self._with_shape(y, batch), instance), tf.gather(z, decisions)]
+        if own == "embedding":
+            parts.insert(0, tf.gather(e, node))
+        elif own == "job":
+            parts.insert(0, tf.gather(batch["x"], node)[:, :JOB_FEATURES])
+        return tf.concat(parts, axis=1)
+
+    def _with_shape_of(self, x: tf.Tensor, batch: dict[str, tf.Tensor], instance: tf.Tensor) -> tf.Tensor:
+        """[x, s] with the shapes s of the jobs of some instances, x alone where the heads do not see them."""
+        return tf.concat([x, tf.gather(batch["shape"], instance)], axis=1) if self.architecture.shape_width else x
+
+
+def _softmax_of_rows(scores: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
+    """Log-probability of the chosen column of every row, and the row's entropy, float32 [rows, 2]."""
+    log_prob = tf.nn.log_softmax(scores, axis=1)
+    entropy = -tf.reduce_sum(tf.exp(log_prob) * log_prob, axis=1)
+    return tf.stack([tf.gather(log_prob, chosen, batch_dims=1), entropy], axis=1)
 
 
 def _softmax_of_segments(scores: tf.Tensor, segment: tf.Tensor, choice: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

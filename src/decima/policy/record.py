@@ -10,6 +10,8 @@ import numpy as np
 from decima.compiled.record import Record
 from decima.exceptions import DecimaError
 from decima.objectives import Progress
+from decima.policy.architecture import SHAPE_FEATURES
+from decima.policy.core.layout import SHAPE_WIDTH
 from decima.policy.core.recording import CHOICE_COLUMNS, NUM_CHOICE, NUM_VALUE, VALUE_COLUMNS
 from decima.policy.core.summary import NUM_SUMMARY
 from decima.policy.fields import POLICY_SLOT
@@ -35,6 +37,8 @@ class EpisodeRecord:
         node_row: Int32 [N], row of the stage in the profile tables; ascending inside a graph.
         node_local: Int32 [N], index of the stage in its job.
         x: Float32 [N, F], features.
+        instance_shape: Float32 [I, 2], critical path and average width of the job as inputs of the heads; [I, 0] if
+            these do not see them.
         decision_pairs: Int32 [D + 1], graphs seen by decision d are ``pair_instance[pairs[d]:pairs[d + 1]]``.
         pair_instance: Int32, jobs in order of arrival.
         decision_candidates: Int32 [D + 1], candidates of decision d are ``candidates[d]:candidates[d + 1]``.
@@ -47,9 +51,12 @@ class EpisodeRecord:
         class_low: Int32 [D], first limit with the effect of the chosen one.
         class_high: Int32 [D], last limit with the effect of the chosen one.
         classes: Int32 [D], number of different effects; 1: the limit does not matter.
+        delay: Int32 [D], r of the idle slot; 0: none.
+        delay_free: Int32 [D], 1 if the policy was free to choose r.
         log_prob_stage: Float32 [D], of the chosen stage.
         log_prob_limit: Float32 [D], of the chosen limit given the stage.
         log_prob_class: Float32 [D], of any limit with the same effect, given the stage.
+        log_prob_delay: Float32 [D], of the chosen r given the stage; 0 where it was not free.
         time_ms: Float64 [D], simulated time.
         area_ms: Float64 [D], integral of the number of active jobs up to then.
         critic: Float32 [D, 8], state summary, columns :data:`decima.policy.core.summary.SUMMARY`.
@@ -65,6 +72,7 @@ class EpisodeRecord:
     node_row: np.ndarray
     node_local: np.ndarray
     x: np.ndarray
+    instance_shape: np.ndarray
     decision_pairs: np.ndarray
     pair_instance: np.ndarray
     decision_candidates: np.ndarray
@@ -77,9 +85,12 @@ class EpisodeRecord:
     class_low: np.ndarray
     class_high: np.ndarray
     classes: np.ndarray
+    delay: np.ndarray
+    delay_free: np.ndarray
     log_prob_stage: np.ndarray
     log_prob_limit: np.ndarray
     log_prob_class: np.ndarray
+    log_prob_delay: np.ndarray
     time_ms: np.ndarray
     area_ms: np.ndarray
     critic: np.ndarray
@@ -130,6 +141,7 @@ def buffer_extents(capacity: Mapping[str, int], num_features: int) -> dict[str, 
     """Lengths of the buffers of a record, by extent."""
     return {
         "graph + 1": capacity["instances"] + 1,
+        "graph x shape": capacity["instances"] * len(SHAPE_FEATURES),
         "node": capacity["nodes"],
         "node x feature": capacity["nodes"] * num_features,
         "decision + 1": capacity["decisions"] + 1,
@@ -167,6 +179,7 @@ def collect_record(state: ClusterState) -> EpisodeRecord:
     decisions, instances = state.rec_decisions, state.rec_instances
     nodes, pairs, candidates = state.rec_nodes, state.rec_pairs, state.rec_candidates
     features = record_width(state)
+    shape = int(state.net_layout[SHAPE_WIDTH])
     choice = state.rec_choice[: decisions * NUM_CHOICE].reshape(decisions, NUM_CHOICE)
     values = state.rec_values[: decisions * NUM_VALUE].reshape(decisions, NUM_VALUE)
     columns = {name: choice[:, index].copy() for index, name in enumerate(CHOICE_COLUMNS)}
@@ -178,6 +191,7 @@ def collect_record(state: ClusterState) -> EpisodeRecord:
         node_row=state.rec_node_row[:nodes].copy(),
         node_local=state.rec_node_local[:nodes].copy(),
         x=state.rec_x[: nodes * features].reshape(nodes, features).copy(),
+        instance_shape=state.rec_shape[: instances * shape].reshape(instances, shape).copy(),
         decision_pairs=state.rec_decision_pairs[: decisions + 1].copy(),
         pair_instance=state.rec_pair_instance[:pairs].copy(),
         decision_candidates=state.rec_decision_candidates[: decisions + 1].copy(),

@@ -8,7 +8,7 @@ import numpy as np
 
 from decima.compiled.record import Record
 from decima.exceptions import ConfigError, InvalidDecisionError
-from decima.policy.architecture import Architecture
+from decima.policy.architecture import SHAPE_FEATURES, Architecture
 from decima.policy.core.dense import dense_layer
 from decima.policy.core.embedding import GROUP, ROWS
 from decima.policy.core.inference import decide_learned
@@ -41,7 +41,9 @@ class LearnedScheduler(CompiledScheduler):
         greedy: Take the likeliest stage and the likeliest number of executors; else sample both.
         name: Name in results.
         record: Record every decision, see :func:`record_episode`.
-        teacher: A compiled scheduler to imitate: its choices are what is recorded. Where it idles, nothing is.
+        teacher: A compiled scheduler to imitate: its choices are what is recorded. Where it idles or delays a stage,
+            nothing is. Its other decisions are recorded with r = 0, not as a free choice: a teacher that knows no idle
+            slots says nothing about them.
         teacher_share: Probability that the teacher's decision is carried out, not the policy's own.
         interarrival_s: Mean interarrival time in seconds that the policy is told, if it has that feature; estimated
             from the workload when omitted, 0 for batches.
@@ -193,7 +195,8 @@ def _extents(architecture: Architecture, layout: np.ndarray, state: ClusterState
     features, embedding = architecture.num_features, architecture.embedding
     width = max(max(net.widths) for net in architecture.perceptrons)
     group = min(stages, GROUP + int(np.diff(state.job_first_stage).max()))
-    rows = max(stages, executors + 1)
+    rows = max(stages, executors + 1, architecture.delays + 1)
+    shape = len(SHAPE_FEATURES)
     return buffer_extents(dict.fromkeys(CAPACITIES, 0), features) | {
         "stage": stages,
         "job": jobs,
@@ -201,13 +204,14 @@ def _extents(architecture: Architecture, layout: np.ndarray, state: ClusterState
         "weight": architecture.num_parameters,
         "stage x (x, e)": stages * (features + embedding),
         "job x y": jobs * embedding,
+        "job x shape": jobs * shape,
         "embedding": embedding,
         "group": group,
         "2 levels + 1": 2 * (int(state.row_level.max()) + 1) + 1,
         "group x (x, e)": group * (features + embedding),
         "group x e": group * embedding,
         "hidden": 2 * ROWS * width,
-        "input": stages * (features + 2 * embedding) + 3 * embedding,
+        "input": stages * (features + 2 * embedding + shape) + 3 * embedding + shape,
         "width": width,
         "first": max(rows * width, architecture.max_executors),
         "score": rows,

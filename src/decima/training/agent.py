@@ -187,11 +187,12 @@ class DecimaAgent:
 def useful_decisions(records: Sequence[EpisodeRecord]) -> list[np.ndarray]:
     """Per episode, the decisions with a choice, numbered through all records; int64.
 
-    A decision with one stage to choose and one effect of every limit has probability 1 whatever the weights are.
+    A decision with one stage to choose, one effect of every limit and no idle slot to choose has probability 1 whatever
+    the weights are.
     """
     groups, first = [], 0
     for record in records:
-        open_choice = (np.diff(record.decision_candidates) > 1) | (record.classes > 1)
+        open_choice = (np.diff(record.decision_candidates) > 1) | (record.classes > 1) | (record.delay_free > 0)
         groups.append(first + np.flatnonzero(open_choice))
         first += len(record.choice)
     return groups
@@ -200,4 +201,5 @@ def useful_decisions(records: Sequence[EpisodeRecord]) -> list[np.ndarray]:
 def recorded_log_prob(record: EpisodeRecord, effect_classes: bool) -> np.ndarray:
     """Log-probability of the recorded decisions, float32 [D]; limits that all have one effect are no choice."""
     limit = record.log_prob_class if effect_classes else record.log_prob_limit
-    return record.log_prob_stage + np.where(record.classes > 1, limit, np.float32(0.0))
+    log_prob = record.log_prob_stage + np.where(record.classes > 1, limit, np.float32(0.0))
+    return log_prob + np.where(record.delay_free > 0, record.log_prob_delay, np.float32(0.0))

@@ -173,11 +173,16 @@ class Learner:
             log_prob_limit = tf.where(effect_classes, out["log_prob_class"], out["log_prob_limit"])
             entropy_limit = tf.where(effect_classes, out["entropy_class"], out["entropy_limit"])
             log_prob = out["log_prob_stage"] + log_prob_limit
+            entropy_delay = out.get("entropy_delay", tf.zeros_like(log_prob))
+            if self.architecture.delays > 0:
+                log_prob += out["log_prob_delay"]
             change = log_prob - tf.where(ratio, recorded, tf.stop_gradient(log_prob))
             quotient = tf.exp(change)
             limited = tf.clip_by_value(quotient, 1.0 - clip, 1.0 + clip)
             gain = tf.minimum(quotient * advantages, limited * advantages)
             entropy = out["entropy_stage"] + entropy_limit
+            if self.architecture.delays > 0:
+                entropy += entropy_delay
             loss = -tf.reduce_sum(gain + entropy_weight * entropy)
         gradients = tape.gradient(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         flat = tf.concat([tf.reshape(part, [-1]) for part in gradients], axis=0)
@@ -186,6 +191,7 @@ class Learner:
             tf.reduce_sum(log_prob),
             tf.reduce_sum(out["entropy_stage"]),
             tf.reduce_sum(entropy_limit),
+            tf.reduce_sum(entropy_delay),
             tf.reduce_sum(quotient - 1.0 - change),
             tf.reduce_sum(tf.cast(tf.abs(quotient - 1.0) > clip, tf.float32)),
         ]

@@ -8,21 +8,22 @@ from dataclasses import dataclass
 import numpy as np
 
 # What is summed over decisions besides the gradient.
-SUMS = ("loss", "log_prob", "entropy_stage", "entropy_limit", "kl", "clipped")
+SUMS = ("loss", "log_prob", "entropy_stage", "entropy_limit", "entropy_delay", "kl", "clipped")
 
 
 @dataclass(frozen=True)
 class Loss:
     """Options of the loss of decisions.
 
-    The loss of a decision is -min(r A, clip(r, 1 - clip, 1 + clip) A) - entropy_weight (H_stage + H_limit), where r is
-    the ratio of its probability to the recorded one. Without ``ratio``, r is 1 and its gradient that of log P:
+    The loss of a decision is -min(r A, clip(r, 1 - clip, 1 + clip) A) - entropy_weight (H_stage + H_limit + H_delay),
+    where r is the ratio of its probability to the recorded one. A limit counts where it has an effect, an idle slot
+    (H_delay) where the policy was free to choose one. Without ``ratio``, r is 1 and its gradient that of log P:
     REINFORCE, or with A = 1 the cross-entropy of a teacher's decision.
     """
 
     ratio: bool = False  # compare with the recorded probabilities (PPO)
     clip: float = 0.2  # range of the ratio
-    entropy_weight: float = 0.0  # weight of the entropy of both choices
+    entropy_weight: float = 0.0  # weight of the entropy of all choices
     effect_classes: bool = True  # probability and entropy of limits by effect
 
 

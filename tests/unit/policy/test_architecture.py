@@ -151,3 +151,66 @@ def test_names():
 
 def test_constants_of_the_published_code():
     assert (LEAK, LIMIT_SCALE) == (0.2, 50.0)
+
+
+# ---- idle slots -----------------------------------------------------------------------------------------------------
+
+
+def test_third_head_comes_last_and_begins_with_one_chance():
+    plain, idle = Architecture.paper(), Architecture.paper(delays=10, job_shape="none", idle="timer")
+    names = [net.name for net in idle.perceptrons]
+    assert names == [*(net.name for net in plain.perceptrons), "d"]
+    head = idle.perceptrons[-1]
+    assert head.widths == (2 * 16, 32, 16, 11)
+    assert idle.replace(delay_context="embedding").delay_score_width == 3 * 16
+    parts = idle.split(idle.initial_weights(3))
+    assert not parts["d/2/kernel"].any()
+    chances = np.exp(parts["d/2/bias"].astype(np.float64))
+    np.testing.assert_allclose(chances / chances.sum(), [0.98, *[0.002] * 10], rtol=1e-5)
+
+
+def test_holding_alone_changes_nothing_but_the_head():
+    plain, hold = Architecture.paper(), Architecture.paper(delays=1, idle="hold", job_shape="none")
+    np.testing.assert_array_equal(plain.initial_weights(5), hold.initial_weights(5)[: plain.num_parameters])
+
+
+@pytest.mark.parametrize(
+    ("changes", "widths"),
+    [
+        ({}, (0, 5 + 48, 48)),
+        ({"delays": 10}, (2, 6 + 48 + 2, 50)),
+        ({"job_shape": "heads"}, (2, 5 + 48 + 2, 50)),
+        ({"delays": 10, "job_shape": "features"}, (0, 8 + 48, 48)),
+        ({"delays": 10, "durations": False}, (0, 6 + 48, 48)),
+        ({"delays": 2, "graph_embedding": False}, (2, 6 + 2, 8)),
+    ],
+)
+def test_where_the_shape_of_jobs_enters(changes, widths):
+    architecture = Architecture.paper(**changes)
+    assert (architecture.shape_width, architecture.stage_score_width, architecture.limit_score_width) == widths
+
+
+def test_hidden_durations_hide_the_shape_of_jobs():
+    architecture = Architecture.paper(durations=False, job_shape="features", delays=3)
+    assert [feature.name for feature in architecture.stage_features][-2:] == ["hidden", "hidden"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"delays": -1}, "delays must be a whole number from 0 to 1000, got -1"),
+        ({"delays": 1001}, "delays must be a whole number"),
+        ({"delays": 2.5}, "delays must be a whole number"),
+        ({"delays": True}, "delays must be a whole number"),
+        ({"idle": "sleep"}, "idle must be one of timer, hold, got 'sleep'"),
+        ({"idle": "hold"}, "idle 'hold' .* needs delays=1, got delays=0"),
+        ({"idle": "hold", "delays": 10}, "idle 'hold' .* needs delays=1, got delays=10"),
+        ({"delay_length": "nominal"}, "delay_length must be one of task, work, granted"),
+        ({"delay_context": "all"}, "delay_context must be one of"),
+        ({"job_shape": "yes"}, "job_shape must be one of"),
+        ({"job_shape": "heads", "durations": False}, "hides"),
+    ],
+)
+def test_bad_options_of_idle_slots(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        Architecture.paper(**changes)

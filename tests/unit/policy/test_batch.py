@@ -63,10 +63,26 @@ def test_tensors_of_two_decisions_by_hand():
         "limit_high": [6],
         "limit_tail": [4],
         "limit_chosen": [3],
+        "shape": np.zeros((3, 0)),
+        "delay_decision": [],
+        "delay_chosen": [],
     }
     for name, value in expected.items():
         np.testing.assert_array_equal(tensors[name], value, err_msg=name)
     assert set(tensors) == set(expected) | {"x"}
+
+
+def test_idle_slots_and_shapes_follow_their_decisions_and_graphs():
+    shape = np.arange(6.0).reshape(3, 2)
+    record = two_job_record(delay=[0, 4], delay_free=[0, 1], instance_shape=shape)
+    batch = GraphBatch([record, record], TABLES.child_offset, TABLES.child)
+    tensors = batch.tensors()
+    np.testing.assert_array_equal(tensors["delay_decision"], [1, 3])
+    np.testing.assert_array_equal(tensors["delay_chosen"], [4, 4])
+    np.testing.assert_array_equal(tensors["shape"], [*shape, *shape])
+    some = batch.tensors(np.array([3]))
+    np.testing.assert_array_equal(some["delay_decision"], [0])
+    np.testing.assert_array_equal(some["shape"], shape[1:])
 
 
 def test_dtypes_and_ranks_are_those_listed():

@@ -37,6 +37,12 @@ VARIANTS = {
     "limit-none": PAPER.replace(limit="none"),
     "interarrival-hint": PAPER.replace(interarrival_hint=True),
     "no-durations": PAPER.replace(durations=False),
+    "delays": PAPER.replace(delays=10),
+    "delays-embedding-context": PAPER.replace(delays=4, delay_context="embedding", limit="output"),
+    "delays-released": RELEASED.replace(delays=3, limit="none"),
+    "delays-no-graph": PAPER.replace(delays=5, graph_embedding=False, job_shape="heads"),
+    "hold": PAPER.replace(delays=1, idle="hold", job_shape="features"),
+    "job-shape": PAPER.replace(job_shape="heads"),
     "narrow-and-deep": PAPER.replace(embedding=3, hidden=(5, 4, 6), score_hidden=(7,)),
 }
 OUTPUTS = {
@@ -59,7 +65,15 @@ def make_records(architecture, seed=0, count=3, decisions=6):
     rng = np.random.default_rng(seed)
     jobs = random_jobs(rng, 8)
     records = [
-        random_record(rng, jobs, decisions, features=architecture.num_features, executors=EXECUTORS)
+        random_record(
+            rng,
+            jobs,
+            decisions,
+            features=architecture.num_features,
+            executors=EXECUTORS,
+            shape=architecture.shape_width,
+            delays=architecture.delays,
+        )
         for _ in range(count)
     ]
     return jobs, Tables.of(jobs), records
@@ -70,6 +84,10 @@ def run(architecture, weights, tensors):
     return {name: value.numpy() for name, value in model(tensors).items()}
 
 
+def outputs_of(architecture):
+    return OUTPUTS | ({"log_prob_delay", "entropy_delay"} if architecture.delays else set())
+
+
 def expected_outputs(architecture, weights, records, tables):
     """The same from the oracle, one decision after the other."""
     oracle = Oracle(architecture, weights)
@@ -77,7 +95,7 @@ def expected_outputs(architecture, weights, records, tables):
     def children_of_row(row):
         return tables.child[tables.child_offset[row] : tables.child_offset[row + 1]]
 
-    out = {name: [] for name in OUTPUTS}
+    out = {name: [] for name in outputs_of(architecture)}
     for record in records:
         for decision in range(len(record.choice)):
             graphs, candidates, choice = record_decision(record, decision, children_of_row)
@@ -85,6 +103,10 @@ def expected_outputs(architecture, weights, records, tables):
             answer = oracle.answer(graphs, candidates, choice, range(low, high + 1))
             out["log_prob_stage"].append(answer.log_prob_stage[choice])
             out["entropy_stage"].append(entropy(answer.log_prob_stage))
+            if architecture.delays:
+                free, delay = record.delay_free[decision], int(record.delay[decision])
+                out["log_prob_delay"].append(answer.log_prob_delay[delay] if free else 0.0)
+                out["entropy_delay"].append(entropy(answer.log_prob_delay) if free else 0.0)
             classes = int(record.classes[decision])
             if classes == 1 or not answer.log_prob_limit:
                 for name in ("log_prob_limit", "log_prob_class", "entropy_limit", "entropy_class"):
@@ -109,8 +131,8 @@ def test_every_option_computes_what_plain_numpy_does(name):
     tensors = GraphBatch(records, tables.child_offset, tables.child).tensors()
     found = run(architecture, weights, tensors)
     expected = expected_outputs(architecture, weights, records, tables)
-    assert set(found) == OUTPUTS
-    for output in OUTPUTS:
+    assert set(found) == outputs_of(architecture)
+    for output in found:
         assert found[output].dtype == np.float32
         np.testing.assert_allclose(found[output], expected[output], rtol=1e-5, atol=1e-5, err_msg=output)
     assert np.ptp(found["log_prob_stage"]) > 0.1

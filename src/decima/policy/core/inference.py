@@ -1,7 +1,8 @@
 """The learned policy as a compiled decision: one function for all architectures, weights and options.
 
-Chance: a decision that samples draws one uniform number for the stage and one for the limit, whatever is made of them;
-with a teacher it draws one more before them. A greedy policy without a teacher draws none.
+Chance: a decision that samples draws one uniform number for the stage and one for the limit, and one for the idle slot
+if the network has that head, whatever is made of them; with a teacher it draws one more before them. A greedy policy
+without a teacher draws none.
 """
 
 from math import log
@@ -10,8 +11,9 @@ from numba import njit
 
 from decima.compiled.decision import CompiledDecision, call_decide
 from decima.compiled.random import draw_uniform, next_raw
+from decima.policy.core.delays import choose_delay, delay_free, delay_ms, effects_when_delayed
 from decima.policy.core.embedding import embed
-from decima.policy.core.layout import LIMIT, LIMIT_INPUT, LIMIT_NONE, LIMIT_OUTPUT
+from decima.policy.core.layout import DELAYS, HOLD, LIMIT, LIMIT_INPUT, LIMIT_NONE, LIMIT_OUTPUT
 from decima.policy.core.recording import record_decision
 from decima.policy.core.scores import (
     best_class,
@@ -26,8 +28,8 @@ from decima.policy.core.scores import (
     weigh_scores,
 )
 from decima.policy.fields import policy_of
+from decima.simulator.decision import DELAY, STAGE
 from decima.simulator.decision import LIMIT as ACTION_LIMIT
-from decima.simulator.decision import STAGE
 from decima.simulator.fields import NONE, state_at
 from decima.simulator.rules.choices import choose, choose_idle, job_allocation
 
@@ -84,18 +86,39 @@ def _act(state, stage, limit, used):
 
 
 @njit
-def _record(state, count, choice, log_stage, base, last, classes, limit, used, total):
-    """Record a decision whose limits have been weighed, with the probabilities of its limit and of its effect."""
+def _act_idle(state, stage, limit, used, delay):
+    """Decide to idle: with the offered executors, or by delaying the stage."""
+    policy = policy_of(state)
+    if policy.net_layout[HOLD]:
+        choose_idle(state)
+        return
+    _act(state, stage, limit, used)
+    state.action[DELAY] = delay_ms(state, stage, delay, used)
+
+
+@njit
+def _record(state, count, choice, log_stage, base, last, classes, limit, used, total, delay, free, log_delay):
+    """Record a decision whose limits have been weighed, with the probabilities of its limit and of its effect.
+
+    With a sum of weights of 0 they were not, since the stage is delayed and no limit has an effect.
+    """
     policy = policy_of(state)
     if policy.net_layout[LIMIT] == LIMIT_NONE:
-        record_decision(state, count, choice, log_stage, 0, 0, 0, 0, 0, 1, 0.0, 0.0)
+        record_decision(state, count, choice, log_stage, 0, 0, 0, 0, 0, 1, 0.0, 0.0, delay, free, log_delay)
+        return
+    if total == 0.0:
+        low = base + 1
+        record_decision(state, count, choice, log_stage, low, low, last, low, last, 1, 0.0, 0.0, delay, free, log_delay)
         return
     low = base + used
     high = last if used == classes else low
     best = float(policy.net_score[best_index(state, last - base)])
     log_limit = float(policy.net_score[limit - base - 1]) - best - log(total)
     log_class = log_class_weight(state, last - base, classes, used) - log(total) if classes > 1 else 0.0
-    record_decision(state, count, choice, log_stage, limit, base + 1, last, low, high, classes, log_limit, log_class)
+    record_decision(
+        state, count, choice, log_stage, limit, base + 1, last, low, high, classes, log_limit, log_class,
+        delay, free, log_delay,
+    )  # fmt: skip
 
 
 @njit
@@ -110,7 +133,7 @@ def _find_candidate(state, count, stage):
 
 @CompiledDecision
 def decide_learned(address):
-    """Choose a stage and a limit with the network bound to the state; record it if asked."""
+    """Choose a stage, a limit and an idle slot with the network bound to the state; record it if asked."""
     state = state_at(address)
     policy = policy_of(state)
     if state.num_frontier == 0:
@@ -120,17 +143,22 @@ def decide_learned(address):
         _prepare(state)
     teacher_stage = NONE
     teacher_limit = 0
+    teacher_delays = False
     follow = False
     if policy.net_teacher != 0:
         call_decide(policy.net_teacher, state)
         teacher_stage = int(state.action[STAGE])
         teacher_limit = int(state.action[ACTION_LIMIT])
+        teacher_delays = state.action[DELAY] > 0.0
         follow = _uniform(state) < policy.net_teacher_share
     stage_chance = 0.0
     limit_chance = 0.0
+    delay_chance = 0.0
     if not policy.net_greedy:
         stage_chance = _uniform(state)
         limit_chance = _uniform(state)
+        if policy.net_layout[DELAYS] > 0:
+            delay_chance = _uniform(state)
     if follow and teacher_stage == NONE:
         return
     embed(state)
@@ -150,26 +178,37 @@ def decide_learned(address):
             choice = draw_index(state, count, total, stage_chance)
         target = choice
         if policy.net_teacher != 0:
-            target = _find_candidate(state, count, teacher_stage)
+            target = NONE if teacher_delays else _find_candidate(state, count, teacher_stage)
         if target != NONE:
             log_stage = float(policy.net_score[target]) - best_score - log(total)
     unlimited = policy.net_layout[LIMIT] == LIMIT_NONE
     stage = policy.net_candidates[choice]
     limit = 0
     used = 0
+    delay = 0
     if not follow:
         base, last, classes = limit_range(state, stage)
         record = policy.net_record and policy.net_teacher == 0
         total = 1.0
+        usable = classes
+        free = delay_free(state, stage)
+        log_delay = 0.0
+        if free:
+            delay, log_delay = choose_delay(state, stage, delay_chance)
+            if delay > 0 and not unlimited:
+                classes = effects_when_delayed(state, last - base, classes)
         if unlimited:
             used = last - base
+        elif delay > 0 and classes == 1:
+            limit, used, total = base + 1, 1, 0.0
         else:
             # One effect and nothing to draw or to record: the scores do not matter.
             if classes > 1 or record or not policy.net_greedy:
                 total = _weigh_limits(state, stage, base, last)
             limit, used = _choose_limit(state, base, last, classes, total, limit_chance)
         if record:
-            _record(state, count, choice, log_stage, base, last, classes, limit, used, total)
+            _record(state, count, choice, log_stage, base, last, classes, limit, used, total, delay, free, log_delay)
+        used = used if unlimited else min(used, usable)
     if policy.net_teacher != 0 and policy.net_record and target != NONE:
         base, last, classes = limit_range(state, teacher_stage)
         total = 1.0 if unlimited else _weigh_limits(state, teacher_stage, base, last)
@@ -177,11 +216,13 @@ def decide_learned(address):
         if state.job_limit:
             wanted -= job_allocation(state, state.stage_job[teacher_stage])
         wanted = max(1, min(wanted, classes))
-        _record(state, count, target, log_stage, base, last, classes, base + wanted, wanted, total)
+        _record(state, count, target, log_stage, base, last, classes, base + wanted, wanted, total, 0, 0, 0.0)
     if state.no_answer:
         state.action[STAGE] = IMPOSSIBLE
     elif follow:
         state.action[STAGE] = teacher_stage
         state.action[ACTION_LIMIT] = teacher_limit
+    elif delay > 0:
+        _act_idle(state, stage, limit, used, delay)
     else:
         _act(state, stage, limit, used)

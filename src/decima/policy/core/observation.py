@@ -3,8 +3,9 @@
 import numpy as np
 from numba import njit
 
-from decima.policy.core.layout import EMBEDDING, FIRST_FEATURE, NUM_FEATURES
-from decima.policy.features import FEATURES
+from decima.policy.architecture import SHAPE_FEATURES
+from decima.policy.core.layout import EMBEDDING, FIRST_FEATURE, NUM_FEATURES, SHAPE_SEEN
+from decima.policy.features import CODES, FEATURES
 from decima.policy.fields import policy_of
 from decima.simulator.fields import NONE
 
@@ -47,6 +48,29 @@ def _storing(first_code, end_code):
 _store_feature = _storing(0, len(FEATURES))
 
 
+_PATH_SCALE, _WIDTH_SCALE = (FEATURES[CODES[name]].scale for name in SHAPE_FEATURES)
+
+
+@njit
+def _observe_shape(state, job):
+    """Bring the critical path and the average width of the whole job up to date; 1 if they differ from what was known.
+
+    They never change while a job lives, but another job may take its place in a long-lived state.
+    """
+    policy = policy_of(state)
+    path = 0.0
+    for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
+        path = max(path, state.row_path_ms[state.stage_row[stage]])
+    width = state.job_work_ms[job] / path if path > 0.0 else 0.0
+    at = 2 * job
+    changed = 1 if policy.net_shape_ms[at] != path or policy.net_shape_ms[at + 1] != width else 0
+    policy.net_shape_ms[at] = path
+    policy.net_shape_ms[at + 1] = width
+    policy.net_shape[at] = np.float32(path * _PATH_SCALE)
+    policy.net_shape[at + 1] = np.float32(width * _WIDTH_SCALE)
+    return changed
+
+
 @njit
 def observe_job(state, job, first):
     """Bring x of the job's unfinished stages up to date, number them and list them in ``net_stages`` from ``first`` on.
@@ -66,7 +90,7 @@ def observe_job(state, job, first):
             policy.net_stages[end] = stage
             policy.net_position[stage] = end - first
             end += 1
-    changed = 0
+    changed = _observe_shape(state, job) if layout[SHAPE_SEEN] else 0
     for place in range(features):
         changed |= _store_feature(state, layout[FIRST_FEATURE + place], first, end, place, stride)
     count = end - first

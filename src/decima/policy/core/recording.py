@@ -6,18 +6,19 @@ A job graph is recorded once for as long as its features do not change; decision
 from numba import njit
 
 from decima.compiled.decision import places
-from decima.policy.core.layout import EMBEDDING, NUM_FEATURES
+from decima.policy.core.layout import EMBEDDING, NUM_FEATURES, SHAPE_WIDTH
 from decima.policy.core.summary import NUM_SUMMARY, summarise
 from decima.policy.fields import policy_of
 from decima.simulator.decision import LIMIT, PARTS
 from decima.simulator.fields import NONE
 
-# Parts of a decision that the network chooses; others have their defaults. Of each but the stage, which is one of the
-# candidates, the record has the choice and its range, of each the logarithm of its probability.
+# Stage and limit: of the limit the record has the choice and its range, of both the logarithm of their probability.
+# Of an idle slot it has r, whether the network was free to choose it, and the logarithm of its probability.
 CHOSEN = PARTS[: LIMIT + 1]
 _RANGES = [f"{part.name}{end}" for part in CHOSEN[1:] for end in ("", "_low", "_high")]
-CHOICE_COLUMNS = ("choice", *_RANGES, "class_low", "class_high", "classes")
-VALUE_COLUMNS = (*(f"log_prob_{part.name}" for part in CHOSEN), "log_prob_class", "time_ms", "area_ms")
+CHOICE_COLUMNS = ("choice", *_RANGES, "class_low", "class_high", "classes", "delay", "delay_free")
+_LOG_PROBS = (*(f"log_prob_{part.name}" for part in CHOSEN), "log_prob_class", "log_prob_delay")
+VALUE_COLUMNS = (*_LOG_PROBS, "time_ms", "area_ms")
 NUM_CHOICE, NUM_VALUE = len(CHOICE_COLUMNS), len(VALUE_COLUMNS)
 C, V = places(CHOICE_COLUMNS), places(VALUE_COLUMNS)
 
@@ -58,6 +59,9 @@ def _record_instance(state, job):
             for k in range(features):
                 policy.rec_x[node * features + k] = policy.net_xe[stage * width + k]
             node += 1
+    shape = policy.net_layout[SHAPE_WIDTH]
+    for k in range(shape):
+        policy.rec_shape[instance * shape + k] = policy.net_shape[job * shape + k]
     policy.rec_nodes = node
     policy.rec_instances = instance + 1
     policy.rec_instance_first[instance + 1] = node
@@ -66,8 +70,9 @@ def _record_instance(state, job):
 
 @njit
 def record_decision(
-    state, count, choice, log_stage, limit, low, high, class_low, class_high, classes, log_limit, log_class
-):
+    state, count, choice, log_stage, limit, low, high, class_low, class_high, classes, log_limit, log_class,
+    delay, delay_free, log_delay
+):  # fmt: skip
     """Append a decision; sets ``rec_full`` and records no more when there is no room for it."""
     policy = policy_of(state)
     if policy.rec_full or not _has_room(state, count):
@@ -99,10 +104,13 @@ def record_decision(
     policy.rec_choice[row + C.class_low] = class_low
     policy.rec_choice[row + C.class_high] = class_high
     policy.rec_choice[row + C.classes] = classes
+    policy.rec_choice[row + C.delay] = delay
+    policy.rec_choice[row + C.delay_free] = delay_free
     row = NUM_VALUE * decision
     policy.rec_values[row + V.log_prob_stage] = log_stage
     policy.rec_values[row + V.log_prob_limit] = log_limit
     policy.rec_values[row + V.log_prob_class] = log_class
+    policy.rec_values[row + V.log_prob_delay] = log_delay
     policy.rec_values[row + V.time_ms] = state.now_ms
     policy.rec_values[row + V.area_ms] = state.area_ms + state.num_active * (state.now_ms - state.area_time_ms)
     summarise(state, NUM_SUMMARY * decision)

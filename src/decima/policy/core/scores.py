@@ -9,10 +9,12 @@ from decima.policy.architecture import LIMIT_SCALE
 from decima.policy.core.dense import call_dense
 from decima.policy.core.embedding import run_layers
 from decima.policy.core.layout import (
+    CONTEXT,
+    CONTEXT_EMBEDDING,
+    CONTEXT_JOB,
     EMBEDDING,
     FIRST_NET,
     GRAPH,
-    JOB_CONTEXT,
     LIMIT,
     LIMIT_NONE,
     LIMIT_OUTPUT,
@@ -20,6 +22,7 @@ from decima.policy.core.layout import (
     NET_HEAD,
     NET_SIZE,
     NUM_FEATURES,
+    SHAPE_WIDTH,
     Q,
     W,
 )
@@ -69,16 +72,19 @@ def score_stages(state, count):
     embedding = policy.net_layout[EMBEDDING]
     graph = policy.net_layout[GRAPH]
     width = features + embedding
-    inputs = width + embedding if graph else features
+    shape = policy.net_layout[SHAPE_WIDTH]
+    inputs = (width + embedding if graph else features) + shape
     for index in range(count):
         stage = policy.net_candidates[index]
         place = index * inputs
         for k in range(width if graph else features):
             policy.net_input[place + k] = policy.net_xe[stage * width + k]
+        job = state.stage_job[stage]
         if graph:
-            job = state.stage_job[stage]
             for k in range(embedding):
                 policy.net_input[place + width + k] = policy.net_y[job * embedding + k]
+        for k in range(shape):
+            policy.net_input[place + inputs - shape + k] = policy.net_shape[job * shape + k]
     kernel = _first_layer(state, Q, _KERNEL)
     bias = _first_layer(state, Q, _BIAS)
     outputs = _first_layer(state, Q, _OUTPUTS)
@@ -118,37 +124,48 @@ def limit_range(state, stage):
 
 
 @njit
-def _limit_context(state, stage):
-    """What w sees besides the limit, into ``net_input``; returns its width."""
+def stage_context(state, stage, own):
+    """What w sees besides the limit, or d, into ``net_input``; returns its width.
+
+    Args:
+        state: A cluster state with a policy.
+        stage: The chosen stage.
+        own: What is seen of the stage itself, one of the contexts of the layout.
+    """
     policy = policy_of(state)
+    shape = policy.net_layout[SHAPE_WIDTH]
+    job = state.stage_job[stage]
     features = policy.net_layout[NUM_FEATURES]
     embedding = policy.net_layout[EMBEDDING]
     place = stage * (features + embedding)
     if not policy.net_layout[GRAPH]:
         for k in range(features):
             policy.net_input[k] = policy.net_xe[place + k]
-        return features
+        for k in range(shape):
+            policy.net_input[features + k] = policy.net_shape[job * shape + k]
+        return features + shape
     count = 0
-    if policy.net_layout[JOB_CONTEXT]:
+    if own == CONTEXT_JOB:
         for k in range(JOB_FEATURES):
             policy.net_input[k] = policy.net_xe[place + k]
         count = JOB_FEATURES
-    else:
+    elif own == CONTEXT_EMBEDDING:
         for k in range(embedding):
             policy.net_input[k] = policy.net_xe[place + features + k]
         count = embedding
-    job = state.stage_job[stage]
     for k in range(embedding):
         policy.net_input[count + k] = policy.net_y[job * embedding + k]
-        policy.net_input[count + embedding + k] = policy.net_z[k]
-    return count + 2 * embedding
+        policy.net_input[count + embedding + shape + k] = policy.net_z[k]
+    for k in range(shape):
+        policy.net_input[count + embedding + k] = policy.net_shape[job * shape + k]
+    return count + 2 * embedding + shape
 
 
 @njit
 def score_limits(state, stage, base, last):
     """Put w of limits ``base + 1`` to ``last`` into ``net_score``; the part without the limit is computed once."""
     policy = policy_of(state)
-    width = _limit_context(state, stage)
+    width = stage_context(state, stage, policy.net_layout[CONTEXT])
     if policy.net_layout[LIMIT] == LIMIT_OUTPUT:
         run_layers(state, W, 0, policy.net_input, 0, width, 1, policy.net_first, 0, 0)
         outputs = policy.net_layout[FIRST_NET + W * NET_SIZE + 2]

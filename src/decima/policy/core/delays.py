@@ -1,0 +1,103 @@
+"""Idle slots of the learned policy: whether it may choose one, which one, and how long that is.
+
+Source: Duan and Wu, deliberate idle slots.
+"""
+
+from math import log
+
+from numba import njit
+
+from decima.checks import LARGEST_MS
+from decima.policy.core.embedding import run_layers
+from decima.policy.core.layout import (
+    DELAY_CONTEXT,
+    DELAY_LENGTH,
+    DELAYS,
+    HOLD,
+    LENGTH_GRANTED,
+    LENGTH_TASK,
+    LIMIT,
+    LIMIT_INPUT,
+    LIMIT_OUTPUT,
+    D,
+)
+from decima.policy.core.scores import best_index, draw_index, scores_finite, stage_context, weigh_scores
+from decima.policy.fields import policy_of
+from decima.simulator.rules.slots import refuse_delay, slot_length_ms
+
+_slot_length_ms = njit(slot_length_ms)
+
+
+@njit
+def _may_hold(state):
+    """Whether offered executors may be left idle without bringing the cluster to a halt.
+
+    Some executor is at work, and none that is at work is among those offered: the last one that works cannot hold.
+    """
+    source = state.source
+    ahead = state.commit_ahead and source < state.num_stages and state.stage_executors[source] > 1
+    return state.heap_size > 0 and not ahead
+
+
+@njit
+def delay_free(state, stage):
+    """Whether the head d chooses for a stage of the frontier: 1 if it may be delayed, else 0."""
+    policy = policy_of(state)
+    if policy.net_layout[DELAYS] == 0 or refuse_delay(state, stage) != 0:
+        return 0
+    if policy.net_layout[HOLD]:
+        return 1 if _may_hold(state) else 0
+    return 1 if _slot_length_ms(state, stage) > 0.0 else 0
+
+
+@njit
+def choose_delay(state, stage, uniform):
+    """Choose r for a stage that may be delayed; returns it and the logarithm of its probability."""
+    policy = policy_of(state)
+    count = policy.net_layout[DELAYS] + 1
+    width = stage_context(state, stage, policy.net_layout[DELAY_CONTEXT])
+    run_layers(state, D, 0, policy.net_input, 0, width, 1, policy.net_score, 0, count)
+    if not scores_finite(state, count):
+        return 0, 0.0
+    best = best_index(state, count)
+    total = weigh_scores(state, count)
+    chosen = best if policy.net_greedy else draw_index(state, count, total, uniform)
+    return chosen, float(policy.net_score[chosen]) - float(policy.net_score[best]) - log(total)
+
+
+@njit
+def effects_when_delayed(state, limits, classes):
+    """How many of the limits differ in effect where the stage is delayed; 1: the limit does not matter.
+
+    Args:
+        state: A cluster state with a policy.
+        limits: Number of limits to choose from.
+        classes: How many of them differ in effect without a delay.
+    """
+    layout = policy_of(state).net_layout
+    if layout[HOLD]:
+        return 1
+    if state.timer_assign:
+        # More executors may be idle when the slot ends than are offered now.
+        every = state.job_limit and (layout[LIMIT] == LIMIT_INPUT or layout[LIMIT] == LIMIT_OUTPUT)
+        return limits if every else classes
+    return classes if layout[DELAY_LENGTH] == LENGTH_GRANTED else 1
+
+
+@njit
+def delay_ms(state, stage, chosen, used):
+    """Length of the slot in ms.
+
+    Args:
+        state: A cluster state with a policy.
+        stage: The stage to delay.
+        chosen: r, at least 1.
+        used: Executors that the stage would get now.
+    """
+    layout = policy_of(state).net_layout
+    length = _slot_length_ms(state, stage)
+    if layout[DELAY_LENGTH] != LENGTH_TASK:
+        length *= state.stage_tasks[stage]
+    if layout[DELAY_LENGTH] == LENGTH_GRANTED:
+        length /= used
+    return min(length, LARGEST_MS) * chosen / layout[DELAYS]
