@@ -18,6 +18,7 @@ __all__ = [
     "load",
     "load_policy",
     "make_scheduler",
+    "plan",
     "simulate",
     "workload",
 ]
@@ -31,6 +32,7 @@ _EXPORTS: dict[str, tuple[str, str | None]] = {
     "load": ("decima.workload", "load"),
     "load_policy": ("decima.policy.store", "load_policy"),
     "make_scheduler": ("decima.schedulers", "make_scheduler"),
+    "plan": ("decima.heterogeneous.planning", "plan"),
     "simulate": ("decima.evaluation.run", "simulate"),
     "workload": ("decima.workload", None),
 }
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from decima import workload as workload
     from decima.evaluation.comparison import compare as compare
     from decima.evaluation.run import simulate as simulate
+    from decima.heterogeneous.planning import plan as plan
     from decima.policy.store import load_policy as load_policy
     from decima.schedulers import check_scheduler as check_scheduler
     from decima.schedulers import list_schedulers as list_schedulers
