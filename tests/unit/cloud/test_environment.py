@@ -94,7 +94,7 @@ CHOICES = [
 
 
 @given(st.integers(0, 10**6), st.sampled_from(CHOICES), st.booleans())
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_step_by_step_as_the_oracle(seed, chosen, valid_only):
     workload, rng = drawn_jobs(seed), np.random.default_rng(seed)
     plain, state = PlainPlacement(workload, chosen), begun(workload, chosen)
@@ -144,7 +144,7 @@ def test_masks_under_the_look_ahead_are_what_trying_gives():
 
 
 @given(st.integers(0, 10**6), st.sampled_from([PlacementSettings(cluster=TWO_KINDS), CHOICES[3], CHOICES[4]]))
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_what_always_holds_in_mode_paper(seed, chosen):
     workload = drawn_jobs(seed, n=8, gap=4.0)
     result = place(workload, "random", chosen, seed).require_complete()
