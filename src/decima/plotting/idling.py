@@ -30,7 +30,7 @@ def gain_over_share(gains: pandas.DataFrame, axes: Axes | None = None, *, legend
         look = {"color": color, "linestyle": dashes, "marker": marker, "markersize": 4}
         axes.plot(100.0 * ordered["share"], ordered["gain_percent"], **look, label=f"long jobs of {long_s:g} s")
     axes.set(xlabel="long jobs (% of all)", ylabel="gain (% of average JCT)", xlim=(0.0, None))
-    axes.set_ylim(bottom=min(0.0, float(gains["gain_percent"].min())))
+    axes.axhline(0.0, color=style.GREY, linewidth=0.8)
     if legend:
         axes.legend()
     return axes

@@ -40,7 +40,10 @@ LoggedDecision = tuple[float | None, ...]
 _ROW = ("job", *(part.name for part in PARTS))
 # Numbers of entries that a row may have. Parts that came later are missing in older files: they have their defaults.
 _SHORT, _LOGGED = range(LIMIT + 2, len(_ROW) + 1), range(USED_COLUMN + 1, NUM_COLUMNS + 1)
-_FORM = f"expected [{', '.join(_ROW)}], or the columns of a log: {', '.join(DECISION_COLUMNS)}"
+_FORM = (
+    f"expected [{', '.join(_ROW[: LIMIT + 2])}] and if wanted {' and '.join(_ROW[LIMIT + 2 :])}, or the columns of "
+    f"a log: {', '.join(DECISION_COLUMNS)}"
+)
 _LARGEST = 2**31 - 1
 
 
@@ -162,15 +165,15 @@ def _decision(where: str, row: Any) -> LoggedDecision:
         raise InvalidDecisionError(f"{where} is {json.dumps(row)}; {_FORM}")
     if len(row) in _LOGGED:
         row = [row[column] for column in (JOB_COLUMN, *PART_COLUMNS) if column < len(row)]
-    job, stage, *options = row
-    options += DEFAULTS[1 + len(options) :]
+    job, stage, *given = row
+    options = [*given, *DEFAULTS[1 + len(given) :]]
     idle = job is None and stage is None
     valid = all(
         (_is_option(value) if part.whole else _is_time(value)) or value == part.default
         for part, value in zip(OPTION_PARTS, options, strict=True)
     )
     if not (valid and (idle or (_is_index(job) and _is_index(stage)))):
-        shown = ", ".join(map(json.dumps, (job, stage, *options)))
+        shown = ", ".join(map(json.dumps, (job, stage, *given)))
         raise InvalidDecisionError(
             f"{where} is [{shown}]; expected whole numbers of at least 0 (a delay: any such number), "
             "job and stage null to idle"

@@ -180,7 +180,7 @@ REPLAYS = {
     "no decisions": ([], "asks for decision 0 at 0.000 s, but only 0 are logged"),
     "every executor parked": ([[None, None, 10], [None, None, 10], [None, None, 10], [None, None, 10]], "no event is"),
     "not a list": ({"actions": []}, "expected a list of decisions"),
-    "a row of two": ([[0, 0]], "decision 0 is [0, 0]; expected [job, stage, limit]"),
+    "a row of two": ([[0, 0]], "decision 0 is [0, 0]; expected [job, stage, limit] and if wanted delay_ms"),
     "a row that is none": ([5], "decision 0 is 5"),
     "stage without job": ([[None, 0, 1]], "decision 0 is [null, 0, 1]"),
     "job without stage": ([[0, None, 1]], "decision 0 is [0, null, 1]"),
