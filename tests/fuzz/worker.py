@@ -74,7 +74,8 @@ def work(name, count, first_seed, folder):
             seed(first_seed + begin // BLOCK)(options(given(reader.inputs)(read)))()
         told["more_mb"] = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
     except BaseException as error:
-        told["failure"] = "".join(traceback.format_exception(error))[-6000:]
+        text = "".join(traceback.format_exception(error))  # messages of hypothesis name whole strategies
+        told["failure"] = text if len(text) <= 6000 else f"{text[:4000]}\n...\n{text[-2000:]}"
         told["input"] = repr(path.read_bytes()[:2000])
     tell(told)
 
