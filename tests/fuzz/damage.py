@@ -135,7 +135,7 @@ def _edited_tree(drawn):
         elif kind == "scale":
             old = parent[key]
             number = isinstance(old, (int, float)) and not isinstance(old, bool)
-            parent[key] = old * (-1, 1e6, 2**40, 0)[other % 4] if number else [old]
+            parent[key] = old * (-1, 10**6, 2**40, 0)[other % 4] if number else [old]
         elif kind == "delete":
             del parent[key]
         elif kind == "repeat" and isinstance(parent, list):
