@@ -6,7 +6,7 @@ import numpy as np
 
 from decima.schedulers import Decision, make_scheduler
 from decima.schedulers.interface import StageView
-from decima.simulator.rules.slots import delay_refusal
+from decima.simulator.rules.delays import delay_refusal
 
 
 class Through:

@@ -68,6 +68,7 @@ class Decision:
     stage: int | None
     limit: int
     used: int
+    delay_ms: float = 0.0  # above 0: the stage is withheld for so long and gets no executor
 
     @property
     def place(self):
@@ -160,6 +161,7 @@ def read_run(jobs_path, result_path, tasks_path):
         *("time_ms", "source_job", "num_source_exec", "frontier_size"),
         *("job", "stage", "limit_requested", "executors_used"),
     )
+    names += ("delay_ms",) * ("delay_ms" in place)  # files have the column where something was delayed
     decisions = [Decision(*(row[place[name]] for name in names)) for row in result["decisions"]]
     return Run(read_jobs(jobs_path), result, tasks, decisions)
 
@@ -360,6 +362,8 @@ def durations(run):
 def decisions(run):
     """A decision uses what is offered for a stage that is there and has tasks to launch."""
     for decision in run.decisions:
+        if decision.delay_ms != 0.0:
+            continue  # see `slots`
         if not 1 <= decision.used <= decision.offered <= run.settings["executors"]:
             yield f"{decision}: executors used, offered"
         if decision.used > decision.limit:
@@ -382,6 +386,27 @@ def decisions(run):
                 yield f"{decision}: the frontier has runnable stages only, its parent {parent} had not finished"
 
 
+def slots(run):
+    """A delayed stage could start, was not begun, is delayed once, gets no executor, and starts nothing in its slot."""
+    seen = set()
+    for decision in run.decisions:
+        if decision.delay_ms == 0.0:
+            continue
+        if not 0.0 < decision.delay_ms < math.inf or decision.used != 0 or decision.job is None:
+            yield f"{decision}: a delay takes a stage, a time and no executor"
+            continue
+        if decision.place in seen and run.settings["delay_once"]:
+            yield f"{decision}: delayed before"
+        seen.add(decision.place)
+        for parent in run.jobs[decision.job].stages[decision.stage].parents:
+            if 1000.0 * run.finish_s(decision.job, parent) > decision.time_ms + TOLERANCE_MS:
+                yield f"{decision}: its parent {parent} had not finished"
+        end_ms = decision.time_ms + decision.delay_ms
+        for task in run.of_stage[decision.place]:
+            if task.start_ms < end_ms - TOLERANCE_MS:
+                yield f"{decision}: {task} starts before the slot ends"
+
+
 def limits(run):
     """Where the limit is a job's parallelism, the tasks of a job that run at once keep to the last one given.
 
@@ -391,7 +416,7 @@ def limits(run):
         return  # published rules: a number of executors, see `decisions`; executors may move without a decision
     given = defaultdict(list)
     for decision in run.decisions:
-        if decision.job is not None:
+        if decision.job is not None and decision.delay_ms == 0.0:
             given[decision.job].append(decision)
     running, launched = {}, defaultdict(int)
     for task in run.tasks:
@@ -528,6 +553,7 @@ RULES = (
     waves,
     durations,
     decisions,
+    slots,
     limits,
     granted,
     completions,

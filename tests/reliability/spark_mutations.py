@@ -277,3 +277,14 @@ def a_run_that_was_not_cut(run):
 @breaks("totals")
 def another_arrival(run):
     run.result["jobs"][0]["arrival_ms"] += 1.0
+
+
+@breaks("slots")
+def a_slot_with_executors(run):
+    _grants(run)[0].delay_ms = 1000.0
+
+
+@breaks("slots")
+def a_slot_in_which_tasks_start(run):
+    decision = _grants(run)[0]
+    decision.used, decision.delay_ms = 0, 1e9

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import decima
+import decima.cloud.system  # registers itself
 from decima.commands.shared.outputs import write_json, write_table
 from decima.commands.simulate import result_document
 from decima.exceptions import DeadlockError
@@ -17,10 +18,11 @@ from decima.schedulers.registry import scheduler_options
 from decima.schedulers.system import run_state
 from decima.simulator.loop import new_state
 from decima.simulator.settings import Settings
+from decima.systems import get_system
 from tests import services
 from tests.drivers import Idler, Through
 from tests.random_clusters import random_settings, random_workload
-from tests.reliability import spark_checker, spark_mutations
+from tests.reliability import placement_checker, placement_mutations, spark_checker, spark_mutations
 from tests.reliability.deciders import random_parameters, random_policy
 from tests.unit.cli.calls import run
 
@@ -146,5 +148,35 @@ def _require_idling(workload, settings, scheduler, seed):
     assert stage == -1, "no event is left, but the last decision was not to idle"
 
 
+class CloudVms:
+    """Executors of jobs on VMs: rules by name through the command line."""
+
+    checker = placement_checker
+    mutations = placement_mutations.MUTATIONS
+
+    def subjects(self):
+        return get_system("vm_placement").list_schedulers()
+
+    def random_run(self, seed, subject, folder):
+        rng = np.random.default_rng(seed)
+        return self._run(folder, rng, int(rng.integers(2, 9)), subject, float(rng.choice([0.0, 0.5, 1.0])), seed)
+
+    def good_run(self, folder):
+        return self._run(folder, np.random.default_rng(3), 8, "good_first", 1.0, 0)
+
+    def _run(self, folder, rng, number, policy, beta, seed):
+        files = folder / "jobs.csv", folder / "result.json", folder / "executors.csv"
+        arrival_s = np.sort(rng.integers(1, 200, number)).tolist()
+        rows = ["arrival_s,id,type,cores,memory_gb,executors,duration_s"]
+        for index, at_s in enumerate(arrival_s, 1):
+            kind, cores, executors = (int(rng.integers(*ends)) for ends in ((1, 4), (1, 5), (1, 5)))
+            rows.append(f"{at_s},{index},{kind},{cores},{rng.integers(1, 13)},{executors},{rng.integers(5, 120)}")
+        files[0].write_text("\n".join(rows) + "\n")
+        call = ("cloud", "simulate", "--jobs", files[0], "--policy", policy, "--beta", beta, "--seed", seed)
+        done = run(*call, "--out", files[1], "--log", files[2])
+        assert (done.exit_code, done.stderr) == (0, "")
+        return files
+
+
 #: Name of a system -> how it is run and checked.
-CHECKED = {"spark": SparkCluster()}
+CHECKED = {"spark": SparkCluster(), "vm_placement": CloudVms()}

@@ -266,8 +266,8 @@ def list_all() -> None:
 
 
 def _draw(path: Path, planned: Schedule) -> None:
-    from decima.heterogeneous import gantt
     from decima.plotting import style
+    from decima.plotting.copies import gantt
 
     rows = len(planned.instance.cluster)
     figure = style.new_figure(style.PAGE, min(9.0, 1.2 + 0.25 * max(rows, 4)))

@@ -16,7 +16,6 @@ _EXPORTS = {
     "Schedule": "schedule",
     "canonical": "examples",
     "compare": "planning",
-    "gantt": "charts",
     "list_schedulers": "registry",
     "load_instance": "json_format",
     "load_schedule": "json_format",

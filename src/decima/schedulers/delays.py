@@ -5,7 +5,7 @@ from numba import njit
 from decima.schedulers.fields import rule_of
 from decima.simulator.decision import DELAY, STAGE
 from decima.simulator.fields import NONE
-from decima.simulator.rules.slots import refuse_delay
+from decima.simulator.rules.delays import refuse_delay
 
 
 @njit

@@ -2,8 +2,8 @@
 
 ``capped_srw`` chooses a stage. If that may still be delayed, a weighted sum of seven numbers x decides. With ``hold`` 0
 it is withheld for r / g of its length l, r being the sum times g, rounded and cut to 0..g. With ``hold`` 1 all offered
-executors stay idle until the next scheduling event if the sum is above 1/2, unless no task runs: then nothing would end
-the waiting but an arrival, which may never come.
+executors stay idle until the next scheduling event if the sum is above 1/2, unless no task runs, or executors that
+still work are among those offered: then nothing might end the waiting but an arrival, which may never come.
 
 The numbers: x0 = 1; over all executors, the mean of the remaining time of their task over l, at most 1 (x1) and the
 part of them that run a task, move to one or were given one in this round (x2); the earliest end of a task, in parts of
@@ -29,8 +29,8 @@ from decima.schedulers.interface import CompiledScheduler, Parameter
 from decima.schedulers.registry import register
 from decima.simulator.decision import DELAY, STAGE
 from decima.simulator.fields import NONE, TASK, state_at
-from decima.simulator.rules.choices import choose_idle
-from decima.simulator.rules.slots import refuse_delay, slot_length_ms
+from decima.simulator.rules.choices import choose_idle, offers_working
+from decima.simulator.rules.delays import refuse_delay, slot_length_ms
 
 _WEIGHTS = (
     ("base", "weight of 1"),
@@ -116,7 +116,7 @@ def _idle_rule(address):
     params = rule_of(state).params
     score, running = idle_score(state, stage)
     if params[P.hold] != 0.0:
-        if score > 0.5 and running > 0:
+        if score > 0.5 and running > 0 and not offers_working(state):
             choose_idle(state)
         return
     steps = params[P.steps]

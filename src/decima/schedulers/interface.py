@@ -18,7 +18,7 @@ from decima.schedulers.fields import bind_parameters
 from decima.simulator.decision import LIMIT, OPTION_PARTS, Part, parts_of
 from decima.simulator.fields import ACTIVE, WITHHELD
 from decima.simulator.rules.choices import kept_executors
-from decima.simulator.rules.slots import delay_refusal
+from decima.simulator.rules.delays import delay_refusal
 
 if TYPE_CHECKING:
     from decima.simulator.state import ClusterState

@@ -18,7 +18,7 @@ from decima.service.steps import Steps
 from decima.simulator.decision import DELAY, STAGE, parts_of
 from decima.simulator.fields import NONE
 from decima.simulator.rules.choices import kept_executors
-from decima.simulator.rules.slots import delay_refusal
+from decima.simulator.rules.delays import delay_refusal
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 

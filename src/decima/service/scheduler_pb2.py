@@ -5,61 +5,64 @@
 # source: decima/service/scheduler.proto
 # Protobuf Python Version: 7.35.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC, 7, 35, 1, "", "decima/service/scheduler.proto"
+    _runtime_version.Domain.PUBLIC,
+    7,
+    35,
+    1,
+    '',
+    'decima/service/scheduler.proto'
 )
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n\x1e\x64\x65\x63ima/service/scheduler.proto\x12\x0e\x64\x65\x63ima.service"\x89\x02\n\x0bOpenRequest\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x0e\n\x06\x63lient\x18\x02 \x01(\t\x12\x11\n\texecutors\x18\x03 \x01(\r\x12\x17\n\x0fmoving_delay_ms\x18\x04 \x01(\x01\x12\x0c\n\x04mode\x18\x05 \x01(\t\x12\x11\n\tscheduler\x18\x06 \x01(\t\x12\x0c\n\x04seed\x18\x07 \x01(\x04\x12(\n\tgenerator\x18\x08 \x01(\x0b\x32\x15.decima.service.Pcg64\x12\x17\n\x0finterarrival_ms\x18\t \x01(\x01\x12\x16\n\x0eshared_cluster\x18\n \x01(\t\x12\x0e\n\x06\x64\x65lays\x18\x0b \x01(\x08\x12\x13\n\x0b\x64\x65lay_again\x18\x0c \x01(\x08"]\n\x05Pcg64\x12\x12\n\nstate_high\x18\x01 \x01(\x06\x12\x11\n\tstate_low\x18\x02 \x01(\x06\x12\x16\n\x0eincrement_high\x18\x03 \x01(\x06\x12\x15\n\rincrement_low\x18\x04 \x01(\x06"|\n\tOpenReply\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\r\x12\x11\n\tscheduler\x18\x03 \x01(\t\x12\x10\n\x08lease_ms\x18\x04 \x01(\r\x12(\n\x07\x63ommand\x18\x05 \x01(\x0b\x32\x17.decima.service.Command"\xe5\x01\n\rDecideRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x04\x12\x0c\n\x04\x66ull\x18\x03 \x01(\x08\x12\x0f\n\x07time_ms\x18\x04 \x01(\x01\x12\x11\n\texecutors\x18\x05 \x01(\r\x12$\n\x05offer\x18\x06 \x01(\x0b\x32\x15.decima.service.Offer\x12!\n\x04jobs\x18\x07 \x03(\x0b\x32\x13.decima.service.Job\x12(\n\x06states\x18\x08 \x03(\x0b\x32\x18.decima.service.JobState\x12\x0c\n\x04gone\x18\t \x03(\t"\'\n\x05Offer\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x11\n\texecutors\x18\x02 \x01(\r"\x8b\x01\n\x03Job\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0f\n\x07profile\x18\x03 \x01(\t\x12\x12\n\narrival_ms\x18\x04 \x01(\x01\x12\x10\n\x08priority\x18\x05 \x01(\x01\x12\x0b\n\x03\x63\x61p\x18\x06 \x01(\x01\x12%\n\x06stages\x18\x07 \x03(\x0b\x32\x15.decima.service.Stage"u\n\x05Stage\x12\r\n\x05stage\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x11\n\tnum_tasks\x18\x03 \x01(\r\x12\x0f\n\x07parents\x18\x04 \x03(\x03\x12\x13\n\x0b\x64uration_ms\x18\x05 \x01(\x01\x12\x16\n\x0e\x64uration_known\x18\x06 \x01(\x08"\xe0\x01\n\x08JobState\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x10\n\x08\x61ttached\x18\x02 \x01(\r\x12\x0e\n\x06moving\x18\x03 \x01(\r\x12\x11\n\tcommitted\x18\x04 \x01(\r\x12\x10\n\x08outgoing\x18\x05 \x01(\r\x12\x10\n\x08runnable\x18\x06 \x03(\x03\x12\x13\n\x0bschedulable\x18\x07 \x03(\x03\x12*\n\x06stages\x18\x08 \x03(\x0b\x32\x1a.decima.service.StageState\x12-\n\x07\x64\x65layed\x18\t \x03(\x0b\x32\x1c.decima.service.DelayedStage"?\n\x0c\x44\x65layedStage\x12\r\n\x05stage\x18\x01 \x01(\x03\x12\x10\n\x08withheld\x18\x02 \x01(\x08\x12\x0e\n\x06\x65nd_ms\x18\x03 \x01(\x01"\xa2\x01\n\nStageState\x12\r\n\x05stage\x18\x01 \x01(\x03\x12\x10\n\x08launched\x18\x02 \x01(\r\x12\x10\n\x08\x66inished\x18\x03 \x01(\r\x12\x11\n\texecutors\x18\x04 \x01(\r\x12\x0e\n\x06moving\x18\x05 \x01(\r\x12\x11\n\tcommitted\x18\x06 \x01(\r\x12\x16\n\x0emeasured_tasks\x18\x07 \x01(\r\x12\x13\n\x0bmeasured_ms\x18\x08 \x01(\x01"\xb7\x01\n\x08\x44\x65\x63ision\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x0c\n\x04idle\x18\x02 \x01(\x08\x12\x0b\n\x03job\x18\x03 \x01(\t\x12\r\n\x05stage\x18\x04 \x01(\x03\x12\r\n\x05limit\x18\x05 \x01(\x05\x12\x11\n\texecutors\x18\x06 \x01(\r\x12\x11\n\tdecide_us\x18\x07 \x01(\x01\x12(\n\x07\x63ommand\x18\x08 \x01(\x0b\x32\x17.decima.service.Command\x12\x10\n\x08\x64\x65lay_ms\x18\t \x01(\x01"6\n\x07\x43ommand\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x0e\n\x06target\x18\x02 \x01(\r\x12\x0b\n\x03\x61sk\x18\x03 \x01(\x08"\x1f\n\x0cWatchRequest\x12\x0f\n\x07session\x18\x01 \x01(\t"\x1f\n\x0c\x43loseRequest\x12\x0f\n\x07session\x18\x01 \x01(\t"\x0c\n\nCloseReply2\xdd\x02\n\tScheduler\x12>\n\x04Open\x12\x1b.decima.service.OpenRequest\x1a\x19.decima.service.OpenReply\x12\x41\n\x06\x44\x65\x63ide\x12\x1d.decima.service.DecideRequest\x1a\x18.decima.service.Decision\x12H\n\tDecisions\x12\x1d.decima.service.DecideRequest\x1a\x18.decima.service.Decision(\x01\x30\x01\x12\x41\n\x05\x43lose\x12\x1c.decima.service.CloseRequest\x1a\x1a.decima.service.CloseReply\x12@\n\x05Watch\x12\x1c.decima.service.WatchRequest\x1a\x17.decima.service.Command0\x01\x42\x1d\n\x19org.decima.spark.protocolP\x01\x62\x06proto3'
-)
+
+
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x64\x65\x63ima/service/scheduler.proto\x12\x0e\x64\x65\x63ima.service\"\x89\x02\n\x0bOpenRequest\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x0e\n\x06\x63lient\x18\x02 \x01(\t\x12\x11\n\texecutors\x18\x03 \x01(\r\x12\x17\n\x0fmoving_delay_ms\x18\x04 \x01(\x01\x12\x0c\n\x04mode\x18\x05 \x01(\t\x12\x11\n\tscheduler\x18\x06 \x01(\t\x12\x0c\n\x04seed\x18\x07 \x01(\x04\x12(\n\tgenerator\x18\x08 \x01(\x0b\x32\x15.decima.service.Pcg64\x12\x17\n\x0finterarrival_ms\x18\t \x01(\x01\x12\x16\n\x0eshared_cluster\x18\n \x01(\t\x12\x0e\n\x06\x64\x65lays\x18\x0b \x01(\x08\x12\x13\n\x0b\x64\x65lay_again\x18\x0c \x01(\x08\"]\n\x05Pcg64\x12\x12\n\nstate_high\x18\x01 \x01(\x06\x12\x11\n\tstate_low\x18\x02 \x01(\x06\x12\x16\n\x0eincrement_high\x18\x03 \x01(\x06\x12\x15\n\rincrement_low\x18\x04 \x01(\x06\"|\n\tOpenReply\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\r\x12\x11\n\tscheduler\x18\x03 \x01(\t\x12\x10\n\x08lease_ms\x18\x04 \x01(\r\x12(\n\x07\x63ommand\x18\x05 \x01(\x0b\x32\x17.decima.service.Command\"\xe5\x01\n\rDecideRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x04\x12\x0c\n\x04\x66ull\x18\x03 \x01(\x08\x12\x0f\n\x07time_ms\x18\x04 \x01(\x01\x12\x11\n\texecutors\x18\x05 \x01(\r\x12$\n\x05offer\x18\x06 \x01(\x0b\x32\x15.decima.service.Offer\x12!\n\x04jobs\x18\x07 \x03(\x0b\x32\x13.decima.service.Job\x12(\n\x06states\x18\x08 \x03(\x0b\x32\x18.decima.service.JobState\x12\x0c\n\x04gone\x18\t \x03(\t\"\'\n\x05Offer\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x11\n\texecutors\x18\x02 \x01(\r\"\x8b\x01\n\x03Job\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0f\n\x07profile\x18\x03 \x01(\t\x12\x12\n\narrival_ms\x18\x04 \x01(\x01\x12\x10\n\x08priority\x18\x05 \x01(\x01\x12\x0b\n\x03\x63\x61p\x18\x06 \x01(\x01\x12%\n\x06stages\x18\x07 \x03(\x0b\x32\x15.decima.service.Stage\"u\n\x05Stage\x12\r\n\x05stage\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x11\n\tnum_tasks\x18\x03 \x01(\r\x12\x0f\n\x07parents\x18\x04 \x03(\x03\x12\x13\n\x0b\x64uration_ms\x18\x05 \x01(\x01\x12\x16\n\x0e\x64uration_known\x18\x06 \x01(\x08\"\xe0\x01\n\x08JobState\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x10\n\x08\x61ttached\x18\x02 \x01(\r\x12\x0e\n\x06moving\x18\x03 \x01(\r\x12\x11\n\tcommitted\x18\x04 \x01(\r\x12\x10\n\x08outgoing\x18\x05 \x01(\r\x12\x10\n\x08runnable\x18\x06 \x03(\x03\x12\x13\n\x0bschedulable\x18\x07 \x03(\x03\x12*\n\x06stages\x18\x08 \x03(\x0b\x32\x1a.decima.service.StageState\x12-\n\x07\x64\x65layed\x18\t \x03(\x0b\x32\x1c.decima.service.DelayedStage\"?\n\x0c\x44\x65layedStage\x12\r\n\x05stage\x18\x01 \x01(\x03\x12\x10\n\x08withheld\x18\x02 \x01(\x08\x12\x0e\n\x06\x65nd_ms\x18\x03 \x01(\x01\"\xa2\x01\n\nStageState\x12\r\n\x05stage\x18\x01 \x01(\x03\x12\x10\n\x08launched\x18\x02 \x01(\r\x12\x10\n\x08\x66inished\x18\x03 \x01(\r\x12\x11\n\texecutors\x18\x04 \x01(\r\x12\x0e\n\x06moving\x18\x05 \x01(\r\x12\x11\n\tcommitted\x18\x06 \x01(\r\x12\x16\n\x0emeasured_tasks\x18\x07 \x01(\r\x12\x13\n\x0bmeasured_ms\x18\x08 \x01(\x01\"\xb7\x01\n\x08\x44\x65\x63ision\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x0c\n\x04idle\x18\x02 \x01(\x08\x12\x0b\n\x03job\x18\x03 \x01(\t\x12\r\n\x05stage\x18\x04 \x01(\x03\x12\r\n\x05limit\x18\x05 \x01(\x05\x12\x11\n\texecutors\x18\x06 \x01(\r\x12\x11\n\tdecide_us\x18\x07 \x01(\x01\x12(\n\x07\x63ommand\x18\x08 \x01(\x0b\x32\x17.decima.service.Command\x12\x10\n\x08\x64\x65lay_ms\x18\t \x01(\x01\"6\n\x07\x43ommand\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x0e\n\x06target\x18\x02 \x01(\r\x12\x0b\n\x03\x61sk\x18\x03 \x01(\x08\"\x1f\n\x0cWatchRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\"\x1f\n\x0c\x43loseRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\"\x0c\n\nCloseReply2\xdd\x02\n\tScheduler\x12>\n\x04Open\x12\x1b.decima.service.OpenRequest\x1a\x19.decima.service.OpenReply\x12\x41\n\x06\x44\x65\x63ide\x12\x1d.decima.service.DecideRequest\x1a\x18.decima.service.Decision\x12H\n\tDecisions\x12\x1d.decima.service.DecideRequest\x1a\x18.decima.service.Decision(\x01\x30\x01\x12\x41\n\x05\x43lose\x12\x1c.decima.service.CloseRequest\x1a\x1a.decima.service.CloseReply\x12@\n\x05Watch\x12\x1c.decima.service.WatchRequest\x1a\x17.decima.service.Command0\x01\x42\x1d\n\x19org.decima.spark.protocolP\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "decima.service.scheduler_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'decima.service.scheduler_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    _globals["DESCRIPTOR"]._loaded_options = None
-    _globals["DESCRIPTOR"]._serialized_options = b"\n\031org.decima.spark.protocolP\001"
-    _globals["_OPENREQUEST"]._serialized_start = 51
-    _globals["_OPENREQUEST"]._serialized_end = 316
-    _globals["_PCG64"]._serialized_start = 318
-    _globals["_PCG64"]._serialized_end = 411
-    _globals["_OPENREPLY"]._serialized_start = 413
-    _globals["_OPENREPLY"]._serialized_end = 537
-    _globals["_DECIDEREQUEST"]._serialized_start = 540
-    _globals["_DECIDEREQUEST"]._serialized_end = 769
-    _globals["_OFFER"]._serialized_start = 771
-    _globals["_OFFER"]._serialized_end = 810
-    _globals["_JOB"]._serialized_start = 813
-    _globals["_JOB"]._serialized_end = 952
-    _globals["_STAGE"]._serialized_start = 954
-    _globals["_STAGE"]._serialized_end = 1071
-    _globals["_JOBSTATE"]._serialized_start = 1074
-    _globals["_JOBSTATE"]._serialized_end = 1298
-    _globals["_DELAYEDSTAGE"]._serialized_start = 1300
-    _globals["_DELAYEDSTAGE"]._serialized_end = 1363
-    _globals["_STAGESTATE"]._serialized_start = 1366
-    _globals["_STAGESTATE"]._serialized_end = 1528
-    _globals["_DECISION"]._serialized_start = 1531
-    _globals["_DECISION"]._serialized_end = 1714
-    _globals["_COMMAND"]._serialized_start = 1716
-    _globals["_COMMAND"]._serialized_end = 1770
-    _globals["_WATCHREQUEST"]._serialized_start = 1772
-    _globals["_WATCHREQUEST"]._serialized_end = 1803
-    _globals["_CLOSEREQUEST"]._serialized_start = 1805
-    _globals["_CLOSEREQUEST"]._serialized_end = 1836
-    _globals["_CLOSEREPLY"]._serialized_start = 1838
-    _globals["_CLOSEREPLY"]._serialized_end = 1850
-    _globals["_SCHEDULER"]._serialized_start = 1853
-    _globals["_SCHEDULER"]._serialized_end = 2202
+  _globals['DESCRIPTOR']._loaded_options = None
+  _globals['DESCRIPTOR']._serialized_options = b'\n\031org.decima.spark.protocolP\001'
+  _globals['_OPENREQUEST']._serialized_start=51
+  _globals['_OPENREQUEST']._serialized_end=316
+  _globals['_PCG64']._serialized_start=318
+  _globals['_PCG64']._serialized_end=411
+  _globals['_OPENREPLY']._serialized_start=413
+  _globals['_OPENREPLY']._serialized_end=537
+  _globals['_DECIDEREQUEST']._serialized_start=540
+  _globals['_DECIDEREQUEST']._serialized_end=769
+  _globals['_OFFER']._serialized_start=771
+  _globals['_OFFER']._serialized_end=810
+  _globals['_JOB']._serialized_start=813
+  _globals['_JOB']._serialized_end=952
+  _globals['_STAGE']._serialized_start=954
+  _globals['_STAGE']._serialized_end=1071
+  _globals['_JOBSTATE']._serialized_start=1074
+  _globals['_JOBSTATE']._serialized_end=1298
+  _globals['_DELAYEDSTAGE']._serialized_start=1300
+  _globals['_DELAYEDSTAGE']._serialized_end=1363
+  _globals['_STAGESTATE']._serialized_start=1366
+  _globals['_STAGESTATE']._serialized_end=1528
+  _globals['_DECISION']._serialized_start=1531
+  _globals['_DECISION']._serialized_end=1714
+  _globals['_COMMAND']._serialized_start=1716
+  _globals['_COMMAND']._serialized_end=1770
+  _globals['_WATCHREQUEST']._serialized_start=1772
+  _globals['_WATCHREQUEST']._serialized_end=1803
+  _globals['_CLOSEREQUEST']._serialized_start=1805
+  _globals['_CLOSEREQUEST']._serialized_end=1836
+  _globals['_CLOSEREPLY']._serialized_start=1838
+  _globals['_CLOSEREPLY']._serialized_end=1850
+  _globals['_SCHEDULER']._serialized_start=1853
+  _globals['_SCHEDULER']._serialized_end=2202
 # @@protoc_insertion_point(module_scope)

@@ -8,20 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class OpenRequest(_message.Message):
-    __slots__ = (
-        "version",
-        "client",
-        "executors",
-        "moving_delay_ms",
-        "mode",
-        "scheduler",
-        "seed",
-        "generator",
-        "interarrival_ms",
-        "shared_cluster",
-        "delays",
-        "delay_again",
-    )
+    __slots__ = ("version", "client", "executors", "moving_delay_ms", "mode", "scheduler", "seed", "generator", "interarrival_ms", "shared_cluster", "delays", "delay_again")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     EXECUTORS_FIELD_NUMBER: _ClassVar[int]
@@ -46,21 +33,7 @@ class OpenRequest(_message.Message):
     shared_cluster: str
     delays: bool
     delay_again: bool
-    def __init__(
-        self,
-        version: _Optional[int] = ...,
-        client: _Optional[str] = ...,
-        executors: _Optional[int] = ...,
-        moving_delay_ms: _Optional[float] = ...,
-        mode: _Optional[str] = ...,
-        scheduler: _Optional[str] = ...,
-        seed: _Optional[int] = ...,
-        generator: _Optional[_Union[Pcg64, _Mapping]] = ...,
-        interarrival_ms: _Optional[float] = ...,
-        shared_cluster: _Optional[str] = ...,
-        delays: _Optional[bool] = ...,
-        delay_again: _Optional[bool] = ...,
-    ) -> None: ...
+    def __init__(self, version: _Optional[int] = ..., client: _Optional[str] = ..., executors: _Optional[int] = ..., moving_delay_ms: _Optional[float] = ..., mode: _Optional[str] = ..., scheduler: _Optional[str] = ..., seed: _Optional[int] = ..., generator: _Optional[_Union[Pcg64, _Mapping]] = ..., interarrival_ms: _Optional[float] = ..., shared_cluster: _Optional[str] = ..., delays: _Optional[bool] = ..., delay_again: _Optional[bool] = ...) -> None: ...
 
 class Pcg64(_message.Message):
     __slots__ = ("state_high", "state_low", "increment_high", "increment_low")
@@ -72,13 +45,7 @@ class Pcg64(_message.Message):
     state_low: int
     increment_high: int
     increment_low: int
-    def __init__(
-        self,
-        state_high: _Optional[int] = ...,
-        state_low: _Optional[int] = ...,
-        increment_high: _Optional[int] = ...,
-        increment_low: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, state_high: _Optional[int] = ..., state_low: _Optional[int] = ..., increment_high: _Optional[int] = ..., increment_low: _Optional[int] = ...) -> None: ...
 
 class OpenReply(_message.Message):
     __slots__ = ("session", "version", "scheduler", "lease_ms", "command")
@@ -92,14 +59,7 @@ class OpenReply(_message.Message):
     scheduler: str
     lease_ms: int
     command: Command
-    def __init__(
-        self,
-        session: _Optional[str] = ...,
-        version: _Optional[int] = ...,
-        scheduler: _Optional[str] = ...,
-        lease_ms: _Optional[int] = ...,
-        command: _Optional[_Union[Command, _Mapping]] = ...,
-    ) -> None: ...
+    def __init__(self, session: _Optional[str] = ..., version: _Optional[int] = ..., scheduler: _Optional[str] = ..., lease_ms: _Optional[int] = ..., command: _Optional[_Union[Command, _Mapping]] = ...) -> None: ...
 
 class DecideRequest(_message.Message):
     __slots__ = ("session", "sequence", "full", "time_ms", "executors", "offer", "jobs", "states", "gone")
@@ -121,18 +81,7 @@ class DecideRequest(_message.Message):
     jobs: _containers.RepeatedCompositeFieldContainer[Job]
     states: _containers.RepeatedCompositeFieldContainer[JobState]
     gone: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(
-        self,
-        session: _Optional[str] = ...,
-        sequence: _Optional[int] = ...,
-        full: _Optional[bool] = ...,
-        time_ms: _Optional[float] = ...,
-        executors: _Optional[int] = ...,
-        offer: _Optional[_Union[Offer, _Mapping]] = ...,
-        jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ...,
-        states: _Optional[_Iterable[_Union[JobState, _Mapping]]] = ...,
-        gone: _Optional[_Iterable[str]] = ...,
-    ) -> None: ...
+    def __init__(self, session: _Optional[str] = ..., sequence: _Optional[int] = ..., full: _Optional[bool] = ..., time_ms: _Optional[float] = ..., executors: _Optional[int] = ..., offer: _Optional[_Union[Offer, _Mapping]] = ..., jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., states: _Optional[_Iterable[_Union[JobState, _Mapping]]] = ..., gone: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Offer(_message.Message):
     __slots__ = ("job", "executors")
@@ -158,16 +107,7 @@ class Job(_message.Message):
     priority: float
     cap: float
     stages: _containers.RepeatedCompositeFieldContainer[Stage]
-    def __init__(
-        self,
-        job: _Optional[str] = ...,
-        name: _Optional[str] = ...,
-        profile: _Optional[str] = ...,
-        arrival_ms: _Optional[float] = ...,
-        priority: _Optional[float] = ...,
-        cap: _Optional[float] = ...,
-        stages: _Optional[_Iterable[_Union[Stage, _Mapping]]] = ...,
-    ) -> None: ...
+    def __init__(self, job: _Optional[str] = ..., name: _Optional[str] = ..., profile: _Optional[str] = ..., arrival_ms: _Optional[float] = ..., priority: _Optional[float] = ..., cap: _Optional[float] = ..., stages: _Optional[_Iterable[_Union[Stage, _Mapping]]] = ...) -> None: ...
 
 class Stage(_message.Message):
     __slots__ = ("stage", "name", "num_tasks", "parents", "duration_ms", "duration_known")
@@ -183,15 +123,7 @@ class Stage(_message.Message):
     parents: _containers.RepeatedScalarFieldContainer[int]
     duration_ms: float
     duration_known: bool
-    def __init__(
-        self,
-        stage: _Optional[int] = ...,
-        name: _Optional[str] = ...,
-        num_tasks: _Optional[int] = ...,
-        parents: _Optional[_Iterable[int]] = ...,
-        duration_ms: _Optional[float] = ...,
-        duration_known: _Optional[bool] = ...,
-    ) -> None: ...
+    def __init__(self, stage: _Optional[int] = ..., name: _Optional[str] = ..., num_tasks: _Optional[int] = ..., parents: _Optional[_Iterable[int]] = ..., duration_ms: _Optional[float] = ..., duration_known: _Optional[bool] = ...) -> None: ...
 
 class JobState(_message.Message):
     __slots__ = ("job", "attached", "moving", "committed", "outgoing", "runnable", "schedulable", "stages", "delayed")
@@ -213,18 +145,7 @@ class JobState(_message.Message):
     schedulable: _containers.RepeatedScalarFieldContainer[int]
     stages: _containers.RepeatedCompositeFieldContainer[StageState]
     delayed: _containers.RepeatedCompositeFieldContainer[DelayedStage]
-    def __init__(
-        self,
-        job: _Optional[str] = ...,
-        attached: _Optional[int] = ...,
-        moving: _Optional[int] = ...,
-        committed: _Optional[int] = ...,
-        outgoing: _Optional[int] = ...,
-        runnable: _Optional[_Iterable[int]] = ...,
-        schedulable: _Optional[_Iterable[int]] = ...,
-        stages: _Optional[_Iterable[_Union[StageState, _Mapping]]] = ...,
-        delayed: _Optional[_Iterable[_Union[DelayedStage, _Mapping]]] = ...,
-    ) -> None: ...
+    def __init__(self, job: _Optional[str] = ..., attached: _Optional[int] = ..., moving: _Optional[int] = ..., committed: _Optional[int] = ..., outgoing: _Optional[int] = ..., runnable: _Optional[_Iterable[int]] = ..., schedulable: _Optional[_Iterable[int]] = ..., stages: _Optional[_Iterable[_Union[StageState, _Mapping]]] = ..., delayed: _Optional[_Iterable[_Union[DelayedStage, _Mapping]]] = ...) -> None: ...
 
 class DelayedStage(_message.Message):
     __slots__ = ("stage", "withheld", "end_ms")
@@ -234,9 +155,7 @@ class DelayedStage(_message.Message):
     stage: int
     withheld: bool
     end_ms: float
-    def __init__(
-        self, stage: _Optional[int] = ..., withheld: _Optional[bool] = ..., end_ms: _Optional[float] = ...
-    ) -> None: ...
+    def __init__(self, stage: _Optional[int] = ..., withheld: _Optional[bool] = ..., end_ms: _Optional[float] = ...) -> None: ...
 
 class StageState(_message.Message):
     __slots__ = ("stage", "launched", "finished", "executors", "moving", "committed", "measured_tasks", "measured_ms")
@@ -256,17 +175,7 @@ class StageState(_message.Message):
     committed: int
     measured_tasks: int
     measured_ms: float
-    def __init__(
-        self,
-        stage: _Optional[int] = ...,
-        launched: _Optional[int] = ...,
-        finished: _Optional[int] = ...,
-        executors: _Optional[int] = ...,
-        moving: _Optional[int] = ...,
-        committed: _Optional[int] = ...,
-        measured_tasks: _Optional[int] = ...,
-        measured_ms: _Optional[float] = ...,
-    ) -> None: ...
+    def __init__(self, stage: _Optional[int] = ..., launched: _Optional[int] = ..., finished: _Optional[int] = ..., executors: _Optional[int] = ..., moving: _Optional[int] = ..., committed: _Optional[int] = ..., measured_tasks: _Optional[int] = ..., measured_ms: _Optional[float] = ...) -> None: ...
 
 class Decision(_message.Message):
     __slots__ = ("sequence", "idle", "job", "stage", "limit", "executors", "decide_us", "command", "delay_ms")
@@ -288,18 +197,7 @@ class Decision(_message.Message):
     decide_us: float
     command: Command
     delay_ms: float
-    def __init__(
-        self,
-        sequence: _Optional[int] = ...,
-        idle: _Optional[bool] = ...,
-        job: _Optional[str] = ...,
-        stage: _Optional[int] = ...,
-        limit: _Optional[int] = ...,
-        executors: _Optional[int] = ...,
-        decide_us: _Optional[float] = ...,
-        command: _Optional[_Union[Command, _Mapping]] = ...,
-        delay_ms: _Optional[float] = ...,
-    ) -> None: ...
+    def __init__(self, sequence: _Optional[int] = ..., idle: _Optional[bool] = ..., job: _Optional[str] = ..., stage: _Optional[int] = ..., limit: _Optional[int] = ..., executors: _Optional[int] = ..., decide_us: _Optional[float] = ..., command: _Optional[_Union[Command, _Mapping]] = ..., delay_ms: _Optional[float] = ...) -> None: ...
 
 class Command(_message.Message):
     __slots__ = ("number", "target", "ask")
@@ -309,9 +207,7 @@ class Command(_message.Message):
     number: int
     target: int
     ask: bool
-    def __init__(
-        self, number: _Optional[int] = ..., target: _Optional[int] = ..., ask: _Optional[bool] = ...
-    ) -> None: ...
+    def __init__(self, number: _Optional[int] = ..., target: _Optional[int] = ..., ask: _Optional[bool] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ("session",)

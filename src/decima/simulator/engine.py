@@ -14,24 +14,16 @@ from decima.simulator.fields import ACTIVE, ARRIVING, FINISHED, MOVE, NONE, stat
 from decima.simulator.rules.bound import admit_other_jobs, bar_other_jobs
 from decima.simulator.rules.choices import job_allocation
 from decima.simulator.rules.commitments import commit, drop_commitments, fulfil_one
+from decima.simulator.rules.delays import DELAY_OF_IDLING, DELAY_OUT_OF_RANGE, refuse_delay
 from decima.simulator.rules.durations import REST
 from decima.simulator.rules.executors import fall_back, launch, take_task, wait_for_stage
 from decima.simulator.rules.frontier import add_runnable, stage_room, update_frontier, update_saturation
 from decima.simulator.rules.pools import detach, join_job_pool, join_null_pool, mark_all_pools, pool_remove, unmark_pool
-from decima.simulator.rules.slots import (
-    DELAY_OF_IDLING,
-    DELAY_OUT_OF_RANGE,
-    assign_idle,
-    end_first_slot,
-    refuse_delay,
-    start_slot,
-    timer_is_next,
-    valid_delay,
-)
+from decima.simulator.rules.slots import assign_idle, end_first_slot, start_slot, timer_is_next, valid_delay
 
 # What ``advance`` returns.
 DONE, NEEDS_DECISION, LOG_FULL, DEADLOCK, INVALID, PAUSED = 0, 1, 2, 3, 4, 5
-# Codes in ``state.error``; those of delays are in :mod:`decima.simulator.rules.slots`.
+# Codes in ``state.error``; those of delays are in :mod:`decima.simulator.rules.delays`.
 NOT_IN_FRONTIER, LIMIT_TOO_SMALL, LIMIT_TOO_LARGE, IDLE_TWICE = 1, 2, 3, 4
 # Work after which ``advance`` looks at the clock, in events; a decision may cost as much as many of them.
 WORK, WORK_OF_DECISION = 1 << 14, 1 << 8

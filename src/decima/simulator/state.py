@@ -15,7 +15,7 @@ from decima.exceptions import DeadlockError, InvalidDecisionError, RecordError
 from decima.simulator import engine
 from decima.simulator.decision import DEFAULTS, DELAY, NUM_COLUMNS, NUM_PARTS, parts_of
 from decima.simulator.fields import CLUSTER
-from decima.simulator.rules import slots
+from decima.simulator.rules import delays
 from decima.simulator.settings import Settings
 from decima.simulator.tables import WorkloadTables
 
@@ -26,11 +26,11 @@ _INVALID = {
     engine.LIMIT_TOO_SMALL: "the limit gives it no executor",
     engine.LIMIT_TOO_LARGE: "the limit exceeds the executors offered",
     engine.IDLE_TWICE: "idling was already chosen in this round",
-    slots.DELAY_OUT_OF_RANGE: f"a delay must be a number of ms from 0 to {LARGEST_MS:g}",
-    slots.DELAY_NOT_RUNNABLE: "a stage cannot be delayed before its parents have finished",
-    slots.DELAY_BEGUN: "a stage cannot be delayed that has a task launched or an executor promised or on its way",
-    slots.DELAYED_BEFORE: "it was delayed before, and a stage may be delayed once (delay_once)",
-    slots.DELAY_OF_IDLING: "idling has no delay; choose the stage that is to be delayed",
+    delays.DELAY_OUT_OF_RANGE: f"a delay must be a number of ms from 0 to {LARGEST_MS:g}",
+    delays.DELAY_NOT_RUNNABLE: "a stage cannot be delayed before its parents have finished",
+    delays.DELAY_BEGUN: "a stage cannot be delayed that has a task launched or an executor promised or on its way",
+    delays.DELAYED_BEFORE: "it was delayed before, and a stage may be delayed once (delay_once)",
+    delays.DELAY_OF_IDLING: "idling has no delay; choose the stage that is to be delayed",
 }
 
 

@@ -16,8 +16,12 @@ def test_every_scheduler_is_listed_with_its_parameters():
     lines = run("schedulers").stdout.splitlines()
     names = [line.split()[0] for line in lines[:-1] if not line.startswith(" ")]
     assert names == list_schedulers()
-    options = [option.name for scheduler in names for option in scheduler_options(scheduler)]
-    rows = [line.split() for line in lines if line.startswith(" ") and line.split()[0] not in options]
+    rows, options = [], []
+    for words, indented in ((line.split(), line.startswith(" ")) for line in lines[:-1]):
+        if not indented:
+            options = [option.name for option in scheduler_options(words[0])]
+        elif words[0] not in options:
+            rows.append(words)
     parameters = [words for words in rows if not words[0].startswith(":")]
     numeric = [make_scheduler(name) for name in names if not scheduler_options(name)]
     forms = [[form_for(scheduler, streaming).values for streaming in (False, True)] for scheduler in numeric]

@@ -6,7 +6,7 @@ from decima.cloud import traces
 NO_TRACES = f"no cloud-vm traces: set {config.MIRROR_VARIABLE}, or run 'decima data fetch cloud-vm'"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # not for longer: TPC-H has a data root of its own
 def published(tmp_path_factory):
     """Data root with the published traces, from the mirror if there is one; skipped where neither has them."""
     with pytest.MonkeyPatch.context() as patch:

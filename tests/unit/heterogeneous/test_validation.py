@@ -17,8 +17,8 @@ from decima.heterogeneous import (
     plan,
     validate,
 )
-from decima.heterogeneous.charts import gantt
 from decima.heterogeneous.validation import violations
+from decima.plotting.copies import gantt
 
 FORK = Job("fork", [4.0, 2.0, 2.0], [(0, 1), (0, 2)], [6.0, 6.0], arrival_s=1.0)
 INSTANCE = Instance([FORK], Cluster([1.0, 2.0], 2.0))

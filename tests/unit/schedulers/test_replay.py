@@ -87,7 +87,7 @@ def test_rows_of_three_and_of_eight(tmp_path):
     path.write_text("[[1, 2, 3, 4.5], [0.5, 0, 7, 4, 5, 6, 7, 0, 2000.0]]")
     assert read_decisions(path) == [(1, 2, 3, 4.5), (5, 6, 7, 2000.0)]
     path.write_text("[[1, 2, 3, 4, 5]]")
-    message = r"decision 0 is \[1, 2, 3, 4, 5\]; expected \[job, stage, limit, delay_ms\]"
+    message = r"decision 0 is \[1, 2, 3, 4, 5\]; expected \[job, stage, limit\] and if wanted delay_ms"
     with pytest.raises(InvalidDecisionError, match=message):
         read_decisions(path)
     with pytest.raises(DataUnavailableError, match="No such file"):

@@ -23,7 +23,8 @@ from decima.policy.core.layout import (
 )
 from decima.policy.core.scores import best_index, draw_index, scores_finite, stage_context, weigh_scores
 from decima.policy.fields import policy_of
-from decima.simulator.rules.slots import refuse_delay, slot_length_ms
+from decima.simulator.rules.choices import offers_working
+from decima.simulator.rules.delays import refuse_delay, slot_length_ms
 
 _slot_length_ms = njit(slot_length_ms)
 
@@ -34,9 +35,7 @@ def _may_hold(state):
 
     Some executor is at work, and none that is at work is among those offered: the last one that works cannot hold.
     """
-    source = state.source
-    ahead = state.commit_ahead and source < state.num_stages and state.stage_executors[source] > 1
-    return state.heap_size > 0 and not ahead
+    return state.heap_size > 0 and not offers_working(state)
 
 
 @njit

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas
 
 from decima import plotting
@@ -73,7 +72,8 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
             change = paired_change(table[rule], table["capped_srw"])
             changes.append((name, rule, *change))
         if case.get("optimum"):
-            changes.append((name, OPTIMUM, -_gain_percent(case, params["step_s"], context), np.nan, np.nan))
+            optimum = -_gain_percent(case, params["step_s"], context)
+            changes.append((name, OPTIMUM, optimum, optimum, optimum))
     columns = ["workload", "scheduler", "change_percent", "low", "high"]
     return {
         "idle_rules": pandas.DataFrame(scores),

@@ -18,7 +18,7 @@ from decima.schedulers.registry import make_scheduler
 from decima.simulator.decision import DELAY, PART_COLUMNS
 from decima.simulator.engine import LIMIT_TOO_LARGE, LIMIT_TOO_SMALL, NOT_IN_FRONTIER
 from decima.simulator.loop import new_state, offers
-from decima.simulator.rules.slots import DELAY_BEGUN, DELAY_NOT_RUNNABLE, DELAY_OF_IDLING, DELAYED_BEFORE
+from decima.simulator.rules.delays import DELAY_BEGUN, DELAY_NOT_RUNNABLE, DELAY_OF_IDLING, DELAYED_BEFORE
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState

@@ -31,7 +31,7 @@ from decima.simulator.gym.padded import PaddedView, Padding
 from decima.simulator.gym.render import describe_state
 from decima.simulator.loop import new_state, offers
 from decima.simulator.result import Result, outcome_of, progress_of
-from decima.simulator.rules.slots import slot_length_ms
+from decima.simulator.rules.delays import slot_length_ms
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
@@ -68,7 +68,7 @@ class SparkClusterEnv(gymnasium.Env):
     parked for good (``info["deadlock"]``).
 
     Delays: with ``delay_steps`` g above 0 an action has a third number r from 0 to g. Above 0 the stage is withheld for
-    r / g of its nominal task duration (:func:`decima.simulator.rules.slots.slot_length_ms`) and gets no executor; the
+    r / g of its nominal task duration (:func:`decima.simulator.rules.delays.slot_length_ms`) and gets no executor; the
     next step is about the same executors. Only stages whose ``delay_mask`` is 1 can be delayed. The observation has
     :data:`decima.simulator.gym.padded.DELAY_LAYOUT` too.
 

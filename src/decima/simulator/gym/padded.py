@@ -16,7 +16,7 @@ from decima.checks import check_whole
 from decima.exceptions import ConfigError
 from decima.simulator.fields import WITHHELD
 from decima.simulator.rules.choices import kept_executors
-from decima.simulator.rules.slots import delay_refusal
+from decima.simulator.rules.delays import delay_refusal
 from decima.simulator.state import ClusterState
 from decima.workload.jobs import Workload
 

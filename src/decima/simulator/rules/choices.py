@@ -22,6 +22,16 @@ def job_allocation(state, job):
 
 
 @njit
+def offers_working(state):
+    """Whether executors that still work are among those offered.
+
+    If they were left idle, they might be the last ones to work, and nothing would offer an executor again.
+    """
+    source = state.source
+    return state.commit_ahead and source < state.num_stages and state.stage_executors[source] > 1
+
+
+@njit
 def choose(state, stage, executors):
     """Decide: use ``executors`` of the offered ones for ``stage``; other parts of the decision take their defaults."""
     action = state.action

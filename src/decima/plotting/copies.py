@@ -1,13 +1,14 @@
-"""Gantt charts of schedules with copies and transfers."""
+"""Gantt charts of schedules on unequal executors, with copies of nodes and transfers."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.patches import Patch
 
-from decima.heterogeneous.schedule import Schedule
 from decima.plotting import style
 from decima.plotting.gantt import FEW_JOBS, job_colors
 
@@ -17,7 +18,7 @@ _FEW_TRANSFERS = 300  # up to so many transfers are drawn unless asked for
 
 @style.styled
 def gantt(
-    schedule: Schedule, axes: Axes | None = None, *, title: str | None = None, transfers: bool | None = None
+    schedule: Any, axes: Axes | None = None, *, title: str | None = None, transfers: bool | None = None
 ) -> Axes:
     """Gantt chart of a schedule: a row per executor, a colour per job (per node if there is one job).
 
@@ -25,7 +26,7 @@ def gantt(
     arrived at another.
 
     Args:
-        schedule: A valid schedule.
+        schedule: A valid :class:`decima.heterogeneous.Schedule`.
         axes: Where to draw; a new figure when omitted.
         title: Stands before the makespan; the scheduler's name when omitted.
         transfers: Whether transfers are drawn; only where there are few when omitted.
@@ -78,7 +79,7 @@ def gantt(
     return axes
 
 
-def _transfers(schedule: Schedule) -> np.ndarray:
+def _transfers(schedule: Any) -> np.ndarray:
     """Lines of the data that goes from one executor to another, float64 [transfers, 2, 2]: (time, executor) twice."""
     instance = schedule.instance
     start, parent, data = instance.parents
