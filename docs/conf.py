@@ -49,6 +49,8 @@ exclude_patterns = [".*", "build", "dist", "src", "tests", "runs", "**/.ipynb_ch
 templates_path = ["_templates"]
 # A reference that leads nowhere is a warning, and `make site` fails on it. Left out: classes and data of other
 # packages, which have no pages here, and what Napoleon takes for a type in the summary of a property.
+# Names such as `jobs` stand in several packages; a short reference to one of them may lead to any.
+suppress_warnings = ["ref.python"]
 nitpicky = True
 nitpick_ignore_regex = [
     ("py:class|py:data", ".*"),

@@ -126,7 +126,7 @@ class Cluster:
         return cls(drawn, rate, latency_s)
 
     def as_dict(self) -> dict[str, Any]:
-        """Content as JSON-ready values, from which :meth:`from_dict` makes the cluster again."""
+        """Content as JSON-ready values, from which ``from_dict`` makes the cluster again."""
         body: dict[str, Any] = {}
         if self.speeds is not None:
             body["speeds"] = self.speeds.tolist()

@@ -10,7 +10,7 @@ million.
 The bound: at every moment VMs in use need the cores and the memory of what runs and of the jobs still to come, in
 multiples of the smallest step between VM sizes, at the lowest price per core or MiB; what is already paid for is free.
 It holds for jobs that start when they arrive, which is certain for jobs that fit whatever is done before
-(:func:`_certain`); jobs from the first that may have to wait on count with their run times only.
+(``_certain``); jobs from the first that may have to wait on count with their run times only.
 """
 
 import numpy as np
@@ -352,8 +352,8 @@ def search_period(
         best: float64 [1], least loss found so far, or a value that is to be beaten.
         best_counts: int64 [jobs, VMs], receives the placement of the jobs before ``reached[0]``.
         reached: int64 [1], where the best one is continued by what is known.
-        state: Rows by depth, see :func:`_release`.
-        lists: Children by depth, see :func:`_list_children`.
+        state: Rows by depth, see ``_release``.
+        lists: Children by depth, see ``_list_children``.
         scratch: Room for rules.
         seen: Hashes (uint64) of what was met, at places by their last bits, and their losses; a power of two of them.
         nodes: Nodes of this call.
