@@ -5,8 +5,9 @@ No TensorFlow here: running a stored policy needs only its architecture and its 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from decima.policy.features import (
     WITHOUT_DURATIONS,
     Feature,
 )
+from decima.policy.perceptron import MAX_WIDTH, NetworkShape, Perceptron
 from decima.simulator.settings import MAX_EXECUTORS
 
 LIMITS = ("input", "output", "stage", "none")
@@ -33,40 +35,18 @@ SHAPE_FEATURES = ("job_path", "job_width")
 MAX_DELAYS = 1000  # lengths of slots to choose from
 # Chance of no slot before anything is learned.
 NO_DELAY_CHANCE = 0.98
-# Slope of the leaky rectifier for negative inputs; the released code's value.
-LEAK = 0.2
-MAX_WIDTH = 65_536  # of a layer
 # Limits enter the score function divided by this.
 LIMIT_SCALE = 50.0
 
 
 @dataclass(frozen=True)
-class Perceptron:
-    """One fully connected network: widths from input to output, and which layers have what."""
-
-    name: str  # name in the weight file
-    widths: tuple[int, ...]  # input width, hidden widths, output width
-    output_activation: bool = False  # whether the last layer is rectified too
-    output_bias: bool = True  # whether the last layer has a bias
-
-    @property
-    def shapes(self) -> list[tuple[str, tuple[int, ...]]]:
-        """(name, shape) of its arrays in order: kernel [in, out], bias [out], layer by layer."""
-        shapes: list[tuple[str, tuple[int, ...]]] = []
-        for layer, (rows, columns) in enumerate(zip(self.widths[:-1], self.widths[1:], strict=True)):
-            shapes.append((f"{self.name}/{layer}/kernel", (rows, columns)))
-            if self.output_bias or layer < len(self.widths) - 2:
-                shapes.append((f"{self.name}/{layer}/bias", (columns,)))
-        return shapes
-
-
-@dataclass(frozen=True)
-class Architecture:
+class Architecture(NetworkShape):
     """Shape of a policy network (§5.1, §5.2, §6.1) and the options of the paper's ablations.
 
     Notation: x features of a stage, e its embedding, y embedding of its job, z of the cluster, l a parallelism limit.
     """
 
+    kind: ClassVar[str] = "decima"
     name: str = "paper"  # ``"paper"``, ``"released"`` or a name of your own
     # Features that a stage has at least, a name in :data:`decima.policy.features.SETS`: those of §6.1 or those of the
     # published code.
@@ -180,14 +160,6 @@ class Architecture:
             raise ConfigError(f"unknown option of an architecture: {', '.join(sorted(unknown))}")
         return makers[name](**changes)
 
-    def replace(self, **changes) -> Architecture:
-        """A copy with some fields changed."""
-        return replace(self, **changes)
-
-    def as_dict(self) -> dict:
-        """Fields by name, JSON-ready."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-
     @cached_property
     def stage_features(self) -> tuple[Feature, ...]:
         """The features x of a stage, in order."""
@@ -262,46 +234,16 @@ class Architecture:
             nets.append(Perceptron("d", (self.delay_score_width, *self.score_hidden, self.delays + 1)))
         return tuple(nets)
 
-    @property
-    def shapes(self) -> list[tuple[str, tuple[int, ...]]]:
-        """(name, shape) of all weight arrays; the flat vector holds them one after the other, row by row."""
-        return [shape for net in self.perceptrons for shape in net.shapes]
-
-    @property
-    def num_parameters(self) -> int:
-        """Length of the flat weight vector."""
-        return sum(int(np.prod(shape)) for _, shape in self.shapes)
-
-    def split(self, weights: np.ndarray) -> dict[str, np.ndarray]:
-        """Views of the flat vector, float32 [num_parameters], by array name.
-
-        Raises:
-            ConfigError: The vector has another length.
-        """
-        if weights.shape != (self.num_parameters,):
-            raise ConfigError(
-                f"architecture {self.name} has {self.num_parameters} weights, got an array of shape {weights.shape}"
-            )
-        parts, first = {}, 0
-        for name, shape in self.shapes:
-            size = int(np.prod(shape))
-            parts[name] = weights[first : first + size].reshape(shape)
-            first += size
-        return parts
-
     def initial_weights(self, seed: int) -> np.ndarray:
         """Random weights, float32 [num_parameters]: Glorot-uniform kernels, zero biases.
 
         The last layer of d is such that r = 0 has the chance :data:`NO_DELAY_CHANCE` in every state, all others one
         chance: a policy that slots at random is too bad to learn from.
         """
-        rng = np.random.default_rng(seed)
-        parts = []
-        for _, shape in self.shapes:
-            bound = np.sqrt(6.0 / sum(shape)) if len(shape) == 2 else 0.0
-            parts.append(rng.uniform(-bound, bound, size=shape).astype(np.float32).reshape(-1))
+        weights = super().initial_weights(seed)
         if self.delays > 0:
-            kernel, bias = parts[-2:]
-            kernel[:] = 0.0
-            bias[0] = np.log(NO_DELAY_CHANCE / (1.0 - NO_DELAY_CHANCE) * self.delays)
-        return np.concatenate(parts)
+            outputs = self.delays + 1
+            last = outputs * (self.perceptrons[-1].widths[-2] + 1)  # numbers in the last kernel and its bias
+            weights[-last:] = 0.0
+            weights[-outputs] = np.log(NO_DELAY_CHANCE / (1.0 - NO_DELAY_CHANCE) * self.delays)
+        return weights

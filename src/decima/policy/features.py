@@ -114,6 +114,24 @@ def _delayed(state, stage):
 
 
 @njit
+def _executor_share(state, stage):
+    return _stage_executors(state, stage) / state.num_executors
+
+
+@njit
+def _offered_share(state, stage):
+    return float(state.num_source) / state.num_executors
+
+
+@njit
+def _remaining_ms(state, stage):
+    """Mean time that its running tasks still take if they take their nominal duration."""
+    if state.stage_next[stage] == state.stage_finished_tasks[stage]:
+        return 0.0
+    return max(0.0, _duration_ms(state, stage) - _running_age_ms(state, stage))
+
+
+@njit
 def _running_age_ms(state, stage):
     """Mean time since the tasks that run began."""
     if state.stage_next[stage] == state.stage_finished_tasks[stage]:
@@ -172,6 +190,9 @@ FEATURES = (
     Feature("runnable", 1.0, "1 if all parents have finished", _runnable),
     Feature("delayed", 1.0, "1 if the stage was delayed", _delayed),
     Feature("running_age", 1 / 100_000, "mean time since its running tasks began, ms", _running_age_ms),
+    Feature("remaining", 1 / 100_000, "mean nominal time that its running tasks still take, ms", _remaining_ms),
+    Feature("executor_share", 1.0, "executors at the stage, on their way or promised, of all", _executor_share),
+    Feature("offered_share", 1.0, "executors on offer, of all", _offered_share),
     Feature("since_smaller", 1 / 100_000, "time since a job with less work arrived, ms", _since_smaller_ms),
     Feature("job_path", 1 / 100_000, "critical path of the whole job, one task per stage, ms", _job_path_ms),
     Feature("job_width", 1 / 20, "average width of the whole job: work over critical path", _job_width),

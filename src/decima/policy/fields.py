@@ -22,6 +22,7 @@ NET = FieldGroup.of(
         net_ready="1: the caches belong to this run",
         net_greedy="1: take the likeliest choice, 0: sample",
         net_record="1: record decisions",
+        net_teacher_idles="1: that the teacher idles, or does not, is recorded too",
         net_num_levels="levels of the deepest profile",
     ),
     fields(

@@ -13,9 +13,10 @@ import numpy as np
 import tensorflow as tf
 from spektral.layers import MessagePassing
 
-from decima.policy.architecture import LEAK, LIMIT_SCALE, Architecture, Perceptron
-from decima.policy.batch import TENSORS
+from decima.policy.architecture import LIMIT_SCALE, Architecture
+from decima.policy.batch import TENSORS, GraphBatch
 from decima.policy.features import JOB_FEATURES
+from decima.policy.perceptron import LEAK, Perceptron
 
 # Score of a limit that is not allowed; finite, so that no gradient is NaN.
 _NEVER = -1e30
@@ -177,6 +178,15 @@ class DecimaNetwork(keras.Model):
         if weights is not None:
             self.set_flat(weights)
 
+    @property
+    def signature(self) -> dict[str, tf.TensorSpec]:
+        """Specification of the tensors that it is called with."""
+        return signature(self.architecture, self.num_levels)
+
+    def tensors(self, batch: GraphBatch, decisions: np.ndarray) -> dict[str, np.ndarray]:
+        """What it is called with for some decisions of a batch, int [D]."""
+        return batch.tensors(decisions, self.num_levels)
+
     def set_flat(self, weights: np.ndarray) -> None:
         """Take over all weights, float32 [parameters] in the order of ``Architecture.shapes``."""
         parts = self.architecture.split(np.asarray(weights, dtype=np.float32))
@@ -186,7 +196,7 @@ class DecimaNetwork(keras.Model):
     def call(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Log-probabilities and entropies; see the class."""
         embeddings = self.embed(batch) if self.architecture.graph_embedding else None
-        log_prob, entropy = _softmax_of_segments(
+        log_prob, entropy = softmax_of_segments(
             self.stage_scores(batch, embeddings), batch["candidate_decision"], batch["choice"]
         )
         result = {"log_prob_stage": log_prob, "entropy_stage": entropy}
@@ -300,7 +310,7 @@ def _softmax_of_rows(scores: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
     return tf.stack([tf.gather(log_prob, chosen, batch_dims=1), entropy], axis=1)
 
 
-def _softmax_of_segments(scores: tf.Tensor, segment: tf.Tensor, choice: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def softmax_of_segments(scores: tf.Tensor, segment: tf.Tensor, choice: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Log-probability of the choices and entropy of softmaxes over consecutive rows.
 
     Args:

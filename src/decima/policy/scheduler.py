@@ -44,6 +44,9 @@ class LearnedScheduler(CompiledScheduler):
         teacher: A compiled scheduler to imitate: its choices are what is recorded. Where it idles or delays a stage,
             nothing is. Its other decisions are recorded with r = 0, not as a free choice: a teacher that knows no idle
             slots says nothing about them.
+        teacher_idles: Record also that the teacher idles or does not, if it does so in the way of the architecture:
+            the r nearest to its slot, 0 where it could have delayed the stage and did not; where it holds, r = 1 for a
+            stage of the policy's own.
         teacher_share: Probability that the teacher's decision is carried out, not the policy's own.
         interarrival_s: Mean interarrival time in seconds that the policy is told, if it has that feature; estimated
             from the workload when omitted, 0 for batches.
@@ -64,6 +67,7 @@ class LearnedScheduler(CompiledScheduler):
         teacher: CompiledScheduler | None = None,
         teacher_share: float = 1.0,
         interarrival_s: float | None = None,
+        teacher_idles: bool = False,
     ) -> None:
         self._architecture = architecture
         self.weights = weights
@@ -72,6 +76,7 @@ class LearnedScheduler(CompiledScheduler):
         self.record = bool(record)
         self.teacher = teacher
         self.teacher_share = teacher_share
+        self.teacher_idles = bool(teacher_idles)
         self.interarrival_s = interarrival_s
         self.values = {}
         self._layout = pack_layout(architecture)
@@ -140,6 +145,7 @@ class LearnedScheduler(CompiledScheduler):
             net_teacher=0 if self.teacher is None else self.teacher.decision.address,
             net_greedy=self.greedy,
             net_record=self.record,
+            net_teacher_idles=self.teacher_idles,
             net_num_levels=(len(record.net_level_end) - 1) // 2,
             net_teacher_share=self.teacher_share,
             net_hint_ms=hint_ms,

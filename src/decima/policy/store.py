@@ -1,6 +1,7 @@
 """Trained policies on disk: `<name>.weights.h5` with the arrays and `<name>.json`, the card that says what they are.
 
-Reading them needs no TensorFlow.
+Policies of all systems are stored alike; ``kind`` in a card says whose architecture it describes, and a card without it
+is that of a Decima policy. Reading them needs no TensorFlow.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import os
 import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from decima.config import checkout_root
 from decima.exceptions import ConfigError, PolicyError
 from decima.files import atomic_write_bytes, atomic_write_text, plain, read_json
 from decima.policy.architecture import Architecture
+from decima.policy.perceptron import NetworkShape
 
 if TYPE_CHECKING:
     import h5py
@@ -32,7 +34,7 @@ WEIGHTS, CARD = ".weights.h5", ".json"
 FORMAT = 2  # of cards
 _WEIGHTS_FORMAT = 1
 # Written by `save_policy` itself.
-_OWN_KEYS = ("format", "name", "architecture", "parameters", "weights_sha256", "policy_sha256")
+_OWN_KEYS = ("format", "name", "kind", "architecture", "parameters", "weights_sha256", "policy_sha256")
 # A file of weights is their bytes and a few hundred more per array; what is far larger is not read at all.
 _MOST_BYTES, _MOST_BYTES_PER_WEIGHT = 2**20, 16
 _PACKAGE = Path(__file__).parents[1]
@@ -43,13 +45,13 @@ class StoredPolicy:
     """A policy as it was read."""
 
     name: str  # its name, that of the files
-    architecture: Architecture  # shape of the network
+    architecture: Any  # shape of the network, of the kind that was asked for
     weights: np.ndarray  # float32 [parameters] in the order of ``architecture.shapes``
     card: dict[str, Any]  # everything in the card
     path: Path  # the file of the weights
 
 
-def save_policy(path: str | os.PathLike, architecture: Architecture, weights: np.ndarray, card: dict) -> Path:
+def save_policy(path: str | os.PathLike, architecture: NetworkShape, weights: np.ndarray, card: dict) -> Path:
     """Write weights and card; both files are replaced atomically, weights first.
 
     Args:
@@ -79,6 +81,7 @@ def save_policy(path: str | os.PathLike, architecture: Architecture, weights: np
     own = {
         "format": FORMAT,
         "name": _name(weights_path),
+        **({} if architecture.kind == Architecture.kind else {"kind": architecture.kind}),
         "architecture": architecture.as_dict(),
         "parameters": architecture.num_parameters,
         "weights_sha256": _checksum(weights),
@@ -114,7 +117,7 @@ def renew_card(name_or_path: str | os.PathLike) -> Path:
     """
     weights_path, card_path = _find(name_or_path)
     card = _read_card(card_path, expected=1)
-    _read_checked(weights_path, card_path, card)
+    _read_checked(weights_path, card_path, card, Architecture)
     renewed: dict[str, Any] = {}
     for key, value in (card | {"format": FORMAT}).items():
         renewed[key] = value
@@ -124,18 +127,19 @@ def renew_card(name_or_path: str | os.PathLike) -> Path:
     return card_path
 
 
-def read_policy(name_or_path: str | os.PathLike) -> StoredPolicy:
+def read_policy(name_or_path: str | os.PathLike, network: type[NetworkShape] = Architecture) -> StoredPolicy:
     """Weights and card of a stored policy, checked against each other.
 
     Args:
         name_or_path: A name among :func:`list_policies`, or a path with a folder or one of the two endings.
+        network: What the card must describe.
 
     Raises:
-        PolicyError: No such policy, or its files are damaged or do not belong together.
+        PolicyError: No such policy, it is of another kind, or its files are damaged or do not belong together.
     """
-    weights_path, card_path = _find(name_or_path)
+    weights_path, card_path = _find(name_or_path, network.kind)
     card = _read_card(card_path, expected=FORMAT)
-    architecture, weights = _read_checked(weights_path, card_path, card)
+    architecture, weights = _read_checked(weights_path, card_path, card, network)
     checksum = _policy_checksum(card)
     if card.get("policy_sha256") != checksum:
         raise PolicyError(
@@ -145,9 +149,11 @@ def read_policy(name_or_path: str | os.PathLike) -> StoredPolicy:
     return StoredPolicy(_name(weights_path), architecture, weights, card, weights_path)
 
 
-def _read_checked(weights_path: Path, card_path: Path, card: dict[str, Any]) -> tuple[Architecture, np.ndarray]:
+def _read_checked(
+    weights_path: Path, card_path: Path, card: dict[str, Any], network: type[NetworkShape]
+) -> tuple[Any, np.ndarray]:
     """Architecture of a card, and the weights, which fit it and are those that the card names."""
-    architecture = _architecture(card, card_path)
+    architecture = _architecture(card, card_path, network)
     weights = _read_weights(weights_path, architecture)
     checksum = _checksum(weights)
     if card.get("weights_sha256") != checksum:
@@ -178,9 +184,19 @@ def load_policy(name_or_path: str | os.PathLike, *, greedy: bool | None = None) 
     return LearnedScheduler(policy.architecture, policy.weights, greedy=greedy, name=policy.name)
 
 
-def list_policies() -> list[str]:
-    """Names of the policies of the checkout and of the installed package, sorted."""
-    return sorted({_name(path) for folder in _folders() for path in folder.glob(f"*{WEIGHTS}")})
+def list_policies(kind: str = Architecture.kind) -> list[str]:
+    """Names of the policies of a kind in the checkout and in the installed package, sorted."""
+    found = {_name(path): path for folder in reversed(_folders()) for path in folder.glob(f"*{WEIGHTS}")}
+    return sorted(name for name, path in found.items() if _kind_of(_files(path)[1]) in (kind, None))
+
+
+def _kind_of(card_path: Path) -> str | None:
+    """Kind that a card states; None if it cannot be read, which is said when the policy is asked for."""
+    try:
+        card = read_json(card_path)
+    except (OSError, ValueError):
+        return None
+    return card.get("kind", Architecture.kind) if isinstance(card, dict) else None
 
 
 def _folders() -> list[Path]:
@@ -207,7 +223,7 @@ def _files(path: str | os.PathLike) -> tuple[Path, Path]:
     return path.with_name(name + WEIGHTS), path.with_name(name + CARD)
 
 
-def _find(name_or_path: str | os.PathLike) -> tuple[Path, Path]:
+def _find(name_or_path: str | os.PathLike, kind: str = Architecture.kind) -> tuple[Path, Path]:
     text = os.fspath(name_or_path) if isinstance(name_or_path, (str, os.PathLike)) else None
     if not isinstance(text, str) or not text.strip():
         raise PolicyError(f"a policy is given by its name or path, got {name_or_path!r:.60}")
@@ -217,7 +233,7 @@ def _find(name_or_path: str | os.PathLike) -> tuple[Path, Path]:
             if any(path.exists() for path in found):
                 break
         else:
-            known = list_policies()
+            known = list_policies(kind)
             close = difflib.get_close_matches(text.lower(), known, n=3)
             hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
             stored = f"known: {', '.join(known)}" if known else "none is stored"
@@ -247,13 +263,15 @@ def _read_card(path: Path, expected: int) -> dict[str, Any]:
     return card
 
 
-def _architecture(card: dict[str, Any], path: Path) -> Architecture:
+def _architecture(card: dict[str, Any], path: Path, network: type[NetworkShape]) -> Any:
+    if (kind := card.get("kind", Architecture.kind)) != network.kind:
+        raise PolicyError(f"{path} is the card of a policy of kind {reprlib.repr(kind)}, expected {network.kind!r}")
     values = card.get("architecture")
     if not isinstance(values, dict):
         shown = reprlib.repr(values)
         raise PolicyError(f"{path} says nothing of the architecture: got {shown}, expected its fields by name")
-    defaults = Architecture().as_dict()
-    if unknown := sorted(set(values) - {field.name for field in fields(Architecture)}):
+    defaults = network().as_dict()
+    if unknown := sorted(set(values) - set(defaults)):
         raise PolicyError(f"{path} describes an architecture with unknown fields: {', '.join(unknown)}")
     for name, value in values.items():
         if type(value) is not type(defaults[name]):
@@ -261,12 +279,12 @@ def _architecture(card: dict[str, Any], path: Path) -> Architecture:
             shown = reprlib.repr(value)
             raise PolicyError(f"{path} has {name} = {shown} in its architecture, expected a value like {expected}")
     try:
-        return Architecture(**values)
+        return network(**values)
     except (ConfigError, TypeError, ValueError) as error:
         raise PolicyError(f"{path} describes no valid architecture: {error}") from error
 
 
-def _read_weights(path: Path, architecture: Architecture) -> np.ndarray:
+def _read_weights(path: Path, architecture: NetworkShape) -> np.ndarray:
     import h5py
 
     most = _MOST_BYTES + _MOST_BYTES_PER_WEIGHT * architecture.num_parameters
@@ -287,7 +305,7 @@ def _read_weights(path: Path, architecture: Architecture) -> np.ndarray:
     return np.concatenate([values.reshape(-1) for values in arrays.values()])
 
 
-def _require_shapes(found: Mapping[str, h5py.Dataset], architecture: Architecture, path: Path) -> None:
+def _require_shapes(found: Mapping[str, h5py.Dataset], architecture: NetworkShape, path: Path) -> None:
     expected = dict(architecture.shapes)
     for name in [*expected, *sorted(set(found) - set(expected))]:
         shape = found[name].shape if name in found else None

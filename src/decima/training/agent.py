@@ -10,11 +10,12 @@ import numpy as np
 from decima.objectives import get_objective
 from decima.policy.batch import GraphBatch
 from decima.policy.core.summary import NUM_SUMMARY
+from decima.policy.network import DecimaNetwork
 from decima.training.gradient import Learner
-from decima.training.loss import Gradient, Loss
+from decima.training.loss import PROBABILITIES, Gradient, Loss
 from decima.training.returns import Episode
 from decima.training.rollout import RolloutBackend, RolloutJob, Teacher
-from decima.training.task import Task, children_of, rollout_seeds
+from decima.training.task import Task, children_of, rollout_seeds, sequences_of_rollouts
 
 if TYPE_CHECKING:
     from decima.policy.architecture import Architecture
@@ -58,6 +59,7 @@ class Agent(Protocol):
         headline: The one of them that a progress bar shows.
         summary_width: Numbers that summarise the state at a decision.
         streaming: Whether jobs arrive over time.
+        learns: What can be learned, see :mod:`decima.training.loss`.
     """
 
     learner: WeightLearner
@@ -65,6 +67,7 @@ class Agent(Protocol):
     headline: str
     summary_width: int
     streaming: bool
+    learns: tuple[str, ...]
 
     def collect(
         self, iteration: int, sequences: int, rollouts: int, mean_length_s: float | None, teacher: Teacher | None = None
@@ -107,16 +110,19 @@ class DecimaAgent:
     Args:
         task: Jobs, cluster and objective.
         architecture: Shape of the network.
-        seed: Source of the initial weights, of sequences and of all chance in episodes.
+        seed: Source of sequences and of all chance in episodes, and of the initial weights.
         backend: Where episodes run; closed with the agent.
+        ends: What has an end of its own, one of :data:`decima.training.task.ENDS`.
         threads: Threads of the gradient; no result depends on it.
         betas: Decay of Adam's first and second moments.
         epsilon: Adam's epsilon.
+        weights: Float32 [parameters] to begin with; None: random ones.
     """
 
     columns = ("decisions", "episode_s", "jct_s")
     headline = "jct_s"
     summary_width = NUM_SUMMARY
+    learns = (PROBABILITIES,)
 
     def __init__(
         self,
@@ -125,18 +131,19 @@ class DecimaAgent:
         seed: int,
         backend: RolloutBackend,
         *,
+        ends: str = "sequence",
         threads: int = 1,
         betas: tuple[float, float] = (0.9, 0.999),
         epsilon: float = 1e-8,
+        weights: np.ndarray | None = None,
     ) -> None:
         self.task, self.architecture, self.seed = task, architecture, seed
         self.streaming = task.streaming
-        self._backend = backend
+        self._backend, self._ends = backend, ends
         *self._children, num_levels = children_of(task)
-        weights = architecture.initial_weights(seed)
-        self.learner = Learner(
-            architecture, weights, num_levels=num_levels, threads=threads, betas=betas, epsilon=epsilon
-        )
+        weights = architecture.initial_weights(seed) if weights is None else weights
+        network = DecimaNetwork(architecture, num_levels)
+        self.learner = Learner(network, weights, threads=threads, betas=betas, epsilon=epsilon)
 
     def collect(
         self, iteration: int, sequences: int, rollouts: int, mean_length_s: float | None, teacher: Teacher | None = None
@@ -144,8 +151,9 @@ class DecimaAgent:
         """Run episodes; see :meth:`Agent.collect`."""
         length_s = mean_length_s if self.streaming else None
         drawn = self.task.training_sequences(self.seed, iteration, sequences, length_s)
-        seeds = iter(rollout_seeds(self.seed, iteration, sequences * rollouts))
-        jobs = [RolloutJob(sequence, next(seeds), teacher) for sequence in drawn for _ in range(rollouts)]
+        run = sequences_of_rollouts(drawn, rollouts, self._ends, length_s, self.seed, iteration)
+        seeds = rollout_seeds(self.seed, iteration, len(run))
+        jobs = [RolloutJob(sequence, seed, teacher) for sequence, seed in zip(run, seeds, strict=True)]
         return self._backend.collect(self.architecture, self.learner.weights, jobs)
 
     def episodes(self, records: Sequence[EpisodeRecord]) -> list[Episode]:

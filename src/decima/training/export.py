@@ -5,25 +5,50 @@ from __future__ import annotations
 import importlib.metadata
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from decima import __version__
 from decima.config import checkout_root
 from decima.exceptions import CheckpointError, PolicyError
+from decima.policy.perceptron import NetworkShape
 from decima.policy.store import save_policy
-from decima.training.task import Task
-from decima.workload.sources import get_source
-
-if TYPE_CHECKING:
-    from decima.training.run import TrainingRun
-    from decima.training.trainer import Trained
+from decima.training.recipe import Recipe
+from decima.training.trainer import Trained
 
 POLICY_NAME = "policy"
 # Columns of the curve that a card keeps, of the iterations that were validated.
 _KEPT = ("iteration", "phase", "wall_s", "cpu_s", "jct_s", "val_greedy", "val_sampled")
 
 
-def export(run: TrainingRun, trained: Trained, path: Path) -> Path:
+class TrainedTask(Protocol):
+    """What was learned to do, as a card tells it."""
+
+    @property
+    def label(self) -> str:
+        """A few words for people."""
+
+    @property
+    def metric(self) -> str:
+        """Column of the score that selected the weights; one that ends in ``_s`` is in seconds."""
+
+    @property
+    def data_version(self) -> str:
+        """Source of the jobs and digest of the data behind it."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Fields by name, JSON-ready."""
+
+
+class FinishedRun(Protocol):
+    """What a card says of a run besides its outcome."""
+
+    task: TrainedTask
+    recipe: Recipe
+    architecture: NetworkShape
+    seed: int
+
+
+def export(run: FinishedRun, trained: Trained, path: Path) -> Path:
     """Write the best policy of a run.
 
     Args:
@@ -46,8 +71,9 @@ def export(run: TrainingRun, trained: Trained, path: Path) -> Path:
         raise CheckpointError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def card(run: TrainingRun, trained: Trained) -> dict:
+def card(run: FinishedRun, trained: Trained) -> dict:
     """Entries of the card besides name and architecture; JSON-ready."""
+    unit = "_s" if run.task.metric.endswith("_s") else ""
     last = trained.curve[-1] if trained.curve else {}
     validated = [row for row in trained.curve if "val_greedy" in row]
     return {
@@ -55,10 +81,10 @@ def card(run: TrainingRun, trained: Trained) -> dict:
         "greedy": trained.mode != "sampled",
         "validation": {
             "metric": run.task.metric,
-            "score_s": trained.score,
+            f"score{unit}": trained.score,
             "iteration": trained.iteration,
             "sequences": run.recipe.budget.validation_sequences,
-            "references_s": trained.references,
+            f"references{unit}": trained.references,
         },
         "seed": run.seed,
         "iterations": trained.iterations,
@@ -66,16 +92,11 @@ def card(run: TrainingRun, trained: Trained) -> dict:
         "cpu_s": last.get("cpu_s"),
         "task": run.task.as_dict(),
         "recipe": run.recipe.as_dict(),
-        "data": data_version(run.task),
+        "data": run.task.data_version,
         "revision": git_revision(),
         "versions": {"decima-sched": __version__, "tensorflow": importlib.metadata.version("tensorflow")},
         "curve": {name: [row.get(name) for row in validated] for name in _KEPT},
     }
-
-
-def data_version(task: Task) -> str:
-    """Digest of the data behind the task's workload source."""
-    return f"{task.source} sha256:{get_source(task.source).digest(**task.options)}"
 
 
 def git_revision() -> str | None:

@@ -9,27 +9,49 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
 
 from decima.exceptions import TrainingError
-from decima.policy.architecture import Architecture
-from decima.policy.batch import GraphBatch
-from decima.policy.network import DecimaNetwork, signature
-from decima.policy.quiet import use_single_threaded_operations
 from decima.training.loss import SUMS, Gradient, Loss
+from decima.training.optimizer import AdamWeights
 
 CHUNK = 512
 
 
-class Learner:
+class PolicyNetwork(Protocol):
+    """Network whose decisions are learned, a Keras model.
+
+    Called with its tensors it gives ``log_prob_stage``, ``log_prob_limit``, ``log_prob_class`` and the entropies of the
+    same names, float32 [D] each, as :class:`decima.policy.network.DecimaNetwork` does; those of idle slots may be
+    absent.
+
+    Attributes:
+        signature: Specification of the tensors, by name.
+        trainable_variables: Its weights, in the order of the flat vector.
+    """
+
+    signature: dict[str, tf.TensorSpec]
+    trainable_variables: list
+
+    def tensors(self, batch: Any, decisions: np.ndarray) -> dict[str, np.ndarray]:
+        """Tensors of some decisions of an agent's batch, int [D]."""
+
+    def set_flat(self, weights: np.ndarray) -> None:
+        """Take over all weights, float32 [parameters]."""
+
+    def __call__(self, tensors: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Log-probabilities and entropies of the decisions."""
+
+
+class Learner(AdamWeights):
     """Weights, their gradients and Adam.
 
     Args:
-        architecture: Shape of the network.
+        network: The network.
         weights: Float32 [parameters], where to start.
-        num_levels: Levels of the deepest job graph.
         threads: Chunks computed at once.
         betas: Decay of Adam's first and second moments.
         epsilon: Adam's epsilon.
@@ -38,54 +60,30 @@ class Learner:
 
     def __init__(
         self,
-        architecture: Architecture,
+        network: PolicyNetwork,
         weights: np.ndarray,
         *,
-        num_levels: int,
         threads: int = 1,
         betas: tuple[float, float] = (0.9, 0.999),
         epsilon: float = 1e-8,
         chunk: int = CHUNK,
     ) -> None:
-        use_single_threaded_operations()
-        self.architecture = architecture
-        self.network = DecimaNetwork(architecture, num_levels)
-        self._num_levels = num_levels
+        super().__init__(weights, betas=betas, epsilon=epsilon)
+        self.network = network
         self._chunk = chunk
-        self._flat = tf.Variable(weights, dtype=tf.float32)
-        self._optimizer = tf.keras.optimizers.Adam(1e-3, beta_1=betas[0], beta_2=betas[1], epsilon=epsilon)
-        self._optimizer.build([self._flat])
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="gradient")
         flag, number, vector = tf.TensorSpec([], tf.bool), tf.TensorSpec([], tf.float32), tf.TensorSpec([None])
-        inputs = [signature(architecture, num_levels), vector, vector, flag, number, number, flag]
+        inputs = [network.signature, vector, vector, flag, number, number, flag]
         self._function = tf.function(self._chunk_gradient, input_signature=inputs)
-        self._step = tf.function(self._adam_step, input_signature=[vector, number])
         self._show_weights()
 
     def close(self) -> None:
         """End the threads."""
         self._pool.shutdown(cancel_futures=True)
 
-    @property
-    def weights(self) -> np.ndarray:
-        """Float32 [parameters], a copy."""
-        return self._flat.numpy().copy()
-
-    def restart_adam(self) -> None:
-        """Forget Adam's moments."""
-        for variable in self._optimizer.variables:
-            variable.assign(tf.zeros_like(variable))
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Weights and Adam's state, for a checkpoint."""
-        arrays = {f"adam_{index}": variable.numpy() for index, variable in enumerate(self._optimizer.variables)}
-        return {"weights": self.weights} | {name: np.array(value) for name, value in arrays.items()}
-
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over what :meth:`state` returned."""
-        self._flat.assign(arrays["weights"])
-        for index, variable in enumerate(self._optimizer.variables):
-            variable.assign(arrays[f"adam_{index}"])
+        super().restore(arrays)
         self._show_weights()
 
     def _show_weights(self) -> None:
@@ -93,7 +91,7 @@ class Learner:
 
     def gradient(
         self,
-        batch: GraphBatch,
+        batch: Any,
         decisions: np.ndarray,
         advantages: np.ndarray,
         log_prob: np.ndarray,
@@ -102,7 +100,7 @@ class Learner:
         """Gradient of the summed loss.
 
         Args:
-            batch: Recorded decisions.
+            batch: Recorded decisions, as the network takes them.
             decisions: Int [D], which of them, those of one episode next to each other.
             advantages: Float [D], A of each.
             log_prob: Float [D], recorded log-probability of each.
@@ -114,7 +112,7 @@ class Learner:
 
         def work(part: slice):
             return self._function(
-                batch.tensors(decisions[part], self._num_levels),
+                self.network.tensors(batch, decisions[part]),
                 advantages[part].astype(np.float32),
                 log_prob[part].astype(np.float32),
                 loss.ratio,
@@ -124,7 +122,7 @@ class Learner:
             )
 
         parts = chunks(len(decisions), self._chunk)
-        total, sums = np.zeros(self.architecture.num_parameters, np.float32), np.zeros(len(SUMS))
+        total, sums = np.zeros(self._flat.shape[0], np.float32), np.zeros(len(SUMS))
         for values, chunk_sums in self._pool.map(work, parts):
             total += values.numpy()
             sums += chunk_sums.numpy()
@@ -133,32 +131,8 @@ class Learner:
             raise TrainingError(f"the {what} of {len(decisions)} decisions is not finite")
         return Gradient(total, dict(zip(SUMS, sums.tolist(), strict=True)), len(decisions))
 
-    def apply(self, gradient: np.ndarray, learning_rate: float, largest_norm: float | None = None) -> float:
-        """One step of Adam.
-
-        Args:
-            gradient: Float32 [parameters].
-            learning_rate: Step size.
-            largest_norm: The gradient is scaled down to this norm; None: never.
-
-        Returns:
-            Norm of the gradient before that.
-
-        Raises:
-            TrainingError: The new weights are not finite.
-        """
-        norm = float(np.linalg.norm(gradient.astype(np.float64)))
-        if largest_norm is not None and norm > largest_norm:
-            gradient = (gradient * (largest_norm / norm)).astype(np.float32)
-        self._step(gradient, np.float32(learning_rate))
-        if not np.isfinite(self._flat.numpy()).all():
-            raise TrainingError("the weights are not finite after a step")
-        return norm
-
-    def _adam_step(self, gradient, learning_rate):
-        """Change the flat weights and show them to the network; traced once."""
-        self._optimizer.learning_rate.assign(learning_rate)
-        self._optimizer.apply([gradient], [self._flat])
+    def _show(self) -> None:
+        """Show the flat weights to the network."""
         variables = [variable.value for variable in self.network.trainable_variables]
         parts = tf.split(self._flat, [variable.shape.num_elements() for variable in variables])
         for variable, part in zip(variables, parts, strict=True):
@@ -174,14 +148,14 @@ class Learner:
             entropy_limit = tf.where(effect_classes, out["entropy_class"], out["entropy_limit"])
             log_prob = out["log_prob_stage"] + log_prob_limit
             entropy_delay = out.get("entropy_delay", tf.zeros_like(log_prob))
-            if self.architecture.delays > 0:
+            if "log_prob_delay" in out:
                 log_prob += out["log_prob_delay"]
             change = log_prob - tf.where(ratio, recorded, tf.stop_gradient(log_prob))
             quotient = tf.exp(change)
             limited = tf.clip_by_value(quotient, 1.0 - clip, 1.0 + clip)
             gain = tf.minimum(quotient * advantages, limited * advantages)
             entropy = out["entropy_stage"] + entropy_limit
-            if self.architecture.delays > 0:
+            if "log_prob_delay" in out:
                 entropy += entropy_delay
             loss = -tf.reduce_sum(gain + entropy_weight * entropy)
         gradients = tape.gradient(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)

@@ -110,7 +110,7 @@ class Recipe:
         return {name: value for name, value in self.as_dict().items() if name not in Budget.LIMITS}
 
     def replace(self, **changes) -> Recipe:
-        """A copy with some flat fields changed; with another teacher, the parameters of the former one do not stay.
+        """A copy with some flat fields changed; with another teacher, what was said of the former one does not stay.
 
         With another algorithm, fields that it does not know are dropped.
 
@@ -140,11 +140,11 @@ class Recipe:
         """A recipe of :data:`RECIPES`, some fields replaced.
 
         Args:
-            recipe: Its name; ``"fast"`` stands for ``"fast-batch"`` or ``"fast-stream"``.
-            kind: Kind of task that ``"fast"`` is for.
+            recipe: Its name; ``"fast"`` stands for ``"fast-batch"`` where the kind is ``"batch"``, and so on.
+            kind: Kind of task that it is for; a recipe of that kind goes before one of the name alone.
             **changes: Flat fields.
         """
-        name = f"fast-{kind}" if recipe == "fast" else recipe
+        name = f"{recipe}-{kind}" if f"{recipe}-{kind}" in RECIPES else recipe
         if name not in RECIPES:
             known = ", ".join(["fast", *RECIPES])
             raise ConfigError(f"unknown recipe {recipe!r}; known: {known}, or the path of a .yaml file")
@@ -214,4 +214,4 @@ def _known(parts: tuple[type[Configuration], ...]) -> list[str]:
 
 
 def _complete(changes: dict) -> dict:
-    return ({"teacher_parameters": {}} if "teacher" in changes else {}) | changes
+    return ({"teacher_parameters": {}, "teacher_idles": False} if "teacher" in changes else {}) | changes

@@ -52,4 +52,35 @@ RECIPES: dict[str, dict[str, Any]] = {
         "iterations": 220,
         "teacher_parameters": {"c0": 1.33, "c1": 0.3, "power": 0.141, "release": 1.093},
     },
-}
+    # For policies with idle slots: a linear rule that idles is the teacher. Its weights here are where tuning begins;
+    # those of a workload are better (`decima tune idle_rule`). What a slot costs or gains shows after a long job.
+    "idle": _FAST
+    | {
+        "sequences": 4,
+        "rollouts": 8,
+        "lr_end": 1e-4,
+        "trace_s": 200.0,
+        "trace_end_s": 600.0,
+        "teacher": "idle_rule",
+        "teacher_idles": True,
+        "teacher_parameters": {
+            "c0": 30.0, "c1": 10.0, "power": 0.0, "release": 10.0, "base": -3.5, "soon": 3.0, "length": 1.0,
+        },
+        "teacher_lr_end": 1e-3,
+        "teacher_iterations": 100,
+        "teacher_sequences": 8,
+        "validation_sequences": 60,
+        "validation_seeds": 0,
+        "iterations": 300,
+    },
+}  # fmt: skip
+
+
+def register_recipe(name: str, **values: Any) -> None:
+    """Make a recipe known, for a task of another system.
+
+    Args:
+        name: What it is called; ``"fast-KIND"`` is what ``fast`` means for tasks of a kind.
+        **values: Flat fields that differ from the defaults.
+    """
+    RECIPES[name] = values

@@ -142,6 +142,7 @@ def advantages(
     memory_share: float = 0.0,
     ridge: float = 1e-3,
     normalise: str = "raw",
+    baseline: bool = True,
 ) -> Advantages:
     """Advantages of all decisions of an iteration.
 
@@ -157,12 +158,15 @@ def advantages(
         memory_share: What is kept of ``memory``.
         ridge: See :func:`solve_ridge`.
         normalise: Divide by the standard deviation over ``"all"`` decisions, per ``"sequence"``; ``"raw"``: do not.
+        baseline: Whether there is one; else advantages are returns.
 
     Returns:
         Episodes in order, sequence after sequence.
     """
     returns = [[returns_to_go(episode, horizon_s) for episode in episodes] for episodes in sequences]
     baselines = [time_average(*pair) for pair in zip(sequences, returns, strict=True)]
+    if not baseline:
+        baselines = [[np.zeros_like(total) for total in group] for group in returns]
     spread = [_mean_square(returns, None), _mean_square(returns, baselines)]
     if memory is not None:
         _add_linear_part(sequences, returns, baselines, memory, memory_share, ridge)

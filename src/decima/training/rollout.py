@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -32,6 +32,7 @@ class Teacher:
     name: str  # registered name
     parameters: tuple[tuple[str, float], ...] = ()  # (name, value) pairs
     share: float = 1.0  # probability that its decision, not the policy's, is carried out
+    idles: bool = False  # whether it is recorded too that it idles or does not
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ def rollout_scheduler(architecture: Architecture, weights: np.ndarray, job: Roll
         teacher=teacher,
         teacher_share=0.0 if job.teacher is None else job.teacher.share,
         interarrival_s=job.sequence.interarrival_s,
+        teacher_idles=job.teacher is not None and job.teacher.idles,
     )
 
 
@@ -122,10 +124,11 @@ def _episodes_of(task: dict) -> Episodes:
 
 
 class Rollouts:
-    """Episodes of a task on the workers of :mod:`decima.evaluation.workers`.
+    """Episodes on the workers of :mod:`decima.evaluation.workers`.
 
     Args:
-        task: What to draw sequences of.
+        work: The task to draw sequences of; or, of another system, a function from (architecture, weights, job) to the
+            record of an episode, which threads may call at the same time and processes can be sent.
         backend: ``"threads"``, ``"processes"`` or ``"ray"``; by default ``"ray"`` where ``RAY_ADDRESS`` is set, else
             ``"threads"``.
         workers: Number of workers, by default as many as there are cores.
@@ -134,12 +137,10 @@ class Rollouts:
         ConfigError: The backend is unknown, ``workers`` is no number, or Ray is not installed.
     """
 
-    def __init__(self, task: Task, backend: str | None = None, workers: int | None = None) -> None:
-        self._workers = make_workers(Episodes(task), backend, workers)
+    def __init__(self, work: Task | Callable, backend: str | None = None, workers: int | None = None) -> None:
+        self._workers = make_workers(Episodes(work) if isinstance(work, Task) else work, backend, workers)
 
-    def collect(
-        self, architecture: Architecture, weights: np.ndarray, jobs: Sequence[RolloutJob]
-    ) -> list[EpisodeRecord]:
+    def collect(self, architecture: Any, weights: np.ndarray, jobs: Sequence) -> list:
         """Run the jobs; see :class:`RolloutBackend`.
 
         Raises:

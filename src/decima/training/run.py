@@ -1,19 +1,27 @@
-"""One training of a Decima policy: what it is, and the trainer that does it."""
+"""One training of a policy: what it is, and the trainer that does it.
+
+A run of another system is a subclass with a task, an agent and a validation of its own.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from decima.evaluation.workers import check_workers
 from decima.exceptions import ConfigError
 from decima.policy.architecture import Architecture
-from decima.training.agent import DecimaAgent
+from decima.policy.growth import grown_weights
+from decima.policy.store import read_policy
+from decima.training.agent import Agent, DecimaAgent
 from decima.training.recipe import Recipe
 from decima.training.rollout import RolloutBackend, Rollouts
 from decima.training.task import Task
 from decima.training.trainer import Trainer
-from decima.training.validation import TaskValidation
+from decima.training.validation import TaskValidation, Validation
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,41 @@ class TrainingRun:
             "seed": self.seed,
         }
 
+    # ---- what another system replaces ---------------------------------------------------------------------------
+
+    def rollout_work(self) -> Any:
+        """What the workers of :class:`Rollouts` are made from."""
+        return self.task
+
+    def agent(self, backend: RolloutBackend, threads: int) -> Agent:
+        """What acts and learns."""
+        adam = self.recipe.adam
+        return DecimaAgent(
+            self.task,
+            self.architecture,
+            self.seed,
+            backend,
+            ends=self.recipe.imitation.ends,
+            threads=threads,
+            betas=(adam.adam_beta1, adam.adam_beta2),
+            epsilon=adam.adam_epsilon,
+            weights=self._start(),
+        )
+
+    def validation(self, threads: int) -> Validation:
+        """What measures weights."""
+        budget = self.recipe.budget
+        return TaskValidation(
+            self.task, self.architecture, budget.validation_sequences, budget.validation_seeds, threads
+        )
+
+    def _start(self) -> np.ndarray | None:
+        """Weights grown from the stored policy to begin with; None for random ones."""
+        name = self.recipe.imitation.start_policy
+        return None if name is None else grown_weights(read_policy(name), self.architecture, self.seed)
+
+    # ---- the trainer --------------------------------------------------------------------------------------------
+
     def trainer(
         self,
         folder: str | Path,
@@ -63,27 +106,19 @@ class TrainingRun:
             tensorboard: Write TensorBoard events.
 
         Raises:
-            ConfigError: The run would never stop, or arguments contradict each other.
+            ConfigError: The run would never stop, arguments contradict each other, or the policy to begin with is of
+                another shape.
+            PolicyError: There is no such policy.
         """
-        recipe, budget, threads = self.recipe, self.recipe.budget, check_workers(workers)
+        threads = check_workers(workers)
         if backend is None or isinstance(backend, str):
-            backend = Rollouts(self.task, backend, workers)
-        agent = DecimaAgent(
-            self.task,
-            self.architecture,
-            self.seed,
-            backend,
-            threads=threads,
-            betas=(recipe.adam.adam_beta1, recipe.adam.adam_beta2),
-            epsilon=recipe.adam.adam_epsilon,
-        )
-        validation = TaskValidation(
-            self.task, self.architecture, budget.validation_sequences, budget.validation_seeds, threads
-        )
+            backend = Rollouts(self.rollout_work(), backend, workers)
+        agent = self.agent(backend, threads)
+        validation = self.validation(threads)
         return Trainer(
-            recipe.make_algorithm(agent, self.seed),
+            self.recipe.make_algorithm(agent, self.seed),
             validation,
-            budget,
+            self.recipe.budget,
             folder,
             identity=self.identity(),
             progress=progress,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,8 @@ from decima.workload.jobs import Workload
 from decima.workload.sources import TRAINING_SEED, get_source, parse_jobs
 
 KINDS = ("batch", "stream")
+# What has an end of its own: every sequence, every rollout, or none, when all episodes have the mean length.
+ENDS = ("sequence", "rollout", "fixed")
 # Tests have sequence seeds below 100,000, tuning those from there on, validation and training begin here.
 VALIDATION_SEED = TRAINING_SEED + 50_000
 SEQUENCE_SEED = TRAINING_SEED + 100_000
@@ -93,9 +95,13 @@ class Task:
         spec = parse_jobs(text)
         if spec.source is None:
             raise ConfigError(f"jobs {text!r}: expected a source to draw from; a file has the same jobs for every seed")
+        if spec.arrivals == "trace":
+            raise ConfigError(
+                f"jobs {text!r}: a trace has its own arrivals; expected n or interarrival_s, to draw"
+            )
         if spec.initial != 1:
             raise ConfigError(f"jobs {text!r}: a stream to train on begins with one job, got initial={spec.initial}")
-        options = dict(spec.options)
+        options = dict(spec.options) | ({} if spec.requests == "none" else {"requests": spec.requests})
         return cls(
             "batch" if spec.arrivals == "batch" else "stream",
             source=spec.source.name,
@@ -115,7 +121,7 @@ class Task:
             **fields: The other fields of the task.
         """
         mode = Settings.of_mode(cluster.mode, executors=cluster.executors).as_dict()
-        changes = {name: value for name, value in cluster.as_dict().items() if value != mode[name]}
+        changes = {name: value for name, value in cluster.as_dict().items() if value != mode.get(name)}
         return cls(executors=cluster.executors, mode=cluster.mode, settings=changes, **fields)
 
     @cached_property
@@ -142,6 +148,12 @@ class Task:
             arrivals = " at " + "-".join(f"{gap:g}" for gap in gaps) + " s"
         label = get_source(self.source).label
         return f"{label}, {self.kind} of {self.jobs} jobs{arrivals}, {self.executors} executors"
+
+    @property
+    def data_version(self) -> str:
+        """Workload source and digest of the data behind it."""
+        options = {name: value for name, value in self.options.items() if name != "requests"}
+        return f"{self.source} sha256:{get_source(self.source).digest(**options)}"
 
     def as_dict(self) -> dict:
         """Fields by name, JSON-ready."""
@@ -225,6 +237,29 @@ class Task:
         from decima.schedulers import make_scheduler
 
         return {name: make_scheduler(name, **values) for name, values in REFERENCES[self.kind].items()}
+
+
+def sequences_of_rollouts(
+    sequences: list[JobSequence], rollouts: int, ends: str, mean_length_s: float | None, seed: int, iteration: int
+) -> list[JobSequence]:
+    """What each rollout of an iteration runs: the sequences, repeated one by one, with their ends.
+
+    Args:
+        sequences: As :meth:`Task.training_sequences` draws them.
+        rollouts: Rollouts of each.
+        ends: One of :data:`ENDS`.
+        mean_length_s: Mean length of the episodes of streams; None: no end.
+        seed: Seed of the training run.
+        iteration: From 0.
+    """
+    repeated = [sequence for sequence in sequences for _ in range(rollouts)]
+    if mean_length_s is None or ends == "sequence":
+        return repeated
+    lengths = np.ones(len(repeated))
+    if ends == "rollout":
+        lengths = np.random.default_rng([seed, iteration, 3]).exponential(size=len(repeated))
+    limits_s = np.maximum(mean_length_s * lengths, 1.0)
+    return [replace(each, time_limit_s=float(limit_s)) for each, limit_s in zip(repeated, limits_s, strict=True)]
 
 
 def rollout_seeds(seed: int, iteration: int, count: int) -> list[int]:

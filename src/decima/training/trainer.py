@@ -28,7 +28,7 @@ _OWN_COLUMNS = ("iteration", "wall_s", "cpu_s")
 class Trained:
     """Outcome of a run."""
 
-    weights: np.ndarray  # float32 [parameters], the best at validation; the last if there was none
+    weights: np.ndarray  # float32 [parameters], the best at validation, the later of equal ones; the last without one
     score: float  # validation score of these weights, NaN if there was none
     mode: str | None  # how the policy acted when it had that score, as the validation calls it; None if there was none
     iteration: int  # after how many iterations
@@ -153,7 +153,8 @@ class Trainer:
         weights = self.algorithm.weights
         found = self.validation.measure(weights)
         best = self._counters["best_score"]
-        if best is None or (found.score < best if self.validation.lower_is_better else found.score > best):
+        # Of equal scores the later weights are kept: they have learned for longer.
+        if best is None or (found.score <= best if self.validation.lower_is_better else found.score >= best):
             self._best = weights
             self._counters |= {
                 "best_score": found.score,

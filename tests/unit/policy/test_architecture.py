@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from decima.exceptions import ConfigError
-from decima.policy.architecture import LEAK, LIMIT_SCALE, Architecture, Perceptron
+from decima.policy.architecture import LIMIT_SCALE, Architecture
+from decima.policy.perceptron import LEAK, Perceptron
 
 
 def layers(*widths, output_bias=True):

@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from decima.policy.architecture import Architecture, Perceptron
+from decima.policy.architecture import Architecture
 from decima.policy.batch import GraphBatch
+from decima.policy.perceptron import Perceptron
 from tests.policy_oracle import Graph, Oracle, entropy, record_decision
 from tests.policy_records import Record, Tables, random_jobs, random_record
 

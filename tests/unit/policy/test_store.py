@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
+from typing import ClassVar
 
 import h5py
 import numpy as np
@@ -13,6 +15,7 @@ import decima
 from decima.exceptions import DecimaError, PolicyError
 from decima.policy import store
 from decima.policy.architecture import Architecture
+from decima.policy.perceptron import NetworkShape, Perceptron
 from decima.policy.store import list_policies, load_policy, read_policy, renew_card, save_policy
 
 SMALL = Architecture.paper(embedding=4, hidden=(5,), score_hidden=(6,))
@@ -304,3 +307,32 @@ def test_loading_needs_no_tensorflow(saved):
     )
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert finished.stdout.strip() == "[]"
+
+
+@dataclass(frozen=True)
+class Toy(NetworkShape):
+    """The architecture of another system."""
+
+    kind: ClassVar[str] = "toy"
+    name: str = "toy"
+    width: int = 3
+
+    @property
+    def perceptrons(self):
+        return (Perceptron("only", (self.width, 1)),)
+
+
+def test_policies_of_other_systems_are_stored_alike_and_not_taken_for_decimas(models, weights):
+    toy = Toy(width=2)
+    path = save_policy(models / "toy", toy, toy.initial_weights(0), {})
+    stored = read_policy("toy", Toy)
+    assert stored.architecture == toy
+    assert np.array_equal(stored.weights, toy.initial_weights(0))
+    assert list_policies("toy") == ["toy"]
+    assert "toy" not in list_policies()
+    with pytest.raises(PolicyError, match=r"toy\.json is the card of a policy of kind 'toy', expected 'decima'"):
+        read_policy(path)
+    save_policy(models / "ours", SMALL, SMALL.initial_weights(0), {})
+    assert "kind" not in json.loads((models / "ours.json").read_text())
+    with pytest.raises(PolicyError, match=r"kind 'decima', expected 'toy'"):
+        read_policy("ours", Toy)

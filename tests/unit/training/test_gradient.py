@@ -3,6 +3,7 @@ import pytest
 
 from decima.exceptions import TrainingError
 from decima.policy.batch import GraphBatch
+from decima.policy.network import DecimaNetwork
 from decima.training.agent import recorded_log_prob, useful_decisions
 from decima.training.gradient import Learner, chunks
 from decima.training.loss import Loss, shuffled_parts
@@ -32,7 +33,7 @@ def flat(network):
 
 
 def make_learner(threads=1, chunk=40):
-    return Learner(NETWORK, WEIGHTS, num_levels=children_of(TASK)[2], threads=threads, chunk=chunk)
+    return Learner(DecimaNetwork(NETWORK, children_of(TASK)[2]), WEIGHTS, threads=threads, chunk=chunk)
 
 
 @pytest.fixture(scope="module")

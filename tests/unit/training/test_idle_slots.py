@@ -6,13 +6,14 @@ import pytest
 from decima.policy import architecture as architectures
 from decima.policy.architecture import Architecture
 from decima.policy.batch import GraphBatch
+from decima.policy.network import DecimaNetwork
 from decima.training.agent import DecimaAgent, recorded_log_prob, useful_decisions
 from decima.training.budget import Progress
 from decima.training.checkpoint import Checkpoint
 from decima.training.gradient import Learner
 from decima.training.loss import Loss
 from decima.training.recipe import Recipe
-from decima.training.rollout import RolloutJob, Rollouts
+from decima.training.rollout import RolloutJob, Rollouts, Teacher
 from decima.training.run import TrainingRun
 from decima.training.task import Task, children_of, rollout_seeds
 from tests.unit.training.small import quick_recipe, same_arrays, without_times
@@ -43,7 +44,7 @@ def test_gradient_is_the_slope_of_the_loss(architecture):
     weights = architecture.initial_weights(1)
     records = records_of(architecture, weights)
     batch = GraphBatch(records, *children_of(TASK)[:2])
-    learner = Learner(architecture, weights, num_levels=children_of(TASK)[2])
+    learner = Learner(DecimaNetwork(architecture, children_of(TASK)[2]), weights)
     decisions = np.concatenate(useful_decisions(records))
     recorded = np.concatenate([recorded_log_prob(record, True) for record in records])[decisions]
     advantages = np.random.default_rng(0).normal(size=len(decisions))
@@ -121,3 +122,62 @@ def test_it_learns_not_to_delay_the_only_jobs_there_are():
     after = share_of_slots()
     algorithm.close()
     assert after < 0.15
+
+
+# Weights of the linear rule by its ``hold``: it idles where a running task ends soon.
+IDLING = ({"base": 0.3, "soon": -1.0}, {"base": 0.7, "soon": -0.5, "hold": 1.0})
+
+
+def lessons(architecture, hold, idles, share=1.0):
+    """Records of a teacher that idles."""
+    backend = Rollouts(TASK, "threads", 1)
+    sequence = TASK.training_sequences(0, 0, 1)[0]
+    teacher = Teacher("idle_rule", tuple(IDLING[hold].items()), share, idles)
+    jobs = [RolloutJob(sequence, seed, teacher) for seed in rollout_seeds(0, 0, 3)]
+    records = backend.collect(architecture, architecture.initial_weights(1), jobs)
+    backend.close()
+    return records
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+@pytest.mark.parametrize(("architecture", "hold"), [(TIMER, 0), (HOLD, 1)], ids=["timer", "hold"])
+def test_a_teacher_that_idles_is_recorded_as_the_network_would(architecture, hold, share):
+    records = lessons(architecture, hold, True, share)
+    batch = GraphBatch(records, *children_of(TASK)[:2])
+    learner = Learner(DecimaNetwork(architecture, children_of(TASK)[2]), architecture.initial_weights(1))
+    decisions = np.concatenate(useful_decisions(records))
+    recorded = np.concatenate([recorded_log_prob(record, True) for record in records])[decisions]
+    found = learner.gradient(batch, decisions, np.ones(len(decisions)), recorded, Loss(effect_classes=True))
+    learner.close()
+    assert found.sums["log_prob"] == pytest.approx(float(recorded.sum()), rel=1e-5)
+    free = np.concatenate([record.delay_free for record in records])
+    chosen = np.concatenate([record.delay for record in records])
+    assert 0 < (chosen > 0).sum() < free.sum()
+    assert chosen.max() <= architecture.delays
+    assert (free[chosen > 0] == 1).all()
+
+
+@pytest.mark.parametrize(("architecture", "hold", "idles"), [(TIMER, 0, False), (TIMER, 1, True), (HOLD, 0, True)])
+def test_idling_that_is_no_lesson_is_left_out(architecture, hold, idles):
+    """Not wanted, or done in another way than the network's."""
+    records = lessons(architecture, hold, idles)
+    assert all((record.delay == 0).all() for record in records)
+    assert any(record.delay_free.any() for record in records) == idles
+
+
+def test_recipe_idle_learns_to_idle_from_its_teacher():
+    recipe = Recipe.named("idle", teacher_parameters=IDLING[1], teacher_lr=1e-2, minibatches=2)
+    agent = DecimaAgent(TASK, HOLD, 0, Rollouts(TASK, "threads", 1))
+    algorithm = recipe.make_algorithm(agent, 0)
+    first = algorithm.iterate(Progress(0, 0, 0.0))["cross_entropy"]
+    for iteration in range(1, 12):
+        last = algorithm.iterate(Progress(iteration, iteration, 0.0))["cross_entropy"]
+    algorithm.close()
+    assert last < 0.6 * first
+
+
+def test_another_teacher_of_recipe_idle_says_nothing_about_slots():
+    recipe = Recipe.named("idle", teacher="capped_srw")
+    assert not recipe.imitation.teacher_idles
+    assert recipe.imitation.teacher_parameters == {}
+    assert Recipe.named("idle", teacher_parameters={"c0": 1.0}).imitation.teacher_idles

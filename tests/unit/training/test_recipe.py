@@ -124,7 +124,7 @@ def test_another_algorithm_keeps_the_fields_that_it_knows():
 @pytest.mark.parametrize("name", list_policies())
 def test_recipes_of_stored_policies_can_be_read(name):
     stored = read_policy(name).card["recipe"]
-    assert Recipe.of_fields(**stored).as_dict() == stored
+    assert Recipe.of_fields(**stored).as_dict().items() >= stored.items()  # there may be newer fields
 
 
 def test_limits_are_no_part_of_what_a_resumed_run_must_share():

@@ -3,7 +3,14 @@ import pytest
 
 from decima.exceptions import ConfigError
 from decima.simulator.settings import Settings
-from decima.training.task import SEQUENCE_SEED, VALIDATION_SEED, JobSequence, Task, rollout_seeds
+from decima.training.task import (
+    SEQUENCE_SEED,
+    VALIDATION_SEED,
+    JobSequence,
+    Task,
+    rollout_seeds,
+    sequences_of_rollouts,
+)
 
 STREAM = Task("stream", source="embedded", jobs=30, interarrival_s=(20.0, 40.0))
 
@@ -44,6 +51,22 @@ def test_episode_lengths_are_exponential():
     lengths = [one.time_limit_s for k in range(400) for one in STREAM.training_sequences(0, k, 5, 300.0)]
     assert np.mean(lengths) == pytest.approx(300.0, rel=0.1)
     assert np.std(lengths) == pytest.approx(300.0, rel=0.15)
+
+
+def test_ends_are_drawn_per_sequence_or_per_rollout_or_not_at_all():
+    drawn = STREAM.training_sequences(0, 4, 2, 300.0)
+    limits = {
+        ends: [one.time_limit_s for one in sequences_of_rollouts(drawn, 3, ends, 300.0, 0, 4)]
+        for ends in ("sequence", "rollout", "fixed")
+    }
+    assert limits["sequence"] == [one.time_limit_s for one in drawn for _ in range(3)]
+    assert len(set(limits["rollout"])) == 6
+    assert limits["fixed"] == [300.0] * 6
+    again = sequences_of_rollouts(drawn, 3, "rollout", 300.0, 0, 4)
+    assert [one.time_limit_s for one in again] == limits["rollout"]
+    assert [one.seed for one in again] == [one.seed for one in drawn for _ in range(3)]
+    for ends in limits:
+        assert sequences_of_rollouts(drawn, 2, ends, None, 0, 4) == [one for one in drawn for _ in range(2)]
 
 
 def test_gaps_come_from_the_range():
@@ -88,7 +111,7 @@ def test_dictionary_round_trip():
     ("changes", "message"),
     [
         ({"kind": "trickle"}, "kind must be 'batch' or 'stream', got 'trickle'"),
-        ({"source": "alibaba"}, "unknown workload source 'alibaba'; known: tpch, embedded, measured"),
+        ({"source": "google"}, "unknown workload source 'google'; known: tpch, embedded, measured"),
         ({"jobs": 0}, "jobs must be a whole number of at least 1, got 0"),
         ({"interarrival_s": 0.0}, "interarrival_s must be a number above 0"),
         ({"interarrival_s": (30.0, 20.0)}, "interarrival_s must be a number above 0, or a low and a high one"),

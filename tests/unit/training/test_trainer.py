@@ -19,7 +19,7 @@ from decima.training.recipe import Recipe
 from decima.training.run import TrainingRun
 from decima.training.task import Task
 from decima.training.trainer import Trainer
-from decima.training.validation import TaskValidation
+from decima.training.validation import Score, TaskValidation
 from tests.unit.training.small import NETWORK, STREAM, TASK, quick_recipe, same_arrays, without_times
 from tests.unit.training.toys import Climber, Height
 
@@ -307,3 +307,19 @@ def test_a_column_that_was_not_declared_is_refused(tmp_path):
     trainer.columns = ("iteration", "wall_s", "cpu_s", "height")
     with pytest.raises(TrainingError, match="iteration 0: the algorithm gave a value for 'step'"):
         trainer.train()
+
+
+class Flat(Height):
+    """A validation that finds all weights equal."""
+
+    lower_is_better = True
+
+    def measure(self, weights):
+        return Score(1.0, "lying", {"height": 1.0})
+
+
+def test_of_equal_weights_the_last_are_kept(tmp_path):
+    budget = Budget(iterations=3, validate_every=1)
+    trained = Trainer(Climber(), Flat(), budget, tmp_path, identity={}, tensorboard=False).train()
+    assert trained.iteration == 3
+    assert trained.weights.tolist() == [2.0]

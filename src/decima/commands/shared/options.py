@@ -29,6 +29,14 @@ Jobs = Annotated[
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="Source of all chance; the same seed gives the same result.")]
 Executors = Annotated[int, typer.Option(metavar="N", max=MOST, help="Executors of the cluster.")]
+Classes = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MEMORY:N,...",
+        help="Classes of executors (0.25:50,0.5:50,1:100; with CPUs 0.5x2:50), instead of --executors.",
+        show_default="one that fits all",
+    ),
+]
 Mode = Annotated[
     str,
     typer.Option(
@@ -140,6 +148,7 @@ class Cluster:
     executors: Executors = 50
     mode: Mode = "paper"
     durations: Durations = None
+    classes: Classes = None
     changes: Changes = None
 
     def settings(self, time_limit_s: float | None = None) -> Settings:
@@ -159,12 +168,14 @@ class Cluster:
         Raises:
             ConfigError: As :meth:`settings`, or a value has an option of its own.
         """
-        from decima.simulator.settings import Settings
+        from decima.simulator.settings import Settings, read_classes
 
-        if taken := [name for name in ("executors", "mode", "durations") if name in values]:
+        if taken := [name for name in ("executors", "mode", "durations", "classes") if name in values]:
             raise ConfigError(f"--set settings.{taken[0]}: this has an option of its own, --{taken[0]}")
         if time_limit_s is not None and self.mode == "released":
             raise ConfigError("--time-limit-s has no effect in mode released, whose rules never cut a run")
         given = {"durations": self.durations, "time_limit_ms": None if time_limit_s is None else 1000.0 * time_limit_s}
         given = {name: value for name, value in given.items() if value is not None}
+        if self.classes is not None:
+            given["classes"] = read_classes(self.classes)
         return Settings.of_mode(self.mode, executors=self.executors, **(given | values))

@@ -50,18 +50,54 @@ def delay_free(state, stage):
 
 
 @njit
-def choose_delay(state, stage, uniform):
-    """Choose r for a stage that may be delayed; returns it and the logarithm of its probability."""
+def _weigh_delays(state, stage):
+    """Scores of all r in ``net_score`` and their weights; returns the best r and the sum of the weights."""
     policy = policy_of(state)
     count = policy.net_layout[DELAYS] + 1
     width = stage_context(state, stage, policy.net_layout[DELAY_CONTEXT])
     run_layers(state, D, 0, policy.net_input, 0, width, 1, policy.net_score, 0, count)
     if not scores_finite(state, count):
         return 0, 0.0
-    best = best_index(state, count)
-    total = weigh_scores(state, count)
+    return best_index(state, count), weigh_scores(state, count)
+
+
+@njit
+def _log_chance(state, best, total, chosen):
+    """Logarithm of the probability of one of the weighed r."""
+    score = policy_of(state).net_score
+    return float(score[chosen]) - float(score[best]) - log(total)
+
+
+@njit
+def choose_delay(state, stage, uniform):
+    """Choose r for a stage that may be delayed; returns it and the logarithm of its probability."""
+    policy = policy_of(state)
+    best, total = _weigh_delays(state, stage)
+    if total == 0.0:
+        return 0, 0.0
+    count = policy.net_layout[DELAYS] + 1
     chosen = best if policy.net_greedy else draw_index(state, count, total, uniform)
-    return chosen, float(policy.net_score[chosen]) - float(policy.net_score[best]) - log(total)
+    return chosen, _log_chance(state, best, total, chosen)
+
+
+@njit
+def delay_of_teacher(state, stage, length_ms, used):
+    """The r nearest to what a teacher chose for a stage that may be delayed, and the logarithm of its probability.
+
+    Args:
+        state: A cluster state with a policy.
+        stage: The stage.
+        length_ms: Length of the teacher's slot in ms; 0 for none, and anything above where the policy holds instead.
+        used: Executors that the stage would get now.
+    """
+    most = policy_of(state).net_layout[DELAYS]
+    chosen = 0
+    if length_ms > 0.0:
+        chosen = int(min(max(round(length_ms / delay_ms(state, stage, 1, used)), 1.0), float(most)))
+    best, total = _weigh_delays(state, stage)
+    if total == 0.0:
+        return 0, 0.0
+    return chosen, _log_chance(state, best, total, chosen)
 
 
 @njit

@@ -11,7 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from decima.compiled.decision import CompiledDecision
-from decima.policy.architecture import LEAK
+from decima.policy.perceptron import LEAK
 
 _FLOAT = ir.FloatType()
 _POINTER = types.CPointer(types.float32)

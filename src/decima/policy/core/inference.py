@@ -11,7 +11,7 @@ from numba import njit
 
 from decima.compiled.decision import CompiledDecision, call_decide
 from decima.compiled.random import draw_uniform, next_raw
-from decima.policy.core.delays import choose_delay, delay_free, delay_ms, effects_when_delayed
+from decima.policy.core.delays import choose_delay, delay_free, delay_ms, delay_of_teacher, effects_when_delayed
 from decima.policy.core.embedding import embed
 from decima.policy.core.layout import DELAYS, HOLD, LIMIT, LIMIT_INPUT, LIMIT_NONE, LIMIT_OUTPUT
 from decima.policy.core.recording import record_decision
@@ -131,6 +131,70 @@ def _find_candidate(state, count, stage):
     return NONE
 
 
+@njit
+def _learns_to_idle(state):
+    """Whether it is recorded too that the teacher idles or does not."""
+    policy = policy_of(state)
+    return policy.net_teacher_idles != 0 and policy.net_layout[DELAYS] > 0
+
+
+@njit
+def _teacher_target(state, count, choice, stage, length_ms):
+    """Candidate that is recorded as the teacher's choice, NONE if its decision is of no use for the network.
+
+    A teacher that holds names no stage: the network's own stands for it, and the head d learns.
+
+    Args:
+        state: A cluster state with a policy and a teacher.
+        count: Number of candidates.
+        choice: The network's own.
+        stage: What the teacher chose, NONE if it holds.
+        length_ms: Length of its slot, 0 for none.
+    """
+    holds = policy_of(state).net_layout[HOLD]
+    if length_ms > 0.0:
+        return NONE if holds or not _learns_to_idle(state) else _find_candidate(state, count, stage)
+    if stage != NONE:
+        return _find_candidate(state, count, stage)
+    if not holds or not _learns_to_idle(state):
+        return NONE
+    return choice if delay_free(state, policy_of(state).net_candidates[choice]) else NONE
+
+
+@njit
+def _record_teacher(state, count, target, log_stage, stage, wanted, length_ms):
+    """Record the teacher's decision.
+
+    Args:
+        state: A cluster state with a policy and a teacher.
+        count: Number of candidates.
+        target: The candidate that is recorded.
+        log_stage: Logarithm of its probability.
+        stage: What the teacher chose, NONE if it holds.
+        wanted: Its limit.
+        length_ms: Length of its slot, 0 for none.
+    """
+    policy = policy_of(state)
+    seen = policy.net_candidates[target]
+    base, last, classes = limit_range(state, seen)
+    if state.job_limit:
+        wanted -= job_allocation(state, state.stage_job[seen])
+    wanted = max(1, min(wanted, classes))
+    free = delay_free(state, seen) if _learns_to_idle(state) else 0
+    delay = 0
+    log_delay = 0.0
+    if free:
+        delay, log_delay = delay_of_teacher(state, seen, 1.0 if stage == NONE else length_ms, wanted)
+    unlimited = policy.net_layout[LIMIT] == LIMIT_NONE
+    if delay > 0 and not unlimited:
+        classes = effects_when_delayed(state, last - base, classes)
+    total = 1.0
+    if not unlimited:
+        total = 0.0 if delay > 0 and classes == 1 else _weigh_limits(state, seen, base, last)
+    limit = base + wanted
+    _record(state, count, target, log_stage, base, last, classes, limit, wanted, total, delay, free, log_delay)
+
+
 @CompiledDecision
 def decide_learned(address):
     """Choose a stage, a limit and an idle slot with the network bound to the state; record it if asked."""
@@ -143,13 +207,13 @@ def decide_learned(address):
         _prepare(state)
     teacher_stage = NONE
     teacher_limit = 0
-    teacher_delays = False
+    teacher_delay_ms = 0.0
     follow = False
     if policy.net_teacher != 0:
         call_decide(policy.net_teacher, state)
         teacher_stage = int(state.action[STAGE])
         teacher_limit = int(state.action[ACTION_LIMIT])
-        teacher_delays = state.action[DELAY] > 0.0
+        teacher_delay_ms = float(state.action[DELAY])
         follow = _uniform(state) < policy.net_teacher_share
     stage_chance = 0.0
     limit_chance = 0.0
@@ -159,7 +223,7 @@ def decide_learned(address):
         limit_chance = _uniform(state)
         if policy.net_layout[DELAYS] > 0:
             delay_chance = _uniform(state)
-    if follow and teacher_stage == NONE:
+    if follow and teacher_stage == NONE and not _learns_to_idle(state):
         return
     embed(state)
     count = list_candidates(state)
@@ -178,7 +242,7 @@ def decide_learned(address):
             choice = draw_index(state, count, total, stage_chance)
         target = choice
         if policy.net_teacher != 0:
-            target = NONE if teacher_delays else _find_candidate(state, count, teacher_stage)
+            target = _teacher_target(state, count, choice, teacher_stage, teacher_delay_ms)
         if target != NONE:
             log_stage = float(policy.net_score[target]) - best_score - log(total)
     unlimited = policy.net_layout[LIMIT] == LIMIT_NONE
@@ -210,13 +274,7 @@ def decide_learned(address):
             _record(state, count, choice, log_stage, base, last, classes, limit, used, total, delay, free, log_delay)
         used = used if unlimited else min(used, usable)
     if policy.net_teacher != 0 and policy.net_record and target != NONE:
-        base, last, classes = limit_range(state, teacher_stage)
-        total = 1.0 if unlimited else _weigh_limits(state, teacher_stage, base, last)
-        wanted = teacher_limit
-        if state.job_limit:
-            wanted -= job_allocation(state, state.stage_job[teacher_stage])
-        wanted = max(1, min(wanted, classes))
-        _record(state, count, target, log_stage, base, last, classes, base + wanted, wanted, total, 0, 0, 0.0)
+        _record_teacher(state, count, target, log_stage, teacher_stage, teacher_limit, teacher_delay_ms)
     if state.no_answer:
         state.action[STAGE] = IMPOSSIBLE
     elif follow:

@@ -1,6 +1,6 @@
 """Algorithms that train a policy; importing the package registers them."""
 
-from decima.training.algorithms import imitation, policy_gradient
+from decima.training.algorithms import actor_critic, dqn, imitation, policy_gradient
 from decima.training.algorithms.interface import (
     Algorithm,
     AlgorithmState,
@@ -8,15 +8,19 @@ from decima.training.algorithms.interface import (
     list_algorithms,
     make_algorithm,
     register_algorithm,
+    what_learns,
 )
 
 __all__ = [
     "Algorithm",
     "AlgorithmState",
+    "actor_critic",
     "configuration_of",
+    "dqn",
     "imitation",
     "list_algorithms",
     "make_algorithm",
     "policy_gradient",
     "register_algorithm",
+    "what_learns",
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,23 +12,53 @@ from decima.exceptions import ConfigError, UnknownSchedulerError
 from decima.training.algorithms.interface import register_algorithm
 from decima.training.algorithms.parts import AgentAlgorithm, EpisodeLengths, Updates
 from decima.training.budget import Progress
-from decima.training.configuration import number, whole
+from decima.training.configuration import number, switch, whole
 from decima.training.loss import Gradient, Loss, shuffled_parts
 from decima.training.rollout import Teacher
 
 if TYPE_CHECKING:
     from decima.training.agent import Agent
 
+_SPARK = "spark"
+# Makers of teachers by system, for systems whose rules are no schedulers of their own.
+_TEACHERS: dict[str, Callable[..., Any]] = {}
+
+
+def register_teachers(system: str, make: Callable[..., Any]) -> None:
+    """Let recipes name teachers as ``SYSTEM/NAME``.
+
+    Args:
+        system: Name of the system.
+        make: Function of the name and, by name, of the parameters; it raises ConfigError if there is none.
+    """
+    _TEACHERS[system] = make
+
 
 @dataclass(frozen=True)
 class ImitationConfig(Updates, EpisodeLengths):
-    """Configuration of imitation: the heuristic and how it is imitated."""
+    """Configuration of the warm start: a stored policy to begin with, and a heuristic and how it is imitated."""
 
+    start_policy: str | None = field(
+        default=None,
+        metadata={
+            "doc": "Stored policy whose weights training begins with; what else the network has starts as usual. none: "
+            "random weights."
+        },
+    )
     teacher: str | None = field(
-        default=None, metadata={"doc": "Scheduler to imitate first; none: start from random weights."}
+        default=None,
+        metadata={
+            "doc": "Scheduler to imitate first, one of another system than the Spark cluster as SYSTEM/NAME; none: "
+            "start from random weights."
+        },
     )
     teacher_parameters: dict[str, float] = field(default_factory=dict, metadata={"doc": "Its parameters by name."})
     teacher_iterations: int = whole(0, "Iterations of imitation; 0: none.", 0)
+    teacher_idles: bool = switch(
+        False,
+        "Learn also when and for how long the teacher idles, if the policy may; else its idle slots are no lesson and "
+        "those of the policy stay as rare as they are.",
+    )
     teacher_sequences: int = whole(16, "Job sequences per iteration of imitation.", 1)
     teacher_rollouts: int = whole(
         1, "Episodes per sequence then; different sequences teach more than repeated ones.", 1
@@ -52,13 +83,18 @@ class ImitationConfig(Updates, EpisodeLengths):
         Raises:
             ConfigError: There is none of that name, a parameter is wrong, or it is no compiled heuristic.
         """
-        from decima.schedulers import CompiledScheduler, make_scheduler
+        from decima.schedulers import CompiledScheduler
+        from decima.systems import get_system
 
+        system, name = _SPARK, self.teacher
+        if "/" in name.partition(":")[0]:
+            system, _, name = name.partition("/")
         try:
-            made = make_scheduler(self.teacher, **self.teacher_parameters)
+            make = _TEACHERS.get(system) or get_system(system).make_scheduler
+            made = make(name, **self.teacher_parameters)
         except (ConfigError, UnknownSchedulerError) as error:
             raise ConfigError(f"recipe: teacher: {error}") from error
-        if not isinstance(made, CompiledScheduler):
+        if system == _SPARK and not isinstance(made, CompiledScheduler):
             raise ConfigError(f"recipe: teacher must be a compiled heuristic, got {self.teacher!r}")
         return made
 
@@ -80,7 +116,8 @@ class ImitationConfig(Updates, EpisodeLengths):
 
     def teacher_at(self, iteration: int) -> Teacher:
         """The teacher as rollouts are told of it, at an iteration of imitation."""
-        return Teacher(self.teacher, tuple(sorted(self.teacher_parameters.items())), self.teacher_share(iteration))
+        parameters = tuple(sorted(self.teacher_parameters.items()))
+        return Teacher(self.teacher, parameters, self.teacher_share(iteration), self.teacher_idles)
 
 
 @register_algorithm(ImitationConfig, "imitation")

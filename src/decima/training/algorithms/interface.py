@@ -11,6 +11,7 @@ import numpy as np
 from decima.exceptions import ConfigError
 from decima.training.budget import Progress
 from decima.training.configuration import Configuration
+from decima.training.loss import PROBABILITIES
 
 if TYPE_CHECKING:
     from decima.training.agent import Agent
@@ -69,10 +70,12 @@ class Algorithm(Protocol):
 
 
 Maker = Callable[[Configuration, "Agent", int], Algorithm]
-_ALGORITHMS: dict[str, tuple[type[Configuration], Maker]] = {}
+_ALGORITHMS: dict[str, tuple[type[Configuration], Maker, str]] = {}
 
 
-def register_algorithm(configuration: type[Configuration], *names: str) -> Callable[[Maker], Maker]:
+def register_algorithm(
+    configuration: type[Configuration], *names: str, learns: str = PROBABILITIES
+) -> Callable[[Maker], Maker]:
     """Decorator: make an algorithm known to recipes.
 
     The decorated class or function is called with the configuration, the agent and the seed of the run.
@@ -81,11 +84,12 @@ def register_algorithm(configuration: type[Configuration], *names: str) -> Calla
         configuration: Frozen dataclass of the algorithm's fields; its fields become those of recipes. One that has a
             field ``algorithm`` is told by which of its names it was chosen.
         names: What recipes call it.
+        learns: What it makes better; an agent says in ``learns`` what it has.
     """
 
     def wrap(maker: Maker) -> Maker:
         for name in names:
-            _ALGORITHMS[name] = configuration, maker
+            _ALGORITHMS[name] = configuration, maker, learns
         return maker
 
     return wrap
@@ -96,7 +100,7 @@ def list_algorithms() -> list[str]:
     return sorted(_ALGORITHMS)
 
 
-def _entry(name: str) -> tuple[type[Configuration], Maker]:
+def _entry(name: str) -> tuple[type[Configuration], Maker, str]:
     if name not in _ALGORITHMS:
         raise ConfigError(f"recipe: algorithm must be one of {', '.join(list_algorithms())}, got {name!r}")
     return _ALGORITHMS[name]
@@ -111,6 +115,15 @@ def configuration_of(name: str) -> type[Configuration]:
     return _entry(name)[0]
 
 
+def what_learns(name: str) -> str:
+    """What an algorithm makes better, :data:`decima.training.loss.PROBABILITIES` or ``VALUES``.
+
+    Raises:
+        ConfigError: The algorithm is unknown.
+    """
+    return _entry(name)[2]
+
+
 def make_algorithm(name: str, configuration: Configuration, agent: Agent, seed: int) -> Algorithm:
     """An algorithm by its name.
 
@@ -121,6 +134,9 @@ def make_algorithm(name: str, configuration: Configuration, agent: Agent, seed: 
         seed: Seed of the run.
 
     Raises:
-        ConfigError: The algorithm is unknown.
+        ConfigError: The algorithm is unknown, or needs what the agent does not have.
     """
-    return _entry(name)[1](configuration, agent, seed)
+    _, maker, learns = _entry(name)
+    if learns != PROBABILITIES and learns not in agent.learns:
+        raise ConfigError(f"recipe: algorithm {name} needs an agent with {learns}, this one has {agent.learns[0]}")
+    return maker(configuration, agent, seed)

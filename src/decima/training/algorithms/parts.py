@@ -10,7 +10,8 @@ import numpy as np
 from decima.exceptions import ConfigError
 from decima.training.algorithms.interface import AlgorithmState
 from decima.training.budget import Progress
-from decima.training.configuration import Configuration, number, whole
+from decima.training.configuration import Configuration, choice, number, whole
+from decima.training.task import ENDS
 
 if TYPE_CHECKING:
     from decima.training.agent import Agent
@@ -44,6 +45,12 @@ class EpisodeLengths(Configuration):
         "Growth of the mean per iteration (line 13 of Algorithm 1); none: the probability of termination falls "
         "linearly from 1 / start to 1 / end over the budget (appendix C).",
         none=True,
+    )
+    ends: str = choice(
+        "Ends of the episodes of streams. sequence: drawn for every sequence, the same for its rollouts (§5.3); "
+        "rollout: drawn for every rollout (Figure 14, unsynchronised termination); fixed: always at the mean length, "
+        "so that the end can be foreseen.",
+        *ENDS,
     )
 
     def __post_init__(self) -> None:

@@ -35,6 +35,11 @@ class PolicyGradientConfig(Updates, EpisodeLengths):
     )
     sequences: int = whole(1, "Job sequences per iteration.", 1)
     rollouts: int = whole(16, "Episodes per sequence, N of Algorithm 1.", 1)
+    fixed_sequences: bool = switch(
+        True,
+        "The rollouts over which a baseline averages have the same arrivals (§5.3, input-dependent baseline); off: "
+        "each has a sequence of its own (Figure 14).",
+    )
     lr_start: float = number(1e-3, "Adam's learning rate at the first iteration.", above=True)
     lr_end: float = number(1e-3, "Learning rate at the end.")
     lr_shape: str = choice("Way of the learning rate from start to end.", "linear", "geometric", "cosine")
@@ -56,9 +61,10 @@ class PolicyGradientConfig(Updates, EpisodeLengths):
     )
     baseline: str = choice(
         "time: mean return of the sequence's rollouts at the same time (Algorithm 1); regression: plus a linear "
-        "function of the state summary, fitted without the rollout it is used on.",
+        "function of the state summary, fitted without the rollout it is used on; none: the returns as they are.",
         "time",
         "regression",
+        "none",
     )
     baseline_memory: float = number(
         0.0, "Share of the regression's statistics kept from one iteration to the next; 0: none.", 0.0, 0.9999
@@ -161,7 +167,10 @@ class PolicyGradient(AgentAlgorithm):
         """Run episodes of the present policy and update the weights."""
         config, agent = self.config, self.agent
         length_s = config.mean_episode_s(now.since, now.share)
-        records = agent.collect(now.iteration, config.sequences, config.rollouts, length_s)
+        sequences, rollouts = config.sequences, config.rollouts
+        if not config.fixed_sequences:
+            sequences, rollouts = sequences * rollouts, 1
+        records = agent.collect(now.iteration, sequences, rollouts, length_s)
         batch = agent.batch(records)
         found = self.advantages(records, config.trace_at(now.share))
         total = np.concatenate(found.returns)
@@ -177,7 +186,8 @@ class PolicyGradient(AgentAlgorithm):
         """Episodes by sequence, in the recipe's unit of rewards; differential ones bring the reward rate up to date.
 
         Args:
-            records: The rollouts of every sequence, one after the other.
+            records: The rollouts of every sequence, one after the other. Where each has a sequence of its own, as many
+                as a sequence would have had are taken for those of one.
         """
         config = self.config
         differential = self.agent.streaming and config.differential
@@ -218,6 +228,7 @@ class PolicyGradient(AgentAlgorithm):
             memory_share=config.baseline_memory,
             ridge=config.baseline_ridge,
             normalise=config.normalise,
+            baseline=config.baseline != "none",
         )
 
     def update(self, records: Sequence, batch, found: Advantages, now: Progress) -> dict[str, float]:

@@ -5,8 +5,8 @@ import pytest
 from numba import njit, types
 from numba.extending import intrinsic
 
-from decima.policy.architecture import LEAK
 from decima.policy.core.dense import dense
+from decima.policy.perceptron import LEAK
 
 
 @intrinsic

@@ -5,9 +5,14 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 import pytest
 
-from decima.training.algorithms import configuration_of, list_algorithms
+from decima.cloud.learning.architecture import PlacementArchitecture
+from decima.cloud.learning.run import PlacementRun
+from decima.cloud.learning.task import PlacementTask
+from decima.exceptions import ConfigError
+from decima.training.algorithms import configuration_of, list_algorithms, make_algorithm, what_learns
 from decima.training.budget import Progress
 from decima.training.checkpoint import Checkpoint
+from decima.training.loss import CRITIC, PROBABILITIES, VALUES
 from decima.training.recipe import Recipe
 from decima.training.run import TrainingRun
 from tests.unit.training import toys
@@ -27,17 +32,55 @@ SMALL = {
     "validation_sequences": 2,
     "checkpoint_every": 1,
     "iterations": 4,
+    "memory": 25,
+    "memory_first": 15,
+    "target_every": 2,
+    "explore_start": 0.5,
 }
+# Values of actions are learned where there is an agent that has them.
+VM_TASKS = {
+    False: PlacementTask(("generated:n=4",), reward="table3"),
+    True: PlacementTask(("generated:pattern=burst,n=5",), reward="table3"),
+}
+VM_NETWORK = PlacementArchitecture.named("paper", 12, hidden=(4,), masked=True)
 
 
-def run_of(name, task=TASK):
+def of_spark(streaming, recipe):
+    return TrainingRun(STREAM if streaming else TASK, recipe, NETWORK, 1)
+
+
+def of_nodes(streaming, recipe):
+    from decima.heterogeneous.policy.architecture import NodeArchitecture
+    from decima.heterogeneous.policy.task import NodeTask
+    from decima.heterogeneous.policy.training import NodeRun
+
+    kind = "lachesis-stream" if streaming else "lachesis-batch"
+    task = NodeTask(kind, source="embedded", jobs=(2, 3), executors=(2, 3), ccr=(1.0, 3.0))
+    recipe = recipe.replace(teacher="plan/linear_rank")
+    return NodeRun(task, recipe, NodeArchitecture(embedding=4, hidden=(4,), score_hidden=(4,)), 1)
+
+
+def of_vms(streaming, recipe):
+    return PlacementRun(VM_TASKS[streaming], recipe, VM_NETWORK, 1)
+
+
+# A system whose agents have what an algorithm makes better.
+SYSTEMS = {PROBABILITIES: of_spark, CRITIC: of_nodes, VALUES: of_vms}
+
+
+def run_of(name, streaming=False):
     known = Recipe.documentation(name)
     values = {key: value for key, value in SMALL.items() if key in known}
-    return TrainingRun(task, Recipe.named("fast", algorithm=name, **values), NETWORK, 1)
+    learned = what_learns(name)
+    if learned == VALUES:
+        recipe = Recipe.of_fields(algorithm=name, **(values | {"teacher": None}))
+    else:
+        recipe = Recipe.named("fast", algorithm=name, **values)
+    return SYSTEMS[learned](streaming, recipe)
 
 
-def train(name, folder, task=TASK, resume=False, **options):
-    return run_of(name, task).trainer(folder, tensorboard=False, **({"workers": 2} | options)).train(resume)
+def train(name, folder, streaming=False, resume=False, **options):
+    return run_of(name, streaming).trainer(folder, tensorboard=False, **({"workers": 2} | options)).train(resume)
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -56,10 +99,10 @@ def assert_same_run(one, other):
 
 
 def test_it_learns(whole):
-    _, _, trained = whole
+    name, _, trained = whole
     assert trained.iterations == 4
     assert np.isfinite(trained.weights).all()
-    assert not np.array_equal(trained.weights, NETWORK.initial_weights(1))
+    assert not np.array_equal(trained.weights, run_of(name).architecture.initial_weights(1))
     assert trained.score > 0.0
 
 
@@ -71,8 +114,8 @@ def test_the_number_of_workers_changes_nothing(whole, tmp_path):
 
 def test_on_streams_processes_are_as_good_as_threads(whole, tmp_path):
     name, _, _ = whole
-    train(name, tmp_path / "threads", STREAM)
-    train(name, tmp_path / "processes", STREAM, backend="processes")
+    train(name, tmp_path / "threads", True)
+    train(name, tmp_path / "processes", True, backend="processes")
     assert_same_run(tmp_path / "threads", tmp_path / "processes")
 
 
@@ -145,3 +188,14 @@ def test_every_field_is_documented_and_frozen(name):
     recipe = run_of(name).recipe
     assert Recipe.of_fields(**recipe.as_dict()) == recipe
     assert set(recipe.as_dict()) == set(Recipe.documentation(name))
+
+
+def test_an_agent_without_values_is_refused():
+    class Agent:
+        learns = (PROBABILITIES,)
+
+    values = [name for name in NAMES if what_learns(name) != PROBABILITIES]
+    assert values
+    for name in values:
+        with pytest.raises(ConfigError, match=f"algorithm {name} needs an agent with {what_learns(name)}"):
+            make_algorithm(name, configuration_of(name)(), Agent(), 0)

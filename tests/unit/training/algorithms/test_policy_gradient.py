@@ -52,6 +52,26 @@ def test_differential_rewards_cancel_in_the_advantage(agent):
     np.testing.assert_allclose(np.concatenate(found.values), expected, atol=1e-9)
 
 
+def test_rollouts_may_have_sequences_of_their_own(agent, monkeypatch):
+    plain = algorithm_of(agent, 3, sequences=2, fixed_sequences=False, differential=False, episode_start_s=None)
+    asked, collect = [], agent.collect
+    monkeypatch.setattr(agent, "collect", lambda *what: asked.append(what) or collect(*what))
+    monkeypatch.setattr(plain, "update", lambda *_: {})
+    plain.iterate(Progress(0, 0, 0.0))
+    assert asked == [(0, 6, 1, None)]
+
+    records = collect(0, 3, 1, None)
+    assert len({record.arrival_ms.sum() for record in records}) == (3 if agent.streaming else 1)
+    found = plain.advantages(records, None)
+    # The first decisions are at time 0, where the baseline is the mean of the three returns.
+    first = np.array([returns[0] for returns in found.returns])
+    np.testing.assert_allclose([values[0] for values in found.values], first - first.mean())
+    fixed = algorithm_of(agent, 3, differential=False)
+    np.testing.assert_array_equal(np.concatenate(fixed.advantages(records, None).values), np.concatenate(found.values))
+    alone = algorithm_of(agent, 1, differential=False)
+    assert not np.concatenate(alone.advantages(records, None).values).any()  # one's own mean is oneself
+
+
 def test_limits_with_one_effect_are_no_choice(agent):
     record = agent.collect(0, 1, 1, None)[0]
     alone = record.classes == 1
