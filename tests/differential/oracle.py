@@ -49,6 +49,7 @@ class OracleSimulator:
         timer_assign: at the end of a slot idle executors go to the stage up to the limit it was delayed with.
         delay_once: a stage may be delayed once only.
         job_bound: executors of a job serve its own stages only, until it has finished.
+        classes: (memory, executors, CPUs) of each class of executors, smallest first; none: all are alike.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class OracleSimulator:
         timer_assign=False,
         delay_once=True,
         job_bound=False,
+        classes=(),
     ):
         self.workload = workload
         self.num_executors = executors
@@ -91,9 +93,11 @@ class OracleSimulator:
 
         self.now_ms = 0.0
         self.truncated = False
-        self.all_jobs = [JobState(i, job) for i, job in enumerate(workload.jobs)]
+        self.classes = range(max(1, len(classes)))
+        self.all_jobs = [JobState(i, job, classes) for i, job in enumerate(workload.jobs)]
         self.jobs = []  # in the system, in order of arrival
-        self.executors = [Executor(i) for i in range(executors)]
+        kinds = [kind for kind, (_, number, _) in enumerate(classes) for _ in range(number)] or [0] * executors
+        self.executors = [Executor(i, kind) for i, kind in enumerate(kinds)]
         self.null_pool = Pool(None)
         self.calling = False  # a slot or a bound job ended, and idle executors are being offered without `reoffer`
         self.calls = 0  # how often all idle executors were called up: a decision to wait holds until the next
@@ -106,6 +110,7 @@ class OracleSimulator:
 
         # the round: who is to be assigned, and how many are still without a destination
         self.num_source = 0
+        self.offers = {}  # class -> how many of num_source
         self.source_job = None
         self.listed = []
         self.selected = {}
@@ -121,7 +126,12 @@ class OracleSimulator:
     # ---- what a policy reads
 
     def frontier(self):
-        """Stages that can be chosen: not chosen in this round, unsaturated, all parents saturated (finished)."""
+        """Open stages that fit a class on offer."""
+        offered = {kind for kind, number in self.offers.items() if number > 0} if self.num_source > 0 else self.classes
+        return [stage for stage in self.open_stages() if stage.fits & set(offered)]
+
+    def open_stages(self):
+        """Stages not chosen in this round, unsaturated, all parents saturated (finished)."""
 
         def ready(stage):
             return all(p.finished if self.runnable_only else p.saturated for p in stage.parents)
@@ -141,7 +151,7 @@ class OracleSimulator:
         coming = sum(stage.moving for stage in job.stages)
         for source in self.sources():
             if source.job is not job:
-                for stage, executors in source.commitments.items():
+                for (_, stage), executors in source.commitments.items():
                     coming += executors if stage is not None and stage.job is job else 0
         return len(job.attached) + coming
 
@@ -150,7 +160,7 @@ class OracleSimulator:
         leaving = sum(
             executors
             for source in (job.pool, *job.stages)
-            for stage, executors in source.commitments.items()
+            for (_, stage), executors in source.commitments.items()
             if stage is not None and stage.job is not job
         )
         offered = self.num_source if self.source_job is job and not job.finished else 0
@@ -179,6 +189,7 @@ class OracleSimulator:
             else:
                 self.push(job.arrival_ms, job)
         self.open_pool_round(self.null_pool)
+        self.run_to_next_round()
         while self.num_source > 0:
             self.decide(policy)
             self.run_to_next_round()
@@ -193,17 +204,22 @@ class OracleSimulator:
         source_job = None if self.source_job is None else self.source_job.index
         row = [self.now_ms, source_job, self.num_source, len(frontier)]
         job_index, stage_index, limit, *more = policy(self)
-        delay_ms = more[0] if more else 0.0
+        delay_ms, kind = (*more, *(0.0, None)[len(more) :])
+        if kind is not None and (delay_ms != 0.0 or job_index is None):
+            raise OracleDecisionError(f"class {kind} without a stage that gets executors")
         if delay_ms != 0.0:
             self.delay(frontier, row, job_index, stage_index, limit, delay_ms)
             return
         if job_index is None:
-            stage, used = None, limit
+            stage, used, kinds = None, limit, list(self.classes)
         else:
             job = self.all_jobs[job_index]
             stage = job.stages[stage_index]
             if stage not in frontier:
                 raise OracleDecisionError(f"stage {stage_index} of job {job_index} is not in the frontier")
+            kinds = sorted(stage.fits) if kind is None else [kind]
+            if not set(kinds) <= stage.fits or (kind is not None and self.offers.get(kind, 0) == 0):
+                raise OracleDecisionError(f"class {kind}")
             used = min(stage.room, limit)
             if self.job_limit:
                 used = min(stage.room, limit - self.allocated(job), self.num_source)
@@ -211,20 +227,31 @@ class OracleSimulator:
             raise OracleDecisionError(f"stage {stage_index} of job {job_index} chosen twice in a round")
         if not 0 < used <= self.num_source:
             raise OracleDecisionError(f"{used} executors to commit, expected 1 to {self.num_source}")
-        self.decisions.append([*row, job_index, stage_index, limit, used])
+        used = min(used, sum(self.offers[each] for each in kinds))
+        more = [] if kind is None else [0.0, kind]
+        self.decisions.append([*row, job_index, stage_index, limit, used, *more])
 
         self.selected[stage] = None
-        source = self.source()
-        source.commitments[stage] = source.commitments.get(stage, 0) + used
-        source.decided = self.calls
-        if stage is not None:
-            stage.committed += used
-        self.num_source -= used
+        left = used
+        for each in kinds:
+            count = min(left, self.offers[each])
+            left -= count
+            if count > 0:
+                self.promise(self.source(), each, stage, count)
         if self.num_source == 0:
             self.selected.clear()
             self.fulfil()
         elif self.reoffer and not self.frontier():
             self.selected = {stage: None for stage in self.selected if stage is None}
+
+    def promise(self, source, kind, stage, count):
+        """Promise offered executors of a class to a stage or to idling (None)."""
+        source.commitments[kind, stage] = source.commitments.get((kind, stage), 0) + count
+        source.decided[kind] = self.calls
+        if stage is not None:
+            stage.committed += count
+        self.offers[kind] -= count
+        self.num_source -= count
 
     def delay(self, frontier, row, job_index, stage_index, limit, delay_ms):
         """Withhold a stage that can run, that nobody works on or is promised to, and that was never delayed."""
@@ -272,13 +299,13 @@ class OracleSimulator:
         """Idle executors go to the stage up to the limit: those of its job, those without a job, those of others."""
         job = stage.job
         kept = self.allocated(job)
-        idle = len(job.pool.executors)
+        idle = len(job.pool.of_classes(stage.fits))
         allowed = limit - kept + idle if self.job_limit else limit
         used = 0
         for pool in [job.pool, self.null_pool, *([] if self.job_bound else [other.pool for other in self.jobs])]:
             if pool is self.null_pool:
                 allowed = limit - kept if self.job_limit else limit - used
-            for executor in list(pool.executors):
+            for executor in pool.of_classes(stage.fits):
                 if allowed <= 0 or stage.room <= 0:
                     return
                 if executor.reserved and pool is not job.pool:
@@ -371,16 +398,15 @@ class OracleSimulator:
         if not stage.exhausted:
             self.launch(executor, stage)
         elif enabled:
-            if stage.commitments:
+            if self.promised(stage, executor.kind):
                 self.fulfil_with([executor])
             else:
                 self.enter_pool(executor, job.pool, mark=True)
             self.open_pool_round(job.pool)
-        elif stage.commitments:
+        elif self.promised(stage, executor.kind):
             self.fulfil_with([executor])
         else:
-            on_stage = len(stage.executors) if self.commit_ahead else 1
-            self.open_round(job, [executor], on_stage)
+            self.open_stage_round(job, stage, executor)
 
         if all(s.finished for s in job.stages):
             self.remove_job(job)
@@ -392,32 +418,51 @@ class OracleSimulator:
         self.mark_all_pools()
         for executor in list(job.attached):
             self.detach(executor)
-        for executor in job.pool.executors:
+        for executor in job.pool.of_classes(self.classes):
             executor.reserved = False
             self.null_pool.executors[executor] = None
             self.null_pool.marked = True
         if self.job_bound:
             self.call_without_reoffer()
         for source in self.sources():
-            for stage in [s for s in source.commitments if s is not None and s.job is job]:
-                del source.commitments[stage]
+            for key in [(kind, s) for kind, s in source.commitments if s is not None and s.job is job]:
+                del source.commitments[key]
         for executor, stage in self.destination.items():
             if stage is not None and stage.job is job:
                 self.destination[executor] = None
 
     # ---- rounds
 
-    def open_round(self, job, listed, num_source):
-        """The policy shall say where `num_source` executors go; `listed` ones are free now."""
+    def open_round(self, job, listed, offered):
+        """The policy shall say where `offered` executors go (a list of classes); `listed` ones are free now."""
         self.source_job = job
         self.listed = listed
-        self.num_source = num_source
+        self.num_source = len(offered)
+        self.offers = {kind: offered.count(kind) for kind in self.classes}
+
+    def useful(self, stages):
+        """Classes that one of the stages fits; of one class always this one."""
+        return set().union(*(stage.fits for stage in stages)) if len(self.classes) > 1 else {0}
+
+    def open_stage_round(self, job, stage, executor):
+        """A round over the executors of a stage without tasks left that were not promised before.
+
+        Executors of a class that fits nothing, while another one fits something, are to idle without being asked about.
+        """
+        there = list(stage.executors) if self.commit_ahead else [executor]
+        useful = self.useful(self.open_stages())
+        offered = [other.kind for other in there if not self.promised(stage, other.kind)]
+        self.open_round(job, [executor], offered)
+        if useful & set(offered):
+            for kind in sorted(set(offered) - useful):
+                self.promise(stage, kind, None, self.offers[kind])
 
     def open_pool_round(self, pool, reserved=True):
         """A round over a pool, with or without its reserved executors; none if there are none."""
         pool.marked = False
-        listed = [executor for executor in pool.executors if reserved or not executor.reserved]
-        self.open_round(pool.job, listed, len(listed))
+        useful = self.useful(self.open_stages())
+        listed = [executor for executor in pool.of_classes(useful) if reserved or not executor.reserved]
+        self.open_round(pool.job, listed, [executor.kind for executor in listed])
 
     def source(self):
         """Where the commitments of the round are kept: stage of the first listed executor, else its pool."""
@@ -432,13 +477,17 @@ class OracleSimulator:
         self.calls += 1
         for pool in [self.null_pool, *(job.pool for job in self.jobs)]:
             pool.marked = pool.marked or pool.open
+        if len(self.classes) > 1:
+            self.call_without_reoffer()
 
     def offer_idle(self):
         """Open a round over the first marked pool if there is anything to run; True if a round is open."""
-        if not any(not stage.saturated for job in self.jobs for stage in job.runnable):
+        runnable = [stage for job in self.jobs for stage in job.runnable if not stage.saturated]
+        if not runnable:
             return False
+        useful = self.useful(runnable)
         for pool in [self.null_pool, *(job.pool for job in self.jobs)]:
-            if pool.marked and pool.open:
+            if pool.marked and any(not executor.reserved for executor in pool.of_classes(useful)):
                 self.open_pool_round(pool, reserved=False)
                 return True
         return False
@@ -448,26 +497,35 @@ class OracleSimulator:
         self.fulfil_with(listed)
 
     def fulfil_with(self, listed):
-        """Carry out commitments of the source of `listed`, oldest destination first, one executor each."""
+        """Carry out commitments of the source of `listed`: each executor the oldest of its class."""
         self.listed = listed
         source = self.source()
-        while source.commitments and self.listed:
-            stage = next(iter(source.commitments))
-            source.commitments[stage] -= 1
-            if source.commitments[stage] == 0:
-                del source.commitments[stage]
-            if stage is not None:
-                stage.committed -= 1
+        while self.listed:
             executor = self.listed.pop(0)
-            self.own_pool(executor).executors.pop(executor, None)
+            stage = self.promised(source, executor.kind)
+            if not stage:
+                continue
+            key = (executor.kind, *stage)
+            source.commitments[key] -= 1
+            if source.commitments[key] == 0:
+                del source.commitments[key]
+            if stage[0] is not None:
+                stage[0].committed -= 1
+            pool = self.own_pool(executor)
+            pool.executors.pop(executor, None)
+            pool.marked = pool.marked and pool.open
             executor.reserved = False
-            executor.decided = source.decided
-            self.carry_out(executor, stage)
+            executor.decided = source.decided[executor.kind]
+            self.carry_out(executor, stage[0])
+
+    def promised(self, source, kind):
+        """First destination that executors of a class are promised to, as a list of one; empty if there is none."""
+        return next(([stage] for each, stage in source.commitments if each == kind), [])
 
     def carry_out(self, executor, stage):
         job = executor.job
         if stage is None:
-            stale = executor.decided != self.calls
+            stale = self.reoffer and executor.decided != self.calls
             has_work = job is not None and any(not s.exhausted for s in job.stages)
             has_work = has_work or (self.job_bound and job is not None and not all(s.finished for s in job.stages))
             self.enter_pool(executor, job.pool if has_work else self.null_pool, mark=stale)
@@ -488,14 +546,14 @@ class OracleSimulator:
             return
         if executor.job is not None:
             for stage in executor.job.runnable:
-                if not stage.saturated:
+                if not stage.saturated and executor.kind in stage.fits:
                     self.launch(executor, stage)
                     return
-        frontier = self.frontier()
+        frontier = [stage for stage in self.open_stages() if executor.kind in stage.fits]
         if frontier and not (self.job_bound and executor.job is not None):
             self.start_moving(executor, frontier[0])
         else:
-            self.enter_pool(executor, self.own_pool(executor), mark=True)
+            self.enter_pool(executor, self.own_pool(executor), mark=False)
 
     # ---- executors
 
@@ -514,6 +572,8 @@ class OracleSimulator:
         executor.job = None
 
     def enter_pool(self, executor, pool, mark):
+        if pool.job is not None and not pool.job.keeps(executor.kind):
+            pool = self.null_pool
         if pool.job is None:
             self.detach(executor)
         else:
@@ -553,6 +613,10 @@ class OracleSimulator:
         stage.next_task += 1
         if stage.exhausted:
             del stage.job.runnable[stage]
+            for other in stage.job.pool.of_classes(kind for kind in self.classes if not stage.job.keeps(kind)):
+                del stage.job.pool.executors[other]
+                other.reserved = False
+                self.enter_pool(other, self.null_pool, mark=True)
         stage.durations_ms.append(duration_ms)
         finish_ms = self.now_ms + duration_ms
         self.tasks.append((stage.job.index, stage.index, executor.index, self.now_ms, finish_ms, wave))

@@ -10,21 +10,27 @@ class Pool:
     def __init__(self, job):
         self.job = job
         self.executors = {}  # ordered: executor -> None; assigning a member again does not move it
-        self.commitments = {}  # ordered: destination (StageState, or None = stay idle) -> number of executors
+        # ordered: (class, destination: StageState, or None = stay idle) -> number of executors
+        self.commitments = {}
         self.marked = False  # to be offered again (`reoffer`)
-        self.decided = 0  # `OracleSimulator.calls` when its commitments were made
+        self.decided = {}  # class -> `OracleSimulator.calls` when its commitments were made
 
     @property
     def open(self):
         """Whether some executor is not reserved."""
         return not all(executor.reserved for executor in self.executors)
 
+    def of_classes(self, classes):
+        """Members of these classes, class by class."""
+        return [executor for kind in sorted(classes) for executor in self.executors if executor.kind == kind]
+
 
 class Executor:
     """`job` it is attached to, `stage` it stands on, `last_stage` whose task it ran last without a break."""
 
-    def __init__(self, index):
+    def __init__(self, index, kind=0):
         self.index = index
+        self.kind = kind  # its class
         self.job = None
         self.stage = None
         self.last_stage = None
@@ -35,11 +41,15 @@ class Executor:
 class StageState:
     """Progress of one stage; also a source of commitments (of the executors running on it)."""
 
-    def __init__(self, job, index, profile):
+    def __init__(self, job, index, profile, request, classes):
         self.job = job
         self.index = index
         self.profile = profile
         self.num_tasks = profile.num_tasks
+        memory, cpu = request
+        # classes that its tasks fit; without classes there is one, which everything fits
+        self.fits = {k for k, (most, _, cpus) in enumerate(classes) if memory <= most and cpu <= cpus}
+        self.fits = self.fits if classes else {0}
         self.parents = []
         self.children = []
         self.next_task = 0
@@ -52,7 +62,7 @@ class StageState:
         self.delayed = False  # a slot has begun
         self.durations_ms = []  # of the tasks launched so far
         self.commitments = {}
-        self.decided = 0
+        self.decided = {}
 
     @property
     def exhausted(self):
@@ -75,11 +85,15 @@ class StageState:
 class JobState:
     """One job of the workload while it is in the system."""
 
-    def __init__(self, index, job):
+    def __init__(self, index, job, classes=()):
         self.index = index
         self.arrival_ms = float(job.arrival_ms)
         self.completion_ms = math.inf
-        self.stages = [StageState(self, i, stage) for i, stage in enumerate(job.profile.stages)]
+        requests = [(stage.memory or 0.0, stage.cpu) for stage in job.profile.stages]
+        if job.requests is not None:
+            requests = job.requests.tolist()
+        places = enumerate(zip(job.profile.stages, requests, strict=True))
+        self.stages = [StageState(self, i, stage, request, classes) for i, (stage, request) in places]
         for child in self.stages:
             for parent in sorted(child.profile.parents):
                 child.parents.append(self.stages[parent])
@@ -94,13 +108,18 @@ class JobState:
     def finished(self):
         return self.completion_ms < math.inf
 
+    def keeps(self, kind):
+        """Whether an idle executor of the class may stay: a stage with tasks to launch fits it, or none is left."""
+        left = [stage for stage in self.stages if not stage.exhausted]
+        return not left or any(kind in stage.fits for stage in left)
+
 
 @dataclass
 class OracleResult:
     """Everything a run leaves behind; times in ms, jobs and stages as indices.
 
     `decisions` rows: time, source job, executors of the source, frontier size, job, stage, limit, used,
-    delay.
+    delay and class where they were chosen.
     `tasks` rows, in order of launch: job, stage, executor, start, finish, wave (what the executor ran before:
     0 fresh, 1 first, 2 rest). Unfinished jobs and stages have NaN.
     """

@@ -55,6 +55,7 @@ def oracle_for(workload, settings, seed=0):
         timer_assign=settings.timer_end == "assign",
         delay_once=settings.delay_once,
         job_bound=settings.job_bound,
+        classes=settings.classes,
     )
 
 
@@ -90,15 +91,16 @@ def core_outcome(state, run):
         error = "deadlock"
     except InvalidDecisionError:
         error = "invalid"
-        stage, limit, delay_ms = parts_of(state.action)
+        stage, limit, delay_ms, kind = parts_of(state.action)
         job = None if stage == -1 else int(state.stage_job[stage])
         index = None if stage == -1 else stage - int(state.job_first_stage[job])
-        refused = [[None, None, None, None, job, index, limit, None, delay_ms][: 9 if delay_ms else 8]]
+        kind = None if kind == -1 else kind
+        refused = [shortened([None, None, None, None, job, index, limit, None, delay_ms, kind])]
     log = EpisodeLog.of_state(state)
     columns = (log.job, log.stage, log.executor, log.start_ms, log.finish_ms, log.wave)
     ends = state.job_first_stage[1:-1]
     return Outcome(
-        decisions=[row if any(row[8:]) else row[:8] for row in log.decision_lists()] + refused,
+        decisions=[shortened(row) for row in log.decision_lists()] + refused,
         tasks=list(zip(*(column.tolist() for column in columns), strict=True)),
         completion_ms=_numbers(state.job_finish_ms),
         completion_order=state.completion_order[: state.num_done].tolist(),
@@ -110,6 +112,13 @@ def core_outcome(state, run):
         busy_ms=state.busy_ms,
         error=error,
     )
+
+
+def shortened(row):
+    """A row of the decision log without the parts at its end that were not chosen."""
+    while len(row) > 8 and (row[-1] is None or (len(row) == 9 and row[-1] == 0.0)):
+        row = row[:-1]
+    return row
 
 
 def oracle_run(oracle, decisions, policy=None):

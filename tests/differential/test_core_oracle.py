@@ -163,7 +163,7 @@ class CountingOracle(OracleSimulator):
         assert not attached
 
     def remove_job(self, job):
-        promised = [s for s in self.sources() if any(d is not None and d.job is job for d in s.commitments)]
+        promised = [s for s in self.sources() if any(d is not None and d.job is job for _, d in s.commitments)]
         others = [s for s in promised if s.job is not job]
         coming = [e for e, stage in self.destination.items() if stage is not None and stage.job is job]
         self.seen["job ends: commitments dropped"] += bool(others)

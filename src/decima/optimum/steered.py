@@ -1,21 +1,22 @@
 """``capped_srw`` with a hand on every job and stage: the schedules among which a search chooses.
 
 The arrays ``job_order_factor`` and ``job_share_factor`` are what ``capped_srw`` takes them for. Of the stages that
-could be chosen in the chosen job, the one that comes first by ``stage_rank`` is taken. With zeros everywhere it is
-``capped_srw``.
+could be chosen in the chosen job, the one that comes first by ``stage_rank`` is taken, and delayed by its number of ms
+in ``stage_delay_ms`` if that is above 0. With zeros everywhere it is ``capped_srw``.
 """
 
 from numba import njit
 
 from decima.compiled.decision import CompiledDecision
 from decima.schedulers.capped_srw import PARAMETERS, _capped_srw
+from decima.schedulers.delays import delay_as_given
 from decima.schedulers.fields import rule_of
 from decima.schedulers.interface import CompiledScheduler
 from decima.simulator.decision import STAGE
 from decima.simulator.fields import NONE, state_at
 
 # Arrays to be given; the search chooses them.
-STEERED_BY = ("job_order_factor", "job_share_factor", "stage_rank")
+STEERED_BY = ("job_order_factor", "job_share_factor", "stage_rank", "stage_delay_ms")
 _rule = njit(_capped_srw.function)
 
 
@@ -37,6 +38,7 @@ def _steered(address):
         ):
             best = stage
     state.action[STAGE] = best
+    delay_as_given(state)
 
 
 def steered(**values: float) -> CompiledScheduler:

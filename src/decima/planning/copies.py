@@ -23,9 +23,9 @@ FACTORS = ("job_order_factor", "job_share_factor")
 # Tables that depend on the jobs; all others are those of the cluster that is copied.
 _OF_JOBS = (
     "stage_job", "stage_tasks", "stage_row", "job_first_stage", "arrival_order", "job_initial", "job_arrival_ms",
-    "job_work_ms",
+    "job_work_ms", "stage_memory", "stage_cpu", "stage_group",
 )  # fmt: skip
-_OF_PROFILES = ("row", "row + 1", "edge", "grid cell", "duration list", "duration")
+_OF_PROFILES = ("row", "row + 1", "edge", "grid cell", "duration list", "duration", "class", "group")
 
 
 class Future(NamedTuple):

@@ -118,11 +118,13 @@ class Lookahead:
         """Make the decision of the rule with the plan in force, after improving that if a job came or went.
 
         Raises:
-            ConfigError: A task takes longer than what is looked ahead.
+            ConfigError: A task takes longer than what is looked ahead, or there are several classes of executors.
         """
         if self.settings.idle:
             return self.base.decide(observation)
         state = observation.state
+        if state.num_classes > 1:
+            raise ConfigError(f"scheduler {self.name} plans for one class of executors; there are {state.num_classes}")
         if state is not self._state:
             self._start(state)
         there = state.active[: state.num_active].tobytes()

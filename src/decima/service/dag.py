@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from decima.compiled.cache import cached
+from decima.compiled.graphs import topological_order
 from decima.workload.profile import JobProfile
 
 
@@ -131,32 +132,17 @@ def _arrange(offset, parent):
         first_child[stage + 1] += first_child[stage]
     child = np.empty(len(parent), dtype=np.int32)
     place = first_child.copy()
-    waiting = np.empty(size, dtype=np.int32)
-    order = np.empty(size, dtype=np.int32)
-    count = 0
     for stage in range(size):
-        waiting[stage] = offset[stage + 1] - offset[stage]
-        if waiting[stage] == 0:
-            order[count] = stage
-            count += 1
         for edge in range(offset[stage], offset[stage + 1]):
             child[place[parent[edge]]] = stage
             place[parent[edge]] += 1
-    done = 0
-    while done < count:
-        stage = order[done]
-        done += 1
-        for edge in range(first_child[stage], first_child[stage + 1]):
-            waiting[child[edge]] -= 1
-            if waiting[child[edge]] == 0:
-                order[count] = child[edge]
-                count += 1
+    order = topological_order(first_child, child).astype(np.int32)
     levels = np.zeros(size, dtype=np.int32)
-    for index in range(count - 1, -1, -1):
+    for index in range(len(order) - 1, -1, -1):
         stage = order[index]
         for edge in range(first_child[stage], first_child[stage + 1]):
             levels[stage] = max(levels[stage], levels[child[edge]] + 1)
-    return (first_child, child), order[:count].copy(), levels
+    return (first_child, child), order, levels
 
 
 @cached(njit(cache=True, nogil=True))

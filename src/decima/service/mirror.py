@@ -15,7 +15,7 @@ from decima.schedulers.interface import CompiledScheduler, Observation, Schedule
 from decima.service.job_memory import JobMemory, Slot
 from decima.service.limits import Account
 from decima.service.steps import Steps
-from decima.simulator.decision import DELAY, STAGE, parts_of
+from decima.simulator.decision import CLASS, DEFAULTS, DELAY, STAGE, parts_of
 from decima.simulator.fields import NONE
 from decima.simulator.rules.choices import kept_executors
 from decima.simulator.rules.delays import delay_refusal
@@ -165,6 +165,10 @@ class Mirror(JobMemory):
     def _checked(self, parts: tuple[float, ...], source: Slot | None, offered: int) -> Choice:
         """Check a decision and find how many executors the simulator would move by it."""
         state = self.state
+        if parts[CLASS] > 0:
+            raise DecimaError(f"scheduler {self._scheduler.name} chose a class of executors, and there is only one")
+        # The only class is the one that best fit chooses, so clients need not know of classes.
+        parts = (*parts[:CLASS], DEFAULTS[CLASS], *parts[CLASS + 1 :])
         stage, limit, *further = parts
         if not 0 <= stage < self._next_stage or not state.stage_in_frontier[stage]:
             raise DecimaError(f"scheduler {self._scheduler.name} chose a stage that cannot be chosen")

@@ -71,6 +71,8 @@ class MirrorTables:
             "grid cell": 0,
             "duration list": 0,
             "duration": 0,
+            "class": 1,
+            "group": 1,
         }
         self.arrays = {
             name: np.zeros(self.extents[field.extent], dtype=field.dtype)
@@ -79,3 +81,6 @@ class MirrorTables:
         }
         self.arrays["stage_row"][:] = np.arange(self.num_stages)
         self.arrays["row_level"][-1] = capacity.levels - 1
+        # Executors of a real cluster are alike, and every stage fits them.
+        self.arrays["class_memory"][:] = self.arrays["class_cpu"][:] = self.arrays["group_fits"][:] = 1
+        self.arrays["class_executors"][:] = capacity.executors

@@ -178,7 +178,7 @@ class StageState(_message.Message):
     def __init__(self, stage: _Optional[int] = ..., launched: _Optional[int] = ..., finished: _Optional[int] = ..., executors: _Optional[int] = ..., moving: _Optional[int] = ..., committed: _Optional[int] = ..., measured_tasks: _Optional[int] = ..., measured_ms: _Optional[float] = ...) -> None: ...
 
 class Decision(_message.Message):
-    __slots__ = ("sequence", "idle", "job", "stage", "limit", "executors", "decide_us", "command", "delay_ms")
+    __slots__ = ("sequence", "idle", "job", "stage", "limit", "executors", "decide_us", "command", "delay_ms", "executor_class")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     IDLE_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
@@ -188,6 +188,7 @@ class Decision(_message.Message):
     DECIDE_US_FIELD_NUMBER: _ClassVar[int]
     COMMAND_FIELD_NUMBER: _ClassVar[int]
     DELAY_MS_FIELD_NUMBER: _ClassVar[int]
+    EXECUTOR_CLASS_FIELD_NUMBER: _ClassVar[int]
     sequence: int
     idle: bool
     job: str
@@ -197,7 +198,8 @@ class Decision(_message.Message):
     decide_us: float
     command: Command
     delay_ms: float
-    def __init__(self, sequence: _Optional[int] = ..., idle: _Optional[bool] = ..., job: _Optional[str] = ..., stage: _Optional[int] = ..., limit: _Optional[int] = ..., executors: _Optional[int] = ..., decide_us: _Optional[float] = ..., command: _Optional[_Union[Command, _Mapping]] = ..., delay_ms: _Optional[float] = ...) -> None: ...
+    executor_class: int
+    def __init__(self, sequence: _Optional[int] = ..., idle: _Optional[bool] = ..., job: _Optional[str] = ..., stage: _Optional[int] = ..., limit: _Optional[int] = ..., executors: _Optional[int] = ..., decide_us: _Optional[float] = ..., command: _Optional[_Union[Command, _Mapping]] = ..., delay_ms: _Optional[float] = ..., executor_class: _Optional[int] = ...) -> None: ...
 
 class Command(_message.Message):
     __slots__ = ("number", "target", "ask")

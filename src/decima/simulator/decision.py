@@ -49,9 +49,19 @@ PARTS = (
         whole=False,
         always=False,
     ),
+    Part(
+        "executor_class",
+        "executor_class",
+        "executor_class",
+        -1,
+        -1,
+        "class_choices",
+        "class of the executors, -1: best fit, the smallest class that the stage fits first",
+        always=False,
+    ),
 )
 # Places in the array ``action`` of the cluster state.
-STAGE, LIMIT, DELAY = 0, 1, 2
+STAGE, LIMIT, DELAY, CLASS = 0, 1, 2, 3
 OPTION_PARTS = PARTS[1:]
 NUM_PARTS = len(PARTS)
 DEFAULTS = tuple(part.default for part in PARTS)
@@ -62,7 +72,7 @@ _OFFER = ("time_ms", "source_job", "num_source_exec", "frontier_size", "job")
 _COLUMNS = tuple(part.column for part in PARTS)
 DECISION_COLUMNS = (*_OFFER, *_COLUMNS[: LIMIT + 1], "executors_used", *_COLUMNS[LIMIT + 1 :])
 #: Columns of the decision log that hold -1 for none.
-NONE_COLUMNS = ("source_job", "job", "stage")
+NONE_COLUMNS = ("source_job", "job", "stage", "executor_class")
 NUM_COLUMNS = len(DECISION_COLUMNS)
 #: Number of columns that files always have.
 NUM_FIRST_COLUMNS = len(_OFFER) + LIMIT + 2

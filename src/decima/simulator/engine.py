@@ -9,22 +9,54 @@ from decima.compiled.cache import cached
 from decima.compiled.decision import call_decide
 from decima.compiled.heap import heap_kind, heap_pop, heap_repeat_top, heap_subject
 from decima.compiled.interrupts import PATIENCE_NS, clock_ns
-from decima.simulator.decision import DELAY, JOB_COLUMN, LIMIT, NUM_COLUMNS, NUM_PARTS, PART_COLUMNS, STAGE, USED_COLUMN
+from decima.simulator.decision import (
+    CLASS,
+    DEFAULTS,
+    DELAY,
+    JOB_COLUMN,
+    LIMIT,
+    NUM_COLUMNS,
+    NUM_PARTS,
+    PART_COLUMNS,
+    STAGE,
+    USED_COLUMN,
+)
 from decima.simulator.fields import ACTIVE, ARRIVING, FINISHED, MOVE, NONE, state_at
 from decima.simulator.rules.bound import admit_other_jobs, bar_other_jobs
 from decima.simulator.rules.choices import job_allocation
+from decima.simulator.rules.classes import (
+    ANY_CLASS,
+    classes_of_open,
+    classes_of_runnable_open,
+    count_unexhausted,
+    fits_class,
+    fitting_offers,
+    keep_of_class,
+    of_class,
+    pool_classes,
+)
 from decima.simulator.rules.commitments import commit, drop_commitments, fulfil_one
 from decima.simulator.rules.delays import DELAY_OF_IDLING, DELAY_OUT_OF_RANGE, refuse_delay
 from decima.simulator.rules.durations import REST
 from decima.simulator.rules.executors import fall_back, launch, take_task, wait_for_stage
-from decima.simulator.rules.frontier import add_runnable, stage_room, update_frontier, update_saturation
-from decima.simulator.rules.pools import detach, join_job_pool, join_null_pool, mark_all_pools, pool_remove, unmark_pool
+from decima.simulator.rules.frontier import add_runnable, show_classes, stage_room, update_frontier, update_saturation
+from decima.simulator.rules.pools import (
+    detach,
+    join_job_pool,
+    join_null_pool,
+    leave_stage,
+    mark_all_pools,
+    mark_pool,
+    pool_remove,
+    unmark_pool,
+)
 from decima.simulator.rules.slots import assign_idle, end_first_slot, start_slot, timer_is_next, valid_delay
 
 # What ``advance`` returns.
 DONE, NEEDS_DECISION, LOG_FULL, DEADLOCK, INVALID, PAUSED = 0, 1, 2, 3, 4, 5
 # Codes in ``state.error``; those of delays are in :mod:`decima.simulator.rules.delays`.
 NOT_IN_FRONTIER, LIMIT_TOO_SMALL, LIMIT_TOO_LARGE, IDLE_TWICE = 1, 2, 3, 4
+CLASS_UNKNOWN, CLASS_NOT_OFFERED, CLASS_TOO_SMALL, CLASS_OF_DELAY = 21, 22, 23, 24
 # Work after which ``advance`` looks at the clock, in events; a decision may cost as much as many of them.
 WORK, WORK_OF_DECISION = 1 << 14, 1 << 8
 
@@ -34,19 +66,28 @@ WORK, WORK_OF_DECISION = 1 << 14, 1 << 8
 
 @njit
 def _open_pool_round(state, pool, reserved):
-    """Offer the executors of a pool, with or without the reserved ones."""
+    """Offer the executors of a pool that an open stage fits, with or without the reserved ones.
+
+    With one class they are offered whether or not a stage is open.
+    """
     unmark_pool(state, pool)
     state.source = state.num_stages + pool
     state.source_job = pool if pool < state.num_jobs else NONE
+    classes = state.num_classes
+    useful = 1 if classes == 1 else classes_of_open(state)
     count = 0
-    executor = state.pool_head[pool]
-    while executor != NONE:
-        if reserved or not state.executor_reserved[executor]:
-            state.free_executors[count] = executor
-            count += 1
-        executor = state.pool_next[executor]
+    for kind in range(classes):
+        before = count
+        executor = state.pool_head[pool * classes + kind] if (useful >> kind) & 1 else NONE
+        while executor != NONE:
+            if reserved or not state.executor_reserved[executor]:
+                state.free_executors[count] = executor
+                count += 1
+            executor = state.pool_next[executor]
+        state.class_offers[kind] = count - before
     state.num_source = count
     state.num_free = count
+    _show_offers(state)
 
 
 @njit
@@ -56,22 +97,72 @@ def _open_executor_round(state, executor, job):
     state.source = stage
     state.source_job = job
     state.num_source = state.stage_executors[stage] if state.commit_ahead else 1
+    state.class_offers[0] = state.num_source
     state.free_executors[0] = executor
     state.num_free = 1
+    if state.num_classes > 1:
+        _offer_stage_by_class(state, stage, executor)
+        _show_offers(state)
+
+
+@njit
+def _offer_stage_by_class(state, stage, executor):
+    """Split the offer of a stage's executors by class.
+
+    Those already promised are left out. If an open stage fits some of the classes, executors of the others are to idle.
+    """
+    classes = state.num_classes
+    useful = classes_of_open(state)
+    state.num_source = 0
+    fits = 0
+    for kind in range(classes):
+        place = stage * classes + kind
+        count = state.stage_class_executors[place]
+        if not state.commit_ahead:
+            count = 1 if kind == state.executor_class[executor] else 0
+        if state.commit_head[place] != NONE:
+            count = 0
+        state.class_offers[kind] = count
+        state.num_source += count
+        if (useful >> kind) & 1:
+            fits += count
+    if fits == 0:
+        return
+    for kind in range(classes):
+        if not (useful >> kind) & 1 and state.class_offers[kind] > 0:
+            commit(state, stage * classes + kind, NONE, state.class_offers[kind])
+            state.num_source -= state.class_offers[kind]
+            state.class_offers[kind] = 0
+
+
+@njit
+def _show_offers(state):
+    """Let the frontier hold what fits a class on offer."""
+    if state.num_classes > 1:
+        classes = 0
+        for kind in range(state.num_classes):
+            if state.class_offers[kind] > 0:
+                classes |= 1 << kind
+        show_classes(state, classes)
 
 
 @njit
 def _open_marked_round(state):
     """Offer the first marked pool, null pool first, then jobs by arrival; False if there is nothing to do."""
-    if state.num_marked == 0 or state.num_runnable_open == 0:
+    if state.num_marked == 0 or state.num_runnable_open == 0 or state.marks_seen:
         return False
-    if state.pool_marked[state.num_jobs]:
-        _open_pool_round(state, state.num_jobs, False)
+    several = state.num_classes > 1
+    useful = classes_of_runnable_open(state) if several else 1
+    null = state.num_jobs
+    if state.pool_marked[null] and (not several or (pool_classes(state, null) & useful) != 0):
+        _open_pool_round(state, null, False)
         return True
     for index in range(state.num_active):
-        if state.pool_marked[state.active[index]]:
-            _open_pool_round(state, state.active[index], False)
+        pool = state.active[index]
+        if state.pool_marked[pool] and (not several or (pool_classes(state, pool) & useful) != 0):
+            _open_pool_round(state, pool, False)
             return True
+    state.marks_seen = several
     return False
 
 
@@ -94,10 +185,13 @@ def _close_round(state):
     state.idle_selected = 0
     source = state.source
     index = 0
-    while index < state.num_free and state.commit_head[source] != NONE:
+    while index < state.num_free:
         executor = state.free_executors[index]
-        pool_remove(state, executor)
-        fulfil_one(state, source, executor)
+        if state.commit_head[of_class(state, source, executor)] != NONE:
+            pool_remove(state, executor)
+            fulfil_one(state, source, executor)
+        elif state.num_classes == 1:
+            break
         index += 1
     state.num_free = 0
 
@@ -129,6 +223,8 @@ def _apply_delay(state):
     limit = int(state.action[LIMIT])
     if stage == NONE:
         return DELAY_OF_IDLING
+    if state.action[CLASS] != DEFAULTS[CLASS]:
+        return CLASS_OF_DELAY
     if not valid_delay(state.action[DELAY]):
         return DELAY_OUT_OF_RANGE
     if stage < 0 or stage >= state.num_stages or not state.stage_in_frontier[stage]:
@@ -146,30 +242,65 @@ def _apply_delay(state):
 
 
 @njit
+def _refuse_class(state, stage, kind):
+    """Why executors of a class cannot be given to a stage: a code, 0 if they can."""
+    if kind < 0 or kind >= state.num_classes:
+        return CLASS_UNKNOWN
+    if not fits_class(state, stage, kind):
+        return CLASS_TOO_SMALL
+    return 0 if state.class_offers[kind] > 0 else CLASS_NOT_OFFERED
+
+
+@njit
+def _commit_by_class(state, stage, kind, used):
+    """Promise offered executors of a class, or of all that fit, the smallest first."""
+    for each in range(state.num_classes):
+        count = min(used, state.class_offers[each])
+        if count > 0 and kind in (ANY_CLASS, each) and (stage == NONE or fits_class(state, stage, each)):
+            commit(state, state.source * state.num_classes + each, stage, count)
+            state.class_offers[each] -= count
+            used -= count
+
+
+@njit
 def _apply_action(state):
     """Carry out the decision in ``action``; returns an error code, 0 if it was valid."""
     if state.action[DELAY] != 0.0:
         return _apply_delay(state)
     stage = int(state.action[STAGE])
+    kind = int(state.action[CLASS])
+    available = state.num_source
     if stage == NONE:
         used = int(state.action[LIMIT])
         if state.idle_selected:
             return IDLE_TWICE
+        if kind != ANY_CLASS:
+            return CLASS_OF_DELAY
     else:
         if stage < 0 or stage >= state.num_stages or not state.stage_in_frontier[stage]:
             return NOT_IN_FRONTIER
+        if kind != ANY_CLASS:
+            error = _refuse_class(state, stage, kind)
+            if error != 0:
+                return error
+        available = fitting_offers(state, stage, kind)
         used = int(state.action[LIMIT])
         if state.job_limit:
-            used = min(used - job_allocation(state, state.stage_job[stage]), state.num_source)
+            used = min(used - job_allocation(state, state.stage_job[stage]), available)
         used = min(used, stage_room(state, stage))
     if used <= 0:
         return LIMIT_TOO_SMALL
     if used > state.num_source:
         return LIMIT_TOO_LARGE
+    used = min(used, available)
     if state.log_decisions:
         _record_decision(state, used)
     state.num_decisions += 1
-    commit(state, state.source, stage, used)
+    if state.num_classes == 1:
+        commit(state, state.source, stage, used)
+        state.class_offers[0] -= used
+    else:
+        _commit_by_class(state, stage, kind, used)
     if stage == NONE:
         state.idle_selected = 1
     else:
@@ -179,6 +310,7 @@ def _apply_action(state):
         update_saturation(state, stage)
         update_frontier(state, stage)
     state.num_source -= used
+    _show_offers(state)
     return 0
 
 
@@ -203,9 +335,9 @@ def _admit_job(state, job):
     end = state.job_first_stage[job + 1]
     state.job_unsaturated[job] = end - first
     state.num_jobs_unsaturated += 1
-    state.job_unexhausted[job] = end - first
     state.job_unfinished[job] = end - first
     for stage in range(first, end):
+        count_unexhausted(state, stage, 1)
         row = state.stage_row[stage]
         parents = state.parent_offset[row + 1] - state.parent_offset[row]
         state.stage_unsaturated_parents[stage] = parents
@@ -231,12 +363,13 @@ def _retire_job(state, job):
     while index < state.num_active:
         state.active[index] = state.active[index + 1]
         index += 1
-    executor = state.pool_head[job]
-    while executor != NONE:
-        after = state.pool_next[executor]
-        pool_remove(state, executor)
-        join_null_pool(state, executor)
-        executor = after
+    for kind in range(state.num_classes):
+        executor = state.pool_head[job * state.num_classes + kind]
+        while executor != NONE:
+            after = state.pool_next[executor]
+            pool_remove(state, executor)
+            join_null_pool(state, executor)
+            executor = after
     mark_all_pools(state)
     if state.job_bound and not state.reoffer:
         # Executors that could serve no other job before are offered now.
@@ -248,6 +381,7 @@ def _retire_job(state, job):
                 stage = state.executor_destination[executor]
                 if stage != NONE and state.stage_job[stage] == job:
                     state.executor_destination[executor] = NONE
+                    keep_of_class(state, job, executor, -1)
         state.job_moving[job] = 0
 
 
@@ -279,12 +413,13 @@ def _drained_stage_event(state, executor, stage, finished):
     """A task ended and its stage has no further one: §5.2 scheduling events (i) and (ii)."""
     job = state.stage_job[stage]
     enabled = _finish_stage(state, stage) if finished else 0
-    if state.commit_head[stage] != NONE:
+    if state.commit_head[of_class(state, stage, executor)] != NONE:
         fulfil_one(state, stage, executor)
         if enabled > 0 and state.pool_size[job] > 0:
             _open_pool_round(state, job, True)
     elif enabled > 0:
         join_job_pool(state, executor)
+        mark_pool(state, state.executor_pool[executor])
         _open_pool_round(state, job, True)
     else:
         _open_executor_round(state, executor, job)
@@ -295,8 +430,7 @@ def _drained_stage_event(state, executor, stage, finished):
             and state.executor_pool[executor] == NONE
         ):
             # The last executor is offered without a job; it keeps no tie to the stage that made it free.
-            state.stage_executors[stage] -= 1
-            state.executor_stage[executor] = NONE
+            leave_stage(state, executor)
             detach(state, executor)
             state.source = state.num_stages + state.num_jobs
         _retire_job(state, job)
@@ -411,8 +545,12 @@ def reset(address):
     for record in range(state.num_commits):
         state.commit_next[record] = record + 1 if record + 1 < state.num_commits else NONE
     state.commit_free = 0
-    for executor in range(state.num_executors):
-        join_null_pool(state, executor)
+    executor = 0
+    for kind in range(state.num_classes):
+        for _ in range(state.class_executors[kind]):
+            state.executor_class[executor] = kind
+            join_null_pool(state, executor)
+            executor += 1
     for job in range(state.num_jobs):
         if state.job_state[job] == ARRIVING and state.job_initial[job]:
             _admit_job(state, job)

@@ -147,6 +147,48 @@ class Result:
         tasks = self.log.tasks().rename(columns={"wave": "kind"})
         return tasks[["job", "stage", "executor", "start_s", "finish_s", "kind"]]
 
+    @property
+    def executor_class(self) -> np.ndarray:
+        """Class of each executor, int64 [executors]; 0 where there is one class."""
+        counts = [each.executors for each in self.settings.classes] or [self.settings.executors]
+        return np.repeat(np.arange(len(counts)), counts)
+
+    @cached_property
+    def fragmentation(self) -> float:
+        """Share of the memory held by tasks that they did not ask for: 1 - sum(request x time) / sum(held x time).
+
+        Raises:
+            ConfigError: The run kept no log, or its executors have no classes.
+
+        Source: appendix F, memory fragmentation.
+        """
+        if self.log is None or not self.settings.classes:
+            raise ConfigError("fragmentation is of a run with classes of executors and a log (log=True)")
+        log = self.log
+        memory = np.array([each.memory for each in self.settings.classes])[self.executor_class[log.executor]]
+        asked = self.workload.requests[self.workload.first_stage[log.job] + log.stage, 0]
+        time_ms = log.finish_ms - log.start_ms
+        return 1.0 - float(asked @ time_ms) / float(memory @ time_ms)
+
+    def class_usage(self) -> pandas.DataFrame:
+        """Table with one row per job and class: job, executor_class, executors that ran its tasks, executor_s, tasks.
+
+        Raises:
+            ConfigError: The run kept no log.
+        """
+        import pandas
+
+        tasks = self.task_frame()
+        tasks["executor_class"] = self.executor_class[self.log.executor]
+        tasks["executor_s"] = tasks["finish_s"] - tasks["start_s"]
+        groups = tasks.groupby(["job", "executor_class"])
+        found = groups.agg(
+            executors=("executor", "nunique"), executor_s=("executor_s", "sum"), tasks=("executor", "size")
+        )
+        kinds = range(max(1, len(self.settings.classes)))
+        places = pandas.MultiIndex.from_product([range(len(self.workload)), kinds], names=found.index.names)
+        return found.reindex(places, fill_value=0).reset_index()
+
     def idle_time(self) -> IdleTime:
         """Idle executor time, split into what deliberate slots leave idle and the rest.
 

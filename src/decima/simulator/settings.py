@@ -1,16 +1,84 @@
 """Settings of a simulated cluster: one record of named switches; the two modes are two sets of values."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from decima.checks import LARGEST_MS, is_number
+from decima.checks import LARGEST_MS, is_number, is_whole
 from decima.exceptions import ConfigError
+from decima.grammar import read_value
 
 LEVEL_RULES = ("interpolate", "inverted", "left", "right")
 DURATIONS = ("sampled", "mean")
 TIMER_ENDS = ("offer", "assign")
 MAX_EXECUTORS = 1_000_000
+MAX_CLASSES = 8
+
+
+class ExecutorClass(NamedTuple):
+    """Executors of one size."""
+
+    memory: float  # memory of each, in the unit of the requests of stages, above 0
+    executors: int  # how many there are, at least 1
+    cpu: float = 1.0  # CPUs of each, above 0
+
+    @property
+    def label(self) -> str:
+        """Size in messages: ``0.25``, or ``0.25x2`` with two CPUs."""
+        return f"{self.memory:g}" if self.cpu == 1.0 else f"{self.memory:g}x{self.cpu:g}"
+
+
+def read_classes(text: str) -> tuple[ExecutorClass, ...]:
+    """Read classes as the command line has them: ``0.25:50,1:50``, or ``0.25x1:50,1x4:50`` with CPUs.
+
+    Raises:
+        ConfigError: The text is not of that form.
+    """
+    classes = []
+    for part in text.split(","):
+        size, colon, executors = part.partition(":")
+        memory, times, cpu = size.partition("x")
+        if not (memory.strip() and colon and executors.strip() and bool(times) == bool(cpu.strip())):
+            raise ConfigError(f"classes: {part!r} is no class of executors; expected MEMORY:EXECUTORS, such as 0.25:50")
+        where = f"classes: {part.strip()!r}"
+        sizes = [read_value(value, float, where) for value in (memory, cpu or "1")]
+        classes.append(ExecutorClass(sizes[0], read_value(executors, int, where), sizes[1]))
+    return tuple(classes)
+
+
+def check_classes(classes: Sequence) -> tuple[ExecutorClass, ...]:
+    """Classes in ascending order of memory, then of CPUs.
+
+    Args:
+        classes: One (memory, executors) or (memory, executors, CPUs) per class.
+
+    Raises:
+        ConfigError: A class is malformed or there twice, or there are more than `MAX_CLASSES`.
+    """
+    try:
+        read = [ExecutorClass(*each) for each in classes]
+    except TypeError:
+        expected = "expected (memory, executors) or (memory, executors, CPUs) each"
+        raise ConfigError(f"classes are {classes!r:.80}; {expected}") from None
+    for each in read:
+        if not all(is_number(size) and 0.0 < size < float("inf") for size in (each.memory, each.cpu)):
+            raise ConfigError(f"class {tuple(each)!r:.80}: memory and CPUs must be finite numbers above 0")
+        if not is_whole(each.executors) or each.executors < 1:
+            number = each.executors
+            raise ConfigError(f"class {each.label}: executors must be a whole number of at least 1, got {number!r}")
+    read = sorted(
+        (ExecutorClass(float(each.memory), int(each.executors), float(each.cpu)) for each in read),
+        key=lambda each: (each.memory, each.cpu),
+    )
+    if len(read) > MAX_CLASSES:
+        raise ConfigError(f"there are {len(read)} classes of executors; expected at most {MAX_CLASSES}")
+    for one, other in pairwise(read):
+        if (one.memory, one.cpu) == (other.memory, other.cpu):
+            raise ConfigError(f"class {one.label} is given twice; give it once, with the executors of both")
+    return tuple(read)
 
 
 @dataclass(frozen=True)
@@ -21,7 +89,7 @@ class Settings:
     difference between the two is one field here and one row of ``docs/deviations.md``.
     """
 
-    executors: int = 50  # identical executors (task slots), 1 to `MAX_EXECUTORS`
+    executors: int = 50  # executors (task slots), 1 to `MAX_EXECUTORS`; with `classes` those of all classes
     mode: str = "paper"  # name of the set of rules, kept for titles and files
     durations: str = "sampled"  # ``"sampled"`` from the profile, or its ``"mean"`` (deterministic)
     moving_delay_ms: float = 2000.0  # idle time of an executor that changes jobs (§6.2, effect 2)
@@ -53,8 +121,17 @@ class Settings:
     startup: bool = True  # effect 2 of §6.2, moving delay and slower tasks on fresh executors
     inflation: bool = True  # effect 3 of §6.2, slower tasks at high parallelism; off: the lowest profiled level is used
     time_limit_ms: float = float("inf")  # end of the episode, infinite by default
+    # Classes of executors, each an `ExecutorClass`, in ascending order of size; a stage runs where its request fits.
+    # Without any the executors are alike and fit everything.
+    classes: tuple = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", check_classes(self.classes))
+        if self.classes:
+            total = sum(each.executors for each in self.classes)
+            if self.executors not in (type(self).executors, total):
+                raise ConfigError(f"executors is {self.executors!r}, and the classes have {total}; leave executors out")
+            object.__setattr__(self, "executors", total)
         whole = is_number(self.executors) and self.executors == self.executors // 1  # not so of NaN and infinity
         if not whole or self.executors < 1:
             raise ConfigError(f"executors must be a whole number of at least 1, got {self.executors!r}")
@@ -140,12 +217,19 @@ class Settings:
     @property
     def label(self) -> str:
         """For titles."""
-        return f"{self.executors} executors, mode {self.mode}"
+        classes = f" in {len(self.classes)} classes" if len(self.classes) > 1 else ""
+        return f"{self.executors} executors{classes}, mode {self.mode}"
 
     def replace(self, **changes) -> "Settings":
-        """A copy with some fields changed."""
+        """A copy with some fields changed; other classes bring their own number of executors."""
+        if "classes" in changes and "executors" not in changes:
+            changes["executors"] = type(self).executors
         return replace(self, **changes)
 
     def as_dict(self) -> dict:
-        """Fields by name, for cards and result files."""
-        return asdict(self)
+        """Fields by name, for cards and result files; without classes if there are none."""
+        values = asdict(self)
+        if not self.classes:
+            del values["classes"]
+        return values
+

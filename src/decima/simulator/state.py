@@ -13,7 +13,7 @@ from decima.compiled.random import generator_addresses
 from decima.compiled.record import Record
 from decima.exceptions import DeadlockError, InvalidDecisionError, RecordError
 from decima.simulator import engine
-from decima.simulator.decision import DEFAULTS, DELAY, NUM_COLUMNS, NUM_PARTS, parts_of
+from decima.simulator.decision import CLASS, DEFAULTS, NUM_COLUMNS, NUM_PARTS, parts_of
 from decima.simulator.fields import CLUSTER
 from decima.simulator.rules import delays
 from decima.simulator.settings import Settings
@@ -26,6 +26,10 @@ _INVALID = {
     engine.LIMIT_TOO_SMALL: "the limit gives it no executor",
     engine.LIMIT_TOO_LARGE: "the limit exceeds the executors offered",
     engine.IDLE_TWICE: "idling was already chosen in this round",
+    engine.CLASS_UNKNOWN: "there is no such class of executors",
+    engine.CLASS_NOT_OFFERED: "no executor of that class is offered",
+    engine.CLASS_TOO_SMALL: "the stage asks for more than executors of that class have",
+    engine.CLASS_OF_DELAY: "a class of executors is chosen only with a stage that gets some",
     delays.DELAY_OUT_OF_RANGE: f"a delay must be a number of ms from 0 to {LARGEST_MS:g}",
     delays.DELAY_NOT_RUNNABLE: "a stage cannot be delayed before its parents have finished",
     delays.DELAY_BEGUN: "a stage cannot be delayed that has a task launched or an executor promised or on its way",
@@ -57,11 +61,16 @@ class ClusterState(Record):
         log_decisions: bool = False,
     ) -> None:
         executors = int(settings.executors)
+        classes = tables.extents["class"]
         extents = {
             "executor": executors,
             "pool": tables.num_jobs + 1,
             "source": tables.num_stages + tables.num_jobs + 1,
             "commit": executors + 8,
+            "pool class": (tables.num_jobs + 1) * classes,
+            "source class": (tables.num_stages + tables.num_jobs + 1) * classes,
+            "stage class": tables.num_stages * classes if classes > 1 else 0,
+            "job class": tables.num_jobs * classes if classes > 1 else 0,
             "part": NUM_PARTS,
             "logged task": tables.num_tasks if log_tasks else 0,
             "logged decision x column": FIRST_DECISIONS * NUM_COLUMNS if log_decisions else 0,
@@ -80,6 +89,9 @@ class ClusterState(Record):
             num_commits=self.extents["commit"],
             grid_width=tables.grid_width,
             num_arrivals=len(self.arrival_order),
+            num_classes=classes,
+            num_groups=tables.extents["group"],
+            offered_classes=(1 << classes) - 1,
             sampled=settings.durations == "sampled",
             job_limit=settings.job_limit,
             reoffer=settings.reoffer,
@@ -268,8 +280,7 @@ class ClusterState(Record):
 
     def describe_invalid(self) -> str:
         """Why the decision in ``action`` cannot be carried out."""
-        stage, limit, *_ = parts_of(self.action)
-        delay_ms = self.action[DELAY]
+        stage, limit, delay_ms, kind = parts_of(self.action)
         if self.no_answer:
             return (
                 f"decision {self.num_decisions} at {self.now_ms / 1000:.3f} s: the policy has no choice: a score of "
@@ -282,12 +293,16 @@ class ClusterState(Record):
             what = f"stage {stage - self.job_first_stage[job]} of job {job}"
         else:
             what = f"stage id {stage}"
-        delay = f" and delay {delay_ms:g} ms" if delay_ms != 0.0 else ""
+        more = f" and delay {delay_ms:g} ms" if delay_ms != 0.0 else ""
+        more += f" and executor class {kind}" if kind != DEFAULTS[CLASS] else ""
+        offered = f"{self.num_source}"
+        if self.num_classes > 1:
+            offered += f", by class {self.class_offers.tolist()}"
         frontier = [(int(self.stage_job[s]), int(s - self.job_first_stage[self.stage_job[s]])) for s in self.frontier()]
         shown = ", ".join(map(str, frontier[:8])) + (", ..." if len(frontier) > 8 else "")
         return (
             f"decision {self.num_decisions} at {self.now_ms / 1000:.3f} s: cannot choose {what} with limit {limit}"
-            f"{delay}: {_INVALID[self.error]}; executors offered: {self.num_source}; "
+            f"{more}: {_INVALID[self.error]}; executors offered: {offered}; "
             f"(job, stage) that can be chosen: [{shown}]"
         )
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from decima.exceptions import WorkloadError
 from decima.simulator.rules.durations import FIRST, FRESH, REST
-from decima.simulator.settings import Settings
+from decima.simulator.settings import ExecutorClass, Settings
 from decima.workload.jobs import Workload
 from decima.workload.profile import JobProfile, Stage
 
@@ -161,6 +161,41 @@ def profile_tables(profiles: tuple[JobProfile, ...], settings: Settings) -> Prof
     return ProfileTables(profiles, settings)
 
 
+def class_tables(workload: Workload, settings: Settings) -> dict[str, np.ndarray]:
+    """Given fields of the cluster state about classes of executors and requests of stages.
+
+    Without classes there is one, which every stage fits.
+
+    Raises:
+        WorkloadError: A stage fits no class; names job, stage, request and the largest class.
+    """
+    memory, cpu = np.ascontiguousarray(workload.requests.T)
+    classes = settings.classes or (ExecutorClass(1.0, settings.executors),)
+    fits = np.zeros(len(memory), dtype=np.int32)
+    for kind, each in enumerate(classes):
+        fitting = (memory <= each.memory) & (cpu <= each.cpu) if settings.classes else np.ones(len(memory), dtype=bool)
+        fits |= fitting.astype(np.int32) << kind
+    if not fits.all():
+        stage = int(np.flatnonzero(fits == 0)[0])
+        job = int(np.searchsorted(workload.first_stage, stage, side="right")) - 1
+        name = workload.jobs[job].profile.stages[stage - workload.first_stage[job]].name
+        largest = classes[-1]
+        raise WorkloadError(
+            f"job {workload.jobs[job].name!r}, stage {name!r} asks for memory {memory[stage]:g}, {cpu[stage]:g} CPUs: "
+            f"it fits no class of executors; the largest has memory {largest.memory:g} and {largest.cpu:g} CPUs"
+        )
+    groups, group = np.unique(fits, return_inverse=True)
+    return {
+        "stage_memory": memory,
+        "stage_cpu": cpu,
+        "stage_group": group.astype(np.int32),
+        "group_fits": groups.astype(np.int32),
+        "class_memory": np.array([each.memory for each in classes]),
+        "class_cpu": np.array([each.cpu for each in classes]),
+        "class_executors": np.array([each.executors for each in classes], dtype=np.int32),
+    }
+
+
 class WorkloadTables:
     """Static arrays of one workload under given settings; shared by all its runs.
 
@@ -194,7 +229,8 @@ class WorkloadTables:
         )
         later = np.flatnonzero(~workload.initial)
         order = later[np.argsort(workload.arrival_ms[later], kind="stable")]
-        self.arrays = tables.arrays | {
+        classes = class_tables(workload, settings)
+        self.arrays = tables.arrays | classes | {
             "stage_job": np.repeat(np.arange(self.num_jobs), sizes).astype(np.int32),
             "stage_tasks": tasks_of_row[stage_row],
             "stage_row": stage_row,
@@ -209,6 +245,8 @@ class WorkloadTables:
             "job + 1": self.num_jobs + 1,
             "stage": self.num_stages,
             "arrival": int(np.count_nonzero(~workload.initial)),
+            "class": len(classes["class_memory"]),
+            "group": len(classes["group_fits"]),
         }
         for array in self.arrays.values():
             array.setflags(write=False)

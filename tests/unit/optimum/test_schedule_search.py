@@ -71,6 +71,7 @@ def test_stage_priorities_choose_the_stage():
         state = ClusterState(pool.tables, cluster)
         for name in ("job_order_factor", "job_share_factor"):
             rule_record(state).bind(name, [0.0])
+        rule_record(state).bind("stage_delay_ms", [0.0, 0.0, 0.0])
         rule_record(state).bind("stage_rank", [index != first for index in range(3)])
         run_state(state, steered_rule(), 0)
         order.append(state.stage_finish_ms.tolist())
@@ -96,3 +97,20 @@ def test_wrong_arguments_are_refused():
         search_schedule(synthetic_batch(2), CLUSTER, 0)
     with pytest.raises(ConfigError, match="capped_srw has no parameter"):
         search_schedule(synthetic_batch(2), CLUSTER, 1, start={"alpha": 1})
+
+
+def test_one_who_knows_what_comes_delays_the_long_job():
+    """Figure 1 of Duan and Wu: 20 s at 0 s, 4 s at 2 s, one executor; no order is better than 21 s, a slot is."""
+    jobs = workload(job(stage("long", 1, 20.0)), job(stage("short", 1, 4.0), at_s=2.0))
+    cluster = Settings.simplified(executors=1)
+    found = search_schedule(jobs, cluster, 30)
+    assert found.avg_jct_s == 21.0
+    assert not found.stage_delay_ms.any()
+    without = search_schedule(jobs, cluster, 200, begin=found)
+    delayed = search_schedule(jobs, cluster, 200, begin=found, delays=True)
+    assert without.avg_jct_s == 21.0
+    assert 15.0 <= delayed.avg_jct_s < 15.5
+    assert 2000.0 <= delayed.stage_delay_ms[0] < 3000.0
+    assert delayed.run().avg_jct_s == delayed.avg_jct_s
+    assert delayed.start_avg_jct_s == found.start_avg_jct_s
+    assert delayed.evaluations >= 200

@@ -25,7 +25,8 @@ def test_places_are_in_the_order_of_the_parts():
 def test_decisions_have_every_part_with_its_default():
     defaults = {field.name: field.default for field in fields(Decision)}
     assert list(defaults) == [part.attribute for part in PARTS]
-    assert [defaults[part.attribute] for part in OPTION_PARTS] == list(DEFAULTS[1:])
+    given = [defaults[part.attribute] for part in OPTION_PARTS]
+    assert [-1 if default is None else default for default in given] == list(DEFAULTS[1:])
     assert decision_parts(Decision(3)) == (3, *DEFAULTS[1:])
 
 
@@ -38,7 +39,7 @@ def test_protocol_log_replay_environment_and_record_have_every_part():
     assert env.action_space.nvec.tolist() == [env.padding.size(part.extent) for part in always]
     _, info = env.reset(seed=0)
     assert len(info["action_mask"]) == len(always) == 2
-    env = SparkClusterEnv(workload(one_stage(2, 1.0)), executors=3, delay_steps=4)
+    env = SparkClusterEnv(workload(one_stage(2, 1.0)), executors=3, delay_steps=4, classes=((0.5, 1), (1.0, 2)))
     assert env.action_space.nvec.tolist() == [env.padding.size(part.extent) for part in PARTS]
     _, info = env.reset(seed=0)
     assert len(info["action_mask"]) == NUM_PARTS

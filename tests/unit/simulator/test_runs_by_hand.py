@@ -230,7 +230,7 @@ def test_limits_count_executors_on_their_way():
     assert steps.choose(0, 0, 2) == (0.0, -1, 2)
     assert steps.idle() == (5.0, -1, 2)
     assert steps.choose(0, 0, 3) == (5.0, -1, 1)
-    assert steps.state.logged_decisions[2].tolist() == [5000.0, -1, 2, 2, 0, 0, 3, 1, 0]
+    assert steps.state.logged_decisions[2].tolist() == [5000.0, -1, 2, 2, 0, 0, 3, 1, 0, -1]
 
 
 def test_limits_are_numbers_of_offered_executors_in_mode_released():

@@ -276,7 +276,7 @@ def test_stages_that_cannot_be_delayed(mode):
         "cannot choose idling with limit 4 and delay 5 ms: idling has no delay; choose the stage that is to be delayed"
     )
     parts = decision_parts(Decision(None, 0, 7.0))
-    assert parts == (-1, None, 7.0)
+    assert parts == (-1, None, 7.0, -1)
 
 
 def test_an_array_of_delays_of_another_length_than_the_stages():

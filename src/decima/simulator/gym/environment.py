@@ -26,7 +26,7 @@ from gymnasium.error import ResetNeeded
 from decima.checks import check_whole
 from decima.exceptions import ConfigError, DeadlockError, InvalidDecisionError
 from decima.objectives import AVG_JCT, MAKESPAN, Objective, get_objective
-from decima.simulator.decision import PARTS
+from decima.simulator.decision import OPTION_PARTS, PARTS
 from decima.simulator.gym.padded import PaddedView, Padding
 from decima.simulator.gym.render import describe_state
 from decima.simulator.loop import new_state, offers
@@ -71,6 +71,10 @@ class SparkClusterEnv(gymnasium.Env):
     r / g of its nominal task duration (:func:`decima.simulator.rules.delays.slot_length_ms`) and gets no executor; the
     next step is about the same executors. Only stages whose ``delay_mask`` is 1 can be delayed. The observation has
     :data:`decima.simulator.gym.padded.DELAY_LAYOUT` too.
+
+    Classes: with several ``classes`` of executors an action has one more number at its end, the class, -1 for best fit.
+    Only pairs of stage and class whose ``class_mask`` is 1 can be chosen. The observation has
+    :data:`decima.simulator.gym.padded.CLASS_LAYOUT` too.
 
     Info: ``time_ms``; ``jobs``, int32, index in the workload of each job row; ``action_mask`` for
     ``action_space.sample(mask=...)``, with the limits that are valid whichever stage is drawn; ``invalid_action`` and
@@ -139,7 +143,14 @@ class SparkClusterEnv(gymnasium.Env):
         self._make_workload = source if callable(source) else None
         self._workload = _require_workload(source(0) if callable(source) else source)
         self.padding = Padding.for_workload(
-            self._workload, executors, self._make_workload is not None, max_jobs, max_stages, max_edges, delay_steps
+            self._workload,
+            self.settings.executors,
+            self._make_workload is not None,
+            max_jobs,
+            max_stages,
+            max_edges,
+            delay_steps,
+            max(1, len(self.settings.classes)),
         )
         self.observation_space = spaces.Dict({part.name: self._box(part) for part in self.padding.layout})
         self._parts = [part for part in PARTS if part.always or self.padding.size(part.extent) > 1]
@@ -238,8 +249,10 @@ class SparkClusterEnv(gymnasium.Env):
                 f"slot {slot} holds no stage; expected 0 to {last}, or {self.padding.stages} to idle"
             )
         stage = int(self._view.stage_ids[slot])
-        limit, *steps = options
-        return (stage, limit, self._delay_ms(stage, *steps)) if any(steps) else (stage, limit)
+        chosen = {part.attribute: value for part, value in zip(self._parts[1:], options, strict=True)}
+        if steps := chosen.get("delay_ms"):
+            chosen["delay_ms"] = self._delay_ms(stage, steps)
+        return (stage, *(chosen.get(part.attribute, part.default) for part in OPTION_PARTS))
 
     def _delay_ms(self, stage: int, steps: int) -> float:
         """The delay of a stage in ms that a number of steps stands for."""
@@ -299,6 +312,10 @@ class SparkClusterEnv(gymnasium.Env):
             steps = np.ones(self.padding.delays, dtype=np.int8)
             steps[1:] = observation["delay_mask"][np.flatnonzero(stages[:-1])].all()
             masks.append(steps)
+        if self.padding.classes > 1:
+            kinds = np.ones(self.padding.class_choices, dtype=np.int8)
+            kinds[1:] = observation["class_mask"][np.flatnonzero(stages[:-1])].all(axis=0)
+            masks.append(kinds)
         info = {
             "time_ms": state.now_ms,
             "jobs": self._view.job_ids.astype(np.int32),

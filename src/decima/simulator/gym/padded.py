@@ -68,16 +68,25 @@ DELAY_LAYOUT = (
     Part("slot_left_s", ("stages",), np.float32, 0, _MOST, 0, "time until the slot ends that withholds the stage"),
 )
 
+# Further arrays of environments with several classes of executors.
+CLASS_LAYOUT = (
+    Part("requests", ("stages", 2), np.float32, 0, _MOST, 0, "memory and CPUs that a task asks for"),
+    Part("class_sizes", ("classes", 2), np.float32, 0, _MOST, 0, "memory and CPUs of an executor of each class"),
+    Part("class_offers", ("classes",), np.int32, 0, "executors", 0, "executors of each class offered"),
+    Part("class_mask", ("stages", "classes"), np.int8, 0, 1, 0, "1: offered executors of the class fit the stage"),
+)
+
 
 @dataclass(frozen=True)
 class Padding:
-    """Numbers of rows: jobs, stages and edges in the system at one time, executors of the cluster, steps of a delay."""
+    """Numbers of rows: jobs, stages, edges in the system at one time, executors and classes, steps of a delay."""
 
     jobs: int
     stages: int
     edges: int
     executors: int
     delay_steps: int = 0
+    classes: int = 1
 
     @classmethod
     def for_workload(
@@ -89,6 +98,7 @@ class Padding:
         stages: int | None,
         edges: int | None,
         delay_steps: int = 0,
+        classes: int = 1,
     ) -> Padding:
         """Room for a workload, where not given: exactly its own, or for any jobs of its universe.
 
@@ -100,6 +110,7 @@ class Padding:
             stages: Most stages of these jobs.
             edges: Most edges of these jobs.
             delay_steps: Steps in which a stage may be delayed; 0: stages cannot be delayed.
+            classes: Classes of executors.
         """
         for name, value in (("max_jobs", jobs), ("max_stages", stages), ("max_edges", edges)):
             if value is not None:
@@ -118,6 +129,7 @@ class Padding:
             edges=most(links) if edges is None else int(edges),
             executors=int(executors),
             delay_steps=int(delay_steps),
+            classes=int(classes),
         )
 
     @property
@@ -133,7 +145,12 @@ class Padding:
     @property
     def layout(self) -> tuple[Part, ...]:
         """Arrays of an observation."""
-        return LAYOUT + DELAY_LAYOUT if self.delay_steps else LAYOUT
+        return LAYOUT + (DELAY_LAYOUT if self.delay_steps else ()) + (CLASS_LAYOUT if self.classes > 1 else ())
+
+    @property
+    def class_choices(self) -> int:
+        """Choices of a class, best fit included; 1 where there is one class."""
+        return self.classes + 1 if self.classes > 1 else 1
 
     @property
     def last_job(self) -> int:
@@ -238,6 +255,13 @@ class PaddedView:
             parts["slot_left_s"][: len(stages)] = left_ms / 1000.0
             for row in np.flatnonzero(parts["stage_mask"][: len(stages)]):
                 parts["delay_mask"][row] = delay_refusal(state, stages[row]) == 0
+        if padding.classes > 1:
+            parts["requests"][: len(stages)] = np.stack([state.stage_memory[stages], state.stage_cpu[stages]], axis=1)
+            parts["class_sizes"][:] = np.stack([state.class_memory, state.class_cpu], axis=1)
+            parts["class_offers"][:] = state.class_offers
+            fits = state.group_fits[state.stage_group[stages]][:, None] >> np.arange(padding.classes) & 1
+            chosen = parts["stage_mask"][: len(stages), None] & (state.class_offers > 0)
+            parts["class_mask"][: len(stages)] = fits & chosen
         parts["free_executors"][0] = offered
         parts["time_s"][0] = state.now_ms / 1000.0
         return parts

@@ -2,7 +2,7 @@
 
 from numba import njit
 
-from decima.simulator.decision import DEFAULTS, LIMIT, NUM_PARTS, STAGE
+from decima.simulator.decision import CLASS, DEFAULTS, LIMIT, NUM_PARTS, STAGE
 from decima.simulator.fields import ACTIVE, NONE
 
 
@@ -41,6 +41,13 @@ def choose(state, stage, executors):
         action[LIMIT] += job_allocation(state, state.stage_job[stage])
     for part in range(LIMIT + 1, NUM_PARTS):
         action[part] = DEFAULTS[part]
+
+
+@njit
+def choose_class(state, stage, executors, kind):
+    """Decide: use ``executors`` of the offered ones of a class for ``stage``."""
+    choose(state, stage, executors)
+    state.action[CLASS] = kind
 
 
 @njit

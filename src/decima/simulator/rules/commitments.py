@@ -3,6 +3,7 @@
 from numba import njit
 
 from decima.simulator.fields import NONE
+from decima.simulator.rules.classes import of_class
 from decima.simulator.rules.executors import fall_back, idle_on_decision, launch, start_move, wait_for_stage
 from decima.simulator.rules.frontier import update_saturation
 from decima.simulator.rules.pools import join_job_pool, join_null_pool
@@ -23,16 +24,22 @@ def _count_commitment(state, source, stage, change):
     """Keep the counters of a promise to a stage."""
     state.stage_commit[stage] += change
     job = state.stage_job[stage]
-    owner = source_job_of(state, source)
+    classes = state.num_classes
+    owner = source_job_of(state, source if classes == 1 else source // classes)
     if owner != job:
         state.job_commit[job] += change
         if owner != NONE:
             state.job_outgoing[owner] += change
+        if classes > 1:
+            kind = source % classes
+            state.job_class_kept[job * classes + kind] += change
+            if owner != NONE:
+                state.job_class_kept[owner * classes + kind] -= change
 
 
 @njit
 def commit(state, source, stage, count):
-    """Promise ``count`` executors of the source to a stage (NONE: to idling)."""
+    """Promise ``count`` executors to a stage (NONE: to idling); ``source`` is source id x classes + class."""
     state.source_calls[source] = state.calls
     if stage != NONE:
         _count_commitment(state, source, stage, count)
@@ -77,7 +84,8 @@ def _remove_commit(state, source, record):
 
 @njit
 def fulfil_one(state, source, executor):
-    """The executor does what the source's first commitment says."""
+    """The executor does what the first commitment of its class of the source says."""
+    source = of_class(state, source, executor)
     record = state.commit_head[source]
     stage = state.commit_stage[record]
     state.commit_count[record] -= 1

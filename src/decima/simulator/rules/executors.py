@@ -4,9 +4,18 @@ from numba import njit
 
 from decima.compiled.heap import heap_push
 from decima.simulator.fields import MOVE, NONE, TASK
+from decima.simulator.rules.classes import count_unexhausted, fits_class, keep_of_class, no_stage_left, of_class
 from decima.simulator.rules.durations import FIRST, FRESH, REST, launch_duration
-from decima.simulator.rules.frontier import first_frontier_stage, remove_runnable, update_saturation
-from decima.simulator.rules.pools import detach, join_job_pool, join_own_pool, leave_stage, mark_pool, unmark_pool
+from decima.simulator.rules.frontier import first_frontier_stage, remove_runnable, show_classes, update_saturation
+from decima.simulator.rules.pools import (
+    detach,
+    join_job_pool,
+    join_own_pool,
+    leave_stage,
+    mark_pool,
+    release_class,
+    reserve_executor,
+)
 
 
 @njit
@@ -33,7 +42,12 @@ def take_task(state, stage, executor, situation):
     state.stage_next[stage] = launched
     if launched == state.stage_tasks[stage]:
         remove_runnable(state, stage)
-        state.job_unexhausted[state.stage_job[stage]] -= 1
+        count_unexhausted(state, stage, -1)
+        if state.num_classes > 1:
+            job = state.stage_job[stage]
+            for kind in range(state.num_classes):
+                if no_stage_left(state, job, kind):
+                    release_class(state, job, kind)
     return state.now_ms + duration
 
 
@@ -46,6 +60,8 @@ def launch(state, executor, stage):
         leave_stage(state, executor)
         state.executor_stage[executor] = stage
         state.stage_executors[stage] += 1
+        if state.num_classes > 1:
+            state.stage_class_executors[of_class(state, stage, executor)] += 1
     finish = take_task(state, stage, executor, situation)
     state.executor_last[executor] = stage
     heap_push(state, finish, TASK, executor)
@@ -60,6 +76,7 @@ def start_move(state, executor, stage):
     state.executor_moving[executor] = 1
     state.stage_moving[stage] += 1
     state.job_moving[state.stage_job[stage]] += 1
+    keep_of_class(state, state.stage_job[stage], executor, 1)
     heap_push(state, state.now_ms + state.moving_delay_ms, MOVE, executor)
 
 
@@ -85,10 +102,7 @@ def wait_for_stage(state, executor):
     if state.reoffer and state.executor_calls[executor] < state.job_calls[pool]:
         mark_pool(state, pool)
         return
-    state.executor_reserved[executor] = 1
-    state.pool_open[pool] -= 1
-    if state.pool_open[pool] == 0:
-        unmark_pool(state, pool)
+    reserve_executor(state, executor)
 
 
 @njit
@@ -97,6 +111,7 @@ def fall_back(state, executor):
 
     Differs: with ``reoffer`` it goes to its pool and is offered; the released simulator sends it to the first runnable,
     unsaturated stage of its job, else (unless ``job_bound``) to the first frontier stage of all jobs, else to its pool.
+    It fits the stages it is sent to.
     """
     job = state.executor_job[executor]
     state.executor_calls[executor] = NONE
@@ -106,11 +121,13 @@ def fall_back(state, executor):
     if job != NONE:
         stage = state.runnable_head[job]
         while stage != NONE:
-            if not state.stage_saturated[stage]:
+            if not state.stage_saturated[stage] and fits_class(state, stage, state.executor_class[executor]):
                 launch(state, executor, stage)
                 update_saturation(state, stage)
                 return
             stage = state.runnable_next[stage]
+    if state.num_classes > 1:
+        show_classes(state, 1 << state.executor_class[executor])
     if state.num_frontier > 0 and (job == NONE or not state.job_bound):
         for index in range(state.num_active):
             stage = first_frontier_stage(state, state.active[index])

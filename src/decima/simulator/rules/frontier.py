@@ -3,6 +3,7 @@
 from numba import njit
 
 from decima.simulator.fields import NONE
+from decima.simulator.rules.classes import count_runnable_open, file_open
 
 
 @njit
@@ -17,6 +18,32 @@ def stage_room(state, stage):
 
 
 @njit
+def _set_member(state, stage, member):
+    if member != state.stage_in_frontier[stage]:
+        change = 1 if member else -1
+        state.stage_in_frontier[stage] = member
+        state.job_frontier[state.stage_job[stage]] += change
+        state.num_frontier += change
+
+
+@njit
+def show_classes(state, classes):
+    """Let the frontier hold the open stages that fit one of the classes (a bit mask) and no others."""
+    before = state.offered_classes
+    if classes == before:
+        return
+    state.offered_classes = classes
+    for group in range(state.num_groups):
+        fits = state.group_fits[group]
+        shown = (fits & classes) != 0
+        if shown != ((fits & before) != 0):
+            stage = state.open_head[group]
+            while stage != NONE:
+                _set_member(state, stage, shown)
+                stage = state.open_next[stage]
+
+
+@njit
 def update_frontier(state, stage):
     """Bring the stage's membership of the frontier up to date."""
     member = (
@@ -26,11 +53,9 @@ def update_frontier(state, stage):
     )
     if state.runnable_only and state.stage_unfinished_parents[stage] > 0:
         member = False
-    if member != state.stage_in_frontier[stage]:
-        change = 1 if member else -1
-        state.stage_in_frontier[stage] = member
-        state.job_frontier[state.stage_job[stage]] += change
-        state.num_frontier += change
+    if state.num_classes > 1:
+        member = file_open(state, stage, member)
+    _set_member(state, stage, member)
 
 
 @njit
@@ -46,7 +71,7 @@ def update_saturation(state, stage):
     if state.job_unsaturated[job] == (1 if change > 0 else 0):
         state.num_jobs_unsaturated += change
     if state.stage_runnable[stage]:
-        state.num_runnable_open += change
+        count_runnable_open(state, stage, change)
     update_frontier(state, stage)
     row = state.stage_row[stage]
     first = state.job_first_stage[job]
@@ -70,7 +95,7 @@ def add_runnable(state, stage):
     state.runnable_tail[job] = stage
     state.stage_runnable[stage] = 1
     if not state.stage_saturated[stage]:
-        state.num_runnable_open += 1
+        count_runnable_open(state, stage, 1)
 
 
 @njit
@@ -89,15 +114,15 @@ def remove_runnable(state, stage):
         state.runnable_prev[after] = before
     state.stage_runnable[stage] = 0
     if not state.stage_saturated[stage]:
-        state.num_runnable_open -= 1
+        count_runnable_open(state, stage, -1)
 
 
 @njit
 def leave_frontier(state, stage):
     """Take a stage out of the frontier whatever its room; :func:`update_frontier` puts it back."""
-    state.stage_in_frontier[stage] = 0
-    state.job_frontier[state.stage_job[stage]] -= 1
-    state.num_frontier -= 1
+    if state.num_classes > 1:
+        file_open(state, stage, False)
+    _set_member(state, stage, False)
 
 
 @njit

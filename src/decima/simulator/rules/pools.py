@@ -3,11 +3,13 @@
 from numba import njit
 
 from decima.simulator.fields import NONE
+from decima.simulator.rules.classes import keep_of_class, no_stage_left, of_class
 
 
 @njit
 def mark_pool(state, pool):
     """Note that the pool's executors are to be offered, unless all of them are reserved."""
+    state.marks_seen = 0
     if state.pool_open[pool] > 0 and not state.pool_marked[pool]:
         state.pool_marked[pool] = 1
         state.num_marked += 1
@@ -23,27 +25,52 @@ def unmark_pool(state, pool):
 
 @njit
 def mark_all_pools(state):
-    """A stage became runnable or a job ended: every idle executor is to be offered."""
+    """A stage became runnable or a job ended: every idle executor is to be offered.
+
+    With several classes it is offered without ``reoffer`` too: those that the job has may not fit.
+    """
     state.calls += 1
+    if state.num_classes > 1 and not state.reoffer:
+        state.calling = 1
     mark_pool(state, state.num_jobs)
     for index in range(state.num_active):
         mark_pool(state, state.active[index])
 
 
 @njit
+def _count_open(state, pool, executor, change):
+    """Keep the counters of members that are not reserved."""
+    state.pool_open[pool] += change
+    if state.num_classes > 1:
+        state.pool_class_open[of_class(state, pool, executor)] += change
+        state.marks_seen = 0
+
+
+@njit
+def reserve_executor(state, executor):
+    """Keep a member of its job's pool for a stage of that job that is not runnable yet."""
+    pool = state.executor_pool[executor]
+    state.executor_reserved[executor] = 1
+    _count_open(state, pool, executor, -1)
+    if state.pool_open[pool] == 0:
+        unmark_pool(state, pool)
+
+
+@njit
 def _pool_append(state, pool, executor):
     if state.executor_pool[executor] == pool:
         return
-    tail = state.pool_tail[pool]
+    place = of_class(state, pool, executor)
+    tail = state.pool_tail[place]
     state.pool_prev[executor] = tail
     state.pool_next[executor] = NONE
     if tail == NONE:
-        state.pool_head[pool] = executor
+        state.pool_head[place] = executor
     else:
         state.pool_next[tail] = executor
-    state.pool_tail[pool] = executor
+    state.pool_tail[place] = executor
     state.pool_size[pool] += 1
-    state.pool_open[pool] += 1
+    _count_open(state, pool, executor, 1)
     state.executor_pool[executor] = pool
 
 
@@ -55,12 +82,13 @@ def pool_remove(state, executor):
         return
     before = state.pool_prev[executor]
     after = state.pool_next[executor]
+    place = of_class(state, pool, executor)
     if before == NONE:
-        state.pool_head[pool] = after
+        state.pool_head[place] = after
     else:
         state.pool_next[before] = after
     if after == NONE:
-        state.pool_tail[pool] = before
+        state.pool_tail[place] = before
     else:
         state.pool_prev[after] = before
     state.executor_pool[executor] = NONE
@@ -68,7 +96,7 @@ def pool_remove(state, executor):
     if state.executor_reserved[executor]:
         state.executor_reserved[executor] = 0
     else:
-        state.pool_open[pool] -= 1
+        _count_open(state, pool, executor, -1)
     if state.pool_open[pool] == 0:
         unmark_pool(state, pool)
 
@@ -79,6 +107,8 @@ def leave_stage(state, executor):
     stage = state.executor_stage[executor]
     if stage != NONE:
         state.stage_executors[stage] -= 1
+        if state.num_classes > 1:
+            state.stage_class_executors[of_class(state, stage, executor)] -= 1
         state.executor_stage[executor] = NONE
 
 
@@ -89,15 +119,19 @@ def detach(state, executor):
     job = state.executor_job[executor]
     if job != NONE:
         state.job_attached[job] -= 1
+        keep_of_class(state, job, executor, -1)
         state.executor_job[executor] = NONE
 
 
 @njit
 def join_job_pool(state, executor):
-    """The executor idles in the pool of the job it is attached to.
+    """The executor idles in the pool of the job it is attached to; without a job if no stage left there fits it.
 
     Differs: the released simulator then treats it as newly started (``keep_warm`` off).
     """
+    if no_stage_left(state, state.executor_job[executor], state.executor_class[executor]):
+        join_null_pool(state, executor)
+        return
     leave_stage(state, executor)
     if not state.keep_warm:
         state.executor_last[executor] = NONE
@@ -120,3 +154,15 @@ def join_own_pool(state, executor):
     else:
         join_null_pool(state, executor)
     return state.executor_pool[executor]
+
+
+@njit
+def release_class(state, job, kind):
+    """Idle executors of a class leave a job none of whose stages with tasks to launch fits them."""
+    executor = state.pool_head[job * state.num_classes + kind]
+    while executor != NONE:
+        after = state.pool_next[executor]
+        pool_remove(state, executor)
+        join_null_pool(state, executor)
+        mark_pool(state, state.num_jobs)
+        executor = after

@@ -11,6 +11,7 @@ from numba import njit
 from decima.checks import LARGEST_MS
 from decima.simulator.fields import NONE, OVER, WITHHELD
 from decima.simulator.rules.choices import job_held
+from decima.simulator.rules.classes import fits_class
 from decima.simulator.rules.executors import launch, start_move
 from decima.simulator.rules.frontier import (
     add_runnable,
@@ -112,22 +113,38 @@ def end_first_slot(state):
 
 @njit
 def _assign_from(state, pool, reserved, stage, most):
-    """Send up to ``most`` executors of a pool to the stage; returns how many."""
+    """Send up to ``most`` executors of a pool that fit to the stage, smallest class first; returns how many."""
     used = 0
-    executor = state.pool_head[pool]
-    while executor != NONE and used < most and stage_room(state, stage) > 0:
-        after = state.pool_next[executor]
-        if reserved or not state.executor_reserved[executor]:
-            pool_remove(state, executor)
-            state.executor_calls[executor] = state.calls
-            if state.executor_job[executor] == state.stage_job[stage]:
-                launch(state, executor, stage)
-            else:
-                start_move(state, executor, stage)
-            update_saturation(state, stage)
-            used += 1
-        executor = after
+    for kind in range(state.num_classes):
+        executor = state.pool_head[pool * state.num_classes + kind] if fits_class(state, stage, kind) else NONE
+        while executor != NONE and used < most and stage_room(state, stage) > 0:
+            after = state.pool_next[executor]
+            if reserved or not state.executor_reserved[executor]:
+                pool_remove(state, executor)
+                state.executor_calls[executor] = state.calls
+                if state.executor_job[executor] == state.stage_job[stage]:
+                    launch(state, executor, stage)
+                else:
+                    start_move(state, executor, stage)
+                update_saturation(state, stage)
+                used += 1
+            executor = after
     return used
+
+
+@njit
+def _fitting_idle(state, stage):
+    """Executors that idle in the pool of the stage's job and fit the stage."""
+    pool = state.stage_job[stage]
+    if state.num_classes == 1:
+        return state.pool_size[pool]
+    count = 0
+    for kind in range(state.num_classes):
+        executor = state.pool_head[pool * state.num_classes + kind] if fits_class(state, stage, kind) else NONE
+        while executor != NONE:
+            count += 1
+            executor = state.pool_next[executor]
+    return count
 
 
 @njit
@@ -142,7 +159,7 @@ def assign_idle(state, stage):
     kept = job_held(state, job) - state.job_outgoing[job]
     own = limit
     if state.job_limit:
-        own = limit - (kept - state.pool_size[job])
+        own = limit - (kept - _fitting_idle(state, stage))
     used = _assign_from(state, job, True, stage, own)
     # Idle executors of the job are among those that it holds.
     left = limit - kept if state.job_limit else limit - used

@@ -1,0 +1,187 @@
+"""Several classes of executors: the compiled core against the plain-Python loop, and what must hold."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decima.schedulers import list_schedulers, make_scheduler
+from decima.schedulers.system import run_state
+from decima.simulator.settings import Settings
+from decima.workload.jobs import Workload
+from tests.differential.side_by_side import (
+    assert_same,
+    check_same,
+    core_run,
+    core_run_driven,
+    new_state,
+    oracle_for,
+    oracle_run,
+)
+from tests.drivers import ClassChooser, Delaying, Through, Watching, careless_choice
+from tests.random_clusters import SWITCHES, clusters, random_settings, random_workload, workloads
+from tests.state_checks import check_classes, check_commitments, check_counters, check_places
+
+pytestmark = pytest.mark.differential
+
+FEW = settings(max_examples=15)
+SEEDS = st.integers(0, 2**32 - 1)
+# Four classes of two resources, of which no two are ordered alike.
+SIZES = ((0.25, 1.0), (0.5, 2.0), (0.75, 1.0), (1.0, 2.0))
+COMPILED = st.sampled_from(["random", "fair", "weighted_fair", "fifo", "capped_srw"])
+
+
+def asking(workload, rng):
+    """The same jobs; stages ask for memory and CPUs that fit the largest class at least."""
+    jobs = []
+    for job in workload.jobs:
+        stages = len(job.profile.stages)
+        memory, cpu = rng.choice([0.2, 0.25, 0.4, 0.7, 1.0], stages), rng.choice([1.0, 1.0, 2.0], stages)
+        requests = np.stack([memory, cpu], axis=1)
+        jobs.append(replace(job, requests=requests if rng.random() < 0.9 else None))
+    return Workload(tuple(jobs), workload.label, workload.universe)
+
+
+def classes(rng):
+    """Some executors of each size."""
+    return tuple((memory, int(rng.integers(1, 5)), cpu) for memory, cpu in SIZES)
+
+
+def in_classes(cluster, rng):
+    """The same rules with executors of four classes."""
+    return cluster.replace(classes=classes(rng))
+
+
+@FEW
+@given(workloads(), clusters(switches=(*SWITCHES, "delay_once")), COMPILED, SEEDS)
+def test_schedulers_of_one_class_take_the_best_fit(workload, cluster, name, seed):
+    rng = np.random.default_rng(seed)
+    scheduler = Delaying(name) if seed % 3 == 0 else make_scheduler(name)
+    check_same(asking(workload, rng), in_classes(cluster, rng), scheduler)
+
+
+@FEW
+@given(workloads(), clusters(switches=SWITCHES), SEEDS)
+def test_schedulers_that_choose_classes(workload, cluster, seed):
+    rng = np.random.default_rng(seed)
+    core = check_same(asking(workload, rng), in_classes(cluster, rng), ClassChooser(seed))
+    assert core.error != "invalid"
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_raw_decisions(block):
+    """Also refused ones, slots, and runs that end in a deadlock; both sides end alike."""
+    ends = Counter()
+    for seed in range(9000 + 60 * block, 9060 + 60 * block):
+        rng = np.random.default_rng(seed)
+        workload = asking(random_workload(rng), rng)
+        timer_end = str(rng.choice(["offer", "assign"]))
+        cluster = in_classes(random_settings(rng, timer_end=timer_end, job_bound=bool(rng.random() < 0.2)), rng)
+        choose = careless_choice(seed, 0.005, delayed=0.1, classes=len(SIZES))
+        core = core_run_driven(workload, cluster, choose, seed)
+        try:
+            assert_same(core, oracle_run(oracle_for(workload, cluster, seed), core.decisions))
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}, {cluster}") from error
+        ends[core.error or "done"] += 1
+    assert {"done", "invalid"} <= set(ends), ends
+
+
+# ---- properties -----------------------------------------------------------------------------------------------------
+
+
+@FEW
+@given(workloads(), clusters(switches=SWITCHES), SEEDS)
+def test_tasks_fit_and_executors_of_each_class_are_conserved(workload, cluster, seed):
+    rng = np.random.default_rng(seed)
+    workload, cluster = asking(workload, rng), in_classes(cluster, rng)
+    state = new_state(workload, cluster)
+
+    def look(observation):
+        check_counters(observation.state)
+        check_classes(observation.state)
+        check_commitments(observation.state)
+
+    run_state(state, Watching(ClassChooser(seed), look), seed)
+    check_places(state)
+    for number in range(state.num_tasks_logged):
+        stage, kind = state.task_stage[number], state.executor_class[state.task_executor[number]]
+        assert state.group_fits[state.stage_group[stage]] >> kind & 1
+        assert state.stage_memory[stage] <= state.class_memory[kind]
+        assert state.stage_cpu[stage] <= state.class_cpu[kind]
+    assert np.bincount(state.executor_class).tolist() == [each.executors for each in cluster.classes]
+    assert (state.pool_size[-1], check_commitments(state)) == (state.num_executors, 0)
+    for name in ("stage_class_executors", "job_class_kept", "job_class_unexhausted"):
+        assert not getattr(state, name).any(), name
+
+
+@FEW
+@given(workloads(), clusters(modes=("paper",), moving_delay_ms=0.0, commit_ahead=False, runnable_only=True), SEEDS)
+def test_no_executor_idles_while_an_open_stage_fits_it(workload, cluster, seed):
+    """Seen from the log, of rules that idle nobody, with nobody under way or promised elsewhere."""
+    rng = np.random.default_rng(seed)
+    workload, cluster = asking(workload, rng), in_classes(cluster, rng)
+    kind_of = np.repeat(np.arange(len(SIZES)), [each.executors for each in cluster.classes])
+    for scheduler in ("random", "fair", "capped_srw"):
+        state = new_state(workload, cluster)
+        run_state(state, make_scheduler(scheduler), seed)
+        tasks = slice(0, state.num_tasks_logged)
+        stage, kind = state.task_stage[tasks], kind_of[state.task_executor[tasks]]
+        start_ms, finish_ms = state.task_start_ms[tasks], state.task_finish_ms[tasks]
+        ready_ms = np.empty(state.num_stages)
+        for each in range(state.num_stages):
+            job, row = state.stage_job[each], state.stage_row[each]
+            parents = state.job_first_stage[job] + state.parent[state.parent_offset[row] : state.parent_offset[row + 1]]
+            ready_ms[each] = max([state.job_arrival_ms[job], *state.stage_finish_ms[parents]])
+        fits = state.group_fits[state.stage_group[stage]]
+        for now_ms, after_ms in pairwise(np.unique(np.concatenate([start_ms, finish_ms, workload.arrival_ms]))):
+            waiting = fits[(start_ms >= after_ms) & (ready_ms[stage] <= now_ms)]
+            busy = np.bincount(kind[(start_ms <= now_ms) & (finish_ms >= after_ms)], minlength=len(SIZES))
+            for each, (number, size) in enumerate(zip(busy, cluster.classes, strict=True)):
+                assert number == size.executors or not (waiting >> each & 1).any(), (now_ms, each)
+
+
+@pytest.mark.parametrize("name", sorted(set(list_schedulers(bare=True)) - {"released_fair", "released_fifo"}))
+def test_rules_are_never_stuck(name):
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        workload = asking(random_workload(rng), rng)
+        cluster = Settings.paper(classes=classes(rng))
+        inside, outside = (core_run(workload, cluster, each) for each in (make_scheduler(name), Through(name)))
+        assert inside.error == ""
+        assert None not in inside.completion_ms
+        assert inside.tasks == outside.tasks
+
+
+@FEW
+@given(workloads(), clusters(switches=SWITCHES), COMPILED, SEEDS)
+def test_one_class_is_no_classes(workload, cluster, name, seed):
+    asked = asking(workload, np.random.default_rng(seed))
+    one = core_run(asked, cluster.replace(classes=((1.0, cluster.executors, 2.0),)), make_scheduler(name), seed)
+    assert_same(one, core_run(workload, cluster, make_scheduler(name), seed))
+
+
+@FEW
+@given(
+    workloads(),
+    clusters(modes=("simplified",), switches=("inflation", "keep_warm", "job_limit"), durations="mean"),
+    SEEDS,
+)
+def test_a_class_split_in_two_changes_nothing_but_names(workload, cluster, seed):
+    """Two classes that every stage fits are as one.
+
+    That holds where executors of one job are alike: promises to executors that still work, waves and start-up tell them
+    apart.
+    """
+    cluster = cluster.replace(executors=cluster.executors + 1, commit_ahead=False, first_wave=False, startup=False)
+    half = cluster.executors // 2
+    split = cluster.replace(classes=((1.0, half), (2.0, cluster.executors - half)))
+    for name in ("fair", "capped_srw", "weighted_fair"):
+        whole, parts = (core_run(workload, each, make_scheduler(name), seed) for each in (cluster, split))
+        assert parts.completion_ms == whole.completion_ms
+        one, other = (sorted((*task[:2], *task[3:5]) for task in each.tasks) for each in (whole, parts))
+        assert one == other
