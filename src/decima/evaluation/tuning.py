@@ -209,8 +209,8 @@ def tune(
         seeds = range(TEST_SEED, TEST_SEED + len(test)) if test_seeds is None else test_seeds
         test_pool = RunPool(test, settings, seeds=seeds, workers=workers, backend=backend)
     about = {
-        "train": _describe(pool),
-        "test": _describe(test_pool) if test_pool else None,
+        "train": describe_pool(pool),
+        "test": describe_pool(test_pool) if test_pool else None,
         "search": {"seed": int(seed), "population": population, "first_step": FIRST_STEP},
     }
     problem = files.plain(
@@ -281,7 +281,7 @@ def tune(
     )
 
 
-def _describe(pool: RunPool) -> dict:
+def describe_pool(pool: RunPool) -> dict:
     """Description of a set of workloads: labels, sizes, seeds, and a digest of jobs, arrivals and nominal durations."""
     digest = hashlib.sha256()
     for workload in pool.workloads:

@@ -64,7 +64,7 @@ def remaining_work_ms(state, job):
 
 
 @njit
-def _can_launch(state, job):
+def can_launch(state, job):
     """Whether a stage of the job's frontier is runnable."""
     stage = state.runnable_head[job]
     while stage != NONE:
@@ -86,7 +86,7 @@ def share_by_remaining_work(state):
         work = remaining_work_ms(state, job)
         weight = work**power * exp(rule.job_share_factor[job]) if work > 0.0 else 0.0
         rule.job_key[job] = work * exp(rule.job_order_factor[job])
-        if not _can_launch(state, job):
+        if not can_launch(state, job):
             rule.job_key[job] += _LATER
         rule.job_share[job] = weight
         total += weight

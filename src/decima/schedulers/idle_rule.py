@@ -10,7 +10,7 @@ part of them that run a task, move to one or were given one in this round (x2); 
 l, at most 1 (x3); the other stages of the frontier per executor, at most 1 (x4); the logarithm of l over the mean
 duration of the tasks so far (x5); the time since a job of less work arrived, in parts of l, at most 10, 0 if none has
 (x6). What remains of a task is its nominal duration less the time that it has run; with ``ages`` 0 it is the nominal
-duration.
+duration. With ``first`` 1 the rule is asked before the first task of a job only (job-level insertion).
 
 Source: the slots are those of Duan and Wu, r l / g with r = 0..g; they learn r by a network. The rule and ``hold`` are
 ours: what a small rule gains bounds from below what a policy can learn. :mod:`decima.optimum.idle_value` has the
@@ -44,6 +44,7 @@ _WEIGHTS = (
 PARAMETERS = (
     *capped_srw.PARAMETERS,
     Parameter("hold", 0, 0, 1, "0: a slot with a timer before the stage; 1: wait for the next scheduling event"),
+    Parameter("first", 0, 0, 1, "1: slots only before the first task of a job; 0: before any stage"),
     Parameter("ages", 1, 0, 1, "1: the time that running tasks have run is known; 0: only their nominal duration"),
     Parameter("steps", 10, 1, 1000, "g, the parts that a slot is measured in"),
     *(Parameter(name, 0.0, -5.0, 5.0, doc, tunable=True) for name, doc in _WEIGHTS),
@@ -106,6 +107,15 @@ def idle_score(state, stage):
     return score, running
 
 
+@njit
+def _has_begun(state, job):
+    """Whether a task of the job was launched."""
+    for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
+        if state.stage_next[stage] > 0:
+            return True
+    return False
+
+
 @CompiledDecision.reading(PARAMETERS)
 def _idle_rule(address):
     state = state_at(address)
@@ -114,6 +124,8 @@ def _idle_rule(address):
     if stage == NONE or refuse_delay(state, stage) != 0:
         return
     params = rule_of(state).params
+    if params[P.first] != 0.0 and _has_begun(state, state.stage_job[stage]):
+        return
     score, running = idle_score(state, stage)
     if params[P.hold] != 0.0:
         if score > 0.5 and running > 0 and not offers_working(state):

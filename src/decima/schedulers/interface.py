@@ -15,10 +15,11 @@ from decima.compiled.decision import CompiledDecision
 from decima.exceptions import ConfigError, SchedulerError
 from decima.grammar import hint
 from decima.schedulers.fields import bind_parameters
-from decima.simulator.decision import LIMIT, OPTION_PARTS, Part, parts_of
+from decima.simulator.decision import DEFAULTS, LIMIT, OPTION_PARTS, Part, parts_of
 from decima.simulator.fields import ACTIVE, WITHHELD
 from decima.simulator.rules.choices import kept_executors
 from decima.simulator.rules.delays import delay_refusal
+from decima.simulator.settings import ExecutorClass
 
 if TYPE_CHECKING:
     from decima.simulator.state import ClusterState
@@ -36,6 +37,9 @@ class Decision:
     # come, and the scheduler decides about the same executors again. Then the stage can be chosen again or, with the
     # setting ``timer_end="assign"``, gets idle executors up to the limit. Only ``delayable`` stages can be delayed.
     delay_ms: float = 0.0
+    # Class of the executors, an index into ``Observation.classes``; only as many as are on offer of it are used. None:
+    # best fit, the offered ones of the smallest class that the stage fits, then those of the next.
+    executor_class: int | None = None
 
     @classmethod
     def idle(cls) -> Decision:
@@ -112,6 +116,22 @@ class StageView:
     def executors(self) -> int:
         """Number of executors that work on the stage."""
         return int(self._state.stage_executors[self.id])
+
+    @property
+    def memory(self) -> float:
+        """Memory that a task asks for, 0 if it asks for none."""
+        return float(self._state.stage_memory[self.id])
+
+    @property
+    def cpu(self) -> float:
+        """CPUs that a task asks for."""
+        return float(self._state.stage_cpu[self.id])
+
+    @property
+    def fits(self) -> np.ndarray:
+        """Whether a task runs on an executor of each class, bool [classes]."""
+        mask = int(self._state.group_fits[self._state.stage_group[self.id]])
+        return np.array([mask >> kind & 1 == 1 for kind in range(self._state.num_classes)])
 
     @property
     def mean_duration_ms(self) -> float:
@@ -198,6 +218,15 @@ class JobView:
         state, job = self._state, self.id
         return int(kept_executors(state, job)) - (state.num_source if job == state.source_job else 0)
 
+    @property
+    def class_allocation(self) -> np.ndarray:
+        """The same by class of executors, int64 [classes]."""
+        state, job = self._state, self.id
+        if state.num_classes == 1:
+            return np.array([self.allocation])
+        kept = state.job_class_kept[job * state.num_classes : (job + 1) * state.num_classes].astype(np.int64)
+        return kept - state.class_offers if job == state.source_job else kept
+
 
 class Observation:
     """The cluster at a decision. Views read the live state: keep numbers, not views, beyond ``decide``."""
@@ -221,6 +250,17 @@ class Observation:
         return self.state.num_source
 
     @property
+    def classes(self) -> tuple[ExecutorClass, ...]:
+        """Classes of executors in ascending order of size; without classes one of memory 1 and 1 CPU."""
+        return self.state.settings.classes or (ExecutorClass(1.0, self.num_executors),)
+
+    @property
+    def offers(self) -> np.ndarray:
+        """Number of executors of each class offered now, int64 [classes]; in all `num_free_executors`."""
+        state = self.state
+        return state.class_offers.astype(np.int64) if state.num_classes > 1 else np.array([state.num_source])
+
+    @property
     def source_job(self) -> JobView | None:
         """Job that the offered executors belong to; moving them elsewhere costs the moving delay."""
         job = self.state.source_job
@@ -236,9 +276,10 @@ class Observation:
         """Stages that may be chosen now: not saturated, and every parent finished or saturated."""
         return [StageView(self.state, stage) for stage in self.state.frontier()]
 
-    def grant(self, stage: StageView, executors: int) -> Decision:
+    def grant(self, stage: StageView, executors: int, executor_class: int | None = None) -> Decision:
         """Make the decision that gives so many of the offered executors to the stage, whatever limits mean here."""
-        return Decision(stage, executors + stage.job.allocation if self.state.job_limit else executors)
+        limit = executors + stage.job.allocation if self.state.job_limit else executors
+        return Decision(stage, limit, executor_class=executor_class)
 
 
 @dataclass(frozen=True)
@@ -360,7 +401,8 @@ def decision_parts(decision: Decision) -> tuple[float | None, ...]:
     if stage is None:
         # What idling has no use for is left out, but for a delay, which the core refuses.
         options = [_option(decision, part) for part in OPTION_PARTS[LIMIT:]]
-        return (-1, None, *options) if any(options) else (-1, None)
+        default = tuple(options) == DEFAULTS[LIMIT + 1 :]
+        return (-1, None) if default else (-1, None, *options)
     if isinstance(stage, StageView):
         stage = stage.id
     else:
@@ -380,6 +422,8 @@ def decision_parts(decision: Decision) -> tuple[float | None, ...]:
 def _option(decision: Decision, part: Part) -> float:
     """A part of a decision but its stage."""
     name, value = part.attribute, getattr(decision, part.attribute)
+    if value is None and part.default < 0:
+        return part.default
     if not part.whole:
         if not is_number(value) or not 0.0 <= value <= LARGEST_MS:
             raise SchedulerError(

@@ -24,6 +24,7 @@ from decima.simulator.decision import (
     DEFAULTS,
     JOB_COLUMN,
     LIMIT,
+    NONE_COLUMNS,
     NUM_COLUMNS,
     OPTION_PARTS,
     PART_COLUMNS,
@@ -108,7 +109,10 @@ class Replay:
             raise self._error(self._too_few(asked))
         self._next = asked + 1
         job, stage, *options = self._decisions[asked]
-        return Decision.idle() if job is None else Decision(self._stage_id(state, asked, job, stage), *options)
+        if job is None:
+            return Decision.idle()
+        chosen = {part.attribute: value for part, value in zip(OPTION_PARTS, options, strict=True)}
+        return Decision(self._stage_id(state, asked, job, stage), **chosen)
 
     def __enter__(self) -> Replay:
         return self
@@ -167,6 +171,9 @@ def _decision(where: str, row: Any) -> LoggedDecision:
         row = [row[column] for column in (JOB_COLUMN, *PART_COLUMNS) if column < len(row)]
     job, stage, *given = row
     options = [*given, *DEFAULTS[1 + len(given) :]]
+    for place, part in enumerate(OPTION_PARTS):
+        if options[place] is None and part.column in NONE_COLUMNS:
+            options[place] = part.default
     idle = job is None and stage is None
     valid = all(
         (_is_option(value) if part.whole else _is_time(value)) or value == part.default

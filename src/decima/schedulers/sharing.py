@@ -42,6 +42,24 @@ STAGE_RULE = Parameter(
 
 
 @njit
+def stands_still(state, job):
+    """Whether executors have several sizes and none works for the job, moves to it, or is promised to what can run.
+
+    Executors that wait for a later stage may all be too small for the one that can run: such a job is served whatever
+    its share, or it would wait until nobody else wants executors, and for ever where nothing is handed out above the
+    shares.
+    """
+    if state.num_classes == 1:
+        return False
+    for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
+        if state.stage_executors[stage] + state.stage_moving[stage] > 0:
+            return False
+        if state.stage_runnable[stage] and state.stage_commit[stage] > 0:
+            return False
+    return True
+
+
+@njit
 def _first_job(state, excess):
     """Job with the smallest key among those with a frontier stage (and below their share, unless ``excess``)."""
     rule = rule_of(state)
@@ -50,7 +68,7 @@ def _first_job(state, excess):
         job = state.active[index]
         if state.job_frontier[job] == 0:
             continue
-        if not excess and job_allocation(state, job) >= rule.job_share[job]:
+        if not excess and job_allocation(state, job) >= rule.job_share[job] and not stands_still(state, job):
             continue
         if best == NONE or rule.job_key[job] < rule.job_key[best]:
             best = job
@@ -63,7 +81,7 @@ def share_executors(state, stay_factor, stage_rule, leftover):
 
     1. They stay with their own job if it can use them: all of them while the job holds at most ``stay_factor`` times
        its share, else only up to its share. 0 makes the share strict; below 0 their own job is not preferred at all.
-    2. Otherwise they go to the first job below its share, up to the share.
+    2. Otherwise they go to the first job below its share, up to the share, or one that stands still.
     3. When every job has its share, they are handed out nevertheless, in the same order: divided evenly among the
        stages of the frontier (``leftover`` 1), as many as the first can use (2), or not at all (0).
     """

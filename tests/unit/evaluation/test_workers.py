@@ -101,6 +101,8 @@ def test_search_finds_the_same(backend):
     np.testing.assert_array_equal(found.order_factor, expected.order_factor)
 
 
+# They use the pool that the tests above run on Ray, whose workers take seconds to start.
+@pytest.mark.parametrize("backend", ["threads", "processes"], indirect=True)
 def test_comparison_and_tuning_give_the_same(backend):
     arguments = {"workers": 2, "backend": backend}
     compared = decima.compare(["fair", "random"], WORKLOADS, cluster=CLUSTER, **arguments)

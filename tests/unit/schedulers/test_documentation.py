@@ -21,7 +21,7 @@ def test_code_blocks_run_in_order(tmp_path):
     written, checked, error, compiled, largest, rewards = finished.stdout.splitlines()
     own, fair = map(int, re.fullmatch(r"average JCT (\d+) s, with fair sharing (\d+) s", written).groups())
     assert 0 < own < fair
-    assert checked.startswith("shortest_remaining (Python) keeps to the interface: 42 cases, ")
+    assert checked.startswith("shortest_remaining (Python) keeps to the interface: 44 cases, ")
     assert error.endswith("decide returned None; expected a Decision; is a return missing?")
     assert compiled.startswith("largest_first (compiled) keeps to the interface: ")
     assert int(re.fullmatch(r"average JCT (\d+) s", largest)[1]) > fair

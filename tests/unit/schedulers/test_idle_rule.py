@@ -7,7 +7,7 @@ from decima.evaluation.tuning import tune
 from decima.schedulers import make_scheduler
 from decima.simulator.settings import Settings
 from decima.workload.sources import parse_jobs
-from tests.toy_jobs import one_stage, workload
+from tests.toy_jobs import job, one_stage, stage, workload
 
 # A long job runs, another one waits, and a short one is about to come.
 LONG_AND_SHORT = workload(one_stage(1, 20.0), one_stage(1, 20.0), one_stage(1, 2.0, at_s=1.0))
@@ -33,6 +33,13 @@ def test_without_weights_it_is_capped_srw(mode, hold, arrivals):
 @pytest.mark.parametrize(("base", "end_s"), [(0.5, 15.0), (0.44, 14.0), (0.04, 10.0), (-1.0, 10.0), (3.0, 20.0)])
 def test_a_slot_is_a_number_of_tenths_of_the_stage(base, end_s):
     assert completions(workload(one_stage(1, 10.0)), 1, base=base) == [end_s]
+
+
+def test_slots_can_be_for_whole_jobs_only():
+    """Two stages of 10 s, slots of half a stage: before both, or before the first task of the job."""
+    chain = workload(job(stage("a", 1, 10.0), stage("b", 1, 10.0, 0)))
+    assert completions(chain, 1, base=0.5) == [30.0]
+    assert completions(chain, 1, base=0.5, first=1) == [25.0]
 
 
 def test_the_number_of_parts_can_be_chosen():

@@ -127,12 +127,12 @@ def test_grant_gives_that_many_executors_in_every_mode(mode):
 
 
 def test_reading_decisions():
-    assert decision_parts(Decision(4, 7)) == (4, 7, 0.0)
-    assert decision_parts(Decision(np.int32(4), np.int64(7))) == (4, 7, 0.0)
+    assert decision_parts(Decision(4, 7)) == (4, 7, 0.0, -1)
+    assert decision_parts(Decision(np.int32(4), np.int64(7))) == (4, 7, 0.0, -1)
     assert decision_parts(Decision.idle()) == (-1, None)
     assert decision_parts(Decision(None, "whatever")) == (-1, None)
-    assert decision_parts(Decision(3, 10**40)) == (3, 2**31 - 1, 0.0)
-    assert decision_parts(Decision(3, -(10**40))) == (3, 1 - 2**31, 0.0)
+    assert decision_parts(Decision(3, 10**40)) == (3, 2**31 - 1, 0.0, -1)
+    assert decision_parts(Decision(3, -(10**40))) == (3, 1 - 2**31, 0.0, -1)
 
 
 def test_simulate_refuses_what_is_no_scheduler_and_no_decision():
@@ -163,7 +163,7 @@ def test_baselines_are_registered_and_described():
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"), [("weigted_fair", "weighted_fair"), ("FIFO", "fifo"), ("tetris", None), ("sjf-cp", "sjf_cp")]
+    ("name", "meant"), [("weigted_fair", "weighted_fair"), ("FIFO", "fifo"), ("borg", None), ("sjf-cp", "sjf_cp")]
 )
 def test_unknown_scheduler(name, meant):
     with pytest.raises(UnknownSchedulerError) as caught:

@@ -6,10 +6,8 @@ import pytest
 
 from decima.exceptions import DataUnavailableError, DeadlockError, InvalidDecisionError
 from decima.schedulers import make_scheduler
-from decima.schedulers import replay as replay_module
 from decima.schedulers.replay import read_decisions
 from decima.schedulers.system import run_state
-from decima.simulator.decision import Part
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
 from decima.simulator.tables import WorkloadTables
@@ -81,26 +79,20 @@ def test_stage_that_cannot_be_chosen(tmp_path):
 def test_rows_of_three_and_of_eight(tmp_path):
     path = tmp_path / "decisions.json"
     path.write_text("[[1, 2, 3], [0.5, null, 7, 4, null, null, 7, 7], [0.5, 0, 7, 4, 5, 6, 7, 2]]")
-    assert read_decisions(path) == [(1, 2, 3, 0), (None, None, 7, 0), (5, 6, 7, 0)]
+    assert read_decisions(path) == [(1, 2, 3, 0, -1), (None, None, 7, 0, -1), (5, 6, 7, 0, -1)]
     path.write_text('{"decisions": [[null, null, 3]], "avg_jct_ms": 5}')
-    assert read_decisions(path) == [(None, None, 3, 0)]
+    assert read_decisions(path) == [(None, None, 3, 0, -1)]
     path.write_text("[[1, 2, 3, 4.5], [0.5, 0, 7, 4, 5, 6, 7, 0, 2000.0]]")
-    assert read_decisions(path) == [(1, 2, 3, 4.5), (5, 6, 7, 2000.0)]
-    path.write_text("[[1, 2, 3, 4, 5]]")
-    message = r"decision 0 is \[1, 2, 3, 4, 5\]; expected \[job, stage, limit\] and if wanted delay_ms"
+    assert read_decisions(path) == [(1, 2, 3, 4.5, -1), (5, 6, 7, 2000.0, -1)]
+    path.write_text("[[1, 2, 3, 4, 5, 6]]")
+    message = r"decision 0 is \[1, 2, 3, 4, 5, 6\]; expected \[job, stage, limit\] and if wanted delay_ms"
     with pytest.raises(InvalidDecisionError, match=message):
         read_decisions(path)
     with pytest.raises(DataUnavailableError, match="No such file"):
         read_decisions(tmp_path / "no.json")
 
 
-def test_parts_that_came_later_have_their_defaults(tmp_path, monkeypatch):
-    later = Part("class", "executor_class", "executor_class", -1, 0, "slots", "a part that older files lack")
-    longer = {"OPTION_PARTS": (later,), "DEFAULTS": (-1,), "PART_COLUMNS": (9,)}
-    for name, more in longer.items():
-        monkeypatch.setattr(replay_module, name, (*getattr(replay_module, name), *more))
-    monkeypatch.setattr(replay_module, "_SHORT", range(3, 6))
-    monkeypatch.setattr(replay_module, "_LOGGED", range(8, 11))
+def test_parts_that_came_later_have_their_defaults(tmp_path):
     path = tmp_path / "decisions.json"
     path.write_text("[[1, 2, 3], [1, 2, 3, 0, 4], [0.5, 0, 7, 4, 5, 6, 7, 2], [0.5, 0, 7, 4, 5, 6, 7, 2, 0, 9]]")
     assert read_decisions(path) == [(1, 2, 3, 0, -1), (1, 2, 3, 0, 4), (5, 6, 7, 0, -1), (5, 6, 7, 0, 9)]

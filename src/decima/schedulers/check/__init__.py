@@ -11,12 +11,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from decima.exceptions import ConfigError, DeadlockError, InvalidDecisionError, SchedulerError
-from decima.schedulers.check.cases import small_workloads
+from decima.schedulers.check.cases import CLASSES, small_workloads
 from decima.schedulers.check.guard import StateGuard
 from decima.schedulers.interface import CompiledScheduler, Observation, Scheduler, decision_parts
 from decima.schedulers.registry import make_scheduler
 from decima.simulator.decision import DELAY, PART_COLUMNS
-from decima.simulator.engine import LIMIT_TOO_LARGE, LIMIT_TOO_SMALL, NOT_IN_FRONTIER
+from decima.simulator.engine import (
+    CLASS_NOT_OFFERED,
+    CLASS_TOO_SMALL,
+    CLASS_UNKNOWN,
+    LIMIT_TOO_LARGE,
+    LIMIT_TOO_SMALL,
+    NOT_IN_FRONTIER,
+)
 from decima.simulator.loop import new_state, offers
 from decima.simulator.rules.delays import DELAY_BEGUN, DELAY_NOT_RUNNABLE, DELAY_OF_IDLING, DELAYED_BEFORE
 from decima.simulator.seeding import spawn_generators
@@ -30,6 +37,9 @@ _HINTS = {
     "observation.grant(stage, executors) adds it",
     LIMIT_TOO_LARGE: "in mode released a limit counts offered executors; observation.grant(stage, executors) is right "
     "in every mode",
+    CLASS_UNKNOWN: "a class is an index into observation.classes",
+    CLASS_NOT_OFFERED: "observation.offers has the executors on offer of each class",
+    CLASS_TOO_SMALL: "stage.fits says which classes a stage fits",
     DELAY_NOT_RUNNABLE: "delay only where stage.delayable says so",
     DELAY_BEGUN: "delay only where stage.delayable says so",
     DELAYED_BEFORE: "delay only where stage.delayable says so",
@@ -95,10 +105,10 @@ def check_scheduler(
     elif isinstance(workloads, Workload):
         workloads = {workloads.label: workloads}
     cases = [
-        _Case(scheduler, name, workload, Settings.of_mode(mode, executors=number), seed)
+        _Case(scheduler, name, workload, settings, seed)
         for name, workload in workloads.items()
         for mode in modes
-        for number in executors
+        for settings in _clusters(workload, mode, executors)
     ]
     if not cases:
         raise ConfigError("nothing to check with; expected at least one workload, one mode and one number of executors")
@@ -112,6 +122,13 @@ def check_scheduler(
     return CheckReport(scheduler.name, kind, len(cases), len(traces), decisions)
 
 
+def _clusters(workload: Workload, mode: str, executors: Sequence[int]) -> list[Settings]:
+    """Clusters to try a workload on: of so many executors, or of the classes that its requests are made for."""
+    if (workload.requests[:, 0] > 0.0).any():
+        return [Settings.of_mode(mode, classes=CLASSES)]
+    return [Settings.of_mode(mode, executors=number) for number in executors]
+
+
 class _Case:
     """One scheduler on one workload and cluster."""
 
@@ -119,7 +136,7 @@ class _Case:
         self._scheduler = scheduler
         self._where = (
             f"scheduler {scheduler.name!r}, workload {label!r}, mode {settings.mode}, "
-            f"executors {settings.executors}, seed {seed}"
+            f"executors {settings.executors}{' in classes' if settings.classes else ''}, seed {seed}"
         )
         self._workload = workload
         self._settings = settings

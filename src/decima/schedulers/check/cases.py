@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
+
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile
 from decima.workload.synthetic import SyntheticParameters, synthetic_profiles
 
+# Classes of executors for the workload whose stages ask for memory.
+CLASSES = ((0.4, 2), (0.7, 1), (1.0, 2))
 _FEW_TASKS = {"median_tasks": 6.0, "task_spread": 0.8, "max_tasks": 20, "max_samples": 6, "levels": (2, 5, 10, 50)}
 
 
@@ -25,7 +29,13 @@ def small_workloads() -> dict[str, Workload]:
     single = _profiles(1, 1, 1.0)[0]
     # The first jobs of the stream come together, the last ones find an empty cluster.
     times_ms = (0.0, 5_000.0, 5_000.0, 12_500.0, 60_000.0, 10_000_000.0, 10_000_000.0)
+    rng = np.random.default_rng(0)
+    asking = [
+        Job(profile, at, initial=False, requests=1.0 - rng.random(len(profile.stages)))
+        for profile, at in zip(mixed, times_ms, strict=True)
+    ]
     cases = {
+        "memory": asking,
         "batch": [Job(profile) for profile in mixed],
         "stream": [Job(profile, at, initial=False) for profile, at in zip(mixed, times_ms, strict=True)],
         "single job": [Job(mixed[3])],
