@@ -10,6 +10,7 @@ import typer
 from decima.commands.shared import options
 from decima.commands.shared.outputs import check_output, output_path, write_table
 from decima.commands.spark.from_logs import from_spark
+from decima.commands.trace import alibaba
 from decima.exceptions import ConfigError
 from decima.plotting.words import count
 
@@ -22,6 +23,7 @@ JobsText = Annotated[
 
 app = typer.Typer(help="Look at workloads, draw and write them.")
 app.command("from-spark")(from_spark)
+app.command("alibaba")(alibaba)
 
 
 def register(root: typer.Typer) -> None:

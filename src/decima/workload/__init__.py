@@ -18,6 +18,8 @@ _EXPORTS = {
     "Stage": "profile",
     "SyntheticParameters": "synthetic",
     "Workload": "jobs",
+    "alibaba_like": "alibaba.source",
+    "alibaba_trace": "alibaba.source",
     "batch": "arrivals",
     "embedded_batch": "embedded",
     "embedded_poisson": "embedded",

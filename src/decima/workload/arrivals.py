@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from decima.checks import is_number, is_whole
 from decima.exceptions import ConfigError
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile
+
+REQUESTS = ("none", "uniform")
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,29 @@ def explicit(profiles: Sequence[JobProfile], arrivals_s: Sequence[float], *, lab
         tuple(Job(profile, 1000.0 * arrival) for profile, arrival in zip(profiles, arrivals_s, strict=True)),
         label,
     )
+
+
+def with_requests(workload: Workload, kind: str, seed: int) -> Workload:
+    """Let every stage of every job ask for memory of its own; jobs and arrivals stay as they are.
+
+    Args:
+        workload: the jobs, drawn with this seed.
+        kind: `uniform`: from (0, 1], drawn anew for each stage of each job from a third generator of the seed;
+            `none`: what the profiles say.
+        seed: 0 or more.
+
+    Raises:
+        ConfigError: there is no such kind.
+
+    Source: §7.3.
+    """
+    if kind not in REQUESTS:
+        raise ConfigError(f"requests is {kind!r}; expected {' or '.join(REQUESTS)}")
+    if kind == "none":
+        return workload
+    rng = np.random.default_rng(np.random.SeedSequence(int(seed)).spawn(3)[2])
+    jobs = [replace(job, requests=1.0 - rng.random(len(job.profile.stages))) for job in workload.jobs]
+    return Workload(tuple(jobs), workload.label, workload.universe)
 
 
 def _generators(seed: int) -> list[np.random.Generator]:

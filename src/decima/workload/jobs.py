@@ -12,7 +12,7 @@ import numpy as np
 
 from decima.checks import LARGEST_MS, is_name
 from decima.exceptions import WorkloadError
-from decima.workload.profile import JobProfile
+from decima.workload.profile import JobProfile, check_request
 
 if TYPE_CHECKING:
     import pandas
@@ -35,6 +35,9 @@ class Job:
     # `arrival_ms` 0. An explicit False at 0 makes the arrival an event at time 0.
     initial: bool | None = None
     name: str = ""  # shown in tables and figures; the profile's name when omitted
+    # What the tasks of each stage of this job ask for: float64 [stages, 2], memory and CPUs, or [stages], memory only.
+    # What the profile says when omitted.
+    requests: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.profile, JobProfile):
@@ -57,6 +60,8 @@ class Job:
         if initial and arrival_ms > 0.0:
             raise WorkloadError(f"job {self.name!r}: initial, yet it arrives at {arrival_ms} ms; expected 0")
         object.__setattr__(self, "initial", initial)
+        if self.requests is not None:
+            object.__setattr__(self, "requests", _requests(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +111,22 @@ class Workload:
         return _frozen(np.array([position[job.profile] for job in self.jobs], dtype=np.int64))
 
     @cached_property
+    def first_stage(self) -> np.ndarray:
+        """Number of stages before those of each job, int64 [jobs + 1]."""
+        sizes = np.array([len(profile.stages) for profile in self.universe], dtype=np.int64)[self.profile_index]
+        return _frozen(np.concatenate([[0], np.cumsum(sizes)]))
+
+    @cached_property
+    def requests(self) -> np.ndarray:
+        """What the tasks of each stage ask for, stages of all jobs in order: float64 [stages, 2], memory and CPUs.
+
+        Memory is 0 where a stage asks for none.
+        """
+        nominal = [np.array([stage.request for stage in profile.stages]) for profile in self.universe]
+        places = zip(self.jobs, self.profile_index.tolist(), strict=True)
+        return _frozen(np.concatenate([nominal[at] if job.requests is None else job.requests for job, at in places]))
+
+    @cached_property
     def arrival_ms(self) -> np.ndarray:
         """Times of arrival, float64 [jobs], ms."""
         return _frozen(np.array([job.arrival_ms for job in self.jobs], dtype=np.float64))
@@ -126,6 +147,10 @@ class Workload:
         for job in self.jobs:
             tasks = [(stage.num_tasks, stage.parents, stage.mean_duration_ms) for stage in job.profile.stages]
             parts.append(repr((job.profile.name, job.arrival_ms, job.initial, tasks)))
+            nominal = [stage.request for stage in job.profile.stages]
+            requests = nominal if job.requests is None else list(map(tuple, job.requests.tolist()))
+            if any(request != (0.0, 1.0) for request in requests):
+                parts.append(repr(requests))
         return "".join(parts)
 
     def describe(self) -> pandas.DataFrame:
@@ -145,6 +170,27 @@ class Workload:
                 for job in self.jobs
             ]
         )
+
+
+def _requests(job: Job) -> np.ndarray:
+    """Requests of a job with both columns, checked."""
+    stages = job.profile.stages
+    try:
+        given = np.array(job.requests, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.zeros(0)
+    if given.shape not in ((len(stages),), (len(stages), 2)):
+        raise WorkloadError(
+            f"job {job.name!r}: requests are {job.requests!r:.60}; expected memory, or memory and CPUs, of each of "
+            f"{len(stages)} stages"
+        )
+    if given.ndim == 1:
+        given = np.stack([given, np.ones(len(stages))], axis=1)
+    if not (np.isfinite(given) & (given > 0.0)).all():
+        for stage, (memory, cpu) in zip(stages, given.tolist(), strict=True):
+            for name, value in (("memory", memory), ("cpu", cpu)):
+                check_request(f"job {job.name!r}, stage {stage.name!r}", name, value)
+    return _frozen(given)
 
 
 def _epoch_hint(arrival_ms: float) -> str:

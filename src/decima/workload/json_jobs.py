@@ -26,7 +26,7 @@ _NUMBER = (int, float)
 _EXPECTED = {
     list: "a list", dict: "an object", str: "a string", bool: "true or false", int: "an integer", _NUMBER: "a number"
 }  # fmt: skip
-_ARRIVAL_KEYS = ("name", "arrival_ms", "initial")
+_ARRIVAL_KEYS = ("name", "arrival_ms", "initial", "requests")
 _TPCH_NAME = re.compile(r"q(?P<query>\d+)-(?P<size>\d+g)")
 
 
@@ -140,7 +140,7 @@ def _job(index: int, entry: Any, named: Mapping[str, JobProfile]) -> Job:
     if initial is not None:
         _expect(where, "initial", initial, bool)
     with parquet.inside(where):
-        return Job(profile, arrival_ms, initial, name)
+        return Job(profile, arrival_ms, initial, name, _job_requests(where, entry.get("requests")))
 
 
 def _profile(where: str, name: str, body: Any) -> JobProfile:
@@ -160,7 +160,11 @@ def _profile(where: str, name: str, body: Any) -> JobProfile:
 
 
 def _stage(where: str, name: str, body: dict, number: Mapping[str, int]) -> Stage:
-    _check_keys(where, body, required=("tasks",), optional=("name", "parents", "duration_ms", "durations"))
+    optional = ("name", "parents", "duration_ms", "durations", "memory", "cpu")
+    _check_keys(where, body, required=("tasks",), optional=optional)
+    for key in ("memory", "cpu"):
+        if key in body:
+            _expect(where, key, body[key], _NUMBER)
     if ("duration_ms" in body) == ("durations" in body):
         raise WorkloadError(f"{where}: expected exactly one of 'duration_ms' and 'durations' (per executor count)")
     if "duration_ms" in body:
@@ -175,7 +179,18 @@ def _stage(where: str, name: str, body: dict, number: Mapping[str, int]) -> Stag
         parents,
         levels,
         *(tuple(tables[level][wave] for level in levels) for wave in WAVES),
+        **{key: body[key] for key in ("memory", "cpu") if key in body},
     )
+
+
+def _job_requests(where: str, value: Any) -> list | None:
+    """Read what the stages of a job ask for: a list of memories, or of [memory, CPUs]."""
+    if value is None:
+        return None
+    for item in _expect(where, "requests", value, list):
+        for number in item if isinstance(item, list) else [item]:
+            _expect(where, "request", number, _NUMBER)
+    return value
 
 
 def _parent(where: str, parent: Any, number: Mapping[str, int]) -> int:
@@ -227,6 +242,9 @@ def _arrival_body(job: Job) -> dict[str, Any]:
     body: dict[str, Any] = {"arrival_ms": _number(job.arrival_ms), "initial": job.initial}
     if job.name != job.profile.name:
         body["name"] = job.name
+    if job.requests is not None:
+        plain = bool((job.requests[:, 1] == 1.0).all())
+        body["requests"] = (job.requests[:, 0] if plain else job.requests).tolist()
     return body
 
 
@@ -243,6 +261,8 @@ def _profile_body(profile: JobProfile, key: str) -> dict[str, Any]:
                 str(level): {wave: [_number(value) for value in getattr(stage, wave)[index].tolist()] for wave in WAVES}
                 for index, level in enumerate(stage.levels)
             },
+            **({} if stage.memory is None else {"memory": float(stage.memory)}),
+            **({} if stage.cpu == 1.0 else {"cpu": float(stage.cpu)}),
         }
         for stage in profile.stages
     ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decima.checks import LARGEST_MS, is_name, is_whole
+from decima.checks import LARGEST_MS, is_name, is_number, is_whole
 from decima.exceptions import WorkloadError
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ class Stage:
     fresh: tuple[np.ndarray, ...]  # of tasks that ran first on an executor new to the job
     first: tuple[np.ndarray, ...]  # of the first task of an executor in this stage if not fresh
     rest: tuple[np.ndarray, ...]  # of later tasks of an executor in this stage
+    # What a task asks for, unless its job says otherwise: memory in the unit of the classes of executors (None:
+    # nothing), and CPUs.
+    memory: float | None = None
+    cpu: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parents", tuple(self.parents))
@@ -41,6 +45,11 @@ class Stage:
         for wave in WAVES:
             lists = getattr(self, wave)
             object.__setattr__(self, wave, tuple(_durations(self.name, wave, values) for values in lists))
+
+    @property
+    def request(self) -> tuple[float, float]:
+        """Memory, 0 where none is asked for, and CPUs of a task."""
+        return (0.0 if self.memory is None else float(self.memory)), float(self.cpu)
 
     @property
     def all_durations_ms(self) -> np.ndarray:
@@ -60,7 +69,7 @@ class Stage:
 
     def equals(self, other: Stage) -> bool:
         """True when all fields, durations included, are the same."""
-        fields = ("name", "num_tasks", "parents", "levels")
+        fields = ("name", "num_tasks", "parents", "levels", "memory", "cpu")
         return all(getattr(self, field) == getattr(other, field) for field in fields) and all(
             np.array_equal(durations, others)
             for wave in WAVES
@@ -98,6 +107,9 @@ class JobProfile:
                 raise WorkloadError(
                     f"{where}: num_tasks is {stage.num_tasks!r}; expected an integer from 1 to {MAX_TASKS}"
                 )
+            if stage.memory is not None:
+                check_request(where, "memory", stage.memory)
+            check_request(where, "cpu", stage.cpu)
             _check_levels(where, stage)
             _check_durations(where, stage)
         _check_dag(self)
@@ -170,6 +182,16 @@ class JobProfile:
         for index in reversed(self.topological_order):
             length[index] = weight[index] + max((length[child] for child in self.children[index]), default=0.0)
         return length
+
+
+def check_request(where: str, name: str, value) -> None:
+    """Check what the tasks of a stage ask for.
+
+    Raises:
+        WorkloadError: It is no finite number above 0.
+    """
+    if not is_number(value) or not 0.0 < value < math.inf:
+        raise WorkloadError(f"{where}: {name} is {value!r:.60}; expected a finite number above 0")
 
 
 def _durations(stage: str, wave: str, values) -> np.ndarray:

@@ -6,7 +6,8 @@ sources of other packages call :func:`register_source`.
 
 The text ``tpch`` means 20 TPC-H jobs that are all there from the start, ``tpch:2g+10g,n=5`` five small ones,
 ``embedded:arrivals=poisson,n=200,interarrival_s=25`` a stream, ``two_class:load=0.8,executors=3`` one of that load,
-``rare_long`` a workload that has a name of its own, and ``jobs.json`` the jobs of a file.
+``rare_long`` a workload that has a name of its own, ``alibaba:part=test,fraction=0.1`` a tenth of the second half of a
+trace with its own arrivals, and ``jobs.json`` the jobs of a file.
 """
 
 from __future__ import annotations
@@ -31,12 +32,17 @@ TRAINING_SEED = 100_000
 QUERIES = tuple(range(1, 23))
 SIZES = Option("sizes", "job sizes to draw from: paper (six), released (seven), or some of them such as 2g+10g")
 JOB_OPTIONS = (
-    Option("arrivals", "batch: all jobs at the start; poisson: a stream (understood where something of it is given)"),
+    Option(
+        "arrivals",
+        "batch: all jobs at the start; poisson: a stream (understood where something of it is given); trace: their "
+        "own, where the source has any (understood where n is not given)",
+    ),
     Option("n", "jobs to draw; of a stream, those that arrive (default 20)", int),
     Option("interarrival_s", "mean gap of a stream in seconds (default 25); for training also a range such as 20-45"),
     Option("load", "of a stream, instead of its gap: mean work that arrives over what executors can do; or a range"),
     Option("executors", "executors that the load is of", int),
     Option("initial", "jobs of a stream that are present at time 0 (default 1)", int),
+    Option("requests", "uniform: each stage of each job asks for memory from (0, 1], drawn apart from the jobs"),
 )
 # Workloads with a name of their own; what is written behind the name replaces options of the text.
 PRESETS = {
@@ -49,7 +55,7 @@ PRESETS = {
 _STREAM_ONLY = ("interarrival_s", "load", "executors", "initial")
 _LARGEST = 10_000_000  # more jobs need more memory than machines have
 _LARGEST_LOAD = 10.0
-# Name of a source -> module of this package that has it as SOURCE.
+# Name of a source -> module of this package that has it as SOURCE, or under the name behind the colon.
 _MODULES = {
     "tpch": "tpch.profiles",
     "embedded": "embedded",
@@ -58,6 +64,8 @@ _MODULES = {
     "two_class": "two_class",
     "clocked": "clocked",
     "mixed": "mixed",
+    "alibaba": "alibaba.source",
+    "alibaba_like": "alibaba.source:LIKE",
     "file": "profile_file",
 }
 _REGISTERED: dict[str, WorkloadSource] = {}
@@ -85,19 +93,25 @@ class WorkloadSource:
     # Function of the options that returns how many jobs of the second part every tick of a clock brings; None where
     # streams are Poisson streams.
     burst: Callable[..., int] | None = None
+    # Function of seed, ``n`` (None: all) and the options that returns jobs with arrivals of their own; None where there
+    # are no such.
+    replay: Callable[..., Workload] | None = None
 
     @property
     def stream_kind(self) -> str:
         """How the jobs of a stream arrive: ``"poisson"`` or ``"clocked"``."""
         return "poisson" if self.burst is None else "clocked"
 
-    def batch(self, n: int = 20, seed: int = 0, sizes: str | Sequence[str] = "paper", **options) -> Workload:
+    def batch(
+        self, n: int = 20, seed: int = 0, sizes: str | Sequence[str] = "paper", requests: str = "none", **options
+    ) -> Workload:
         """Draw jobs with replacement, all present at the start.
 
         Args:
             n: Number of jobs.
             seed: 0 or more; chooses the jobs, the profiles themselves are always the same.
             sizes: ``"paper"`` (the paper's six), ``"released"`` (seven), one size, several as ``"2g+10g"``, or a list.
+            requests: What stages ask for, see :func:`decima.workload.arrivals.with_requests`.
             **options: Further options of the source.
 
         Raises:
@@ -108,7 +122,8 @@ class WorkloadSource:
         Source: §7.2, batched arrivals.
         """
         profiles, parts = self._universe(sizes, options)
-        return arrivals.batch(profiles, n, seed, label=self.label, parts=parts)
+        workload = arrivals.batch(profiles, n, seed, label=self.label, parts=parts)
+        return arrivals.with_requests(workload, requests, seed)
 
     def poisson(
         self,
@@ -117,6 +132,7 @@ class WorkloadSource:
         seed: int = 0,
         sizes: str | Sequence[str] = "paper",
         initial: int = 1,
+        requests: str = "none",
         **options,
     ) -> Workload:
         """Draw jobs with replacement; they arrive as a Poisson process.
@@ -127,6 +143,7 @@ class WorkloadSource:
             seed: 0 or more; chooses jobs and gaps, the profiles themselves are always the same.
             sizes: As in :meth:`batch`.
             initial: Jobs present at time 0.
+            requests: As in :meth:`batch`.
             **options: Further options of the source.
 
         Raises:
@@ -137,7 +154,8 @@ class WorkloadSource:
         Source: §7.2, continuous arrivals.
         """
         profiles, parts = self._universe(sizes, options)
-        return arrivals.poisson(profiles, n, mean_interarrival_s, seed, initial, label=self.label, parts=parts)
+        workload = arrivals.poisson(profiles, n, mean_interarrival_s, seed, initial, label=self.label, parts=parts)
+        return arrivals.with_requests(workload, requests, seed)
 
     def stream(
         self,
@@ -146,16 +164,18 @@ class WorkloadSource:
         seed: int = 0,
         sizes: str | Sequence[str] = "paper",
         initial: int = 1,
+        requests: str = "none",
         **options,
     ) -> Workload:
         """Draw jobs that arrive as those of this source do, on a clock or as in :meth:`poisson`; arguments as there."""
         if self.burst is None:
-            return self.poisson(n, mean_interarrival_s, seed, sizes, initial, **options)
+            return self.poisson(n, mean_interarrival_s, seed, sizes, initial, requests, **options)
         profiles, parts = self._universe(sizes, options)
         burst = self.burst(**options)
-        return arrivals.clocked(
+        workload = arrivals.clocked(
             profiles, n, mean_interarrival_s, seed, initial, label=self.label, parts=parts, burst=burst
         )
+        return arrivals.with_requests(workload, requests, seed)
 
     def interarrival_s(self, load: float, executors: int, sizes: str | Sequence[str] = "paper", **options) -> float:
         """Mean gap in seconds of a stream that brings a given load.
@@ -237,7 +257,8 @@ def get_source(name: str) -> WorkloadSource:
     if name not in _MODULES:
         names = list_sources()
         raise ConfigError(f"unknown workload source {name!r}{hint(name, names)}; known: {', '.join(names)}")
-    return import_module(f"{__package__}.{_MODULES[name]}").SOURCE
+    module, _, attribute = _MODULES[name].partition(":")
+    return getattr(import_module(f"{__package__}.{module}"), attribute or "SOURCE")
 
 
 @dataclass(frozen=True)
@@ -247,11 +268,13 @@ class JobSpec:
     text: str  # the text
     path: Path | None = None  # the file; None for a draw
     source: WorkloadSource | None = None  # what is drawn from; None for a file
-    arrivals: str = "batch"  # ``"batch"``, or how a stream of the source comes: ``"poisson"`` or ``"clocked"``
+    # ``"batch"``; how a stream of the source comes, ``"poisson"`` or ``"clocked"``; or ``"trace"``, its own arrivals.
+    arrivals: str = "batch"
     n: int | None = None  # jobs to draw; None where the text does not say
     # Mean gap of a stream in seconds, or its lowest and highest value.
     interarrival_s: float | tuple[float, float] = 25.0
     initial: int = 1  # jobs of a stream that are present at time 0
+    requests: str = "none"  # what stages ask for
     options: dict[str, Any] = field(default_factory=dict)  # options of the source
 
     def workload(self, seed: int) -> Workload:
@@ -264,12 +287,17 @@ class JobSpec:
             from decima.workload import load
 
             return load(self.path)
+        if self.arrivals == "trace":
+            workload = self.source.replay(seed=seed, n=self.n, **self.options)
+            return arrivals.with_requests(workload, self.requests, seed)
         n = 20 if self.n is None else self.n
         if self.arrivals == "batch":
-            return self.source.batch(n, seed, **self.options)
+            return self.source.batch(n, seed, requests=self.requests, **self.options)
         if isinstance(self.interarrival_s, tuple):
             raise ConfigError(f"jobs {self.text!r}: a range of gaps is for training; expected one number of seconds")
-        return self.source.stream(n, self.interarrival_s, seed, initial=self.initial, **self.options)
+        return self.source.stream(
+            n, self.interarrival_s, seed, initial=self.initial, requests=self.requests, **self.options
+        )
 
     def workloads(self, seeds: Sequence[int]) -> list[Workload]:
         """Read or draw one workload per seed; a file is read once and stands for all of them."""
@@ -310,11 +338,18 @@ def parse_jobs(text: str) -> JobSpec:
     if "interarrival_s" in texts:
         values = {key: value for key, value in values.items() if key in texts or key not in ("load", "executors")}
     stream = source.stream_kind
-    arriving = values.setdefault("arrivals", stream if set(_STREAM_ONLY) & set(values) else "batch")
-    if arriving not in ("batch", stream):
-        raise ConfigError(f"{where}: arrivals is {arriving!r}; expected batch or {stream}")
-    if arriving == "batch" and (stray := [key for key in _STREAM_ONLY if key in values]):
+    kinds = ["batch", stream]
+    still = "batch"
+    if source.replay is not None:
+        kinds.append("trace")
+        still = "batch" if "n" in values else "trace"
+    arriving = values.setdefault("arrivals", stream if set(_STREAM_ONLY) & set(values) else still)
+    if arriving not in kinds:
+        raise ConfigError(f"{where}: arrivals is {arriving!r}; expected {' or '.join(kinds)}")
+    if arriving != stream and (stray := [key for key in _STREAM_ONLY if key in values]):
         raise ConfigError(f"{where}: {' and '.join(stray)} describe a stream; expected them with arrivals={stream}")
+    if (requests := values.get("requests", "none")) not in arrivals.REQUESTS:
+        raise ConfigError(f"{where}: requests is {requests!r}; expected {' or '.join(arrivals.REQUESTS)}")
     for key in ("n", "initial"):
         if values.get(key, 0) > _LARGEST:
             raise ConfigError(f"{where}: {key} is {values[key]}; expected at most {_LARGEST:,}")

@@ -18,8 +18,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from decima.exceptions import ChecksumError, DataUnavailableError, WorkloadError
+from decima.exceptions import DataUnavailableError, WorkloadError
+from decima.workload.pinned import PinnedFiles
 from decima.workload.profile import JobProfile, Stage
+
+LABEL = "TPC-H"  # what errors call the files
 
 ORIGIN = "tpch"
 _STORED_WAVES = frozenset({"fresh_durations", "first_wave", "rest_wave"})
@@ -119,11 +122,7 @@ def check_digest(content: bytes, name: str, path: Path | str) -> None:
     Raises:
         ChecksumError: they differ; names the file, what was got and what was expected.
     """
-    got, expected = hashlib.sha256(content).hexdigest(), checksums()[name]
-    if got != expected:
-        raise ChecksumError(
-            f"{path}: got SHA-256 {got} ({len(content)} bytes), expected {expected} for TPC-H file {name}"
-        )
+    PinnedFiles(LABEL, "tpch", "", checksums(), "").check(content, name, path)
 
 
 def _checksums_text() -> str:

@@ -11,6 +11,7 @@ import pytest
 
 from decima import config
 from decima.exceptions import ChecksumError, DataUnavailableError
+from decima.workload import pinned
 from decima.workload.tpch import fetch
 from tests.unit.workload.tpch.raw_files import write_set
 
@@ -122,11 +123,11 @@ def test_corrupted_download(server, mirror):
 
 
 def test_file_missing_on_the_server(server, mirror, monkeypatch):
-    monkeypatch.setattr(fetch.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(pinned.time, "sleep", lambda seconds: None)
     (mirror / "2g" / "adj_mat_5.npy").unlink()
     with pytest.raises(DataUnavailableError, match=r"adj_mat_5\.npy: HTTP status 404"):
         fetch.fetch_tpch(progress=False)
-    assert server.count("/2g/adj_mat_5.npy") == fetch.ATTEMPTS
+    assert server.count("/2g/adj_mat_5.npy") == pinned.ATTEMPTS
 
 
 def test_no_network_is_one_quick_error_that_names_both_ways(mirror, monkeypatch):

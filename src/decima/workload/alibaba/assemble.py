@@ -1,0 +1,183 @@
+"""Rows of a trace, one per stage and one per task, made into a :class:`Trace`: everything odd is settled here."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+
+from decima.exceptions import WorkloadError
+from decima.workload.alibaba.names import TaskName, parse_name
+from decima.workload.alibaba.trace import Trace, TraceReport
+
+ZERO_MS = 500.0  # what a recorded duration of 0 whole seconds is taken as
+_CORE = 100.0  # plan_cpu of one core
+
+
+@dataclass(frozen=True)
+class StageRows:
+    """Rows of stages in any order, column by column; all of one length."""
+
+    job: list[str]  # name of the job
+    task: list[str]  # name of the stage
+    submit_s: np.ndarray  # float64, arrival of the job
+    length_s: np.ndarray  # float64, end less start of the stage
+    instances: np.ndarray  # float64, tasks; NaN where missing
+    plan_cpu: np.ndarray  # float64, 100 is a core; NaN where missing
+    plan_mem: np.ndarray  # float64, 1 is the largest executor; NaN where missing
+    finished: np.ndarray  # bool, whether it ended as it should
+
+
+def assemble(
+    rows: StageRows,
+    instance_row: np.ndarray,
+    instance_s: np.ndarray,
+    *,
+    label: str,
+    source: str,
+    length_s: float,
+    report: TraceReport,
+) -> Trace:
+    """Make a trace of rows.
+
+    Args:
+        rows: One row per stage.
+        instance_row: Row of every recorded task, int64 [instances], in the order of the file.
+        instance_s: Its duration, float64 [instances], whole seconds.
+        label: For titles.
+        source: For profiles.
+        length_s: Time between the first and the last possible arrival.
+        report: Numbers found so far; completed in place.
+
+    Raises:
+        WorkloadError: A parent does not exist or stages form a cycle (names job and stage), or no job is left.
+    """
+    parsed = [parse_name(name) for name in rows.task]
+    members: dict[str, list[int]] = {}
+    for row, job in enumerate(rows.job):
+        members.setdefault(job, []).append(row)
+    submit = {job: min(rows.submit_s[each].tolist()) for job, each in members.items()}
+    order: list[int] = []  # rows that are kept, parents first
+    parents: list[tuple[int, ...]] = []
+    jobs: list[tuple[str, int]] = []  # name and first place in ``order``
+    for job in sorted(members, key=submit.__getitem__):  # stable: ties stay in the order of the file
+        if _is_left_out(members[job], rows, parsed, report):
+            continue
+        jobs.append((job, len(order)))
+        for row, above in _sorted_stages(job, members[job], parsed, rows.task, report):
+            order.append(row)
+            parents.append(above)
+    if not jobs:
+        raise WorkloadError(f"{label}: no job is left to simulate; expected at least one whole job with a DAG")
+    kept = np.array(order, dtype=np.int64)
+    offset, duration_ms = _durations(kept, rows, instance_row, instance_s, report)
+    report.requests_above_one = int(np.count_nonzero(rows.plan_mem[kept] > 1.0))
+    report.cpu_above_one = int(np.count_nonzero(rows.plan_cpu[kept] > _CORE))
+    report.jobs, report.stages, report.edges = len(jobs), len(order), sum(map(len, parents))
+    tasks = rows.instances[kept].astype(np.int64)
+    report.tasks = int(tasks.sum())
+    return Trace(
+        label=label,
+        source=source,
+        length_s=length_s,
+        job_names=tuple(name for name, _ in jobs),
+        arrival_s=np.array([submit[name] for name, _ in jobs], dtype=np.float64),
+        first_stage=np.array([*(first for _, first in jobs), len(order)], dtype=np.int64),
+        stage_names=tuple(rows.task[row] for row in order),
+        num_tasks=tasks,
+        memory=np.minimum(rows.plan_mem[kept], 1.0),
+        parent_offset=np.cumsum([0, *map(len, parents)], dtype=np.int64),
+        parent=np.array([each for above in parents for each in above], dtype=np.int64),
+        duration_offset=offset,
+        duration_ms=duration_ms,
+        report=report,
+    )
+
+
+def _is_left_out(members: list[int], rows: StageRows, parsed: list[TaskName | None], report: TraceReport) -> bool:
+    """Whether a job cannot be simulated; counts why."""
+    numbers = [parsed[row].number for row in members if parsed[row] is not None]
+    if not numbers:
+        report.jobs_of_independent_tasks += 1
+        return True
+    if len(set(numbers)) < len(numbers):
+        report.jobs_with_repeated_stage += 1
+        return True
+    finished = rows.finished[members] & (rows.instances[members] >= 1.0) & (rows.length_s[members] >= 0.0)
+    if not finished.all():
+        report.unfinished_jobs += 1
+        return True
+    if not (rows.plan_mem[members] > 0.0).all():  # false for NaN
+        report.jobs_without_plan += 1
+        return True
+    return False
+
+
+def _sorted_stages(
+    job: str, members: list[int], parsed: list[TaskName | None], names: list[str], report: TraceReport
+) -> list[tuple[int, tuple[int, ...]]]:
+    """Rows of a job, parents first, smaller task numbers first among equals, each with the places of its parents."""
+    last = max(parsed[row].number for row in members if parsed[row] is not None)
+    number_of, row_of = {}, {}
+    cut = False
+    for row in members:
+        name = parsed[row]
+        if name is None:
+            last += 1
+            report.independent_stages += 1
+            number_of[row] = last
+        else:
+            number_of[row] = name.number
+            report.cut_names += name.cut
+            report.repeated_parents += name.repeated
+            cut = cut or name.cut
+        row_of[number_of[row]] = row
+    report.jobs_with_cut_names += cut
+    numbers = [number_of[row] for row in members]
+    report.jobs_out_of_order += numbers != sorted(numbers)
+    above = {number_of[row]: () if parsed[row] is None else parsed[row].parents for row in members}
+    children: dict[int, list[int]] = {number: [] for number in numbers}
+    for number, parents in above.items():
+        for parent in parents:
+            if parent not in children:
+                raise WorkloadError(
+                    f"job {job!r}, stage {names[row_of[number]]!r}: parent {parent} does not exist; expected one of "
+                    f"the {len(members)} stages of the job"
+                )
+            children[parent].append(number)
+    waiting = {number: len(parents) for number, parents in above.items()}
+    ready = sorted(number for number, count in waiting.items() if count == 0)
+    place: dict[int, int] = {}
+    while ready:
+        number = heapq.heappop(ready)
+        place[number] = len(place)
+        for child in children[number]:
+            waiting[child] -= 1
+            if waiting[child] == 0:
+                heapq.heappush(ready, child)
+    if len(place) < len(members):
+        stuck = min(number for number in numbers if number not in place)
+        raise WorkloadError(f"job {job!r}: stages form a cycle, {names[row_of[stuck]]!r} is in or below it")
+    return [(row_of[number], tuple(place[parent] for parent in above[number])) for number in place]
+
+
+def _durations(
+    kept: np.ndarray, rows: StageRows, instance_row: np.ndarray, instance_s: np.ndarray, report: TraceReport
+) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets int64 [stages + 1] and durations in ms of the kept rows, each stage's in the order of the file."""
+    count = np.bincount(instance_row, minlength=len(rows.job))
+    begin = np.cumsum(count) - count
+    by_row = np.argsort(instance_row, kind="stable")
+    sizes = np.maximum(count[kept], 1)
+    offset = np.concatenate([[0], np.cumsum(sizes)])
+    missing = np.flatnonzero(count[kept] == 0)
+    # Place in the file of every duration of a kept row, stage by stage; of those without any, whatever comes next.
+    source = np.repeat(begin[kept] - offset[:-1], sizes) + np.arange(offset[-1])
+    ends = np.concatenate([instance_s[by_row], [0.0]])
+    seconds = ends[np.minimum(source, len(by_row))]
+    seconds[offset[missing]] = rows.length_s[kept[missing]]
+    report.stages_without_durations = len(missing)
+    zero = seconds <= 0.0
+    report.zero_durations = int(np.count_nonzero(zero))
+    return offset, np.where(zero, ZERO_MS, 1000.0 * seconds)

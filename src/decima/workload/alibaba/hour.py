@@ -1,0 +1,190 @@
+"""The hour of the trace that the package ``spar`` holds: 16,749 jobs with arrivals, requests and all durations.
+
+It is read from the installed files of the package (extra ``alibaba``), or from a verified copy of the same rows that
+``decima data fetch alibaba`` takes from ``$DECIMA_DATA_MIRROR``. No trace data is part of this project.
+
+Source: Tian, Zheng and Wang, "Characterizing and Synthesizing Task Dependencies of Data-Parallel Jobs in Alibaba
+Cloud", SoCC 2019, package ``spar`` (MIT licence); the trace: GitHub ``alibaba/clusterdata``, for research and study.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import shutil
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+
+from decima import config
+from decima.exceptions import ChecksumError, DataUnavailableError
+from decima.files import atomic_path
+from decima.workload.alibaba.assemble import StageRows, assemble
+from decima.workload.alibaba.csv_blocks import TaskKeys, read_blocks
+from decima.workload.alibaba.trace import Trace, TraceReport
+
+LABEL = "Alibaba trace"
+ORIGIN = "alibaba"
+LENGTH_S = 3600.0
+VERSION = "0.0.7"
+TASKS_CSV, INSTANCES_CSV = "spar/data/samples/sample_tasks.csv", "spar/data/samples/sample_instances.csv"
+TASKS_PARQUET, INSTANCES_PARQUET = "tasks.parquet", "instances.parquet"
+CHECKSUMS = {
+    TASKS_CSV: "3635e21b9b7e7755cf24112ce8ff802ac086fe1a89eccdd20f39ee0f4f37fe1b",
+    INSTANCES_CSV: "667cb980b2b04f53951a0d38dbf81b11b4bef18c377eeb7375004b140634b9d9",
+    TASKS_PARQUET: "5354827c1c41e5e333a8375daf28fb17ce813da2fcb41082bf995f21b6c41039",
+    INSTANCES_PARQUET: "ee7013f48b60e8429c675f23f7ed07424c776671f9a088135ad10d6098a81bd2",
+}
+_TASK_COLUMNS = ("submit_s", "job_name", "task_name", "duration_s", "plan_cpu", "plan_mem", "instance_num")
+_INSTANCE_COLUMNS = ("submit_s", "job_name", "task_name", "instance_name", "duration_s", "cpu_avg", "mem_avg")
+_BOTH_WAYS = (
+    f"Install the extra 'alibaba' (pip install spar=={VERSION}), or set {config.MIRROR_VARIABLE} to a folder with "
+    "alibaba/hour_sample and run 'decima data fetch alibaba'. The source 'alibaba_like' needs no data."
+)
+
+
+def fetched_folder() -> Path:
+    """Folder of the copy taken from the mirror."""
+    return config.data_root() / "raw" / "alibaba"
+
+
+def hour_available() -> bool:
+    """Whether the hour is on this machine, in the package or as a copy; what it holds is verified when it is read."""
+    return _package_file(TASKS_CSV) is not None or all(
+        (fetched_folder() / name).is_file() for name in (TASKS_PARQUET, INSTANCES_PARQUET)
+    )
+
+
+def fetch_line(force: bool) -> str:
+    """Fetch, for ``decima data fetch alibaba``, and say what is there."""
+    if _package_file(TASKS_CSV) is not None:
+        return f"alibaba: the hour is in the installed package spar {VERSION}, nothing to fetch"
+    mirror = config.mirror_dir()
+    folder = fetched_folder()
+    names = (TASKS_PARQUET, INSTANCES_PARQUET)
+    if not force and all((folder / name).is_file() for name in names):
+        for name in names:
+            _verified(folder / name, name)
+        return f"alibaba: 2 files in {folder}, verified"
+    if mirror is None:
+        raise DataUnavailableError(f"the Alibaba hour is not on this machine. {_BOTH_WAYS}")
+    found = {name: mirror / "alibaba" / "hour_sample" / name for name in names}
+    for name, path in found.items():
+        if not path.is_file():
+            raise DataUnavailableError(f"the mirror {mirror} has no file {path}. {_BOTH_WAYS}")
+        _verified(path, name)
+    for name, path in found.items():
+        with atomic_path(folder / name) as temporary:
+            shutil.copyfile(path, temporary)
+    return f"alibaba: 2 files in {folder}, verified (source: {mirror})"
+
+
+def status_line() -> str:
+    """What ``decima data status`` says of the hour."""
+    if _package_file(TASKS_CSV) is not None:
+        return f"the hour of package spar {VERSION}"
+    present = sum((fetched_folder() / name).is_file() for name in (TASKS_PARQUET, INSTANCES_PARQUET))
+    return f"package spar {VERSION} is not installed; {present} of 2 files in {fetched_folder()}"
+
+
+@functools.lru_cache(maxsize=1)
+def read_hour() -> Trace:
+    """Read the hour and verify its checksums; the same object every time.
+
+    Raises:
+        DataUnavailableError: It is neither installed nor fetched, or another version of the package is installed.
+        ChecksumError: A file was changed.
+    """
+    tasks, instances = _package_file(TASKS_CSV), _package_file(INSTANCES_CSV)
+    if tasks is not None and instances is not None:
+        return read_csv(_verified(tasks, TASKS_CSV), _verified(instances, INSTANCES_CSV))
+    folder = fetched_folder()
+    if not hour_available():
+        raise DataUnavailableError(f"the Alibaba hour is not on this machine. {_BOTH_WAYS}")
+    return _read_parquet(*(_verified(folder / name, name) for name in (TASKS_PARQUET, INSTANCES_PARQUET)))
+
+
+def read_csv(tasks: Path, instances: Path, length_s: float = LENGTH_S) -> Trace:
+    """Read two files in the format of the package's samples.
+
+    Args:
+        tasks: A row per stage: arrival, job, stage, length, plan_cpu, plan_mem, number of tasks; no header.
+        instances: A row per task: arrival, job, stage, name, duration, average cpu and memory; no header.
+        length_s: Time from the first possible arrival to the last.
+
+    Raises:
+        DataUnavailableError: A file is missing.
+        WorkloadError: A file has other columns, or a DAG is none.
+    """
+    import pyarrow as pa
+
+    table = pa.Table.from_batches(
+        read_blocks(tasks, _TASK_COLUMNS, _TASK_COLUMNS, set(_TASK_COLUMNS) - {"job_name", "task_name"})
+    )
+    job, task = table["job_name"].to_pylist(), table["task_name"].to_pylist()
+    keys = TaskKeys(job, task)
+    row, seconds = [], []
+    report = TraceReport()
+    for block in read_blocks(instances, _INSTANCE_COLUMNS, ("job_name", "task_name", "duration_s"), ("duration_s",)):
+        found = keys.rows(block["job_name"], block["task_name"])
+        duration = block["duration_s"].to_numpy(zero_copy_only=False)
+        whole = (found >= 0) & (duration >= 0.0)
+        report.unfinished_instances += int(np.count_nonzero(~whole))
+        row.append(found[whole])
+        seconds.append(duration[whole])
+    columns = {name: table[name].to_numpy() for name in _TASK_COLUMNS if name not in ("job_name", "task_name")}
+    return _trace(job, task, columns, np.concatenate(row), np.concatenate(seconds), length_s, report)
+
+
+def _read_parquet(tasks: Path, instances: Path) -> Trace:
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(tasks, columns=list(_TASK_COLUMNS))
+    durations = pq.read_table(instances, columns=["task_row", "duration_s"])
+    columns = {name: table[name].to_numpy() for name in _TASK_COLUMNS if name not in ("job_name", "task_name")}
+    row = durations["task_row"].to_numpy().astype(np.int64)
+    seconds = durations["duration_s"].to_numpy().astype(np.float64)
+    job, task = table["job_name"].to_pylist(), table["task_name"].to_pylist()
+    return _trace(job, task, columns, row, seconds, LENGTH_S, TraceReport())
+
+
+def _trace(job, task, columns, row, seconds, length_s, report) -> Trace:
+    numbers = {name: np.asarray(values, dtype=np.float64) for name, values in columns.items()}
+    rows = StageRows(
+        job,
+        task,
+        numbers["submit_s"],
+        numbers["duration_s"],
+        numbers["instance_num"],
+        numbers["plan_cpu"],
+        numbers["plan_mem"],
+        np.ones(len(job), dtype=bool),
+    )
+    return assemble(rows, row, seconds, label=LABEL, source=ORIGIN, length_s=length_s, report=report)
+
+
+def _package_file(name: str) -> Path | None:
+    """Path of an installed file of the package, None if the package is absent.
+
+    Raises:
+        DataUnavailableError: Another version is installed, or it lacks the file.
+    """
+    try:
+        found = metadata.distribution("spar")
+    except metadata.PackageNotFoundError:
+        return None
+    if found.version != VERSION:
+        raise DataUnavailableError(f"package spar {found.version} is installed, without the hour. {_BOTH_WAYS}")
+    path = Path(str(found.locate_file(name)))
+    if not path.is_file():
+        raise DataUnavailableError(f"package spar {VERSION} lacks {path}; install it anew")
+    return path
+
+
+def _verified(path: Path, name: str) -> Path:
+    with open(path, "rb") as content:
+        got = hashlib.file_digest(content, "sha256").hexdigest()
+    if got != CHECKSUMS[name]:
+        raise ChecksumError(f"{path}: got SHA-256 {got}, expected {CHECKSUMS[name]} for {name} of the Alibaba hour")
+    return path

@@ -1,0 +1,242 @@
+"""Reading the Alibaba trace: names, hand-made files with every oddity, halves and thinning."""
+
+import numpy as np
+import pytest
+
+from decima.exceptions import ChecksumError, ConfigError, DataUnavailableError, WorkloadError
+from decima.workload.alibaba import hour, raw
+from decima.workload.alibaba.names import TaskName, parse_name
+from decima.workload.alibaba.trace import thinned
+from decima.workload.sources import parse_jobs
+
+# arrival, job, stage, length, plan_cpu, plan_mem, tasks
+TASKS = """\
+5,j_b,R3_1_2,7,100,0.3,2
+5,j_b,M1,4,100,0.5,1
+5,j_b,M2,4,200,2.5,3
+0,j_a,R1_2,9,50,0.2,2
+0,j_a,M2,6,50,0.2,1
+9,j_c,J2_1_1,3,100,0.3,1
+9,j_c,M1,3,100,0.3,1
+9,j_c,task_x,2,100,0.3,1
+7,j_lone,task_one,5,100,0.3,1
+7,j_lone,task_two,5,100,0.3,1
+8,j_plan,M1,5,100,,1
+8,j_twice,M1,5,100,0.3,1
+8,j_twice,R1,5,100,0.3,1
+8,j_back,M1,-5,100,0.3,1
+"""
+INSTANCES = """\
+5,j_b,M2,i,4,1,1
+0,j_a,R1_2,i,9,1,1
+5,j_b,R3_1_2,i,7,1,1
+5,j_b,M2,i,0,1,1
+5,j_b,M1,i,4,1,1
+0,j_a,R1_2,i,8,1,1
+0,j_a,M2,i,6,1,1
+5,j_b,R3_1_2,i,6,1,1
+5,j_b,M2,i,3,1,1
+9,j_c,M1,i,3,1,1
+9,j_c,J2_1_1,i,-1,1,1
+3,j_unknown,M1,i,3,1,1
+"""
+
+
+@pytest.fixture
+def trace(tmp_path):
+    (tmp_path / "tasks.csv").write_text(TASKS)
+    (tmp_path / "instances.csv").write_text(INSTANCES)
+    return hour.read_csv(tmp_path / "tasks.csv", tmp_path / "instances.csv", length_s=10.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("M1", TaskName(1, (), False, False)),
+        ("J4_2_3", TaskName(4, (2, 3), False, False)),
+        ("R12_7_7_3", TaskName(12, (7, 3), False, True)),
+        ("J9_" + "1_" * 23 + "4", TaskName(9, (1,), True, True)),
+        ("J53_1_2_3_4_6_8_10_12_13_14_15_16_18_20_22_24_25_2",
+         TaskName(53, (1, 2, 3, 4, 6, 8, 10, 12, 13, 14, 15, 16, 18, 20, 22, 24, 25), True, False)),
+        ("task_LTg0MTUwNTA5Mjg4MDkwNjIzMA==", None),
+        ("MergeTask", None),
+        ("M1_x", None),
+    ],
+)  # fmt: skip
+def test_names_hold_number_and_parents(name, expected):
+    assert parse_name(name) == expected
+
+
+def test_jobs_come_by_arrival_and_stages_behind_their_parents(trace):
+    assert trace.job_names == ("j_a", "j_b", "j_c")
+    assert trace.arrival_s.tolist() == [0.0, 5.0, 9.0]
+    a, b, c = (trace.profile(job) for job in range(3))
+    assert [(stage.name, stage.parents) for stage in a.stages] == [("M2", ()), ("R1_2", (0,))]
+    assert [(stage.name, stage.parents) for stage in b.stages] == [("M1", ()), ("M2", ()), ("R3_1_2", (0, 1))]
+    assert [(stage.name, stage.parents) for stage in c.stages] == [("M1", ()), ("J2_1_1", (0,)), ("task_x", ())]
+    assert [stage.num_tasks for stage in b.stages] == [1, 3, 2]
+    assert trace.profile(1) is b
+
+
+def test_durations_are_those_of_the_instances_in_file_order(trace):
+    b, c = trace.profile(1), trace.profile(2)
+    assert [stage.rest[0].tolist() for stage in b.stages] == [[4000.0], [4000.0, 500.0, 3000.0], [7000.0, 6000.0]]
+    # No finished instance of two stages of job c is recorded: their own lengths stand for them.
+    assert [stage.first[0].tolist() for stage in c.stages] == [[3000.0], [3000.0], [2000.0]]
+    assert trace.work_s.tolist() == [23.0, 4.0 + 7.5 + 13.0, 8.0]
+
+
+def test_requests_are_cut_at_the_largest_executor(trace):
+    assert trace.memory.tolist() == [0.2, 0.2, 0.5, 1.0, 0.3, 0.3, 0.3, 0.3]
+
+
+def test_every_oddity_is_counted(trace):
+    counts = trace.report.table().set_index("what")["count"].to_dict()
+    assert counts == {
+        "jobs": 3,
+        "stages": 8,
+        "tasks": 12,
+        "edges": 4,
+        "jobs of independent tasks": 1,
+        "independent stages": 1,
+        "unfinished jobs": 1,
+        "jobs without plan": 1,
+        "jobs with repeated stage": 1,
+        "cut names": 0,
+        "jobs with cut names": 0,
+        "repeated parents": 1,
+        "jobs out of order": 2,
+        "zero durations": 1,
+        "requests above one": 1,
+        "cpu above one": 1,
+        "stages without durations": 2,
+        "unfinished instances": 2,
+    }
+
+
+def test_a_cut_name_keeps_the_parents_that_are_complete(tmp_path):
+    name = "J13_1_2_3_4_5_6_7_8_9_10_11_12_12_12_12_12_12_12_1"  # 50 characters
+    rows = [f"0,j,M{number},1,100,0.3,1" for number in range(1, 13)]
+    (tmp_path / "tasks.csv").write_text("\n".join([*rows, f"0,j,{name},1,100,0.3,1"]) + "\n")
+    (tmp_path / "instances.csv").write_text("0,j,M1,i,1,1,1\n")
+    trace = hour.read_csv(tmp_path / "tasks.csv", tmp_path / "instances.csv")
+    assert len(name) == 50
+    assert trace.profile(0).stages[-1].parents == tuple(range(12))
+    assert (trace.report.cut_names, trace.report.jobs_with_cut_names) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("0,j,M1_3,1,100,0.3,1\n0,j,M2,1,100,0.3,1\n", "job 'j', stage 'M1_3': parent 3 does not exist"),
+        ("0,j,M1_2,1,100,0.3,1\n0,j,M2_1,1,100,0.3,1\n", "job 'j': stages form a cycle, 'M1_2' is in or below it"),
+        ("0,j,M1_1,1,100,0.3,1\n", "stages form a cycle"),
+        ("0,j,M1,1,100,0.3\n", "expected csv with the columns submit_s, job_name, task_name, duration_s"),
+        ("0,j,M1,1,100,high,1\n", "expected csv with the columns"),
+        ("0,j,task_1,1,100,0.3,1\n", "no job is left to simulate"),
+    ],
+)
+def test_malformed_rows_are_refused_in_a_sentence(tmp_path, rows, message):
+    (tmp_path / "tasks.csv").write_text(rows)
+    (tmp_path / "instances.csv").write_text("0,j,M1,i,1,1,1\n")
+    with pytest.raises(WorkloadError, match=message):
+        hour.read_csv(tmp_path / "tasks.csv", tmp_path / "instances.csv")
+
+
+def test_halves_share_the_jobs_and_count_from_their_beginning(trace):
+    train, test = trace.workload("train"), trace.workload("test")
+    assert [job.name for job in train.jobs] == ["j_a"]
+    assert [(job.name, job.arrival_ms) for job in test.jobs] == [("j_b", 0.0), ("j_c", 4000.0)]
+    assert [job.name for job in trace.workload(n=2).jobs] == ["j_a", "j_b"]
+
+
+def test_raw_files_are_read_in_blocks(tmp_path):
+    """The same jobs as rows of raw files, beside some that start before or after the window."""
+    tasks = [
+        # name, instances, job, type, status, start, end, cpu, mem
+        "R2_1,2,j_1,1,Terminated,104,109,100,0.3",
+        "M1,1,j_1,1,Terminated,100,104,100,0.3",
+        "M1,1,j_early,1,Terminated,99,104,100,0.3",
+        "R2_1,1,j_early,1,Terminated,104,106,100,0.3",
+        "M1,1,j_late,1,Terminated,110,111,100,0.3",
+        "M1,1,j_2,1,Terminated,109,109,100,0.3",
+        "M1,1,j_failed,1,Failed,105,106,100,0.3",
+        "M1,,j_waiting,1,Waiting,0,0,100,0.3",
+        "R2_1,1,j_waiting,1,Terminated,105,106,100,0.3",
+        "task_q,1,j_lone,1,Terminated,105,106,100,0.3",
+    ]
+    instances = [
+        "i,R2_1,j_1,1,Terminated,104,107,m,1,1,1,1,1,1",
+        "i,M1,j_1,1,Terminated,100,104,m,1,1,1,1,1,1",
+        "i,M1,j_early,1,Terminated,99,104,m,1,1,1,1,1,1",
+        "i,R2_1,j_1,1,Failed,104,105,m,1,1,1,1,1,1",
+        "i,R2_1,j_1,1,Terminated,105,109,m,1,1,1,1,1,1",
+        "i,M1,j_2,1,Terminated,109,109,m,1,1,1,1,1,1",
+    ]
+    (tmp_path / raw.TASKS).write_text("\n".join(tasks) + "\n")
+    (tmp_path / raw.INSTANCES).write_text("\n".join(instances) + "\n")
+    whole = raw.read_raw(tmp_path, 100.0, 10.0)
+    blocks = raw.read_raw(tmp_path, 100.0, 10.0, block_bytes=128)
+    for trace in (whole, blocks):
+        assert trace.job_names == ("j_1", "j_2")
+        assert trace.arrival_s.tolist() == [0.0, 9.0]
+        assert trace.duration_ms.tolist() == [4000.0, 3000.0, 4000.0, 500.0]
+        assert trace.report.unfinished_jobs == 2
+        assert trace.report.jobs_of_independent_tasks == 1
+        assert trace.report.unfinished_instances == 1
+    (tmp_path / "only").mkdir()
+    (tmp_path / "only" / raw.TASKS).write_text("\n".join(tasks) + "\n")
+    text = f"alibaba:folder={tmp_path / 'only'},start_s=100,length_s=10"
+    drawn = parse_jobs(text).workload(0)
+    assert [job.profile.work_ms for job in drawn.jobs] == [4000.0 + 2 * 5000.0, 500.0]
+    with pytest.raises(WorkloadError, match="no job starts from 500 to 510 s"):
+        raw.read_raw(tmp_path, 500.0, 10.0)
+    with pytest.raises(DataUnavailableError, match="there is no file"):
+        raw.read_raw(tmp_path / "nowhere")
+    with pytest.raises(ConfigError, match="length_s is 0"):
+        raw.read_raw(tmp_path, 100.0, 0)
+
+
+def test_a_window_is_of_raw_files():
+    with pytest.raises(ConfigError, match=r"start_s choose a window of raw files; expected folder=PATH"):
+        parse_jobs("alibaba:start_s=3").workload(0)
+
+
+def test_executors_are_thinned_like_jobs():
+    assert [thinned(30_000, fraction) for fraction in (1.0, 0.1, 1e-9)] == [30_000, 3_000, 1]
+
+
+def test_a_changed_copy_or_another_version_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(hour, "_package_file", lambda name: None)
+    monkeypatch.setattr(hour, "fetched_folder", lambda: tmp_path)
+    hour.read_hour.cache_clear()
+    assert not hour.hour_available()
+    with pytest.raises(DataUnavailableError, match="the Alibaba hour is not on this machine"):
+        hour.read_hour()
+    for name in (hour.TASKS_PARQUET, hour.INSTANCES_PARQUET):
+        (tmp_path / name).write_bytes(b"PAR1")
+    assert hour.hour_available()
+    with pytest.raises(ChecksumError, match="expected 5354827c"):
+        hour.read_hour()
+    monkeypatch.undo()
+
+    class Other:
+        version = "0.1.1"
+
+    monkeypatch.setattr(hour.metadata, "distribution", lambda name: Other)
+    with pytest.raises(DataUnavailableError, match=r"package spar 0.1.1 is installed, without the hour"):
+        hour.hour_available()
+
+
+@pytest.mark.skipif(not hour.hour_available(), reason="the hour of package spar is not installed or fetched")
+def test_the_hour_is_what_its_description_says():
+    trace = hour.read_hour()
+    report = trace.report
+    assert (report.jobs, report.stages, report.tasks, report.edges) == (15_478, 64_860, 2_958_866, 52_824)
+    assert (report.jobs_of_independent_tasks, report.cut_names, report.jobs_with_cut_names) == (1_271, 9, 7)
+    assert (report.requests_above_one, report.zero_durations) == (8, 41_833)
+    train, test = trace.select("train")[0], trace.select("test")[0]
+    assert (len(train), len(train) + len(test)) == (6_734, 15_478)
+    assert np.diff(trace.first_stage).max() == 91
+    tenth = trace.workload("test", 0.1, seed=3)
+    assert len(tenth) == round(0.1 * len(test))
