@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from decima.compiled.cache import cached
+from decima.compiled.decision import call_decide
 from decima.compiled.record import Record
 from decima.heterogeneous import graph
 from decima.heterogeneous.fields import PLAN, plan_at
@@ -15,8 +16,8 @@ from decima.heterogeneous.rules import DECISIONS, Rules
 from decima.heterogeneous.schedule import Schedule
 
 # How a node is chosen among those that can be decided: by a fixed priority, by the smallest work left in its job, or by
-# the largest response ratio.
-FIXED, LEAST_LEFT, RESPONSE_RATIO = 0, 1, 2
+# the largest response ratio, or by a network (:mod:`decima.heterogeneous.policy.planner`).
+FIXED, LEAST_LEFT, RESPONSE_RATIO, NETWORK = 0, 1, 2, 3
 _PLAN = DECISIONS.index("plan")
 
 
@@ -193,7 +194,11 @@ def _take(state, now):
         return node
     best = 0
     best_key = np.inf
-    for position in range(state.size):
+    if state.choice == NETWORK:
+        state.now = now
+        call_decide(state.chooser, state)
+        best = state.taken
+    for position in range(0 if state.choice == NETWORK else state.size):
         node = state.pool[position]
         if state.choice == LEAST_LEFT:
             key = state.left[state.job[node]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decima.compiled.record import F64, GIVEN, I64, FieldGroup, RecordType, fields
+from decima.compiled.record import CODE, F64, GIVEN, I64, FieldGroup, RecordType, fields
 
 INSTANCE = FieldGroup.of(
     "instance",
@@ -23,7 +23,9 @@ RULES = FieldGroup.of(
     "rules",
     fields(I64, None, insertion="into gaps", duplicate="copies of parents", on_decision="data is sent at decisions"),
     fields(I64, None, decision="0: plan, 1: event, 2: idle", only_free="only executors without work"),
-    fields(I64, None, choice="how the next node is chosen"),
+    fields(I64, None, choice="how the next node is chosen", taken="place in the pool that a network chose"),
+    fields(I64, None, CODE, chooser="the compiled network"),
+    fields(I64, None, policy="address of the network's record"),
     fields(I64, None, has_bias="finishes have an addend", has_forced="nodes have their executor"),
     fields(F64, "bias", GIVEN, bias="addend to finishes, node x executor"),
     fields(I64, "forced", GIVEN, forced="executor of a node, or -1"),

@@ -4,6 +4,9 @@ import numpy as np
 from numba import njit
 
 from decima.compiled.cache import cached
+from decima.compiled.graphs import topological_order
+
+__all__ = ["lists", "longest_down", "longest_up", "pop", "push", "topological_order"]
 
 
 def lists(
@@ -24,31 +27,6 @@ def lists(
     start = np.zeros(nodes + 1, dtype=np.int64)
     np.cumsum(np.bincount(key, minlength=nodes), out=start[1:])
     return start, other[order], data[order]
-
-
-@cached(njit(cache=True, nogil=True))
-def topological_order(child_start, child):
-    """Nodes, parents before children, int64; shorter than the number of nodes where there is a cycle."""
-    nodes = len(child_start) - 1
-    waiting = np.zeros(nodes, np.int64)
-    for edge in range(len(child)):
-        waiting[child[edge]] += 1
-    order = np.empty(nodes, np.int64)
-    filled = 0
-    for node in range(nodes):
-        if waiting[node] == 0:
-            order[filled] = node
-            filled += 1
-    head = 0
-    while head < filled:
-        node = order[head]
-        head += 1
-        for edge in range(child_start[node], child_start[node + 1]):
-            waiting[child[edge]] -= 1
-            if waiting[child[edge]] == 0:
-                order[filled] = child[edge]
-                filled += 1
-    return order[:filled]
 
 
 @cached(njit(cache=True, nogil=True))

@@ -38,6 +38,15 @@ class Number:
 
 
 @dataclass(frozen=True)
+class Text:
+    """A text that a scheduler can be given."""
+
+    name: str  # its key
+    doc: str  # what it means
+    default: str
+
+
+@dataclass(frozen=True)
 class Entry:
     """What the registry knows of a scheduler."""
 
@@ -48,6 +57,12 @@ class Entry:
     rules: Rules  # default settings
     open: tuple[str, ...]  # settings that may be changed
     numbers: tuple[Number, ...] = ()
+    texts: tuple[Text, ...] = ()
+
+    @property
+    def keys(self) -> list[str]:
+        """Everything that may be given."""
+        return [*(own.name for own in (*self.numbers, *self.texts)), *self.open]
 
     @property
     def doc(self) -> str:
@@ -61,7 +76,7 @@ class PlanScheduler:
 
     entry: Entry
     rules: Rules
-    values: Mapping[str, float] = field(default_factory=dict)  # own numbers by name
+    values: Mapping[str, float | str] = field(default_factory=dict)  # own numbers and texts by name
     text: str = ""  # what it was made of
 
     @property
@@ -91,7 +106,14 @@ _ENTRIES: dict[str, Entry] = {}
 
 
 def register(
-    name: str, label: str, source: str, rules: Rules, *, open: tuple[str, ...] = ALL, numbers: tuple[Number, ...] = ()
+    name: str,
+    label: str,
+    source: str,
+    rules: Rules,
+    *,
+    open: tuple[str, ...] = ALL,
+    numbers: tuple[Number, ...] = (),
+    texts: tuple[Text, ...] = (),
 ) -> Callable:
     """Decorator: make a function of instance, rules and generator known as a scheduler.
 
@@ -102,10 +124,11 @@ def register(
         rules: Its settings unless others are given.
         open: Names of the settings that may be given.
         numbers: Its own numbers, which are keywords of the function.
+        texts: Its own texts, which are keywords of the function.
     """
 
     def wrap(function):
-        _ENTRIES[name] = Entry(name, label, source, function, rules, open, numbers)
+        _ENTRIES[name] = Entry(name, label, source, function, rules, open, numbers, texts)
         return function
 
     return wrap
@@ -113,9 +136,8 @@ def register(
 
 def list_schedulers() -> list[str]:
     """Names that :func:`make_scheduler` knows, sorted."""
-    package = f"{__name__.rpartition('.')[0]}.schedulers"
-    for module in pkgutil.iter_modules(import_module(package).__path__, f"{package}."):
-        import_module(module.name)
+    for module in pkgutil.iter_modules(import_module(f"{__package__}.schedulers").__path__):
+        import_module(f"{__package__}.schedulers.{module.name}")
     return sorted(_ENTRIES)
 
 
@@ -154,25 +176,28 @@ def make_scheduler(scheduler: str | PlanScheduler, **settings: Any) -> PlanSched
     entry = find(name)
     where = f"scheduler {scheduler!r}"
     own = {number.name: number for number in entry.numbers}
+    own_texts = {each.name: each for each in entry.texts}
+    known = entry.keys
     values: dict[str, Any] = {}
     for key, text in texts.items():
-        if key not in own and key not in _KINDS:
-            known = ", ".join([*own, *entry.open]) or "none"
-            raise ConfigError(f"{where} has no setting {key!r}{hint(key, [*own, *entry.open])}; it has: {known}")
-        values[key] = read_value(text, float if key in own else _KINDS[key], f"{where}: {key}")
+        if key not in own and key not in own_texts and key not in _KINDS:
+            raise ConfigError(f"{where} has no setting {key!r}{hint(key, known)}; it has: {', '.join(known) or 'none'}")
+        kind = float if key in own else str if key in own_texts else _KINDS[key]
+        values[key] = read_value(text, kind, f"{where}: {key}")
     values |= settings
-    numbers = {key: number.default for key, number in own.items()}
+    numbers: dict[str, float | str] = {key: each.default for key, each in (own | own_texts).items()}
     rules: dict[str, Any] = {}
     for key, value in values.items():
         if key in own:
             if not own[key].low <= value <= own[key].high:
                 raise ConfigError(f"{where}: {key} is {value:g}; expected {own[key].low:g} to {own[key].high:g}")
             numbers[key] = float(value)
+        elif key in own_texts:
+            numbers[key] = str(value)
         elif key in entry.open:
             rules[key] = value
         elif key not in _KINDS or value != getattr(entry.rules, key):
-            known = ", ".join([*own, *entry.open]) or "none"
-            raise ConfigError(f"{where}: {key} cannot be set to {value!r}; it has: {known}")
+            raise ConfigError(f"{where}: {key} cannot be set to {value!r}; it has: {', '.join(known) or 'none'}")
     if rules.get("decision") == "idle" and "slots" not in rules and "slots" in entry.open:
         rules["slots"] = "append"  # insertion by default means where it means something
     text = scheduler if not settings else f"{name}:" + ",".join(f"{key}={value}" for key, value in values.items())

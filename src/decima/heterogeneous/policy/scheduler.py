@@ -1,0 +1,49 @@
+"""Stored policies as schedulers of instances."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from decima.heterogeneous.instance import Instance
+from decima.heterogeneous.policy.architecture import NodeArchitecture
+from decima.heterogeneous.policy.planner import PolicyPlanner
+from decima.heterogeneous.registry import Text
+from decima.heterogeneous.rules import Rules
+from decima.heterogeneous.schedule import Schedule
+from decima.policy.store import StoredPolicy, read_policy
+
+POLICY = Text("policy", "name of a stored policy, or path of its .weights.h5; empty: the one of this project", "")
+
+
+def load(name: str) -> StoredPolicy:
+    """Weights and architecture of a stored policy; read once as long as the file does not change.
+
+    Raises:
+        PolicyError: There is none of that name, or it is damaged or of another kind.
+    """
+    path = Path(name if name.endswith(".h5") else f"{name}.weights.h5")
+    changed = path.stat().st_mtime_ns if path.is_file() else 0
+    return _load(name, changed)
+
+
+@lru_cache(maxsize=16)
+def _load(name: str, changed: int) -> StoredPolicy:
+    return read_policy(name, NodeArchitecture)
+
+
+def schedule_by_network(instance: Instance, rules: Rules, policy: str) -> Schedule:
+    """Plan with a stored policy, whose likeliest nodes go first.
+
+    Args:
+        instance: Jobs and cluster.
+        rules: When and where nodes are placed.
+        policy: Name or path.
+
+    Raises:
+        PolicyError: The policy cannot be read, or gives scores that are not finite.
+    """
+    stored = load(policy)
+    planner = PolicyPlanner(instance, rules, stored.architecture)
+    planner.run(stored.weights)
+    return planner.planner.schedule()
