@@ -12,6 +12,7 @@ Learning in Cloud Computing Environments", IEEE TPDS 33(7), 2022.
 
 from decima.cloud.catalog import RELEASED, TABLE_4, Billing, Cluster, VmType, load_cluster, make_cluster
 from decima.cloud.jobs import PlacementJob, PlacementWorkload, load_jobs
+from decima.cloud.learning import registered
 from decima.cloud.result import PlacementResult
 from decima.cloud.schedulers.registry import list_placements, make_placement, register_placement
 from decima.cloud.settings import PlacementSettings, Rules
@@ -38,4 +39,5 @@ __all__ = [
     "parse_placement_jobs",
     "place",
     "register_placement",
+    "registered",
 ]

@@ -64,6 +64,9 @@ class Episode:
         if isinstance(scheduler, CompiledRule):
             compiled.run_rule(self.state.address, self.other.address, scheduler.code, float(scheduler.parameter))
             return
+        if hasattr(scheduler, "run_episode"):
+            scheduler.run_episode(self.state, self.other)
+            return
         state, view = self.state, View(self.workload, self.settings, self.state)
         while state.status == GOES_ON:
             chosen = scheduler.place(view)

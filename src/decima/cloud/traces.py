@@ -10,14 +10,13 @@ Source: GitHub ``tawfiqul-islam/RM_DeepRL``, folder ``input``.
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 from pathlib import Path
 
 from decima import config
 from decima.cloud.jobs import PlacementWorkload, jobs_of_rows
-from decima.exceptions import ChecksumError, DataUnavailableError, WorkloadError
-from decima.files import atomic_write_bytes
+from decima.exceptions import DataUnavailableError, WorkloadError
+from decima.workload.pinned import PinnedFiles
 
 COMMIT = "899064657d0fcbd5c4d637defc6c038a9b976ce2"
 BASE_URL = f"https://raw.githubusercontent.com/tawfiqul-islam/RM_DeepRL/{COMMIT}/input"
@@ -26,7 +25,6 @@ CHECKSUMS = {
     "jobs_burst.csv": "7f940ec92f36578e881da087b7497acf41e039400e21210a5a0e9ea613ca1f2d",
 }
 TRACES = {"normal": "jobs.csv", "burst": "jobs_burst.csv"}
-TIMEOUT_S = (5.0, 30.0)  # to connect, to receive
 _BOTH_WAYS = (
     f"Set {config.MIRROR_VARIABLE} to a folder with cloud_vm/jobs.csv and run 'decima data fetch cloud-vm', or run it "
     "with network access. The source 'generated' needs no data."
@@ -51,16 +49,11 @@ def fetch_traces(*, force: bool = False) -> Path:
         DataUnavailableError: The source cannot be reached or lacks a file.
         ChecksumError: A file of the source differs from the checksum kept here.
     """
-    folder, mirror = traces_folder(), config.mirror_dir()
-    found = {}
-    for name in CHECKSUMS:
-        if force or not is_verified(name):
-            content, origin = _from_network(name) if mirror is None else _from_mirror(name, mirror)
-            _check(content, name, origin)
-            found[name] = content
-    for name, content in found.items():
-        atomic_write_bytes(folder / name, content)
-    return folder
+    return _files().fetch(traces_folder(), force=force, all_or_none=True)
+
+
+def _files() -> PinnedFiles:
+    return PinnedFiles("cloud-vm", "cloud_vm", BASE_URL, CHECKSUMS, _BOTH_WAYS)
 
 
 def fetch_line(force: bool) -> str:
@@ -79,11 +72,7 @@ def status_line() -> str:
 
 def is_verified(name: str) -> bool:
     """Whether a file is there, unchanged."""
-    try:
-        _check((traces_folder() / name).read_bytes(), name, str(traces_folder() / name))
-    except (FileNotFoundError, ChecksumError):
-        return False
-    return True
+    return _files().is_verified(traces_folder() / name, name)
 
 
 def traces_available() -> bool:
@@ -110,36 +99,5 @@ def load_trace(name: str) -> PlacementWorkload:
         raise DataUnavailableError(
             f"the trace {name} is not at {path}: run 'decima data fetch cloud-vm'. {_BOTH_WAYS}"
         ) from error
-    _check(content, TRACES[name], str(path))
+    _files().check(content, TRACES[name], path)
     return jobs_of_rows(list(csv.reader(io.StringIO(content.decode("ascii")))), f"{name} trace")
-
-
-def _check(content: bytes, name: str, origin: str) -> None:
-    got = hashlib.sha256(content).hexdigest()
-    if got != CHECKSUMS[name]:
-        raise ChecksumError(
-            f"{origin}: got SHA-256 {got} ({len(content)} bytes), expected {CHECKSUMS[name]} for cloud-vm file {name}"
-        )
-
-
-def _from_mirror(name: str, mirror: Path) -> tuple[bytes, str]:
-    path = mirror / "cloud_vm" / name
-    try:
-        return path.read_bytes(), str(path)
-    except OSError as error:
-        raise DataUnavailableError(
-            f"the mirror {mirror} has no readable file {path}: {error.strerror}. {_BOTH_WAYS}"
-        ) from error
-
-
-def _from_network(name: str) -> tuple[bytes, str]:
-    import pooch
-    import requests
-
-    url = f"{BASE_URL}/{name}"
-    buffer = io.BytesIO()
-    try:
-        pooch.HTTPDownloader(timeout=TIMEOUT_S)(url, buffer, None)
-    except requests.RequestException as error:
-        raise DataUnavailableError(f"cannot fetch {url}: {type(error).__name__}. {_BOTH_WAYS}") from error
-    return buffer.getvalue(), url

@@ -11,6 +11,7 @@ import typer
 from decima.commands.shared import options
 from decima.commands.shared.outputs import check_folder, check_output, output_path, write_json, write_table
 from decima.commands.shared.schedulers import require_different
+from decima.commands.shared.training import Training
 from decima.exceptions import ConfigError
 from decima.plotting.words import count
 
@@ -419,3 +420,68 @@ def _write_templates(folder: Path, result: PlacementResult) -> None:
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+@app.command()
+@options.grouped
+def train(
+    *,
+    training: Training,
+    jobs: Annotated[
+        str, typer.Option("--jobs", metavar="JOBS", help="Sources as for the other commands; several with ; between.")
+    ] = "generated;generated:pattern=burst",
+    vms: Annotated[str, typer.Option(metavar="VMS", help="Lists of VMs; several with ; between.")] = "table4",
+    betas: Annotated[str, typer.Option(metavar="X", help="Weights of cost, 0 to 1; several with ; between.")] = "1",
+    mode: Annotated[str, typer.Option(metavar="paper|released", help="Rules of the environment.")] = "paper",
+    reward: Annotated[
+        str, typer.Option(metavar="per_job|table3", help="What every job takes from R_epi, or the paper's rewards.")
+    ] = "per_job",
+    architecture: Annotated[
+        str, typer.Option(metavar="shared|paper", help="One scorer for all VMs, or the vector of the paper.")
+    ] = "shared",
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="GROUP.KEY=VALUE",
+            help="Change a field of rules, billing, recipe or architecture (recipe.lr_start=1e-3; "
+            "architecture.masked=true); may be given several times.",
+        ),
+    ] = None,
+) -> None:
+    """Train a placement policy; the best one at validation is kept.
+
+    Recipes: fast, paper (REINFORCE, Algorithm 2) and paper-dqn (Algorithm 1), both with Table 5.
+    """
+    from decima.cloud import Billing, Rules
+    from decima.cloud.learning.architecture import PlacementArchitecture
+    from decima.cloud.learning.task import KIND, PlacementTask, texts
+    from decima.grammar import read_fields
+    from decima.policy.quiet import import_tensorflow
+
+    training.check()
+    groups = options.changed_texts(changes, "rules", "billing", "recipe", "architecture")
+    try:
+        weights = tuple(float(beta) for beta in texts(betas))
+    except ValueError as error:
+        raise ConfigError(f"--betas {betas}: expected numbers with ; between") from error
+    task = PlacementTask(
+        texts(jobs),
+        texts(vms),
+        weights,
+        mode,
+        reward,
+        read_fields(groups["rules"], Rules, "--set rules."),
+        read_fields(groups["billing"], Billing, "--set billing."),
+    )
+    network = PlacementArchitecture.named(
+        architecture,
+        len(task.settings[0].cluster),
+        **read_fields(groups["architecture"], PlacementArchitecture, "--set architecture."),
+    )
+    import_tensorflow()
+    from decima.cloud.learning.run import PlacementRun
+    from decima.training.recipe import Recipe
+
+    recipe = training.limited(Recipe.of(training.recipe, groups["recipe"], KIND))
+    training.carry_out(PlacementRun(task, recipe, network, training.seed))

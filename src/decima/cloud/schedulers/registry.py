@@ -144,7 +144,8 @@ def make_placement(scheduler: str | PlacementScheduler, **parameters: Any) -> An
         ConfigError: A parameter is unknown or out of range.
     """
     if not isinstance(scheduler, str):
-        if not isinstance(scheduler, CompiledRule) and not callable(getattr(scheduler, "place", None)):
+        known = callable(getattr(scheduler, "place", None)) or callable(getattr(scheduler, "run_episode", None))
+        if not isinstance(scheduler, CompiledRule) and not known:
             raise SchedulerError(f"{scheduler!r:.60} is no placement rule: expected a name and a method place(view)")
         if parameters:
             raise ConfigError("parameters are for rules given by name")

@@ -1,0 +1,1 @@
+"""Learned placement: networks, their compiled inference, and what DQN and policy gradients train them with."""

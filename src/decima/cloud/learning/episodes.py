@@ -1,0 +1,106 @@
+"""Episodes of a placement policy for training: in the workers of rollouts, and one that goes on for value learning."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+
+from decima.cloud.fields import COMPLETE
+from decima.cloud.learning.architecture import PlacementArchitecture
+from decima.cloud.learning.fields import TEACHER_PLAN, TEACHER_PROGRAM
+from decima.cloud.learning.policy import LearnedPlacement, PlacementRecord, collect_record, play, teach
+from decima.cloud.learning.task import PlacementSequence, PlacementTask
+from decima.cloud.result import outcome_of
+from decima.cloud.schedulers.registry import make_placement
+from decima.cloud.state import give_plan
+from decima.cloud.system import VM_PLACEMENT, Episode
+from decima.training.rollout import RolloutJob, Teacher
+
+# Sequences whose memory a process keeps.
+KEPT_SEQUENCES = 16
+# The teacher that is a part of the policy's own kernel; all others are run beforehand.
+PROGRAM = "ilp_beta"
+
+
+class PlacementEpisodes:
+    """Function from (architecture, weights, job) to the record of the episode; several threads may call it.
+
+    Args:
+        task: What to draw sequences of.
+    """
+
+    def __init__(self, task: PlacementTask) -> None:
+        self._task = task
+        self._lock = threading.Lock()
+        self._idle: dict[PlacementSequence, list[Episode]] = {}
+
+    def __reduce__(self) -> tuple:
+        """Pickle as the task alone."""
+        return _episodes_of, (self._task.as_dict(),)
+
+    def __call__(self, item: tuple[PlacementArchitecture, np.ndarray, RolloutJob]) -> PlacementRecord:
+        """Run the episode."""
+        architecture, weights, job = item
+        sequence = job.sequence
+        with self._lock:
+            idle = self._idle.pop(sequence, None)
+            idle = [] if idle is None else idle
+            self._idle[sequence] = idle
+            while len(self._idle) > KEPT_SEQUENCES:
+                del self._idle[next(iter(self._idle))]
+        try:
+            episode = idle.pop()
+        except IndexError:
+            episode = Episode.of(self._task.workload(sequence), self._task.settings_of(sequence))
+        scheduler = LearnedPlacement(architecture, weights, greedy=False)
+        memory = scheduler.memory(episode.state, record=True)
+        memory.configure(per_job=self._task.reward == "per_job")
+        if job.teacher is not None:
+            prepare(episode, memory, job.teacher)
+        episode.start(job.seed)
+        play(episode.state, episode.other, memory)
+        record = collect_record(episode.state, memory, numbers_of(episode))
+        episode.state.release("wanted", "wanted_waits")
+        idle.append(episode)
+        return record
+
+
+def _episodes_of(task: dict) -> PlacementEpisodes:
+    return PlacementEpisodes(PlacementTask.from_dict(task))
+
+
+def prepare(episode: Episode, memory, teacher: Teacher) -> None:
+    """Let a teacher's decisions be recorded: the per-job program with beta, or another rule, run beforehand."""
+    name = teacher.name.rpartition("/")[2]
+    if name == PROGRAM and not teacher.parameters:
+        teach(memory, TEACHER_PROGRAM, teacher.share)
+        return
+    rule = make_placement(name, **dict(teacher.parameters))
+    episode.run(rule, 0)
+    result = VM_PLACEMENT.result(episode, name, 0).require_complete()
+    give_plan(episode.state, result.where, _voluntary(result))
+    teach(memory, TEACHER_PLAN, teacher.share)
+
+
+def _voluntary(result) -> np.ndarray:
+    """Waits before every job, int64 [jobs]."""
+    waits, job, placed = np.zeros(len(result.workload), np.int64), 0, 0
+    for action in result.actions:
+        if action == 0:
+            waits[job] += 1
+            continue
+        placed += 1
+        if placed == result.workload.jobs[job].executors:
+            job, placed = job + 1, 0
+    return waits
+
+
+def numbers_of(episode: Episode) -> tuple[bool, float, float]:
+    """Whether all jobs are placed, cost and mean run time; NaN where not."""
+    if episode.state.status != COMPLETE:
+        return False, float("nan"), float("nan")
+    outcome = outcome_of(episode.state, episode.workload)
+    return True, outcome.cost, outcome.mean_duration_s
+
+

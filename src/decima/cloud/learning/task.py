@@ -1,0 +1,153 @@
+"""What placement policies are trained for: jobs, VMs, weights of cost, and which traces they may see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from decima import __version__
+from decima.checks import is_number
+from decima.cloud.catalog import Billing, make_cluster
+from decima.cloud.jobs import PlacementWorkload
+from decima.cloud.settings import PlacementSettings
+from decima.cloud.sources import JobsSpec, parse_placement_jobs
+from decima.exceptions import ConfigError
+from decima.training.task import SEQUENCE_SEED, VALIDATION_SEED
+
+REWARDS = ("per_job", "table3")
+KIND = "placement"
+
+
+@dataclass(frozen=True)
+class PlacementSequence:
+    """One trace on one list of VMs, enough to draw it anywhere."""
+
+    source: int  # which of the task's sources of jobs
+    vms: int  # which of its lists of VMs
+    beta: float
+    seed: int  # of the jobs
+
+
+@dataclass(frozen=True)
+class PlacementTask:
+    """Jobs, VMs and weights of cost; of several, every sequence has one of each, drawn.
+
+    Raises:
+        ConfigError: A value is out of range.
+    """
+
+    jobs: tuple[str, ...] = ("generated",)  # texts of :mod:`decima.cloud.sources`
+    vms: tuple[str, ...] = ("table4",)  # lists of VMs, as :func:`decima.cloud.catalog.make_cluster` takes them
+    betas: tuple[float, ...] = (1.0,)  # weights of cost
+    mode: str = "paper"  # rules
+    # ``"per_job"``: what every job takes from R_epi, which sums to R_epi less a constant; the time of an episode counts
+    # jobs. ``"table3"``: the rewards of Table 3; time counts steps. In recipes, seconds are these.
+    reward: str = "per_job"
+    rules: dict = field(default_factory=dict)  # fields of :class:`decima.cloud.settings.Rules` to change
+    billing: dict = field(default_factory=dict)  # fields of :class:`decima.cloud.catalog.Billing` to change
+
+    def __post_init__(self) -> None:
+        for name in ("jobs", "vms", "betas"):
+            given = getattr(self, name)
+            values = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+            if not values:
+                raise ConfigError(f"{name} is empty; expected at least one")
+            object.__setattr__(self, name, values)
+        if self.reward not in REWARDS:
+            raise ConfigError(f"reward must be {' or '.join(REWARDS)}, got {self.reward!r}")
+        for beta in self.betas:
+            if not is_number(beta) or not 0.0 <= beta <= 1.0:
+                raise ConfigError(f"betas hold {beta!r}; expected weights of cost, from 0 to 1")
+        object.__setattr__(self, "betas", tuple(float(beta) for beta in self.betas))
+        _ = self.specs, self.settings
+
+    @cached_property
+    def specs(self) -> list[JobsSpec]:
+        """The sources of jobs."""
+        return [parse_placement_jobs(text) for text in self.jobs]
+
+    @cached_property
+    def settings(self) -> list[PlacementSettings]:
+        """Settings on every list of VMs, with the first beta."""
+        return [
+            PlacementSettings.of_mode(
+                self.mode, cluster=make_cluster(vms), beta=self.betas[0], billing=Billing(**self.billing), **self.rules
+            )
+            for vms in self.vms
+        ]
+
+    @property
+    def metric(self) -> str:
+        """What selects weights, see :mod:`decima.cloud.learning.validation`."""
+        return "loss_ratio"
+
+    @property
+    def label(self) -> str:
+        """A few words for logs and cards."""
+        betas = ", ".join(f"{beta:g}" for beta in self.betas)
+        return f"{' and '.join(self.jobs)} on {' and '.join(self.vms)}, beta {betas}"
+
+    @property
+    def data_version(self) -> str:
+        """Sources of the jobs and a digest of what they draw first."""
+        return "; ".join(
+            f"{text} ({spec.workload(0).signature()[:16]}, {__version__})"
+            for text, spec in zip(self.jobs, self.specs, strict=True)
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Fields by name, JSON-ready."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: dict) -> PlacementTask:
+        """Inverse of :meth:`as_dict`."""
+        if unknown := set(values) - {item.name for item in fields(cls)}:
+            raise ConfigError(f"unknown field of a task: {', '.join(sorted(unknown))}")
+        return cls(**values)
+
+    # ---- sequences ----------------------------------------------------------------------------------------------
+
+    def workload(self, sequence: PlacementSequence) -> PlacementWorkload:
+        """The jobs of a sequence."""
+        return self.specs[sequence.source].workload(sequence.seed)
+
+    def settings_of(self, sequence: PlacementSequence) -> PlacementSettings:
+        """VMs, rules and the weight of cost of a sequence."""
+        chosen = self.settings[sequence.vms]
+        return PlacementSettings(chosen.cluster, sequence.beta, chosen.billing, chosen.rules, chosen.mode)
+
+    def training_sequences(self, seed: int, iteration: int, count: int) -> list[PlacementSequence]:
+        """Sequences of one iteration, a function of the arguments alone.
+
+        Args:
+            seed: Seed of the training run.
+            iteration: From 0.
+            count: Number of sequences.
+        """
+        rng = np.random.default_rng([seed, iteration, 0])
+        found = []
+        for _ in range(count):
+            number = SEQUENCE_SEED + int(rng.integers(2**31 - SEQUENCE_SEED))
+            places = [int(rng.integers(len(part))) for part in (self.jobs, self.vms, self.betas)]
+            found.append(PlacementSequence(places[0], places[1], self.betas[places[2]], number))
+        return found
+
+    def validation_sequences(self, count: int) -> list[PlacementSequence]:
+        """The same sequences at every validation: sources, lists of VMs and betas in turn; no two alike."""
+        found: dict[tuple, PlacementSequence] = {}
+        for k in range(count):
+            beta = self.betas[k // (len(self.jobs) * len(self.vms)) % len(self.betas)]
+            source, vms = k % len(self.jobs), k // len(self.jobs) % len(self.vms)
+            seed = VALIDATION_SEED + k if self.specs[source].drawn else 0
+            found.setdefault((source, vms, beta, seed), PlacementSequence(source, vms, beta, seed))
+        return list(found.values())
+
+
+def texts(values: Sequence[str] | str) -> tuple[str, ...]:
+    """Several texts out of one with semicolons between them."""
+    return tuple(part.strip() for part in values.split(";")) if isinstance(values, str) else tuple(values)
