@@ -16,6 +16,7 @@ from decima.reproduction.captions import INTERVAL, Run, Tables
 from decima.reproduction.experiment import Context, Experiment
 from decima.schedulers import Scheduler, make_scheduler
 from decima.simulator.settings import Settings
+from decima.workload.jobs import Workload
 from decima.workload.sources import TRAINING_SEED, WorkloadSource, parse_jobs
 
 if TYPE_CHECKING:
@@ -34,6 +35,25 @@ OPTIMUM = "idle_optimum"
 START = {"base": -3.5, "soon": 3.0, "length": 1.0}
 
 
+def streams(jobs: str, count: int, number: int, **options: float) -> list[Workload]:
+    """Fresh streams of a workload.
+
+    Args:
+        jobs: Source or name of a workload, with options.
+        count: Streams, of the seeds 0 to ``count`` - 1.
+        number: Jobs of each.
+        **options: Further options of the text.
+    """
+    values = "".join(f",{name}={value:g}" for name, value in options.items())
+    text = f"{jobs}{',' if ':' in jobs else ':'}n={number}{values}"
+    return [parse_jobs(text).workload(seed) for seed in range(count)]
+
+
+def shortest_first() -> Scheduler:
+    """Shortest remaining work first, without slots: the best order of jobs of one task."""
+    return make_scheduler("capped_srw", **BASE)
+
+
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``idle_rules`` (scores on fresh streams), ``idle_changes`` (paired), ``idle_weights`` (what was tuned)."""
     scores, changes, weights = [], [], []
@@ -45,7 +65,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         jobs += f"load={case['load']},executors={case['executors']}"
         train = [parse_jobs(f"{jobs},n={params['train_jobs']}").workload(seed) for seed in train_seeds]
         test = [parse_jobs(f"{jobs},n={params['jobs']}").workload(seed) for seed in seeds]
-        schedulers: dict[str, Scheduler] = {"capped_srw": make_scheduler("capped_srw", **BASE)}
+        schedulers: dict[str, Scheduler] = {"capped_srw": shortest_first()}
         for rule, fixed in RULES.items():
             found = tune(
                 "idle_rule",
