@@ -95,11 +95,43 @@ class Delaying(Through):
         return replace(decision, delay_ms=float(self.chance.choice(DELAYS_MS)))
 
 
-def careless_choice(seed, refused=0.02, delayed=0.0):
+class ClassChooser:
+    """Any stage, any class on offer that it fits or best fit, and any number; idles at times while tasks run."""
+
+    name = "class chooser"
+
+    def __init__(self, seed=0):
+        self.seed = seed
+
+    def reset(self, rng):
+        self.rng = np.random.default_rng(self.seed)
+
+    def decide(self, observation):
+        stages = observation.frontier
+        stage = stages[self.rng.integers(len(stages))]
+        assert (stage.fits & (observation.offers > 0)).any()
+        assert observation.offers.sum() == observation.num_free_executors
+        kinds = [None, *np.flatnonzero(stage.fits & (observation.offers > 0)).tolist()]
+        kind = kinds[self.rng.integers(len(kinds))]
+        return observation.grant(stage, int(self.rng.integers(observation.num_free_executors)) + 1, kind)
+
+
+def careless_choice(seed, refused=0.02, delayed=0.0, classes=1):
     """`choose(state)` for raw decisions: idles also with a part of the executors, at times chooses what is refused."""
     rng = np.random.default_rng(seed)
 
     def choose(state):
+        decision = choose_stage(state)
+        stage = decision[0]
+        if classes == 1 or len(decision) > 2 or rng.random() < 0.5:
+            return decision
+        kinds = [kind for kind in range(classes) if state.class_offers[kind] > 0 and stage >= 0]
+        kinds = [kind for kind in kinds if state.group_fits[state.stage_group[stage]] >> kind & 1]
+        if rng.random() < refused:
+            kinds = [int(rng.integers(-1, classes + 1))]
+        return (*decision, 0.0, int(rng.choice(kinds))) if kinds else decision
+
+    def choose_stage(state):
         if delayed == 0.0:
             return undelayed(state)
         if rng.random() < delayed and state.num_frontier > 0:

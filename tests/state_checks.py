@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from decima.simulator.fields import WITHHELD
+from decima.simulator.fields import ACTIVE, WITHHELD
 
 
 def check_counters(state):
@@ -24,6 +24,7 @@ def check_counters(state):
         frontier = not saturated and not state.stage_selected[stage]
         frontier &= all(state.stage_saturated[p] for p in parents) and (runnable or not state.runnable_only)
         frontier &= not withheld and (not bound or job == state.source_job)
+        frontier &= (state.group_fits[state.stage_group[stage]] & offered_classes(state)) != 0
         assert (state.stage_saturated[stage], state.stage_runnable[stage]) == (saturated, runnable), stage
         assert state.stage_in_frontier[stage] == frontier, stage
         assert state.stage_moving[stage] == sum(state.executor_destination[e] == stage for e in moving), stage
@@ -44,6 +45,43 @@ def check_counters(state):
     check_places(state)
 
 
+def offered_classes(state):
+    """Bit mask of the classes on offer."""
+    return sum(1 << kind for kind in range(state.num_classes) if state.class_offers[kind] > 0)
+
+
+def check_classes(state):
+    """What is counted by class, where there are several, agrees with counting afresh; call at a decision."""
+    kinds, kind_of = range(state.num_classes), state.executor_class
+    assert state.class_offers.sum() == state.num_source
+    names = ("stage_class_executors", "job_class_unexhausted", "job_class_kept")
+    by_class = {name: getattr(state, name).reshape(-1, state.num_classes) for name in names}
+    for stage in range(state.num_stages):
+        there = [int((kind_of[state.executor_stage == stage] == kind).sum()) for kind in kinds]
+        assert by_class["stage_class_executors"][stage].tolist() == there, stage
+    promised = np.zeros((state.num_jobs + 1, state.num_classes), dtype=int)
+    for place in range(len(state.commit_head)):
+        record, (source, kind) = state.commit_head[place], divmod(place, state.num_classes)
+        owner = state.stage_job[source] if source < state.num_stages else source - state.num_stages
+        while record != -1:
+            if state.commit_stage[record] >= 0:
+                promised[state.stage_job[state.commit_stage[record]], kind] += state.commit_count[record]
+                promised[owner, kind] -= state.commit_count[record]
+            record = state.commit_next[record]
+    for job in np.flatnonzero(state.job_state == ACTIVE):
+        stages = range(state.job_first_stage[job], state.job_first_stage[job + 1])
+        left = [stage for stage in stages if state.stage_next[stage] < state.stage_tasks[stage]]
+        for kind in kinds:
+            fits = sum(state.group_fits[state.stage_group[stage]] >> kind & 1 for stage in left)
+            assert by_class["job_class_unexhausted"][job, kind] == fits, (job, kind)
+            moving = (kind_of == kind) & (state.executor_moving == 1)
+            coming = sum(stage in stages for stage in state.executor_destination[moving])
+            kept = ((state.executor_job == job) & (kind_of == kind)).sum() + coming + promised[job, kind]
+            assert by_class["job_class_kept"][job, kind] == kept, (job, kind)
+            idle = (state.executor_pool == job) & (kind_of == kind)
+            assert not (left and fits == 0 and idle.any()), f"executors idle in job {job} without a stage for them"
+
+
 def check_places(state):
     """Every executor is in exactly one place: a pool, a stage or under way.
 
@@ -52,10 +90,13 @@ def check_places(state):
     offered = state.free_executors[: state.num_free].tolist()
     members = {}
     for pool in range(state.num_jobs + 1):
-        found, executor = [], int(state.pool_head[pool])
-        while executor != -1:
-            found.append(executor)
-            executor = int(state.pool_next[executor])
+        found = []
+        for kind in range(state.num_classes):
+            executor = int(state.pool_head[pool * state.num_classes + kind])
+            while executor != -1:
+                assert state.executor_class[executor] == kind, f"executor {executor}"
+                found.append(executor)
+                executor = int(state.pool_next[executor])
         assert len(found) == state.pool_size[pool], f"pool {pool}"
         assert state.pool_open[pool] == sum(not state.executor_reserved[e] for e in found), f"pool {pool}"
         members |= dict.fromkeys(found, pool)

@@ -27,6 +27,7 @@ class Stage:
     tasks: int
     parents: tuple
     levels: dict  # executor count -> wave -> list of durations
+    request: tuple = (0.0, 1.0)  # memory and CPUs that a task asks for
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Decision:
     limit: int
     used: int
     delay_ms: float = 0.0  # above 0: the stage is withheld for so long and gets no executor
+    kind: int | None = None  # class of the executors, if it was named
 
     @property
     def place(self):
@@ -101,6 +103,12 @@ class Run:
     @property
     def limit_s(self):
         return self.limit_ms / 1000.0
+
+    @cached_property
+    def sizes(self):
+        """Memory and CPUs of every executor; none where they are alike."""
+        classes = self.settings.get("classes", [])
+        return [(memory, cpu) for memory, executors, cpu in classes for _ in range(executors)]
 
     @cached_property
     def of_stage(self):
@@ -161,7 +169,8 @@ def read_run(jobs_path, result_path, tasks_path):
         *("time_ms", "source_job", "num_source_exec", "frontier_size"),
         *("job", "stage", "limit_requested", "executors_used"),
     )
-    names += ("delay_ms",) * ("delay_ms" in place)  # files have the column where something was delayed
+    # Files have the columns behind where something was delayed, or a class was named.
+    names += tuple(name for name in ("delay_ms", "executor_class") if name in place)
     decisions = [Decision(*(row[place[name]] for name in names)) for row in result["decisions"]]
     return Run(read_jobs(jobs_path), result, tasks, decisions)
 
@@ -175,17 +184,24 @@ def read_jobs(path):
     for entry in content["jobs"]:
         body = entry if "stages" in entry else profiles[entry["profile"]]
         names = [stage.get("name", str(index)) for index, stage in enumerate(body["stages"])]
-        stages = tuple(_read_stage(stage, names) for stage in body["stages"])
+        requests = entry.get("requests") or [None] * len(names)
+        stages = tuple(
+            _read_stage(stage, names, request) for stage, request in zip(body["stages"], requests, strict=True)
+        )
         arrival_ms = float(entry.get("arrival_ms", 0))
         initial = entry.get("initial")
         jobs.append(Job(stages, arrival_ms, arrival_ms == 0.0 if initial is None else initial))
     return jobs
 
 
-def _read_stage(body, names):
+def _read_stage(body, names, request):
+    if request is None:
+        request = (body.get("memory", 0.0), body.get("cpu", 1.0))
+    request = tuple(request) if isinstance(request, (list, tuple)) else (request, 1.0)
     parents = tuple(names.index(parent) if isinstance(parent, str) else parent for parent in body.get("parents", ()))
     tables = body.get("durations", {"1": body.get("duration_ms")})
-    return Stage(body["tasks"], parents, {int(level): _read_waves(value) for level, value in tables.items()})
+    levels = {int(level): _read_waves(value) for level, value in tables.items()}
+    return Stage(body["tasks"], parents, levels, request)
 
 
 def _read_waves(value):
@@ -287,6 +303,27 @@ def one_task_at_a_time(run):
             yield f"executor {task.executor} of {run.settings['executors']}"
         if before is not None and task.start_s < before.finish_s:
             yield f"executor {task.executor} starts {task} before the end of {before}"
+
+
+def sizes(run):
+    """A task runs on an executor that has what it asks for; a decision names a class that has, and not more of it."""
+    if not run.sizes:
+        return
+
+    def fits(stage, size):
+        return all(asked <= given for asked, given in zip(stage.request, size, strict=True))
+
+    for task in run.tasks:
+        if task.executor >= len(run.sizes):
+            continue  # see `one_task_at_a_time`
+        stage, size = run.jobs[task.job].stages[task.stage], run.sizes[task.executor]
+        if not fits(stage, size):
+            yield f"{task} asks for {stage.request} on an executor of {size}"
+    for decision in run.decisions:
+        if decision.kind is not None:
+            memory, executors, cpu = run.settings["classes"][decision.kind]
+            if decision.used > executors or not fits(run.jobs[decision.job].stages[decision.stage], (memory, cpu)):
+                yield f"{decision}: class of {executors} executors of {memory, cpu}"
 
 
 def parents_first(run):
@@ -547,6 +584,7 @@ RULES = (
     task_counts,
     time,
     one_task_at_a_time,
+    sizes,
     parents_first,
     arrivals,
     moving_delay,

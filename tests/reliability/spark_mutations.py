@@ -279,6 +279,18 @@ def another_arrival(run):
     run.result["jobs"][0]["arrival_ms"] += 1.0
 
 
+@breaks("sizes")
+def a_task_on_a_smaller_executor(run):
+    task = next(task for task in run.tasks if run.jobs[task.job].stages[task.stage].request[0] > 0.5)
+    task.executor = 0
+
+
+@breaks("sizes")
+def a_class_that_is_too_small(run):
+    decision = next(one for one in _grants(run) if run.jobs[one.job].stages[one.stage].request[0] > 0.5)
+    decision.kind = 0
+
+
 @breaks("slots")
 def a_slot_with_executors(run):
     _grants(run)[0].delay_ms = 1000.0

@@ -1,6 +1,7 @@
 """How every system is run at random and checked from its files; a registered system without an entry fails a test."""
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Protocol
@@ -19,6 +20,7 @@ from decima.schedulers.system import run_state
 from decima.simulator.loop import new_state
 from decima.simulator.settings import Settings
 from decima.systems import get_system
+from decima.workload.jobs import Workload
 from tests import services
 from tests.drivers import Idler, Through
 from tests.random_clusters import random_settings, random_workload
@@ -65,6 +67,8 @@ class SparkCluster:
     def random_run(self, seed, subject, folder):
         rng = np.random.default_rng(seed)
         workload, settings = random_workload(rng, max_jobs=6, max_tasks=9), random_settings(rng)
+        if seed % 3 == 2 and subject != "lookahead":  # which plans for one class
+            workload, settings = _asking(workload, rng), settings.replace(classes=_classes(rng))
         files = _files(folder)
         decima.workload.save(workload, files[0])
         with contextlib.ExitStack() as stack:
@@ -82,9 +86,23 @@ class SparkCluster:
     def good_run(self, folder):
         seed, files = 29, _files(folder)
         workload = random_workload(np.random.default_rng(seed), max_jobs=6, kind="real", max_tasks=9)
+        workload = _asking(workload, np.random.default_rng(seed))
         decima.workload.save(workload, files[0])
-        _library(workload, Settings(executors=5), make_scheduler("weighted_fair"), seed, files)
+        settings = Settings(classes=((0.5, 2), (1.0, 3)))
+        _library(workload, settings, make_scheduler("weighted_fair"), seed, files)
         return files
+
+
+def _asking(workload, rng):
+    """The same jobs, whose stages ask for memory up to 1 and one CPU."""
+    jobs = [replace(job, requests=1.0 - rng.random(len(job.profile.stages))) for job in workload.jobs]
+    return Workload(tuple(jobs), workload.label, workload.universe)
+
+
+def _classes(rng):
+    """Two to four classes of executors; the largest fits everything."""
+    memory = [*rng.choice([0.2, 0.4, 0.6, 0.8], rng.integers(1, 4), replace=False).tolist(), 1.0]
+    return tuple((each, int(rng.integers(1, 5)), float(rng.choice([1.0, 2.0]))) for each in memory)
 
 
 def _files(folder):
@@ -99,11 +117,15 @@ def _library(workload, settings, scheduler, seed, files):
 
 def _command_line(workload, settings, scheduler, seed, files):
     """`decima simulate` with any settings."""
-    words = ["--executors", settings.executors, "--mode", settings.mode, "--durations", settings.durations]
-    plain = Settings.of_mode(settings.mode).as_dict()
+    words = ["--mode", settings.mode, "--durations", settings.durations]
+    if settings.classes:
+        words += ["--classes", ",".join(f"{each.memory}x{each.cpu}:{each.executors}" for each in settings.classes)]
+    else:
+        words += ["--executors", settings.executors]
+    plain = Settings.of_mode(settings.mode).as_dict() | {"classes": settings.classes}
     for name, value in settings.as_dict().items():
         # the level rule of mode released follows the durations
-        if name == "level_rule" or (value != plain[name] and name not in ("executors", "mode", "durations")):
+        if name == "level_rule" or (value != plain[name] and name not in ("executors", "mode", "durations", "classes")):
             words += ["--set", f"settings.{name}={value}"]
     jobs, result, tasks = files
     done = run(

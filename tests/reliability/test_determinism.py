@@ -62,6 +62,7 @@ def test_results_depend_neither_on_hashes_nor_threads_nor_language(name, expecte
     assert len(found) > 30
 
 
+@when_asked
 def test_a_copied_checkout_gives_the_same_where_nothing_can_be_kept(expected, tmp_path):
     """Also with a home that nobody can write to, so that everything is compiled anew."""
     checkout = tmp_path / "a copy, elsewhere"

@@ -122,11 +122,22 @@ def tune(
         Path | None,
         typer.Option(metavar="FILE", help="Keep the search here; the same call continues it after an interruption."),
     ] = None,
+    grid: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY=A+B,...",
+            help="Try every combination of these values (alpha=-1+0,larger=0+1) instead of a search.",
+        ),
+    ] = None,
+    table: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the score of every combination (.csv or .parquet).")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write parameters and scores (.json); a scheduler elsewhere.")
     ] = None,
 ) -> None:
-    """Fit the parameters of a heuristic by CMA-ES and score it on held-out workloads."""
+    """Fit the parameters of a heuristic by CMA-ES, or a grid, and score it on held-out workloads."""
+    from decima.evaluation.grid import grid_search, grid_table, read_grid
     from decima.evaluation.tuning import TEST_SEED
     from decima.evaluation.tuning import tune as run_tuning
     from decima.schedulers import make_scheduler, read_scheduler
@@ -135,6 +146,12 @@ def tune(
     spec = parse_jobs(jobs)
     check_output(out, ".json", inputs=(spec.path, checkpoint))
     check_output(checkpoint, ".json", inputs=(spec.path,))
+    check_output(table, ".csv", ".parquet", inputs=(spec.path,))
+    points = None if grid is None else read_grid(grid)
+    if points is None and table is not None:
+        raise ConfigError("--table keeps the scores of a grid; expected --grid KEY=A+B with it")
+    if points is not None and checkpoint is not None:
+        raise ConfigError("--checkpoint keeps a search by CMA-ES; expected no --grid with it")
     if seed + train > TEST_SEED:
         raise ConfigError(f"seed + train must be at most {TEST_SEED}, where the seeds of test workloads begin")
     settings = cluster.settings()
@@ -142,23 +159,24 @@ def tune(
     against = None if baseline is None else make_scheduler(baseline)
     train_seeds = range(seed, seed + train)
     test_seeds = range(TEST_SEED + seed, TEST_SEED + seed + test)
-    result = run_tuning(
-        name,
-        spec.workloads(train_seeds),
-        settings,
-        test=spec.workloads(test_seeds) if test else None,
-        train_seeds=train_seeds,
-        test_seeds=test_seeds if test else None,
-        metric=metric,
-        budget=budget,
-        seed=seed,
-        fixed=fixed,
-        baseline=against,
-        workers=workers,
-        backend=backend,
-        progress="tune",
-        checkpoint=checkpoint,
-    )
+    common = {
+        "test": spec.workloads(test_seeds) if test else None,
+        "train_seeds": train_seeds,
+        "test_seeds": test_seeds if test else None,
+        "metric": metric,
+        "fixed": fixed,
+        "baseline": against,
+        "workers": workers,
+        "backend": backend,
+        "progress": "tune",
+    }
+    trained = spec.workloads(train_seeds)
+    if points is not None:
+        result = grid_search(name, trained, settings, points, **common)
+    else:
+        result = run_tuning(name, trained, settings, budget=budget, seed=seed, checkpoint=checkpoint, **common)
+    if table is not None:
+        write_table(table, grid_table(result))
     if out is not None:
         with output_path(out) as temporary:
             result.save(temporary)

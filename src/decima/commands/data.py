@@ -9,12 +9,12 @@ import typer
 
 from decima.exceptions import ChecksumError, ConfigError
 
-DataSet = Annotated[str, typer.Argument(metavar="DATASET", help="Name of the data set: tpch, cloud-vm.")]
+DataSet = Annotated[str, typer.Argument(metavar="DATASET", help="Name of the data set: tpch, alibaba, cloud-vm.")]
 Force = Annotated[bool, typer.Option("--force", help="Fetch again what is already there.")]
 
 # Data sets of other packages, and the modules with ``fetch_line(force)`` and ``status_line()``; imported when they are
 # asked for.
-_ELSEWHERE = {"cloud-vm": "decima.cloud.traces"}
+_ELSEWHERE = {"alibaba": "decima.workload.alibaba.hour", "cloud-vm": "decima.cloud.traces"}
 
 app = typer.Typer(help="Fetch and prepare data sets, and show what is there.", no_args_is_help=False)
 

@@ -11,6 +11,7 @@ import typer
 from decima.commands.shared import options
 from decima.commands.shared.outputs import check_output, write_json, write_table
 from decima.commands.shared.schedulers import opened
+from decima.exceptions import ConfigError
 from decima.plotting.words import count
 
 if TYPE_CHECKING:
@@ -52,6 +53,13 @@ def bound(
     budget: Annotated[
         int, typer.Option(metavar="N", min=0, max=options.MOST, help="Schedules to try on each; 0: no search.")
     ] = 2000,
+    delays: Annotated[
+        bool,
+        typer.Option(
+            "--delays",
+            help="Go on from the schedule found, without and with delays of stages: what deliberate idling can gain.",
+        ),
+    ] = False,
     cluster: KnownCluster,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the search and of the first workload.")] = 0,
     workers: options.Workers = None,
@@ -68,6 +76,8 @@ def bound(
     from decima.optimum.schedule_search import search_schedule
     from decima.workload.sources import parse_jobs
 
+    if delays and budget == 0:
+        raise ConfigError("--delays goes on from a search, which --budget 0 leaves out; expected a budget above 0")
     spec = parse_jobs(jobs)
     check_output(out, ".csv", ".parquet", inputs=(spec.path,))
     settings = cluster.settings()
@@ -87,6 +97,14 @@ def bound(
                 workload, settings, budget, start=start, seed=seeds[instance], progress=label, **together
             )
             values["search"] = found.avg_jct_s
+            if delays:
+                # Both have tried as much in the end.
+                for name, delayed in (("search_twice", False), ("search_delays", True)):
+                    longer = search_schedule(
+                        workload, settings, budget, begin=found, delays=delayed, seed=seeds[instance],
+                        progress=f"{name}, instance {instance + 1} of {instances}", **together,
+                    )  # fmt: skip
+                    values[name] = longer.avg_jct_s
         values["lower_bound"] = lower_bound(workload, settings).avg_jct_s
         rows += [{"instance": seeds[instance], "policy": name, "avg_jct_s": value} for name, value in values.items()]
     table = pandas.DataFrame(rows)
@@ -98,6 +116,9 @@ def bound(
     for name, mean in means.items():
         above = f"{100.0 * (mean / floor - 1.0):.1f} %" if floor > 0.0 else "-"
         typer.echo(f"{name:<24} {mean:>16.2f} {above:>18}")
+    if delays:
+        gain = 100.0 * (1.0 - means["search_delays"] / means["search_twice"])
+        typer.echo(f"delays gain {gain:.2f} % for one who knows what comes (search_delays against search_twice)")
     best = means.drop("lower_bound").idxmin()
     typer.echo(
         f"{workloads[0].label} ({count(instances, 'instance')}, {count(len(workloads[0]), 'job')} each, "

@@ -261,6 +261,7 @@ def list_all() -> None:
         typer.echo(f"{name:<20} {entry.doc}")
         settings = [f"{key}={getattr(entry.rules, key)}" for key in entry.open]
         settings += [f"{number.name}={number.default:g}" for number in entry.numbers]
+        settings += [f"{text.name}={text.default or 'NAME'}" for text in entry.texts]
         typer.echo(f"{'':<20} {entry.source}; {', '.join(settings).lower()}")
     typer.echo(f"{len(names)} schedulers; settings are written behind the name: heft:decision=event")
 

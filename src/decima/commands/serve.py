@@ -33,9 +33,7 @@ def serve(
     ] = None,
     profiles: Annotated[
         str | None,
-        typer.Option(
-            metavar="JOBS", help="Measured durations of jobs that name their profile: a file or a source."
-        ),
+        typer.Option(metavar="JOBS", help="Measured durations of jobs that name their profile: a file or a source."),
     ] = None,
     token_file: Annotated[
         Path | None,

@@ -1,10 +1,11 @@
-"""Plots of deliberate idling: the optimal gain over the mix of jobs."""
+"""Plots of deliberate idling: the optimal gain over the mix of jobs, distributions, and what slots depend on."""
 
 from __future__ import annotations
 
 import pandas
 from matplotlib.axes import Axes
 
+from decima.objectives import axis_label
 from decima.plotting import style
 
 _LENGTHS = (
@@ -33,4 +34,64 @@ def gain_over_share(gains: pandas.DataFrame, axes: Axes | None = None, *, legend
     axes.axhline(0.0, color=style.GREY, linewidth=0.8)
     if legend:
         axes.legend()
+    return axes
+
+
+@style.styled
+def jct_percentiles(percentiles: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
+    """Cumulative distribution of the JCT, a line per scheduler.
+
+    Args:
+        percentiles: scheduler, percent and jct_s, of one load; those up to 98 are shown.
+        axes: Where to draw; a new figure when omitted.
+        legend: Name the schedulers beside the axes.
+    """
+    axes = style.own_axes(axes, style.PAGE, 2.4)
+    for name in style.display_order(percentiles["scheduler"]):
+        rows = percentiles[(percentiles["scheduler"] == name) & (percentiles["percent"] <= 98)]
+        axes.plot(rows["jct_s"], rows["percent"] / 100.0, **style.scheduler_style(name).line())
+    axes.set(xlabel="JCT (s)", ylabel="CDF", xlim=(0.0, None), ylim=(0.0, 1.02))
+    if legend:
+        style.legend_beside(axes)
+    return axes
+
+
+@style.styled
+def score_over_jobs(
+    scores: pandas.DataFrame, column: str, axes: Axes | None = None, *, legend: bool = True
+) -> Axes:
+    """Mean score over the number of jobs, a line per scheduler.
+
+    Args:
+        scores: jobs, scheduler and the score.
+        column: The score, in seconds.
+        axes: Where to draw; a new figure when omitted.
+        legend: Name the schedulers beside the axes.
+    """
+    axes = style.own_axes(axes, style.PAGE, 2.4)
+    means = scores.groupby(["jobs", "scheduler"])[column].mean().unstack("scheduler")
+    for name in style.display_order(scores["scheduler"]):
+        look = style.scheduler_style(name)
+        axes.plot(means[name], **look.line(), marker=look.marker, markersize=4)
+    axes.set(xlabel="jobs", ylabel=axis_label(column, column))
+    if legend:
+        style.legend_beside(axes)
+    return axes
+
+
+@style.styled
+def slot_over_gap(slots: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+    """Mean slot over the gap between arrivals, a line per length of long jobs.
+
+    Args:
+        slots: long_s, gap_s and mean_slot_s.
+        axes: Where to draw; a new figure when omitted.
+    """
+    axes = style.own_axes(axes, style.PAGE, 2.4)
+    for (long_s, rows), (color, dashes, marker) in zip(slots.groupby("long_s"), _LENGTHS, strict=False):
+        ordered = rows.sort_values("gap_s")
+        look = {"color": color, "linestyle": dashes, "marker": marker, "markersize": 4}
+        axes.plot(ordered["gap_s"], ordered["mean_slot_s"], **look, label=f"μ = {long_s:g} s")
+    axes.set(xlabel="mean gap between arrivals (s)", ylabel="mean slot (s)", xlim=(0.0, None), ylim=(0.0, None))
+    style.legend_beside(axes)
     return axes

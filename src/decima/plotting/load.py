@@ -89,3 +89,28 @@ def _gap_axis(axes: Axes, gaps_s: Iterable[float]) -> None:
     axes.set_xticks(list(gaps_s))
     axes.minorticks_off()
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+
+
+@style.styled
+def change_over_budget(changes: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+    """Paired change over the simulated runs per plan, with 95 % confidence intervals, a line per case.
+
+    Args:
+        changes: case, budget, change_percent, low and high.
+        axes: Where to draw; a new figure when omitted.
+    """
+    axes = style.own_axes(axes, style.PAGE, 2.6)
+    looks = [(style.scheduler_style(name).color, style.scheduler_style(name).marker) for name in ("lookahead", "fair")]
+    budgets = sorted(changes["budget"].unique())
+    cases = changes.groupby("case", sort=False)
+    for index, ((case, rows), (color, marker)) in enumerate(zip(cases, looks, strict=True)):
+        place = rows["budget"] * (1.0 + 0.04 * index)  # side by side
+        reach = [rows["change_percent"] - rows["low"], rows["high"] - rows["change_percent"]]
+        axes.errorbar(place, rows["change_percent"], yerr=reach, color=color, marker=marker, capsize=2, label=case)
+    axes.axhline(0.0, color=style.GREY, linewidth=0.8)
+    axes.set(xscale="log", xlabel="simulated runs per plan", ylabel="change of average JCT (%)")
+    axes.set_xticks(budgets, [f"{budget:g}" for budget in budgets])
+    axes.minorticks_off()
+    axes.margins(x=0.2)
+    style.legend_beside(axes)
+    return axes

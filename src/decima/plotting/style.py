@@ -24,6 +24,7 @@ from decima.files import atomic_write_bytes
 ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
 BLUE, VERMILION, PINK, BLACK = "#0072B2", "#D55E00", "#CC79A7", "#000000"
 OLIVE, INDIGO, WINE, GREY = "#888833", "#332288", "#882255", "#777777"
+TEAL, MAGENTA, BROWN = "#44AA99", "#AA4499", "#661100"
 
 IDLE = "#8E44AD"
 COMPLETION = "#E31A1C"
@@ -48,7 +49,7 @@ class SchedulerStyle:
 
 _DASH, _DOT, _DASHDOT, _LONG = (0, (4, 1.5)), (0, (1, 1.2)), (0, (4, 1.5, 1, 1.5)), (0, (8, 2))
 
-SCHEDULERS: dict[str, SchedulerStyle] = {
+_SPARK = {
     "spark_fifo": SchedulerStyle("Spark's FIFO", GREY, "-", "<"),
     "fifo": SchedulerStyle("FIFO", ORANGE, _DASH, "s"),
     "sjf_cp": SchedulerStyle("SJF-CP", PINK, _DASHDOT, "v"),
@@ -59,10 +60,19 @@ SCHEDULERS: dict[str, SchedulerStyle] = {
     "weighted_fair_default": SchedulerStyle("weighted fair (α = −1)", GREEN, _DASH, "h"),
     "weighted_fair_each": SchedulerStyle("weighted fair, tuned on each", GREEN, _DOT, "d"),
     "capped_srw": SchedulerStyle("capped SRW", VERMILION, "-", "P"),
+    "priced_srw": SchedulerStyle("capped SRW, larger at a price", VERMILION, _DOT, "p"),
+    "weighted_best_fit": SchedulerStyle("weighted fair, best fit", TEAL, "-", "D"),
+    "weighted_best_fit_memory": SchedulerStyle("the same, shares in memory", TEAL, _DOT, "d"),
+    "graphene": SchedulerStyle("Graphene*", MAGENTA, "-", "v"),
+    "graphene_arrival": SchedulerStyle("Graphene*, by arrival", MAGENTA, _LONG, "^"),
+    "tetris": SchedulerStyle("Tetris", BROWN, "-", "s"),
+    "tetris_sticky": SchedulerStyle("Tetris, executors stay", BROWN, _DASH, "h"),
     "lookahead": SchedulerStyle("lookahead", VERMILION, _DASH, "X"),
     "idle_rule": SchedulerStyle("linear rule, slots", OLIVE, _DASH, "X"),
     "idle_rule_blind": SchedulerStyle("linear rule, slots, ages unknown", OLIVE, _DOT, "^"),
     "idle_rule_hold": SchedulerStyle("linear rule, hold", INDIGO, _DASH, "D"),
+    "idle_policy": SchedulerStyle("policy with slots", TEAL, _LONG, "*"),
+    "idle_twin": SchedulerStyle("policy without slots", BROWN, _DOT, "p"),
     "idle_optimum": SchedulerStyle("optimum", WINE, _DASH, "8"),
     "decima": SchedulerStyle("Decima", BLACK, "-", "*"),
     "decima_greedy": SchedulerStyle("Decima, greedy", BLACK, _DASHDOT, "H"),
@@ -79,9 +89,48 @@ SCHEDULERS: dict[str, SchedulerStyle] = {
     "search": SchedulerStyle("per-instance search", WINE, "-", "H"),
     "lower_bound": SchedulerStyle("lower bound", BLACK, _DASH, "_"),
 }
+# Executors of different speed; a rule of the same name and another allocation keeps its look.
+_UNEQUAL = {
+    "fifo_deft": SchedulerStyle("FIFO-DEFT", ORANGE, _DASH, "s"),
+    "sjf_deft": SchedulerStyle("SJF-DEFT", PINK, _DASHDOT, "v"),
+    "hrrn_deft": SchedulerStyle("HRRN-DEFT", SKY, _DOT, "^"),
+    "high_rank_up_deft": SchedulerStyle("HighRankUp-DEFT", BLUE, "-", "o"),
+    "heft": SchedulerStyle("HEFT", GREEN, "-", "D"),
+    "tdca": SchedulerStyle("TDCA", GREY, "-", "<"),
+    "decima_deft": SchedulerStyle("Decima-DEFT", INDIGO, _DASHDOT, "H"),
+    "discounted_rank": SchedulerStyle("discounted rank", VERMILION, "-", "P"),
+    "linear_rank": SchedulerStyle("linear rule", OLIVE, _DASH, "X"),
+    "lachesis": SchedulerStyle("Lachesis", BLACK, "-", "*"),
+}
+# Executors on cloud VMs.
+_PLACEMENT = {
+    "rr": SchedulerStyle("RR", ORANGE, "-", "o"),
+    "rr_continuing": SchedulerStyle("RR, continuing", ORANGE, _LONG, "^"),
+    "rrc": SchedulerStyle("RRC", GREY, _DASH, "s"),
+    "ff": SchedulerStyle("FF", GREY, _LONG, "^"),
+    "fill": SchedulerStyle("fill", "#44AA99", "-", "D"),
+    "aep": SchedulerStyle("AEP", BLUE, _LONG, "D"),
+    "aep_inverted": SchedulerStyle("AEP, inverted", BLUE, _DOT, "d"),
+    "gio": SchedulerStyle("GIO", PINK, _DOT, "h"),
+    "ilp": SchedulerStyle("ILP", SKY, "-", "v"),
+    "ilp_exact": SchedulerStyle("ILP, knows placement", SKY, _DASH, "P"),
+    "ilp_beta": SchedulerStyle("ILP with β (ours)", VERMILION, _LONG, "s"),
+    "good_first": SchedulerStyle("good first (ours)", GREEN, (0, (3, 1, 1, 1, 1, 1)), "o"),
+    "random_placing": SchedulerStyle("random, no waits", OLIVE, _LONG, "x"),
+    "learned": SchedulerStyle("learned, held-out traces", BLACK, _LONG, "s"),
+    "learned_here": SchedulerStyle("learned on the trace", BLACK, (0, (2, 1)), "D"),
+    "cloud_optimum": SchedulerStyle("optimum or best found", WINE, _LONG, "o"),
+    "paper_reinforce": SchedulerStyle("REINFORCE (paper)", INDIGO, _DASHDOT, "v"),
+    "paper_reinforce_mask": SchedulerStyle("REINFORCE (paper), mask", INDIGO, _LONG, "^"),
+    "paper_dqn": SchedulerStyle("DQN (paper)", WINE, _DASHDOT, "v"),
+    "paper_dqn_mask": SchedulerStyle("DQN (paper), mask", WINE, _DOT, "^"),
+}
+# Schedulers by the system that they decide for; those of one system, which share figures, all look different.
+SYSTEMS = (_SPARK, _UNEQUAL, _PLACEMENT)
+SCHEDULERS: dict[str, SchedulerStyle] = _SPARK | _UNEQUAL | _PLACEMENT
 
 # For schedulers of the user's own, which are not in the table.
-_SPARE_COLORS = (OLIVE, INDIGO, WINE, "#44AA99", "#AA4499", "#661100")
+_SPARE_COLORS = (OLIVE, INDIGO, WINE, TEAL, MAGENTA, BROWN)
 _SPARE_MARKERS = ("1", "2", "3", "4", "+", "|")
 
 

@@ -9,14 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from decima.reproduction.against_paper import against_paper as against_paper
     from decima.reproduction.captions import Run as Run
+    from decima.reproduction.claims import against_paper as against_paper
     from decima.reproduction.figures import figure as figure
     from decima.reproduction.tables import load as load
 
 __all__ = ["Run", "against_paper", "figure", "load"]
 
-_MODULES = {"Run": "captions", "against_paper": "against_paper", "figure": "figures", "load": "tables"}
+_MODULES = {"Run": "captions", "against_paper": "claims", "figure": "figures", "load": "tables"}
 
 
 def __getattr__(name: str) -> Any:

@@ -46,7 +46,10 @@ def pipeline_text() -> str:
     """The content of ``dvc.yaml``."""
     import yaml
 
-    stages: dict[str, dict] = _data_stages() | {"train": _train_stage()}
+    stages: dict[str, dict] = _data_stages() | {
+        "train": _train_stage("decima train", "training"),
+        "train-cloud": _train_stage("decima cloud train", "cloud_training"),
+    }
     names = experiment_names()
     stages |= {name: _table_stage(name) for name in names}
     stages |= {f"plot-{name}": _figure_stage(name) for name in names}
@@ -148,18 +151,18 @@ def _data_stages() -> dict[str, dict]:
     }
 
 
-def _train_stage() -> dict:
+def _train_stage(command: str, section: str) -> dict:
     outputs = [{f"models/${{key}}{end}": {"cache": False, "persist": True}} for end in (".weights.h5", ".json")]
-    command = "decima train --params ${key} --out runs/${key} --policy models/${key}"
+    command += " --params ${key} --out runs/${key} --policy models/${key}"
     stage = {
         "desc": "a policy from scratch, an hour or so on four cores; runs/NAME must not hold a finished run",
         "frozen": True,
         "cmd": command,
-        "params": ["training.${key}"],
+        "params": [f"{section}.${{key}}"],
         "deps": code_dependencies(command),
         "outs": outputs,
     }
-    return {"foreach": "${training}", "do": stage}
+    return {"foreach": f"${{{section}}}", "do": stage}
 
 
 def _for_every_run(command: str, description: str, **parts) -> dict:

@@ -41,6 +41,11 @@ BAD_JOBS = {
         r"job 'diamond', stage 'right'.*level 20",
     ),
     "no durations at all": (diamond(1, duration_ms=None), r"stage 'left': .*'duration_ms' and 'durations'"),
+    "zero memory": (diamond(1, memory=0), r"stage 'left': memory is 0; expected a finite number above 0"),
+    "NaN memory": (diamond(1, memory=float("nan")), r"stage 'left': memory is nan"),
+    "memory that is a text": (diamond(1, memory="much"), r"stage 'left': memory is \"much\"; expected a number"),
+    "negative request": ([DIAMOND[0] | {"requests": [1, -1, 1, 1]}], r"stage 'left': memory is -1.0"),
+    "too few requests": ([DIAMOND[0] | {"requests": [1]}], r"requests are .*of each of 4 stages"),
     "empty job list": ([], r"no jobs; expected at least one"),
     "job without stages": ([{"stages": []}], r"no stages; expected at least one"),
     "NaN arrival": ([DIAMOND[0] | {"arrival_ms": float("nan")}], r"arrival_ms is nan"),
@@ -128,6 +133,12 @@ def test_damaged_parquet(tmp_path):
         (["--set", "settings.moving_delay=1"], "settings.moving_delay is unknown; did you mean 'moving_delay_ms'"),
         (["--set", "settings.keep_warm=maybe"], "--set settings.keep_warm is 'maybe'; expected true or false"),
         (["--set", "settings.executors=3"], "this has an option of its own, --executors"),
+        (["--set", "settings.classes=1:3"], "this has an option of its own, --classes"),
+        (["--classes", ""], "'' is no class of executors; expected MEMORY:EXECUTORS"),
+        (["--classes", "0.5:2,0.5:3"], "class 0.5 is given twice"),
+        (["--classes", "0.5:0"], "class 0.5: executors must be a whole number of at least 1, got 0"),
+        (["--classes", "nan:2"], "expected a number"),
+        (["--classes", "0.5:2", "--executors", 3], "executors is 3, and the classes have 2; leave executors out"),
         (["--scheduler", "fair:sticky"], "'fair:sticky': 'sticky' is no option; expected KEY=VALUE"),
         (["--scheduler", "fair:sticky=yes"], "sticky is 'yes'; expected a number"),
         (["--scheduler", "fair:=1"], "'=1' is no option"),
@@ -154,7 +165,7 @@ def test_option_out_of_range(options, message, jobs, folder):
         (["synthetic:sizes=huge"], "'huge' is unknown"),
         (["synthetic:sizes="], "is unknown"),
         (["synthetic:arrivals=batch,interarrival_s=3"], "interarrival_s describe a stream"),
-        (["alibaba"], "unknown jobs 'alibaba'; expected a workload source (tpch, "),
+        (["google"], "unknown jobs 'google'; expected a workload source (tpch, "),
         (["synthetic:interarrival_s=0"], "expected a finite number above 0"),
         (["synthetic:interarrival_s=nan"], "expected a number"),
         (["synthetic:n=0,initial=0"], "expected an integer of at least 1"),
@@ -294,7 +305,7 @@ def test_data_that_was_not_fetched(tmp_path, folder, monkeypatch):
     for command in (["workload", "describe"], ["simulate", "--out", folder / "r.json"]):
         assert "run 'decima data fetch tpch'" in refuse(*command)
     assert "is missing" in refuse("data", "prepare", "tpch")
-    assert "unknown data set 'alibaba'; expected tpch or cloud-vm" in refuse("data", "fetch", "alibaba")
+    assert "unknown data set 'google'; expected tpch or alibaba or cloud-vm" in refuse("data", "fetch", "google")
     assert list(folder.iterdir()) == []
 
 
@@ -313,3 +324,14 @@ def test_a_module_that_is_not_installed(monkeypatch):
 
     monkeypatch.setattr(params, "resolve_run", need)
     assert refuse("report") == "papermill is not installed; 'decima doctor' says what is missing for what"
+
+
+def test_a_trace_that_cannot_be_read(tmp_path, folder):
+    alibaba = ["workload", "alibaba", "--out", folder / "w.json", "--report", folder / "r.csv"]
+    assert "there is no file" in refuse(*alibaba, "--raw", tmp_path)
+    (tmp_path / "batch_task.csv").write_text("M1,1,j_1\n")
+    assert "expected csv with the columns task_name, instance_num" in refuse(*alibaba, "--raw", tmp_path)
+    assert "--like generates jobs and reads no files" in refuse(*alibaba, "--raw", tmp_path, "--like", "3")
+    assert "--mix is of generated jobs" in refuse(*alibaba, "--raw", tmp_path, "--mix", "paper")
+    assert "fraction is 2.0" in refuse(*alibaba, "--like", "3", "--fraction", "2")
+    assert list(folder.iterdir()) == []

@@ -156,3 +156,19 @@ def test_search_continues_from_its_checkpoint(folder):
 def test_bad_tuning(arguments, message, folder):
     assert message in refuse("tune", *arguments, *SMALL, "--out", folder / "tuned.json")
     assert list(folder.iterdir()) == []
+
+
+def test_a_grid_keeps_the_whole_table(folder):
+    table, path = folder / "grid.csv", folder / "tuned.json"
+    jobs = ["weighted_fair", "--jobs", "synthetic:n=3,sizes=xs", "--executors", "5", "--train", "2", "--test", "1"]
+    line = succeed("tune", *jobs, "--grid", "alpha=-1+0,order=0+1", "--table", table, "--out", path)
+    assert line.startswith("weighted_fair tuned on synthetic: ")
+    assert len(pandas.read_csv(table)) == 4
+    assert read_json(path)["search"] == {"grid": {"alpha": [-1.0, 0.0], "order": [0.0, 1.0]}}
+    table.unlink()
+    path.unlink()
+    wrong = ["tune", *jobs, "--out", path, "--table", table]
+    assert "--table keeps the scores of a grid" in refuse(*wrong)
+    assert "beta" in refuse(*wrong, "--grid", "beta=1")
+    assert "expected no --grid with it" in refuse(*wrong, "--grid", "alpha=1", "--checkpoint", folder / "c.json")
+    assert list(folder.iterdir()) == []

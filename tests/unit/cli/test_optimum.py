@@ -75,6 +75,18 @@ def test_bound_without_search_on_a_file(jobs):
     assert policies == ["fair", "weighted_fair", "capped_srw", "lower_bound"]
 
 
+def test_bound_with_delays_compares_equal_budgets(folder):
+    path = folder / "bounds.csv"
+    jobs = ("--jobs", "two_class:n=6,load=0.8,executors=1", "--executors", 1)
+    result = run("bound", "fifo", *jobs, "--budget", 60, "--delays", "--out", path)
+    assert result.exit_code == 0, result.stderr
+    table = pandas.read_csv(path).set_index("policy")["avg_jct_s"]
+    assert list(table.index) == ["fifo", "search", "search_twice", "search_delays", "lower_bound"]
+    assert table["lower_bound"] <= table["search_delays"] <= table["search"] <= table["fifo"]
+    gain = 100.0 * (1.0 - table["search_delays"] / table["search_twice"])
+    assert f"delays gain {gain:.2f} % for one who knows what comes" in result.stdout
+
+
 def test_bad_bound(jobs, folder):
     call = ("bound", "--jobs", jobs, "--out", folder / "bounds.csv")
     assert "unknown scheduler 'nope'" in refuse(*call, "nope")
@@ -83,6 +95,7 @@ def test_bad_bound(jobs, folder):
     assert "'--instances'" in refuse(*call, "--instances", 0)
     assert "scheduler 'fair' is given twice" in refuse(*call, "fair", "fair")
     assert "ends in .csv or .parquet" in refuse("bound", "--jobs", jobs, "--out", folder / "bounds.json")
+    assert "expected a budget above 0" in refuse(*call, "--delays", "--budget", 0)
     assert list(folder.iterdir()) == []
 
 

@@ -83,3 +83,14 @@ def test_bad_options_of_generated_jobs_are_one_sentence():
     )
     assert "alpha is 7.0" in refuse("simulate", "--jobs", "mixed:7,base=embedded", "--scheduler", "fair")
     assert "load is -1.0" in refuse("workload", "describe", "rare_long:load=-1")
+
+
+def test_the_trace_is_reported_and_written(folder):
+    line = succeed(
+        "workload", "alibaba", "--like", "60", "--mix", "paper", "--part", "train", "--fraction", "0.5",
+        "--executors", "3000", "--out", folder / "w.json", "--report", folder / "r.csv",
+    )  # fmt: skip
+    jobs = load(folder / "w.json")
+    assert f"Alibaba-like (generated): {len(jobs)} jobs of 60" in line
+    assert "3,000 executors become 1,500" in line
+    assert (folder / "r.csv").read_text().startswith("what,count\njobs,60\n")

@@ -25,13 +25,18 @@ def test_every_registered_scheduler_has_a_look():
     assert set(list_schedulers(bare=True)) <= set(style.SCHEDULERS)
 
 
-def test_no_two_schedulers_look_alike():
-    looks = style.SCHEDULERS.values()
+@pytest.mark.parametrize("system", style.SYSTEMS, ids=("Spark", "unequal", "placement"))
+def test_no_two_schedulers_of_a_system_look_alike(system):
+    looks = system.values()
     assert len({(look.color, look.linestyle) for look in looks}) == len(looks)
     assert (
         len({(look.color, look.marker) for look in looks}) >= len(looks) - 2
     )  # variants of one scheduler share theirs
     assert len({look.label for look in looks}) == len(looks)
+
+
+def test_every_name_has_one_look():
+    assert sum(map(len, style.SYSTEMS)) == len(style.SCHEDULERS)
 
 
 @pytest.mark.parametrize("matrix", [NORMAL, PROTANOPE, DEUTERANOPE], ids=["normal", "protanope", "deuteranope"])

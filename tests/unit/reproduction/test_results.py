@@ -160,5 +160,5 @@ def test_committed_results_have_every_figure_with_a_caption(page):
 @committed
 def test_committed_results_are_small(page):
     sizes = [path.stat().st_size for path in page.parent.rglob("*") if path.is_file()]
-    assert sum(sizes) < 4 * 1024**2
+    assert sum(sizes) < 8 * 1024**2
     assert max(sizes) <= 100 * 1024

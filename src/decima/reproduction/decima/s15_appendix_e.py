@@ -20,8 +20,9 @@ import pandas
 
 from decima import plotting
 from decima.plotting.words import count
-from decima.policy.architecture import Architecture, Perceptron
+from decima.policy.architecture import Architecture
 from decima.policy.batch import TENSORS
+from decima.policy.perceptron import Perceptron
 from decima.policy.quiet import import_tensorflow, use_single_threaded_operations
 from decima.progress import progress_bar
 from decima.reproduction.captions import Run, Tables, distinct

@@ -6,10 +6,11 @@ import java.util.List;
 interface Advisor {
   /**
    * What the service says about an offer; {@code stage} is null when the offered slots are to stay idle. With a delay
-   * above 0 the stage gets no slot: it is withheld for that time.
+   * above 0 the stage gets no slot: it is withheld for that time. The class of executors says nothing here, where all are
+   * alike.
    */
-  record Advice(StageState stage, int limit, double delayMs, int slots) {
-    static final Advice IDLE = new Advice(null, 0, 0, 0);
+  record Advice(StageState stage, int limit, double delayMs, int executorClass, int slots) {
+    static final Advice IDLE = new Advice(null, 0, 0, -1, 0);
   }
 
   /** Slots to decide about, all of which served {@code last} (null: none, or it is gone). */

@@ -194,6 +194,10 @@ final class SessionState {
     int slots = Messages.number(reply, "executors");
     double delayMs = (Double) Messages.get(reply, "delay_ms");
     boolean delays = delayMs != 0;
+    int executorClass = Messages.number(reply, "executor_class");
+    if (executorClass > 0) {
+      throw new AdvisorException("executor class " + executorClass + " for job '" + job + "', where all are alike");
+    }
     if (limit < 1 && !delays) {
       throw new AdvisorException("parallelism limit " + limit + " for job '" + job + "'");
     }
@@ -214,7 +218,7 @@ final class SessionState {
             if (delays && (stage.launched() > 0 || stage.delayEndMs() > 0)) {
               throw new AdvisorException("stage " + stageId + " of job '" + job + "' has begun or was delayed before");
             }
-            return new Advice(stage.stage(), limit, delayMs, slots);
+            return new Advice(stage.stage(), limit, delayMs, executorClass, slots);
           }
         }
       }

@@ -1,0 +1,111 @@
+"""Plots of executor placement on cloud VMs: measures over the weight of cost, cost against time, training, switches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas
+from matplotlib.axes import Axes
+
+from decima.plotting import style
+
+#: Measures of a placement by column, as axes name them.
+MEASURES = {
+    "cost": "cost ($)",
+    "duration_s": "mean duration (s)",
+    "response_s": "mean response time (s)",
+    "good": "good placements",
+}
+
+
+@style.styled
+def over_beta(scores: pandas.DataFrame, measure: str, axes: Axes | None = None, *, legend: bool = True) -> Axes:
+    """A measure over the weight of cost, a line per scheduler; one that does not look at it is a level line.
+
+    Args:
+        scores: beta, scheduler and the measure, one row each.
+        measure: A column of :data:`MEASURES`.
+        axes: Where to draw; a new figure when omitted.
+        legend: Name the schedulers beside the axes.
+    """
+    axes = style.own_axes(axes, style.PAGE, 2.4)
+    table = scores.pivot_table(index="beta", columns="scheduler", values=measure)
+    for name in style.display_order(scores["scheduler"]):
+        look = style.scheduler_style(name)
+        axes.plot(table[name], **look.line(), marker=look.marker, markersize=4)
+    axes.set(xlabel="weight of cost β", ylabel=MEASURES[measure])
+    axes.set_xticks(table.index)
+    axes.tick_params(axis="x", labelsize=6)
+    if legend:
+        style.legend_beside(axes)
+    return axes
+
+
+@style.styled
+def cost_and_time(scores: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
+    """Cost against mean duration: a point per scheduler and weight of cost, lines join the weights of one scheduler.
+
+    Args:
+        scores: beta, scheduler, cost in dollars, duration_s.
+        axes: Where to draw; a new figure when omitted.
+        legend: Name the schedulers beside the axes.
+    """
+    axes = style.own_axes(axes, style.COLUMN, 2.6)
+    for name in style.display_order(scores["scheduler"]):
+        look = style.scheduler_style(name)
+        rows = scores[scores["scheduler"] == name].sort_values("beta")
+        points = rows[["duration_s", "cost"]].drop_duplicates()
+        axes.plot(points["duration_s"], points["cost"], **look.line(), marker=look.marker, markersize=4)
+    axes.set(xlabel=MEASURES["duration_s"], ylabel=MEASURES["cost"])
+    if legend:
+        style.legend_beside(axes)
+    return axes
+
+
+@style.styled
+def training(curves: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
+    """Share of R_epi that is reached over decisions seen, a line and band (mean, least and most of seeds) per learner.
+
+    Args:
+        curves: learner, seed, decisions_seen, reached in percent.
+        axes: Where to draw; a new figure when omitted.
+        legend: Name the learners beside the axes.
+    """
+    axes = style.own_axes(axes, style.PAGE, 2.4)
+    for name in style.display_order(curves["learner"]):
+        look = style.scheduler_style(name)
+        table = curves[curves["learner"] == name].pivot_table(
+            index="iteration", columns="seed", values=["decisions_seen", "reached"]
+        )
+        seen, reached = table["decisions_seen"].mean(axis=1), table["reached"]
+        axes.plot(seen, reached.mean(axis=1), **look.line(), marker=look.marker, markersize=3)
+        axes.fill_between(seen, reached.min(axis=1), reached.max(axis=1), color=look.color, alpha=0.2, linewidth=0)
+    axes.set(xlabel="decisions seen", ylabel="$R_{epi}$ reached (%)", xscale="log")
+    if legend:
+        style.legend_beside(axes)
+    return axes
+
+
+@style.styled
+def bars(table: pandas.DataFrame, group: str, value: str, label: str, axes: Axes | None = None) -> Axes:
+    """Bars of a value, a group of them per value of a column, one per scheduler.
+
+    Args:
+        table: scheduler, the columns ``group`` and ``value``, one row each.
+        group: Column of the groups, in order of first appearance.
+        value: Column of the heights.
+        label: Of the axis, with its unit.
+        axes: Where to draw; a new figure when omitted.
+    """
+    axes = style.own_axes(axes, style.PAGE, 2.4)
+    names, groups = style.display_order(table["scheduler"]), list(dict.fromkeys(table[group]))
+    wide = table.pivot_table(index=group, columns="scheduler", values=value).reindex(groups)
+    width = 0.8 / len(names)
+    for index, name in enumerate(names):
+        look = style.scheduler_style(name)
+        place = np.arange(len(groups)) + (index - (len(names) - 1) / 2.0) * width
+        axes.bar(place, wide[name], width, color=look.color, label=look.label, hatch="///" if index % 2 else "")
+    axes.set_xticks(range(len(groups)), groups)
+    axes.axhline(0.0, color=style.GREY, linewidth=0.8)
+    axes.set_ylabel(label)
+    style.legend_beside(axes)
+    return axes

@@ -1,0 +1,162 @@
+"""Schedulers of unequal executors over jobs and communication: lines, points, panels."""
+
+from __future__ import annotations
+
+import pandas
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from decima.plotting import style
+
+
+def _panels(table: pandas.DataFrame, column: str, figure: style.Figure, columns: int) -> list[tuple[str, Axes]]:
+    """One axes per value of a column, in the order of the table."""
+    values = list(dict.fromkeys(table[column]))
+    rows = -(-len(values) // columns)
+    axes = figure.subplots(rows, min(columns, len(values)), squeeze=False)
+    flat = list(axes.flat)
+    for empty in flat[len(values) :]:
+        empty.set_axis_off()
+    return list(zip(values, flat, strict=False))
+
+
+def _ccr_title(ccr: str) -> str:
+    return f"CCR {ccr}"
+
+
+def _legend(figure: style.Figure, axes: Axes) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", fontsize="x-small")
+
+
+@style.styled
+def lines(table: pandas.DataFrame, across: str, value: str, label: str, axes: Axes, *, legend: bool = True) -> Axes:
+    """One line per scheduler.
+
+    Args:
+        table: Columns scheduler, ``across`` and ``value``.
+        across: Column of the horizontal axis.
+        value: Column of the vertical axis.
+        label: Text of the vertical axis.
+        axes: Where to draw.
+        legend: Whether the axes get a legend.
+    """
+    for name in style.display_order(table["scheduler"]):
+        own = table[table["scheduler"] == name]
+        look = style.scheduler_style(name)
+        axes.plot(own[across], own[value], marker=look.marker, markersize=3.0, linewidth=1.0, **look.line())
+    axes.set_xlabel(across)
+    axes.set_ylabel(label)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    if legend:
+        axes.legend(fontsize="x-small")
+    return axes
+
+
+@style.styled
+def lines_by_ccr(table: pandas.DataFrame, across: str, value: str, label: str, figure: style.Figure) -> None:
+    """One panel of lines per CCR, in the order of the table; see :func:`lines`."""
+    last = None
+    for ccr, axes in _panels(table, "ccr", figure, 3):
+        lines(table[table["ccr"] == ccr], across, value, label, axes, legend=False)
+        axes.set_title(_ccr_title(ccr))
+        last = axes
+    _legend(figure, last)
+
+
+@style.styled
+def settings_points(
+    table: pandas.DataFrame,
+    across: str,
+    value: str,
+    label: str,
+    figure: style.Figure,
+    *,
+    panels: str = "ccr",
+    intervals: bool = False,
+) -> None:
+    """Points of every scheduler for each value of a setting.
+
+    Args:
+        table: Columns scheduler, ``across``, ``panels``, ``value``; low and high with intervals.
+        across: Column of the setting.
+        value: Column of the vertical axis.
+        label: Text of the vertical axis.
+        figure: Where to draw.
+        panels: Column of the panels.
+        intervals: Whether there are intervals.
+    """
+    last = None
+    for panel, axes in _panels(table, panels, figure, 5):
+        part = table[table[panels] == panel]
+        settings = list(dict.fromkeys(part[across]))
+        names = style.display_order(part["scheduler"])
+        for place, name in enumerate(names):
+            own = part[part["scheduler"] == name].set_index(across).loc[settings]
+            look = style.scheduler_style(name)
+            x = [index + 0.7 * ((place + 0.5) / len(names) - 0.5) for index in range(len(settings))]
+            bars = None
+            if intervals:
+                bars = [(own[value] - own["low"]).to_numpy(), (own["high"] - own[value]).to_numpy()]
+            axes.errorbar(
+                x, own[value], yerr=bars, fmt=look.marker, color=look.color, label=look.label, markersize=3.5,
+                linewidth=0.8,
+            )  # fmt: skip
+        axes.set_xticks(range(len(settings)), settings, rotation=0 if across == "ccr" else 90)
+        axes.set_xlabel("CCR" if across == "ccr" else across)
+        axes.set_title(_ccr_title(panel) if panels == "ccr" else str(panel))
+        axes.set_ylabel(label if last is None else "")
+        last = axes
+    _legend(figure, last)
+
+
+@style.styled
+def change_panels(table: pandas.DataFrame, across: str, figure: style.Figure) -> None:
+    """Changes in percent over a number, a panel per CCR.
+
+    Args:
+        table: Columns scheduler, ccr, ``across``, change_percent, low, high.
+        across: Column of the horizontal axis.
+        figure: Where to draw.
+    """
+    last = None
+    for ccr, axes in _panels(table, "ccr", figure, 5):
+        part = table[table["ccr"] == ccr]
+        for name in style.display_order(part["scheduler"]):
+            own = part[part["scheduler"] == name]
+            look = style.scheduler_style(name)
+            bars = [(own["change_percent"] - own["low"]).to_numpy(), (own["high"] - own["change_percent"]).to_numpy()]
+            axes.errorbar(
+                own[across], own["change_percent"], yerr=bars, marker=look.marker, markersize=3.0, linewidth=1.0,
+                **look.line(),
+            )  # fmt: skip
+        axes.axhline(0.0, color=style.GREY, linewidth=0.6)
+        axes.set_title(_ccr_title(ccr))
+        axes.set_xlabel(across)
+        axes.set_ylabel("change of makespan (%)" if last is None else "")
+        last = axes
+    _legend(figure, last)
+
+
+@style.styled
+def learning(table: pandas.DataFrame, label: str, axes: Axes) -> Axes:
+    """Scores by iteration, a line per policy; points of imitation are filled.
+
+    Args:
+        table: Columns scheduler (whose look the policy has), policy, iteration, phase, val_greedy.
+        label: Text of the vertical axis.
+        axes: Where to draw.
+    """
+    for (scheduler, name), own in table.groupby(["scheduler", "policy"], sort=False):
+        look = style.scheduler_style(scheduler)
+        color = look.color
+        axes.plot(own["iteration"], own["val_greedy"], color=color, linewidth=1.0, linestyle=look.linestyle, label=name)
+        for imitated, face in ((True, color), (False, "white")):
+            part = own[(own["phase"] == "imitation") == imitated]
+            axes.plot(
+                part["iteration"], part["val_greedy"], "o", markersize=3.0, markeredgecolor=color, markerfacecolor=face
+            )
+    axes.set_xlabel("iteration")
+    axes.set_ylabel(label)
+    axes.legend(fontsize="x-small")
+    return axes

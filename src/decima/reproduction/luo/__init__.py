@@ -1,0 +1,1 @@
+"""Luo et al.: Learning to Optimize DAG Scheduling in Heterogeneous Environment (Lachesis)."""
