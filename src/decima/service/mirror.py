@@ -148,6 +148,7 @@ class Mirror(JobMemory):
             num_source=offered,
             now_ms=now_ms,
         )
+        state.class_offers[:] = offered
         if frontier == 0:
             return None
         parts = self._ask()

@@ -45,9 +45,10 @@ def choose(state, stage, executors):
 
 @njit
 def choose_class(state, stage, executors, kind):
-    """Decide: use ``executors`` of the offered ones of a class for ``stage``."""
+    """Decide: use ``executors`` of the offered ones of a class for ``stage``; where there is one class, none is named."""
     choose(state, stage, executors)
-    state.action[CLASS] = kind
+    if state.num_classes > 1:
+        state.action[CLASS] = kind
 
 
 @njit
