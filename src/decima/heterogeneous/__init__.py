@@ -5,7 +5,7 @@ figures named in this package are theirs unless another paper is named. Public n
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 _EXPORTS = {
     "Cluster": "cluster",
@@ -30,6 +30,27 @@ _EXPORTS = {
 }
 
 __all__ = sorted(_EXPORTS)
+
+if TYPE_CHECKING:
+    from decima.heterogeneous.bounds import lower_bound as lower_bound
+    from decima.heterogeneous.checking import InvalidScheduleError as InvalidScheduleError
+    from decima.heterogeneous.cluster import Cluster as Cluster
+    from decima.heterogeneous.exact import optimum as optimum
+    from decima.heterogeneous.examples import canonical as canonical
+    from decima.heterogeneous.instance import Instance as Instance
+    from decima.heterogeneous.instance import Job as Job
+    from decima.heterogeneous.json_format import load_instance as load_instance
+    from decima.heterogeneous.json_format import load_schedule as load_schedule
+    from decima.heterogeneous.json_format import save_instance as save_instance
+    from decima.heterogeneous.measures import metrics as metrics
+    from decima.heterogeneous.planning import compare as compare
+    from decima.heterogeneous.planning import plan as plan
+    from decima.heterogeneous.priority_search import search as search
+    from decima.heterogeneous.registry import list_schedulers as list_schedulers
+    from decima.heterogeneous.registry import make_scheduler as make_scheduler
+    from decima.heterogeneous.rules import Rules as Rules
+    from decima.heterogeneous.schedule import Schedule as Schedule
+    from decima.heterogeneous.validation import validate as validate
 
 
 def __getattr__(name: str) -> Any:

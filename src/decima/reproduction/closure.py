@@ -123,6 +123,8 @@ def _walk(waiting: list[Place], files: set[Path]) -> set[Path]:
         if path is None:
             continue
         if not name.startswith(SLICED):
+            if given := _parsed(name).for_types.get(part or ""):
+                waiting.append(given)
             part = None
         if (name, part) in done:
             continue

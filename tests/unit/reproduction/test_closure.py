@@ -20,6 +20,9 @@ FILES = {
             return two(low.other.VALUE), lazy.drawn
         def third():
             return lazy.given
+        def fourth():
+            from pkg.lazy import given
+            return given
     """,
     "top/helpers.py": """
         from pkg.low import a, b
@@ -96,6 +99,7 @@ def test_of_a_sliced_module_only_what_the_entry_reaches_counts(package):
     # The argument hides the package of the same name.
     assert found("pkg.top.commands:second") == {"top/commands.py", "top/helpers.py", "low/b.py", "lazy/drawn.py"}
     assert found("pkg.top.commands:third") == {"top/commands.py", "lazy/source.py"}
+    assert found("pkg.top.commands:fourth") == {"top/commands.py", "lazy/source.py"}
     assert found("pkg.top.commands") >= first | {"low/b.py", "lazy/drawn.py", "lazy/source.py"}
 
 

@@ -45,7 +45,7 @@ def choose(state, stage, executors):
 
 @njit
 def choose_class(state, stage, executors, kind):
-    """Decide: use ``executors`` of the offered ones of a class for ``stage``; where there is one class, none is named."""
+    """Decide: use ``executors`` of the offered ones of a class for ``stage``; of the only class, if there is one."""
     choose(state, stage, executors)
     if state.num_classes > 1:
         state.action[CLASS] = kind
