@@ -1,8 +1,8 @@
 """Results kept in the repository, and how far those of a run on this machine are from them.
 
-``reports/reference/<run>.zip`` holds the tables of a run as csv and the digests of its figures; of runs that people
-look at, ``reports/results/<run>`` has the same (:mod:`decima.reproduction.results`). Equal results give equal files:
-they have no times in them.
+``reports/reference/<run>.zip`` holds the tables of a run as csv, their cards and the digests of its figures; of runs
+that people look at, ``reports/results/<run>`` has the same (:mod:`decima.reproduction.results`). Equal results give
+equal files: they have no times in them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ import pandas
 from decima.exceptions import ConfigError
 from decima.files import atomic_path, read_json
 from decima.reproduction.experiment import experiment, experiment_names
-from decima.reproduction.params import checkout, read_params, resolve_run
+from decima.reproduction.kept import card_entry, reference_path
+from decima.reproduction.params import read_params
 from decima.reproduction.results import DIGESTS, collect, figure_digests, results_folder, table_files
+from decima.reproduction.tables import card_path
 
 EQUAL, MAY_DIFFER, DIFFERS = "equal", "differs where it may", "DIFFERS"
 _FIGURES = "figures.json"
@@ -68,11 +70,6 @@ class Comparison:
         )
 
 
-def reference_path(run: str) -> Path:
-    """File of the kept results of a run."""
-    return checkout() / "reports" / "reference" / f"{resolve_run(run)}.zip"
-
-
 def record(run: str) -> Path:
     """Keep the tables and the figures' digests of a run, or all that ``reports/results`` has of it.
 
@@ -85,6 +82,8 @@ def record(run: str) -> Path:
     if run in read_params("results"):
         return collect(run)
     entries = {name: path.read_bytes() for name, path in table_files(run).items()}
+    cards = {name: card_path(name, run) for name in experiment_names()}
+    entries |= {card_entry(name): path.read_bytes() for name, path in cards.items() if path.is_file()}
     entries[_FIGURES] = (json.dumps(figure_digests(run, ".png", ".pdf"), indent=1) + "\n").encode()
     path = reference_path(run)
     with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
@@ -122,7 +121,9 @@ def _kept(run: str) -> tuple[dict[str, bytes | str], dict[str, str]]:
         raise ConfigError(f"there is nothing to compare run {run} with: {path} is missing")
     with zipfile.ZipFile(path) as archive:
         kept = {name: archive.read(name) for name in archive.namelist()}
-    return kept, json.loads(kept.pop(_FIGURES))
+    figures = json.loads(kept.pop(_FIGURES))
+    cards = {card_entry(name) for name in experiment_names()}
+    return {name: content for name, content in kept.items() if name not in cards}, figures
 
 
 def _verdict(name: str, kept: bytes | str | None, found: bytes | None) -> Verdict:

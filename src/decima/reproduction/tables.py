@@ -10,6 +10,7 @@ from pathlib import Path
 from decima.files import atomic_path, atomic_write_text, sole_use
 from decima.reproduction import closure
 from decima.reproduction.experiment import Context, Profiles, experiment, experiment_module
+from decima.reproduction.kept import kept_tables
 from decima.reproduction.params import checkout, read_params, resolve_run, run_folder
 from decima.workload.sources import get_source
 
@@ -77,14 +78,16 @@ def run_experiment(name: str, run: str, *, threads: int | None = None, progress:
         "parameters": params[name],
         "tables": sorted(tables),
     }
-    atomic_write_text(_card_path(name, run), json.dumps(card, indent=2) + "\n")
+    atomic_write_text(card_path(name, run), json.dumps(card, indent=2) + "\n")
     return paths
 
 
 def load(name: str, run: str = "auto", *, threads: int | None = None, progress: bool = False) -> dict:
     """Tables of an experiment; computed first if they are missing, or made with other parameters, inputs or code.
 
-    Of several processes that want the same tables at once, such as two notebooks, one computes and the others wait.
+    Where the repository keeps tables of the run that were made with the present ones, those are read and none are
+    computed, unless some of them are timings, which are this machine's own. Of several processes that want the same
+    tables at once, such as two notebooks, one computes and the others wait.
 
     Returns:
         Data frames by table name.
@@ -92,8 +95,12 @@ def load(name: str, run: str = "auto", *, threads: int | None = None, progress: 
     import pandas
 
     run = resolve_run(run)
-    experiment(name)  # an unknown name is refused before files are looked for
+    chosen = experiment(name)  # an unknown name is refused before files are looked for
     paths = _present(name, run)
+    if paths is None and not chosen.may_differ:
+        kept = kept_tables(name, run, fingerprint(name, run))
+        if kept is not None:
+            return kept
     if paths is None:
         with sole_use(run_folder(run) / "tables" / name, wait=True):
             paths = _present(name, run) or run_experiment(name, run, threads=threads, progress=progress)
@@ -102,13 +109,16 @@ def load(name: str, run: str = "auto", *, threads: int | None = None, progress: 
 
 def _present(name: str, run: str) -> dict[str, Path] | None:
     """Paths of an experiment's tables; None where one is missing or they are not of the present code and parameters."""
-    card_path = _card_path(name, run)
-    card = json.loads(card_path.read_text(encoding="utf-8")) if card_path.is_file() else {}
+    path = card_path(name, run)
+    card = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     paths = {table: run_folder(run) / "tables" / name / f"{table}.csv" for table in card.get("tables", ())}
     current = card.get("fingerprint") == fingerprint(name, run) and all(path.is_file() for path in paths.values())
     return paths if current else None
 
 
-def _card_path(name: str, run: str) -> Path:
-    """Beside the tables' folder, not in it: equal tables of changed code must not make figures look out of date."""
+def card_path(name: str, run: str) -> Path:
+    """Card of an experiment's tables.
+
+    It lies beside their folder, not in it: equal tables of changed code must not make figures look out of date.
+    """
     return run_folder(run) / "cards" / f"{name}.json"

@@ -1,5 +1,8 @@
 """Kept results, and what is said of results that are others."""
 
+import json
+import shutil
+
 import pandas
 import pytest
 from typer.testing import CliRunner
@@ -7,6 +10,7 @@ from typer.testing import CliRunner
 from decima.cli import app
 from decima.exceptions import ConfigError
 from decima.reproduction import reference, report
+from decima.reproduction import tables as store
 from decima.reproduction.experiment import experiment_names
 
 
@@ -45,6 +49,26 @@ def test_equal_results_are_equal_and_give_an_equal_file(tables):
     before = path.read_bytes()
     reference.record("embedded-quick")
     assert path.read_bytes() == before
+
+
+def test_kept_tables_are_read_where_code_and_parameters_are_those_that_made_them(tables, monkeypatch):
+    for name in ("batch", "latency"):
+        card = {"fingerprint": "made so", "tables": [name]}
+        store.card_path(name, "embedded-quick").parent.mkdir(exist_ok=True)
+        store.card_path(name, "embedded-quick").write_text(json.dumps(card))
+    reference.record("embedded-quick")
+    assert not reference.compare_with_kept("embedded-quick").failed
+    shutil.rmtree(tables.parent)
+    computed = []
+    monkeypatch.setattr(store, "run_experiment", lambda name, run, **_: computed.append(name) or {})
+    monkeypatch.setattr(store, "fingerprint", lambda name, run: "made so")
+    assert list(store.load("batch", "embedded-quick")["batch"]["avg_jct_s"]) == [100.0, 200.0]
+    assert (computed, tables.exists()) == ([], False)
+    store.load("latency", "embedded-quick")  # timings are this machine's own
+    assert computed == ["latency"]
+    monkeypatch.setattr(store, "fingerprint", lambda name, run: "made otherwise")
+    store.load("batch", "embedded-quick")
+    assert computed == ["latency", "batch"]
 
 
 def test_a_number_that_may_not_differ_fails_with_its_largest_relative_difference(tables):
