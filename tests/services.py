@@ -8,6 +8,7 @@ import sysconfig
 import threading
 from pathlib import Path
 
+from decima.heterogeneous import make_scheduler as make_node_scheduler
 from decima.schedulers import list_schedulers, make_scheduler
 from decima.service import scheduler_pb2 as protocol
 from decima.service.server import Address, Service
@@ -17,10 +18,31 @@ from decima.service.steps import finish
 COMMAND = Path(sysconfig.get_path("scripts")) / "decima"
 
 
-def sessions_of(*names, book=None, limits=None):
-    """Sessions with these schedulers, `name` or `name:parameter=value`; all that are registered if none is named."""
+def sessions_of(*names, book=None, limits=None, unequal=()):
+    """Sessions with these schedulers, `name` or `name:parameter=value`; all that are registered if none is named.
+
+    ``unequal`` names schedulers for sessions whose executors differ in speed.
+    """
     makers = {name: functools.partial(make_scheduler, name) for name in names or list_schedulers(bare=True)}
-    return Sessions(Offering(makers), book, limits)
+    node_schedulers = {name: make_node_scheduler(name) for name in unequal}
+    return Sessions(Offering(makers, node_schedulers), book, limits)
+
+
+class Direct:
+    """What a client of unequal executors sees of a service, without a network; reports are kept."""
+
+    def __init__(self, sessions):
+        self.sessions = sessions
+        self.reports = []
+
+    def call(self, method, request, kind):
+        if method == "Open":
+            return self.sessions.open(request)
+        if method == "Close":
+            leave(self.sessions, request.session)
+            return kind()
+        self.reports.append(protocol.AssignRequest.FromString(request.SerializeToString()))
+        return finish(self.sessions.find(request.session).session.assign(request))
 
 
 def leave(sessions, key):

@@ -8,9 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decima.heterogeneous import Cluster, Instance, Rules, list_schedulers, metrics, plan, validate
-from decima.heterogeneous.decisions import FIXED, LEAST_LEFT, RESPONSE_RATIO, list_schedule
+from decima.heterogeneous.decisions import FIXED, LEAST_LEFT, RESPONSE_RATIO, list_rule
+from decima.heterogeneous.rules import DECISIONS
+from decima.service.node_client import schedule_by_service
 from tests.differential.heterogeneous_oracle import PlainScheduler
 from tests.heterogeneous_instances import draw_instance, instances
+from tests.services import Direct, sessions_of
 
 CHOICES = {"fixed": FIXED, "least_left": LEAST_LEFT, "response_ratio": RESPONSE_RATIO}
 rules = st.one_of(
@@ -35,7 +38,7 @@ rules = st.one_of(
 @given(instance=instances, rules=rules, choice=st.sampled_from(sorted(CHOICES)), seed=st.integers(0, 1000))
 def test_compiled_equals_plain_python_copy_for_copy(instance, rules, choice, seed):
     priority = np.random.default_rng(seed).integers(0, 6, len(instance)).astype(float)  # with ties
-    schedule = list_schedule(instance, rules, priority, choice=CHOICES[choice])
+    schedule = list_rule(instance, rules, priority, choice=CHOICES[choice]).schedule()
     twin = PlainScheduler(instance, rules, choice=choice)
     expected = twin.run(priority.tolist())
     columns = (schedule.node, schedule.executor, schedule.start_s, schedule.finish_s)
@@ -54,7 +57,7 @@ def test_bias_and_forced_executors_equal_plain_python(instance, seed, slots):
     forced = rng.integers(-1, len(instance.cluster), len(instance))
     rules = Rules(slots=slots, duplicate=False)
     for options in ({"bias": bias}, {"forced": forced}):
-        schedule = list_schedule(instance, rules, priority, **options)
+        schedule = list_rule(instance, rules, priority, **options).schedule()
         expected = PlainScheduler(instance, rules, **options).run(priority.tolist())
         columns = (schedule.node, schedule.executor, schedule.start_s, schedule.finish_s)
         assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
@@ -97,7 +100,7 @@ def test_twice_the_work_and_data_take_twice_the_time(seed, stream, name):
 @given(seed=st.integers(0, 10**6), rules=rules)
 def test_free_transfers_need_no_copies(seed, rules):
     instance = draw_instance(seed, ccr=0.0)
-    schedule = list_schedule(instance, replace(rules, duplicate=True), np.zeros(len(instance)))
+    schedule = list_rule(instance, replace(rules, duplicate=True), np.zeros(len(instance))).schedule()
     assert not schedule.duplicate.any()
     assert metrics(schedule).duplicates == 0
 
@@ -109,7 +112,25 @@ def test_given_times_that_come_of_speeds_change_nothing(seed, rules):
     costs = instance.work[:, None] / instance.cluster.speeds
     given_times = Instance(instance.jobs, Cluster(costs=costs, rate=1.0))
     priority = np.random.default_rng(seed).random(len(instance))
-    first, second = (list_schedule(each, rules, priority) for each in (instance, given_times))
+    first, second = (list_rule(each, rules, priority).schedule() for each in (instance, given_times))
     assert first.node.tolist() == second.node.tolist()
     assert first.executor.tolist() == second.executor.tolist()
     assert first.finish_s.tolist() == second.finish_s.tolist()
+
+
+SERVED = {f"{name}:decision={decision}" for name in ("heft", "sjf_deft", "lachesis") for decision in DECISIONS}
+
+
+@pytest.fixture(scope="module")
+def client():
+    return Direct(sessions_of("fair", unequal=sorted(SERVED)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(instance=instances, most=st.sampled_from([0, 1, 3]))
+def test_a_service_makes_the_same_schedule_step_by_step(client, instance, most):
+    for name in sorted(SERVED):
+        there = schedule_by_service(instance, client, name, most=most)
+        here = plan(instance, scheduler=name)
+        for column in ("node", "executor", "start_s", "finish_s"):
+            assert getattr(there, column).tolist() == getattr(here, column).tolist(), name

@@ -87,6 +87,10 @@ def schedule(
     instance: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write jobs and cluster (.json), for 'decima plan check'.")
     ] = None,
+    service: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Ask this service ('decima serve --unequal') for every decision."),
+    ] = None,
 ) -> None:
     """Schedule jobs, and say how long it takes and how long it must take."""
     from decima.heterogeneous import lower_bound, make_scheduler, metrics, save_instance
@@ -98,7 +102,7 @@ def schedule(
     check_output(instance, ".json", inputs=inputs)
     check_output(gantt, ".png", ".pdf", ".svg", inputs=inputs)
     problem = cluster.instance(jobs, seed)
-    planned = made.schedule(problem, seed)
+    planned = made.schedule(problem, seed) if service is None else _asked(service, scheduler, problem, seed)
     if instance is not None:
         with output_path(instance) as temporary:
             save_instance(problem, temporary)
@@ -264,6 +268,17 @@ def list_all() -> None:
         settings += [f"{text.name}={text.default or 'NAME'}" for text in entry.texts]
         typer.echo(f"{'':<20} {entry.source}; {', '.join(settings).lower()}")
     typer.echo(f"{len(names)} schedulers; settings are written behind the name: heft:decision=event")
+
+
+def _asked(service: str, scheduler: str, problem: Instance, seed: int) -> Schedule:
+    """The schedule that a service makes node by node while it is executed."""
+    from decima.service.client import ServiceClient, check_address
+    from decima.service.node_client import schedule_by_service
+    from decima.service.security import read_token
+
+    check_address(service)
+    with ServiceClient(service, token=read_token(None)) as client:
+        return schedule_by_service(problem, client, scheduler, seed=seed)
 
 
 def _draw(path: Path, planned: Schedule) -> None:

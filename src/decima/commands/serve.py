@@ -23,6 +23,13 @@ def serve(
         list[str] | None,
         typer.Option(metavar="SCHEDULER", help="A further scheduler that clients may ask for; may be repeated."),
     ] = None,
+    unequal: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SCHEDULER",
+            help="A scheduler for clusters of unequal executors ('decima plan schedulers'); may be repeated.",
+        ),
+    ] = None,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Interface to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0: any free one.")] = 50051,
     metrics_port: Annotated[
@@ -55,6 +62,7 @@ def serve(
     first_lease_s: Annotated[float, typer.Option(metavar="S", help="The same before its first decision.")] = 15.0,
 ) -> None:
     """Answer clients that ask what to schedule next: Spark through the plugin, or simulated clusters."""
+    from decima.heterogeneous import make_scheduler as make_node_scheduler
     from decima.schedulers import make_scheduler
     from decima.service.limits import Limits
     from decima.service.security import Security, is_loopback, read_token
@@ -65,6 +73,9 @@ def serve(
     security.check(host)
     names = [scheduler, *(also or ())]
     require_different(names)
+    node_names = list(unequal or ())
+    require_different(node_names)
+    node_schedulers = {name: make_node_scheduler(name) for name in node_names}
     makers = {name: partial(make_scheduler, name) for name in names}
     limits = Limits(
         sessions=max_sessions,
@@ -74,14 +85,14 @@ def serve(
         lease_s=lease_s,
         first_lease_s=first_lease_s,
     )
-    sessions = Sessions(Offering(makers), _book(profiles), limits)
+    sessions = Sessions(Offering(makers, node_schedulers), _book(profiles), limits)
     service = Service(sessions, Address(host, port, metrics_port, security))
     if not is_loopback(host) and tls_cert is None:
         typer.echo("warning: token and jobs travel unencrypted; --tls-cert and --tls-key prevent that", err=True)
 
     def ready() -> None:
         metrics = "" if service.metrics_port is None else f", metrics at http://{host}:{service.metrics_port}/metrics"
-        typer.echo(f"serving {', '.join(names)} at {host}:{service.port}{metrics}")
+        typer.echo(f"serving {', '.join(names + node_names)} at {host}:{service.port}{metrics}")
 
     run_service(service, ready)
     typer.echo(f"stopped after {service.decisions} decisions")

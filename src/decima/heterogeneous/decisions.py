@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 from numba import njit
 
@@ -98,12 +101,16 @@ class Planner:
             The makespan in seconds.
         """
         if self._fixed:
-            key = -np.asarray(priority, dtype=np.float64)
-            in_time = self._planned and not self._batch
-            self._by_rank[:] = np.lexsort((key, self.instance.arrival_s)) if in_time else np.argsort(key, kind="stable")
+            self.set_priority(priority)
             if self._planned:
                 return _plan(self._address)
         return _decide(self._address)
+
+    def set_priority(self, priority: np.ndarray) -> None:
+        """Order the nodes: the largest goes first, with ``plan`` among jobs that arrive together; float64 [nodes]."""
+        key = -np.asarray(priority, dtype=np.float64)
+        in_time = self._planned and not self._batch
+        self._by_rank[:] = np.lexsort((key, self.instance.arrival_s)) if in_time else np.argsort(key, kind="stable")
 
     def schedule(self) -> Schedule:
         """The schedule that was made last; of several copies of a node, all but the first one placed are duplicates."""
@@ -112,11 +119,28 @@ class Planner:
         return Schedule(self.instance, *(column[: record.copies] for column in columns))
 
 
-def list_schedule(instance: Instance, rules: Rules, priority: np.ndarray | None = None, **options) -> Schedule:
-    """Place nodes one after the other; ``options`` are those of :class:`Planner`."""
+@dataclass(frozen=True)
+class ListRule:
+    """A rule that takes one node after the other, made ready for an instance."""
+
+    planner: Planner
+    run: Callable[[], object]  # schedules all nodes
+    # Makes ready to go on with the copies that the planner holds (:mod:`decima.heterogeneous.continuation`).
+    resume: Callable[[], None] = lambda: None
+    check: Callable[[], None] = lambda: None  # raises an error if decisions since then are of no use
+
+    def schedule(self) -> Schedule:
+        """Schedule all nodes."""
+        self.run()
+        return self.planner.schedule()
+
+
+def list_rule(instance: Instance, rules: Rules, priority: np.ndarray | None = None, **options) -> ListRule:
+    """Rule that takes nodes by priority, or as ``choice`` says; ``options`` are those of :class:`Planner`."""
     planner = Planner(instance, rules, **options)
-    planner.run(priority)
-    return planner.schedule()
+    if priority is not None:
+        planner.set_priority(priority)
+    return ListRule(planner, lambda: planner.run(priority))
 
 
 @njit
@@ -171,11 +195,11 @@ def _release_children(state, node, now):
         child = state.child[edge]
         state.waiting[child] -= 1
         if state.waiting[child] == 0:
-            _offer(state, child, now)
+            offer(state, child, now)
 
 
 @njit
-def _offer(state, node, now):
+def offer(state, node, now):
     """From now on a node can be decided."""
     state.since[node] = now
     if state.choice == FIXED:
@@ -250,16 +274,43 @@ def _pop_finish(state):
     return first
 
 
-@cached(njit(cache=True, nogil=True))
-def _decide(address):
-    """Place nodes as time goes on: at arrivals, and unless all is planned then, when nodes finish; the makespan."""
-    state = plan_at(address)
+@njit
+def begin_decisions(state):
+    """Nothing is placed, nothing can be decided, all work is left."""
     begin(state)
     _begin_order(state)
     for job in range(state.jobs):
         state.left[job] = 0.0
     for node in range(state.nodes):
         state.left[state.job[node]] += state.mean_time[node]
+
+
+@njit
+def decide_now(state, now, most):
+    """Place what can be decided at a time, no more than so many nodes."""
+    free = state.executors
+    if state.only_free:
+        free = 0
+        for executor in range(state.executors):
+            free += state.available[executor] <= now
+    while state.size > 0 and free > 0 and most > 0:
+        most -= 1
+        node = _take(state, now)
+        state.left[state.job[node]] -= state.mean_time[node]
+        chosen = place(state, node, now)
+        if state.only_free and state.available[chosen] > now:
+            free -= 1
+        if state.decision == _PLAN:
+            _release_children(state, node, now)
+        else:
+            _push_finish(state, state.finish[node], node)
+
+
+@cached(njit(cache=True, nogil=True))
+def _decide(address):
+    """Place nodes as time goes on: at arrivals, and unless all is planned then, when nodes finish; the makespan."""
+    state = plan_at(address)
+    begin_decisions(state)
     arrived = 0
     while arrived < state.nodes or state.running > 0:
         now = np.inf
@@ -269,23 +320,9 @@ def _decide(address):
             now = min(now, state.finish_time[0])
         while arrived < state.nodes and state.arrival[state.arriving[arrived]] <= now:
             if state.waiting[state.arriving[arrived]] == 0:
-                _offer(state, state.arriving[arrived], now)
+                offer(state, state.arriving[arrived], now)
             arrived += 1
         while state.running > 0 and state.finish_time[0] <= now:
             _release_children(state, _pop_finish(state), now)
-        free = state.executors
-        if state.only_free:
-            free = 0
-            for executor in range(state.executors):
-                free += state.available[executor] <= now
-        while state.size > 0 and free > 0:
-            node = _take(state, now)
-            state.left[state.job[node]] -= state.mean_time[node]
-            chosen = place(state, node, now)
-            if state.only_free and state.available[chosen] > now:
-                free -= 1
-            if state.decision == _PLAN:
-                _release_children(state, node, now)
-            else:
-                _push_finish(state, state.finish[node], node)
+        decide_now(state, now, state.nodes)
     return _makespan(state)

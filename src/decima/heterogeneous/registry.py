@@ -17,6 +17,7 @@ import numpy as np
 from decima.checks import check_whole
 from decima.exceptions import ConfigError, UnknownSchedulerError
 from decima.grammar import hint, read_value, split_options
+from decima.heterogeneous.decisions import ListRule
 from decima.heterogeneous.instance import Instance
 from decima.heterogeneous.pruning import drop_unread
 from decima.heterogeneous.rules import Rules
@@ -53,7 +54,8 @@ class Entry:
     name: str
     label: str  # what people call it
     source: str  # where it was published
-    function: Callable[..., Schedule]  # of instance, rules, generator and own numbers
+    # Of instance, rules, generator and own numbers; a ``ListRule`` where nodes are taken one after the other.
+    function: Callable[..., Schedule | ListRule]
     rules: Rules  # default settings
     open: tuple[str, ...]  # settings that may be changed
     numbers: tuple[Number, ...] = ()
@@ -94,12 +96,36 @@ class PlanScheduler:
         Raises:
             ConfigError: The seed is out of range.
         """
-        check_whole("seed", seed, least=0)
-        made = self.entry.function(instance, self.rules, np.random.default_rng(seed), **self.values)
+        made = self._made(instance, seed)
+        if isinstance(made, ListRule):
+            made = made.schedule()
         if self.rules.drop_unread:
             made = drop_unread(made)
         settings = asdict(self.rules) | dict(self.values)
         return replace(made, scheduler=self.name, settings=settings)
+
+    def list_rule(self, instance: Instance, seed: int = 0) -> ListRule:
+        """The rule by which it takes one node after the other.
+
+        Args:
+            instance: Jobs and cluster.
+            seed: Source of all chance, 0 or more.
+
+        Raises:
+            ConfigError: The seed is out of range, or it needs the whole instance before it places anything.
+        """
+        made = self._made(instance, seed)
+        if not isinstance(made, ListRule):
+            raise ConfigError(f"scheduler {self.name!r} plans whole instances; expected one that takes node after node")
+        if self.rules.drop_unread:
+            raise ConfigError(
+                f"scheduler {self.name!r} drops copies from whole plans; expected one that takes node after node"
+            )
+        return made
+
+    def _made(self, instance: Instance, seed: int) -> Schedule | ListRule:
+        check_whole("seed", seed, least=0)
+        return self.entry.function(instance, self.rules, np.random.default_rng(seed), **self.values)
 
 
 _ENTRIES: dict[str, Entry] = {}

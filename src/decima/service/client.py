@@ -6,11 +6,12 @@ import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError, Message
 
-from decima.exceptions import ServiceError
+from decima.exceptions import ConfigError, ServiceError
 from decima.service import scheduler_pb2 as protocol
 from decima.service.wire import NAME
 
@@ -18,6 +19,17 @@ _AWAY = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
 _LOST = {grpc.StatusCode.NOT_FOUND, grpc.StatusCode.FAILED_PRECONDITION}
 _ATTEMPTS = 3  # how often a session may be lost during one decision
 _PAUSE_S = 0.05
+
+
+def check_address(service: str) -> None:
+    """Check that a text has the form ``host:port``.
+
+    Raises:
+        ConfigError: It has not.
+    """
+    host, _, port = service.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ConfigError(f"the service is {service!r}; expected host:port")
 
 
 class ServiceAwayError(ServiceError):
@@ -53,7 +65,8 @@ class ServiceClient:
                 raise ServiceError(f"cannot read the certificate {tls_ca}: {error.strerror}") from error
             self._channel = grpc.secure_channel(address, credentials, options)
         # Bytes in and out: a reply that cannot be parsed is told apart from a failure of the server.
-        self._calls = {name: self._channel.unary_unary(f"/{NAME}/{name}") for name in ("Open", "Decide", "Close")}
+        names = ("Open", "Decide", "Assign", "Close")
+        self._calls = {name: self._channel.unary_unary(f"/{NAME}/{name}") for name in names}
 
     def __enter__(self) -> ServiceClient:
         return self
@@ -91,10 +104,21 @@ class ClientSession:
         client: Whom to ask.
         request: How to open it.
         patience_s: How long to wait for a service that does not answer.
+        method: What it is asked by, ``Decide`` or ``Assign``.
+        kind: Type of the replies.
     """
 
-    def __init__(self, client: ServiceClient, request: protocol.OpenRequest, patience_s: float = 10.0) -> None:
+    def __init__(
+        self,
+        client: ServiceClient,
+        request: protocol.OpenRequest,
+        patience_s: float = 10.0,
+        *,
+        method: str = "Decide",
+        kind: type[Message] = protocol.Decision,
+    ) -> None:
         self._client = client
+        self._method, self._kind = method, kind
         self._request = request
         self._patience_s = patience_s
         self._session = ""
@@ -103,7 +127,7 @@ class ClientSession:
         self.opened: protocol.OpenReply | None = None
         self.times_opened = 0
 
-    def decide(self, make_request: Callable[[bool], protocol.DecideRequest]) -> protocol.Decision:
+    def decide(self, make_request: Callable[[bool], Any]) -> Any:
         """Report what changed and return the service's decision.
 
         Args:
@@ -136,7 +160,7 @@ class ClientSession:
                         f"the service at {self._client.address} refuses: {error.details()} ({code.name})"
                     ) from error
 
-    def _try(self, make_request: Callable[[bool], protocol.DecideRequest]) -> protocol.Decision:
+    def _try(self, make_request: Callable[[bool], Any]) -> Any:
         if not self._session:
             self.opened = self._client.call("Open", self._request, protocol.OpenReply)
             self._session, self._sequence, self._full = self.opened.session, 0, True
@@ -145,7 +169,7 @@ class ClientSession:
         request = make_request(self._full)
         request.session, request.sequence, request.full = self._session, self._sequence, self._full
         self._full = True  # unless all goes well
-        reply = self._client.call("Decide", request, protocol.Decision)
+        reply = self._client.call(self._method, request, self._kind)
         if reply.sequence != self._sequence:
             raise ServiceError(f"the service answered call {self._sequence} as call {reply.sequence}")
         self._full = False

@@ -22,6 +22,7 @@ from decima.service import scheduler_pb2 as protocol
 from decima.service.coordinator import Driver
 from decima.service.errors import RefusalError, exhausted, invalid, unknown_session
 from decima.service.metrics import ServiceMetrics
+from decima.service.node_session import NodeSession
 from decima.service.pace import Pace
 from decima.service.security import Security
 from decima.service.sessions import Entry, Sessions
@@ -138,6 +139,7 @@ class Service:
         calls = {
             "Open": self._open,
             "Decide": self._decide,
+            "Assign": self._assign,
             "Close": self._close,
         }
         handlers = {
@@ -227,9 +229,10 @@ class Service:
         if not self.address.security.admits(context.invocation_metadata()):
             raise RefusalError(grpc.StatusCode.UNAUTHENTICATED, "the token is missing or wrong")
 
-    async def _parsed(self, kind: type[Kind], data: bytes) -> Kind:
+    async def _parsed(self, kind: type[Kind], data: bytes, most_fields: int | None = None) -> Kind:
         # Jobs, states, jobs that are gone, and single fields.
-        return await self._pace.run(parse(kind, data, 3 * self.sessions.limits.jobs + 20))
+        most = 3 * self.sessions.limits.jobs + 20 if most_fields is None else most_fields
+        return await self._pace.run(parse(kind, data, most))
 
     async def _open(self, data: bytes) -> protocol.OpenReply:
         return self.sessions.open(await self._parsed(protocol.OpenRequest, data))
@@ -254,9 +257,38 @@ class Service:
         # While it waited for its turn the session may have ended.
         if self.sessions.find(request.session) is not entry:
             raise unknown_session()
+        if isinstance(entry.session, NodeSession):
+            raise invalid("the executors of this session differ in speed; expected Assign, not Decide")
         reply = yield from entry.session.decide(request)
         if request.offer.executors:
             self.sessions.decided(entry)
+        return reply
+
+    async def _assign(self, data: bytes) -> protocol.Assignments:
+        limits = self.sessions.limits
+        # Jobs, jobs that are gone, copies, executors, and single fields.
+        most = 2 * (limits.jobs + limits.stages) + limits.executors + 20
+        request = await self._parsed(protocol.AssignRequest, data, most)
+        entry = self.sessions.find(request.session)
+        entry.calls += 1
+        try:
+            reply = await self._pace.run(self._assignments(entry, request), entry.session.turn)
+        finally:
+            entry.calls -= 1
+            entry.used = time.monotonic()
+        self.decisions += len(reply.assignments)
+        outcome, number = ("node", len(reply.assignments)) if reply.assignments else ("idle", 1)
+        self.metrics.decisions.labels(entry.scheduler, outcome).inc(number)
+        self.metrics.decision_seconds.labels(entry.scheduler).observe(1e-6 * reply.decide_us)
+        return reply
+
+    def _assignments(self, entry: Entry, request: protocol.AssignRequest) -> Steps[protocol.Assignments]:
+        if self.sessions.find(request.session) is not entry:
+            raise unknown_session()
+        if not isinstance(entry.session, NodeSession):
+            raise invalid("the executors of this session are alike; expected Decide, or Open with unequal")
+        reply = yield from entry.session.assign(request)
+        self.sessions.decided(entry)
         return reply
 
     async def _close(self, data: bytes) -> protocol.CloseReply:

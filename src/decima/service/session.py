@@ -26,23 +26,31 @@ from decima.simulator.decision import OPTION_PARTS
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.settings import Settings
 
-# Below so many stages a decision takes less time than handing it to another thread may cost.
-_QUICK_STAGES = 4_000
+#: Below so many stages a decision takes less time than handing it to another thread may cost.
+QUICK_STAGES = 4_000
+
+
+def check_client(request: protocol.OpenRequest, limits: Limits) -> None:
+    """Check who opens a session.
+
+    Raises:
+        RefusalError: It speaks another version, or a text is too long.
+    """
+    if request.version != VERSION:
+        raise invalid(f"protocol version is {request.version}; this service speaks {VERSION}")
+    for name in ("client", "mode", "scheduler", "shared_cluster"):
+        if len(getattr(request, name)) > limits.text:
+            raise invalid(f"{name} is longer than {limits.text} characters")
 
 
 def cluster_settings(request: protocol.OpenRequest, limits: Limits) -> Settings:
     """Settings of the cluster that a client describes.
 
     Raises:
-        RefusalError: It speaks another version, or a number is out of range.
+        RefusalError: A number is out of range.
     """
-    if request.version != VERSION:
-        raise invalid(f"protocol version is {request.version}; this service speaks {VERSION}")
     if not 1 <= request.executors <= limits.executors:
         raise invalid(f"executors is {request.executors}; expected 1 to {limits.executors}")
-    for name in ("client", "mode", "scheduler", "shared_cluster"):
-        if len(getattr(request, name)) > limits.text:
-            raise invalid(f"{name} is longer than {limits.text} characters")
     checked_number("session", "interarrival_ms", request.interarrival_ms)
     if request.delays and request.shared_cluster:
         raise invalid("delays is set, but a driver of a shared cluster delays no stages")
@@ -200,7 +208,7 @@ class CallOrder:
         self._last = 0
         self._stale = True  # nothing is known yet, or a call failed half-way
 
-    def begin(self, request: protocol.DecideRequest) -> None:
+    def begin(self, request: protocol.DecideRequest | protocol.AssignRequest) -> None:
         """Check that a call is the next one.
 
         Raises:
@@ -307,7 +315,7 @@ def timed_choice(
         return choice, 1e6 * (time.perf_counter() - begin)
 
     try:
-        if mirror.num_stages < _QUICK_STAGES:
+        if mirror.num_stages < QUICK_STAGES:
             return decide()
         done = yield decide
         return done.result()

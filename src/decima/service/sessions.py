@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from decima.exceptions import ConfigError
+from decima.heterogeneous.registry import PlanScheduler
 from decima.schedulers.interface import CompiledScheduler, Scheduler
 from decima.service import scheduler_pb2 as protocol
 from decima.service.coordinator import Driver, SharedCluster
@@ -17,7 +18,8 @@ from decima.service.durations import ProfileBook
 from decima.service.errors import RefusalError, exhausted, invalid, unknown_session
 from decima.service.limits import Account, Budget, Limits
 from decima.service.mirror import Mirror
-from decima.service.session import Session, chance, cluster_settings
+from decima.service.node_session import NodeRule, NodeSession
+from decima.service.session import Session, chance, check_client, cluster_settings
 from decima.service.steps import finish
 from decima.simulator.settings import Settings
 
@@ -30,13 +32,16 @@ class Offering:
 
     Args:
         makers: Functions that make them, by name; the first is for clients that ask for none.
+        node_schedulers: Schedulers for sessions whose executors differ in speed, the same way.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: There is none, or one for unequal executors needs whole instances.
         DecimaError: A scheduler cannot be made.
     """
 
-    def __init__(self, makers: Mapping[str, Maker]) -> None:
+    def __init__(
+        self, makers: Mapping[str, Maker], node_schedulers: Mapping[str, PlanScheduler] | None = None
+    ) -> None:
         if not makers:
             raise ConfigError("a service needs at least one scheduler")
         self.default = next(iter(makers))
@@ -47,6 +52,9 @@ class Offering:
             if isinstance(scheduler, CompiledScheduler):
                 self._shared[name] = scheduler
             _warm_up(scheduler)
+        self._node_rules = {name: NodeRule(each) for name, each in (node_schedulers or {}).items()}
+        for rule in self._node_rules.values():
+            rule.warm_up()
 
     @property
     def names(self) -> list[str]:
@@ -64,6 +72,19 @@ class Offering:
             raise invalid(f"scheduler {name!r:.60} is not offered here; offered: {', '.join(self._makers)}")
         return name, self._shared.get(name) or self._makers[name]()
 
+    def node_rule(self, name: str) -> tuple[str, NodeRule]:
+        """Name and scheduler for a session whose executors differ in speed.
+
+        Raises:
+            RefusalError: There is none of that name here.
+        """
+        known = ", ".join(self._node_rules)
+        name = name or next(iter(self._node_rules), "")
+        if name not in self._node_rules:
+            offered = f"offered: {known}" if known else "none is (decima serve --unequal)"
+            raise invalid(f"scheduler {name!r:.60} is not offered for unequal executors here; {offered}")
+        return name, self._node_rules[name]
+
 
 def _warm_up(scheduler: Scheduler) -> None:
     """Decide once, so that what is compiled on first use is compiled before clients wait for it."""
@@ -80,7 +101,7 @@ def _warm_up(scheduler: Scheduler) -> None:
 class Entry:
     """Open session, its scheduler's name, how long it may be unused, when it was used last, and calls under way."""
 
-    session: Session | Driver
+    session: Session | Driver | NodeSession
     scheduler: str
     lease_s: float
     used: float = field(default_factory=time.monotonic)
@@ -121,12 +142,18 @@ class Sessions:
         """
         if len(self._open) >= self.limits.sessions:
             raise exhausted(f"{len(self._open)} sessions are open, as many as the service takes (sessions)")
-        settings = cluster_settings(request, self.limits)
+        check_client(request, self.limits)
+        unequal = request.HasField("unequal")
+        settings = None if unequal else cluster_settings(request, self.limits)
         key = secrets.token_urlsafe(12)
         reply = protocol.OpenReply(session=key, version=request.version)
         account = self.budget.account()
         try:
-            if request.shared_cluster:
+            first_lease_s = min(self.limits.first_lease_s, self.limits.lease_s)
+            if unequal:
+                reply.scheduler, rule = self.offering.node_rule(request.scheduler)
+                entry = Entry(NodeSession(request, rule, self.limits, account), reply.scheduler, first_lease_s)
+            elif request.shared_cluster:
                 reply.scheduler, driver = self._join(key, request, settings, account)
                 reply.command.CopyFrom(driver.command())
                 entry = Entry(driver, reply.scheduler, self.limits.driver_lease_s)
@@ -136,7 +163,7 @@ class Sessions:
                     scheduler, settings, chance(request), request.interarrival_ms, account, delays=request.delays
                 )
                 session = Session(request.client, mirror, self.book, self.limits)
-                entry = Entry(session, reply.scheduler, min(self.limits.first_lease_s, self.limits.lease_s))
+                entry = Entry(session, reply.scheduler, first_lease_s)
         except ConfigError as error:
             account.close()
             raise invalid(str(error)) from error
@@ -181,10 +208,10 @@ class Sessions:
 
     def decided(self, entry: Entry) -> None:
         """Note that a session's client was told what to do: it is no longer one that only opens sessions."""
-        if isinstance(entry.session, Session):
+        if isinstance(entry.session, (Session, NodeSession)):
             entry.lease_s = self.limits.lease_s
 
-    def remove(self, key: str) -> Session | Driver | None:
+    def remove(self, key: str) -> Session | Driver | NodeSession | None:
         """Forget a session, which is then to be left; None if there is none of that id."""
         entry = self._open.pop(key, None)
         return None if entry is None else entry.session

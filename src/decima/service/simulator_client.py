@@ -11,7 +11,7 @@ from decima.grammar import Option
 from decima.schedulers.interface import Decision, Observation, Scheduler
 from decima.schedulers.registry import register
 from decima.service import scheduler_pb2 as protocol
-from decima.service.client import ClientSession, ServiceClient
+from decima.service.client import ClientSession, ServiceClient, check_address
 from decima.service.reporter import StateReporter
 from decima.service.security import read_token
 from decima.service.wire import VERSION
@@ -55,9 +55,7 @@ class RemoteScheduler:
         patience_s: float = 10.0,
         deadline_s: float = 5.0,
     ) -> None:
-        host, _, port = service.rpartition(":")
-        if not host or not port.isdecimal():
-            raise ConfigError(f"the service is {service!r}; expected host:port")
+        check_address(service)
         self.values = {"service": service, "scheduler": scheduler}
         self.fallbacks = 0
         self._client = ServiceClient(service, token=token, tls_ca=tls_ca, deadline_s=deadline_s)

@@ -32,6 +32,10 @@ def test_port_in_use(busy_port):
         (["--scheduler", "fair:x=1"], "scheduler fair has no parameter 'x'"),
         (["--also", "fair"], "scheduler 'fair' is given twice"),
         (["--scheduler", "decima:nobody"], "unknown policy 'nobody'"),
+        (["--unequal", "fair"], "unknown scheduler 'fair'"),
+        (["--unequal", "tds"], "scheduler 'tds' plans whole instances; expected one that takes node after node"),
+        (["--unequal", "heft", "--unequal", "heft"], "scheduler 'heft' is given twice"),
+        (["--unequal", "lachesis:policy=nobody"], "unknown policy 'nobody'"),
         (["--profiles", "nowhere.parquet"], "nowhere.parquet"),
         (["--host", "0.0.0.0"], "0.0.0.0 can be reached from other machines: give a token"),
         (["--token-file", "nowhere"], "cannot read a token from nowhere: No such file or directory"),
@@ -63,9 +67,13 @@ def refuse_with_warning(*arguments):
 
 
 def test_serves_until_it_is_told_to_stop(jobs, folder):
-    schedulers = ["--scheduler", "fifo", "--also", "weighted_fair:alpha=-2"]
+    schedulers = ["--scheduler", "fifo", "--also", "weighted_fair:alpha=-2", "--unequal", "heft"]
     with process(*schedulers, "--port", 0, "--metrics-port", 0) as service:
-        assert service.line.startswith("serving fifo, weighted_fair:alpha=-2 at 127.0.0.1:")
+        assert service.line.startswith("serving fifo, weighted_fair:alpha=-2, heft at 127.0.0.1:")
+        planned = "takes 80 s"
+        assert planned in succeed("plan", "schedule", "heft", "--jobs", "canonical", "--service", service.target)
+        refusal = refuse("plan", "schedule", "cpop", "--jobs", "canonical", "--service", service.target)
+        assert "scheduler 'cpop' is not offered for unequal executors here; offered: heft" in refusal
         call = ["simulate", "--jobs", jobs, "--scheduler"]
         succeed(*call, f"remote:{service.target}", "--out", folder / "there.json")
         succeed(*call, f"remote:service={service.target},scheduler=weighted_fair:alpha=-2")
@@ -85,6 +93,7 @@ def test_wrong_use_of_remote(jobs):
     def simulate(text):
         return refuse("simulate", "--jobs", jobs, "--scheduler", text)
 
+    assert "expected host:port" in refuse("plan", "schedule", "heft", "--jobs", "canonical", "--service", "nowhere")
     assert simulate("remote").startswith("scheduler 'remote' asks a service; expected remote:HOST:PORT")
     assert "expected host:port" in simulate("remote:127.0.0.1")
     assert "has no option 'x'; it has: service, scheduler" in simulate("remote:127.0.0.1:1,x=1")

@@ -10,6 +10,7 @@ from math import exp, log
 import numpy as np
 from numba import njit
 
+from decima.compiled.cache import cached
 from decima.compiled.decision import CompiledDecision
 from decima.heterogeneous.fields import plan_at
 from decima.heterogeneous.node_features import SCALE
@@ -286,6 +287,30 @@ def _score(state, policy):
     _run(policy, Q, 1, policy.inside, 0, q_width, state.size, policy.score, 0, 1)
 
 
+@cached(njit(cache=True, nogil=True))
+def resume(address):
+    """Make the network ready to go on with the copies that a plan holds."""
+    state = plan_at(address)
+    policy = policy_at(state.policy)
+    _begin(state, policy)
+    for copy in range(state.copies):
+        node = state.copy_node[copy]
+        if not policy.assigned[node]:
+            _note_assigned(state, policy, node)
+    for job in range(state.jobs):
+        if policy.left[job] == 0:
+            policy.since[job] = 0  # it is not active again
+
+
+@njit
+def _note_assigned(state, policy, node):
+    """One node less in its job."""
+    policy.assigned[node] = 1
+    job = state.job[node]
+    policy.left[job] -= 1
+    policy.left_time[job] = max(0.0, policy.left_time[job] - state.mean_time[node])
+
+
 @CompiledDecision
 def choose(address):
     """Place of the node to decide next in the pool of a plan, into ``taken``."""
@@ -345,9 +370,6 @@ def choose(address):
     policy.time[step] = state.now
     policy.grown[step] = policy.length
     policy.decisions = step + 1
-    policy.assigned[node] = 1
-    job = state.job[node]
-    policy.left[job] -= 1
-    policy.left_time[job] = max(0.0, policy.left_time[job] - state.mean_time[node])
-    policy.dirty = job
+    _note_assigned(state, policy, node)
+    policy.dirty = state.job[node]
     state.taken = taken

@@ -13,7 +13,7 @@ from decima.heterogeneous.instance import Instance
 from decima.heterogeneous.node_features import CHANGING, outgoing, static_features, units
 from decima.heterogeneous.policy.architecture import CONTEXT, NodeArchitecture
 from decima.heterogeneous.policy.fields import POLICY
-from decima.heterogeneous.policy.kernel import choose
+from decima.heterogeneous.policy.kernel import choose, resume
 from decima.heterogeneous.rules import Rules
 from decima.policy.core.dense import dense_layer
 
@@ -130,16 +130,36 @@ class PolicyPlanner:
         Raises:
             PolicyError: A score was not finite.
         """
+        if teacher is not None:
+            self.record.bind("teacher", np.ascontiguousarray(teacher, dtype=np.float64), copy=False)
+        self._begin(weights, rng, teaching=teacher is not None, share=share)
+        makespan_s = self.planner.run()
+        self.require_finite()
+        return makespan_s
+
+    def _begin(self, weights: np.ndarray, rng: np.random.Generator | None, **teaching) -> None:
         record, nodes = self.record, len(self.instance)
         record.bind("weights", np.ascontiguousarray(weights, dtype=np.float32), copy=False)
         record.bind("draws", np.ones(2 * nodes) if rng is None else rng.random(2 * nodes), copy=False)
-        if teacher is not None:
-            record.bind("teacher", np.ascontiguousarray(teacher, dtype=np.float64), copy=False)
-        record.put(greedy=rng is None, ready=0, failed=0, teaching=teacher is not None, share=share)
-        makespan_s = self.planner.run()
-        if record.failed:
+        record.put(**({"greedy": rng is None, "ready": 0, "failed": 0, "teaching": False, "share": 1.0} | teaching))
+
+    def resume(self, weights: np.ndarray) -> None:
+        """Make ready to go on with the copies that the plan holds; the likeliest nodes will be taken.
+
+        Args:
+            weights: Float32 [parameters].
+        """
+        self._begin(weights, None)
+        resume(self.planner.record.address)
+
+    def require_finite(self) -> None:
+        """Check the scores since the begin.
+
+        Raises:
+            PolicyError: One was not finite.
+        """
+        if self.record.failed:
             raise PolicyError("the policy gave a score that is not a finite number; its weights are of no use")
-        return makespan_s
 
     def done(self) -> NodeRecord:
         """What was done in the last run."""

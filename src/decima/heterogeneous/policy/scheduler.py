@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
+from decima.heterogeneous.decisions import ListRule
 from decima.heterogeneous.instance import Instance
 from decima.heterogeneous.policy.architecture import NodeArchitecture
 from decima.heterogeneous.policy.planner import PolicyPlanner
 from decima.heterogeneous.registry import Text
 from decima.heterogeneous.rules import Rules
-from decima.heterogeneous.schedule import Schedule
 from decima.policy.store import StoredPolicy, read_policy
 
 POLICY = Text("policy", "name of a stored policy, or path of its .weights.h5; empty: the one of this project", "")
@@ -32,8 +32,8 @@ def _load(name: str, changed: int) -> StoredPolicy:
     return read_policy(name, NodeArchitecture)
 
 
-def schedule_by_network(instance: Instance, rules: Rules, policy: str) -> Schedule:
-    """Plan with a stored policy, whose likeliest nodes go first.
+def network_rule(instance: Instance, rules: Rules, policy: str) -> ListRule:
+    """Rule that takes the likeliest nodes of a stored policy first.
 
     Args:
         instance: Jobs and cluster.
@@ -41,9 +41,13 @@ def schedule_by_network(instance: Instance, rules: Rules, policy: str) -> Schedu
         policy: Name or path.
 
     Raises:
-        PolicyError: The policy cannot be read, or gives scores that are not finite.
+        PolicyError: The policy cannot be read; when run, its scores are not finite.
     """
     stored = load(policy)
     planner = PolicyPlanner(instance, rules, stored.architecture)
-    planner.run(stored.weights)
-    return planner.planner.schedule()
+    return ListRule(
+        planner.planner,
+        lambda: planner.run(stored.weights),
+        lambda: planner.resume(stored.weights),
+        planner.require_finite,
+    )

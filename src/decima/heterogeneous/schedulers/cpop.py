@@ -2,12 +2,11 @@
 
 import numpy as np
 
-from decima.heterogeneous.decisions import list_schedule
+from decima.heterogeneous.decisions import ListRule, list_rule
 from decima.heterogeneous.instance import Instance
 from decima.heterogeneous.ranks import rank_down, rank_up
 from decima.heterogeneous.registry import register
 from decima.heterogeneous.rules import Rules
-from decima.heterogeneous.schedule import Schedule
 
 # Sums of the same numbers in another order differ by so much of them at most.
 _ROUNDING = 1e-9
@@ -20,7 +19,7 @@ _ROUNDING = 1e-9
     Rules(slots="insertion", duplicate=False),
     open=("slots", "transfers", "drop_unread"),
 )
-def cpop(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
+def cpop(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
     """Place the node with the largest upward plus downward rank first; the critical path has an executor of its own.
 
     The other nodes go where they finish first. Jobs that arrive at the same time count as one DAG with one critical
@@ -43,7 +42,7 @@ def cpop(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule
             node = int(below[0])
             path.append(node)
         forced[path] = _best_executor(instance, path)
-    return list_schedule(instance, rules, priority, forced=forced)
+    return list_rule(instance, rules, priority, forced=forced)
 
 
 def _best_executor(instance: Instance, path: list[int]) -> int:

@@ -6,7 +6,7 @@ trained like Lachesis.
 
 from __future__ import annotations
 
-from decima.heterogeneous.policy.scheduler import POLICY, schedule_by_network
+from decima.heterogeneous.policy.scheduler import POLICY, network_rule
 from decima.heterogeneous.registry import register
 from decima.heterogeneous.rules import Rules
 
@@ -14,4 +14,4 @@ from decima.heterogeneous.rules import Rules
 @register("decima_deft", "Decima-DEFT", "Luo et al., section V-B", Rules(slots="insertion"), texts=(POLICY,))
 def decima_deft(instance, rules, rng, policy=""):
     """Decima's network without edges and ranks scores the nodes, the best goes first; DEFT."""
-    return schedule_by_network(instance, rules, policy or "decima-deft-batch")
+    return network_rule(instance, rules, policy or "decima-deft-batch")

@@ -2,20 +2,19 @@
 
 import numpy as np
 
-from decima.heterogeneous.decisions import list_schedule
+from decima.heterogeneous.decisions import ListRule, list_rule
 from decima.heterogeneous.instance import Instance
 from decima.heterogeneous.ranks import rank_up
 from decima.heterogeneous.registry import Number, register
 from decima.heterogeneous.rules import Rules
-from decima.heterogeneous.schedule import Schedule
 
 _DISCOUNT = Number("discount", "factor on transfer times in the rank", 0.25, 0.0, 1.0)
 
 
 @register("discounted_rank", "discounted rank", "ours", Rules(slots="insertion"), numbers=(_DISCOUNT,))
-def discounted_rank(instance: Instance, rules: Rules, rng: np.random.Generator, discount: float) -> Schedule:
+def discounted_rank(instance: Instance, rules: Rules, rng: np.random.Generator, discount: float) -> ListRule:
     """Place the node with the largest upward rank, transfers counted by a quarter, by DEFT with insertion.
 
     A good placement avoids most transfers, so the full mean transfer time overstates what is still to come.
     """
-    return list_schedule(instance, rules, rank_up(instance, transfers=discount))
+    return list_rule(instance, rules, rank_up(instance, transfers=discount))

@@ -2,15 +2,14 @@
 
 import numpy as np
 
-from decima.heterogeneous.decisions import list_schedule
+from decima.heterogeneous.decisions import ListRule, list_rule
 from decima.heterogeneous.instance import Instance
 from decima.heterogeneous.ranks import rank_up
 from decima.heterogeneous.registry import register
 from decima.heterogeneous.rules import Rules
-from decima.heterogeneous.schedule import Schedule
 
 
 @register("heft", "HEFT", "Topcuoglu, Hariri and Wu (2002), Section 4.1", Rules(slots="insertion", duplicate=False))
-def heft(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
+def heft(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
     """Place the node with the largest upward rank where it finishes first, without copies."""
-    return list_schedule(instance, rules, rank_up(instance))
+    return list_rule(instance, rules, rank_up(instance))

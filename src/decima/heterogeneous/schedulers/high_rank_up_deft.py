@@ -2,15 +2,14 @@
 
 import numpy as np
 
-from decima.heterogeneous.decisions import list_schedule
+from decima.heterogeneous.decisions import ListRule, list_rule
 from decima.heterogeneous.instance import Instance
 from decima.heterogeneous.ranks import rank_up
 from decima.heterogeneous.registry import register
 from decima.heterogeneous.rules import Rules
-from decima.heterogeneous.schedule import Schedule
 
 
 @register("high_rank_up_deft", "HighRankUp-DEFT", "Luo et al., Section V-B", Rules())
-def high_rank_up_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
+def high_rank_up_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
     """Place the node with the largest upward rank by DEFT."""
-    return list_schedule(instance, rules, rank_up(instance))
+    return list_rule(instance, rules, rank_up(instance))

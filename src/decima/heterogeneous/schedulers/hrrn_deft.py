@@ -2,18 +2,17 @@
 
 import numpy as np
 
-from decima.heterogeneous.decisions import RESPONSE_RATIO, list_schedule
+from decima.heterogeneous.decisions import RESPONSE_RATIO, ListRule, list_rule
 from decima.heterogeneous.instance import Instance
 from decima.heterogeneous.registry import register
 from decima.heterogeneous.rules import Rules
-from decima.heterogeneous.schedule import Schedule
 
 
 @register("hrrn_deft", "HRRN-DEFT", "Luo et al., Section V-B", Rules(decision="idle"))
-def hrrn_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
+def hrrn_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
     """Place the node with the largest waiting time over waiting plus mean execution time by DEFT.
 
     Waiting begins when a node can be decided, so that with ``plan`` and ``event`` nothing waits. The usual ratio,
     waiting plus execution time over execution time, gives the same order.
     """
-    return list_schedule(instance, rules, choice=RESPONSE_RATIO)
+    return list_rule(instance, rules, choice=RESPONSE_RATIO)

@@ -5,7 +5,7 @@ Source: sections IV-A and IV-B; the weights are this project's own.
 
 from __future__ import annotations
 
-from decima.heterogeneous.policy.scheduler import POLICY, schedule_by_network
+from decima.heterogeneous.policy.scheduler import POLICY, network_rule
 from decima.heterogeneous.registry import register
 from decima.heterogeneous.rules import Rules
 
@@ -13,4 +13,4 @@ from decima.heterogeneous.rules import Rules
 @register("lachesis", "Lachesis", "Luo et al., section IV", Rules(slots="insertion"), texts=(POLICY,))
 def lachesis(instance, rules, rng, policy=""):
     """A graph network scores the nodes that can be decided, the best goes first; DEFT."""
-    return schedule_by_network(instance, rules, policy or "lachesis-batch")
+    return network_rule(instance, rules, policy or "lachesis-batch")

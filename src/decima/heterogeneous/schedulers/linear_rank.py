@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decima.heterogeneous.decisions import list_schedule
+from decima.heterogeneous.decisions import list_rule
 from decima.heterogeneous.linear_rule import COEFFICIENTS, linear_priority
 from decima.heterogeneous.registry import register
 from decima.heterogeneous.rules import Rules
@@ -11,4 +11,4 @@ from decima.heterogeneous.rules import Rules
 @register("linear_rank", "Linear rule", "this project", Rules(slots="insertion"))
 def linear_rank(instance, rules, rng):
     """The largest weighted sum of logarithms of ranks, work and transfers goes first; DEFT."""
-    return list_schedule(instance, rules, linear_priority(instance, COEFFICIENTS[rules.decision]))
+    return list_rule(instance, rules, linear_priority(instance, COEFFICIENTS[rules.decision]))

@@ -4,11 +4,10 @@ import numpy as np
 from numba import njit
 
 from decima.compiled.cache import cached
-from decima.heterogeneous.decisions import list_schedule
+from decima.heterogeneous.decisions import ListRule, list_rule
 from decima.heterogeneous.instance import Instance
 from decima.heterogeneous.registry import register
 from decima.heterogeneous.rules import Rules
-from decima.heterogeneous.schedule import Schedule
 
 
 @register(
@@ -18,10 +17,10 @@ from decima.heterogeneous.schedule import Schedule
     Rules(slots="insertion", duplicate=False),
     open=("decision", "slots", "transfers", "drop_unread"),
 )
-def peft(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
+def peft(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
     """Place the node with the largest mean optimistic cost where its finish plus that cost is smallest."""
     table = optimistic_costs(instance)
-    return list_schedule(instance, rules, table.mean(axis=1), bias=table)
+    return list_rule(instance, rules, table.mean(axis=1), bias=table)
 
 
 def optimistic_costs(instance: Instance) -> np.ndarray:

@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from decima.heterogeneous.decisions import list_schedule
+from decima.heterogeneous.decisions import ListRule, list_rule
 from decima.heterogeneous.instance import Instance
 from decima.heterogeneous.registry import register
 from decima.heterogeneous.rules import Rules
-from decima.heterogeneous.schedule import Schedule
 
 
 @register("random_deft", "random", "ours, for comparison", Rules())
-def random_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
+def random_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
     """Place nodes in an order that the seed chooses by DEFT."""
-    return list_schedule(instance, rules, rng.random(len(instance)))
+    return list_rule(instance, rules, rng.random(len(instance)))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from decima.heterogeneous.clusters import clusters, merged, times
-from decima.heterogeneous.decisions import list_schedule
+from decima.heterogeneous.decisions import list_rule
 from decima.heterogeneous.instance import Instance
 from decima.heterogeneous.ranks import rank_up
 from decima.heterogeneous.registry import register
@@ -31,4 +31,4 @@ def tdca(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule
     forced = np.empty(len(instance), dtype=np.int64)
     for executor, nodes in enumerate(merged(instance, paths)):
         forced[nodes] = executor
-    return list_schedule(instance, rules, rank_up(instance), forced=forced)
+    return list_rule(instance, rules, rank_up(instance), forced=forced).schedule()
