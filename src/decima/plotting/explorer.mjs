@@ -312,7 +312,17 @@ function idleReason(run, jobs, task, executor, time) {
     if (moving(run, next, other, time)) open -= 1
   }
   if (open <= 0) return "no task could start: all that are left wait for parent stages"
-  return `the scheduler keeps it free (${number(open, "task")} could start)`
+  const withheld = slotsAt(run, time)
+  const held = withheld ? `, ${number(withheld, "stage")} withheld by an idle slot` : ""
+  return `the scheduler keeps it free (${number(open, "task")} could start${held})`
+}
+
+// Number of deliberate idle slots at a time.
+function slotsAt(run, time) {
+  const number = run.slots.length / 2
+  let found = 0
+  for (let slot = 0; slot < number; slot++) found += run.slots[slot] <= time && time < run.slots[number + slot]
+  return found
 }
 
 function leave(page) {

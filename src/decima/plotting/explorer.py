@@ -27,7 +27,7 @@ from decima.exceptions import ConfigError
 from decima.files import atomic_write_text
 from decima.plotting import style, words
 from decima.plotting.dag import layered_positions
-from decima.plotting.gantt import FEW_JOBS, job_colors, tasks_of
+from decima.plotting.gantt import FEW_JOBS, job_colors, slots_of, tasks_of
 from decima.workload.jobs import Workload
 from decima.workload.profile import JobProfile
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from decima.systems import RunResult
 
 _SCRIPT = Path(__file__).with_name("explorer.mjs")
+_HATCH = "right_diagonal_line"  # of deliberate idle slots
 _FONT = "'DejaVu Sans', Verdana, sans-serif"
 
 
@@ -135,6 +136,25 @@ def _layout(results: Sequence[RunResult]) -> tuple[UIElement, int]:
     return body, 70 + sum(plot.height for plot in (*charts, count))
 
 
+def _slots(result: RunResult) -> np.ndarray:
+    """Begin and end of the deliberate idle slots of a run in order of their begin, float64 [slot, 2]; seconds."""
+    slots = slots_of(result)
+    if slots is None:
+        return np.empty((0, 2))
+    return slots[["start_s", "end_s"]].to_numpy(np.float64)
+
+
+def _union(spans: np.ndarray, end_s: float) -> np.ndarray:
+    """Spans of time in which there is at least one of some others, until an end; float64 [span, 2]."""
+    joined: list[list[float]] = []
+    for begin, end in np.minimum(spans, end_s):
+        if joined and begin <= joined[-1][1]:
+            joined[-1][1] = max(joined[-1][1], end)
+        else:
+            joined.append([begin, end])
+    return np.array(joined).reshape(-1, 2)
+
+
 def _run_data(result: RunResult) -> dict[str, Any]:
     """Tasks of one run as arrays, by executor and start; seconds."""
     tasks = tasks_of(result).sort_values(["executor", "start_s"], kind="stable")
@@ -157,6 +177,7 @@ def _run_data(result: RunResult) -> dict[str, Any]:
         "completions": np.sort(completion_s[~np.isnan(completion_s)]),
         "completion": np.where(np.isnan(completion_s), -1.0, completion_s),
         "moving": settings.moving_delay_ms / 1000.0 if moves else 0.0,
+        "slots": np.ascontiguousarray(_slots(result).T).ravel(),  # all begins, then all ends
     }
 
 
@@ -223,6 +244,12 @@ def _chart(index: int, result: RunResult, across: Range1d, height: int) -> figur
     end_s = float(result.task_frame()["finish_s"].max())
     idle = {"left": 0.0, "right": end_s, "bottom": -0.5, "top": executors - 0.5}
     chart.quad(**idle, fill_color=style.IDLE, line_alpha=0.0, name=f"idle {index}")
+    if len(slots := _union(_slots(result), end_s)):
+        # Tasks are drawn on top, so that only what is idle shows the hatching.
+        chart.quad(
+            left=slots[:, 0], right=slots[:, 1], bottom=-0.5, top=executors - 0.5, fill_alpha=0.0, line_alpha=0.0,
+            hatch_pattern=_HATCH, hatch_color="white", hatch_scale=8.0, hatch_weight=1.0, name=f"slots {index}",
+        )  # fmt: skip
     columns = ("left", "right", "bottom", "top", "color", "line")
     chart.quad(
         left="left", right="right", bottom="bottom", top="top", fill_color="color",
@@ -313,6 +340,9 @@ def _heading(results: Sequence[RunResult], jobs: dict[str, Any]) -> Div:
     keys = [(style.IDLE, "idle"), (style.COMPLETION, "a job completes")]
     if len(jobs["names"]) <= FEW_JOBS:
         keys = list(zip(jobs["colors"], jobs["names"], strict=False)) + keys
+    if any(len(_slots(result)) for result in results):
+        hatched = f"repeating-linear-gradient(135deg, {style.IDLE} 0 3px, white 3px 4px)"
+        keys.append((hatched, "idle while a stage is withheld"))
     lines.append(
         " ".join(
             f'<span style="white-space:nowrap"><span style="background:{color}">&emsp;</span> '

@@ -145,6 +145,12 @@ def tasks_of(result: RunResult) -> pandas.DataFrame:
     return tasks
 
 
+def slots_of(result: RunResult) -> pandas.DataFrame | None:
+    """Deliberate idle slots of a run, one row each with start_s and end_s; None for a system that has no slots."""
+    delays = getattr(getattr(result, "log", None), "delays", None)
+    return None if delays is None else delays()
+
+
 def gantt_of(result: RunResult, axes: Axes | None = None) -> Axes:
     """Gantt chart of one run, entitled with the name of its scheduler; deliberate idle slots are hatched.
 
@@ -158,8 +164,7 @@ def gantt_of(result: RunResult, axes: Axes | None = None) -> Axes:
     tasks = tasks_of(result)
     arrival_s = pandas.Series(result.workload.arrival_ms / 1000.0)
     title = style.scheduler_style(result.scheduler).label
-    delays = getattr(getattr(result, "log", None), "delays", None)  # systems without slots have none
-    slots = None if delays is None else delays()
+    slots = slots_of(result)
     return gantt(tasks, axes, executors=result.num_executors, title=title, arrival_s=arrival_s, slots=slots)
 
 

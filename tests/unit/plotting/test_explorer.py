@@ -57,6 +57,22 @@ def workload():
     return Workload((Job(report), Job(late, arrival_ms=20_000.0)), "two <jobs>")
 
 
+class Waiting:
+    """Delays every stage that can be delayed by 2 s and then by 3 s, which overlap if two stages are delayed."""
+
+    name = "waiting"
+
+    def reset(self, rng):
+        self.number = 0
+
+    def decide(self, observation):
+        stage = observation.frontier[0]
+        if not stage.delayable:
+            return observation.grant(stage, 1)
+        self.number += 1
+        return decima.schedulers.Decision(stage, delay_ms=1000.0 + 1000.0 * self.number)
+
+
 def run(scheduler="fair", jobs=None, **settings):
     return decima.simulate(jobs or workload(), scheduler, executors=2, durations="mean", log=True, **settings)
 
@@ -94,6 +110,20 @@ class TestPage:
         assert data["runs"][0]["first"].tolist()[-1] == len(tasks)
         assert data["jobs"]["graphs"][0]["parents"] == [[], [], [0, 1]]
         assert data["runs"][0]["moving"] == 2.0
+
+    def test_slots_are_hatched_where_there_are_any_and_those_that_overlap_once(self):
+        plain = explore(run()).layout
+        assert plain.select_one({"name": "slots 0"}) is None
+        assert "withheld" not in plain.select_one({"name": "heading"}).text
+        result = run(Waiting())
+        ends = result.log.delays()[["start_s", "end_s"]].to_numpy().tolist()
+        assert ends == [[0.0, 2.0], [0.0, 3.0], [8.0, 12.0], [20.0, 25.0]]
+        made = explore(result).layout
+        drawn = made.select_one({"name": "slots 0"})
+        assert drawn.data_source.data["left"].tolist() == [0.0, 8.0, 20.0]
+        assert drawn.data_source.data["right"].tolist() == [3.0, 12.0, 25.0]
+        assert drawn.glyph.hatch_pattern == "right_diagonal_line"
+        assert "idle while a stage is withheld" in made.select_one({"name": "heading"}).text
 
     def test_another_system_is_drawn_without_graphs(self):
         machine, settings = SingleMachine(), MachineSettings()
@@ -192,6 +222,12 @@ class TestBrowser:
         lines = page.move(time_s, executor)
         assert lines[0].startswith(f"idle, executor {executor}, ")
         assert lines[1] == reason
+
+    def test_idle_time_in_a_slot_says_so(self, browser, tmp_path):
+        explore(run(Waiting())).save(tmp_path / "slots.html")
+        slots = Page(browser, tmp_path / "slots.html")
+        reason = "the scheduler keeps it free (3 tasks could start, 2 stages withheld by an idle slot)"
+        assert slots.move(1.0, 0)[1] == reason
 
     def test_the_graph_shows_the_job_at_that_time(self, page):
         page.move(4.5, 0)
