@@ -29,7 +29,7 @@ LIMITS = ("input", "output", "stage", "none")
 IDLES = ("timer", "hold")
 DELAY_LENGTHS = ("task", "work", "granted")
 DELAY_CONTEXTS = ("job", "embedding")
-JOB_SHAPES = ("auto", "none", "heads", "features")
+JOB_SHAPES = ("auto", "none", "heads", "features", "replaced")
 #: The numbers of :mod:`decima.policy.features` that say what shape a job has.
 SHAPE_FEATURES = ("job_path", "job_width")
 MAX_DELAYS = 1000  # lengths of slots to choose from
@@ -86,8 +86,10 @@ class Architecture(NetworkShape):
     delay_length: str = "task"
     delay_context: str = "job"  # d sees y and z (``"job"``), or the stage's ``"embedding"`` e too
     # Where the critical path and the average width of jobs enter: appended at the ``"heads"`` q, w and d, among the
-    # ``"features"`` x, or not at all (``"none"``); ``"auto"``: at the heads where there is d and durations are seen.
+    # ``"features"`` x, there in the places of two others (``"replaced"``), or not at all (``"none"``); ``"auto"``: at
+    # the heads where there is d and durations are seen.
     job_shape: str = "auto"
+    replaced_seed: int = 0  # which two of ``features`` they replace, drawn by this seed
 
     def __post_init__(self) -> None:
         if self.limit not in LIMITS:
@@ -124,6 +126,8 @@ class Architecture(NetworkShape):
                 raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r:.60}")
         if self.idle == "hold" and self.delays != 1:
             raise ConfigError(f"idle 'hold' is a choice of yes or no, it needs delays=1, got delays={self.delays}")
+        if not is_whole(self.replaced_seed) or self.replaced_seed < 0:
+            raise ConfigError(f"replaced_seed must be a whole number from 0 on, got {self.replaced_seed!r:.60}")
         if self.job_shape == "heads" and not self.durations:
             raise ConfigError("job_shape 'heads' shows task durations, which durations=False hides")
 
@@ -164,12 +168,17 @@ class Architecture(NetworkShape):
     def stage_features(self) -> tuple[Feature, ...]:
         """The features x of a stage, in order."""
         names = SETS[self.features]
+        shape = SHAPE_FEATURES if self.durations else ("hidden",) * len(SHAPE_FEATURES)
+        if self.job_shape == "replaced":
+            places = np.random.default_rng(self.replaced_seed).choice(len(names), len(shape), replace=False)
+            given = dict(zip(sorted(places.tolist()), shape, strict=True))
+            names = tuple(given.get(place, name) for place, name in enumerate(names))
         for exchange, wanted in ((AS_LOGARITHMS, self.feature_log), (WITHOUT_DURATIONS, not self.durations)):
             names = tuple(exchange.get(name, name) if wanted else name for name in names)
         names += ("interarrival",) * self.interarrival_hint + ("runnable",) * self.runnable_feature
         names += ("delayed",) * (self.delays > 0 and self.idle == "timer")
         if self.job_shape == "features":
-            names += SHAPE_FEATURES if self.durations else ("hidden",) * len(SHAPE_FEATURES)
+            names += shape
         return tuple(FEATURES[CODES[name]] for name in (*names, *self.more_features))
 
     @property

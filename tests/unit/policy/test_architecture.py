@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from decima.exceptions import ConfigError
-from decima.policy.architecture import LIMIT_SCALE, Architecture
+from decima.policy.architecture import LIMIT_SCALE, SHAPE_FEATURES, Architecture
+from decima.policy.features import SETS
 from decima.policy.perceptron import LEAK, Perceptron
 
 
@@ -182,6 +183,7 @@ def test_holding_alone_changes_nothing_but_the_head():
         ({"delays": 10}, (2, 6 + 48 + 2, 50)),
         ({"job_shape": "heads"}, (2, 5 + 48 + 2, 50)),
         ({"delays": 10, "job_shape": "features"}, (0, 8 + 48, 48)),
+        ({"delays": 10, "job_shape": "replaced"}, (0, 6 + 48, 48)),
         ({"delays": 10, "durations": False}, (0, 6 + 48, 48)),
         ({"delays": 2, "graph_embedding": False}, (2, 6 + 2, 8)),
     ],
@@ -196,9 +198,25 @@ def test_hidden_durations_hide_the_shape_of_jobs():
     assert [feature.name for feature in architecture.stage_features][-2:] == ["hidden", "hidden"]
 
 
+def test_the_shape_of_jobs_in_the_places_of_two_features_drawn_by_seed():
+    drawn = set()
+    for seed in range(20):
+        names = [each.name for each in Architecture.paper(job_shape="replaced", replaced_seed=seed).stage_features]
+        places = [place for place, name in enumerate(names) if name in SHAPE_FEATURES]
+        assert [names[place] for place in places] == list(SHAPE_FEATURES)
+        assert [name for place, name in enumerate(names) if place not in places] == [
+            name for place, name in enumerate(SETS["paper"]) if place not in places
+        ]
+        drawn.add(tuple(places))
+    assert len(drawn) > 5  # of ten pairs
+    hidden = Architecture.paper(job_shape="replaced", durations=False).stage_features
+    assert not {each.name for each in hidden} & set(SHAPE_FEATURES)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"replaced_seed": -1}, "replaced_seed must be a whole number from 0 on, got -1"),
         ({"delays": -1}, "delays must be a whole number from 0 to 1000, got -1"),
         ({"delays": 1001}, "delays must be a whole number"),
         ({"delays": 2.5}, "delays must be a whole number"),

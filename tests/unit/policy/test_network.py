@@ -43,6 +43,7 @@ VARIANTS = {
     "delays-released": RELEASED.replace(delays=3, limit="none"),
     "delays-no-graph": PAPER.replace(delays=5, graph_embedding=False, job_shape="heads"),
     "hold": PAPER.replace(delays=1, idle="hold", job_shape="features"),
+    "job-shape-replaced": PAPER.replace(delays=5, job_shape="replaced", replaced_seed=2),
     "job-shape": PAPER.replace(job_shape="heads"),
     "narrow-and-deep": PAPER.replace(embedding=3, hidden=(5, 4, 6), score_hidden=(7,)),
 }
