@@ -41,6 +41,8 @@ _WEIGHTS = (
     ("length", "weight of the logarithm of l over the mean duration of tasks so far"),
     ("since", "weight of the time since a smaller job arrived in parts of l"),
 )
+#: Names of the weights; with all of them 0 the rule is capped SRW.
+WEIGHTS = tuple(name for name, _ in _WEIGHTS)
 PARAMETERS = (
     *capped_srw.PARAMETERS,
     Parameter("hold", 0, 0, 1, "0: a slot with a timer before the stage; 1: wait for the next scheduling event"),

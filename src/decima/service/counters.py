@@ -54,6 +54,8 @@ def put_state(mirror: Mirror, slot: Slot, message: protocol.JobState, limits: Li
         graph.finished[index] = finished
         if finished < tasks:
             views.stage_finished_tasks[at] = finished
+        if mirror.knows_running:
+            _put_running(graph, index, stage, most)
         if stage.measured_tasks or stage.measured_ms:
             durations_changed |= _measure(graph, index, stage)
         if number % PAUSE == 0:
@@ -86,6 +88,18 @@ def _measure(graph: JobGraph, index: int, stage: protocol.StageState) -> bool:
         raise invalid(f"{where}: {stage.measured_tasks} tasks were measured, but {stage.finished} are finished")
     total_ms = checked_number(_where(graph, stage.stage), "measured_ms", stage.measured_ms)
     return graph.durations.measure(index, stage.measured_tasks, total_ms if stage.measured_tasks else 0.0)
+
+
+def _put_running(graph: JobGraph, index: int, stage: protocol.StageState, most: int) -> None:
+    """Note when the running tasks of a stage began."""
+    begins = stage.running_since_ms
+    if len(begins) > most:
+        raise invalid(f"{_where(graph, stage.stage)}: {len(begins)} running tasks; expected at most {most}")
+    for begin in begins:
+        checked_number(_where(graph, stage.stage), "running_since_ms", begin, low=-LARGEST_MS)
+    graph.running_since_ms.pop(index, None)
+    if begins:
+        graph.running_since_ms[index] = list(begins)
 
 
 def _put_runnable(mirror: Mirror, slot: Slot, stages) -> None:

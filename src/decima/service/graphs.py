@@ -39,6 +39,7 @@ class JobGraph:
         schedulable: Local indices of the stages that may be chosen, as the client says.
         runnable_ids: Ids of the runnable stages as they stand in the mirror, None if they do not stand there.
         schedulable_ids: The same for those that may be chosen.
+        running_since_ms: Begin of the tasks that run, by local index of their stage, as the client says.
         known_work_ms: Total work after its profile, 0 if it has none.
     """
 
@@ -65,6 +66,7 @@ class JobGraph:
         self.schedulable: list[int] = []
         self.runnable_ids: list[int] | None = None
         self.schedulable_ids: list[int] | None = None
+        self.running_since_ms: dict[int, list[float]] = {}
 
     def continues(self, old: JobGraph) -> None:
         """Take over what was learned of the same job when it had fewer stages.
@@ -78,6 +80,7 @@ class JobGraph:
         self.durations.continues(old.durations)
         self.finished[:count] = old.finished
         self.schedulable = old.schedulable
+        self.running_since_ms = old.running_since_ms
 
     def nominal(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """Nominal durations of the stages and what follows from them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -82,13 +83,15 @@ class JobMemory(ABC):
     Args:
         settings: The cluster.
         account: What it takes of the service's budget.
+        history: Arrivals to remember, those of jobs that are gone too.
 
     Raises:
         RefusalError: The budget is exhausted.
     """
 
-    def __init__(self, settings: Settings, account: Account) -> None:
+    def __init__(self, settings: Settings, account: Account, history: int = 0) -> None:
         self._settings = settings
+        self._history: deque[tuple[float, float]] = deque(maxlen=history)  # arrival and work of the last jobs, in ms
         self.account = account
         self.slots: dict[Hashable, Slot] = {}
         self.num_stages = self.num_edges = 0  # of all jobs
@@ -118,9 +121,9 @@ class JobMemory(ABC):
         """
         self.account.hold("total_executors", capacity.executors)
         settings = self._settings.replace(executors=capacity.executors)
-        state = ClusterState(MirrorTables(capacity), settings)
+        state = ClusterState(MirrorTables(capacity, self._history.maxlen), settings)
         for name in _HINTS:
-            rule_record(state).bind(name, np.zeros(capacity.jobs), copy=False)
+            rule_record(state).bind(name, np.zeros(state.num_jobs), copy=False)
         state.job_first_stage[1] = capacity.job_stages  # the largest job a policy makes room for
         self._start(state)
         self.account.hold("total_bytes", _memory_bytes(state) + capacity.stages * _STAGE_BYTES)
@@ -134,6 +137,7 @@ class JobMemory(ABC):
         self._next_job = self._next_stage = self._next_edge = 0
         self._keys = []
         self._active = None
+        self._put_history()
         slots, self.slots = self.slots, {}
         if old is not None:
             state.put(num_executors=old.num_executors)
@@ -211,10 +215,20 @@ class JobMemory(ABC):
             # False: it was here before, and was gone for a while.
             self._sorted &= graph.arrival_ms >= self._last_arrival_ms
             self._last_arrival_ms = max(self._last_arrival_ms, graph.arrival_ms)
+            if self._history.maxlen and graph.arrival_ms > 0.0:
+                self._history.append((graph.arrival_ms, float(self.state.job_work_ms[slot.job])))
+                self._put_history()
             return
         self._copy(self.state, old_slot, slot)
         self._bury(old_slot)
         self.put_counts(slot)
+
+    def _put_history(self) -> None:
+        """Write the last arrivals into the state, jobs at time 0 left out as in a simulated cluster."""
+        state, places = self.state, slice(self._capacity.jobs, self._capacity.jobs + len(self._history))
+        if self._history:
+            state.job_arrival_ms[places], state.job_work_ms[places] = np.array(self._history).T
+        state.put(next_arrival=len(self._history))
 
     def drop_job(self, key: Hashable) -> None:
         """Remove a job; its place stays empty until all jobs move to new memory."""

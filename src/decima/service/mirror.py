@@ -8,19 +8,43 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from decima.checks import LARGEST_MS
-from decima.exceptions import DecimaError
+from decima.exceptions import ConfigError, DecimaError
+from decima.policy.features import ARRIVALS_SEEN
 from decima.policy.record import policy_record
 from decima.schedulers.arrivals import form_for
+from decima.schedulers.idle_rule import WEIGHTS
 from decima.schedulers.interface import CompiledScheduler, Observation, Scheduler, decision_parts, run_decision
+from decima.service.errors import invalid
 from decima.service.job_memory import JobMemory, Slot
 from decima.service.limits import Account
 from decima.service.steps import Steps
 from decima.simulator.decision import CLASS, DEFAULTS, DELAY, STAGE, parts_of
-from decima.simulator.fields import NONE
+from decima.simulator.fields import MOVE, NONE, TASK
 from decima.simulator.rules.choices import kept_executors
 from decima.simulator.rules.delays import delay_refusal
 from decima.simulator.settings import Settings
 from decima.simulator.state import ClusterState
+
+# Features of a learned policy that say something of running tasks or of arrivals.
+_OF_RUNNING = frozenset({"running_age", "remaining", "since_smaller"})
+
+
+def _require_known(scheduler: Scheduler, running: bool) -> None:
+    """Check that a scheduler gets to know what it looks at.
+
+    Raises:
+        ConfigError: It needs what no client reports, or what this client does not.
+    """
+    values = getattr(scheduler, "values", {})
+    if scheduler.name == "idle_rule" and any(values.get(name) for name in WEIGHTS):
+        raise ConfigError("scheduler idle_rule with weights looks at all tasks so far, which no client reports")
+    architecture = getattr(scheduler, "architecture", None)
+    if running or architecture is None:
+        return
+    waits = architecture.delays > 0 and architecture.idle == "hold"
+    if waits or not _OF_RUNNING.isdisjoint(feature.name for feature in architecture.stage_features):
+        does = "waits for the next event" if waits else "looks at running tasks and past arrivals"
+        raise ConfigError(f"scheduler {scheduler.name} {does}, and this client reports none (OpenRequest.running)")
 
 
 @dataclass(frozen=True)
@@ -47,9 +71,13 @@ class Mirror(JobMemory):
         hint_ms: Mean interarrival time that a learned policy is told; above 0, jobs arrive over time.
         account: What it takes of the service's budget; closed with the mirror.
         delays: Whether the client delays stages.
+        running: Whether the client reports what runs.
+
+    Attributes:
+        knows_running: Whether the client reports what runs.
 
     Raises:
-        ConfigError: The scheduler does not work on such a cluster.
+        ConfigError: The scheduler does not work on such a cluster, or needs to know what no client or this one reports.
         RefusalError: The budget is exhausted.
     """
 
@@ -62,7 +90,9 @@ class Mirror(JobMemory):
         account: Account,
         *,
         delays: bool = False,
+        running: bool = False,
     ) -> None:
+        _require_known(scheduler, running)
         # Decisions never wait: a scheduler that plans does so in another thread.
         in_background = getattr(scheduler, "in_background", None)
         scheduler = form_for(scheduler, hint_ms > 0.0) if in_background is None else in_background(hint_ms > 0.0)
@@ -70,9 +100,10 @@ class Mirror(JobMemory):
         self._rng = rng
         self._hint_ms = hint_ms
         self._delays = delays
+        self.knows_running = running
         if not isinstance(scheduler, CompiledScheduler):
             scheduler.reset(rng)
-        super().__init__(settings, account)
+        super().__init__(settings, account, ARRIVALS_SEEN + 1 if running else 0)
 
     def _start(self, state: ClusterState) -> None:
         state.start(self._rng, self._rng)
@@ -124,6 +155,46 @@ class Mirror(JobMemory):
     def allocation(self, slot: Slot, source: Slot | None, offered: int) -> int:
         """Number of executors that a job holds or will get, apart from those it offers."""
         return kept_executors(self.views, slot.job) - (offered if slot is source else 0)
+
+    def put_running(self, source: Hashable | None, stage: int | None) -> None:
+        """Write what runs into the state, executors at work or on their way, and the stage that the offer comes from.
+
+        Args:
+            source: Key of the job that the offered executors were in last, None if there is none.
+            stage: Index inside that job of the stage that they are on, None if all are free.
+
+        Raises:
+            RefusalError: More executors are busy than there are.
+        """
+        state = self.state
+        stages: list[int] = []
+        begins: list[float] = []
+        coming: list[int] = []
+        for slot in self.slots.values():
+            for index, since in sorted(slot.graph.running_since_ms.items()):
+                stages += [slot.first + index] * len(since)
+                begins += since
+            own = np.arange(slot.first, slot.first + slot.size)
+            coming += np.repeat(own, state.stage_moving[own]).tolist()
+        at_work, busy = len(stages), len(stages) + len(coming)
+        if busy > state.num_executors:
+            raise invalid(
+                f"{at_work} tasks run and {len(coming)} executors are on their way; expected at most "
+                f"{state.num_executors} together, the executors of the cluster"
+            )
+        state.executor_stage[:] = NONE
+        state.executor_stage[:at_work] = stages
+        state.executor_start_ms[:at_work] = begins
+        state.executor_destination[at_work:busy] = coming
+        # All others idle in some pool.
+        state.executor_pool[:] = 0
+        state.executor_pool[:busy] = NONE
+        state.executor_moving[:] = 0
+        state.executor_moving[at_work:busy] = 1
+        kinds = np.repeat(np.array([TASK, MOVE], dtype=np.int64), [at_work, len(coming)])
+        state.heap_event[:busy] = kinds << 32 | np.arange(busy)
+        offered = state.num_stages if source is None or stage is None else self.slots[source].first + stage
+        state.put(heap_size=busy, num_free=0, source=offered)
 
     def decide(self, now_ms: float, source: Hashable | None, offered: int) -> Choice | None:
         """Decide about offered executors; None to leave them idle.

@@ -52,22 +52,26 @@ class MirrorTables:
     """Workload tables of a mirrored cluster; row ``s`` of the profile tables is stage ``s``.
 
     Nothing is simulated on it, so the tables of task durations are empty.
+
+    Args:
+        capacity: Room for jobs and executors.
+        history: Arrivals to remember, each in the place of a job behind all others.
     """
 
-    def __init__(self, capacity: Capacity) -> None:
-        self.num_jobs = capacity.jobs
+    def __init__(self, capacity: Capacity, history: int = 0) -> None:
+        self.num_jobs = capacity.jobs + history
         # One more stage: it shows the policy the longest path there may be.
         self.num_stages = capacity.stages + 1
         self.num_tasks = 0
         self.grid_width = 1
         self.extents = {
-            "job": capacity.jobs,
-            "job + 1": capacity.jobs + 1,
+            "job": self.num_jobs,
+            "job + 1": self.num_jobs + 1,
             "stage": self.num_stages,
             "row": self.num_stages,
             "row + 1": self.num_stages + 1,
             "edge": capacity.edges,
-            "arrival": 0,
+            "arrival": history,
             "grid cell": 0,
             "duration list": 0,
             "duration": 0,
@@ -80,6 +84,7 @@ class MirrorTables:
             if field.storage == GIVEN
         }
         self.arrays["stage_row"][:] = np.arange(self.num_stages)
+        self.arrays["arrival_order"][:] = np.arange(capacity.jobs, self.num_jobs)
         self.arrays["row_level"][-1] = capacity.levels - 1
         # Executors of a real cluster are alike, and every stage fits them.
         self.arrays["class_memory"][:] = self.arrays["class_cpu"][:] = self.arrays["group_fits"][:] = 1

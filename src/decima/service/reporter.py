@@ -40,6 +40,8 @@ class StateReporter:
         source = state.source_job
         if source != NONE and state.job_state[source] == ACTIVE:
             request.offer.job = str(source)
+            if state.commit_ahead and state.source < state.num_stages:
+                request.offer.stage = state.source - state.job_first_stage[source]
         if full:
             self._known = set()
         present = set(active)
@@ -88,6 +90,14 @@ class StateReporter:
                 duration_known=True,
             )
 
+    def _running_since_ms(self, stage: int) -> list[float]:
+        """When the running tasks of a stage began, by executor; the one that is offered has ended its task."""
+        state = self._state
+        busy = (state.executor_stage == stage) & (state.executor_pool == NONE) & (state.executor_moving == 0)
+        if state.num_free > 0 and state.source == stage:
+            busy[state.free_executors[0]] = False
+        return state.executor_start_ms[busy].tolist()
+
     def _add_state(self, message: protocol.JobState, job: int, changed: np.ndarray) -> None:
         state = self._state
         first, end = (int(bound) for bound in state.job_first_stage[job : job + 2])
@@ -101,7 +111,7 @@ class StateReporter:
         message.schedulable.extend(np.flatnonzero(state.stage_in_frontier[first:end]).tolist())
         for index in np.flatnonzero(changed[first:end]).tolist():
             values = {name: getattr(state, field)[first + index] for name, field in STAGE_FIELDS.items()}
-            message.stages.add(stage=index, **values)
+            message.stages.add(stage=index, **values, running_since_ms=self._running_since_ms(first + index))
         for index in np.flatnonzero(state.stage_slot[first:end]).tolist():
             withheld = state.stage_slot[first + index] == WITHHELD
             message.delayed.add(stage=index, withheld=withheld, end_ms=state.slot_end_ms[first + index])

@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class OpenRequest(_message.Message):
-    __slots__ = ("version", "client", "executors", "moving_delay_ms", "mode", "scheduler", "seed", "generator", "interarrival_ms", "shared_cluster", "delays", "delay_again", "unequal")
+    __slots__ = ("version", "client", "executors", "moving_delay_ms", "mode", "scheduler", "seed", "generator", "interarrival_ms", "shared_cluster", "delays", "delay_again", "unequal", "running")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     EXECUTORS_FIELD_NUMBER: _ClassVar[int]
@@ -22,6 +22,7 @@ class OpenRequest(_message.Message):
     DELAYS_FIELD_NUMBER: _ClassVar[int]
     DELAY_AGAIN_FIELD_NUMBER: _ClassVar[int]
     UNEQUAL_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
     version: int
     client: str
     executors: int
@@ -35,7 +36,8 @@ class OpenRequest(_message.Message):
     delays: bool
     delay_again: bool
     unequal: UnequalExecutors
-    def __init__(self, version: _Optional[int] = ..., client: _Optional[str] = ..., executors: _Optional[int] = ..., moving_delay_ms: _Optional[float] = ..., mode: _Optional[str] = ..., scheduler: _Optional[str] = ..., seed: _Optional[int] = ..., generator: _Optional[_Union[Pcg64, _Mapping]] = ..., interarrival_ms: _Optional[float] = ..., shared_cluster: _Optional[str] = ..., delays: _Optional[bool] = ..., delay_again: _Optional[bool] = ..., unequal: _Optional[_Union[UnequalExecutors, _Mapping]] = ...) -> None: ...
+    running: bool
+    def __init__(self, version: _Optional[int] = ..., client: _Optional[str] = ..., executors: _Optional[int] = ..., moving_delay_ms: _Optional[float] = ..., mode: _Optional[str] = ..., scheduler: _Optional[str] = ..., seed: _Optional[int] = ..., generator: _Optional[_Union[Pcg64, _Mapping]] = ..., interarrival_ms: _Optional[float] = ..., shared_cluster: _Optional[str] = ..., delays: _Optional[bool] = ..., delay_again: _Optional[bool] = ..., unequal: _Optional[_Union[UnequalExecutors, _Mapping]] = ..., running: _Optional[bool] = ...) -> None: ...
 
 class UnequalExecutors(_message.Message):
     __slots__ = ("speeds", "rate", "rates", "latency_s")
@@ -98,12 +100,14 @@ class DecideRequest(_message.Message):
     def __init__(self, session: _Optional[str] = ..., sequence: _Optional[int] = ..., full: _Optional[bool] = ..., time_ms: _Optional[float] = ..., executors: _Optional[int] = ..., offer: _Optional[_Union[Offer, _Mapping]] = ..., jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., states: _Optional[_Iterable[_Union[JobState, _Mapping]]] = ..., gone: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Offer(_message.Message):
-    __slots__ = ("job", "executors")
+    __slots__ = ("job", "executors", "stage")
     JOB_FIELD_NUMBER: _ClassVar[int]
     EXECUTORS_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
     job: str
     executors: int
-    def __init__(self, job: _Optional[str] = ..., executors: _Optional[int] = ...) -> None: ...
+    stage: int
+    def __init__(self, job: _Optional[str] = ..., executors: _Optional[int] = ..., stage: _Optional[int] = ...) -> None: ...
 
 class Job(_message.Message):
     __slots__ = ("job", "name", "profile", "arrival_ms", "priority", "cap", "stages")
@@ -172,7 +176,7 @@ class DelayedStage(_message.Message):
     def __init__(self, stage: _Optional[int] = ..., withheld: _Optional[bool] = ..., end_ms: _Optional[float] = ...) -> None: ...
 
 class StageState(_message.Message):
-    __slots__ = ("stage", "launched", "finished", "executors", "moving", "committed", "measured_tasks", "measured_ms")
+    __slots__ = ("stage", "launched", "finished", "executors", "moving", "committed", "measured_tasks", "measured_ms", "running_since_ms")
     STAGE_FIELD_NUMBER: _ClassVar[int]
     LAUNCHED_FIELD_NUMBER: _ClassVar[int]
     FINISHED_FIELD_NUMBER: _ClassVar[int]
@@ -181,6 +185,7 @@ class StageState(_message.Message):
     COMMITTED_FIELD_NUMBER: _ClassVar[int]
     MEASURED_TASKS_FIELD_NUMBER: _ClassVar[int]
     MEASURED_MS_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_SINCE_MS_FIELD_NUMBER: _ClassVar[int]
     stage: int
     launched: int
     finished: int
@@ -189,7 +194,8 @@ class StageState(_message.Message):
     committed: int
     measured_tasks: int
     measured_ms: float
-    def __init__(self, stage: _Optional[int] = ..., launched: _Optional[int] = ..., finished: _Optional[int] = ..., executors: _Optional[int] = ..., moving: _Optional[int] = ..., committed: _Optional[int] = ..., measured_tasks: _Optional[int] = ..., measured_ms: _Optional[float] = ...) -> None: ...
+    running_since_ms: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, stage: _Optional[int] = ..., launched: _Optional[int] = ..., finished: _Optional[int] = ..., executors: _Optional[int] = ..., moving: _Optional[int] = ..., committed: _Optional[int] = ..., measured_tasks: _Optional[int] = ..., measured_ms: _Optional[float] = ..., running_since_ms: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class Decision(_message.Message):
     __slots__ = ("sequence", "idle", "job", "stage", "limit", "executors", "decide_us", "command", "delay_ms", "executor_class")

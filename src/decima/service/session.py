@@ -54,6 +54,8 @@ def cluster_settings(request: protocol.OpenRequest, limits: Limits) -> Settings:
     checked_number("session", "interarrival_ms", request.interarrival_ms)
     if request.delays and request.shared_cluster:
         raise invalid("delays is set, but a driver of a shared cluster delays no stages")
+    if request.running and request.shared_cluster:
+        raise invalid("running is set, but a driver of a shared cluster reports no running tasks")
     try:
         return Settings.of_mode(
             request.mode or "paper",
@@ -276,11 +278,26 @@ class Session:
         reply = protocol.Decision(sequence=request.sequence, idle=True)
         source = jobs.check_offer(None, request.offer, request.executors)
         if offered:
+            if mirror.knows_running:
+                mirror.put_running(source, self._offered_stage(source, request.offer))
             choice, reply.decide_us = yield from timed_choice(mirror, request.time_ms, source, offered)
             if choice is not None:
                 put_choice(reply, mirror, choice)
         self._calls.done()
         return reply
+
+    def _offered_stage(self, source: tuple | None, offer: protocol.Offer) -> int | None:
+        """Index of the stage that offered executors are on inside their job, None if they are free.
+
+        Raises:
+            RefusalError: There is no such stage.
+        """
+        if source is None or not offer.HasField("stage"):
+            return None
+        index = self._jobs.mirror.slots[source].graph.index.get(offer.stage)
+        if index is None:
+            raise invalid(f"job {offer.job!r:.60}, stage {offer.stage} of the offer: there is no such stage")
+        return index
 
     def leave(self) -> Steps[None]:
         """End the session."""

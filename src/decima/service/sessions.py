@@ -93,7 +93,7 @@ def _warm_up(scheduler: Scheduler) -> None:
     request.states.add(job="first", runnable=[0], schedulable=[0])
     limits = Limits()
     rng, account = np.random.default_rng(0), Budget(limits).account()
-    mirror = Mirror(scheduler, Settings(executors=1), rng, 0.0, account, delays=True)
+    mirror = Mirror(scheduler, Settings(executors=1), rng, 0.0, account, delays=True, running=True)
     finish(Session("warm-up", mirror, ProfileBook(), limits).decide(request))
 
 
@@ -160,7 +160,13 @@ class Sessions:
             else:
                 reply.scheduler, scheduler = self.offering.scheduler(request.scheduler)
                 mirror = Mirror(
-                    scheduler, settings, chance(request), request.interarrival_ms, account, delays=request.delays
+                    scheduler,
+                    settings,
+                    chance(request),
+                    request.interarrival_ms,
+                    account,
+                    delays=request.delays,
+                    running=request.running,
                 )
                 session = Session(request.client, mirror, self.book, self.limits)
                 entry = Entry(session, reply.scheduler, first_lease_s)

@@ -114,6 +114,7 @@ class RemoteScheduler:
             interarrival_ms=float(state.job_arrival_ms.max()) / later if later else 0.0,
             delays=True,
             delay_again=not state.delay_once,
+            running=True,
         )
         self._state = state
         self._reporter = StateReporter(state)

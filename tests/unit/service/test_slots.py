@@ -5,11 +5,17 @@ import pytest
 
 import decima
 from decima.exceptions import ServiceError
+from decima.policy.architecture import Architecture
+from decima.policy.scheduler import LearnedScheduler
+from decima.policy.store import load_policy
 from decima.service import scheduler_pb2 as protocol
 from decima.service.simulator_client import RemoteScheduler
+from decima.simulator.decision import PART_COLUMNS, STAGE
 from decima.workload import synthetic_poisson
+from decima.workload.sources import parse_jobs
 from tests.drivers import Delaying
 from tests.services import running, sessions_of
+from tests.unit.policy.core.test_delays import eager_weights
 from tests.unit.service.test_session import Client, counts, job, offer, refused, state
 
 STREAM = synthetic_poisson(7, 8.0, seed=3, initial=2)
@@ -33,6 +39,82 @@ def test_same_schedule(mode):
             assert there.log.decision_lists() == here.log.decision_lists()
             assert there.completion_ms.tolist() == here.completion_ms.tolist()
         remote.close()
+
+
+def hold_policies():
+    """Policies that wait for the next event: a stored one, and one with random weights on jobs of many stages."""
+    yield load_policy("idle-rare-long-2"), parse_jobs("rare_long:n=120").workload(0), "simplified", 2
+    features = ("running_age", "remaining", "since_smaller")
+    for changes, seed in (({}, 2), ({"embedding": 8, "limit": "none"}, 6)):
+        architecture = Architecture.paper(delays=1, idle="hold", more_features=features, **changes)
+        weights = eager_weights(architecture, seed, 0.05)
+        for mode in ("paper", "released"):
+            yield LearnedScheduler(architecture, weights), synthetic_poisson(9, 8.0, seed=3, initial=2), mode, 6
+
+
+@pytest.mark.parametrize("case", range(5))
+def test_a_policy_that_holds_gives_the_same_schedule(case):
+    policy, jobs, mode, executors = list(hold_policies())[case]
+    made = sessions_of("fifo")
+    made.offering._makers["hold"] = lambda: policy
+    with running(made) as service:
+        remote = RemoteScheduler(service.target, "hold")
+        here = decima.simulate(jobs, policy, executors, 3, mode=mode, log=True)
+        there = decima.simulate(jobs, remote, executors, 3, mode=mode, log=True)
+        remote.close()
+    assert there.log.decision_lists() == here.log.decision_lists()
+    assert there.completion_ms.tolist() == here.completion_ms.tolist()
+    assert (here.log.decisions[:, PART_COLUMNS[STAGE]] < 0).sum() > 5  # it does hold
+
+
+def test_a_policy_that_waits_is_refused_where_nothing_is_said_of_what_runs():
+    made = sessions_of("fifo")
+    made.offering._makers |= {
+        "hold": lambda: load_policy("idle-rare-long-2"),
+        "ages": lambda: load_policy("idle-clocked-10"),
+        "rule": lambda: decima.make_scheduler("idle_rule", base=1.0),
+    }
+    code = grpc.StatusCode.INVALID_ARGUMENT
+    message = r"idle-rare-long-2 waits for the next event, and this client reports none \(OpenRequest.running\)"
+    refused(code, message, Client, made, scheduler="hold", delays=True)
+    refused(code, "looks at running tasks and past arrivals", Client, made, scheduler="ages", delays=True)
+    refused(code, "looks at all tasks so far, which no client", Client, made, scheduler="rule", running=True)
+    refused(code, "running is set, but a driver", Client, made, running=True, shared_cluster="c")
+
+
+def test_what_runs_is_known_until_it_is_reported_otherwise():
+    client = Client(sessions(), running=True)
+    begun = counts(10, launched=3, finished=1, running_since_ms=[5.0, 7.0])
+    moving = counts(11, moving=1)
+    client.decide(jobs=[job()], states=[state(attached=2, moving=1, stages=[begun, moving])], offer=offer(3))
+    known = client.mirror.state
+    assert known.heap_size == 3  # two tasks and a move
+    assert (known.executor_stage[:2] == 0).all()
+    assert known.executor_start_ms[:2].tolist() == [5.0, 7.0]
+    assert known.executor_destination[2] == 1
+    client.decide(states=[state(attached=2, moving=1)], offer=offer(3))
+    assert known.heap_size == 3
+    longer = job(tasks=(4, 2, 1))  # the job is written anew, with one more stage
+    client.decide(jobs=[longer], states=[state(attached=2, moving=1)], offer=offer(3))
+    assert client.mirror.state.heap_size == 3
+    known = client.mirror.state
+    client.decide(states=[state(attached=0, stages=[counts(10, 3, 3), counts(11)])], offer=offer(3))
+    assert known.heap_size == 0
+
+
+@pytest.mark.parametrize(
+    ("begins", "at", "message"),
+    [
+        ([float("nan")], None, "stage 10: running_since_ms is nan; expected a number"),
+        ([1.0] * 11, None, "11 tasks run and 0 executors are on their way; expected at most 10 together"),
+        ([1.0], 99, "job 'j', stage 99 of the offer: there is no such stage"),
+    ],
+)
+def test_reports_of_what_runs_that_are_wrong(begins, at, message):
+    client = Client(sessions(), running=True)
+    begun = state(attached=2, stages=[counts(10, launched=2, running_since_ms=begins)])
+    offered = protocol.Offer(job="j", executors=1, stage=at)
+    refused(grpc.StatusCode.INVALID_ARGUMENT, message, client.decide, jobs=[job()], states=[begun], offer=offered)
 
 
 def delayed(stage=10, withheld=True, end_ms=1000.0):

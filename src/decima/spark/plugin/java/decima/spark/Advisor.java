@@ -46,8 +46,9 @@ interface Advisor {
   record QueryView(QueryState query, int attached, List<StageView> stages) {}
 
   /**
-   * One stage; slots bound in this round count as launched, for they launch when it ends. {@code delayEndMs} is when its
-   * delay ends or ended, 0 if it was never delayed; {@code withheld}: it has not ended.
+   * One stage; slots bound in this round count as launched, for they launch when it ends. {@code runningSinceMs}: when its
+   * running tasks began. {@code delayEndMs} is when its delay ends or ended, 0 if it was never delayed;
+   * {@code withheld}: it has not ended.
    */
   record StageView(
       StageState stage,
@@ -56,6 +57,7 @@ interface Advisor {
       int slots,
       int measuredTasks,
       double measuredMs,
+      List<Double> runningSinceMs,
       boolean runnable,
       boolean schedulable,
       boolean withheld,

@@ -151,6 +151,8 @@ final class GrpcAdvisor implements Advisor {
   private DynamicMessage opening(String sharedCluster, boolean delays) {
     DynamicMessage.Builder request = Messages.builder("OpenRequest");
     Messages.set(request, "delays", delays);
+    // What is left idle is offered again when something has happened, and by Spark every second.
+    Messages.set(request, "running", sharedCluster.isEmpty());
     Messages.set(request, "version", PROTOCOL_VERSION);
     Messages.set(request, "client", client);
     Messages.set(request, "executors", settings.clusterExecutors().orElse(1));

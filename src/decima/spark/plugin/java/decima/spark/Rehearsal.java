@@ -5,6 +5,7 @@ import decima.spark.Advisor.Offer;
 import decima.spark.Advisor.QueryView;
 import decima.spark.Advisor.StageView;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 
 /**
@@ -49,7 +50,17 @@ final class Rehearsal {
         int running = current && ofStage > 0 ? 1 : 0;
         stages.add(
             new StageView(
-                stage, ofStage, ofStage - running, running, ofStage - running, 10.0 * ofStage, current, current, false, 0));
+                stage,
+                ofStage,
+                ofStage - running,
+                running,
+                ofStage - running,
+                10.0 * ofStage,
+                Collections.nCopies(running, (double) call),
+                current,
+                current,
+                false,
+                0));
       }
       views.add(new QueryView(queries.get(i), 1, stages));
     }

@@ -170,6 +170,9 @@ final class SessionState {
     Messages.set(counters, "executors", view.slots());
     Messages.set(counters, "measured_tasks", view.measuredTasks());
     Messages.set(counters, "measured_ms", view.measuredMs());
+    for (double begin : view.runningSinceMs()) {
+      Messages.add(counters, "running_since_ms", begin);
+    }
     return counters.build();
   }
 

@@ -25,6 +25,9 @@ final class Slots {
     /** Stage of each running task; null for tasks that Spark schedules by itself. */
     private final Map<Long, StageState> running = new HashMap<>();
 
+    /** When each running task began, in milliseconds since the epoch. */
+    private final Map<Long, Double> sinceMs = new HashMap<>();
+
     /** Slots promised to a stage in the current round of offers. */
     private final Map<StageState, Integer> bound = new LinkedHashMap<>();
 
@@ -92,6 +95,7 @@ final class Slots {
       return;
     }
     executor.running.put(taskId, stage);
+    executor.sinceMs.put(taskId, (double) System.currentTimeMillis());
     running++;
     if (stage != null && take(executor.bound, stage)) {
       return; // counted as held when it was bound
@@ -111,6 +115,7 @@ final class Slots {
       return;
     }
     StageState stage = executor.running.remove(taskId);
+    executor.sinceMs.remove(taskId);
     running--;
     if (stage != null) {
       stage.query.held--;
@@ -174,6 +179,23 @@ final class Slots {
       }
     }
     return count;
+  }
+
+  /** When the running tasks of the stage began; those of slots promised to it in this round begin now. */
+  List<Double> runningSinceMs(StageState stage) {
+    List<Double> since = new ArrayList<>();
+    for (Executor executor : executors.values()) {
+      executor.running.forEach(
+          (task, of) -> {
+            if (of == stage) {
+              since.add(executor.sinceMs.get(task));
+            }
+          });
+    }
+    for (int bound = boundTo(stage); bound > 0; bound--) {
+      since.add((double) System.currentTimeMillis());
+    }
+    return since;
   }
 
   /** Idle slots by the query they served last. */

@@ -327,6 +327,7 @@ final class StageControl {
                 running,
                 stage.measuredTasks(),
                 stage.measuredMs(),
+                slots.runningSinceMs(stage),
                 launchable > 0,
                 needs.getOrDefault(stage, 0) > 0 && (offered == null || fits(offered, stage, now)),
                 stage.isWithheld(),
