@@ -45,7 +45,8 @@ class Answer:
 
     def log_prob_class(self, low: int, high: int) -> float:
         """Log-probability of a limit in low..high."""
-        return float(np.log(sum(np.exp(self.log_prob_limit[limit]) for limit in range(low, high + 1))))
+        inside = [value for limit, value in self.log_prob_limit.items() if low <= limit <= high]
+        return float(np.log(np.exp(inside).sum()))
 
 
 def entropy(log_probs) -> float:
@@ -108,7 +109,7 @@ class Oracle:
 
         Args:
             graphs: Graphs of the active jobs.
-            candidates: Stages that may be chosen, as (graph, stage).
+            candidates: Stages that may be chosen, as (graph, stage), or (graph, stage, numbers of the class) for pairs.
             choice: Index of the chosen candidate: the limit is for its job.
             limits: Allowed limits.
         """
@@ -122,18 +123,20 @@ class Oracle:
                 )
                 y.append(self.perceptron("job_g", total) if self.has("job_g") else total)
             z = sum(self.perceptron("cluster_f", value) for value in y)
+            if architecture.cluster_mean:
+                z = z / len(y)
             if self.has("cluster_g"):
                 z = self.perceptron("cluster_g", z)
         scores = []
-        for graph, stage in candidates:
+        for graph, stage, *kind in candidates:
             inputs = [graphs[graph].x[stage]]
             if architecture.graph_embedding:
-                inputs += [e[graph][stage], y[graph], graphs[graph].shape, z]
+                inputs += [e[graph][stage], *kind, y[graph], graphs[graph].shape, z]
             else:
-                inputs.append(graphs[graph].shape)
+                inputs += [*kind, graphs[graph].shape]
             scores.append(self.perceptron("q", np.concatenate(inputs))[0])
         log_prob_stage = log_softmax(scores)
-        graph, stage = candidates[choice]
+        graph, stage, *_ = candidates[choice]
         x, shape = graphs[graph].x[stage], graphs[graph].shape
         log_prob_delay = np.zeros(0)
         if architecture.delays > 0:
@@ -156,7 +159,8 @@ class Oracle:
             outputs = self.perceptron("w", np.concatenate(context))
             scores = [outputs[limit - 1] for limit in limits]
         else:
-            scores = [self.perceptron("w", np.concatenate([*context, [limit / LIMIT_SCALE]]))[0] for limit in limits]
+            seen = [np.log(limit) / 4 if architecture.limit_grid else limit / LIMIT_SCALE for limit in limits]
+            scores = [self.perceptron("w", np.concatenate([*context, [limit]]))[0] for limit in seen]
         log_prob_limit = dict(zip(limits, log_softmax(scores).tolist(), strict=True))
         return Answer(log_prob_stage, log_prob_limit, log_prob_delay)
 
@@ -192,5 +196,6 @@ def record_decision(record, decision: int, children_of_row):
     for candidate in span:
         instance = int(record.candidate_instance[candidate])
         stage = int(record.candidate_node[candidate] - record.instance_first[instance])
-        candidates.append((pairs.index(instance), stage))
+        kind = np.asarray(record.class_inputs[candidate], dtype=np.float64)
+        candidates.append((pairs.index(instance), stage, kind))
     return graphs, candidates, int(record.choice[decision] - span.start)

@@ -1,6 +1,6 @@
 """Made-up records of episodes, for tests of the network and of batches without running a simulation."""
 
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 
 import numpy as np
 
@@ -26,6 +26,8 @@ class Record:
     delay: np.ndarray | None = None
     delay_free: np.ndarray | None = None
     instance_shape: np.ndarray | None = None
+    class_inputs: np.ndarray | None = None
+    limit_levels: np.ndarray = ()
 
     def __post_init__(self):
         for name in ("delay", "delay_free"):
@@ -33,8 +35,10 @@ class Record:
                 setattr(self, name, np.zeros(len(self.choice)))
         if self.instance_shape is None:
             self.instance_shape = np.zeros((len(self.instance_first) - 1, 0))
+        if self.class_inputs is None:
+            self.class_inputs = np.zeros((len(self.candidate_node), 0))
         for field in fields(self):
-            dtype = np.float32 if field.name in ("x", "instance_shape") else np.int32
+            dtype = np.float32 if field.name in ("x", "instance_shape", "class_inputs") else np.int32
             setattr(self, field.name, np.asarray(getattr(self, field.name), dtype=dtype))
 
 
@@ -85,7 +89,9 @@ def closed_subset(rng, children):
     return sorted(keep)
 
 
-def random_record(rng, jobs, decisions, active=(1, 6), features=5, executors=8, fresh=2, shape=0, delays=0):
+def random_record(
+    rng, jobs, decisions, active=(1, 6), features=5, executors=8, fresh=2, shape=0, delays=0, classes=0, levels=()
+):
     """An episode whose decisions share most job graphs, as real ones do.
 
     Args:
@@ -94,9 +100,11 @@ def random_record(rng, jobs, decisions, active=(1, 6), features=5, executors=8, 
         fresh: Job graphs that are new at a decision.
         shape: Numbers of the shape of a job.
         delays: Largest r of idle slots.
+        classes: Numbers of the class of a candidate.
+        levels: Limits to choose from; all up to ``executors`` if there are none.
     """
     first_row = Tables.of(jobs).first_row
-    out = {field.name: [] for field in fields(Record) if field.default is not None}
+    out = {field.name: [] for field in fields(Record) if field.default is MISSING}
     out["instance_first"], out["decision_pairs"], out["decision_candidates"] = [0], [0], [0]
     present = []  # (instance, stages)
 
@@ -129,6 +137,13 @@ def random_record(rng, jobs, decisions, active=(1, 6), features=5, executors=8, 
         out["candidate_node"] += [node for node, _ in candidates]
         out["candidate_instance"] += [instance for _, instance in candidates]
         out["decision_candidates"].append(len(out["candidate_node"]))
+        if len(levels):
+            allowed = levels[int(rng.integers(len(levels))) :]
+            out["limit_low"].append(allowed[0])
+            out["limit_high"].append(allowed[-1])
+            out["limit"].append(int(rng.choice(allowed)))
+            out["classes"].append(int(rng.integers(1, len(allowed) + 1)))
+            continue
         low = int(rng.integers(1, executors + 1))
         out["limit_low"].append(low)
         out["limit_high"].append(executors)
@@ -140,4 +155,6 @@ def random_record(rng, jobs, decisions, active=(1, 6), features=5, executors=8, 
     if delays:
         out["delay_free"] = rng.random(decisions) < 0.6
         out["delay"] = out["delay_free"] * rng.integers(0, delays + 1, decisions)
-    return Record(**out)
+    if classes:
+        out["class_inputs"] = rng.normal(size=(len(out["candidate_node"]), classes))
+    return Record(**out, limit_levels=levels)

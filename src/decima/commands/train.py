@@ -51,7 +51,9 @@ def train(
     architecture: Annotated[
         str,
         typer.Option(
-            metavar="paper|released", help="Network of the paper or of the published code; of nodes paper|fast|decima."
+            metavar="paper|released|classes",
+            help="Network of the paper, of the published code, or for four classes of executors; of nodes "
+            "paper|fast|decima.",
         ),
     ] = "paper",
 ) -> None:

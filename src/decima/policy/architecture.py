@@ -23,7 +23,7 @@ from decima.policy.features import (
     Feature,
 )
 from decima.policy.perceptron import MAX_WIDTH, NetworkShape, Perceptron
-from decima.simulator.settings import MAX_EXECUTORS
+from decima.simulator.settings import MAX_CLASSES, MAX_EXECUTORS
 
 LIMITS = ("input", "output", "stage", "none")
 IDLES = ("timer", "hold")
@@ -33,10 +33,20 @@ JOB_SHAPES = ("auto", "none", "heads", "features", "replaced")
 #: The numbers of :mod:`decima.policy.features` that say what shape a job has.
 SHAPE_FEATURES = ("job_path", "job_width")
 MAX_DELAYS = 1000  # lengths of slots to choose from
+MAX_LEVELS = 1000  # of a grid of limits
+#: What q sees of the class of a pair (stage, class).
+CLASS_INPUTS = (
+    "memory of the class, of the largest one's",
+    "CPUs of the class, of the largest one's",
+    "log(1 + executors of the class on offer)",
+    "classes above the smallest one that the stage fits",
+)
 # Chance of no slot before anything is learned.
 NO_DELAY_CHANCE = 0.98
 # Limits enter the score function divided by this.
 LIMIT_SCALE = 50.0
+# On a grid their logarithms do, times this.
+LOG_SCALE = 0.25
 
 
 @dataclass(frozen=True)
@@ -90,6 +100,14 @@ class Architecture(NetworkShape):
     # the heads where there is d and durations are seen.
     job_shape: str = "auto"
     replaced_seed: int = 0  # which two of ``features`` they replace, drawn by this seed
+    # Number of executor classes that the policy is made for; above 0 it chooses among pairs (stage, class) that fit and
+    # are on offer, by one softmax (§7.3), and q sees the class (:data:`CLASS_INPUTS`). 0: classes are left to best fit.
+    executor_classes: int = 0
+    # Number of limits to choose from, on a geometric grid from 1 to the size of the cluster
+    # (:meth:`limit_levels`); their logarithms are the input of w. 0: every limit.
+    limit_grid: int = 0
+    # z is made of the mean over jobs, not of the sum, so that it does not grow with the cluster and its jobs.
+    cluster_mean: bool = False
 
     def __post_init__(self) -> None:
         if self.limit not in LIMITS:
@@ -108,6 +126,7 @@ class Architecture(NetworkShape):
         if self.feature_log and self.features != "paper":
             raise ConfigError("feature_log needs the features of the paper")
         self._check_idling()
+        self._check_classes()
         for name in ("hidden", "score_hidden"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         numbers = [("max_executors", self.max_executors, MAX_EXECUTORS), ("embedding", self.embedding, MAX_WIDTH)]
@@ -130,6 +149,17 @@ class Architecture(NetworkShape):
             raise ConfigError(f"replaced_seed must be a whole number from 0 on, got {self.replaced_seed!r:.60}")
         if self.job_shape == "heads" and not self.durations:
             raise ConfigError("job_shape 'heads' shows task durations, which durations=False hides")
+
+    def _check_classes(self) -> None:
+        """Refuse options of executor classes and limits on a grid that are out of range or contradict each other."""
+        for name, most in (("executor_classes", MAX_CLASSES), ("limit_grid", MAX_LEVELS)):
+            value = getattr(self, name)
+            if not is_whole(value) or (value != 0 and not 2 <= value <= most):
+                raise ConfigError(f"{name} must be 0 or a whole number from 2 to {most}, got {value!r:.60}")
+        if self.limit_grid and self.limit not in ("input", "stage"):
+            raise ConfigError(f"limit_grid needs the limit as an input of w, got limit={self.limit!r}")
+        if self.delays and (self.executor_classes or self.limit_grid):
+            raise ConfigError("idle slots (delays) work neither with executor_classes nor with limit_grid")
 
     @classmethod
     def paper(cls, **changes) -> Architecture:
@@ -154,9 +184,22 @@ class Architecture(NetworkShape):
         return cls(**(values | changes))
 
     @classmethod
+    def classes(cls, **changes) -> Architecture:
+        """The paper's network for executors of four classes and clusters of any size (§7.3)."""
+        values = {
+            "name": "classes",
+            "features": "classes",
+            "executor_classes": 4,
+            "limit_grid": 60,
+            "cluster_mean": True,
+            "max_executors": MAX_EXECUTORS,
+        }
+        return cls(**(values | changes))
+
+    @classmethod
     def named(cls, name: str, **changes) -> Architecture:
-        """``"paper"`` or ``"released"``, some fields replaced."""
-        makers = {"paper": cls.paper, "released": cls.released}
+        """``"paper"``, ``"released"`` or ``"classes"``, some fields replaced."""
+        makers = {"paper": cls.paper, "released": cls.released, "classes": cls.classes}
         if name not in makers:
             raise ConfigError(f"unknown architecture {name!r}; known: {', '.join(makers)}")
         unknown = set(changes) - {field.name for field in fields(cls)}
@@ -188,8 +231,27 @@ class Architecture(NetworkShape):
 
     @property
     def stage_score_width(self) -> int:
-        """Width of the input of q: [x, e, y, s, z], or [x, s]; s the shape of the job if the heads see it."""
-        return self.num_features + (3 * self.embedding if self.graph_embedding else 0) + self.shape_width
+        """Width of the input of q: [x, e, c, y, s, z], or [x, c, s].
+
+        s is the shape of the job if the heads see it, c the class of the pair if there are classes.
+        """
+        embeddings = 3 * self.embedding if self.graph_embedding else 0
+        return self.num_features + embeddings + self.class_width + self.shape_width
+
+    @property
+    def class_width(self) -> int:
+        """Numbers of the class of a pair (stage, class) among the inputs of q."""
+        return len(CLASS_INPUTS) if self.executor_classes else 0
+
+    def limit_levels(self, executors: int) -> np.ndarray:
+        """Limits to choose from on a cluster of some size, int32 [l] ascending; empty: every limit.
+
+        The grid is geometric from 1 to ``executors``, rounded, its lower end stretched so that all levels differ.
+        """
+        count = min(self.limit_grid, executors)
+        steps = np.arange(count)
+        levels = np.rint(float(executors) ** (steps / max(1, count - 1)))
+        return (np.maximum.accumulate(levels - steps) + steps).astype(np.int32)
 
     @property
     def shape_width(self) -> int:

@@ -33,12 +33,13 @@ TENSORS: dict[str, tuple[np.dtype, tuple[str, ...]]] = {
     "pair_instance": (INT, ("P",)),
     "pair_decision": (INT, ("P",)),  # ascending
     "candidate_node": (INT, ("C",)),
+    "candidate_class": (FLOAT, ("C", "E")),  # what q sees of the class of a pair, E = 0 where classes are not chosen
     "candidate_decision": (INT, ("C",)),  # ascending
     "candidate_run": (INT, ("C",)),  # ascending; a run is neighbouring candidates of one decision and one job
     "run_instance": (INT, ("R",)),
     "run_decision": (INT, ("R",)),  # ascending
     "choice": (INT, ("D",)),  # index into the candidates
-    "limits": (INT, ("l",)),  # every limit that some decision allows, consecutive
+    "limits": (INT, ("l",)),  # every limit that some decision allows, ascending
     "limit_decision": (INT, ("K",)),  # decisions with more than one effect class
     "limit_low": (INT, ("K",)),  # first and last allowed limit
     "limit_high": (INT, ("K",)),
@@ -108,6 +109,9 @@ class GraphBatch:
         widths = {record.x.shape[1] for record in records}
         if len(widths) > 1:
             raise ConfigError(f"records have stages with different numbers of features: {sorted(widths)}")
+        self._levels = records[0].limit_levels
+        if any(not np.array_equal(record.limit_levels, self._levels) for record in records):
+            raise ConfigError("records have limits on different grids; expected episodes on clusters of one size")
 
         def joined(name: str) -> np.ndarray:
             return np.concatenate([getattr(record, name) for record in records])
@@ -135,6 +139,7 @@ class GraphBatch:
         self._candidate_first = _starts(self._candidate_count)
         self._candidate_node = shifted("candidate_node", num_nodes)
         self._candidate_instance = shifted("candidate_instance", num_instances)
+        self._candidate_class = joined("class_inputs").astype(np.float32, copy=False)
         self._choice = shifted("choice", [len(record.candidate_node) for record in records]) - self._candidate_first
         self._low, self._high = joined("limit_low"), joined("limit_high")
         self._classes, self._limit = joined("classes"), joined("limit")
@@ -232,18 +237,31 @@ class GraphBatch:
             "pair_instance": instance_of[pair_instance],
             "pair_decision": np.repeat(np.arange(len(decisions)), pair_count),
             "candidate_node": position[self._candidate_node[candidates]],
+            "candidate_class": self._candidate_class[candidates],
             "candidate_decision": candidate_decision,
             "candidate_run": np.cumsum(begins) - 1,
             "run_instance": candidate_instance[begins],
             "run_decision": candidate_decision[begins],
             "choice": _starts(candidate_count) + self._choice[decisions],
-            "limits": np.arange(low.min(), high.max() + 1) if len(chosen) else np.zeros(0),
+            "limits": self._limits(low.min(), high.max()) if len(chosen) else np.zeros(0),
             "limit_decision": limited,
             "limit_low": low,
             "limit_high": high,
-            "limit_tail": low + self._classes[chosen] - 1,
+            "limit_tail": self._tails(low, self._classes[chosen]),
             "limit_chosen": self._limit[chosen],
             "delay_decision": free,
             "delay_chosen": self._delay[decisions[free]],
         }
         return {name: np.asarray(result[name], dtype=dtype) for name, (dtype, _) in TENSORS.items()}
+
+    def _limits(self, low: int, high: int) -> np.ndarray:
+        """Limits to choose from between two of them, ascending."""
+        if len(self._levels) == 0:
+            return np.arange(low, high + 1)
+        return self._levels[(self._levels >= low) & (self._levels <= high)]
+
+    def _tails(self, low: np.ndarray, effects: np.ndarray) -> np.ndarray:
+        """First limit with the last effect, of decisions whose first limit is ``low`` and that have so many effects."""
+        if len(self._levels) == 0:
+            return low + effects - 1
+        return self._levels[np.searchsorted(self._levels, low) + effects - 1]

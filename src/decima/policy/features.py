@@ -4,7 +4,7 @@ An architecture names a tuple of entries (:attr:`decima.policy.architecture.Arch
 layout of the compiled policy and the descriptions in notebooks follow from it. A new feature is a compiled function and
 an entry in :data:`FEATURES`; ``Architecture(more_features=("its name",))`` uses it.
 
-Source: §6.1 (set ``paper``) and the published code (set ``released``).
+Source: §6.1 (set ``paper``), the published code (set ``released``); §7.3 for requests, in the set ``classes``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numba import njit
 
 from decima.policy.fields import policy_of
 from decima.simulator.fields import ACTIVE, NONE
-from decima.simulator.rules.choices import job_held
+from decima.simulator.rules.choices import job_held, remaining_work_ms
 
 # What ``since_smaller`` looks at: the last so many arrivals; and its largest value.
 ARRIVALS_SEEN = 64
@@ -124,6 +124,45 @@ def _offered_share(state, stage):
 
 
 @njit
+def _log_executors(state, stage):
+    return log1p(_stage_executors(state, stage))
+
+
+@njit
+def _log_job_executors(state, stage):
+    return log1p(_job_executors(state, stage))
+
+
+@njit
+def _log_job_work(state, stage):
+    return log1p(remaining_work_ms(state, state.stage_job[stage]) * 0.001)
+
+
+@njit
+def _log_executors_per_job(state, stage):
+    return log1p(float(state.num_executors) / state.num_active)
+
+
+@njit
+def _of_largest(state, asked, sizes):
+    """What is asked for, of what the largest class has; 0 where one class fits everything."""
+    most = 0.0
+    for kind in range(state.num_classes):
+        most = max(most, sizes[kind])
+    return asked / most
+
+
+@njit
+def _memory(state, stage):
+    return _of_largest(state, state.stage_memory[stage], state.class_memory)
+
+
+@njit
+def _cpu(state, stage):
+    return _of_largest(state, state.stage_cpu[stage], state.class_cpu)
+
+
+@njit
 def _remaining_ms(state, stage):
     """Mean time that its running tasks still take if they take their nominal duration."""
     if state.stage_next[stage] == state.stage_finished_tasks[stage]:
@@ -196,6 +235,12 @@ FEATURES = (
     Feature("since_smaller", 1 / 100_000, "time since a job with less work arrived, ms", _since_smaller_ms),
     Feature("job_path", 1 / 100_000, "critical path of the whole job, one task per stage, ms", _job_path_ms),
     Feature("job_width", 1 / 20, "average width of the whole job: work over critical path", _job_width),
+    Feature("memory", 1.0, "memory that a task asks for, of the largest class's", _memory),
+    Feature("cpu", 1.0, "CPUs that a task asks for, of the largest class's", _cpu),
+    Feature("log_executors", 1 / 4, "log(1 + executors at the stage, on their way or promised)", _log_executors),
+    Feature("log_job_executors", 1 / 4, "log(1 + executors that the job holds)", _log_job_executors),
+    Feature("log_job_work", 1 / 4, "log(1 + unfinished tasks times nominal duration of the job, s)", _log_job_work),
+    Feature("executors_per_job", 1 / 4, "log(1 + executors of the cluster / jobs in it)", _log_executors_per_job),
 )
 # Place of every entry, by its name.
 CODES = {feature.name: code for code, feature in enumerate(FEATURES)}
@@ -203,9 +248,21 @@ CODES = {feature.name: code for code, feature in enumerate(FEATURES)}
 SETS = {
     "paper": ("tasks", "duration", "executors", "offered", "own"),
     "released": ("job_executors", "own_twice", "offered", "work", "tasks_to_launch"),
+    # Clusters of any size: logarithms, and nothing that changes for all jobs whenever executors are offered.
+    "classes": (
+        "log_tasks",
+        "log_duration",
+        "log_executors",
+        "own",
+        "runnable",
+        "memory",
+        "log_job_executors",
+        "log_job_work",
+        "executors_per_job",
+    ),
 }
 # What takes the place of features whose values are to be logarithms, or hidden because they depend on durations.
 AS_LOGARITHMS = {"tasks": "log_tasks", "duration": "log_duration"}
-WITHOUT_DURATIONS = {"duration": "hidden", "log_duration": "hidden", "work": "hidden"}
+WITHOUT_DURATIONS = {"duration": "hidden", "log_duration": "hidden", "work": "hidden", "log_job_work": "hidden"}
 # So many features at the beginning of the set ``released`` are the same for all stages of a job.
 JOB_FEATURES = 3

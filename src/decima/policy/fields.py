@@ -37,6 +37,7 @@ NET = FieldGroup.of(
         GIVEN,
         net_layout="options, and where the layers of each perceptron are (decima.policy.core.layout)",
     ),
+    fields(I32, "level", GIVEN, net_levels="limits to choose from, ascending; none: every limit"),
     fields(F32, "weight", GIVEN, net_weights="all kernels and biases"),
 )
 CACHES = FieldGroup.of(
@@ -46,8 +47,14 @@ CACHES = FieldGroup.of(
         "stage",
         net_position="index among the unfinished stages of its job",
         net_slot="row in the group being embedded",
-        net_candidates="stages of the frontier, jobs in order of arrival",
     ),
+    fields(
+        I32,
+        "choice",
+        net_candidates="stages of the frontier, jobs in order of arrival; with classes one after the other for each",
+        net_candidate_class="class of the pair, -1: best fit",
+    ),
+    fields(F32, "choice x class", net_class="[candidate] what q sees of the class of the pair"),
     fields(
         I32,
         "job",
@@ -126,7 +133,15 @@ RECORDING = FieldGroup.of(
         rec_decision_candidates="first candidate",
     ),
     fields(I32, "pair", BUFFER, rec_pair_instance="graph of the job"),
-    fields(I32, "candidate", BUFFER, rec_candidate_node="node", rec_candidate_instance="graph"),
+    fields(
+        I32,
+        "candidate",
+        BUFFER,
+        rec_candidate_node="node",
+        rec_candidate_instance="graph",
+        rec_candidate_class="class, -1: best fit",
+    ),
+    fields(F32, "candidate x class", BUFFER, rec_class="what q saw of the class"),
     fields(I32, "decision x choice", BUFFER, rec_choice="columns of decima.policy.core.recording.CHOICE_COLUMNS"),
     fields(F64, "decision x value", BUFFER, rec_values="columns of decima.policy.core.recording.VALUE_COLUMNS"),
     fields(F32, "decision x critic", BUFFER, rec_critic="state summary for a baseline"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from decima.exceptions import ConfigError
-from decima.policy.architecture import SHAPE_FEATURES, Architecture
+from decima.policy.architecture import CLASS_INPUTS, SHAPE_FEATURES, Architecture
 from decima.policy.features import JOB_FEATURES
 
 if TYPE_CHECKING:
@@ -59,8 +59,9 @@ def _inputs(architecture: Architecture) -> dict[str, list[str]]:
     x = [feature.name for feature in architecture.stage_features]
     e, y, z = ([f"{part}{k}" for k in range(architecture.embedding)] for part in "eyz")
     shape = [f"head {name}" for name in SHAPE_FEATURES] if architecture.shape_width else []
+    kind = list(CLASS_INPUTS[: architecture.class_width])
     limit = [] if architecture.limit == "output" else ["limit"]
     if not architecture.graph_embedding:
-        return {"q": x + shape, "w": x + shape + limit}
+        return {"q": x + kind + shape, "w": x + shape + limit}
     own = e if architecture.limit_context == "embedding" else x[:JOB_FEATURES]
-    return {"input": x, "job_f": x + e, "q": x + e + y + shape + z, "w": own + y + shape + z + limit}
+    return {"input": x, "job_f": x + e, "q": x + e + kind + y + shape + z, "w": own + y + shape + z + limit}

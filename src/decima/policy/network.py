@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from spektral.layers import MessagePassing
 
-from decima.policy.architecture import LIMIT_SCALE, Architecture
+from decima.policy.architecture import LIMIT_SCALE, LOG_SCALE, Architecture
 from decima.policy.batch import TENSORS, GraphBatch
 from decima.policy.features import JOB_FEATURES
 from decima.policy.perceptron import LEAK, Perceptron
@@ -30,6 +30,7 @@ def signature(architecture: Architecture, num_levels: int) -> dict[str, tf.Tenso
         num_levels: ``num_levels`` of the network and of :meth:`GraphBatch.tensors`.
     """
     fixed = {"F": architecture.num_features, "L": num_levels, "S": architecture.shape_width}
+    fixed["E"] = architecture.class_width
     return {
         name: tf.TensorSpec([fixed.get(size) for size in shape], tf.as_dtype(dtype), name=name)
         for name, (dtype, shape) in TENSORS.items()
@@ -218,7 +219,8 @@ class DecimaNetwork(keras.Model):
         y = sum_by(net["job_f"](tf.concat([x, e], axis=1)), batch["node_instance"], batch["num_instances"])
         if "job_g" in net:
             y = net["job_g"](y)
-        z = tf.math.segment_sum(tf.gather(net["cluster_f"](y), batch["pair_instance"]), batch["pair_decision"])
+        summary = tf.math.segment_mean if self.architecture.cluster_mean else tf.math.segment_sum
+        z = summary(tf.gather(net["cluster_f"](y), batch["pair_instance"]), batch["pair_decision"])
         if "cluster_g" in net:
             z = net["cluster_g"](z)
         return e, y, z
@@ -239,13 +241,15 @@ class DecimaNetwork(keras.Model):
         architecture, q = self.architecture, self._by_name["q"]
         if embeddings is None:
             instance = tf.gather(batch["run_instance"], batch["candidate_run"])
-            x = tf.gather(batch["x"], batch["candidate_node"])
+            x = self._with_class(tf.gather(batch["x"], batch["candidate_node"]), batch)
             return q(self._with_shape_of(x, batch, instance))[:, 0]
         # Jobs and clusters are shared by many candidates: their part of the first layer is computed once for each.
         e, y, z = embeddings
         width = architecture.embedding
-        for_stage, for_y, for_z = q.parts(architecture.num_features + width, width + architecture.shape_width, width)
+        own = architecture.num_features + width + architecture.class_width
+        for_stage, for_y, for_z = q.parts(own, width + architecture.shape_width, width)
         stage = tf.concat([tf.gather(part, batch["candidate_node"]) for part in (batch["x"], e)], axis=1)
+        stage = self._with_class(stage, batch)
         job = tf.gather(tf.matmul(self._with_shape(y, batch), for_y), batch["run_instance"])
         cluster = gather_ascending(tf.matmul(z, for_z), batch["run_decision"])
         first = tf.matmul(stage, for_stage) + gather_ascending(job + cluster, batch["candidate_run"])
@@ -259,7 +263,8 @@ class DecimaNetwork(keras.Model):
             return tf.gather(w(context), batch["limits"] - 1, axis=1)
         # The first layer is linear: the part of the context and that of the limit are computed apart and added.
         for_context, for_limit = w.parts(architecture.limit_score_width, 1)
-        scaled = tf.cast(batch["limits"], tf.float32) / LIMIT_SCALE
+        limits = tf.cast(batch["limits"], tf.float32)
+        scaled = tf.math.log(limits) * LOG_SCALE if architecture.limit_grid else limits / LIMIT_SCALE
         first = tf.matmul(context, for_context)[:, None, :] + scaled[:, None] * for_limit
         shape = tf.shape(first)
         scores = w.after_first(tf.reshape(first, [shape[0] * shape[1], first.shape[2]]))
@@ -269,6 +274,10 @@ class DecimaNetwork(keras.Model):
         """Score d of every r for the chosen stages of decisions that were free to choose it, float32 [B, g + 1]."""
         own = "embedding" if self.architecture.delay_context == "embedding" else "none"
         return self._by_name["d"](self._context(batch, embeddings, batch["delay_decision"], own))
+
+    def _with_class(self, values: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """[values, c] of every candidate, the values alone where classes are not chosen."""
+        return tf.concat([values, batch["candidate_class"]], axis=1) if self.architecture.class_width else values
 
     def _with_shape(self, y: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """[y, s] of every instance, y alone where the heads do not see the shapes s of jobs."""

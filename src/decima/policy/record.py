@@ -10,8 +10,8 @@ import numpy as np
 from decima.compiled.record import Record
 from decima.exceptions import DecimaError
 from decima.objectives import Progress
-from decima.policy.architecture import SHAPE_FEATURES
-from decima.policy.core.layout import SHAPE_WIDTH
+from decima.policy.architecture import CLASS_INPUTS, SHAPE_FEATURES
+from decima.policy.core.layout import CLASS_WIDTH, SHAPE_WIDTH
 from decima.policy.core.recording import CHOICE_COLUMNS, NUM_CHOICE, NUM_VALUE, VALUE_COLUMNS
 from decima.policy.core.summary import NUM_SUMMARY
 from decima.policy.fields import POLICY_SLOT
@@ -30,7 +30,8 @@ class EpisodeRecord:
     """Observations and decisions of one episode: I job graphs with N stages, D decisions, C candidates, J jobs.
 
     A job graph is (job, version): the unfinished stages of a job with their features, for as long as these last. Every
-    decision saw the graphs of the jobs that were active, and could choose among candidates, the stages of the frontier.
+    decision saw the graphs of the jobs that were active, and could choose among candidates: the stages of the frontier,
+    or their pairs with classes of executors.
 
     Attributes:
         instance_first: Int32 [I + 1], nodes of graph i are ``first[i]:first[i + 1]``.
@@ -44,6 +45,9 @@ class EpisodeRecord:
         decision_candidates: Int32 [D + 1], candidates of decision d are ``candidates[d]:candidates[d + 1]``.
         candidate_node: Int32 [C], its node.
         candidate_instance: Int32 [C], its graph.
+        candidate_class: Int32 [C], class of executors of the pair; -1: best fit, the policy does not choose classes.
+        class_inputs: Float32 [C, 4], what q saw of the class; [C, 0] if the policy does not choose classes.
+        limit_levels: Int32 [l], limits to choose from, ascending; [0]: every limit.
         choice: Int32 [D], the chosen candidate, counted over all decisions.
         limit: Int32 [D], the chosen limit; 0 when the policy has none.
         limit_low: Int32 [D], first allowed limit.
@@ -78,6 +82,9 @@ class EpisodeRecord:
     decision_candidates: np.ndarray
     candidate_node: np.ndarray
     candidate_instance: np.ndarray
+    candidate_class: np.ndarray
+    class_inputs: np.ndarray
+    limit_levels: np.ndarray
     choice: np.ndarray
     limit: np.ndarray
     limit_low: np.ndarray
@@ -147,6 +154,7 @@ def buffer_extents(capacity: Mapping[str, int], num_features: int) -> dict[str, 
         "decision + 1": capacity["decisions"] + 1,
         "pair": capacity["pairs"],
         "candidate": capacity["candidates"],
+        "candidate x class": capacity["candidates"] * len(CLASS_INPUTS),
         "decision x choice": capacity["decisions"] * NUM_CHOICE,
         "decision x value": capacity["decisions"] * NUM_VALUE,
         "decision x critic": capacity["decisions"] * NUM_SUMMARY,
@@ -179,7 +187,7 @@ def collect_record(state: ClusterState) -> EpisodeRecord:
     decisions, instances = state.rec_decisions, state.rec_instances
     nodes, pairs, candidates = state.rec_nodes, state.rec_pairs, state.rec_candidates
     features = record_width(state)
-    shape = int(state.net_layout[SHAPE_WIDTH])
+    shape, kinds = int(state.net_layout[SHAPE_WIDTH]), int(state.net_layout[CLASS_WIDTH])
     choice = state.rec_choice[: decisions * NUM_CHOICE].reshape(decisions, NUM_CHOICE)
     values = state.rec_values[: decisions * NUM_VALUE].reshape(decisions, NUM_VALUE)
     columns = {name: choice[:, index].copy() for index, name in enumerate(CHOICE_COLUMNS)}
@@ -197,6 +205,9 @@ def collect_record(state: ClusterState) -> EpisodeRecord:
         decision_candidates=state.rec_decision_candidates[: decisions + 1].copy(),
         candidate_node=state.rec_candidate_node[:candidates].copy(),
         candidate_instance=state.rec_candidate_instance[:candidates].copy(),
+        candidate_class=state.rec_candidate_class[:candidates].copy(),
+        class_inputs=state.rec_class[: candidates * kinds].reshape(candidates, kinds).copy(),
+        limit_levels=state.net_levels.copy(),
         critic=state.rec_critic[: decisions * NUM_SUMMARY].reshape(decisions, NUM_SUMMARY).copy(),
         end_ms=state.now_ms,
         end_area_ms=state.area_ms,

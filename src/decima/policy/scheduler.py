@@ -117,13 +117,18 @@ class LearnedScheduler(CompiledScheduler):
         """Give the state everything the policy needs, before a run or in the middle of one.
 
         Raises:
-            ConfigError: The cluster is larger than the policy was made for.
+            ConfigError: The cluster is larger than the policy was made for, or has another number of classes.
         """
         executors = state.settings.executors
         if executors > self.architecture.max_executors:
             raise ConfigError(
                 f"the policy {self.name} is made for at most {self.architecture.max_executors} executors, "
                 f"the cluster has {executors}"
+            )
+        wanted = self.architecture.executor_classes
+        if wanted not in (0, state.num_classes):
+            raise ConfigError(
+                f"the policy {self.name} is made for {wanted} classes of executors, the cluster has {state.num_classes}"
             )
         if self.teacher is not None:
             self.teacher.bind(state)
@@ -137,6 +142,7 @@ class LearnedScheduler(CompiledScheduler):
         if not (alike and (bound is self.weights or np.array_equal(bound, self.weights))):
             record.configure(net_ready=0)
         record.bind("net_layout", self._layout, copy=False)
+        record.bind("net_levels", self.architecture.limit_levels(executors), copy=False)
         record.bind("net_weights", self.weights, copy=False)
         if self.record and record_width(state) != self.architecture.num_features:
             bind_buffers(state, self.architecture.num_features)
@@ -201,12 +207,18 @@ def _extents(architecture: Architecture, layout: np.ndarray, state: ClusterState
     features, embedding = architecture.num_features, architecture.embedding
     width = max(max(net.widths) for net in architecture.perceptrons)
     group = min(stages, GROUP + int(np.diff(state.job_first_stage).max()))
-    rows = max(stages, executors + 1, architecture.delays + 1)
-    shape = len(SHAPE_FEATURES)
+    choices = stages * max(1, architecture.executor_classes)
+    levels = len(architecture.limit_levels(executors))
+    limits = levels or executors + 1
+    rows = max(choices, limits, architecture.delays + 1)
+    shape, kinds = len(SHAPE_FEATURES), architecture.class_width
     return buffer_extents(dict.fromkeys(CAPACITIES, 0), features) | {
         "stage": stages,
         "job": jobs,
+        "choice": choices,
+        "choice x class": choices * kinds,
         "layout entry": len(layout),
+        "level": levels,
         "weight": architecture.num_parameters,
         "stage x (x, e)": stages * (features + embedding),
         "job x y": jobs * embedding,
@@ -217,11 +229,11 @@ def _extents(architecture: Architecture, layout: np.ndarray, state: ClusterState
         "group x (x, e)": group * (features + embedding),
         "group x e": group * embedding,
         "hidden": 2 * ROWS * width,
-        "input": stages * (features + 2 * embedding + shape) + 3 * embedding + shape,
+        "input": choices * (features + 2 * embedding + kinds + shape) + 3 * embedding + shape,
         "width": width,
         "first": max(rows * width, architecture.max_executors),
         "score": rows,
-        "limit": executors + 1,
+        "limit": limits,
         "sum": max(jobs, embedding),
     }
 

@@ -21,6 +21,7 @@ from decima.schedulers.interface import CompiledScheduler, Parameter
 from decima.schedulers.registry import Preset, register
 from decima.schedulers.sharing import LEFTOVER, STAGE_RULE, share_executors
 from decima.simulator.fields import NONE, state_at
+from decima.simulator.rules.choices import remaining_work_ms
 
 # Above any remaining work in ms.
 _LATER = 1e15
@@ -51,16 +52,6 @@ PRESETS = (
         {"c0": 3.0, "c1": 0.5, "leftover": 1.0, "power": 0.35, "release": 1.5},
     ),
 )
-
-
-@njit
-def remaining_work_ms(state, job):
-    """Remaining work of a job in ms: unfinished tasks times nominal duration, over its stages."""
-    work = 0.0
-    for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
-        unfinished = state.stage_tasks[stage] - state.stage_finished_tasks[stage]
-        work += unfinished * state.row_nominal_ms[state.stage_row[stage]]
-    return work
 
 
 @njit

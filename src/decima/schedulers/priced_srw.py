@@ -10,13 +10,14 @@ No paper has this rule. It shows the trade-off of the paper's Figure 12b, large 
 from math import ceil
 
 from decima.compiled.decision import CompiledDecision, places
-from decima.schedulers.capped_srw import can_launch, remaining_work_ms
+from decima.schedulers.capped_srw import can_launch
 from decima.schedulers.class_sharing import NEVER_HARD, NEVER_LONG, ORDER_FIRST, share_classes
 from decima.schedulers.fields import rule_of
 from decima.schedulers.interface import CompiledScheduler, Parameter
 from decima.schedulers.registry import register
 from decima.schedulers.sharing import LEFTOVER, STAGE_RULE
 from decima.simulator.fields import state_at
+from decima.simulator.rules.choices import remaining_work_ms
 
 _LATER = 1e15  # above any remaining work in ms
 

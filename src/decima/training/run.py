@@ -29,7 +29,7 @@ class TrainingRun:
     """Everything that the outcome of a training is a function of, if its budget is a number of iterations.
 
     Raises:
-        ConfigError: The task's cluster is larger than the architecture allows.
+        ConfigError: The task's cluster is larger than the architecture allows, or has another number of classes.
     """
 
     task: Task  # jobs, cluster and objective
@@ -41,6 +41,9 @@ class TrainingRun:
         allowed = self.architecture.max_executors
         if self.task.executors > allowed:
             raise ConfigError(f"the task has {self.task.executors} executors, the architecture allows {allowed}")
+        wanted, given = self.architecture.executor_classes, max(1, len(self.task.cluster.classes))
+        if wanted not in (0, given):
+            raise ConfigError(f"the architecture is for {wanted} classes of executors, the task has {given}")
 
     def identity(self) -> dict:
         """Description that a resumed run must share with the one it continues; JSON-ready."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from decima.checks import check_whole, is_number
 from decima.exceptions import ConfigError
+from decima.files import plain
 from decima.objectives import get_objective
 from decima.simulator.settings import Settings
 from decima.simulator.tables import WorkloadTables, stage_levels
@@ -160,6 +161,7 @@ class Task:
         values = asdict(self)
         if isinstance(self.interarrival_s, tuple):
             values["interarrival_s"] = list(self.interarrival_s)
+        values["settings"] = plain(self.settings)  # classes of executors are tuples
         if not self.options:  # as in cards from before there were any
             del values["options"]
         return values

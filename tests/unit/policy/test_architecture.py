@@ -128,7 +128,7 @@ def test_dictionary_and_back():
     ("changes", "message"),
     [
         ({"limit": "job"}, "limit must be one of input, output, stage, none, got 'job'"),
-        ({"features": "all"}, "features must be one of paper, released, got 'all'"),
+        ({"features": "all"}, "features must be one of paper, released, classes, got 'all'"),
         ({"limit_context": "stage"}, "limit_context must be"),
         ({"limit_context": "job"}, "needs the features of the published code"),
         ({"embedding": 0}, "embedding must be in whole numbers from 1 to 65536, got 0"),

@@ -52,6 +52,7 @@ def test_tensors_of_two_decisions_by_hand():
         "pair_instance": [0, 1, 2, 1],
         "pair_decision": [0, 0, 1, 1],
         "candidate_node": [8, 5, 6, 7, 5],
+        "candidate_class": np.zeros((5, 0)),
         "candidate_decision": [0, 0, 1, 1, 1],
         "candidate_run": [0, 1, 2, 2, 3],
         "run_instance": [0, 1, 2, 1],

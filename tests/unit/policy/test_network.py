@@ -45,6 +45,10 @@ VARIANTS = {
     "hold": PAPER.replace(delays=1, idle="hold", job_shape="features"),
     "job-shape-replaced": PAPER.replace(delays=5, job_shape="replaced", replaced_seed=2),
     "job-shape": PAPER.replace(job_shape="heads"),
+    "classes": Architecture.classes(limit_grid=5),
+    "classes-no-graph": PAPER.replace(executor_classes=3, graph_embedding=False),
+    "cluster-mean": PAPER.replace(cluster_mean=True),
+    "limit-grid": PAPER.replace(limit_grid=6, limit="stage"),
     "narrow-and-deep": PAPER.replace(embedding=3, hidden=(5, 4, 6), score_hidden=(7,)),
 }
 OUTPUTS = {
@@ -75,6 +79,8 @@ def make_records(architecture, seed=0, count=3, decisions=6):
             executors=EXECUTORS,
             shape=architecture.shape_width,
             delays=architecture.delays,
+            classes=architecture.class_width,
+            levels=architecture.limit_levels(EXECUTORS),
         )
         for _ in range(count)
     ]
@@ -102,7 +108,9 @@ def expected_outputs(architecture, weights, records, tables):
         for decision in range(len(record.choice)):
             graphs, candidates, choice = record_decision(record, decision, children_of_row)
             low, high = int(record.limit_low[decision]), int(record.limit_high[decision])
-            answer = oracle.answer(graphs, candidates, choice, range(low, high + 1))
+            levels = record.limit_levels if len(record.limit_levels) else range(1, high + 1)
+            allowed = [int(level) for level in levels if low <= level <= high]
+            answer = oracle.answer(graphs, candidates, choice, allowed)
             out["log_prob_stage"].append(answer.log_prob_stage[choice])
             out["entropy_stage"].append(entropy(answer.log_prob_stage))
             if architecture.delays:
@@ -114,12 +122,12 @@ def expected_outputs(architecture, weights, records, tables):
                 for name in ("log_prob_limit", "log_prob_class", "entropy_limit", "entropy_class"):
                     out[name].append(0.0)
                 continue
-            tail = low + classes - 1
-            spans = [(limit, limit) for limit in range(low, tail)] + [(tail, high)]
+            tail = allowed[classes - 1]
+            spans = [(limit, limit) for limit in allowed[: classes - 1]] + [(tail, high)]
             log_classes = [answer.log_prob_class(*span) for span in spans]
             limit = int(record.limit[decision])
             out["log_prob_limit"].append(answer.log_prob_limit[limit])
-            out["log_prob_class"].append(log_classes[min(limit, tail) - low])
+            out["log_prob_class"].append(log_classes[allowed.index(min(limit, tail))])
             out["entropy_limit"].append(entropy(answer.log_prob_limit.values()))
             out["entropy_class"].append(entropy(log_classes))
     return out
@@ -363,7 +371,7 @@ def test_other_decisions_in_the_batch_and_empty_levels_do_not_matter():
             np.testing.assert_allclose(alone[name][0], together[name][decision], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["paper", "released", "limit-output", "one-level", "no-graph-embedding"])
+@pytest.mark.parametrize("name", ["paper", "released", "limit-output", "one-level", "no-graph-embedding", "classes"])
 def test_gradients_agree_with_differences_of_the_oracle(name):
     architecture = VARIANTS[name].replace(embedding=3, hidden=(4,), score_hidden=(5,))
     weights = random_weights(architecture, seed=1)

@@ -12,6 +12,7 @@ from decima.policy.core.dense import call_dense
 from decima.policy.core.layout import (
     CLUSTER_F,
     CLUSTER_G,
+    CLUSTER_MEAN,
     EMBEDDING,
     FIRST_NET,
     GRAPH,
@@ -183,7 +184,7 @@ def _embed_group(state, stages, jobs):
 
 @njit
 def _embed_cluster(state):
-    """Embed the cluster: z, from all active jobs."""
+    """Embed the cluster: z, from the sum or the mean over all active jobs."""
     policy = policy_of(state)
     embedding = policy.net_layout[EMBEDDING]
     for k in range(embedding):
@@ -192,8 +193,9 @@ def _embed_cluster(state):
         place = state.active[index] * embedding
         for k in range(embedding):
             policy.net_total[k] += policy.net_cluster_f[place + k]
+    jobs = float(state.num_active) if policy.net_layout[CLUSTER_MEAN] else 1.0
     for k in range(embedding):
-        policy.net_sum[k] = np.float32(policy.net_total[k])
+        policy.net_sum[k] = np.float32(policy.net_total[k] / jobs)
     run_layers(state, CLUSTER_G, 0, policy.net_sum, 0, embedding, 1, policy.net_z, 0, embedding)
 
 

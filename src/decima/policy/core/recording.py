@@ -6,7 +6,7 @@ A job graph is recorded once for as long as its features do not change; decision
 from numba import njit
 
 from decima.compiled.decision import places
-from decima.policy.core.layout import EMBEDDING, NUM_FEATURES, SHAPE_WIDTH
+from decima.policy.core.layout import CLASS_WIDTH, EMBEDDING, NUM_FEATURES, SHAPE_WIDTH
 from decima.policy.core.summary import NUM_SUMMARY, summarise
 from decima.policy.fields import policy_of
 from decima.simulator.decision import LIMIT, PARTS
@@ -94,6 +94,10 @@ def record_decision(
         instance = policy.net_job_instance[state.stage_job[stage]]
         policy.rec_candidate_instance[first + index] = instance
         policy.rec_candidate_node[first + index] = policy.rec_instance_first[instance] + policy.net_position[stage]
+        policy.rec_candidate_class[first + index] = policy.net_candidate_class[index]
+    width = policy.net_layout[CLASS_WIDTH]
+    for k in range(count * width):
+        policy.rec_class[first * width + k] = policy.net_class[k]
     policy.rec_candidates = first + count
     policy.rec_decision_candidates[decision + 1] = first + count
     row = NUM_CHOICE * decision

@@ -22,6 +22,16 @@ def job_allocation(state, job):
 
 
 @njit
+def remaining_work_ms(state, job):
+    """Remaining work of a job in ms: unfinished tasks times nominal duration, over its stages."""
+    work = 0.0
+    for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
+        unfinished = state.stage_tasks[stage] - state.stage_finished_tasks[stage]
+        work += unfinished * state.row_nominal_ms[state.stage_row[stage]]
+    return work
+
+
+@njit
 def offers_working(state):
     """Whether executors that still work are among those offered.
 
