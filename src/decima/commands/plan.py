@@ -49,7 +49,9 @@ class ClusterOptions:
     edges: Annotated[
         str | None,
         typer.Option(
-            metavar="ccr=X|measured", help="Data between stages, for jobs of the simulator.", show_default="ccr=1"
+            metavar="ccr=X|measured|own",
+            help="Data between stages, for jobs of the simulator; own: what a file says (data_mb).",
+            show_default="own, or ccr=1",
         ),
     ] = None
 

@@ -12,7 +12,7 @@ from decima.heterogeneous.cluster import GIGABIT, Cluster
 from decima.heterogeneous.examples import canonical
 from decima.heterogeneous.instance import Instance
 from decima.heterogeneous.json_format import load_instance, read_document
-from decima.heterogeneous.tpch import PAPER_SIZES, from_workload, read_edges
+from decima.heterogeneous.tpch import OWN, PAPER_SIZES, from_workload, read_edges, silent_stages
 from decima.workload.sources import parse_jobs
 
 #: Jobs of the paper: TPC-H at its sizes, of this project's Spark.
@@ -74,7 +74,7 @@ def read_instance(
         text: ``canonical``; ``random:nodes=100,ccr=5``, ``gauss:size=8``, ``fft:points=16`` with matrices of costs; an
             instance file; or jobs of the simulator, from a source or a file, such as ``embedded:n=20``.
         cluster: What is said about the cluster; it replaces that of a file.
-        edges: Sizes of edges for jobs of the simulator, ``ccr=x`` or ``measured``.
+        edges: Sizes of edges for jobs of the simulator, ``ccr=x``, ``measured`` or ``own``; omitted: what the jobs say.
         seed: Source of all chance, 0 or more.
 
     Raises:
@@ -102,7 +102,9 @@ def read_instance(
         return load_instance(spec.path, cluster.make(seed) if cluster.given else None)
     workload = spec.workload(seed)
     if edges is None:
-        raise ConfigError(f"jobs {text!r} have no sizes of edges; expected --edges ccr=NUMBER or --edges measured")
+        if any(silent_stages(profile) for profile in workload.profiles):
+            raise ConfigError(f"jobs {text!r} have no sizes of edges; expected --edges ccr=NUMBER or --edges measured")
+        edges = OWN
     return from_workload(workload, read_edges(edges), cluster.make(seed), seed)
 
 

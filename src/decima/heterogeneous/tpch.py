@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from decima.checks import check_whole, is_number
-from decima.exceptions import ConfigError
+from decima.exceptions import ConfigError, WorkloadError
 from decima.grammar import read_value
 from decima.heterogeneous.cluster import GIGABIT, PAPER_SPEEDS, Cluster
 from decima.heterogeneous.edge_bytes import measured_data
 from decima.heterogeneous.instance import Instance, Job
 from decima.workload.jobs import Workload
+from decima.workload.profile import JobProfile
 from decima.workload.sources import get_source
 
 #: The paper's input sizes, which are not those of Decima.
@@ -24,19 +25,21 @@ _MEAN_SPEED = sum(PAPER_SPEEDS) / len(PAPER_SPEEDS)
 
 
 MEASURED = "measured"
+#: Sizes that the jobs themselves say (``data_mb`` of the workload formats).
+OWN = "own"
 
 
 def read_edges(text: str) -> float | str:
-    """Understand ``measured``, or ``ccr=x``, of which the number is returned.
+    """Understand ``measured``, ``own``, or ``ccr=x``, of which the number is returned.
 
     Raises:
-        ConfigError: The text is neither, or the number is negative or infinite.
+        ConfigError: The text is none of them, or the number is negative or infinite.
     """
-    if text == MEASURED:
-        return MEASURED
+    if text in (MEASURED, OWN):
+        return text
     key, sign, value = text.partition("=")
     if key != "ccr" or not sign:
-        raise ConfigError(f"edges are {text!r}; expected {MEASURED} or ccr=NUMBER")
+        raise ConfigError(f"edges are {text!r}; expected {MEASURED}, {OWN} or ccr=NUMBER")
     return _checked_ccr(read_value(value, float, "edges: ccr"))
 
 
@@ -59,8 +62,8 @@ def from_workload(
         edges: Sizes of edges. A number is the ratio of communication to computation (CCR), mean transfer time over mean
             execution time: sizes are drawn uniformly between 0 and twice the mean that gives it over all nodes of the
             workload, independently of the work. ``"measured"`` takes the bytes of this project's Spark, in MB
-            (:mod:`decima.heterogeneous.edge_bytes`). Else sizes by the name of a profile, float64 [edges], child by
-            child as the stages list their parents.
+            (:mod:`decima.heterogeneous.edge_bytes`), ``"own"`` what the stages of the profiles say, in MB. Else sizes
+            by the name of a profile, float64 [edges], child by child as the stages list their parents.
         cluster: The cluster.
         seed: Source of the sizes, 0 or more.
 
@@ -79,8 +82,8 @@ def from_workload(
     all_work = np.concatenate([works[job.profile] for job in workload.jobs])
     mean_data = 0.0
     drawn = not isinstance(edges, (str, Mapping))
-    if isinstance(edges, str) and edges != MEASURED:
-        raise ConfigError(f"edges are {edges!r}; expected a number, sizes, or {MEASURED!r}")
+    if isinstance(edges, str) and edges not in (MEASURED, OWN):
+        raise ConfigError(f"edges are {edges!r}; expected a number, sizes, {MEASURED!r} or {OWN!r}")
     if drawn and _checked_ccr(edges) > 0.0:
         if not np.isfinite(cluster.mean_rate):
             raise ConfigError(f"ccr={edges:g} needs a finite transfer rate, the cluster's is infinite")
@@ -97,10 +100,28 @@ def from_workload(
         if drawn:
             data = rng.uniform(0.0, 2.0 * mean_data, len(pairs))
         else:
-            data = measured_data(job.profile) if edges == MEASURED else edges.get(job.profile.name)
+            data = _known_data(job.profile, edges)
         names = [stage.name for stage in stages]
         jobs.append(Job(job.name, works[job.profile], pairs, data, job.arrival_ms / 1000.0, names))
     return Instance(jobs, cluster, workload.label)
+
+
+def _known_data(profile: JobProfile, edges: str | Mapping[str, np.ndarray]) -> Sequence[float] | None:
+    """Sizes of the edges of a profile, child by child; None where they are missing."""
+    if edges == MEASURED:
+        return measured_data(profile)
+    if edges != OWN:
+        return edges.get(profile.name)
+    if missing := silent_stages(profile):
+        raise WorkloadError(
+            f"job {profile.name!r}, stage {missing[0]!r} does not say what its parents send; expected data_mb"
+        )
+    return [size for stage in profile.stages if stage.parents for size in stage.data_mb]
+
+
+def silent_stages(profile: JobProfile) -> list[str]:
+    """Names of the stages that have parents and do not say what these send."""
+    return [stage.name for stage in profile.stages if stage.parents and stage.data_mb is None]
 
 
 def tpch_instance(

@@ -160,7 +160,7 @@ def _profile(where: str, name: str, body: Any) -> JobProfile:
 
 
 def _stage(where: str, name: str, body: dict, number: Mapping[str, int]) -> Stage:
-    optional = ("name", "parents", "duration_ms", "durations", "memory", "cpu")
+    optional = ("name", "parents", "duration_ms", "durations", "memory", "cpu", "data_mb")
     _check_keys(where, body, required=("tasks",), optional=optional)
     for key in ("memory", "cpu"):
         if key in body:
@@ -180,7 +180,16 @@ def _stage(where: str, name: str, body: dict, number: Mapping[str, int]) -> Stag
         levels,
         *(tuple(tables[level][wave] for level in levels) for wave in WAVES),
         **{key: body[key] for key in ("memory", "cpu") if key in body},
+        data_mb=_data(where, body["data_mb"], len(parents)) if "data_mb" in body else None,
     )
+
+
+def _data(where: str, value: Any, parents: int) -> list:
+    """Read what the parents of a stage send: a list, or one number for each of them."""
+    sizes = value if isinstance(value, list) else [value] * max(1, parents)
+    for size in sizes:
+        _expect(where, "data_mb", size, _NUMBER)
+    return sizes if isinstance(value, list) else sizes[:parents]
 
 
 def _job_requests(where: str, value: Any) -> list | None:
@@ -263,6 +272,7 @@ def _profile_body(profile: JobProfile, key: str) -> dict[str, Any]:
             },
             **({} if stage.memory is None else {"memory": float(stage.memory)}),
             **({} if stage.cpu == 1.0 else {"cpu": float(stage.cpu)}),
+            **({} if stage.data_mb is None else {"data_mb": [float(size) for size in stage.data_mb]}),
         }
         for stage in profile.stages
     ]

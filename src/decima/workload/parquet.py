@@ -16,6 +16,8 @@ from decima.workload.profile import WAVES, JobProfile, Stage
 
 FORMAT = "decima-profiles"
 VERSION = "1"
+#: Column that a file has only if a stage says what its parents send; null for stages that do not.
+DATA = "data_mb"
 _PREFIX = "decima."
 
 
@@ -53,8 +55,11 @@ def write_profiles(
         [[int(level) for level in stage.levels] for stage in stages],
         *(_nested([getattr(stage, wave) for stage in stages]) for wave in WAVES),
     ]
+    with_data = any(stage.data_mb is not None for stage in stages)
+    if with_data:
+        columns.append([None if stage.data_mb is None else [float(size) for size in stage.data_mb] for stage in stages])
     text = {f"{_PREFIX}{key}": value for key, value in (metadata or {}).items()}
-    schema = _schema().with_metadata({**text, f"{_PREFIX}format": FORMAT, f"{_PREFIX}version": VERSION})
+    schema = _schema(with_data).with_metadata({**text, f"{_PREFIX}format": FORMAT, f"{_PREFIX}version": VERSION})
     arrays = [
         column if isinstance(column, pyarrow.Array) else pyarrow.array(column, type=field.type)
         for column, field in zip(columns, schema, strict=True)
@@ -82,6 +87,8 @@ def read_profiles(path: str | os.PathLike) -> list[JobProfile]:
     pyarrow.default_memory_pool().release_unused()
     column = {name: table.column(name).combine_chunks() for name in table.column_names}
     for name, array in column.items():
+        if name == DATA:
+            array = array.values
         while array is not None:
             if array.null_count:
                 raise WorkloadError(f"{path}: column {name} holds null; expected a value everywhere")
@@ -90,6 +97,7 @@ def read_profiles(path: str | os.PathLike) -> list[JobProfile]:
         name: column[name].to_pylist()
         for name in ("job_index", "job", "source", "stage_index", "stage", "num_tasks", "parents", "levels")
     }
+    data_mb = column[DATA].to_pylist() if DATA in column else [None] * len(flat["job"])
     waves = [_unnest(column[f"{wave}_ms"]) for wave in WAVES]
     profiles: list[JobProfile] = []
     with inside(path):
@@ -101,6 +109,7 @@ def read_profiles(path: str | os.PathLike) -> list[JobProfile]:
                     flat["parents"][row],
                     flat["levels"][row],
                     *(wave[row] for wave in waves),
+                    data_mb=data_mb[row],
                 )
                 for row in range(begin, end)
             )
@@ -139,7 +148,7 @@ def read_metadata(path: str | os.PathLike) -> dict[str, str]:
         raise WorkloadError(f"{path} is a parquet file, but not one of job profiles (format {FORMAT!r})")
     if text.get("version") != VERSION:
         raise WorkloadError(f"{path} has format version {text.get('version')!r}; this release reads {VERSION!r}")
-    if not schema.equals(_schema()):
+    if not any(schema.equals(_schema(with_data)) for with_data in (False, True)):
         raise WorkloadError(f"{path}: columns are {schema.names}; expected {_schema().names} with the documented types")
     return text
 
@@ -151,7 +160,7 @@ def _arrow(path: str | os.PathLike, read):
         raise WorkloadError(f"{path} is truncated, damaged or not a parquet file: {error!r:.200}") from error
 
 
-def _schema():
+def _schema(with_data: bool = False):
     import pyarrow as pa
 
     lists = pa.list_(pa.list_(pa.float64()))
@@ -166,6 +175,7 @@ def _schema():
             ("parents", pa.list_(pa.int32())),
             ("levels", pa.list_(pa.int32())),
             *((f"{wave}_ms", lists) for wave in WAVES),
+            *([(DATA, pa.list_(pa.float64()))] if with_data else []),
         ]
     )
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 WAVES = ("fresh", "first", "rest")
 MAX_TASKS = 2**31 - 1
+LARGEST_MB = 1e15
 MAX_LEVEL = 10_000  # the simulator keeps an entry for every executor count up to the highest level
 
 
@@ -38,10 +39,14 @@ class Stage:
     # nothing), and CPUs.
     memory: float | None = None
     cpu: float = 1.0
+    # Megabytes that each parent sends, in the order of `parents`; None: not known. The Spark simulator ignores them.
+    data_mb: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parents", tuple(self.parents))
         object.__setattr__(self, "levels", tuple(self.levels))
+        if self.data_mb is not None:
+            object.__setattr__(self, "data_mb", tuple(self.data_mb))
         for wave in WAVES:
             lists = getattr(self, wave)
             object.__setattr__(self, wave, tuple(_durations(self.name, wave, values) for values in lists))
@@ -69,7 +74,7 @@ class Stage:
 
     def equals(self, other: Stage) -> bool:
         """True when all fields, durations included, are the same."""
-        fields = ("name", "num_tasks", "parents", "levels", "memory", "cpu")
+        fields = ("name", "num_tasks", "parents", "levels", "memory", "cpu", "data_mb")
         return all(getattr(self, field) == getattr(other, field) for field in fields) and all(
             np.array_equal(durations, others)
             for wave in WAVES
@@ -110,6 +115,7 @@ class JobProfile:
             if stage.memory is not None:
                 check_request(where, "memory", stage.memory)
             check_request(where, "cpu", stage.cpu)
+            _check_data(where, stage)
             _check_levels(where, stage)
             _check_durations(where, stage)
         _check_dag(self)
@@ -192,6 +198,18 @@ def check_request(where: str, name: str, value) -> None:
     """
     if not is_number(value) or not 0.0 < value < math.inf:
         raise WorkloadError(f"{where}: {name} is {value!r:.60}; expected a finite number above 0")
+
+
+def _check_data(where: str, stage: Stage) -> None:
+    if stage.data_mb is None:
+        return
+    if len(stage.data_mb) != len(stage.parents):
+        raise WorkloadError(
+            f"{where}: data_mb has {len(stage.data_mb)} sizes for {len(stage.parents)} parents; expected one for each"
+        )
+    for size in stage.data_mb:
+        if not is_number(size) or not 0.0 <= size <= LARGEST_MB:
+            raise WorkloadError(f"{where}: data_mb is {size!r:.60}; expected a number from 0 to {LARGEST_MB:g}")
 
 
 def _durations(stage: str, wave: str, values) -> np.ndarray:

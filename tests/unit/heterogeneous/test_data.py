@@ -218,7 +218,7 @@ def test_texts():
     [
         (("embedded:n=2",), "have no sizes of edges; expected --edges"),
         (("embedded:n=2", None, "ccr=-1"), "ccr is -1.0"),
-        (("embedded:n=2", None, "half"), "expected measured or ccr=NUMBER"),
+        (("embedded:n=2", None, "half"), "expected measured, own or ccr=NUMBER"),
         (("canonical", None, "ccr=1"), "edges of canonical are its own"),
         (("canonical:x=1",), "jobs 'canonical:x=1' has no option 'x'"),
         (("gauss", ClusterOptions(rate=1.0)), "rate cannot be set for gauss"),
