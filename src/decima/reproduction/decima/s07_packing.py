@@ -13,9 +13,10 @@ from decima import plotting
 from decima.evaluation.grid import grid_search, grid_table
 from decima.evaluation.run import simulate
 from decima.evaluation.tuning import tune
+from decima.policy import learned
 from decima.reproduction.captions import Run, Tables, distinct
-from decima.reproduction.comparisons import paired_changes
-from decima.reproduction.experiment import Context, Experiment, Profiles
+from decima.reproduction.comparisons import paired_changes, score_table
+from decima.reproduction.experiment import Context, Experiment, Files, Profiles
 from decima.schedulers import CompiledScheduler, make_scheduler
 from decima.simulator.result import Result
 from decima.simulator.settings import Settings
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 MEMORY = (0.25, 0.5, 0.75, 1.0)  # of the executor classes, a quarter of the executors each
 BINS = 5  # of jobs by work; the paper's smallest 20 % are the first
 BASELINES = ("graphene_arrival", "graphene")
+POLICIES = ("tpch-classes", "alibaba-classes")  # for streams of the run's workload, for the trace
+PAIRED = (*BASELINES, "priced_srw", "decima")  # on more and longer streams at the headline loads
 _PARAMETERS = ["alpha", "order", "larger", "by_memory", "long", "frag"]
 _OFF = {"by_memory": 0.0, "long": 2.0, "frag": -1.0}
 
@@ -42,6 +45,8 @@ class Case:
     cluster: Settings  # executors in classes
     train: list[Workload]  # to tune on
     test: list[Workload]  # to judge on; seeds 0, 1, ...
+    paired: list[Workload]  # to compare the policy on, at the headline loads; seeds 0, 1, ...
+    policy: str  # name of the stored policy
 
     @property
     def load(self) -> float:
@@ -63,12 +68,15 @@ def cases(source: WorkloadSource, params: dict) -> Iterator[Case]:
     train_seeds = [TRAINING_SEED + index for index in range(params["sequences"])]
     seeds = range(params["streams"])
     cluster = Settings.of_mode("paper", classes=classes(params["executors"]))
+    paired = params["paired"]
     for gap_s in params["interarrival_s"]:
         drawn = [
             [source.stream(count, gap_s, seed, requests="uniform") for seed in group]
             for count, group in ((params["train_jobs"], train_seeds), (params["jobs"], seeds))
         ]
-        yield Case(source.label, f"{gap_s:g} s", cluster, *drawn)
+        longer = range(paired["streams"] if gap_s == paired["interarrival_s"] else 0)
+        drawn.append([source.stream(paired["jobs"], gap_s, seed, requests="uniform") for seed in longer])
+        yield Case(source.label, f"{gap_s:g} s", cluster, *drawn, policy=POLICIES[0])
     trace = params["trace"]
     for executors in trace["executors"]:
         cluster = Settings.of_mode("paper", classes=classes(thinned(executors, trace["fraction"])))
@@ -76,7 +84,9 @@ def cases(source: WorkloadSource, params: dict) -> Iterator[Case]:
             [_trace_jobs(trace, part, seed) for seed in group]
             for part, group in (("train", train_seeds), ("test", range(trace["draws"])))
         ]
-        yield Case(parts[1][0].label, f"{cluster.executors:,} executors", cluster, *parts)
+        more = range(paired["draws"] if executors == paired["executors"] else 0)
+        parts.append([_trace_jobs(trace, "test", seed) for seed in more])
+        yield Case(parts[1][0].label, f"{cluster.executors:,} executors", cluster, *parts, policy=POLICIES[1])
 
 
 def _trace_jobs(trace: dict, part: str, seed: int) -> Workload:
@@ -87,13 +97,15 @@ def _trace_jobs(trace: dict, part: str, seed: int) -> Workload:
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``packing`` (scores), ``packing_changes`` (paired), ``packing_grid`` (tuning) and ``packing_classes``.
 
-    Everything that has parameters is tuned at every load, on other jobs than those shown.
+    Everything that has parameters is tuned at every load, on other jobs than those shown; the learned policies are
+    stored ones, the same at every load. ``packing_paired`` has more and longer streams at one load of each workload.
     """
-    scores, changes, grids, uses = [], [], [], []
+    scores, changes, grids, uses, paired = [], [], [], [], []
     for case in cases(source, params):
         where = {"workload": case.workload, "setting": case.setting, "load": case.load}
         schedulers, grid = tuned(case, params, context)
         grids.append(grid.assign(workload=case.workload, setting=case.setting))
+        schedulers["decima"] = learned.decima(policy=case.policy)
         rows = []
         for name, scheduler in schedulers.items():
             for seed, jobs in enumerate(case.test):
@@ -107,11 +119,17 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         scores.append(table)
         others = [name for name in schedulers if name not in ("fair", *BASELINES)]
         changes.append(paired_changes(table, others, BASELINES).assign(**where))
+        if case.paired:
+            chosen = {name: schedulers[name] for name in PAIRED}
+            seeds = range(len(case.paired))
+            table = score_table(chosen, case.paired, seeds, case.cluster, context, "paired", **where)
+            paired.append(paired_changes(table, PAIRED[2:], PAIRED[:3]).assign(**where))
     return {
         "packing": pandas.concat(scores),
         "packing_changes": pandas.concat(changes),
         "packing_grid": pandas.concat(grids),
         "packing_classes": pandas.concat(uses),
+        "packing_paired": pandas.concat(paired),
     }
 
 
@@ -203,7 +221,7 @@ def packing_jct(tables: Tables, run: Run) -> Figure:
         panel.set_title(f"({letter}) {label}", loc="left")
     axes[1].set_ylabel("")
     plotting.style.legend_beside(axes[1], fontsize=7)
-    caption = f"{_draws(table)} per load, four classes of executors; tuned at every load."
+    caption = f"{_draws(table)} per load, four classes of executors; heuristics tuned at every load."
     return plotting.style.entitle(figure, "Average JCT with executors of four sizes", caption, _labels(table))
 
 
@@ -222,17 +240,21 @@ def packing_trade(tables: Tables, run: Run) -> Figure:
 
 
 def packing_classes(tables: Tables, run: Run) -> Figure:
-    """Executor time by class and size of jobs, the priced rule over Graphene* (Figures 12b and 21)."""
+    """Executor time by class and size of jobs, the policy and the priced rule over Graphene* (Figures 12b and 21)."""
     table = tables["packing_classes"]
-    figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
-    axes = figure.subplots(1, 2, sharey=True)
-    for (label, rows), panel, letter in zip(_panels(table), axes, "ab", strict=True):
-        plotting.packing.use_of_classes(rows[rows["load"] == rows["load"].max()], "priced_srw", "graphene", panel)
-        panel.set_title(f"({letter}) {label}", loc="left")
-    axes[1].set_ylabel("")
-    plotting.style.legend_beside(axes[1], title="memory", fontsize=7)
-    caption = f"{_draws(table)} at the highest load; above 1: the priced rule uses more."
-    return plotting.style.entitle(figure, "Executor time by class, priced SRW over Graphene*", caption, _labels(table))
+    figure = plotting.style.new_figure(plotting.style.PAGE, 4.8)
+    axes = figure.subplots(2, 2, sharex=True, sharey=True)
+    letters = iter("abcd")
+    for (name, shown), row in zip((("decima", "Decima"), ("priced_srw", "priced SRW")), axes, strict=True):
+        for (label, rows), panel in zip(_panels(table), row, strict=True):
+            plotting.packing.use_of_classes(rows[rows["load"] == rows["load"].max()], name, "graphene", panel)
+            panel.set_title(f"({next(letters)}) {shown}, {label}", loc="left")
+        row[1].set_ylabel("")
+    for panel in axes[0]:
+        panel.set_xlabel("")
+    plotting.style.legend_beside(axes[0][1], title="memory", fontsize=7)
+    caption = f"{_draws(table)} at the highest load; above 1: more than under Graphene*."
+    return plotting.style.entitle(figure, "Executor time by class, over Graphene*", caption, _labels(table))
 
 
 EXPERIMENT = Experiment(
@@ -240,7 +262,7 @@ EXPERIMENT = Experiment(
     "§7.3",
     compute,
     figures=(packing_jct, packing_trade, packing_classes),
-    inputs=(Profiles(),),
+    inputs=(Profiles(), *(Files.of_policy(name) for name in POLICIES)),
     tiny={
         "interarrival_s": [4.5],
         "sequences": 1,
@@ -251,5 +273,6 @@ EXPERIMENT = Experiment(
         "budget": 6,
         "grid": {"alpha": [0.0], "order": [0.0], "larger": [0.0], "long": [0.8], "frag": [-1.0]},
         "trace": {"jobs": "alibaba_like:jobs=60", "fraction": 0.3, "executors": [40], "draws": 2},
+        "paired": {"interarrival_s": 4.5, "streams": 2, "jobs": 4, "executors": 40, "draws": 2},
     },
 )
