@@ -160,3 +160,19 @@ def learning(table: pandas.DataFrame, label: str, axes: Axes) -> Axes:
     axes.set_ylabel(label)
     axes.legend(fontsize="x-small")
     return axes
+
+
+def spread(table: pandas.DataFrame, scheduler: str, label: str, axes: Axes) -> Axes:
+    """Scores of one training with several seeds by iteration, as a band from the least to the largest.
+
+    Args:
+        table: Columns iteration and val_greedy, a row per seed.
+        scheduler: Whose look the band has.
+        label: Its name in the legend.
+        axes: Where to draw.
+    """
+    scores = table.groupby("iteration")["val_greedy"].agg(["min", "max"])
+    color = style.scheduler_style(scheduler).color
+    axes.fill_between(scores.index, scores["min"], scores["max"], color=color, alpha=0.25, linewidth=0, label=label)
+    axes.legend(fontsize="x-small")
+    return axes

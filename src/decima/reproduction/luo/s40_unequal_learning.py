@@ -1,16 +1,18 @@
-"""Learning curves of the stored policies that choose nodes (Figure 6)."""
+"""Learning curves of the policies that choose nodes (Figure 6), and what parts of network and setting are for."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pandas
 
 from decima import plotting
+from decima.evaluation.statistics import paired_change
 from decima.heterogeneous.policy.scheduler import load
 from decima.reproduction.captions import Run, Tables
-from decima.reproduction.experiment import Context, Experiment
-from decima.reproduction.luo.instances import BATCH_POLICIES
+from decima.reproduction.experiment import Context, Experiment, Files, Profiles
+from decima.reproduction.luo.instances import BATCH_POLICIES, drawn, points, schedule_rows
 from decima.workload.sources import WorkloadSource
 
 if TYPE_CHECKING:
@@ -20,27 +22,68 @@ LABELS = {
     "lachesis-batch": "Lachesis, batches",
     "decima-deft-batch": "Decima-DEFT, batches",
 }
+# Short trainings: one with three seeds, and one for each part that is left out or added.
+SEEDS = ("lachesis-short", "lachesis-short-1", "lachesis-short-2")
+ABLATIONS = {
+    "no edge features": "lachesis-no-edges",
+    "no ranks": "lachesis-no-ranks",
+    "no graph": "lachesis-no-graph",
+    "executor summary": "lachesis-executors",
+    "no copies": "lachesis-no-copies",
+}
+_SHORT = {f"seed {seed}": name for seed, name in enumerate(SEEDS)}
 # Whose look a line has.
 SCHEDULERS = {"Lachesis, batches": "lachesis", "Decima-DEFT, batches": "decima_deft"}
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Table ``unequal_learning``: score at every validation of the trainings, from the cards of the policies."""
+    """Tables ``unequal_learning``, ``unequal_learning_seeds`` (validations of trainings) and ``unequal_ablations``."""
+    return {
+        "unequal_learning": _curves({LABELS[name]: name for name in params["policies"]}),
+        "unequal_learning_seeds": _curves(_SHORT | ABLATIONS),
+        "unequal_ablations": _ablations(source, params, context),
+    }
+
+
+def _curves(policies: Mapping[str, str]) -> pandas.DataFrame:
+    """Score at every validation of trainings, from the cards of their policies."""
     rows = []
-    for name in params["policies"]:
+    for label, name in policies.items():
         card = load(name).card
         curve = pandas.DataFrame({key: card["curve"][key] for key in ("iteration", "phase", "val_greedy")})
-        rows.append(curve.assign(policy=LABELS[name], iteration=curve["iteration"] + 1))
-    return {"unequal_learning": pandas.concat(rows, ignore_index=True)}
+        rows.append(curve.assign(policy=label, iteration=curve["iteration"] + 1))
+    return pandas.concat(rows, ignore_index=True)
+
+
+def _ablations(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
+    """Makespan of each short training against the mean of those that differ in the seed only, on fresh batches."""
+    texts = {label: f"lachesis:policy={name}" for label, name in (_SHORT | ABLATIONS).items()}
+    texts["no copies"] += ",duplicate=false"
+    rows = []
+    for (ccr,) in points(context, "ablations", [(ccr,) for ccr in params["ccr"]]):
+        instances = drawn(source, params["jobs"], ccr, params["workloads"], context.executors)
+        table = pandas.DataFrame(schedule_rows(instances, texts))
+        wide = table.pivot(index="seed", columns="scheduler", values="makespan_s")
+        base = wide[list(_SHORT)].mean(axis=1).to_numpy()
+        for label in texts:
+            change = paired_change(wide[label].to_numpy(), base)
+            rows.append((str(ccr), params["jobs"], label, len(instances), *change))
+    return pandas.DataFrame(rows, columns=["ccr", "jobs", "training", "batches", "change_percent", "low", "high"])
 
 
 def unequal_learning_curve(tables: Tables, run: Run) -> Figure:
     """Makespan over the lower bound on held-out instances, by iteration."""
-    table = tables["unequal_learning"]
+    table, short = tables["unequal_learning"], tables["unequal_learning_seeds"]
     figure = plotting.style.new_figure(plotting.style.COLUMN, 2.6)
     table = table.assign(scheduler=[SCHEDULERS[name] for name in table["policy"]])
-    plotting.unequal.learning(table, "makespan / lower bound", figure.subplots())
-    caption = "The likeliest nodes on 40 held-out instances, one seed each; filled: imitation, open: policy gradient."
+    axes = figure.subplots()
+    plotting.unequal.learning(table, "makespan / lower bound", axes)
+    short = short[short["policy"].isin(_SHORT)]
+    plotting.unequal.spread(short, "lachesis", f"Lachesis, {len(_SHORT)} short trainings", axes)
+    caption = (
+        "The likeliest nodes on 40 held-out instances, one seed each; filled: imitation, open: policy gradient. Band: "
+        f"least to largest of {len(_SHORT)} seeds."
+    )
     return plotting.style.entitle(figure, "Learning curves (Figure 6)", caption, "TPC-H")
 
 
@@ -49,6 +92,6 @@ EXPERIMENT = Experiment(
     "Luo et al., Figure 6",
     compute,
     figures=(unequal_learning_curve,),
-    inputs=tuple(BATCH_POLICIES),
-    tiny={"policies": ["lachesis-batch", "decima-deft-batch"]},
+    inputs=(Profiles(), *BATCH_POLICIES, *(Files.of_policy(name) for name in (*SEEDS, *ABLATIONS.values()))),
+    tiny={"policies": ["lachesis-batch", "decima-deft-batch"], "ccr": [5], "jobs": 2, "workloads": 2},
 )

@@ -8,7 +8,7 @@ import pandas
 
 from decima import plotting
 from decima.reproduction.captions import Run, Tables
-from decima.reproduction.experiment import Context, Experiment, Profiles
+from decima.reproduction.experiment import Context, Experiment, Files, Profiles
 from decima.reproduction.luo.instances import (
     BATCH_POLICIES,
     BOUND,
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 KEYS = ("ccr", "jobs", "decision")
 PAPER = ("fifo_deft", "sjf_deft", "hrrn_deft", "high_rank_up_deft", "decima_deft")
 ALL = (*PAPER, "linear_rank", "discounted_rank", OURS)
+# Weights that were trained on streams, where the others were trained on batches; in tables only.
+TRAINED_ON_STREAMS = {"lachesis/stream": "lachesis-stream", "decima_deft/stream": "decima-deft-stream"}
 SHOWN = (*ALL, BOUND)
 
 
@@ -40,6 +42,8 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         for decision in params["decisions"]:
             slots = "insertion" if decision == "plan" else "append"
             texts = {name: f"{name}:decision={decision},slots={slots}" for name in ALL}
+            for name, policy in TRAINED_ON_STREAMS.items():
+                texts[name] = f"{texts[name.partition('/')[0]]},policy={policy}"
             rows += schedule_rows(instances, texts, ccr=str(ccr), jobs=jobs, decision=decision)
     table = pandas.DataFrame(rows)
     averages, paired = means(table, KEYS), changes(table, KEYS)
@@ -81,6 +85,6 @@ EXPERIMENT = Experiment(
     "Luo et al., Figure 9",
     compute,
     figures=(unequal_stream_makespan, unequal_decisions),
-    inputs=(Profiles(), *BATCH_POLICIES),
+    inputs=(Profiles(), *BATCH_POLICIES, *(Files.of_policy(name) for name in TRAINED_ON_STREAMS.values())),
     tiny={"ccr": [0.1, 5], "jobs": [2, 4], "streams": 2, "decisions": ["plan", "event", "idle"]},
 )
