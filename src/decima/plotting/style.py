@@ -73,6 +73,8 @@ _SPARK = {
     "idle_rule_hold": SchedulerStyle("linear rule, hold", INDIGO, _DASH, "D"),
     "idle_policy": SchedulerStyle("policy with slots", TEAL, _LONG, "*"),
     "idle_twin": SchedulerStyle("policy without slots", BROWN, _DOT, "p"),
+    "idle_plain": SchedulerStyle("slots, no shape of jobs", MAGENTA, _DASHDOT, "v"),
+    "idle_replaced": SchedulerStyle("slots, shape replaces 2 features", SKY, _DASH, "^"),
     "idle_optimum": SchedulerStyle("optimum", WINE, _DASH, "8"),
     "decima": SchedulerStyle("Decima", BLACK, "-", "*"),
     "decima_greedy": SchedulerStyle("Decima, greedy", BLACK, _DASHDOT, "H"),

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from decima.plotting.style import Figure
 
 POLICY, TWIN = "idle_policy", "idle_twin"
+# The same policy without the shape of jobs, and with it in the places of two other features, drawn by a seed.
+PLAIN, REPLACED = "idle_plain", "idle_replaced"
+KINDS = (TWIN, PLAIN, REPLACED, POLICY)
 RULE = "capped_srw"
 # Workloads of Figures 4 and 5, the paper's synthetic jobs and some for which slots pay: source, executors, mean length
 # in seconds, and the policies that were trained on them.
@@ -31,27 +34,53 @@ CASES = {
     "half long, 3 executors": ("half_long", 3, 30.0, {POLICY: "idle-half-long-3", TWIN: "idle-half-long-3-twin"}),
     "rare long, 2 executors": ("rare_long", 2, 29.0, {POLICY: "idle-rare-long-2", TWIN: "idle-rare-long-2-twin"}),
 }
+HALF_LONG = {
+    PLAIN: "idle-half-long-3-plain",
+    REPLACED: "idle-half-long-3-replaced",
+}
+# Half of the jobs of two classes, half TPC-H, in mode `paper`; of Figure 4 only.
+MIXED = "mixed, 10 executors"
+MIXED_POLICIES = {
+    POLICY: "idle-mixed-10",
+    TWIN: "idle-mixed-10-twin",
+    PLAIN: "idle-mixed-10-plain",
+    REPLACED: "idle-mixed-10-replaced",
+}
 POLICIES = (
     "idle-rare-long-2", "idle-rare-long-2-twin", "idle-rare-long-5", "idle-rare-long-5-twin", "idle-clocked-10",
-    "idle-clocked-10-twin", "idle-half-long-3", "idle-half-long-3-twin",
+    "idle-clocked-10-twin", "idle-clocked-50", "idle-clocked-50-twin", "idle-half-long-3", "idle-half-long-3-twin",
+    *HALF_LONG.values(), *MIXED_POLICIES.values(), "idle-tpch-stream", "idle-tpch-stream-twin",
 )  # fmt: skip
+
+
+def _settings(mode: str, executors: int) -> Settings:
+    return Settings.simplified(executors=executors) if mode == "simplified" else Settings.paper(executors=executors)
+
+
+def _rule(mode: str) -> Scheduler:
+    """The best rule known that never idles: with jobs of several tasks, that caps what a job gets."""
+    return shortest_first() if mode == "simplified" else make_scheduler("capped_srw")
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``idle_learned`` (scores), ``idle_learned_changes`` (paired), ``idle_cdf`` and ``idle_load``."""
     scores, changes = [], []
     for name, case in params["workloads"].items():
-        executors, load = case["executors"], case["load"]
-        made: dict[str, Scheduler] = {RULE: shortest_first()}
-        made |= {kind: load_policy(case[kind]) for kind in (TWIN, POLICY)}
-        workloads = streams(case["jobs"], params["streams"], params["jobs"], load=load, executors=executors)
-        settings, seeds = Settings.simplified(executors=executors), list(range(params["streams"]))
+        executors, mode = case["executors"], case.get("mode", "simplified")
+        count, number = (case.get(key, params[key]) for key in ("streams", "jobs_each"))
+        made: dict[str, Scheduler] = {RULE: _rule(mode)}
+        made |= {kind: load_policy(case[kind]) for kind in KINDS if kind in case}
+        arrivals = {"interarrival_s": case["interarrival_s"]} if "interarrival_s" in case else {}
+        arrivals = arrivals or {"load": case["load"], "executors": executors}
+        workloads = streams(case["jobs"], count, number, **arrivals)
+        settings, seeds = _settings(mode, executors), list(range(count))
         table = score_table(made, workloads, seeds, settings, context, name, workload=name)
         scores.append(table)
         rows = table.pivot(index="seed", columns="scheduler", values="avg_jct_s")
         changes += [
             (name, against, *paired_change(rows[POLICY].to_numpy(), rows[against].to_numpy()))
-            for against in (TWIN, RULE)
+            for against in made
+            if against != POLICY
         ]
     columns = ["workload", "against", "change_percent", "low", "high"]
     return {
@@ -66,9 +95,14 @@ def _distributions(params: dict) -> pandas.DataFrame:
     """Percentiles of the JCT of all jobs by workload, load and scheduler."""
     percents = np.arange(1, 101)
     found = []
-    for case, (jobs, executors, _, policies) in CASES.items():
-        made = {"fifo": make_scheduler("fifo")} | {kind: load_policy(name) for kind, name in policies.items()}
-        settings = Settings.simplified(executors=executors)
+    cases = {name: (*case[:2], "simplified", case[3]) for name, case in CASES.items()}
+    half_long = next(iter(CASES))
+    cases[half_long] = (*cases[half_long][:3], cases[half_long][3] | HALF_LONG)
+    cases[MIXED] = (params["mixed"], 10, "paper", MIXED_POLICIES)
+    for case, (jobs, executors, mode, policies) in cases.items():
+        made = {"fifo": make_scheduler("fifo"), RULE: _rule(mode)}
+        made |= {kind: load_policy(policies[kind]) for kind in KINDS if kind in policies}
+        settings = _settings(mode, executors)
         for load in params["load"]:
             workloads = streams(jobs, params["streams"], params["jobs"], load=load, executors=executors)
             for name, scheduler in made.items():
@@ -103,10 +137,12 @@ def learned_changes(tables: Tables, run: Run) -> Figure:
     shown = changes.assign(scheduler=changes["against"])
     figure = plotting.style.new_figure(plotting.style.PAGE, 0.8 + 0.45 * changes["workload"].nunique())
     plotting.bars.change_points(shown, "workload", figure.subplots())
-    number = tables["idle_learned"]["seed"].nunique()
+    counts = tables["idle_learned"].groupby("workload")["seed"].nunique()
+    number = counts.max()
+    few = "".join(f", {count} of {name}" for name, count in counts.items() if count < number)
     caption = (
         f"Learned policy with idle slots against the one named, paired by stream; bars: {INTERVAL}; {number} fresh "
-        "streams per workload. Capped SRW: shortest remaining work first, without slots."
+        f"streams per workload{few}. Capped SRW: shortest remaining work first, without slots."
     )
     return plotting.style.entitle(figure, "What a learned policy gains by idling", caption, "two classes of jobs")
 
@@ -114,18 +150,20 @@ def learned_changes(tables: Tables, run: Run) -> Figure:
 def fig4_idle_cdf(tables: Tables, run: Run) -> Figure:
     """Figure 4: distribution of the JCT at two loads, without and with slots."""
     table = tables["idle_cdf"]
-    loads = sorted(table["load"].unique())
-    figure = plotting.style.new_figure(plotting.style.PAGE, 4.8)
-    for row, load in zip(figure.subplots(len(loads), len(CASES), sharey=True), loads, strict=True):
-        for axes, case in zip(row, CASES, strict=True):
+    loads, cases = sorted(table["load"].unique()), (*CASES, MIXED)
+    figure = plotting.style.new_figure(plotting.style.PAGE, 5.2)
+    for row, load in zip(figure.subplots(len(loads), len(cases), sharey=True), loads, strict=True):
+        for axes, case in zip(row, cases, strict=True):
             shown = table[(table["load"] == load) & (table["workload"] == case)]
-            plotting.idling.jct_percentiles(shown, axes, legend=axes is row[-1])
-            axes.set_title(f"{case}, {100 * load:.0f} %", loc="left")
+            plotting.idling.jct_percentiles(shown, axes, legend=False)
+            axes.set_title(f"{case}, {100 * load:.0f} %", loc="left", fontsize=7)
+    # Below the distributions of the mixed jobs there is room.
+    axes.legend(loc="lower right", fontsize=5.5, handlelength=2.6)
     caption = (
-        "Policies trained on these jobs (rare long ones at a load of 60 %). Left, both do the same: the one that may "
-        "idle has learned not to. The largest JCTs, beyond the 98th percentile, are not shown."
+        "Left and right, slots do not pay: policies learned not to idle and lie on each other, left on the optimum "
+        "too (capped SRW: shortest first). Middle: trained at 60 %. JCTs beyond the 98th percentile are not shown."
     )
-    return plotting.style.entitle(figure, "Figure 4: distribution of the JCT", caption, "two classes of jobs")
+    return plotting.style.entitle(figure, "Figure 4: distribution of the JCT", caption, "two classes of jobs; mixed")
 
 
 def fig5_idle_load(tables: Tables, run: Run) -> Figure:
@@ -157,8 +195,8 @@ EXPERIMENT = Experiment(
                 POLICY: "idle-rare-long-2", TWIN: "idle-rare-long-2-twin",
             },
         },
-        "streams": 2, "jobs": 12,
-        "cdf": {"load": [0.6, 0.8], "streams": 1, "jobs": 12},
+        "streams": 2, "jobs_each": 12,
+        "cdf": {"load": [0.6, 0.8], "streams": 1, "jobs": 12, "mixed": "half_tpch:base=embedded"},
         "load": {"load": [0.5, 0.8], "window_s": 150, "streams": 2},
     },
 )  # fmt: skip
