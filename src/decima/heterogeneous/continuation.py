@@ -100,7 +100,7 @@ def _restore(address, now, rows, times, available):
                 return copy, _UNKNOWN_PARENT
         if state.first_copy[node] == NONE:
             state.left[state.job[node]] -= state.mean_time[node]
-        if start < state.available[executor] and finish > start and not _in_a_gap(state, executor, start, finish):
+        if start < state.available[executor] and not _in_a_gap(state, executor, start, finish):
             return copy, _OVERLAP
         put(state, node, executor, start, finish)
         if rows[copy, 2]:

@@ -335,7 +335,7 @@ def put(state, node, executor, start, finish):
         if state.insertion and start > free:
             _new_gap(state, free, start, state.gap_last[executor])
             state.gap_last[executor] = state.gaps - 1
-    elif finish > start:
+    else:
         _fill_gap(state, executor, start, finish)
 
 
@@ -350,7 +350,7 @@ def _new_gap(state, start, end, before):
 
 @njit(error_model="numpy")
 def _fill_gap(state, executor, start, finish):
-    """Take a span out of the gap that it lies in."""
+    """Take a span out of the gap that it lies in; one without length parts the gap, so that nothing covers it."""
     later = NONE
     gap = state.gap_last[executor]
     while state.gap_start[gap] > start:

@@ -14,9 +14,11 @@ from decima.heterogeneous import (
     list_schedulers,
     make_scheduler,
     plan,
+    validate,
 )
 from decima.heterogeneous.ranks import rank_down, rank_up
 from decima.heterogeneous.registry import find
+from tests.heterogeneous_instances import draw_instance
 
 
 def test_ranks_of_the_canonical_example():
@@ -127,3 +129,9 @@ def test_comparison_has_the_floor():
     assert table["makespan_s"].tolist()[:2] == [80.0, 73.0]
     assert (table["above_bound"] >= 1.0).all()
     assert table.loc[table["scheduler"] == "lower_bound", "above_bound"].tolist() == [1.0, 1.0]
+
+
+def test_nothing_is_put_over_a_node_that_takes_no_time():
+    """It parts the gap that it lies in, though it takes nothing from it."""
+    instance = draw_instance(1482, jobs=4, nodes=7, executors=5, ccr=0.0, kind="speeds", whole=True)
+    validate(instance, make_scheduler("random_deft:slots=insertion").schedule(instance, 439))
