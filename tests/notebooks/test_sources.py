@@ -21,6 +21,7 @@ EXPECTED = {
     "06-simulator",
     "07-baselines",
     "07-decima",
+    "07-learned-policies",
     "07-load",
     "07-packing",
     "07-performance",

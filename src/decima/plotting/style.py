@@ -48,6 +48,7 @@ class SchedulerStyle:
 
 
 _DASH, _DOT, _DASHDOT, _LONG = (0, (4, 1.5)), (0, (1, 1.2)), (0, (4, 1.5, 1, 1.5)), (0, (8, 2))
+_MIXED = (0, (3, 1, 1, 1, 1, 1))
 
 _SPARK = {
     "spark_fifo": SchedulerStyle("Spark's FIFO", GREY, "-", "<"),
@@ -79,6 +80,10 @@ _SPARK = {
     "decima": SchedulerStyle("Decima", BLACK, "-", "*"),
     "decima_greedy": SchedulerStyle("Decima, greedy", BLACK, _DASHDOT, "H"),
     "decima_sampled": SchedulerStyle("Decima, sampled", BLACK, _DOT, "p"),
+    "goal_average": SchedulerStyle("policy for the average JCT", BLACK, _MIXED, "h"),
+    "goal_free": SchedulerStyle("policy for free moves", TEAL, _MIXED, "X"),
+    "goal_makespan": SchedulerStyle("policy for the makespan", MAGENTA, _MIXED, "H"),
+    "goal_p90": SchedulerStyle("policy for the 90th percentile", BROWN, _MIXED, "8"),
     "priority": SchedulerStyle("fixed order", OLIVE, "-", "<"),
     "random": SchedulerStyle("random", GREY, _DOT, "x"),
     "released_fair": SchedulerStyle("fair (released)", BLUE, _DASH, "h"),
@@ -117,7 +122,7 @@ _PLACEMENT = {
     "ilp": SchedulerStyle("ILP", SKY, "-", "v"),
     "ilp_exact": SchedulerStyle("ILP, knows placement", SKY, _DASH, "P"),
     "ilp_beta": SchedulerStyle("ILP with β (ours)", VERMILION, _LONG, "s"),
-    "good_first": SchedulerStyle("good first (ours)", GREEN, (0, (3, 1, 1, 1, 1, 1)), "o"),
+    "good_first": SchedulerStyle("good first (ours)", GREEN, _MIXED, "o"),
     "random_placing": SchedulerStyle("random, no waits", OLIVE, _LONG, "x"),
     "learned": SchedulerStyle("learned, held-out traces", BLACK, _LONG, "s"),
     "learned_here": SchedulerStyle("learned on the trace", BLACK, (0, (2, 1)), "D"),

@@ -99,6 +99,19 @@ class FilesIn:
 
 
 @dataclass(frozen=True)
+class PoliciesIn:
+    """The stored policies that a parameter of an experiment names, by what they are for."""
+
+    experiment: str
+    parameter: str
+
+    def paths(self, run: str, params: Mapping) -> list[str]:
+        """Weights and card of each."""
+        named = params[self.experiment][self.parameter].values()
+        return [path for name in named for path in Files.of_policy(name).relative]
+
+
+@dataclass(frozen=True)
 class Context:
     """Surroundings that every experiment gets besides its own parameters."""
 

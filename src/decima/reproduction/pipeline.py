@@ -13,7 +13,7 @@ from typing import Any
 
 from decima.files import atomic_write_text
 from decima.reproduction.closure import PACKAGE, closure
-from decima.reproduction.experiment import Files, FilesIn, experiment, experiment_module, experiment_names
+from decima.reproduction.experiment import Files, FilesIn, PoliciesIn, experiment, experiment_module, experiment_names
 from decima.reproduction.figures import experiment_of
 from decima.reproduction.params import checkout, read_params
 from decima.reproduction.report import calls, notebook_code, notebook_slugs
@@ -189,7 +189,7 @@ def _input_dependencies(name: str) -> list[str]:
     """Inputs of an experiment, the same text for every run."""
     found: dict[str, None] = {}
     for entry in experiment(name).inputs:
-        if isinstance(entry, (Files, FilesIn)):
+        if isinstance(entry, (Files, FilesIn, PoliciesIn)):
             paths = [path for run, params in read_params().items() for path in entry.paths(run, params)]
             found |= dict.fromkeys(path for path in paths if (checkout() / path).exists())
         else:
