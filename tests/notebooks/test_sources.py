@@ -30,6 +30,7 @@ EXPECTED = {
     "14-appendix-d",
     "15-appendix-e",
     "16-appendix-f",
+    "17-appendix-g",
     "18-appendix-h",
     "21-idle-slots",
     "22-idle-slots-results",

@@ -91,13 +91,21 @@ def cdf(scores: pandas.DataFrame, axes: Axes | None = None, *, value: str = "avg
 
 @style.styled
 def concurrent_jobs(
-    series: pandas.DataFrame, axes: Axes | None = None, *, points: int = 250, legend: bool = True
+    series: pandas.DataFrame,
+    axes: Axes | None = None,
+    *,
+    value: str = "active_jobs",
+    label: str = "jobs in the system",
+    points: int = 250,
+    legend: bool = True,
 ) -> Axes:
-    """Number of jobs in the system over time, a line per scheduler.
+    """Number of jobs in the system, or another number, over time, a line per scheduler.
 
     Args:
-        series: scheduler, time_s, active_jobs, at regular times.
+        series: scheduler, time_s, the column ``value``, at regular times.
         axes: Where to draw; a new figure when omitted.
+        value: Column of the height.
+        label: Label of the height.
         points: A longer series is averaged over this many intervals, to remain readable.
         legend: Name the schedulers beside the axes.
 
@@ -109,13 +117,13 @@ def concurrent_jobs(
     if series.groupby("scheduler").size().max() > points:
         interval_s = end_s / points
         start_s = (series["time_s"] // interval_s).clip(upper=points - 1) * interval_s
-        series = series.assign(time_s=start_s).groupby(["scheduler", "time_s"], as_index=False)["active_jobs"].mean()
+        series = series.assign(time_s=start_s).groupby(["scheduler", "time_s"], as_index=False)[value].mean()
     for name in style.display_order(series["scheduler"]):
         rows = series[series["scheduler"] == name].sort_values("time_s")
         # Dashes turn a jagged line into noise: the colour alone tells these lines apart, and the order in the legend.
         look = style.scheduler_style(name).line() | {"linewidth": 1.0, "linestyle": "-"}
-        axes.step(rows["time_s"] / unit_s, rows["active_jobs"], where="post", **look)
-    axes.set(xlabel=f"time ({unit})", ylabel="jobs in the system", xlim=(0.0, None), ylim=(0.0, None))
+        axes.step(rows["time_s"] / unit_s, rows[value], where="post", **look)
+    axes.set(xlabel=f"time ({unit})", ylabel=label, xlim=(0.0, None), ylim=(0.0, None))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     if legend:
         style.legend_beside(axes)

@@ -50,17 +50,29 @@ def score_over_fragmentation(scores: pandas.DataFrame, axes: Axes | None = None)
 
 
 @style.styled
-def use_of_classes(uses: pandas.DataFrame, scheduler: str, against: str, axes: Axes | None = None) -> Axes:
-    """Executor time of one scheduler over that of another, by size of jobs and class; no bar where the other has none.
+def use_of_classes(
+    uses: pandas.DataFrame,
+    scheduler: str,
+    against: str,
+    axes: Axes | None = None,
+    *,
+    value: str = "executor_s",
+    label: str = "executor time, ratio",
+) -> Axes:
+    """What one scheduler uses of each class over that of another, by size of jobs; no bar where the other has none.
 
     Args:
-        uses: scheduler, size (0 for the smallest jobs), memory of the class, executor_s.
-        scheduler: Whose time is shown.
-        against: Whose time is 1.
+        uses: scheduler, size (0 for the smallest jobs), memory of the class, the column ``value``.
+        scheduler: Whose use is shown.
+        against: Whose use is 1.
         axes: Where to draw; a new figure when omitted.
+        value: Column that is summed and compared.
+        label: Label of the height.
+
+    Source: §7.3, Figure 12b; appendix G, Figure 21.
     """
     axes = style.own_axes(axes)
-    sums = uses.groupby(["scheduler", "size", "memory"])["executor_s"].sum()
+    sums = uses.groupby(["scheduler", "size", "memory"])[value].sum()
     ours, theirs = (sums.loc[name].unstack("memory") for name in (scheduler, against))
     colors = (style.SKY, style.GREEN, style.ORANGE, style.VERMILION)
     width = 0.8 / len(ours.columns)
@@ -70,10 +82,40 @@ def use_of_classes(uses: pandas.DataFrame, scheduler: str, against: str, axes: A
         at = ours.index + (place + 0.5) * width - 0.4
         axes.bar(at, ratio, width, label=f"{memory:g}", color=colors[place % len(colors)])
     axes.axhline(1.0, color=style.GREY, linewidth=0.8)
-    labels = [f"{100 * part // len(ours)}-{100 * (part + 1) // len(ours)}" for part in range(len(ours))]
-    axes.set_xticks(ours.index, labels)
-    axes.set(xlabel="jobs by work (% of jobs, small to large)", ylabel="executor time, ratio")
+    axes.set_xticks(ours.index, _shares(len(ours)))
+    axes.set(xlabel="jobs by work (% of jobs, small to large)", ylabel=label)
     return axes
+
+
+@style.styled
+def change_by_size(jobs: pandas.DataFrame, scheduler: str, against: str, axes: Axes | None = None) -> Axes:
+    """Change of the mean JCT between two schedulers by size of jobs; a point per seed, a bar for all.
+
+    Args:
+        jobs: scheduler, seed, size (0 for the smallest jobs), avg_jct_s of jobs of that size.
+        scheduler: Whose JCT is shown.
+        against: Whose JCT is 0 %.
+        axes: Where to draw; a new figure when omitted.
+
+    Source: §7.3, Figure 12a.
+    """
+    axes = style.own_axes(axes)
+    means = jobs.pivot_table(index="size", columns=["scheduler", "seed"], values="avg_jct_s")
+    ours, theirs = means[scheduler], means[against]
+    total = 100.0 * (ours.mean(axis=1) / theirs.mean(axis=1) - 1.0)
+    axes.bar(total.index, total, 0.7, color=style.scheduler_style(scheduler).color, alpha=0.5)
+    for each in ours.columns:
+        points = 100.0 * (ours[each] / theirs[each] - 1.0)
+        axes.plot(points.index, points, color=style.BLACK, linestyle="", marker="o", markersize=2.5)
+    axes.axhline(0.0, color=style.GREY, linewidth=0.8)
+    axes.set_xticks(total.index, _shares(len(total)))
+    axes.set(xlabel="jobs by work (% of jobs, small to large)", ylabel="change of the average JCT (%)")
+    return axes
+
+
+def _shares(parts: int) -> list[str]:
+    """Labels of equal parts of the jobs, in percent."""
+    return [f"{100 * part // parts}-{100 * (part + 1) // parts}" for part in range(parts)]
 
 
 @style.styled

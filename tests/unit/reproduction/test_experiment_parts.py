@@ -12,6 +12,7 @@ from decima.reproduction.decima import s05_variance as variance
 from decima.reproduction.decima import s13_learning as learning
 from decima.reproduction.decima.s07_latency import event_intervals
 from decima.reproduction.decima.s07_stream import executed_work
+from decima.reproduction.decima.s17_appendix_g import load_series, profile
 from decima.workload.sources import get_source
 from tests.toy_jobs import one_stage, workload
 
@@ -41,6 +42,34 @@ def test_executed_work_counts_every_task_and_the_executors_that_ran_it():
     assert table["executed_s"].to_list() == [8.0, 3.0]
     # Four tasks of 2 s on two executors take 4 s; the second job then runs alone.
     assert table["executors"].to_list() == pytest.approx([2.0, 1.0])
+
+
+FOUR_CLASSES = ((0.25, 1), (0.5, 1), (0.75, 1), (1.0, 1))
+
+
+def packed(*jobs):
+    rules = {"classes": FOUR_CLASSES, "warmup_delay_ms": 0.0, "moving_delay_ms": 0.0}
+    return decima.simulate(workload(*jobs), "fifo", log=True, **rules)
+
+
+def test_series_divides_the_busy_executors_by_the_jobs_in_the_system():
+    # Until 2 s one job runs on four executors; at 5 s two jobs come, each runs on one executor and ends at 8 s.
+    result = packed(one_stage(4, 2.0), one_stage(1, 3.0, at_s=5.0), one_stage(1, 3.0, at_s=5.0))
+    table = load_series(result, 1.0).set_index("time_s")
+    assert table["active_jobs"].to_list() == [1, 1, 0, 0, 0, 2, 2, 2, 0]
+    assert table["executors_per_job"].to_list() == [4.0, 4.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0]
+
+
+def test_profile_counts_executors_of_a_class_from_the_first_task_to_the_end():
+    result = packed(one_stage(6, 2.0), *(one_stage(1, 1.0, at_s=10.0 * at) for at in range(1, 5)))
+    table = profile(result).set_index(["size", "memory"])
+    # The smallest four jobs have one task each, run by the smallest executor; the large one runs on four for two
+    # seconds, then on two that best fit takes first.
+    assert table.loc[0, "executors"].to_list() == [1.0, 0.0, 0.0, 0.0]
+    assert table.loc[4, "executor_s"].sum() == pytest.approx(12.0)
+    assert table.loc[4, "executors"].sum() == pytest.approx(3.0)
+    assert set(table.loc[4, "avg_jct_s"]) == {4.0}
+    assert table.loc[0, ["from_work_s", "to_work_s"]].drop_duplicates().to_numpy().tolist() == [[1.0, 1.0]]
 
 
 # ---- latency --------------------------------------------------------------------------------------------------------

@@ -90,6 +90,11 @@ COLUMNS = {
     },
     "appendix_a": {"appendix_a": {"policy", "epsilon_s", "makespan_s", "paper_s"}},
     "appendix_e": {"appendix_e": {"scheme", "seed", "iteration", "accuracy"}, "appendix_e_graphs": {"guess_accuracy"}},
+    "appendix_g": {
+        "appendix_g_series": {"workload", "scheduler", "time_s", "active_jobs", "executors_per_job"},
+        "appendix_g_jobs": {"workload", "scheduler", "arrival_s", "jct_s", "work_s"},
+        "appendix_g_profile": {"workload", "scheduler", "seed", "size", "memory", "executors", "avg_jct_s"},
+    },
     "appendix_h": {"appendix_h": {"batch", "policy", "avg_jct_s"}},
 }
 

@@ -159,7 +159,6 @@ def tuned(case: Case, params: dict, context: Context) -> tuple[dict[str, Compile
     rest = {name: value for name, value in best.items() if name != "alpha"}
     search({"alpha": values["alpha"]}, rest | {"by_memory": 1.0})
     table = pandas.concat(rows)[[*_PARAMETERS, "mean_s"]].drop_duplicates(_PARAMETERS, ignore_index=True)
-    suppressing = table[(table["long"] <= 1.0) | (table["frag"] >= 0.0)]
     capped = tune(
         "priced_srw",
         case.train,
@@ -174,11 +173,21 @@ def tuned(case: Case, params: dict, context: Context) -> tuple[dict[str, Compile
         "weighted_best_fit_memory": _at_best(table[table["by_memory"] == 1.0]),
         "tetris": make_scheduler("tetris"),
         "tetris_sticky": make_scheduler("tetris", sticky=1.0),
-        "graphene_arrival": _at_best(suppressing[suppressing["order"] == 0.0]),
-        "graphene": _at_best(suppressing),
+        **graphene_forms(table),
         "priced_srw": capped.make(),
     }
     return schedulers, table
+
+
+def graphene_forms(grid: pandas.DataFrame) -> dict[str, CompiledScheduler]:
+    """Graphene* with the best parameters of a grid search: with jobs by arrival, as in the paper, and in any order.
+
+    Args:
+        grid: Rows of ``packing_grid`` of one workload and load; those without suppression are passed over.
+    """
+    suppressing = grid[(grid["long"] <= 1.0) | (grid["frag"] >= 0.0)]
+    by_arrival = suppressing[suppressing["order"] == 0.0]
+    return {"graphene_arrival": _at_best(by_arrival), "graphene": _at_best(suppressing)}
 
 
 def _at_best(rows: pandas.DataFrame) -> CompiledScheduler:

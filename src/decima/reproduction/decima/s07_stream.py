@@ -58,7 +58,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
             result = simulate(workloads[0], scheduler, context.executors, seeds[0], log=name in EXECUTED)
             columns = {"scheduler": name, "seed": seeds[0]} | gap
             jobs.append(result.jobs.assign(job=np.arange(len(workloads[0])), **columns))
-            series.append(_active_jobs(result, params["series_step_s"]).assign(**columns))
+            series.append(active_jobs(result, params["series_step_s"]).assign(**columns))
             if name in EXECUTED:
                 executed.append(executed_work(result).assign(**columns))
     return {
@@ -88,8 +88,8 @@ def executed_work(result: Result) -> pandas.DataFrame:
     return pandas.DataFrame({"job": np.arange(number), "executed_s": executed_s, "executors": executors})
 
 
-def _active_jobs(result: Result, step_s: float) -> pandas.DataFrame:
-    """Jobs in the system at regular times."""
+def active_jobs(result: Result, step_s: float) -> pandas.DataFrame:
+    """Jobs in the system at regular times: time_s, active_jobs."""
     times = np.arange(0.0, result.end_ms / 1000.0 + step_s, step_s)
     arrived = np.searchsorted(np.sort(result.workload.arrival_ms / 1000.0), times, side="right")
     finished = np.searchsorted(np.sort(result.completion_ms / 1000.0), times, side="right")
