@@ -11,7 +11,15 @@ from pathlib import Path
 
 from decima.workload import measured, parquet, scaling_model
 from decima.workload.profile import JobProfile
-from decima.workload.sources import QUERIES, WorkloadSource, check_queries, file_digest, resolve_sizes
+from decima.workload.sources import (
+    CHOSEN_QUERIES,
+    QUERIES,
+    SIZES,
+    WorkloadSource,
+    file_digest,
+    resolve_queries,
+    resolve_sizes,
+)
 
 LABEL = "TPC-H extrapolated from Spark"
 ORIGIN = "extrapolated"
@@ -29,22 +37,21 @@ PATH = Path(__file__).parent / "data" / "tpch_spark_embedded.parquet"
 
 
 def embedded_profiles(
-    sizes: str | Sequence[str] = "released", queries: Sequence[int] = QUERIES
+    sizes: str | Sequence[str] = "released", queries: str | Sequence[int] = "all"
 ) -> tuple[JobProfile, ...]:
     """Profiles of the given queries at the given sizes, size by size; always the same objects.
 
     Args:
         sizes: `"paper"` (six sizes), `"released"` (seven, with 80g), some of them as `"2g+10g"`, or a list of sizes;
             `"10g"` is scale factor 10.
-        queries: query numbers, 1 to 22.
+        queries: numbers from 1 to 22, `"all"`, or a text such as `"1-16+20"`.
 
     Raises:
         WorkloadError: there is no such size or query.
     """
     chosen = resolve_sizes(sizes, RELEASED_SIZES, GROUPS, "embedded")
-    check_queries(queries)
     table = _table()
-    return tuple(table[size, query] for size in chosen for query in queries)
+    return tuple(table[size, query] for size in chosen for query in resolve_queries(queries))
 
 
 def embedded_profile(size: str, query: int) -> JobProfile:
@@ -99,7 +106,8 @@ SOURCE = WorkloadSource(
     LABEL,
     "TPC-H queries measured on this project's Spark, extrapolated to the paper's sizes and cluster; in the package",
     embedded_profiles,
-    lambda: file_digest(PATH),
+    lambda queries="all": file_digest(PATH),
+    options=(SIZES, CHOSEN_QUERIES),
     query_profile=lambda size_gb, query: embedded_profile(f"{size_gb:g}g", query),
 )
 embedded_batch, embedded_poisson = SOURCE.batch, SOURCE.poisson

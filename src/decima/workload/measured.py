@@ -14,7 +14,14 @@ from pathlib import Path
 from decima.exceptions import WorkloadError
 from decima.workload import parquet
 from decima.workload.profile import JobProfile
-from decima.workload.sources import QUERIES, WorkloadSource, check_queries, file_digest, resolve_sizes
+from decima.workload.sources import (
+    CHOSEN_QUERIES,
+    SIZES,
+    WorkloadSource,
+    file_digest,
+    resolve_queries,
+    resolve_sizes,
+)
 
 LABEL = "TPC-H measured on Spark"
 PATH = Path(__file__).parent / "data" / "tpch_spark_measured.parquet"
@@ -49,22 +56,23 @@ def conditions() -> dict[str, str]:
     return {key: value for key, value in parquet.read_metadata(PATH).items() if key not in _NOT_CONDITIONS}
 
 
-def measured_profiles(sizes: str | Sequence[str] = "all", queries: Sequence[int] = QUERIES) -> tuple[JobProfile, ...]:
+def measured_profiles(
+    sizes: str | Sequence[str] = "all", queries: str | Sequence[int] = "all"
+) -> tuple[JobProfile, ...]:
     """Profiles of the given queries at the given scale factors, size by size.
 
     Args:
         sizes: `"all"`, one size or a list of them; `"0.25g"` is scale factor 0.25. `"paper"` and `"released"`, which
             choose among the sizes of other workloads, mean all sizes here.
-        queries: query numbers, 1 to 22.
+        queries: numbers from 1 to 22, `"all"`, or a text such as `"1-16+20"`.
 
     Raises:
         WorkloadError: there is no such size or query.
     """
     known = {f"{scale:g}g": scale for scale in scales()}
     chosen = resolve_sizes(sizes, tuple(known), dict.fromkeys(("all", "paper", "released"), tuple(known)), "measured")
-    check_queries(queries)
     table = _table()
-    return tuple(table[query, known[size]] for size in chosen for query in queries)
+    return tuple(table[query, known[size]] for size in chosen for query in resolve_queries(queries))
 
 
 @functools.cache
@@ -82,7 +90,8 @@ SOURCE = WorkloadSource(
     LABEL,
     "TPC-H queries as measured on this project's Spark, on up to four executors; in the package",
     measured_profiles,
-    lambda: file_digest(PATH),
+    lambda queries="all": file_digest(PATH),
+    options=(SIZES, CHOSEN_QUERIES),
     query_profile=_query_profile,
 )
 measured_batch, measured_poisson = SOURCE.batch, SOURCE.poisson

@@ -31,6 +31,7 @@ from decima.workload.profile import JobProfile
 TRAINING_SEED = 100_000
 QUERIES = tuple(range(1, 23))
 SIZES = Option("sizes", "job sizes to draw from: paper (six), released (seven), or some of them such as 2g+10g")
+CHOSEN_QUERIES = Option("queries", "TPC-H queries to draw from, such as 1+6+14 or 1-16+20 (default all)")
 JOB_OPTIONS = (
     Option(
         "arrivals",
@@ -394,15 +395,29 @@ def resolve_sizes(
     return chosen
 
 
-def check_queries(queries: Sequence[int]) -> None:
-    """Check that all are numbers of TPC-H queries, 1 to 22.
+def resolve_queries(queries: str | Sequence[int]) -> tuple[int, ...]:
+    """List the numbers of TPC-H queries, ranges replaced by their members.
+
+    Args:
+        queries: ``"all"``, numbers and ranges as ``"1-16+20"``, or a list of numbers.
 
     Raises:
-        WorkloadError: One is not.
+        WorkloadError: One is none of 1 to 22, is given twice, or none is given.
     """
-    for query in queries:
-        if isinstance(query, bool) or query not in QUERIES:
-            raise WorkloadError(f"TPC-H query {query!r} is unknown; expected 1 to {QUERIES[-1]}")
+    if queries == "all":
+        return QUERIES
+    expected = f"expected 1 to {QUERIES[-1]}, each once, such as 1-16+20"
+    numbers = {str(number): number for number in QUERIES}
+    chosen: list[int] = []
+    for query in queries.split("+") if isinstance(queries, str) else queries:
+        first, _, last = str(query).partition("-")
+        ends = [numbers.get(end) for end in (first, last or first)]
+        if isinstance(query, bool) or None in ends or ends[0] > ends[1]:
+            raise WorkloadError(f"TPC-H query {query!r} is unknown; {expected}")
+        chosen += range(ends[0], ends[1] + 1)
+    if not chosen or len(set(chosen)) != len(chosen):
+        raise WorkloadError(f"TPC-H queries {queries!r:.60}: one is given twice, or none; {expected}")
+    return tuple(chosen)
 
 
 def file_digest(path: Path) -> str:

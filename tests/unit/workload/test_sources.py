@@ -11,6 +11,7 @@ from decima.workload.sources import (
     list_sources,
     parse_jobs,
     register_source,
+    resolve_queries,
     resolve_sizes,
 )
 
@@ -114,6 +115,19 @@ def test_sizes_of_a_text_select_profiles():
     chosen = parse_jobs("synthetic:sizes=xs+3xl,n=30").workload(0)
     assert names(chosen) == names(get_source("synthetic").batch(30, 0, ["xs", "3xl"]))
     assert {name.split("-")[0] for name in names(chosen)} == {"xs", "3xl"}
+
+
+def test_queries_of_a_text_select_profiles():
+    chosen = parse_jobs("embedded:queries=2-3+17,n=30").workload(0)
+    assert {name.split("-")[0] for name in names(chosen)} == {"q2", "q3", "q17"}
+    assert resolve_queries("all") == tuple(range(1, 23)) == resolve_queries(range(1, 23))
+    assert resolve_queries("20+1-3") == (20, 1, 2, 3)
+
+
+@pytest.mark.parametrize("queries", ["0", "23", "3-1", "1+1", "", "1-", "x", [], [True], [2, 2]])
+def test_unknown_queries_are_refused(queries):
+    with pytest.raises(WorkloadError, match="expected 1 to 22, each once"):
+        resolve_queries(queries)
 
 
 def test_a_file_of_profiles_is_drawn_from(path):

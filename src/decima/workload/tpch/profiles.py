@@ -10,7 +10,7 @@ from decima import config
 from decima.exceptions import DataUnavailableError
 from decima.workload import parquet
 from decima.workload.profile import JobProfile
-from decima.workload.sources import QUERIES, WorkloadSource, check_queries, resolve_sizes
+from decima.workload.sources import CHOSEN_QUERIES, QUERIES, SIZES, WorkloadSource, resolve_queries, resolve_sizes
 from decima.workload.tpch import raw as tpch_raw
 
 LABEL = "TPC-H"
@@ -36,23 +36,24 @@ def tpch_profile(size: str, query: int) -> JobProfile:
     return tpch_profiles([size], [query])[0]
 
 
-def tpch_profiles(sizes: str | Sequence[str] = "released", queries: Sequence[int] = QUERIES) -> tuple[JobProfile, ...]:
+def tpch_profiles(
+    sizes: str | Sequence[str] = "released", queries: str | Sequence[int] = "all"
+) -> tuple[JobProfile, ...]:
     """Profiles of all given queries at all given sizes, size by size.
 
     The same object is returned for the same query and size as long as the prepared file does not change.
 
     Args:
         sizes: `"paper"` (six sizes), `"released"` (seven, with 80g), some of them as `"2g+10g"`, or a list of sizes.
-        queries: query numbers, 1 to 22.
+        queries: numbers from 1 to 22, `"all"`, or a text such as `"1-16+20"`.
 
     Raises:
         WorkloadError: there is no such size or query.
         DataUnavailableError: the data was not fetched.
     """
     chosen = resolve_sizes(sizes, RELEASED_SIZES, GROUPS, "TPC-H")
-    check_queries(queries)
     table = _table()
-    return tuple(table[profile_name(size, query)] for size in chosen for query in queries)
+    return tuple(table[profile_name(size, query)] for size in chosen for query in resolve_queries(queries))
 
 
 def tpch_available() -> bool:
@@ -124,7 +125,8 @@ SOURCE = WorkloadSource(
     LABEL,
     "TPC-H queries as the authors measured them; fetched by 'decima data fetch tpch'",
     tpch_profiles,
-    lambda: tpch_raw.checksums_digest(),
+    lambda queries="all": tpch_raw.checksums_digest(),
+    options=(SIZES, CHOSEN_QUERIES),
     available=tpch_available,
     query_profile=lambda size_gb, query: tpch_profile(f"{size_gb:g}g", query),
 )
