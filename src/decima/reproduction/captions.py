@@ -26,7 +26,7 @@ class Run:
 
     workload: str  # label of the workload
     executors: int  # of the cluster
-    policies: Mapping[str, str]  # names of stored policies by what they are for: batch, stream, released
+    policies: Mapping[str, str]  # names of stored policies by what they are for: batch, stream, busy, released
 
     @classmethod
     def named(cls, run: str) -> Run:

@@ -9,11 +9,14 @@ import pandas
 
 from decima.evaluation.run import score_matrix
 from decima.evaluation.statistics import paired_change
+from decima.exceptions import ConfigError
 from decima.policy import learned
+from decima.policy.store import load_policy
 from decima.reproduction.experiment import Context
 from decima.schedulers import Scheduler
 from decima.simulator.settings import Settings
 from decima.workload.jobs import Workload
+from decima.workload.sources import WorkloadSource
 
 if TYPE_CHECKING:
     from decima.policy.scheduler import LearnedScheduler
@@ -69,8 +72,54 @@ def paired_changes(scores: pandas.DataFrame, schedulers: Sequence[str], baseline
         if name != baseline
     ]
     return pandas.DataFrame(rows, columns=["against", "scheduler", "seeds", "change_percent", "low", "high"])
+
+
 # With whom policies are compared, paired by sequence.
 BASELINES = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")
+
+
+def on_streams_of_load(
+    policies: Mapping[str, str], source: WorkloadSource, params: Mapping, context: Context, label: str
+) -> pandas.DataFrame:
+    """Average JCT of stored policies on the streams of experiment ``load``, beside the heuristics tuned there.
+
+    Args:
+        policies: Names of stored policies by what the rows call them.
+        source: Where jobs come from.
+        params: ``interarrival_s``, a list of gaps, ``streams`` and ``jobs``, as of experiment ``load``.
+        context: The run; its tables of ``load`` are read.
+        label: What progress bars say.
+
+    Returns:
+        interarrival_s, scheduler, seed, avg_jct_s.
+
+    Raises:
+        ConfigError: Experiment ``load`` has no such streams.
+    """
+    tuned = context.tables("load")["load"]
+    seeds = list(range(params["streams"]))
+    found = []
+    for gap_s in params["interarrival_s"]:
+        rows = tuned[
+            (tuned["interarrival_s"] == gap_s) & tuned["scheduler"].isin(BASELINES) & tuned["seed"].isin(seeds)
+        ]
+        if len(rows) != len(BASELINES) * len(seeds):
+            raise ConfigError(
+                f"experiment load has not {len(seeds)} streams of one job every {gap_s} s; {label} needs them"
+            )
+        made = {name: load_policy(stored) for name, stored in policies.items()}
+        streams = source.streams(seeds, params["jobs"], gap_s)
+        gap = {"interarrival_s": gap_s}
+        found += [rows, score_table(made, streams, seeds, context.settings(), context, f"{label}, {gap_s} s", **gap)]
+    return pandas.concat(found)[["interarrival_s", "scheduler", "seed", "avg_jct_s"]]
+
+
+def changes_by_gap(scores: pandas.DataFrame, schedulers: Sequence[str], baselines: Sequence[str]) -> pandas.DataFrame:
+    """Table of :func:`paired_changes` of every gap, with the column interarrival_s."""
+    groups = scores.groupby("interarrival_s", sort=False)
+    return pandas.concat(
+        [paired_changes(rows, schedulers, baselines).assign(interarrival_s=gap_s) for gap_s, rows in groups]
+    )
 
 
 def learned_policy(context: Context, use: str, greedy: bool | None = None) -> LearnedScheduler:
@@ -78,7 +127,7 @@ def learned_policy(context: Context, use: str, greedy: bool | None = None) -> Le
 
     Args:
         context: The run.
-        use: ``"batch"``, ``"stream"`` or ``"released"``.
+        use: ``"batch"``, ``"stream"``, ``"busy"`` or ``"released"``.
         greedy: Take the likeliest action, or draw it, as in training. When omitted, as the policy's card says, which is
             what was better on validation sequences.
     """

@@ -100,15 +100,15 @@ class FilesIn:
 
 @dataclass(frozen=True)
 class PoliciesIn:
-    """The stored policies that a parameter of an experiment names, by what they are for."""
+    """Stored policies that parameters of an experiment name, each a mapping with names of policies as values."""
 
     experiment: str
-    parameter: str
+    parameters: tuple[str, ...]
 
     def paths(self, run: str, params: Mapping) -> list[str]:
-        """Weights and card of each."""
-        named = params[self.experiment][self.parameter].values()
-        return [path for name in named for path in Files.of_policy(name).relative]
+        """Weights and card of every policy."""
+        names = [name for key in self.parameters for name in params[self.experiment][key].values()]
+        return [path for name in dict.fromkeys(names) for path in Files.of_policy(name).relative]
 
 
 @dataclass(frozen=True)

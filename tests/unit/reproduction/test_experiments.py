@@ -35,7 +35,7 @@ TINY = {
     "workload": "embedded",
     "profiles": "src/decima/workload/data/tpch_spark_embedded.parquet",
     "executors": 10,
-    "policies": {"batch": "tiny", "stream": "tiny", "released": "tiny"},
+    "policies": {"batch": "tiny", "stream": "tiny", "busy": "tiny", "released": "tiny"},
     **{name: dict(experiment(name).tiny) for name in experiment_names()},
 }
 COLUMNS = {
@@ -95,6 +95,13 @@ COLUMNS = {
         "appendix_g_jobs": {"workload", "scheduler", "arrival_s", "jct_s", "work_s"},
         "appendix_g_profile": {"workload", "scheduler", "seed", "size", "memory", "executors", "avg_jct_s"},
     },
+    "ablations": {"ablation_changes": {"start", "interarrival_s", "against", "scheduler", "change_percent"}},
+    "generalisation": {
+        "generalisation_changes": {"interarrival_s", "against", "scheduler", "change_percent"},
+        "generalisation_executors": {"executors", "against", "change_percent"},
+        "generalisation_queries": {"queries", "scheduler", "seed", "avg_jct_s"},
+    },
+    "appendix_j": {"appendix_j": {"arrivals", "scheduler", "seed", "avg_jct_s"}},
     "appendix_h": {"appendix_h": {"batch", "policy", "avg_jct_s"}},
 }
 

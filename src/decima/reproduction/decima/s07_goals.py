@@ -293,7 +293,7 @@ EXPERIMENT = Experiment(
     "§7.4, Figure 13",
     compute,
     figures=(fig13_schedules, goals_matrix, goals_behaviour),
-    inputs=(Profiles(), PoliciesIn("goals", "policies")),
+    inputs=(Profiles(), PoliciesIn("goals", ("policies",))),
     tiny={
         "policies": {"average": "tiny", "free": "tiny", "makespan": "tiny", "p90": "tiny"},
         "batches": 2, "jobs": 3, "shown": 0, "train": 2, "budget": 4,

@@ -33,7 +33,8 @@ SHOWN_BUSY = "weighted_fair"
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``load`` (scores), ``load_changes`` (paired, against both tuned weighted fairs) and ``load_meanings``.
 
-    The heuristics that have parameters are tuned at every gap, on training streams; the policy is the run's.
+    The heuristics that have parameters are tuned at every gap, on training streams; the policies
+    are the run's, for streams and for busy ones.
     """
     train_seeds = [TRAINING_SEED + index for index in range(params["sequences"])]
     seeds = list(range(params["streams"]))
@@ -43,12 +44,12 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         schedulers = {name: make_scheduler(name) for name in UNTUNED}
         train = source.streams(train_seeds, params["train_jobs"], gap_s)
         schedulers |= _tuned(train, train_seeds, params["budget"], context, gap_s)
-        schedulers |= {"decima": learned_policy(context, "stream")}
+        schedulers |= {"decima": learned_policy(context, "stream"), "decima_busy": learned_policy(context, "busy")}
         streams = source.streams(seeds, params["jobs"], gap_s)
         table = score_table(schedulers, streams, seeds, context.settings(), context, f"load, {gap_s} s", **gap)
         scores.append(table)
         baselines = ("weighted_fair", "weighted_fair_arrival")
-        changes.append(paired_changes(table, ("capped_srw", "decima"), baselines).assign(**gap))
+        changes.append(paired_changes(table, ("capped_srw", "decima", "decima_busy"), baselines).assign(**gap))
         for stream, seed in zip(streams, seeds, strict=True):
             result = simulate(stream, schedulers[SHOWN_BUSY], context.executors, seed, log=True)
             meanings.append({**gap, "seed": seed} | loads(result))
@@ -137,7 +138,7 @@ def jct_over_load(tables: Tables, run: Run) -> Figure:
     third.set_title(f"(c) load, under {label}", loc="left")
     caption = (
         f"{distinct(table, 'seed', 'stream')} per gap, {run.cluster}; band: {INTERVAL}, paired. Tuned heuristics: "
-        f"tuned at each gap on training streams. Policy {run.policies['stream']}, trained at 25 s."
+        f"tuned at each gap on training streams. Policies {run.policies['stream']} and {run.policies['busy']}."
     )
     return plotting.style.entitle(figure, "Average JCT over load", caption, run.workload)
 
@@ -147,6 +148,6 @@ EXPERIMENT = Experiment(
     "§7.4",
     compute,
     figures=(jct_over_load,),
-    inputs=(Profiles(), StoredPolicy("stream")),
+    inputs=(Profiles(), StoredPolicy("stream"), StoredPolicy("busy")),
     tiny={"interarrival_s": [25, 14], "sequences": 2, "train_jobs": 3, "streams": 2, "jobs": 4, "budget": 8},
 )

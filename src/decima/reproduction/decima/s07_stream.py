@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,8 @@ from decima.workload.sources import WorkloadSource
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
 
+# Where the run's policy for busy clusters stands for Decima: mean gap in seconds, and below.
+BUSY_S = 14
 UNTUNED = ("fifo", "sjf_cp", "fair", "naive_weighted_fair")
 # Whose tasks are looked at one by one (Figure 10d and e).
 EXECUTED = ("weighted_fair", "decima")
@@ -32,10 +35,10 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     ``stream_executed`` holds the executor time that jobs of the first stream took, for the schedulers in ``EXECUTED``.
     """
     seeds = list(range(params["streams"]))
-    learned = learned_schedulers(context, "stream")
     scores, changes, curves, jobs, series, executed = [], [], [], [], [], []
     for gap_s in params["interarrival_s"]:
         kind = f"stream-{gap_s}s"
+        learned = learned_schedulers(context, "busy" if gap_s <= BUSY_S else "stream")
         workloads = source.streams(seeds, params["jobs"], gap_s)
         schedulers = {name: make_scheduler(name) for name in UNTUNED} | tuned_schedulers(context, kind)
         schedulers |= {"weighted_fair_arrival": weighted_fair_by_arrival(context, kind)}
@@ -104,7 +107,7 @@ def fig09b_stream(tables: Tables, run: Run) -> Figure:
     for axes, gap in zip(figure.subplots(len(gaps), 1, squeeze=False)[:, 0], gaps, strict=True):
         plotting.curves.cdf(jobs[jobs["interarrival_s"] == gap], axes, value="jct_s", log=True)
         axes.set_title(f"one job every {gap:g} s", loc="left")
-    caption = f"{_one_stream(jobs, run)} Policy {run.policies['stream']}, Decima: {decima_mode(jobs)}."
+    caption = f"{_one_stream(jobs, run)} {_policy(gaps, run)}, Decima: {decima_mode(jobs)}."
     return plotting.style.entitle(figure, "Figure 9b: continuous arrivals", caption, run.workload)
 
 
@@ -115,7 +118,7 @@ def fig09b_mean(tables: Tables, run: Run) -> Figure:
     figure = plotting.bars.scheduler_bars(groups, group="gap").figure
     caption = (
         f"{distinct(table, 'seed', 'stream')} of {distinct(tables['stream_jobs'], 'job', 'job')} per gap; bars: "
-        f"{INTERVAL}; {run.cluster}; policy {run.policies['stream']}, Decima: {decima_mode(table)}."
+        f"{INTERVAL}; {run.cluster}. {_policy(table['interarrival_s'], run)}, Decima: {decima_mode(table)}."
     )
     return plotting.style.entitle(figure, "Figure 9b over several streams", caption, run.workload)
 
@@ -131,8 +134,8 @@ def stream_changes(tables: Tables, run: Run) -> Figure:
         plotting.bars.change_points(rows, "against", axes, legend=axes is grid[-1])
         axes.set_title(f"one job every {gap:g} s", loc="left")
     caption = (
-        f"Paired by seed; bars: {INTERVAL}; {int(changes['seeds'].iloc[0])} streams per gap, {run.cluster}; policy "
-        f"{run.policies['stream']}, Decima: {decima_mode(tables['stream'])}."
+        f"Paired by seed; bars: {INTERVAL}; {int(changes['seeds'].iloc[0])} streams per gap, {run.cluster}. "
+        f"{_policy(gaps, run)}, Decima: {decima_mode(tables['stream'])}."
     )
     return plotting.style.entitle(figure, "Decima against the heuristics, continuous arrivals", caption, run.workload)
 
@@ -159,14 +162,21 @@ def fig10_stream(tables: Tables, run: Run) -> Figure:
         grid[panel].set_title(f"({panel}) {title}", loc="left")
     caption = (
         f"One job every {gap:g} s; {_one_stream(jobs, run)} Points: jobs; lines in (c) and (d): median per tenth of "
-        f"the jobs; (d): executor time of its tasks over the time from its first task to its end. Policy "
-        f"{run.policies['stream']}, {decima_mode(tables['stream'])}."
+        f"the jobs; (d): executor time of its tasks over the time from its first task to its end. "
+        f"{_policy([gap], run)}, {decima_mode(tables['stream'])}."
     )
     return plotting.style.entitle(figure, "Figure 10: a stream in detail", caption, run.workload)
 
 
 def _busiest(table: pandas.DataFrame, gap: float, names: list[str]) -> pandas.DataFrame:
     return table[(table["interarrival_s"] == gap) & table["scheduler"].isin(names)]
+
+
+def _policy(gaps_s: Iterable[float], run: Run) -> str:
+    """Words of captions about which stored policies are meant."""
+    uses = ["busy" if gap_s <= BUSY_S else "stream" for gap_s in gaps_s]
+    names = list(dict.fromkeys(run.policies[use] for use in uses))
+    return f"Policy {names[0]}" if len(names) == 1 else f"Policies {names[0]} ({BUSY_S} s) and {names[1]}"
 
 
 def _one_stream(jobs: pandas.DataFrame, run: Run) -> str:
@@ -194,6 +204,6 @@ EXPERIMENT = Experiment(
     "§7.2, Figures 9b and 10",
     compute,
     figures=(fig09b_stream, fig09b_mean, stream_changes, fig10_stream, stream_heuristics, alpha_stream),
-    inputs=(Profiles(), TablesOf("tuning"), StoredPolicy("stream")),
+    inputs=(Profiles(), TablesOf("tuning"), StoredPolicy("stream"), StoredPolicy("busy")),
     tiny={"streams": 2, "jobs": 3, "alpha_streams": 2, "interarrival_s": [25], "series_step_s": 20},
 )
