@@ -122,4 +122,4 @@ def test_installer_comes_from_the_lock():
 def test_distribution_names_and_extras():
     assert PROJECT["name"] == "decima-sched"
     assert PROJECT["scripts"] == {"decima": "decima.cli:main"}
-    assert set(PROJECT["optional-dependencies"]) == {"alibaba", "spark", "ray", "dev"}
+    assert set(PROJECT["optional-dependencies"]) == {"alibaba", "spark", "ray", "exact", "dev"}

@@ -147,6 +147,9 @@ def optimum(
     jobs: JobsText = None,
     cluster: ClusterOptions,
     duplicate: Annotated[bool, typer.Option("--duplicate/--single", help="Whether nodes may be copied.")] = True,
+    solver: Annotated[
+        str, typer.Option(metavar="search|cp_sat", help="cp_sat proves larger instances and needs OR-Tools.")
+    ] = "search",
     time_limit_s: TimeLimit = 60.0,
     seed: options.Seed = 0,
     out: Out = None,
@@ -157,13 +160,13 @@ def optimum(
 
     check_output(out, ".json", inputs=_inputs(jobs))
     problem = cluster.instance(jobs, seed)
-    found = shortest(problem, duplicate=duplicate, time_limit_s=time_limit_s, progress="optimum")
+    found = shortest(problem, duplicate=duplicate, solver=solver, time_limit_s=time_limit_s, progress="optimum")
     if out is not None:
         write_json(out, schedule_document(found.schedule))
     kind = "with copies" if duplicate else "without copies"
     typer.echo(
         f"{_what(problem)}: the shortest schedule {kind} takes {found.makespan_s:g} s, proved over "
-        f"{found.explored:,} partial schedules{_written(out)}"
+        f"{found.explored:,} {'partial schedules' if solver == 'search' else 'branches of CP-SAT'}{_written(out)}"
     )
 
 

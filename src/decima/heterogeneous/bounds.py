@@ -71,12 +71,24 @@ def _with_transfers(
     sent_s = instance.cluster.least_transfer_s(data)
     if len(instance.cluster) == 1:
         sent_s = np.full(len(data), np.inf)  # nothing is sent anywhere
-    return _earliest(order, start, other, sent_s, instance.least_time_s, first)
+    return earliest_start(order, start, other, sent_s, instance.least_time_s, first)
 
 
 @cached(njit(cache=True, nogil=True))
-def _earliest(order, start, other, sent, least, first):
-    """Earliest start of each node, float64 [nodes], going through the nodes in an order."""
+def earliest_start(order, start, other, sent, least, first):
+    """Earliest start of each node, going through the nodes in an order; read backwards, the least time behind each.
+
+    Args:
+        order: Nodes, those that a node waits for before it, int64 [nodes].
+        start: First edge of a node, int64 [nodes + 1].
+        other: Whom it waits for over an edge, int64 [edges].
+        sent: Shortest transfer over an edge, float64 [edges].
+        least: Smallest time of a node, float64 [nodes].
+        first: No node begins before, float64 [nodes].
+
+    Returns:
+        float64 [nodes].
+    """
     earliest = np.zeros(len(order))
     most = 0
     for node in range(len(order)):

@@ -1,21 +1,26 @@
 """Optimum and bounds: proved numbers, HiGHS, and every scheduler on tiny instances."""
 
+import sys
+import time
+
 import pytest
 
 from decima.exceptions import ConfigError
-from decima.heterogeneous import Cluster, Instance, Job, canonical, list_schedulers, lower_bound, plan, validate
+from decima.heterogeneous import Cluster, Instance, Job, canonical, cp_sat, list_schedulers, lower_bound, plan, validate
 from decima.heterogeneous.bounds import bounds
-from decima.heterogeneous.exact import NotProvedError, optimum
+from decima.heterogeneous.exact import SOLVERS, NotProvedError, optimum
 from decima.heterogeneous.sources import ClusterOptions, read_instance
 from tests.differential.heterogeneous_program import shortest_s
 from tests.heterogeneous_instances import draw_instance
 
 
+@pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize(("duplicate", "makespan_s"), [(False, 73.0), (True, 69.0)])
-def test_canonical_example(duplicate, makespan_s):
-    found = optimum(canonical(), duplicate=duplicate)
+def test_canonical_example(solver, duplicate, makespan_s):
+    found = optimum(canonical(), duplicate=duplicate, solver=solver)
     validate(canonical(), found.schedule)
-    assert found.makespan_s == found.schedule.makespan_s == makespan_s
+    assert found.makespan_s == found.schedule.makespan_s == found.bound_s == makespan_s
+    assert found.explored > 0
     assert found.schedule.duplicate.any() == duplicate
     assert found.schedule.scheduler == "optimum"
 
@@ -27,9 +32,78 @@ def test_optimum_is_that_of_highs(seed, duplicate):
     instance = draw_instance(
         seed, jobs=1 + seed % 2, nodes=4, executors=2, ccr=2.0, kind=kind, stream=seed > 3, whole=seed % 2 == 1
     )
-    found = optimum(instance, duplicate=duplicate)
+    shortest = shortest_s(instance, duplicate=duplicate)
+    for solver in SOLVERS:
+        found = optimum(instance, duplicate=duplicate, solver=solver)
+        validate(instance, found.schedule)
+        assert found.makespan_s == pytest.approx(shortest, rel=2e-4)
+
+
+@pytest.mark.parametrize("duplicate", [False, True])
+def test_both_solvers_agree(duplicate):
+    """Also with times and transfers of zero, rates per pair, and arrivals."""
+    for seed in (3, 7, 10, 14):
+        kind = ("speeds", "rates", "costs")[seed % 3]
+        instance = draw_instance(
+            seed,
+            jobs=1 + seed % 2,
+            nodes=6,
+            executors=1 + seed % 4,
+            ccr=(0.0, 0.5, 3.0)[seed // 3 % 3],
+            kind=kind,
+            stream=seed % 2 == 1,
+            whole=seed % 5 > 1,
+        )
+        mine = optimum(instance, duplicate=duplicate)
+        theirs = optimum(instance, duplicate=duplicate, solver="cp_sat")
+        validate(instance, theirs.schedule)
+        assert theirs.schedule.duplicate.any() <= duplicate
+        assert theirs.makespan_s == pytest.approx(mine.makespan_s, rel=cp_sat.TOLERANCE), seed
+        assert theirs.makespan_s * (1.0 - cp_sat.TOLERANCE) <= theirs.bound_s <= mine.makespan_s * (1.0 + 1e-12), seed
+
+
+@pytest.mark.parametrize("duplicate", [False, True])
+@pytest.mark.parametrize(
+    ("text", "executors", "limit_s"), [("random:nodes=10,ccr=3", 3, 5.0), ("random:nodes=20,ccr=1", 4, 60.0)]
+)
+def test_cp_sat_proves_in_time(text, executors, limit_s, duplicate):
+    instance = read_instance(text, ClusterOptions(executors=executors))
+    lower_bound(instance)  # compiles
+    found = optimum(instance, duplicate=duplicate, time_limit_s=limit_s, solver="cp_sat")
     validate(instance, found.schedule)
-    assert found.makespan_s == pytest.approx(shortest_s(instance, duplicate=duplicate), rel=2e-4)
+    assert found.makespan_s * (1.0 - cp_sat.TOLERANCE) <= found.bound_s
+
+
+def test_cp_sat_stops_when_interrupted(monkeypatch):
+    instance = read_instance("random:nodes=60,ccr=1", ClusterOptions(executors=8))
+    solve, begin = cp_sat.solve, time.monotonic()
+
+    def interrupted(*given, **named):
+        def tick():
+            raise KeyboardInterrupt
+
+        return solve(*given, **named | {"tick": tick})
+
+    monkeypatch.setattr(cp_sat, "solve", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        optimum(instance, solver="cp_sat", time_limit_s=300.0)
+    assert time.monotonic() - begin < 150.0
+
+
+def test_cp_sat_that_dies_is_said(monkeypatch, tmp_path):
+    broken = tmp_path / "broken.py"
+    broken.write_text("raise SystemExit('no memory left')")
+    monkeypatch.setattr(cp_sat, "PROGRAM", broken)
+    with pytest.raises(cp_sat.SolverError, match="CP-SAT ended with code 1: no memory left"):
+        optimum(canonical(), solver="cp_sat")
+
+
+def test_solver_that_is_not_there_is_said(monkeypatch):
+    with pytest.raises(ConfigError, match="solver is 'gurobi'; expected search or cp_sat"):
+        optimum(canonical(), solver="gurobi")
+    monkeypatch.setitem(sys.modules, "ortools", None)
+    with pytest.raises(ConfigError, match=r"solver 'cp_sat' needs OR-Tools: pip install 'decima-sched\[exact\]'"):
+        optimum(canonical(), solver="cp_sat")
 
 
 def test_nothing_is_below_the_optimum_on_tiny_instances():
@@ -80,6 +154,8 @@ def test_no_answer_in_time_is_said():
     instance = read_instance("random:nodes=40,ccr=3", ClusterOptions(executors=6))
     with pytest.raises(NotProvedError, match=r"no proof within 0\.01 s: the best schedule found takes .* none takes"):
         optimum(instance, time_limit_s=0.01)
+    with pytest.raises(NotProvedError, match=r"no proof within 0\.01 s: the best schedule found takes .* none takes"):
+        optimum(instance, time_limit_s=0.01, solver="cp_sat")
     with pytest.raises(ConfigError, match="has 70 nodes; the search for the optimum takes 64 at most"):
         optimum(read_instance("random:nodes=70"))
     with pytest.raises(ConfigError, match="time_limit_s is 0; expected a number above 0"):
