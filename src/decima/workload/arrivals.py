@@ -175,6 +175,36 @@ def with_requests(workload: Workload, kind: str, seed: int) -> Workload:
     return Workload(tuple(jobs), workload.label, workload.universe)
 
 
+def with_wrong_estimates(workload: Workload, spread: float, seed: int) -> Workload:
+    """Let schedulers be told wrong durations; jobs, arrivals and the durations that tasks take stay as they are.
+
+    Args:
+        workload: the jobs.
+        spread: standard deviation of the logarithm of the factor by which what is told is off, 0 or more. The factor
+            has median 1, and is drawn once for each stage of each profile.
+        seed: 0 or more, of the factors.
+
+    Raises:
+        ConfigError: a number is out of range.
+
+    Source: appendix J, where the policy sees no durations at all.
+    """
+    check_count("seed", seed, least=0)
+    if not is_number(spread) or not 0.0 <= spread <= 10.0:
+        raise ConfigError(f"spread is {spread!r:.60}; expected a number from 0 to 10")
+    rng = np.random.default_rng(int(seed))
+    wrong = {}
+    for profile in workload.universe:
+        factors = np.exp(spread * rng.standard_normal(len(profile.stages)))
+        stages = (
+            replace(stage, told_ms=stage.mean_duration_ms * factor)
+            for stage, factor in zip(profile.stages, factors.tolist(), strict=True)
+        )
+        wrong[profile] = replace(profile, stages=tuple(stages))
+    jobs = tuple(replace(job, profile=wrong[job.profile]) for job in workload.jobs)
+    return Workload(jobs, workload.label, tuple(wrong.values()))
+
+
 def _generators(seed: int) -> list[np.random.Generator]:
     """Make one generator for the choice of jobs and one for the gaps."""
     check_count("seed", seed, least=0)

@@ -16,7 +16,7 @@ from decima.exceptions import DataUnavailableError, WorkloadError
 from decima.files import atomic_write_text, read_json
 from decima.workload import parquet
 from decima.workload.jobs import Job, Workload
-from decima.workload.profile import WAVES, JobProfile, Stage
+from decima.workload.profile import WAVES, JobProfile, Stage, check_writable
 from decima.workload.tpch import profiles as tpch
 from decima.workload.tpch import raw as tpch_raw
 
@@ -57,7 +57,8 @@ def save(workload: Workload, path: str | os.PathLike) -> None:
     TPC-H profiles are written as references to query and size, all others in full.
 
     Raises:
-        WorkloadError: the name ends in `.parquet`, which stands for another format.
+        WorkloadError: the name ends in `.parquet`, which stands for another format, or a profile holds what the file
+            has no place for.
     """
     path = Path(path)
     if path.suffix == ".parquet":
@@ -65,6 +66,7 @@ def save(workload: Workload, path: str | os.PathLike) -> None:
     references: dict[JobProfile, dict[str, Any]] = {}
     profiles: dict[str, dict[str, Any]] = {}
     for profile in workload.profiles:
+        check_writable(profile)
         reference = _tpch_reference(profile)
         if reference is None:
             key = profile.name

@@ -12,7 +12,7 @@ import numpy as np
 
 from decima.exceptions import DataUnavailableError, WorkloadError
 from decima.files import atomic_path
-from decima.workload.profile import WAVES, JobProfile, Stage
+from decima.workload.profile import WAVES, JobProfile, Stage, check_writable
 
 FORMAT = "decima-profiles"
 VERSION = "1"
@@ -32,7 +32,7 @@ def write_profiles(
         metadata: further text to keep in the file, read back by `read_metadata`.
 
     Raises:
-        WorkloadError: there is no profile.
+        WorkloadError: there is no profile, or one holds what the file has no place for.
     """
     import pyarrow
     from pyarrow import parquet
@@ -40,6 +40,8 @@ def write_profiles(
     profiles = list(profiles)
     if not profiles:
         raise WorkloadError(f"no job profile to write to {path}; expected at least one")
+    for profile in profiles:
+        check_writable(profile)
     rows = [
         (index, job, number, stage) for index, job in enumerate(profiles) for number, stage in enumerate(job.stages)
     ]

@@ -41,6 +41,9 @@ class Stage:
     cpu: float = 1.0
     # Megabytes that each parent sends, in the order of `parents`; None: not known. The Spark simulator ignores them.
     data_mb: tuple[float, ...] | None = None
+    # What schedulers are told that a task takes, in ms, where that is not the mean of its durations. Files of
+    # workloads do not hold it.
+    told_ms: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parents", tuple(self.parents))
@@ -63,7 +66,9 @@ class Stage:
 
     @cached_property
     def mean_duration_ms(self) -> float:
-        """Nominal task duration in ms: mean over the durations of all waves and levels pooled."""
+        """Nominal task duration in ms: what is told, or the mean over the durations of all waves and levels pooled."""
+        if self.told_ms is not None:
+            return float(self.told_ms)
         pooled = self.all_durations_ms
         return math.fsum(pooled.tolist()) / len(pooled)  # fsum: exact, the same on every platform
 
@@ -74,7 +79,7 @@ class Stage:
 
     def equals(self, other: Stage) -> bool:
         """True when all fields, durations included, are the same."""
-        fields = ("name", "num_tasks", "parents", "levels", "memory", "cpu", "data_mb")
+        fields = ("name", "num_tasks", "parents", "levels", "memory", "cpu", "data_mb", "told_ms")
         return all(getattr(self, field) == getattr(other, field) for field in fields) and all(
             np.array_equal(durations, others)
             for wave in WAVES
@@ -115,6 +120,8 @@ class JobProfile:
             if stage.memory is not None:
                 check_request(where, "memory", stage.memory)
             check_request(where, "cpu", stage.cpu)
+            if stage.told_ms is not None:
+                check_request(where, "told_ms", stage.told_ms)
             _check_data(where, stage)
             _check_levels(where, stage)
             _check_durations(where, stage)
@@ -190,8 +197,21 @@ class JobProfile:
         return length
 
 
+def check_writable(profile: JobProfile) -> None:
+    """Check that a file can hold a profile.
+
+    Raises:
+        WorkloadError: Schedulers are told other durations than the mean.
+    """
+    for stage in profile.stages:
+        if stage.told_ms is not None:
+            raise WorkloadError(
+                f"job {profile.name!r}, stage {stage.name!r}: told_ms is set, which files of workloads do not hold"
+            )
+
+
 def check_request(where: str, name: str, value) -> None:
-    """Check what the tasks of a stage ask for.
+    """Check that a number which a stage gives is one.
 
     Raises:
         WorkloadError: It is no finite number above 0.

@@ -410,8 +410,8 @@ def resolve_queries(queries: str | Sequence[int]) -> tuple[int, ...]:
     numbers = {str(number): number for number in QUERIES}
     chosen: list[int] = []
     for query in queries.split("+") if isinstance(queries, str) else queries:
-        first, _, last = str(query).partition("-")
-        ends = [numbers.get(end) for end in (first, last or first)]
+        first, dash, last = str(query).partition("-")
+        ends = [numbers.get(end) for end in (first, last if dash else first)]
         if isinstance(query, bool) or None in ends or ends[0] > ends[1]:
             raise WorkloadError(f"TPC-H query {query!r} is unknown; {expected}")
         chosen += range(ends[0], ends[1] + 1)

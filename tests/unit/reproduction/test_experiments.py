@@ -101,7 +101,10 @@ COLUMNS = {
         "generalisation_executors": {"executors", "against", "change_percent"},
         "generalisation_queries": {"queries", "scheduler", "seed", "avg_jct_s"},
     },
-    "appendix_j": {"appendix_j": {"arrivals", "scheduler", "seed", "avg_jct_s"}},
+    "appendix_j": {
+        "appendix_j": {"arrivals", "scheduler", "seed", "avg_jct_s"},
+        "appendix_j_estimates": {"spread", "scheduler", "seed", "avg_jct_s"},
+    },
     "appendix_h": {"appendix_h": {"batch", "policy", "avg_jct_s"}},
 }
 

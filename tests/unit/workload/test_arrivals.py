@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
 
+import decima
 from decima.exceptions import ConfigError, WorkloadError
-from decima.workload import batch, explicit, poisson
+from decima.workload import batch, explicit, poisson, save, write_profiles
+from decima.workload.arrivals import with_wrong_estimates
+from decima.workload.embedded import embedded_batch
 from tests.profiles import make_profile
 
 PROFILES = [make_profile(name=str(index)) for index in range(5)]
@@ -28,9 +31,7 @@ def test_same_seed_same_workload():
 
 
 def test_batch_and_stream_of_one_seed_hold_the_same_jobs():
-    assert names(batch(PROFILES, 21, seed=4, label="x")) == names(
-        poisson(PROFILES, 20, 25.0, seed=4, label="x")
-    )
+    assert names(batch(PROFILES, 21, seed=4, label="x")) == names(poisson(PROFILES, 20, 25.0, seed=4, label="x"))
 
 
 def test_longer_stream_begins_like_a_shorter_one():
@@ -98,3 +99,47 @@ def test_bad_explicit_arrival_names_the_job():
         explicit(PROFILES[:2], [0.0, float("nan")], label="x")
     with pytest.raises(WorkloadError, match="has no jobs"):
         explicit([], [], label="x")
+
+
+def test_wrong_estimates_change_what_is_told_and_nothing_else():
+    right = embedded_batch(10, seed=1)
+    wrong = with_wrong_estimates(right, 0.7, seed=3)
+    assert names(wrong) == names(right)
+    assert wrong.arrival_ms.tolist() == right.arrival_ms.tolist()
+    factors = []
+    for job, twin in zip(wrong.jobs, right.jobs, strict=True):
+        for stage, other in zip(job.profile.stages, twin.profile.stages, strict=True):
+            assert stage.all_durations_ms.tolist() == other.all_durations_ms.tolist()
+            factors.append(stage.mean_duration_ms / other.mean_duration_ms)
+    assert min(factors) < 0.9 < 1.1 < max(factors)
+    # FIFO asks for no durations: its schedule is the same.
+    runs = [decima.simulate(jobs, "fifo", 5, seed=2).completion_ms.tolist() for jobs in (right, wrong)]
+    assert runs[0] == runs[1]
+    told = [decima.simulate(jobs, "capped_srw", 5, seed=2).completion_ms.tolist() for jobs in (right, wrong)]
+    assert told[0] != told[1]
+
+
+def test_estimates_without_spread_are_the_means():
+    right = batch(PROFILES, 9, seed=1, label="x")
+    wrong = with_wrong_estimates(right, 0.0, seed=3)
+    for job, twin in zip(wrong.jobs, right.jobs, strict=True):
+        assert [stage.mean_duration_ms for stage in job.profile.stages] == [
+            stage.mean_duration_ms for stage in twin.profile.stages
+        ]
+
+
+@pytest.mark.parametrize("spread", [-0.1, 11.0, float("nan"), "1"])
+def test_a_spread_out_of_range_is_refused(spread):
+    with pytest.raises(ConfigError, match="spread is"):
+        with_wrong_estimates(batch(PROFILES, 3, seed=1, label="x"), spread, seed=0)
+
+
+def test_no_file_holds_wrong_estimates(tmp_path):
+    wrong = with_wrong_estimates(batch(PROFILES, 3, seed=1, label="x"), 0.5, seed=0)
+    for write in (
+        lambda: save(wrong, tmp_path / "a.json"),
+        lambda: write_profiles(wrong.profiles, tmp_path / "a.parquet"),
+    ):
+        with pytest.raises(WorkloadError, match="told_ms is set"):
+            write()
+    assert not list(tmp_path.iterdir())

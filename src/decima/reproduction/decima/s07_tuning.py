@@ -119,5 +119,5 @@ EXPERIMENT = Experiment(
     compute,
     figures=(alpha_training,),
     inputs=(Profiles(),),
-    tiny={"sequences": 2, "batch_jobs": 3, "stream_jobs": 3, "interarrival_s": [25], "budget": 8},
+    tiny={"sequences": 2, "batch_jobs": 3, "stream_jobs": 3, "interarrival_s": [25, 14], "budget": 8},
 )

@@ -20,6 +20,7 @@ from decima.reproduction.comparisons import (
 from decima.reproduction.decima.s07_tuning import tuned_schedulers, weighted_fair_by_arrival
 from decima.reproduction.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy, TablesOf
 from decima.schedulers import make_scheduler
+from decima.workload.arrivals import with_wrong_estimates
 from decima.workload.sources import WorkloadSource
 
 if TYPE_CHECKING:
@@ -29,10 +30,11 @@ BLIND = "decima_blind"
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables ``appendix_j`` (scores by arrivals) and ``appendix_j_changes`` (paired, of the policies).
+    """Tables ``appendix_j`` (scores by arrivals), ``appendix_j_changes`` (paired) and ``appendix_j_estimates``.
 
     ``decima_blind`` is trained without task durations and never sees one. Of the heuristics, FIFO and fair sharing
-    need no durations either; weighted fair and capped shortest remaining work know them.
+    need no durations either; weighted fair and capped shortest remaining work know them. In the last table, what
+    schedulers are told about durations is wrong by a random factor, at test time only.
     """
     params_of = params["policies"]
     seeds = list(range(params["batches"]))
@@ -57,8 +59,24 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     columns = ["arrivals", "scheduler", "seed", "avg_jct_s"]
     return {
         "appendix_j": pandas.concat(scores)[columns],
+        "appendix_j_estimates": _wrong_estimates(source, params, context),
         "appendix_j_changes": pandas.concat(changes).drop(columns="interarrival_s"),
     }
+
+
+def _wrong_estimates(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
+    """Average JCT on the busiest streams by spread of the estimates' errors."""
+    seeds, gap_s = list(range(params["streams"])), min(params["interarrival_s"])
+    made = {"fair": make_scheduler("fair"), **tuned_schedulers(context, f"stream-{gap_s}s")}
+    policies = params["policies"]
+    made |= {"decima": load_policy(policies["seeing"]), BLIND: load_policy(policies["stream"])}
+    streams = source.streams(seeds, params["jobs"], gap_s)
+    found = []
+    for spread in params["spreads"]:
+        wrong = [with_wrong_estimates(stream, spread, seed) for stream, seed in zip(streams, seeds, strict=True)]
+        label = f"estimates wrong by {spread}"
+        found.append(score_table(made, wrong, seeds, context.settings(), context, label, spread=spread))
+    return pandas.concat(found)
 
 
 def fig23_no_durations(tables: Tables, run: Run) -> Figure:
@@ -95,6 +113,7 @@ EXPERIMENT = Experiment(
         "interarrival_s": [25, 14],
         "streams": 2,
         "jobs": 4,
+        "spreads": [0, 0.7],
         "policies": {"batch": "tiny", "stream": "tiny", "seeing": "tiny"},
     },
 )
