@@ -124,12 +124,13 @@ def checkout(tmp_path, monkeypatch):
         "run": "tiny-0", "setting": "tiny", "recipe": "fast-batch", "variant": "recipe", "seed": 0, "iterations": 20,
         "wall_s": 130.0, "cpu_s": 300.0, "cores": 4, "stored_as": "tiny", "test_greedy_s": 1.0, "test_sampled_s": 1.0,
     }  # fmt: skip
-    write_table(training / "runs.csv", learning.RUN_COLUMNS, {**values, "note": ""})
+    others = {**values, "setting": learning.ENCODINGS, "variant": "limit as output"}
+    write_table(training / "runs.csv", learning.RUN_COLUMNS, {**values, "note": ""}, {**others, "note": ""})
     curve = [(0, 0.0, 0.0, 50.0, 51.0), (10, 50.0, 150.0, "", ""), (20, 130.0, 300.0, 30.0, 31.0)]
     pandas.DataFrame(curve, columns=learning.CURVE_COLUMNS).to_csv(training / "tiny-0.csv", index=False)
-    write_table(training / "references.csv", learning.REFERENCE_COLUMNS, {
-        "setting": "tiny", "scheduler": "weighted_fair", "avg_jct_s": 40.0,
-    })  # fmt: skip
+    reference = {"setting": "tiny", "scheduler": "weighted_fair", "avg_jct_s": 40.0}
+    others = {**reference, "setting": learning.ENCODINGS}
+    write_table(training / "references.csv", learning.REFERENCE_COLUMNS, reference, others)
     write_table(training / "ideas.csv", learning.IDEA_COLUMNS, {
         "idea": "less", "setting": "tiny", "change_percent": 1.0, "low": 0.0, "high": 2.0, "kept": "no", "note": "",
     })  # fmt: skip

@@ -31,21 +31,26 @@ RUN_COLUMNS = (
 CURVE_COLUMNS = ("iteration", "wall_s", "cpu_s", "val_greedy", "val_sampled")
 REFERENCE_COLUMNS = ("setting", "scheduler", "avg_jct_s")
 IDEA_COLUMNS = ("idea", "setting", "change_percent", "low", "high", "kept", "note")
+# Setting of ``runs.csv`` and ``references.csv``: encodings of the limit, trained from random weights (Figure 15a).
+ENCODINGS = "busy-random"
 _TEXTS = ("run", "setting", "recipe", "variant", "stored_as", "note", "scheduler", "idea", "kept")
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``learning_runs``, ``learning_curves``, ``learning_budgets``, ``learning_references``, ``learning_ideas``.
 
-    Only the settings that the run's policies come from.
+    Only the settings that the run's policies come from. ``learning_encodings`` and ``learning_encoding_references``
+    are curves and heuristics of another one: three encodings of the limit.
     """
     folder = checkout() / "models" / "training"
     settings = set(context.policies.values())
     runs = _read(folder / "runs.csv", RUN_COLUMNS)
+    encodings = [_curve(folder, run) for run in runs[runs["setting"] == ENCODINGS].itertuples()]
     runs = runs[runs["setting"].isin(settings)]
     # The fast recipe has a form for batches and one for streams.
     runs = runs.assign(recipe=runs["recipe"].str.replace(r"^fast-(batch|stream)$", "fast", regex=True))
     references = _read(folder / "references.csv", REFERENCE_COLUMNS)
+    of_encodings = references[references["setting"] == ENCODINGS]
     references = references[references["setting"].isin(settings)]
     ideas = _read(folder / "ideas.csv", IDEA_COLUMNS)
     curves = pandas.concat([_curve(folder, run) for run in runs.itertuples()])
@@ -54,6 +59,8 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         "learning_curves": curves.reset_index(drop=True),
         "learning_budgets": budgets(curves, references, params["budgets_min"]),
         "learning_references": references.reset_index(drop=True),
+        "learning_encodings": pandas.concat(encodings).reset_index(drop=True),
+        "learning_encoding_references": of_encodings.reset_index(drop=True),
         "learning_ideas": ideas[ideas["setting"].isin(settings)].reset_index(drop=True),
     }
 
@@ -121,6 +128,19 @@ def fig15a_curve(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Figure 15a: learning curve, continuous arrivals", caption, run.workload)
 
 
+def fig15a_encodings(tables: Tables, run: Run) -> Figure:
+    """Figure 15a: three encodings of the limit, from random weights, on streams of one job every 14 s."""
+    curves = tables["learning_encodings"]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
+    axes = figure.subplots()
+    greedy = [plotting.learning.GREEDY]
+    plotting.learning.learning_curves(curves, tables["learning_encoding_references"], axes, values=greedy)
+    axes.set(yscale="log", ylim=(None, None))
+    plotting.style.plain_numbers(axes.yaxis)
+    caption = f"Greedy policy on validation sequences; {_seeds(curves)}; Decima: the limit as an input (§5.2)."
+    return plotting.style.entitle(figure, "Figure 15a: encodings of the limit, random weights", caption, "TPC-H")
+
+
 def training_curves(tables: Tables, run: Run) -> Figure:
     """Training report: validation score over wall time and CPU time, a row of panels per setting."""
     curves = tables["learning_curves"]
@@ -180,7 +200,7 @@ EXPERIMENT = Experiment(
     "learning",
     "§7.4 and appendix C, Figure 15a",
     compute,
-    figures=(fig15a_curve, training_curves, training_ingredients),
+    figures=(fig15a_curve, fig15a_encodings, training_curves, training_ingredients),
     inputs=(Files(["models/training"]),),
     tiny={"budgets_min": [1, 2]},
 )
