@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from decima.commands.shared.schedulers import opened
 from decima.commands.shared.schedules import CHARTS, draw_schedules
 from decima.exceptions import ConfigError
 from decima.plotting.words import count
+
+if TYPE_CHECKING:
+    from decima.evaluation.comparison import Comparison
 
 
 def register(root: typer.Typer) -> None:
@@ -39,6 +42,15 @@ def compare(
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="Compare with this one.", show_default="the first")
     ] = None,
+    interarrival_s: Annotated[
+        str | None,
+        typer.Option(
+            "--interarrival-s",
+            metavar="S,S,...",
+            help="Mean gaps of a stream in seconds (45,25,14): one table, with a row per gap and scheduler.",
+            show_default="what --jobs says",
+        ),
+    ] = None,
     metric: options.Metric = "avg_jct",
     cluster: options.Cluster,
     workers: options.Workers = None,
@@ -52,33 +64,51 @@ def compare(
     ] = None,
 ) -> None:
     """Run several schedulers on the same workloads and seeds."""
+    from decima.evaluation.comparison import GapComparison
     from decima.evaluation.comparison import compare as run_comparison
     from decima.evaluation.run import simulate
-    from decima.workload.sources import parse_jobs
+    from decima.workload.sources import parse_gaps, parse_jobs
 
-    spec = parse_jobs(jobs)
+    specs = {None: parse_jobs(jobs)} if interarrival_s is None else parse_gaps(interarrival_s, jobs)
+    spec = next(iter(specs.values()))
     check_output(out, ".csv", ".parquet", inputs=(spec.path,))
     check_output(gantt, *CHARTS, inputs=(spec.path,))
+    if gantt is not None and len(specs) > 1:
+        raise ConfigError(f"--gantt draws the runs of one gap, and --interarrival-s gives {len(specs)}")
     settings = cluster.settings()
     with opened(schedulers) as made:
-        comparison = run_comparison(
-            made,
-            spec.workload if spec.path is None else spec.workload(seed),
-            seeds=range(seed, seed + seeds),
-            baseline=baseline,
-            metric=metric,
-            workers=workers,
-            backend=backend,
-            progress="compare",
-            cluster=settings,
-        )
+        comparisons = {
+            gap_s: run_comparison(
+                made,
+                each.workload if each.path is None else each.workload(seed),
+                seeds=range(seed, seed + seeds),
+                baseline=baseline,
+                metric=metric,
+                workers=workers,
+                backend=backend,
+                progress="compare" if gap_s is None else f"compare, {gap_s:g} s",
+                cluster=settings,
+            )
+            for gap_s, each in specs.items()
+        }
         if gantt is not None:
             first = spec.workload(seed)
             runs = [simulate(first, each, seed=seed, cluster=settings, log=True) for each in made.values()]
             draw_schedules(gantt, *runs)
+    comparison = comparisons[None] if interarrival_s is None else GapComparison(comparisons)
     if out is not None:
         write_table(out, comparison.scores)
     typer.echo(str(comparison))
+    parts = [("" if gap_s is None else f"{gap_s:g} s: ") + _best(each) for gap_s, each in comparisons.items()]
+    any_one = next(iter(comparisons.values()))
+    typer.echo(
+        f"best of {count(len(made), 'scheduler')} on {any_one.label}: {', '.join(parts)}"
+        + "".join(f"; wrote {path}" for path in (out, gantt) if path is not None)
+    )
+
+
+def _best(comparison: Comparison) -> str:
+    """Who is best, with its score, and by how much it is better than the baseline if time limits allow to say so."""
     summary = comparison.summary()
     best = summary.iloc[0]
     cut = set(summary.scheduler[summary.unfinished > 0])
@@ -88,11 +118,7 @@ def compare(
     against = f" ({count(best.unfinished, 'job')} unfinished)" if best.unfinished else ""
     if best.scheduler != comparison.baseline and not cut & {best.scheduler, comparison.baseline}:
         against = f", {best.change_percent:+.1f} % against {comparison.baseline}"
-    typer.echo(
-        f"best of {count(len(summary), 'scheduler')} on {comparison.label}: {best.scheduler} with {score}"
-        + against
-        + "".join(f"; wrote {path}" for path in (out, gantt) if path is not None)
-    )
+    return f"{best.scheduler} with {score}{against}"
 
 
 @options.grouped

@@ -101,6 +101,6 @@ EXPERIMENT = Experiment(
     "appendix H, Figure 22",
     compute,
     figures=(fig22_optimality,),
-    inputs=(Profiles(), StoredPolicy("batch"), PoliciesIn("appendix_h", "policies")),
+    inputs=(Profiles(), StoredPolicy("batch"), PoliciesIn("appendix_h", ("policies",))),
     tiny={"batches": 2, "jobs": 3, "policies": {"simplified": "tiny"}},
 )
