@@ -96,7 +96,7 @@ _SPARK = {
     "trained_queries": SchedulerStyle("16 of 22 queries", INDIGO, _DOT, "h"),
     "decima_greedy": SchedulerStyle("Decima, greedy", BLACK, _DASHDOT, "H"),
     "decima_sampled": SchedulerStyle("Decima, sampled", BLACK, _DOT, "p"),
-    "decima_simplified": SchedulerStyle("Decima, trained simplified", BLACK, _LONG, "D"),
+    "decima_simplified": SchedulerStyle("Decima, trained simplified", BLACK, (0, (2, 2)), "<"),
     "goal_average": SchedulerStyle("policy for the average JCT", BLACK, _MIXED, "h"),
     "goal_free": SchedulerStyle("policy for free moves", TEAL, _MIXED, "X"),
     "goal_makespan": SchedulerStyle("policy for the makespan", MAGENTA, _MIXED, "H"),
