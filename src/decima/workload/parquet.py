@@ -16,8 +16,10 @@ from decima.workload.profile import WAVES, JobProfile, Stage, check_writable
 
 FORMAT = "decima-profiles"
 VERSION = "1"
-#: Column that a file has only if a stage says what its parents send; null for stages that do not.
-DATA = "data_mb"
+#: Columns that a file has only if one of its stages says so: what parents send, and what a task asks for. Null for
+#: stages that say nothing, except for CPUs, of which each stage has some.
+OPTIONAL = ("data_mb", "memory", "cpu")
+_PLAIN = {"data_mb": None, "memory": None, "cpu": 1.0}
 _PREFIX = "decima."
 
 
@@ -57,11 +59,10 @@ def write_profiles(
         [[int(level) for level in stage.levels] for stage in stages],
         *(_nested([getattr(stage, wave) for stage in stages]) for wave in WAVES),
     ]
-    with_data = any(stage.data_mb is not None for stage in stages)
-    if with_data:
-        columns.append([None if stage.data_mb is None else [float(size) for size in stage.data_mb] for stage in stages])
+    used = tuple(name for name in OPTIONAL if any(getattr(stage, name) != _PLAIN[name] for stage in stages))
+    columns += [[_plain(getattr(stage, name)) for stage in stages] for name in used]
     text = {f"{_PREFIX}{key}": value for key, value in (metadata or {}).items()}
-    schema = _schema(with_data).with_metadata({**text, f"{_PREFIX}format": FORMAT, f"{_PREFIX}version": VERSION})
+    schema = _schema(used).with_metadata({**text, f"{_PREFIX}format": FORMAT, f"{_PREFIX}version": VERSION})
     arrays = [
         column if isinstance(column, pyarrow.Array) else pyarrow.array(column, type=field.type)
         for column, field in zip(columns, schema, strict=True)
@@ -89,8 +90,8 @@ def read_profiles(path: str | os.PathLike) -> list[JobProfile]:
     pyarrow.default_memory_pool().release_unused()
     column = {name: table.column(name).combine_chunks() for name in table.column_names}
     for name, array in column.items():
-        if name == DATA:
-            array = array.values
+        if name in OPTIONAL and _PLAIN[name] is None:
+            array = getattr(array, "values", None)
         while array is not None:
             if array.null_count:
                 raise WorkloadError(f"{path}: column {name} holds null; expected a value everywhere")
@@ -99,7 +100,8 @@ def read_profiles(path: str | os.PathLike) -> list[JobProfile]:
         name: column[name].to_pylist()
         for name in ("job_index", "job", "source", "stage_index", "stage", "num_tasks", "parents", "levels")
     }
-    data_mb = column[DATA].to_pylist() if DATA in column else [None] * len(flat["job"])
+    rows = len(flat["job"])
+    said = {name: column[name].to_pylist() if name in column else [_PLAIN[name]] * rows for name in OPTIONAL}
     waves = [_unnest(column[f"{wave}_ms"]) for wave in WAVES]
     profiles: list[JobProfile] = []
     with inside(path):
@@ -111,7 +113,7 @@ def read_profiles(path: str | os.PathLike) -> list[JobProfile]:
                     flat["parents"][row],
                     flat["levels"][row],
                     *(wave[row] for wave in waves),
-                    data_mb=data_mb[row],
+                    **{name: values[row] for name, values in said.items()},
                 )
                 for row in range(begin, end)
             )
@@ -150,7 +152,7 @@ def read_metadata(path: str | os.PathLike) -> dict[str, str]:
         raise WorkloadError(f"{path} is a parquet file, but not one of job profiles (format {FORMAT!r})")
     if text.get("version") != VERSION:
         raise WorkloadError(f"{path} has format version {text.get('version')!r}; this release reads {VERSION!r}")
-    if not any(schema.equals(_schema(with_data)) for with_data in (False, True)):
+    if not schema.equals(_schema(tuple(name for name in OPTIONAL if name in schema.names))):
         raise WorkloadError(f"{path}: columns are {schema.names}; expected {_schema().names} with the documented types")
     return text
 
@@ -162,7 +164,14 @@ def _arrow(path: str | os.PathLike, read):
         raise WorkloadError(f"{path} is truncated, damaged or not a parquet file: {error!r:.200}") from error
 
 
-def _schema(with_data: bool = False):
+def _plain(value: float | tuple[float, ...] | None) -> float | list[float] | None:
+    """A value of an optional column without NumPy's types, which Arrow would refuse in a column of doubles."""
+    if value is None:
+        return None
+    return [float(size) for size in value] if isinstance(value, tuple) else float(value)
+
+
+def _schema(optional: tuple[str, ...] = ()):
     import pyarrow as pa
 
     lists = pa.list_(pa.list_(pa.float64()))
@@ -177,7 +186,7 @@ def _schema(with_data: bool = False):
             ("parents", pa.list_(pa.int32())),
             ("levels", pa.list_(pa.int32())),
             *((f"{wave}_ms", lists) for wave in WAVES),
-            *([(DATA, pa.list_(pa.float64()))] if with_data else []),
+            *((name, pa.list_(pa.float64()) if name == "data_mb" else pa.float64()) for name in optional),
         ]
     )
 

@@ -1,3 +1,6 @@
+from dataclasses import replace
+
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -42,6 +45,49 @@ def test_round_trip_is_exact(path, profiles):
     assert len(read) == len(profiles)
     assert all(got.equals(expected) for got, expected in zip(read, profiles, strict=True))
     assert [profile.source for profile in read] == ["test"] * 3
+
+
+def asking(name, memory=None, cpu=1.0, data_mb=None):
+    return replace(make_stage(name), memory=memory, cpu=cpu, data_mb=data_mb)
+
+
+@pytest.mark.parametrize(
+    ("stage", "columns"),
+    [
+        (asking("a"), []),
+        (asking("a", memory=0.3), ["memory"]),
+        (asking("a", cpu=0.5), ["cpu"]),
+        (asking("a", memory=np.float32(0.5), cpu=2), ["memory", "cpu"]),
+        (asking("a", memory=1e-300, cpu=4.0, data_mb=()), ["data_mb", "memory", "cpu"]),
+    ],
+)
+def test_requests_of_stages_have_columns_where_a_stage_says_so(tmp_path, stage, columns):
+    job = make_profile(asking("plain"), stage)
+    path = tmp_path / "requests.parquet"
+    write_profiles([make_profile(), job], path)
+    assert parquet.read_schema(path).names[11:] == columns
+    plain, read = read_profiles(path)
+    assert plain.equals(make_profile())
+    assert read.equals(job)
+    assert [stage.request for stage in read.stages] == [stage.request for stage in job.stages]
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("memory", [0.0, None], r"job 'job', stage 'a': memory is 0\.0; expected a finite number above 0"),
+        ("memory", [0.5, -1.0], "stage 'b': memory is -1.0; expected a finite number above 0"),
+        ("memory", [float("nan"), 0.5], "stage 'a': memory is nan; expected a finite number above 0"),
+        ("cpu", [float("inf"), 1.0], "stage 'a': cpu is inf; expected a finite number above 0"),
+        ("cpu", [2.0, None], "column cpu holds null; expected a value everywhere"),
+    ],
+)
+def test_bad_requests_are_refused_by_name(tmp_path, column, values, message):
+    path = tmp_path / "requests.parquet"
+    write_profiles([make_profile(asking("a", memory=0.5, cpu=2.0), asking("b"))], path)
+    rewrite(path, **{column: values})
+    with pytest.raises(WorkloadError, match=rf"requests\.parquet: .*{message}"):
+        read_profiles(path)
 
 
 def test_same_profiles_give_the_same_bytes(path, profiles, tmp_path):
