@@ -1,4 +1,6 @@
 import dataclasses
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from decima.objectives import (
 )
 from decima.simulator.gym.environment import SparkClusterEnv
 from decima.workload import synthetic_batch, synthetic_poisson
+from tests import toy_jobs
 
 # Objectives of other tests in this process are among them: they have to conform too.
 every = pytest.mark.parametrize("objective", [get_objective(name) for name in list_objectives()], ids=list_objectives())
@@ -185,6 +188,31 @@ def test_own_objectives_are_used_everywhere(own):
     assert scores["mean_%"].is_monotonic_decreasing
     test_comparisons_put_the_best_first(punctual)
     assert list_objectives() == sorted({*list_objectives(), "late", "punctual"})
+
+
+@pytest.fixture
+def tardiness(own):
+    """The objective with deadlines that docs/training.md shows."""
+    page = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
+    (shown,) = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if '"tardiness"' in block]
+    exec(compile(shown, "docs/training.md", "exec"), {})
+    return get_objective("tardiness")
+
+
+def test_the_deadlines_of_the_documentation_by_hand(tardiness):
+    """Deadlines after 5 and 10 s; the first job is 3 s late, the second in time, the third has no deadline."""
+    done = [np.array(times) for times in ([0.0, 1000.0, 0.0], [8000.0, 11000.0, 90000.0], [1000.0, 2000.0, 0.0])]
+    assert tardiness.score(Outcome(*done)) == pytest.approx(3.0)
+    test_rewards_add_up_to_the_score(tardiness, synthetic_batch(5))
+    scores = decima.compare(["fair", "fifo"], synthetic_batch(20), 4, range(3), metric="tardiness").summary()
+    assert scores["mean_s"].is_monotonic_increasing
+    assert scores["mean_s"].min() > 0.0
+
+
+def test_a_workload_without_deadlines_is_refused(tardiness):
+    jobs = toy_jobs.workload(toy_jobs.one_stage(2, 0.0), toy_jobs.one_stage(1, 0.0))
+    with pytest.raises(ConfigError, match="objective tardiness needs deadlines, and no job of this workload has one"):
+        decima.compare(["fair"], jobs, 2, range(2), metric="tardiness")
 
 
 def test_bad_input(own):
