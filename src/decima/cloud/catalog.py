@@ -1,7 +1,8 @@
 """VMs that can be rented: types with cores, memory and price, and how their use is billed.
 
-Built in are the cluster of the paper (Table 4) and that of the released code; lists of one's own are csv files with the
-columns ``type, cores, memory_gb, quantity, price_per_hour`` and, if wanted, ``currency``.
+Built in are the cluster of the paper (Table 4), that of the released code, and two of the same 96 cores at published
+prices of Amazon EC2, where memory costs extra; lists of one's own are csv files with the columns
+``type, cores, memory_gb, quantity, price_per_hour`` and, if wanted, ``currency``.
 
 Source: Islam, Karunasekera, Buyya, "Performance and Cost-Efficient Spark Job Scheduling Based on Deep Reinforcement
 Learning in Cloud Computing Environments", IEEE TPDS 33(7), 2022, Table 4.
@@ -152,7 +153,25 @@ RELEASED = Cluster(
     ),
     label="released cluster",
 )
-CLUSTERS = {"table4": TABLE_4, "released": RELEASED}
+# Two lists in which a core does not cost the same everywhere. Prices: Amazon EC2, on demand, Linux, us-east-1, fifth
+# generation (https://aws.amazon.com/ec2/pricing/on-demand/): 4 cores with 8, 16 or 32 GB cost 0.17, 0.192 or 0.252 $.
+FAMILIES = Cluster(
+    (
+        VmType("c5.2xlarge", 8, 16.0, 4, 0.34),
+        VmType("m5.2xlarge", 8, 32.0, 4, 0.384),
+        VmType("r5.2xlarge", 8, 64.0, 4, 0.504),
+    ),
+    label="EC2 c5, m5, r5",
+)
+COMPUTE = Cluster(
+    (
+        VmType("c5.xlarge", 4, 8.0, 4, 0.17),
+        VmType("c5.2xlarge", 8, 16.0, 4, 0.34),
+        VmType("m5.2xlarge", 8, 32.0, 6, 0.384),
+    ),
+    label="EC2 c5, m5",
+)
+CLUSTERS = {"table4": TABLE_4, "released": RELEASED, "families": FAMILIES, "compute": COMPUTE}
 
 
 def load_cluster(path: str | Path) -> Cluster:
@@ -185,7 +204,7 @@ def load_cluster(path: str | Path) -> Cluster:
 
 
 def make_cluster(text: str | Path | Cluster) -> Cluster:
-    """VMs by the name of a built-in list, ``table4`` or ``released``, or by the path of a csv file.
+    """VMs by the name of a built-in list (:data:`CLUSTERS`), or by the path of a csv file.
 
     Raises:
         ConfigError: There is no such list.

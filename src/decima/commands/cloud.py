@@ -44,13 +44,14 @@ def register(root: typer.Typer) -> None:
     root.add_typer(app, name="cloud")
 
 
+_VMS = "table4, released, families, compute, or a .csv file."
+
+
 @dataclass(frozen=True)
 class Cloud:
     """Options of VMs, billing and rules."""
 
-    vms: Annotated[
-        str, typer.Option(metavar="VMS", help="table4, released, or a .csv file.", show_default="by mode")
-    ] = ""
+    vms: Annotated[str, typer.Option(metavar="VMS", help=_VMS, show_default="by mode")] = ""
     beta: Annotated[float, typer.Option(metavar="X", help="Weight of cost against mean duration, 0 to 1.")] = 1.0
     mode: Annotated[
         str, typer.Option(metavar="paper|released", help="The clock only goes forward, or as in the published code.")
@@ -107,7 +108,7 @@ def _wrote(*paths: Path | None) -> str:
 
 @app.command()
 def vms(
-    vms: Annotated[str, typer.Argument(metavar="VMS", help="table4, released, or a .csv file.")] = "table4",
+    vms: Annotated[str, typer.Argument(metavar="VMS", help=_VMS)] = "table4",
     out: TableOut = None,
 ) -> None:
     """Show a list of VMs, and which sources of jobs and rules there are."""

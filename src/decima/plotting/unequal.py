@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
@@ -149,14 +151,40 @@ def learning(table: pandas.DataFrame, label: str, axes: Axes) -> Axes:
     """
     for (scheduler, name), own in table.groupby(["scheduler", "policy"], sort=False):
         look = style.scheduler_style(scheduler)
-        color = look.color
-        axes.plot(own["iteration"], own["val_greedy"], color=color, linewidth=1.0, linestyle=look.linestyle, label=name)
-        for imitated, face in ((True, color), (False, "white")):
-            part = own[(own["phase"] == "imitation") == imitated]
-            axes.plot(
-                part["iteration"], part["val_greedy"], "o", markersize=3.0, markeredgecolor=color, markerfacecolor=face
-            )
+        _curve(own, "iteration", name, look.color, look.linestyle, axes)
     axes.set_xlabel("iteration")
+    axes.set_ylabel(label)
+    axes.legend(fontsize="x-small")
+    return axes
+
+
+def _curve(own: pandas.DataFrame, across: str, name: str, color: str, linestyle: str, axes: Axes) -> None:
+    """One training; points of imitation are filled."""
+    axes.plot(own[across], own["val_greedy"], color=color, linewidth=1.0, linestyle=linestyle, label=name)
+    for imitated, face in ((True, color), (False, "white")):
+        part = own[(own["phase"] == "imitation") == imitated]
+        axes.plot(part[across], part["val_greedy"], "o", markersize=3.0, markeredgecolor=color, markerfacecolor=face)
+
+
+@style.styled
+def recipes(table: pandas.DataFrame, references: Mapping[str, float], label: str, axes: Axes) -> Axes:
+    """Scores by processor time, a line per recipe; points of imitation are filled.
+
+    Args:
+        table: Columns policy (the recipe), cpu_s, phase, val_greedy; one that imitates has the look of ``lachesis``.
+        references: Scores of schedulers, drawn as dashed lines.
+        label: Text of the vertical axis.
+        axes: Where to draw.
+    """
+    for name, own in table.groupby("policy", sort=False):
+        imitates = (own["phase"] == "imitation").any()
+        color = style.scheduler_style("lachesis").color if imitates else style.GREY
+        _curve(own, "cpu_s", name, color, "-", axes)
+    for name, score in references.items():
+        look = style.scheduler_style(name)
+        axes.axhline(score, color=look.color, linewidth=0.8, linestyle="--", label=look.label)
+    axes.set_xscale("log")
+    axes.set_xlabel("processor time (s)")
     axes.set_ylabel(label)
     axes.legend(fontsize="x-small")
     return axes

@@ -132,6 +132,16 @@ def test_vms_of_a_file(tmp_path):
     assert make_cluster("table4") is TABLE_4
 
 
+def test_lists_of_prices_have_as_many_cores_and_memory_costs_extra():
+    for name in ("families", "compute"):
+        cluster = make_cluster(name)
+        assert cluster.cores == TABLE_4.cores
+        by_memory = sorted(cluster.types, key=lambda kind: kind.memory_gb / kind.cores)
+        per_core = [kind.price_per_hour / kind.cores for kind in by_memory]
+        assert per_core == sorted(per_core)
+        assert per_core[0] < per_core[-1]
+
+
 BAD_VMS = {
     "mixed currencies": (
         "type,cores,memory_gb,quantity,price_per_hour,currency\na,1,1,1,1,USD\nb,1,1,1,1,EUR\n",

@@ -1,4 +1,4 @@
-"""The environment of executor placement: Figure 2 stepped, Tables 3 to 5, the clock, billing, load."""
+"""The environment of executor placement: Figure 2 stepped, Tables 3 to 5, the clock, billing, prices, load."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from decima.cloud import (
     VmType,
     compare_placements,
     core,
+    make_cluster,
     parse_placement_jobs,
 )
 from decima.cloud.jobs import jobs_of_rows
@@ -43,6 +44,8 @@ BILLINGS = {
     "boot of 30 s": Billing(boot_s=30.0),
     "started hours": Billing(granularity_s=3600.0),
 }
+# Lists of as many cores each: every core at one price, memory at extra cost, and little of it.
+PRICES = ("table4", "families", "compute")
 
 
 def require_traces(jobs: dict[str, str]) -> None:
@@ -59,13 +62,14 @@ def scored(schedulers, jobs, settings: PlacementSettings, seeds: int, context: C
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables ``cloud_figure_2``, ``cloud_settings``, ``cloud_clock``, ``cloud_billing`` and ``cloud_load``."""
+    """Tables ``cloud_`` with ``figure_2``, ``settings``, ``clock``, ``billing``, ``prices`` and ``load``."""
     require_traces(params["jobs"])
     return {
         "cloud_figure_2": figure_2_steps(),
         "cloud_settings": paper_settings(),
         "cloud_clock": _clock(params, context),
         "cloud_billing": _billing(params, context),
+        "cloud_prices": _prices(params, context),
         "cloud_load": _load(params, context),
     }
 
@@ -138,13 +142,24 @@ def _clock(params: dict, context: Context) -> pandas.DataFrame:
 
 def _billing(params: dict, context: Context) -> pandas.DataFrame:
     """Mean cost, duration and response time by way of billing, on drawn traces."""
+    variants = {name: PlacementSettings(billing=billing) for name, billing in BILLINGS.items()}
+    return _means("billing", variants, params, context)
+
+
+def _prices(params: dict, context: Context) -> pandas.DataFrame:
+    """The same by list of VMs and prices, 96 cores each."""
+    clusters = [make_cluster(name) for name in PRICES]
+    return _means("vms", {each.label: PlacementSettings(cluster=each) for each in clusters}, params, context)
+
+
+def _means(column: str, variants: dict[str, PlacementSettings], params: dict, context: Context) -> pandas.DataFrame:
+    """Means of rules on drawn traces of both patterns, by variant of the settings."""
     parts = []
     for pattern, jobs in params["drawn"].items():
-        for name, billing in BILLINGS.items():
-            settings = PlacementSettings(billing=billing)
-            frame = scored(params["billed"], jobs, settings, params["seeds"], context, pattern=pattern, billing=name)
-            parts.append(frame)
-    keys = ["pattern", "billing", "scheduler"]
+        for name, settings in variants.items():
+            about = {"pattern": pattern, column: name}
+            parts.append(scored(params["billed"], jobs, settings, params["seeds"], context, **about))
+    keys = ["pattern", column, "scheduler"]
     means = pandas.concat(parts).groupby(keys, sort=False).mean(numeric_only=True)
     return means.drop(columns="seed").reset_index().assign(seeds=params["seeds"])
 
@@ -181,17 +196,27 @@ def cloud_clock_effect(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "What the rules of the published environment do", caption, "cloud VMs")
 
 
-def cloud_billing_costs(tables: Tables, run: Run) -> Figure:
-    """Cost of rules by way of billing."""
-    table = tables["cloud_billing"]
+def _costs(table: pandas.DataFrame, column: str, title: str, caption: str) -> Figure:
+    """Cost of rules by a column, a panel per pattern; the caption has a place for the number of traces."""
     figure = plotting.style.new_figure(plotting.style.PAGE, 4.4)
     patterns = list(dict.fromkeys(table["pattern"]))
     for axes, pattern in zip(figure.subplots(len(patterns), 1), patterns, strict=True):
-        plotting.cloud.bars(table[table["pattern"] == pattern], "billing", "cost", "cost ($)", axes)
+        plotting.cloud.bars(table[table["pattern"] == pattern], column, "cost", "cost ($)", axes)
         axes.set_title(f"{pattern} arrivals", loc="left")
-    traces = count(int(table["seeds"].iloc[0]), "drawn trace")
-    caption = f"VMs of Table 4, means over {traces}. With started hours a VM is kept to the end of its paid hour."
-    return plotting.style.entitle(figure, "Cost by way of billing", caption, "cloud VMs")
+    caption = caption.format(traces=count(int(table["seeds"].iloc[0]), "drawn trace"))
+    return plotting.style.entitle(figure, title, caption, "cloud VMs")
+
+
+def cloud_billing_costs(tables: Tables, run: Run) -> Figure:
+    """Cost of rules by way of billing."""
+    caption = "VMs of Table 4, means over {traces}. With started hours a VM is kept to the end of its paid hour."
+    return _costs(tables["cloud_billing"], "billing", "Cost by way of billing", caption)
+
+
+def cloud_price_costs(tables: Tables, run: Run) -> Figure:
+    """Cost of rules by list of VMs and prices."""
+    caption = "Lists of 96 cores each, billed per second, beta 1, means over {traces}."
+    return _costs(tables["cloud_prices"], "vms", "Cost by list of prices", caption)
 
 
 def cloud_load_cost(tables: Tables, run: Run) -> Figure:
@@ -224,7 +249,7 @@ EXPERIMENT = Experiment(
     "cloud",
     "Islam et al., Figure 2, Tables 3 to 5",
     compute,
-    figures=(cloud_clock_effect, cloud_billing_costs, cloud_load_cost),
+    figures=(cloud_clock_effect, cloud_billing_costs, cloud_price_costs, cloud_load_cost),
     tiny={
         "jobs": {"normal": "generated:n=6", "burst": "generated:pattern=burst,n=6"},
         "drawn": {"normal": "generated:n=6", "burst": "generated:pattern=burst,n=6"},

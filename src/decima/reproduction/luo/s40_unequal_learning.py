@@ -22,6 +22,9 @@ LABELS = {
     "lachesis-batch": "Lachesis, batches",
     "decima-deft-batch": "Decima-DEFT, batches",
 }
+# Both recipes over processor time.
+PAPER = "lachesis-paper"
+RECIPES = {"recipe paper (Algorithm 1)": PAPER, "recipe fast": "lachesis-batch"}
 # Short trainings: one with three seeds, and one for each part that is left out or added.
 SEEDS = ("lachesis-short", "lachesis-short-1", "lachesis-short-2")
 ABLATIONS = {
@@ -37,20 +40,21 @@ SCHEDULERS = {"Lachesis, batches": "lachesis", "Decima-DEFT, batches": "decima_d
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables ``unequal_learning``, ``unequal_learning_seeds`` (validations of trainings) and ``unequal_ablations``."""
+    """Validations of trainings (``unequal_learning``, ``_recipes``, ``_seeds``), and table ``unequal_ablations``."""
     return {
         "unequal_learning": _curves({LABELS[name]: name for name in params["policies"]}),
+        "unequal_learning_recipes": _curves(RECIPES, "cpu_s"),
         "unequal_learning_seeds": _curves(_SHORT | ABLATIONS),
         "unequal_ablations": _ablations(source, params, context),
     }
 
 
-def _curves(policies: Mapping[str, str]) -> pandas.DataFrame:
-    """Score at every validation of trainings, from the cards of their policies."""
+def _curves(policies: Mapping[str, str], *columns: str) -> pandas.DataFrame:
+    """Score at every validation of trainings, from the cards of their policies, with further columns of these."""
     rows = []
     for label, name in policies.items():
         card = load(name).card
-        curve = pandas.DataFrame({key: card["curve"][key] for key in ("iteration", "phase", "val_greedy")})
+        curve = pandas.DataFrame({key: card["curve"][key] for key in ("iteration", "phase", "val_greedy", *columns)})
         rows.append(curve.assign(policy=label, iteration=curve["iteration"] + 1))
     return pandas.concat(rows, ignore_index=True)
 
@@ -87,11 +91,28 @@ def unequal_learning_curve(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Learning curves (Figure 6)", caption, "TPC-H")
 
 
+def unequal_learning_recipes(tables: Tables, run: Run) -> Figure:
+    """Makespan over the lower bound on held-out instances, by processor time, of both recipes."""
+    figure = plotting.style.new_figure(plotting.style.COLUMN, 3.1)
+    table = tables["unequal_learning_recipes"]
+    references = load(RECIPES["recipe fast"]).card["validation"]["references"]
+    plotting.unequal.recipes(table, references, "makespan / lower bound", figure.subplots())
+    caption = (
+        "The likeliest nodes on 40 held-out instances, one seed each; filled: imitation, open: actor-critic or policy "
+        "gradient. Dashed: rules with the same placement."
+    )
+    return plotting.style.entitle(figure, "Two recipes", caption, "TPC-H")
+
+
 EXPERIMENT = Experiment(
     "unequal_learning",
     "Luo et al., Figure 6",
     compute,
-    figures=(unequal_learning_curve,),
-    inputs=(Profiles(), *BATCH_POLICIES, *(Files.of_policy(name) for name in (*SEEDS, *ABLATIONS.values()))),
+    figures=(unequal_learning_curve, unequal_learning_recipes),
+    inputs=(
+        Profiles(),
+        *BATCH_POLICIES,
+        *(Files.of_policy(name) for name in (PAPER, *SEEDS, *ABLATIONS.values())),
+    ),
     tiny={"policies": ["lachesis-batch", "decima-deft-batch"], "ccr": [5], "jobs": 2, "workloads": 2},
 )
