@@ -48,7 +48,8 @@ def fig14_ablations(tables: Tables, run: Run) -> Figure:
     streams = distinct(tables["ablations"], "seed", "stream")
     caption = (
         f"Average JCT against weighted fair, tuned at each gap, paired; band: {INTERVAL}; {streams} per gap, "
-        f"{run.cluster}. Every policy is trained once, with the same number of iterations in each panel."
+        f"{run.cluster}. Every policy is trained once, with the same number of iterations in each panel; on batches: "
+        "the stored one, with more."
     )
     return plotting.style.entitle(figure, "Figure 14: what the key ideas are worth", caption, run.workload)
 
