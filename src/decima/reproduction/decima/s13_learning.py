@@ -135,8 +135,7 @@ def fig15a_encodings(tables: Tables, run: Run) -> Figure:
     axes = figure.subplots()
     greedy = [plotting.learning.GREEDY]
     plotting.learning.learning_curves(curves, tables["learning_encoding_references"], axes, values=greedy)
-    axes.set(yscale="log", ylim=(None, None))
-    plotting.style.plain_numbers(axes.yaxis)
+    axes.set_ylim(top=1.03 * curves[greedy].to_numpy().max())  # all of the way from random weights
     caption = f"Greedy policy on validation sequences; {_seeds(curves)}; Decima: the limit as an input (§5.2)."
     return plotting.style.entitle(figure, "Figure 15a: encodings of the limit, random weights", caption, "TPC-H")
 
