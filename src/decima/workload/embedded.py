@@ -50,8 +50,9 @@ def embedded_profiles(
         WorkloadError: there is no such size or query.
     """
     chosen = resolve_sizes(sizes, RELEASED_SIZES, GROUPS, "embedded")
+    numbers = resolve_queries(queries)
     table = _table()
-    return tuple(table[size, query] for size in chosen for query in resolve_queries(queries))
+    return tuple(table[size, query] for size in chosen for query in numbers)
 
 
 def embedded_profile(size: str, query: int) -> JobProfile:

@@ -71,8 +71,9 @@ def measured_profiles(
     """
     known = {f"{scale:g}g": scale for scale in scales()}
     chosen = resolve_sizes(sizes, tuple(known), dict.fromkeys(("all", "paper", "released"), tuple(known)), "measured")
+    numbers = resolve_queries(queries)
     table = _table()
-    return tuple(table[query, known[size]] for size in chosen for query in resolve_queries(queries))
+    return tuple(table[query, known[size]] for size in chosen for query in numbers)
 
 
 @functools.cache

@@ -435,10 +435,11 @@ def resolve_queries(queries: str | Sequence[int]) -> tuple[int, ...]:
     expected = f"expected 1 to {QUERIES[-1]}, each once, such as 1-16+20"
     numbers = {str(number): number for number in QUERIES}
     chosen: list[int] = []
-    for query in queries.split("+") if isinstance(queries, str) else queries:
+    as_text = isinstance(queries, str)
+    for query in queries.split("+") if as_text else queries:
         first, dash, last = str(query).partition("-")
         ends = [numbers.get(end) for end in (first, last if dash else first)]
-        if isinstance(query, bool) or None in ends or ends[0] > ends[1]:
+        if isinstance(query, bool) or isinstance(query, str) != as_text or None in ends or ends[0] > ends[1]:
             raise WorkloadError(f"TPC-H query {query!r} is unknown; {expected}")
         chosen += range(ends[0], ends[1] + 1)
     if not chosen or len(set(chosen)) != len(chosen):

@@ -52,8 +52,9 @@ def tpch_profiles(
         DataUnavailableError: the data was not fetched.
     """
     chosen = resolve_sizes(sizes, RELEASED_SIZES, GROUPS, "TPC-H")
+    numbers = resolve_queries(queries)
     table = _table()
-    return tuple(table[profile_name(size, query)] for size in chosen for query in resolve_queries(queries))
+    return tuple(table[profile_name(size, query)] for size in chosen for query in numbers)
 
 
 def tpch_available() -> bool:
