@@ -42,7 +42,11 @@ def test_the_definition_is_what_the_package_writes():
     assert (ROOT / "dvc.yaml").read_text(encoding="utf-8") == pipeline_text(), "run: decima pipeline"
 
 
-@pytest.mark.parametrize("name", STAGES)
+# DVC compares no dependencies of a frozen stage; the card of a policy names the revision that trained it.
+COMPARED = [name for name in STAGES if not definition(name).get("frozen")]
+
+
+@pytest.mark.parametrize("name", COMPARED)
 def test_a_stage_depends_on_all_code_that_its_command_executes(name):
     stage = definition(name)
     entries, source = command_entries(stage["cmd"])
@@ -50,7 +54,7 @@ def test_a_stage_depends_on_all_code_that_its_command_executes(name):
     assert missing == []
 
 
-@pytest.mark.parametrize("name", STAGES)
+@pytest.mark.parametrize("name", COMPARED)
 def test_dependencies_on_code_exist(name):
     paths = [path for path in definition(name)["deps"] if path.startswith(("src/", "notebooks/"))]
     assert paths
@@ -58,7 +62,7 @@ def test_dependencies_on_code_exist(name):
 
 
 def test_intervals_make_stages_depend_on_the_statistics_that_compute_them():
-    using = {name for name in STAGES if covered("src/decima/evaluation/statistics.py", definition(name)["deps"])}
+    using = {name for name in COMPARED if covered("src/decima/evaluation/statistics.py", definition(name)["deps"])}
     assert {"batch", "stream", "real_spark", "plot-batch", "plot-effects", "notebook-07-decima"} <= using
     assert not {"effects", "motivation", "appendix_a", "appendix_e", "learning", "policy"} & using
 

@@ -1,8 +1,8 @@
 """The pipeline as DVC reads it: ``dvc.yaml`` written from experiments, notebooks and the code that each stage executes.
 
 Every experiment has a stage for its tables, which bears its name, and one for its figures; every notebook has one. Each
-stands once and runs for all runs of ``params.yaml``. Dependencies on code are import closures, by folder where all of a
-folder is executed.
+stands once and runs for all runs of ``params.yaml``. Dependencies on code are import closures, by folder where most
+of a folder is executed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from decima.files import atomic_write_text
-from decima.reproduction.closure import PACKAGE, closure
+from decima.reproduction.closure import PACKAGE, SLICED, closure
 from decima.reproduction.experiment import Files, FilesIn, PoliciesIn, experiment, experiment_module, experiment_names
 from decima.reproduction.figures import experiment_of
 from decima.reproduction.params import checkout, read_params
@@ -108,24 +108,24 @@ def code_dependencies(command: str) -> list[str]:
 
 
 def lifted(files: Iterable[Path]) -> list[str]:
-    """Files of the package, a folder where all of it is among them.
+    """Files of the package, a folder where over two thirds of it are among them and none of it is followed by parts.
+
+    A list of all files would be exact, but DVC writes its whole lock file after every stage, so that the length of
+    these lists decides how long a run of the pipeline takes.
 
     Args:
         files: Relative to the folder that holds the package.
     """
     files = set(files)
-    folders = sorted({folder for path in files for folder in path.parents if folder.name})
+    by_parts = [Path(*name.split(".")) for name in SLICED]
+    folders = {folder for path in files for folder in path.parents if len(folder.parts) > 1}
     whole: list[Path] = []
-    for folder in folders:
-        inside = {path.relative_to(PACKAGE.parent) for path in (PACKAGE.parent / folder).rglob("*") if _is_source(path)}
-        if inside <= files and not any(folder.is_relative_to(outer) for outer in whole):
+    for folder in sorted(folder for folder in folders if not any(folder.is_relative_to(sliced) for sliced in by_parts)):
+        inside = {path.relative_to(PACKAGE.parent) for path in (PACKAGE.parent / folder).rglob("*.py")}
+        if 3 * len(inside & files) > 2 * len(inside) and not any(folder.is_relative_to(outer) for outer in whole):
             whole.append(folder)
     rest = [path for path in files if not any(path.is_relative_to(folder) for folder in whole)]
     return sorted(f"src/{path.as_posix()}" for path in [*whole, *rest])
-
-
-def _is_source(path: Path) -> bool:
-    return path.is_file() and "__pycache__" not in path.parts and path.suffix not in (".nbi", ".nbc", ".pyc")
 
 
 def _figure_entries(names: Iterable[str]) -> list[str]:
@@ -154,12 +154,12 @@ def _data_stages() -> dict[str, dict]:
 def _train_stage(command: str, section: str) -> dict:
     outputs = [{f"models/${{key}}{end}": {"cache": False, "persist": True}} for end in (".weights.h5", ".json")]
     command += " --params ${key} --out runs/${key} --policy models/${key}"
+    # No code among the dependencies: DVC compares none of a frozen stage, and the policy's card names the revision.
     stage = {
         "desc": "a policy from scratch, an hour or so on four cores; runs/NAME must not hold a finished run",
         "frozen": True,
         "cmd": command,
         "params": [f"{section}.${{key}}"],
-        "deps": code_dependencies(command),
         "outs": outputs,
     }
     return {"foreach": f"${{{section}}}", "do": stage}
