@@ -4,6 +4,7 @@ import hashlib
 import json
 import shlex
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,11 @@ def _in_the_checkout(monkeypatch):
 def definition(name):
     """A stage as it is for each run."""
     return STAGES[name].get("do", STAGES[name])
+
+
+@cache
+def locked_stages():
+    return yaml.safe_load((ROOT / "dvc.lock").read_text(encoding="utf-8"))["stages"]
 
 
 def covered(path, dependencies):
@@ -176,7 +182,7 @@ def test_a_training_that_params_do_not_describe_is_refused(tmp_path, monkeypatch
 @pytest.mark.parametrize("name", TRAINING)
 def test_stored_policies_are_those_of_the_lock_file(name):
     """Otherwise a fresh clone would train them anew; `dvc commit -f train@NAME` brings the lock file up to date."""
-    locked = yaml.safe_load((ROOT / "dvc.lock").read_text())["stages"][f"train@{name}"]
+    locked = locked_stages()[f"train@{name}"]
     checksums = {out["path"]: out["md5"] for out in locked["outs"]}
     files = [f"models/{name}.json", f"models/{name}.weights.h5"]
     assert checksums == {path: hashlib.md5((ROOT / path).read_bytes()).hexdigest() for path in files}
