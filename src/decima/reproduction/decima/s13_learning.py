@@ -7,7 +7,6 @@ columns are those of ``RUN_COLUMNS`` and so on; ``models/training/README.md`` ex
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +17,7 @@ from decima.exceptions import ConfigError
 from decima.plotting.words import count
 from decima.reproduction.captions import Run, Tables
 from decima.reproduction.experiment import Context, Experiment, Files
-from decima.reproduction.params import checkout
+from decima.reproduction.training_files import check_whole_curve, read_training_file, training_folder
 from decima.workload.sources import WorkloadSource
 
 if TYPE_CHECKING:
@@ -42,18 +41,17 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     Only the settings that the run's policies come from. ``learning_encodings`` and ``learning_encoding_references``
     are curves and heuristics of another one: three encodings of the limit.
     """
-    folder = checkout() / "models" / "training"
     settings = set(context.policies.values())
-    runs = _read(folder / "runs.csv", RUN_COLUMNS)
-    encodings = [_curve(folder, run) for run in runs[runs["setting"] == ENCODINGS].itertuples()]
+    runs = _read("runs.csv", RUN_COLUMNS)
+    encodings = [_curve(run) for run in runs[runs["setting"] == ENCODINGS].itertuples()]
     runs = runs[runs["setting"].isin(settings)]
     # The fast recipe has a form for batches and one for streams.
     runs = runs.assign(recipe=runs["recipe"].str.replace(r"^fast-(batch|stream)$", "fast", regex=True))
-    references = _read(folder / "references.csv", REFERENCE_COLUMNS)
+    references = _read("references.csv", REFERENCE_COLUMNS)
     of_encodings = references[references["setting"] == ENCODINGS]
     references = references[references["setting"].isin(settings)]
-    ideas = _read(folder / "ideas.csv", IDEA_COLUMNS)
-    curves = pandas.concat([_curve(folder, run) for run in runs.itertuples()])
+    ideas = _read("ideas.csv", IDEA_COLUMNS)
+    curves = pandas.concat([_curve(run) for run in runs.itertuples()])
     return {
         "learning_runs": runs.reset_index(drop=True),
         "learning_curves": curves.reset_index(drop=True),
@@ -65,21 +63,17 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     }
 
 
-def _read(path: Path, columns: tuple[str, ...]) -> pandas.DataFrame:
-    if not path.is_file():
-        raise ConfigError(f"{path} is missing; it belongs to the repository")
-    table = pandas.read_csv(path, dtype=dict.fromkeys(_TEXTS, str))
-    missing = [column for column in columns if column not in table.columns]
-    if missing:
-        raise ConfigError(f"{path} has no column {', '.join(missing)}; expected: {', '.join(columns)}")
-    return table[list(columns)].fillna(dict.fromkeys(_TEXTS, "–"))
+def _read(name: str, columns: tuple[str, ...]) -> pandas.DataFrame:
+    return read_training_file(name, columns, _TEXTS).fillna(dict.fromkeys(_TEXTS, "–"))
 
 
-def _curve(folder: Path, run) -> pandas.DataFrame:
-    curve = _read(folder / f"{run.run}.csv", CURVE_COLUMNS)
+def _curve(run) -> pandas.DataFrame:
+    name = f"{run.run}.csv"
+    curve = _read(name, CURVE_COLUMNS)
     curve = curve.dropna(subset=["val_greedy", "val_sampled"])
     if curve.empty or not curve["wall_s"].is_monotonic_increasing:
-        raise ConfigError(f"{folder / run.run}.csv: expected rows with validation scores, wall_s ascending")
+        raise ConfigError(f"{training_folder() / name}: expected rows with validation scores, wall_s ascending")
+    check_whole_curve(curve, name, run.iterations)
     about = {name: getattr(run, name) for name in ("run", "setting", "recipe", "variant", "seed")}
     return curve.assign(**about)
 

@@ -15,19 +15,18 @@ from decima import plotting
 from decima.cloud import PlacementSettings, parse_placement_jobs
 from decima.cloud.learning.registered import learned
 from decima.cloud.optimum.best import optimum
-from decima.exceptions import ConfigError
 from decima.plotting.words import count
 from decima.reproduction.captions import INTERVAL, Run, Tables
 from decima.reproduction.comparisons import paired_changes
 from decima.reproduction.experiment import Context, Experiment, Files
 from decima.reproduction.islam.s30_cloud import require_traces, scored
-from decima.reproduction.params import checkout
+from decima.reproduction.training_files import read_training_file
 from decima.workload.sources import WorkloadSource
 
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
 
-CURVES, ABLATION = "models/training/cloud.csv", "models/training/cloud_ablation.csv"
+CURVES, ABLATION = "cloud.csv", "cloud_ablation.csv"  # of models/training
 CURVE_COLUMNS = ("learner", "pattern", "beta", "seed", "iteration", "cpu_s", "decisions_seen", "reached")
 ABLATION_COLUMNS = ("variant", "pattern", "beta", "seed", "cpu_s", "cost", "loss_ratio")
 OPTIMUM, HERE, LEARNED = "cloud_optimum", "learned_here", "learned"
@@ -50,16 +49,9 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         "cloud_scores": _on_the_traces(params, context),
         "cloud_held_out": held_out,
         "cloud_changes": pandas.concat(changes, ignore_index=True),
-        "cloud_curves": _read(CURVES, CURVE_COLUMNS),
-        "cloud_ablation": _read(ABLATION, ABLATION_COLUMNS),
+        "cloud_curves": read_training_file(CURVES, CURVE_COLUMNS),
+        "cloud_ablation": read_training_file(ABLATION, ABLATION_COLUMNS),
     }
-
-
-def _read(name: str, columns: tuple[str, ...]) -> pandas.DataFrame:
-    path = checkout() / name
-    if not path.is_file():
-        raise ConfigError(f"{path} is missing; it belongs to the repository")
-    return pandas.read_csv(path)[list(columns)]
 
 
 def _on_the_traces(params: dict, context: Context) -> pandas.DataFrame:
@@ -175,7 +167,7 @@ EXPERIMENT = Experiment(
     compute,
     figures=(fig4_training, fig6_cost, fig7_duration, fig8_good_placements, fig9_cost_and_time, cloud_held_out_changes),
     inputs=(
-        Files([CURVES, ABLATION]),
+        Files([f"models/training/{name}" for name in (CURVES, ABLATION)]),
         Files.of_policy("cloud-fast"),
         Files.of_policy("cloud-normal"),
         Files.of_policy("cloud-burst"),
