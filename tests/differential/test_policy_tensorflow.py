@@ -8,7 +8,7 @@ from decima.policy.batch import GraphBatch
 from decima.policy.scheduler import LearnedScheduler, record_episode
 from decima.schedulers import make_scheduler
 from decima.workload import synthetic_batch, synthetic_poisson, tpch_batch, tpch_poisson
-from tests.unit.policy.policies import BASES, architectures, describe, make_state, random_weights
+from tests.unit.policy.policies import BASES, GAP_S, architectures, describe, make_state, random_weights
 
 pytest.importorskip("tensorflow")
 
@@ -33,7 +33,7 @@ def differences(policy, records, state):
 
 
 def compare(architecture, weights, states, tolerance, teacher=None):
-    policy = LearnedScheduler(architecture, weights, greedy=False, record=True, teacher=teacher)
+    policy = LearnedScheduler(architecture, weights, False, record=True, teacher=teacher, interarrival_s=GAP_S)
     records = [record_episode(state, policy, seed) for seed, state in enumerate(states)]
     largest, decisions = differences(policy, records, states[0])
     assert max(largest.values()) <= tolerance, largest

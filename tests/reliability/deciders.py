@@ -5,7 +5,7 @@ import numpy as np
 from decima.policy.architecture import Architecture
 from decima.policy.scheduler import LearnedScheduler
 from decima.schedulers import make_scheduler
-from tests.unit.policy.policies import architectures, random_weights
+from tests.unit.policy.policies import GAP_S, architectures, random_weights
 
 SIZES = (1, 2, 3, 5, 8, 16, 17, 33)
 
@@ -36,4 +36,5 @@ def random_policy(rng, **options):
     """A policy that nobody trained; it draws its actions half of the time."""
     architecture = random_architecture(rng)
     weights = random_weights(architecture, int(rng.integers(2**31)), scale=float(rng.choice([0.1, 1.0, 3.0])))
-    return LearnedScheduler(architecture, weights.astype(np.float32), greedy=bool(rng.random() < 0.5), **options)
+    greedy = bool(rng.random() < 0.5)
+    return LearnedScheduler(architecture, weights.astype(np.float32), greedy, interarrival_s=GAP_S, **options)

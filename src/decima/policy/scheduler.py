@@ -48,8 +48,8 @@ class LearnedScheduler(CompiledScheduler):
             the r nearest to its slot, 0 where it could have delayed the stage and did not; where it holds, r = 1 for a
             stage of the policy's own.
         teacher_share: Probability that the teacher's decision is carried out, not the policy's own.
-        interarrival_s: Mean interarrival time in seconds that the policy is told, if it has that feature; estimated
-            from the workload when omitted, 0 for batches.
+        interarrival_s: Mean interarrival time in seconds that the policy is told, if it has that feature; taken
+            from the workload when omitted, which then needs jobs that arrive over time.
 
     Raises:
         ConfigError: The weights do not fit the architecture, or are not finite; an argument is out of range.
@@ -113,11 +113,16 @@ class LearnedScheduler(CompiledScheduler):
         kind = "greedy" if self.greedy else "sampled"
         return f"LearnedScheduler({self.name!r}, architecture {self.architecture.name!r}, {kind})"
 
-    def bind(self, state: ClusterState) -> None:
+    def bind(self, state: ClusterState, hint_ms: float | None = None) -> None:
         """Give the state everything the policy needs, before a run or in the middle of one.
 
+        Args:
+            state: Of the run.
+            hint_ms: Mean interarrival time that the policy is told, where the state does not know what is to arrive.
+
         Raises:
-            ConfigError: The cluster is larger than the policy was made for, or has another number of classes.
+            ConfigError: The cluster is larger than the policy was made for, or has another number of classes; or the
+                policy has the mean interarrival time as a feature, is not told it, and no job arrives later.
         """
         executors = state.settings.executors
         if executors > self.architecture.max_executors:
@@ -137,7 +142,7 @@ class LearnedScheduler(CompiledScheduler):
             state.attach(POLICY_SLOT, Record(POLICY, _extents(self.architecture, self._layout, state)))
         record = policy_record(state)
         # In the middle of a run what is known of the jobs stays, if an equal network found it.
-        hint_ms, bound = self._hint_ms(state), record.net_weights
+        hint_ms, bound = self._hint_ms(state) if hint_ms is None else hint_ms, record.net_weights
         alike = (record.net_record, record.net_hint_ms) == (self.record, hint_ms)
         if not (alike and (bound is self.weights or np.array_equal(bound, self.weights))):
             record.configure(net_ready=0)
@@ -164,7 +169,13 @@ class LearnedScheduler(CompiledScheduler):
         if self.interarrival_s is not None:
             return 1000.0 * self.interarrival_s
         later = len(state.arrival_order)
-        return float(state.job_arrival_ms.max()) / later if later else 0.0
+        last_ms = float(state.job_arrival_ms.max()) if later else 0.0
+        if not last_ms > 0.0:
+            raise ConfigError(
+                f"the policy {self.name} is told the mean gap between arrivals, and these jobs have none: they are all "
+                "there at the start; expected jobs that arrive over time"
+            )
+        return last_ms / later
 
     def reset(self, rng: np.random.Generator) -> None:
         """Nothing to forget: the state notices that a run begins."""

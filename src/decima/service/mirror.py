@@ -10,7 +10,7 @@ import numpy as np
 from decima.checks import LARGEST_MS
 from decima.exceptions import ConfigError, DecimaError
 from decima.policy.features import ARRIVALS_SEEN
-from decima.policy.record import policy_record
+from decima.policy.scheduler import LearnedScheduler
 from decima.schedulers.arrivals import form_for
 from decima.schedulers.idle_rule import WEIGHTS
 from decima.schedulers.interface import CompiledScheduler, Observation, Scheduler, decision_parts, run_decision
@@ -45,6 +45,21 @@ def _require_known(scheduler: Scheduler, running: bool) -> None:
     if waits or not _OF_RUNNING.isdisjoint(feature.name for feature in architecture.stage_features):
         does = "waits for the next event" if waits else "looks at running tasks and past arrivals"
         raise ConfigError(f"scheduler {scheduler.name} {does}, and this client reports none (OpenRequest.running)")
+
+
+def told_the_gap(scheduler: Scheduler) -> bool:
+    """Whether it is a policy that is told the mean interarrival time."""
+    architecture = getattr(scheduler, "architecture", None)
+    return architecture is not None and architecture.interarrival_hint
+
+
+def _require_gap(scheduler: Scheduler, hint_ms: float) -> None:
+    """Refuse to leave a policy without the gap that it is to be told."""
+    if told_the_gap(scheduler) and not hint_ms > 0.0:
+        raise ConfigError(
+            f"scheduler {scheduler.name} is told the mean gap between arrivals, and this client names none; "
+            "expected interarrival_ms above 0 (OpenRequest)"
+        )
 
 
 @dataclass(frozen=True)
@@ -93,6 +108,7 @@ class Mirror(JobMemory):
         running: bool = False,
     ) -> None:
         _require_known(scheduler, running)
+        _require_gap(scheduler, hint_ms)
         # Decisions never wait: a scheduler that plans does so in another thread.
         in_background = getattr(scheduler, "in_background", None)
         scheduler = form_for(scheduler, hint_ms > 0.0) if in_background is None else in_background(hint_ms > 0.0)
@@ -108,9 +124,10 @@ class Mirror(JobMemory):
     def _start(self, state: ClusterState) -> None:
         state.start(self._rng, self._rng)
         if isinstance(self._scheduler, CompiledScheduler):
-            self._scheduler.bind(state)
-            if state.policy is not None:
-                policy_record(state).configure(net_hint_ms=self._hint_ms)
+            if isinstance(self._scheduler, LearnedScheduler):
+                self._scheduler.bind(state, self._hint_ms)
+            else:
+                self._scheduler.bind(state)
         self._observation = Observation(state)
 
     def add_moving(self, slot: Slot, index: int, executors: int, *, count_for_job: bool = True) -> None:

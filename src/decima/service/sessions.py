@@ -17,7 +17,7 @@ from decima.service.coordinator import Driver, SharedCluster
 from decima.service.durations import ProfileBook
 from decima.service.errors import RefusalError, exhausted, invalid, unknown_session
 from decima.service.limits import Account, Budget, Limits
-from decima.service.mirror import Mirror
+from decima.service.mirror import Mirror, told_the_gap
 from decima.service.node_session import NodeRule, NodeSession
 from decima.service.session import Session, chance, check_client, cluster_settings
 from decima.service.steps import finish
@@ -93,7 +93,8 @@ def _warm_up(scheduler: Scheduler) -> None:
     request.states.add(job="first", runnable=[0], schedulable=[0])
     limits = Limits()
     rng, account = np.random.default_rng(0), Budget(limits).account()
-    mirror = Mirror(scheduler, Settings(executors=1), rng, 0.0, account, delays=True, running=True)
+    hint_ms = 1000.0 if told_the_gap(scheduler) else 0.0
+    mirror = Mirror(scheduler, Settings(executors=1), rng, hint_ms, account, delays=True, running=True)
     finish(Session("warm-up", mirror, ProfileBook(), limits).decide(request))
 
 

@@ -58,6 +58,14 @@ def test_a_cluster_that_is_too_large_for_the_policy(jobs, policy):
     assert "made for at most 200 executors, the cluster has 300" in sentence
 
 
+def test_jobs_without_gaps_for_a_policy_that_is_told_the_gap(jobs, tmp_path):
+    architecture = Architecture.paper(interarrival_hint=True)
+    told = save_policy(tmp_path / "told", architecture, architecture.initial_weights(0), {"greedy": True})
+    sentence = refuse("simulate", "--jobs", "embedded:n=2", "--scheduler", f"decima:{told}", "--executors", 3)
+    assert "told the mean gap between arrivals, and these jobs have none" in sentence
+    succeed("simulate", "--jobs", "embedded:n=2,interarrival_s=9", "--scheduler", f"decima:{told}", "--executors", 3)
+
+
 def test_listing_and_running_need_no_tensorflow(jobs, policy):
     code = (
         "import sys, decima\n"

@@ -12,6 +12,7 @@ from tests.drivers import Watching
 from tests.random_clusters import random_settings, random_workload
 
 BASES = ("paper", "released")
+GAP_S = 12.0  # that policies are told
 # Options of architectures that change what is computed, one at a time.
 VARIANTS = (
     {},
@@ -52,11 +53,12 @@ def random_weights(architecture, seed=0, scale=1.0):
     return (weights + rng.normal(scale=0.05, size=len(weights))).astype(np.float32)
 
 
-def make_policy(architecture="paper", seed=0, scale=1.0, **options):
-    """A policy with random weights."""
+def make_policy(architecture="paper", seed=0, scale=1.0, interarrival_s=GAP_S, **options):
+    """A policy with random weights; those that want the gap are told one, since some jobs here have none."""
     if isinstance(architecture, str):
         architecture = Architecture.named(architecture)
-    return LearnedScheduler(architecture, random_weights(architecture, seed, scale), **options)
+    weights = random_weights(architecture, seed, scale)
+    return LearnedScheduler(architecture, weights, interarrival_s=interarrival_s, **options)
 
 
 def make_state(workload, mode="paper", log=False, **settings):

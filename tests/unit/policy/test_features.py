@@ -133,7 +133,7 @@ def test_features_by_definition(architecture):
 
 @pytest.mark.parametrize(
     ("arrivals_s", "given_s", "hint"),
-    [((0, 0, 0), None, 0.0), ((0, 10, 40), None, 20.0 / 50), ((0, 10, 40), 5.0, 0.1), ((0, 0), 0.0, 0.0)],
+    [((0, 10, 40), None, 20.0 / 50), ((0, 10, 40), 5.0, 0.1), ((0, 0), 7.0, 0.14), ((0, 0), 0.0, 0.0)],
 )
 def test_interarrival_hint(arrivals_s, given_s, hint):
     jobs = workload(*(one_stage(2, 1.0, at_s=at) for at in arrivals_s))
@@ -141,6 +141,15 @@ def test_interarrival_hint(arrivals_s, given_s, hint):
     state = make_state(jobs, executors=2)
     watch(state, policy, lambda observation: None)
     assert stored_features(state, policy.architecture)[0, 5] == pytest.approx(hint)
+
+
+@pytest.mark.parametrize("arrivals_s", [(0, 0, 0), (0,)])
+def test_jobs_without_gaps_are_refused_by_a_policy_that_wants_the_hint(arrivals_s):
+    jobs = workload(*(one_stage(2, 1.0, at_s=at) for at in arrivals_s))
+    state = make_state(jobs, executors=2)
+    with pytest.raises(ConfigError, match="mean gap between arrivals, and these jobs have none"):
+        make_policy(Architecture.paper(interarrival_hint=True), interarrival_s=None).bind(state)
+    make_policy(Architecture.paper(), interarrival_s=None).bind(state)  # others do not ask
 
 
 def names(architecture):

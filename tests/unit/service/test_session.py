@@ -4,13 +4,17 @@ import grpc
 import numpy as np
 import pytest
 
+from decima.policy.architecture import Architecture
+from decima.policy.record import policy_record
 from decima.service import scheduler_pb2 as protocol
 from decima.service.durations import PRIOR_MS, ProfileBook
 from decima.service.errors import RefusalError
 from decima.service.limits import Limits
+from decima.service.sessions import Offering, Sessions
 from decima.service.steps import finish
 from decima.workload.profile import JobProfile, Stage
 from tests.services import expire, sessions_of
+from tests.unit.policy.policies import make_policy
 
 
 class Client:
@@ -270,6 +274,16 @@ def test_limits(limits, fields):
 )
 def test_wrong_openings(opening, message):
     refused(grpc.StatusCode.INVALID_ARGUMENT, message, Client, **opening)
+
+
+def test_a_policy_that_is_told_the_gap_needs_one():
+    policy = make_policy(Architecture.paper(interarrival_hint=True), interarrival_s=None)
+    sessions = Sessions(Offering({"told": lambda: policy}))
+    refused(grpc.StatusCode.INVALID_ARGUMENT, "told the mean gap between arrivals", Client, sessions)
+    client = Client(sessions, interarrival_ms=9000.0)
+    assert client.decide(jobs=[job()], states=[state()], offer=offer(1)).job == "j"
+    assert client.mirror.state.policy is policy
+    assert policy_record(client.mirror.state).net_hint_ms == 9000.0
 
 
 def test_calls_out_of_order():
