@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from decima.checks import is_whole
-from decima.exceptions import ConfigError
+from decima.exceptions import ConfigError, UnknownSchedulerError
 from decima.policy.features import (
     AS_LOGARITHMS,
     CODES,
@@ -24,6 +24,9 @@ from decima.policy.features import (
 )
 from decima.policy.perceptron import MAX_WIDTH, NetworkShape, Perceptron
 from decima.simulator.settings import MAX_CLASSES, MAX_EXECUTORS
+
+if TYPE_CHECKING:
+    from decima.schedulers.interface import CompiledScheduler
 
 LIMITS = ("input", "output", "stage", "none")
 IDLES = ("timer", "hold")
@@ -47,6 +50,11 @@ NO_DELAY_CHANCE = 0.98
 LIMIT_SCALE = 50.0
 # On a grid their logarithms do, times this.
 LOG_SCALE = 0.25
+NO_RESIDUAL = "none"
+# Scores of a rule, see :class:`Residual`: of a place in the order of stages, of an executor more or less, and how many
+# places, or executors, differ in score. Untrained, a sampled policy departs from the rule at one decision in four.
+STAGE_STEP, LIMIT_STEP = 3.0, 2.0
+MOST_PLACES, MOST_EXECUTORS_OFF = 5, 8
 
 
 @dataclass(frozen=True)
@@ -108,6 +116,10 @@ class Architecture(NetworkShape):
     limit_grid: int = 0
     # z is made of the mean over jobs, not of the sum, so that it does not grow with the cluster and its jobs.
     cluster_mean: bool = False
+    # The rule whose scores are added to those of q and w, a text such as ``"capped_srw"`` with its parameters: the
+    # network learns what is to be changed of it. ``"none"``: the network's scores alone. The last layers of q and w are
+    # 0 at first: untrained, the likeliest decision is the rule's.
+    residual: str = NO_RESIDUAL
 
     def __post_init__(self) -> None:
         if self.limit not in LIMITS:
@@ -127,6 +139,7 @@ class Architecture(NetworkShape):
             raise ConfigError("feature_log needs the features of the paper")
         self._check_idling()
         self._check_classes()
+        self._check_residual()
         for name in ("hidden", "score_hidden"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         numbers = [("max_executors", self.max_executors, MAX_EXECUTORS), ("embedding", self.embedding, MAX_WIDTH)]
@@ -160,6 +173,31 @@ class Architecture(NetworkShape):
             raise ConfigError(f"limit_grid needs the limit as an input of w, got limit={self.limit!r}")
         if self.delays and (self.executor_classes or self.limit_grid):
             raise ConfigError("idle slots (delays) work neither with executor_classes nor with limit_grid")
+
+    def _check_residual(self) -> None:
+        """Refuse a rule that has no scores, or options that these do not go with."""
+        if self.residual == NO_RESIDUAL:
+            return
+        if self.delays or self.executor_classes or self.limit_grid:
+            raise ConfigError("residual works neither with idle slots (delays) nor with executor_classes or limit_grid")
+        self.make_rule()
+
+    def make_rule(self) -> CompiledScheduler:
+        """The rule whose scores are added.
+
+        Raises:
+            ConfigError: There is no such rule, a parameter is wrong, or it has no scores.
+        """
+        from decima.schedulers.capped_srw import NAME
+        from decima.schedulers.registry import make_scheduler
+
+        try:
+            rule = make_scheduler(self.residual)
+        except UnknownSchedulerError as error:
+            raise ConfigError(f"residual: {error}") from error
+        if rule.name != NAME:
+            raise ConfigError(f"residual must be none or {NAME}, with parameters if any, got {self.residual!r:.60}")
+        return rule
 
     @classmethod
     def paper(cls, **changes) -> Architecture:
@@ -308,10 +346,16 @@ class Architecture(NetworkShape):
     def initial_weights(self, seed: int) -> np.ndarray:
         """Random weights, float32 [num_parameters]: Glorot-uniform kernels, zero biases.
 
-        The last layer of d is such that r = 0 has the chance :data:`NO_DELAY_CHANCE` in every state, all others one
-        chance: a policy that slots at random is too bad to learn from.
+        With a rule's scores beside theirs, the last kernels of q and w are 0. The last layer of d is such that r = 0
+        has the chance :data:`NO_DELAY_CHANCE` in every state, all others one chance: a policy that slots at random is
+        too bad to learn from.
         """
         weights = super().initial_weights(seed)
+        if self.residual != NO_RESIDUAL:
+            parts = self.split(weights)
+            for net in self.perceptrons:
+                if net.name in ("q", "w"):
+                    parts[f"{net.name}/{len(net.widths) - 2}/kernel"][:] = 0.0
         if self.delays > 0:
             outputs = self.delays + 1
             last = outputs * (self.perceptrons[-1].widths[-2] + 1)  # numbers in the last kernel and its bias

@@ -15,6 +15,7 @@ NET = FieldGroup.of(
         CODE,
         net_dense="the compiled dense layer",
         net_teacher="the compiled scheduler to imitate, 0: none",
+        net_rule="the compiled rule whose scores are added, 0: none",
     ),
     fields(
         I64,
@@ -24,6 +25,7 @@ NET = FieldGroup.of(
         net_record="1: record decisions",
         net_teacher_idles="1: that the teacher idles, or does not, is recorded too",
         net_num_levels="levels of the deepest profile",
+        net_num_rule_params="parameters of the rule whose scores are added",
     ),
     fields(
         F64,
@@ -39,6 +41,7 @@ NET = FieldGroup.of(
     ),
     fields(I32, "level", GIVEN, net_levels="limits to choose from, ascending; none: every limit"),
     fields(F32, "weight", GIVEN, net_weights="all kernels and biases"),
+    fields(F64, "rule parameter", GIVEN, net_rule_params="parameters of the rule whose scores are added"),
 )
 CACHES = FieldGroup.of(
     "what is known of stages and jobs",
@@ -55,6 +58,9 @@ CACHES = FieldGroup.of(
         net_candidate_class="class of the pair, -1: best fit",
     ),
     fields(F32, "choice x class", net_class="[candidate] what q sees of the class of the pair"),
+    fields(F32, "choice x rule", net_prior="[candidate] what the rule adds to the score"),
+    fields(F64, "rule parameter", net_kept_params="parameters of the teacher while the rule decides"),
+    fields(I64, None, net_rule_stage="what the rule decides: the stage", net_rule_used="executors that it gives"),
     fields(
         I32,
         "job",
@@ -142,6 +148,7 @@ RECORDING = FieldGroup.of(
         rec_candidate_class="class, -1: best fit",
     ),
     fields(F32, "candidate x class", BUFFER, rec_class="what q saw of the class"),
+    fields(F32, "candidate", BUFFER, rec_prior="what the rule added to the score, if there is a rule"),
     fields(I32, "decision x choice", BUFFER, rec_choice="columns of decima.policy.core.recording.CHOICE_COLUMNS"),
     fields(F64, "decision x value", BUFFER, rec_values="columns of decima.policy.core.recording.VALUE_COLUMNS"),
     fields(F32, "decision x critic", BUFFER, rec_critic="state summary for a baseline"),

@@ -29,8 +29,14 @@ def grown_weights(stored: StoredPolicy, architecture: Architecture, seed: int) -
         Float32 [architecture.num_parameters].
 
     Raises:
-        ConfigError: The new network lacks an input of the stored one, or a layer has another width.
+        ConfigError: The new network lacks an input of the stored one, a layer has another width, or the rule
+            whose scores are added is another one.
     """
+    if stored.architecture.residual != architecture.residual:
+        raise ConfigError(
+            f"start with policy {stored.name}: it has residual={stored.architecture.residual}, the new network "
+            f"residual={architecture.residual}; expected the same"
+        )
     weights = architecture.initial_weights(seed)
     parts, known = architecture.split(weights), stored.architecture.split(stored.weights)
     before, after = _inputs(stored.architecture), _inputs(architecture)

@@ -13,7 +13,14 @@ import numpy as np
 import tensorflow as tf
 from spektral.layers import MessagePassing
 
-from decima.policy.architecture import LIMIT_SCALE, LOG_SCALE, Architecture
+from decima.policy.architecture import (
+    LIMIT_SCALE,
+    LIMIT_STEP,
+    LOG_SCALE,
+    MOST_EXECUTORS_OFF,
+    NO_RESIDUAL,
+    Architecture,
+)
 from decima.policy.batch import TENSORS, GraphBatch
 from decima.policy.features import JOB_FEATURES
 from decima.policy.perceptron import LEAK, Perceptron
@@ -31,6 +38,7 @@ def signature(architecture: Architecture, num_levels: int) -> dict[str, tf.Tenso
     """
     fixed = {"F": architecture.num_features, "L": num_levels, "S": architecture.shape_width}
     fixed["E"] = architecture.class_width
+    fixed["A"] = int(architecture.residual != NO_RESIDUAL)
     return {
         name: tf.TensorSpec([fixed.get(size) for size in shape], tf.as_dtype(dtype), name=name)
         for name, (dtype, shape) in TENSORS.items()
@@ -197,9 +205,11 @@ class DecimaNetwork(keras.Model):
     def call(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Log-probabilities and entropies; see the class."""
         embeddings = self.embed(batch) if self.architecture.graph_embedding else None
-        log_prob, entropy = softmax_of_segments(
-            self.stage_scores(batch, embeddings), batch["candidate_decision"], batch["choice"]
-        )
+        residual = self.architecture.residual != NO_RESIDUAL
+        scores = self.stage_scores(batch, embeddings)
+        if residual:
+            scores += batch["candidate_prior"][:, 0]
+        log_prob, entropy = softmax_of_segments(scores, batch["candidate_decision"], batch["choice"])
         result = {"log_prob_stage": log_prob, "entropy_stage": entropy}
         if self.architecture.delays > 0:
             columns = _softmax_of_rows(self.delay_scores(batch, embeddings), batch["delay_chosen"])
@@ -208,7 +218,10 @@ class DecimaNetwork(keras.Model):
         names = ("log_prob_limit", "log_prob_class", "entropy_limit", "entropy_class")
         if self.architecture.limit == "none":
             return result | {name: tf.zeros_like(log_prob) for name in names}
-        columns = _softmax_of_limits(self.limit_scores(batch, embeddings), batch)
+        scores = self.limit_scores(batch, embeddings)
+        if residual:
+            scores += _limit_scores_of_rule(batch)
+        columns = _softmax_of_limits(scores, batch)
         spread = tf.scatter_nd(batch["limit_decision"][:, None], columns, [tf.size(log_prob), len(names)])
         return result | dict(zip(names, tf.unstack(spread, axis=1), strict=True))
 
@@ -336,6 +349,15 @@ def softmax_of_segments(scores: tf.Tensor, segment: tf.Tensor, choice: tf.Tensor
     sums = tf.math.segment_sum(tf.stack([weights, weights * shifted], axis=1), segment)
     log_sum = tf.math.log(sums[:, 0])
     return tf.gather(shifted, choice) - log_sum, log_sum - sums[:, 1] / sums[:, 0]
+
+
+def _limit_scores_of_rule(batch: dict[str, tf.Tensor]) -> tf.Tensor:
+    """What a rule adds to the scores of limits, float32 [K, l]; see :mod:`decima.policy.core.residual`."""
+    limits = batch["limits"][None, :]
+    high, tail, wanted = (batch[f"limit_{part}"][:, None] for part in ("high", "tail", "wanted"))
+    off = tf.minimum(tf.abs(tf.minimum(limits, tail) - wanted), MOST_EXECUTORS_OFF)
+    alike = tf.math.log(tf.cast(high - tail + 1, tf.float32))
+    return -LIMIT_STEP * tf.cast(off, tf.float32) - tf.where(limits >= tail, alike, 0.0)
 
 
 def _softmax_of_limits(scores: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:

@@ -11,7 +11,7 @@ from decima.compiled.record import Record
 from decima.exceptions import DecimaError
 from decima.objectives import Progress
 from decima.policy.architecture import CLASS_INPUTS, SHAPE_FEATURES
-from decima.policy.core.layout import CLASS_WIDTH, SHAPE_WIDTH
+from decima.policy.core.layout import CLASS_WIDTH, RESIDUAL, SHAPE_WIDTH
 from decima.policy.core.recording import CHOICE_COLUMNS, NUM_CHOICE, NUM_VALUE, VALUE_COLUMNS
 from decima.policy.core.summary import NUM_SUMMARY
 from decima.policy.fields import POLICY_SLOT
@@ -47,6 +47,7 @@ class EpisodeRecord:
         candidate_instance: Int32 [C], its graph.
         candidate_class: Int32 [C], class of executors of the pair; -1: best fit, the policy does not choose classes.
         class_inputs: Float32 [C, 4], what q saw of the class; [C, 0] if the policy does not choose classes.
+        candidate_prior: Float32 [C, 1], what the rule of a residual policy added to the score; [C, 0] without one.
         limit_levels: Int32 [l], limits to choose from, ascending; [0]: every limit.
         choice: Int32 [D], the chosen candidate, counted over all decisions.
         limit: Int32 [D], the chosen limit; 0 when the policy has none.
@@ -57,6 +58,7 @@ class EpisodeRecord:
         classes: Int32 [D], number of different effects; 1: the limit does not matter.
         delay: Int32 [D], r of the idle slot; 0: none.
         delay_free: Int32 [D], 1 if the policy was free to choose r.
+        limit_wanted: Int32 [D], limit of the rule of a residual policy; 0 without one, and where limits do not matter.
         log_prob_stage: Float32 [D], of the chosen stage.
         log_prob_limit: Float32 [D], of the chosen limit given the stage.
         log_prob_class: Float32 [D], of any limit with the same effect, given the stage.
@@ -84,6 +86,7 @@ class EpisodeRecord:
     candidate_instance: np.ndarray
     candidate_class: np.ndarray
     class_inputs: np.ndarray
+    candidate_prior: np.ndarray
     limit_levels: np.ndarray
     choice: np.ndarray
     limit: np.ndarray
@@ -94,6 +97,7 @@ class EpisodeRecord:
     classes: np.ndarray
     delay: np.ndarray
     delay_free: np.ndarray
+    limit_wanted: np.ndarray
     log_prob_stage: np.ndarray
     log_prob_limit: np.ndarray
     log_prob_class: np.ndarray
@@ -187,7 +191,7 @@ def collect_record(state: ClusterState) -> EpisodeRecord:
     decisions, instances = state.rec_decisions, state.rec_instances
     nodes, pairs, candidates = state.rec_nodes, state.rec_pairs, state.rec_candidates
     features = record_width(state)
-    shape, kinds = int(state.net_layout[SHAPE_WIDTH]), int(state.net_layout[CLASS_WIDTH])
+    shape, kinds, residual = (int(state.net_layout[place]) for place in (SHAPE_WIDTH, CLASS_WIDTH, RESIDUAL))
     choice = state.rec_choice[: decisions * NUM_CHOICE].reshape(decisions, NUM_CHOICE)
     values = state.rec_values[: decisions * NUM_VALUE].reshape(decisions, NUM_VALUE)
     columns = {name: choice[:, index].copy() for index, name in enumerate(CHOICE_COLUMNS)}
@@ -207,6 +211,7 @@ def collect_record(state: ClusterState) -> EpisodeRecord:
         candidate_instance=state.rec_candidate_instance[:candidates].copy(),
         candidate_class=state.rec_candidate_class[:candidates].copy(),
         class_inputs=state.rec_class[: candidates * kinds].reshape(candidates, kinds).copy(),
+        candidate_prior=state.rec_prior[: candidates * residual].reshape(candidates, residual).copy(),
         limit_levels=state.net_levels.copy(),
         critic=state.rec_critic[: decisions * NUM_SUMMARY].reshape(decisions, NUM_SUMMARY).copy(),
         end_ms=state.now_ms,

@@ -8,7 +8,7 @@ import numpy as np
 
 from decima.compiled.record import Record
 from decima.exceptions import ConfigError, InvalidDecisionError
-from decima.policy.architecture import SHAPE_FEATURES, Architecture
+from decima.policy.architecture import NO_RESIDUAL, SHAPE_FEATURES, Architecture
 from decima.policy.core.dense import dense_layer
 from decima.policy.core.embedding import GROUP, ROWS
 from decima.policy.core.inference import decide_learned
@@ -25,6 +25,8 @@ from decima.policy.record import (
     policy_record,
     record_width,
 )
+from decima.schedulers.arrivals import form_for
+from decima.schedulers.fields import bind_parameters, rule_record
 from decima.schedulers.interface import CompiledScheduler, Decision, Observation, run_decision
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.state import ClusterState
@@ -80,6 +82,7 @@ class LearnedScheduler(CompiledScheduler):
         self.interarrival_s = interarrival_s
         self.values = {}
         self._layout = pack_layout(architecture)
+        self._rule = None if architecture.residual == NO_RESIDUAL else architecture.make_rule()
         compiled = isinstance(teacher, CompiledScheduler) and teacher.decision is not decide_learned
         if teacher is not None and not compiled:
             raise ConfigError(f"the teacher must be a compiled heuristic, got {type(teacher).__name__}")
@@ -135,12 +138,14 @@ class LearnedScheduler(CompiledScheduler):
             raise ConfigError(
                 f"the policy {self.name} is made for {wanted} classes of executors, the cluster has {state.num_classes}"
             )
-        if self.teacher is not None:
-            self.teacher.bind(state)
+        rule = self._bind_rules(state)
         known = state.policy.architecture if isinstance(state.policy, LearnedScheduler) else None
         if known != self.architecture:
-            state.attach(POLICY_SLOT, Record(POLICY, _extents(self.architecture, self._layout, state)))
+            parameters = 0 if rule is None else len(rule.parameters)
+            state.attach(POLICY_SLOT, Record(POLICY, _extents(self.architecture, self._layout, parameters, state)))
         record = policy_record(state)
+        if rule is not None:
+            record.bind("net_rule_params", _values(rule))
         # In the middle of a run what is known of the jobs stays, if an equal network found it.
         hint_ms, bound = self._hint_ms(state) if hint_ms is None else hint_ms, record.net_weights
         alike = (record.net_record, record.net_hint_ms) == (self.record, hint_ms)
@@ -154,6 +159,8 @@ class LearnedScheduler(CompiledScheduler):
         record.configure(
             net_dense=dense_layer.address,
             net_teacher=0 if self.teacher is None else self.teacher.decision.address,
+            net_rule=0 if rule is None else rule.decision.address,
+            net_num_rule_params=record.extents["rule parameter"],
             net_greedy=self.greedy,
             net_record=self.record,
             net_teacher_idles=self.teacher_idles,
@@ -162,6 +169,24 @@ class LearnedScheduler(CompiledScheduler):
             net_hint_ms=hint_ms,
         )
         state.policy = self
+
+    def _bind_rules(self, state: ClusterState) -> CompiledScheduler | None:
+        """Give the state the parameters of the teacher, or of the rule whose scores are added.
+
+        Returns:
+            The rule, in its form for the jobs of the state.
+        """
+        if self.teacher is not None:
+            self.teacher.bind(state)
+        if self._rule is None:
+            return None
+        rule = form_for(self._rule, bool(np.any(state.job_arrival_ms > 0.0)))
+        if self.teacher is None:
+            rule.bind(state)
+        else:  # it decides with the teacher's record, where its own parameters take the place of the teacher's
+            known = rule_record(state).params.tolist()
+            bind_parameters(state, known + [0.0] * (len(rule.parameters) - len(known)))
+        return rule
 
     def _hint_ms(self, state: ClusterState) -> float:
         if not self.architecture.interarrival_hint:
@@ -189,8 +214,8 @@ class LearnedScheduler(CompiledScheduler):
         state = observation.state
         if state.policy is not self:
             self.bind(state)
-        elif self.teacher is not None:
-            self.teacher.bind(state)
+        else:
+            self._bind_rules(state)
         decision = run_decision(self.decision, state)
         if state.no_answer:
             raise InvalidDecisionError(state.describe_invalid())
@@ -211,8 +236,22 @@ def _checked_weights(architecture: Architecture, weights: np.ndarray) -> np.ndar
     return weights
 
 
-def _extents(architecture: Architecture, layout: np.ndarray, state: ClusterState) -> dict[str, int]:
-    """Lengths of the arrays of the policy's record, by extent; no room for recorded decisions."""
+def _values(rule: CompiledScheduler) -> np.ndarray:
+    """Values of the parameters of a rule in their order, float64 [parameters]."""
+    return np.array([rule.values[item.name] for item in rule.parameters])
+
+
+def _extents(
+    architecture: Architecture, layout: np.ndarray, parameters: int, state: ClusterState
+) -> dict[str, int]:
+    """Lengths of the arrays of the policy's record, by extent; no room for recorded decisions.
+
+    Args:
+        architecture: Shape of the network.
+        layout: The same as integers.
+        parameters: Parameters of the rule whose scores are added.
+        state: The cluster.
+    """
     stages, jobs = state.tables.num_stages, state.tables.num_jobs
     executors = state.settings.executors
     features, embedding = architecture.num_features, architecture.embedding
@@ -228,6 +267,8 @@ def _extents(architecture: Architecture, layout: np.ndarray, state: ClusterState
         "job": jobs,
         "choice": choices,
         "choice x class": choices * kinds,
+        "choice x rule": choices * (parameters > 0),
+        "rule parameter": parameters,
         "layout entry": len(layout),
         "level": levels,
         "weight": architecture.num_parameters,

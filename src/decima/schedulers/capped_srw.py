@@ -23,6 +23,7 @@ from decima.schedulers.sharing import LEFTOVER, STAGE_RULE, share_executors
 from decima.simulator.fields import NONE, state_at
 from decima.simulator.rules.choices import remaining_work_ms
 
+NAME = "capped_srw"
 # Above any remaining work in ms.
 _LATER = 1e15
 
@@ -93,7 +94,7 @@ def _capped_srw(address):
     share_by_remaining_work(state_at(address))
 
 
-@register("capped_srw", presets=PRESETS)
+@register(NAME, presets=PRESETS)
 def capped_srw(**values) -> CompiledScheduler:
     """Smallest remaining work first, each job capped at an oversubscribed share that grows with its work."""
-    return CompiledScheduler("capped_srw", _capped_srw, values)
+    return CompiledScheduler(NAME, _capped_srw, values)

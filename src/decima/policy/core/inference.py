@@ -13,8 +13,9 @@ from decima.compiled.decision import CompiledDecision, call_decide
 from decima.compiled.random import draw_uniform, next_raw
 from decima.policy.core.delays import choose_delay, delay_free, delay_ms, delay_of_teacher, effects_when_delayed
 from decima.policy.core.embedding import embed
-from decima.policy.core.layout import CLASS_WIDTH, DELAYS, HOLD, LIMIT, LIMIT_INPUT, LIMIT_NONE, LIMIT_OUTPUT
+from decima.policy.core.layout import CLASS_WIDTH, DELAYS, HOLD, LIMIT, LIMIT_INPUT, LIMIT_NONE, LIMIT_OUTPUT, RESIDUAL
 from decima.policy.core.recording import record_decision
+from decima.policy.core.residual import add_limit_scores, add_stage_scores
 from decima.policy.core.scores import (
     best_class,
     best_index,
@@ -60,9 +61,11 @@ def _prepare(state):
 
 
 @njit
-def _weigh_limits(state, stage, base, limits):
-    """Weights of the limits of the stage; returns their sum."""
+def _weigh_limits(state, stage, base, limits, effects):
+    """Weights of the limits of the stage, of which so many differ in effect; returns their sum."""
     score_limits(state, stage, base, limits)
+    if policy_of(state).net_layout[RESIDUAL]:
+        add_limit_scores(state, stage, limits, effects)
     scores_finite(state, limits)
     return weigh_scores(state, limits)
 
@@ -201,7 +204,7 @@ def _record_teacher(state, count, target, log_stage, stage, wanted, length_ms):
         place = nearest_limit(state, base, classes, most, wanted)
         if delay > 0:
             classes = effects_when_delayed(state, limits, classes)
-        total = 0.0 if delay > 0 and classes == 1 else _weigh_limits(state, seen, base, limits)
+        total = 0.0 if delay > 0 and classes == 1 else _weigh_limits(state, seen, base, limits, classes)
     _record(state, count, target, log_stage, base, limits, classes, place, total, delay, free, log_delay)
 
 
@@ -240,6 +243,8 @@ def decide_learned(address):
     embed(state)
     count = list_candidates(state)
     score_stages(state, count)
+    if policy.net_layout[RESIDUAL]:
+        add_stage_scores(state, count)
     if not scores_finite(state, count):
         state.action[STAGE] = IMPOSSIBLE
         return
@@ -282,7 +287,7 @@ def decide_learned(address):
             else:
                 # One effect and nothing to draw or to record: the scores do not matter.
                 if classes > 1 or record or not policy.net_greedy:
-                    total = _weigh_limits(state, stage, base, limits)
+                    total = _weigh_limits(state, stage, base, limits, classes)
                 place = _choose_limit(state, limits, classes, total, limit_chance)
             limit = limit_at(state, base, place)
             used = min(limit - base, most)

@@ -6,17 +6,19 @@ A job graph is recorded once for as long as its features do not change; decision
 from numba import njit
 
 from decima.compiled.decision import places
-from decima.policy.core.layout import CLASS_WIDTH, EMBEDDING, NUM_FEATURES, SHAPE_WIDTH
+from decima.policy.core.layout import CLASS_WIDTH, EMBEDDING, NUM_FEATURES, RESIDUAL, SHAPE_WIDTH
+from decima.policy.core.residual import wanted_executors
 from decima.policy.core.summary import NUM_SUMMARY, summarise
 from decima.policy.fields import policy_of
 from decima.simulator.decision import LIMIT, PARTS
 from decima.simulator.fields import NONE
 
 # Stage and limit: of the limit the record has the choice and its range, of both the logarithm of their probability.
-# Of an idle slot it has r, whether the network was free to choose it, and the logarithm of its probability.
+# Where a rule's scores are added, it has the limit that the rule wants. Of an idle slot it has r, whether the network
+# was free to choose it, and the logarithm of its probability.
 CHOSEN = PARTS[: LIMIT + 1]
 _RANGES = [f"{part.name}{end}" for part in CHOSEN[1:] for end in ("", "_low", "_high")]
-CHOICE_COLUMNS = ("choice", *_RANGES, "class_low", "class_high", "classes", "delay", "delay_free")
+CHOICE_COLUMNS = ("choice", *_RANGES, "class_low", "class_high", "classes", "delay", "delay_free", "limit_wanted")
 _LOG_PROBS = (*(f"log_prob_{part.name}" for part in CHOSEN), "log_prob_class", "log_prob_delay")
 VALUE_COLUMNS = (*_LOG_PROBS, "time_ms", "area_ms")
 NUM_CHOICE, NUM_VALUE = len(CHOICE_COLUMNS), len(VALUE_COLUMNS)
@@ -98,6 +100,9 @@ def record_decision(
     width = policy.net_layout[CLASS_WIDTH]
     for k in range(count * width):
         policy.rec_class[first * width + k] = policy.net_class[k]
+    residual = policy.net_layout[RESIDUAL]
+    for k in range(count * residual):
+        policy.rec_prior[first + k] = policy.net_prior[k]
     policy.rec_candidates = first + count
     policy.rec_decision_candidates[decision + 1] = first + count
     row = NUM_CHOICE * decision
@@ -110,6 +115,10 @@ def record_decision(
     policy.rec_choice[row + C.classes] = classes
     policy.rec_choice[row + C.delay] = delay
     policy.rec_choice[row + C.delay_free] = delay_free
+    wanted = 0
+    if residual and classes > 1:
+        wanted = low - 1 + wanted_executors(state, policy.net_candidates[choice], classes)
+    policy.rec_choice[row + C.limit_wanted] = wanted
     row = NUM_VALUE * decision
     policy.rec_values[row + V.log_prob_stage] = log_stage
     policy.rec_values[row + V.log_prob_limit] = log_limit
