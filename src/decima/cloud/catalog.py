@@ -153,24 +153,28 @@ RELEASED = Cluster(
     ),
     label="released cluster",
 )
-# Two lists in which a core does not cost the same everywhere. Prices: Amazon EC2, on demand, Linux, us-east-1, fifth
-# generation (https://aws.amazon.com/ec2/pricing/on-demand/): 4 cores with 8, 16 or 32 GB cost 0.17, 0.192 or 0.252 $.
-FAMILIES = Cluster(
-    (
-        VmType("c5.2xlarge", 8, 16.0, 4, 0.34),
-        VmType("m5.2xlarge", 8, 32.0, 4, 0.384),
-        VmType("r5.2xlarge", 8, 64.0, 4, 0.504),
-    ),
-    label="EC2 c5, m5, r5",
-)
-COMPUTE = Cluster(
-    (
-        VmType("c5.xlarge", 4, 8.0, 4, 0.17),
-        VmType("c5.2xlarge", 8, 16.0, 4, 0.34),
-        VmType("m5.2xlarge", 8, 32.0, 6, 0.384),
-    ),
-    label="EC2 c5, m5",
-)
+# Cores, memory in GB and $ per hour of Amazon EC2, on demand, Linux, us-east-1, fifth generation
+# (https://aws.amazon.com/ec2/pricing/on-demand/): 4 cores with 8, 16 or 32 GB cost 0.17, 0.192 or 0.252 $.
+EC2 = {
+    "c5.xlarge": (4, 8.0, 0.17),
+    "c5.2xlarge": (8, 16.0, 0.34),
+    "m5.2xlarge": (8, 32.0, 0.384),
+    "r5.2xlarge": (8, 64.0, 0.504),
+}
+
+
+def _of_ec2(label: str, quantities: dict[str, int]) -> Cluster:
+    """VMs of Amazon EC2 by type."""
+    kinds = []
+    for name, quantity in quantities.items():
+        cores, memory_gb, price = EC2[name]
+        kinds.append(VmType(name, cores, memory_gb, quantity, price))
+    return Cluster(tuple(kinds), label=label)
+
+
+# Two lists in which a core does not cost the same everywhere.
+FAMILIES = _of_ec2("EC2 c5, m5, r5", {"c5.2xlarge": 4, "m5.2xlarge": 4, "r5.2xlarge": 4})
+COMPUTE = _of_ec2("EC2 c5, m5", {"c5.xlarge": 4, "c5.2xlarge": 4, "m5.2xlarge": 6})
 CLUSTERS = {"table4": TABLE_4, "released": RELEASED, "families": FAMILIES, "compute": COMPUTE}
 
 
