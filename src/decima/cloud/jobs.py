@@ -170,10 +170,9 @@ def jobs_of_rows(rows: Sequence[Sequence[float]], label: str) -> PlacementWorklo
 
 
 def _job(where: str, row: dict[str, str]) -> PlacementJob:
-    kind = _WORDS.get(row["type"].lower())
+    kinds = _WORDS | {str(number): number for number in TYPES}
+    kind = kinds.get(row["type"].lower().removesuffix(".0"))
     if kind is None:
-        kind = tabular.whole(where, "type", row["type"], least=-(10**9))
-    if kind not in TYPES:
         raise WorkloadError(f"{where}: type is {row['type']!r}; expected 1, 2 or 3, or one of {', '.join(_WORDS)}")
     try:
         return PlacementJob(

@@ -86,6 +86,12 @@ def test_compare(folder):
         (("simulate", "--set", "prices.m1=3"), "expected a key that begins with rules. or billing."),
         (("simulate", "--set", "billing.boot_s=-1"), "billing.boot_s is -1.0"),
         (("simulate", "--policy", "ilp_highs:limit_s=1e-9"), "no proven optimum within limit_s=1e-09"),
+        (("simulate", "--policy", "learned:policy=tpch-batch"), "a policy of kind 'decima'"),
+        (("simulate", "--policy", "learned:policy=nobody"), "nobody"),
+        (("train", "--out", "mine", "--betas", "0; 2"), "betas hold 2.0; expected weights of cost, from 0 to 1"),
+        (("train", "--out", "mine", "--set", "rules.clock=1"), "--set rules.clock is unknown"),
+        (("optimum", "--nodes", -1), "nodes"),
+        (("plan", "--policy", "ipl"), "unknown scheduler 'ipl'; did you mean 'ilp'?"),
         (("simulate", "--out", "result.txt"), "expected a name that ends in .json"),
         (("compare", "aep", "aep"), "scheduler 'aep' is given twice"),
         (("compare", "aep", "--baseline", "rr", "--seeds", 1), "baseline 'rr' is not among"),
@@ -109,6 +115,40 @@ def test_bad_files_leave_nothing_behind(files, folder):
     assert "line 2: price_per_hour is '0'; expected a number above 0" in sentence
     assert "the command reads that file" in refuse("cloud", "vms", files / "vms.csv", "--out", files / "vms.csv")
     assert list(folder.iterdir()) == []
+
+
+BAD_ROWS = (
+    ("1,cpu,2,", "1,cpu,0,", "jobs.csv, line 2: cores is '0'; expected a whole number of at least 1"),
+    ("1,cpu,2,4", "1,cpu,2,-4", "line 2: memory_gb is '-4'; expected a number above 0"),
+    ("4,3,50", "4,0,50", "line 2: executors is '0'"),
+    ("4,3,50", "4,3,nan", "line 2: duration_s is 'nan'"),
+    ("1,cpu", "1,gpu", "line 2: type is 'gpu'; expected 1, 2 or 3"),
+    ("2,2,network", "2,1,network", "line 3: id 1 was there before"),
+    ("0,1,cpu", "9,1,cpu", "line 3: arrival_s is 2 after 9"),
+    ("arrival_s,", "arrived,", "column"),
+)
+
+
+def test_bad_rows_are_named(files, folder):
+    for before, after, message in BAD_ROWS:
+        assert before in JOBS
+        (files / "jobs.csv").write_text(JOBS.replace(before, after, 1))
+        for command in ("simulate", "optimum", "plan"):
+            sentence = refuse("cloud", command, "--jobs", files / "jobs.csv", "--gantt", folder / "g.png")
+            assert message in sentence, after
+    (files / "vms.csv").write_text(VMS + "large,8,32,1,0.4,USD\n")
+    assert "currency is 'USD' after 'EUR'" in refuse("cloud", "compare", "aep", "--vms", files / "vms.csv")
+    assert list(folder.iterdir()) == []
+
+
+def test_no_network(tmp_path, monkeypatch):
+    monkeypatch.delenv(config.MIRROR_VARIABLE, raising=False)
+    monkeypatch.setenv(config.DATA_DIR_VARIABLE, str(tmp_path / "data"))
+    monkeypatch.setattr(traces, "BASE_URL", "http://127.0.0.1:9")
+    sentence = refuse("data", "fetch", "cloud-vm")
+    assert "cannot fetch http://127.0.0.1:9/jobs.csv" in sentence
+    assert "The source 'generated'" in sentence
+    assert not (tmp_path / "data" / "raw" / "cloud_vm").exists()
 
 
 def test_fetch(tmp_path, monkeypatch):

@@ -70,7 +70,7 @@ BAD_JOBS = {
     "word": (HEADER + "0,1,1,two,4,3,50\n", r"line 2: cores is 'two'"),
     "negative arrival": (HEADER + "-1,1,1,2,4,3,50\n", r"line 2: arrival_s is '-1'"),
     "unknown type": (HEADER + "0,1,4,2,4,3,50\n", r"line 2: type is '4'; expected 1, 2 or 3, or one of cpu"),
-    "type in words": (HEADER + "0,1,gpu,2,4,3,50\n", r"line 2: type is 'gpu'"),
+    "type in words": (HEADER + "0,1,gpu,2,4,3,50\n", r"line 2: type is 'gpu'; expected 1, 2 or 3, or one of cpu"),
     "repeated id": (HEADER + ROW + "\n5,1,1,2,4,3,50\n", r"line 3: id 1 was there before"),
     "unsorted": (HEADER + "9,1,1,2,4,3,50\n5,2,1,2,4,3,50\n", r"line 3: arrival_s is 5 after 9"),
     "many executors": (HEADER + "0,1,1,2,4,1e9,50\n", r"line 2.*executors is 1000000000"),
