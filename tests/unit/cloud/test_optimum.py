@@ -10,7 +10,7 @@ from decima.cloud import Billing, Cluster, PlacementSettings, VmType, place
 from decima.cloud.generator import Generator
 from decima.cloud.jobs import NETWORK_BOUND, jobs_of_rows
 from decima.cloud.optimum.best import EXACT, SEARCHED, STARTS, optimum
-from decima.cloud.optimum.periods import Problem, certain_starts, periods, places_taken
+from decima.cloud.optimum.periods import Problem, latest_starts, periods
 from decima.cloud.optimum.search import search
 from decima.cloud.traces import load_trace
 from decima.exceptions import ConfigError, WorkloadError
@@ -115,7 +115,7 @@ def test_the_exact_optimum_is_that_of_a_mixed_integer_program(beta):
         workload = type(drawn_jobs(0))(tuple(jobs), "spread")
         chosen = PlacementSettings(cluster=LARGE, beta=beta)
         problem = Problem.of(workload, chosen)
-        if certain_starts(problem, places_taken(problem)) < len(problem):
+        if (latest_starts(problem) > problem.jobs[0]).any():
             continue
         cost, rows, lows, highs, size, constant = program(workload, chosen)
         found = milp(

@@ -9,8 +9,9 @@ million.
 
 The bound: at every moment VMs in use need the cores and the memory of what runs and of the jobs still to come, in
 multiples of the smallest step between VM sizes, at the lowest price per core or MiB; what is already paid for is free.
-It holds for jobs that start when they arrive, which is certain for jobs that fit whatever is done before
-(``_certain``); jobs from the first that may have to wait on count with their run times only.
+A job that is well placed by spreading needs as many VMs as it has executors, a badly placed one runs longer: the better
+of both counts, for all jobs that may run at the same time together. A job that may have to wait counts from the latest
+moment that it can start to the earliest that it can end.
 """
 
 import numpy as np
@@ -21,6 +22,7 @@ from decima.compiled.cache import cached
 
 _NETWORK = NETWORK_BOUND
 CHILDREN = 16384  # most placements of one job that are listed
+SLOTS = 7  # jobs at a time whose two ways, well or badly placed, are told apart in the bound
 # Entries of ``cursor``: depth of the search, nodes so far, whether it is over, whether a node had too many placements.
 DEPTH, NODES, OVER, TOO_MANY, NUM_CURSOR = 0, 1, 2, 3, 4
 
@@ -32,23 +34,39 @@ def _extra(demand, paid, step):
 
 
 @njit
-def interval_bound(jobs, vms, prices, first, last, now, active, running, finish, until, points):
-    """Least further cost of jobs ``first`` to ``last - 1``, which start when they arrive.
+def _forget(values, slots, slot):
+    """Take one of the jobs out of a table over the ways of all: the better of its two ways remains."""
+    low = (1 << slot) - 1
+    for ways in range(1 << (slots - 1)):
+        source = (ways & low) | ((ways & ~low) << 1)
+        values[ways] = min(values[source], values[source | (1 << slot)])
+
+
+@njit
+def interval_bound(jobs, vms, prices, weights, first, now, active, running, finish, until, scratch):
+    """Least further loss of jobs from ``first`` on, beyond their least run times.
+
+    Moment by moment, for the two ways of every job that can be placed well or badly: a table over the ways of all jobs
+    that run at that moment for certain has the least loss until then.
 
     Args:
         jobs: Tables of the jobs (arrival, type, cores, memory, executors, duration, least run time).
-        vms: Tables of the VMs (cores, memory, rate, kind).
+        vms: Tables of the VMs (cores, memory, rate, kind, numbers by rate ascending).
         prices: float64 [4]: lowest price per core and second, step of cores, price per MiB and second, step of MiB.
+        weights: float64 [4], see :func:`search_period`.
         first: See above.
-        last: See above.
         now: The clock.
         active: int64, jobs that run.
         running: How many.
         finish: float64 [jobs], their ends.
         until: float64 [VMs], until when each is paid for.
-        points: float64, room for all moments of change.
+        scratch: Room: all moments of change; the table, and cores, memory and VMs needed by ways, float64
+            [4, 2 ** SLOTS]; jobs whose ways are in the table, int64 [SLOTS]; slot of every job, int64 [jobs]; and what
+            :func:`latest_starts` has filled in, of which the ends change.
     """
-    arrival, _kind, cores, memory, executors, _duration, least = jobs
+    arrival, kind, cores, memory, executors, duration, least = jobs
+    points, tables, slot_job, slot_of, latest, ends = scratch
+    values, more_cores, more_memory, spread = tables
     size = 0
     for place in range(running):
         points[size] = finish[active[place]]
@@ -57,10 +75,15 @@ def interval_bound(jobs, vms, prices, first, last, now, active, running, finish,
         if until[vm] > now:
             points[size] = until[vm]
             size += 1
+    last = len(arrival)
     for job in range(first, last):
-        points[size] = arrival[job]
-        points[size + 1] = arrival[job] + least[job]
-        size += 2
+        slot_of[job] = -1
+        # Until when it runs for certain, if badly placed.
+        ends[job] = max(now, arrival[job]) + duration[job] + duration[job] * weights[2] / 100
+        points[size] = latest[job]
+        points[size + 1] = max(now, arrival[job]) + least[job]
+        points[size + 2] = ends[job]
+        size += 3
     for place in range(1, size):
         value = points[place]
         at = place
@@ -68,63 +91,123 @@ def interval_bound(jobs, vms, prices, first, last, now, active, running, finish,
             points[at] = points[at - 1]
             at -= 1
         points[at] = value
-    total, begin = 0.0, now
+    slots, arrived, begin = 0, first, now
+    values[0] = 0.0
     for place in range(size):
         end = points[place]
         if end <= begin:
             continue
-        need_cores, need_memory, paid_cores, paid_memory = 0.0, 0.0, 0.0, 0.0
+        slot = 0
+        while slot < slots:
+            job = slot_job[slot]
+            if ends[job] > begin:
+                slot += 1
+                continue
+            _forget(values, slots, slot)
+            slots -= 1
+            slot_of[job] = -1
+            for other in range(slot, slots):
+                slot_job[other] = slot_job[other + 1]
+                slot_of[slot_job[other]] = other
+        while arrived < last and latest[arrived] <= begin:
+            job = arrived
+            arrived += 1
+            # Jobs beyond the size of the table, and those with one way only, take their least run time.
+            if slots == SLOTS or least[job] > duration[job] or executors[job] == 1 or ends[job] <= begin:
+                continue
+            longer = weights[1] * duration[job] * weights[2] / 100
+            for ways in range(1 << slots):
+                values[ways | (1 << slots)] = values[ways] + longer
+            slot_job[slots], slot_of[job] = job, slots
+            slots += 1
+        need_cores, need_memory, paid_cores, paid_memory, paid = 0.0, 0.0, 0.0, 0.0, 0
         for index in range(running):
             job = active[index]
             if finish[job] > begin:
                 need_cores += cores[job] * executors[job]
                 need_memory += memory[job] * executors[job]
-        for job in range(first, last):
-            if arrival[job] > begin:
-                break
-            if arrival[job] + least[job] > begin:
+        more_cores[0], more_memory[0], spread[0] = 0.0, 0.0, 0.0
+        for job in range(first, arrived):
+            going = max(now, arrival[job]) + least[job] > begin
+            if going:
                 need_cores += cores[job] * executors[job]
                 need_memory += memory[job] * executors[job]
+            slot = slot_of[job]
+            if slot >= 0:
+                # Alone, at the places of the table where only this job has a way: 1 is bad, for ``spread`` good.
+                more_cores[1 << slot] = 0.0 if going else cores[job] * executors[job]
+                more_memory[1 << slot] = 0.0 if going else memory[job] * executors[job]
+                apart = going and kind[job] != _NETWORK
+                spread[1 << slot] = (2.0 if weights[3] > 0.0 else float(executors[job])) if apart else 0.0
         for vm in range(len(until)):
             if until[vm] > begin:
                 paid_cores += vms[0][vm]
                 paid_memory += vms[1][vm]
-        rate = max(
-            prices[0] * _extra(need_cores, paid_cores, prices[1]),
-            prices[2] * _extra(need_memory, paid_memory, prices[3]),
-        )
-        total += rate * (end - begin)
+                paid += 1
+        for ways in range(1, 1 << slots):
+            lowest = ways & -ways
+            if lowest != ways:
+                more_cores[ways] = more_cores[lowest] + more_cores[ways ^ lowest]
+                more_memory[ways] = more_memory[lowest] + more_memory[ways ^ lowest]
+                spread[ways] = max(spread[lowest], spread[ways ^ lowest])
+        every = (1 << slots) - 1
+        length = weights[0] * (end - begin)
+        for ways in range(1 << slots):
+            rate = max(
+                prices[0] * _extra(need_cores + more_cores[ways], paid_cores, prices[1]),
+                prices[2] * _extra(need_memory + more_memory[ways], paid_memory, prices[3]),
+            )
+            missing = spread[every ^ ways] - paid
+            if missing > 0.0:
+                # As many VMs more, the cheapest that are not paid for.
+                apart_rate = 0.0
+                for vm in vms[4]:
+                    if missing > 0.0 and until[vm] <= begin:
+                        apart_rate += vms[2][vm]
+                        missing -= 1.0
+                rate = max(rate, apart_rate)
+            values[ways] += rate * length
         begin = end
-    return total
+    found = values[0]
+    for ways in range(1, 1 << slots):
+        found = min(found, values[ways])
+    return found
 
 
 @njit
-def _certain(jobs, below, state, taken, room):
-    """The first job from one on that may have to wait, given what runs; those before start when they arrive.
+def latest_starts(jobs, below, state, taken, penalty, latest, ends):
+    """Fill in when jobs from one on start at the latest, and end, whatever is done until then.
 
-    A job fits for certain if there is room for it beside what runs by then, even if every executor of the jobs between
-    takes as many places as its cores or its memory could, ``taken`` [jobs, jobs].
+    A job starts at the latest when its forerunner has, and there is room for it beside what may still run by then, even
+    if every executor of the jobs between takes as many places as its cores or its memory could, ``taken`` [jobs, jobs].
     """
-    arrival, _kind, cores, memory, executors, _duration, _least = jobs
+    arrival, _kind, cores, memory, executors, duration, _least = jobs
     free_cores, free_memory, _until, clock, _loss, running, active, counts, finish = state
-    count = len(arrival)
-    for job in range(below, count):
-        if arrival[job] < clock[below]:
-            return job
-        total = 0
-        for vm in range(len(room)):
-            has_cores, has_memory = free_cores[below, vm], free_memory[below, vm]
+    start = clock[below]
+    for job in range(below, len(arrival)):
+        start = max(start, arrival[job])
+        while True:
+            total, following = 0, np.inf
+            for vm in range(free_cores.shape[1]):
+                has_cores, has_memory = free_cores[below, vm], free_memory[below, vm]
+                for place in range(running[below]):
+                    other = active[below, place]
+                    if finish[other] <= start:
+                        has_cores += counts[other, vm] * cores[other]
+                        has_memory += counts[other, vm] * memory[other]
+                total += min(has_cores // cores[job], has_memory // memory[job])
             for place in range(running[below]):
-                other = active[below, place]
-                if finish[other] <= arrival[job]:
-                    has_cores += counts[other, vm] * cores[other]
-                    has_memory += counts[other, vm] * memory[other]
-            total += min(has_cores // cores[job], has_memory // memory[job])
-        for other in range(below, job):
-            total -= taken[other, job]
-        if total < executors[job]:
-            return job
-    return count
+                if finish[active[below, place]] > start:
+                    following = min(following, finish[active[below, place]])
+            for other in range(below, job):
+                if ends[other] > start:
+                    total -= taken[other, job]
+                    following = min(following, ends[other])
+            if total >= executors[job]:
+                break
+            start = following
+        latest[job] = start
+        ends[job] = start + duration[job] + duration[job] * penalty / 100
 
 
 @njit
@@ -202,7 +285,7 @@ def _is_good(kind, need, used, not_all_one):
 def _list_children(jobs, vms, weights, depth, cutoff, state, lists, scratch):
     """List the placements of a job that lose less than ``cutoff``, cheapest first; returns whether there was room."""
     children, _next, placements, losses, order = lists
-    room, twin, chosen, _points = scratch
+    room, twin, chosen, _bound = scratch
     until, now = state[2][depth], state[3][depth]
     count, need = len(room), jobs[4][depth]
     _twins(vms, depth, now, state, twin)
@@ -418,23 +501,12 @@ def search_period(
             bound = _work_bound(jobs, vms, prices, below, state)
             if total + rest + weights[0] * bound >= limit:
                 continue
-            certain = _certain(jobs, below, state, taken, scratch[0])
-            if below < certain:
-                bound = interval_bound(
-                    jobs,
-                    vms,
-                    prices,
-                    below,
-                    certain,
-                    now,
-                    active[below],
-                    running[below],
-                    finish,
-                    until[below],
-                    scratch[3],
-                )
-                if total + rest + weights[0] * bound >= limit:
-                    continue
+            latest_starts(jobs, below, state, taken, weights[2], scratch[3][4], scratch[3][5])
+            bound = interval_bound(
+                jobs, vms, prices, weights, below, now, active[below], running[below], finish, until[below], scratch[3]
+            )
+            if total + rest + bound >= limit:
+                continue
             empty = _enter(jobs, below, state, scratch) and not np.isnan(known[below])
             if not empty and _seen(seen[0], seen[1], _future(vms, below, state), total):
                 continue
@@ -458,6 +530,11 @@ def search_period(
 
 
 @cached(njit(cache=True, nogil=True))
-def bound_of_empty(jobs, vms, prices, first, last, until, finish, active, points):
-    """:func:`interval_bound` of jobs that find an empty cluster."""
-    return interval_bound(jobs, vms, prices, first, last, jobs[0][first], active, 0, finish, until, points)
+def bound_of_empty(jobs, vms, prices, weights, state, taken, scratch):
+    """:func:`interval_bound` of jobs that find an empty cluster; fills in :func:`latest_starts`, too."""
+    until, active, finish = state[2][0], state[6][0], state[8]
+    latest_starts(jobs, 0, state, taken, weights[2], scratch[4], scratch[5])
+    ends = scratch[5].copy()
+    found = interval_bound(jobs, vms, prices, weights, 0, jobs[0][0], active, 0, finish, until, scratch)
+    scratch[5][:] = ends
+    return found

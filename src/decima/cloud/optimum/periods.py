@@ -6,7 +6,7 @@ that was done before matters to it. Every period is searched exhaustively (:mod:
 
 from __future__ import annotations
 
-import math
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from decima.compiled.interrupts import check_stop
 
 # Nodes between two looks at signals and at the limit.
 STEP = 5000
-SEEN = 1 << 20  # nodes whose futures are remembered
+MOST_SEEN = 22  # two to this power: most nodes whose futures are remembered
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Problem:
     """Jobs, VMs and weights as arrays, of a whole workload."""
 
     jobs: tuple[np.ndarray, ...]  # arrival, type, cores, memory, executors, duration, least run time
-    vms: tuple[np.ndarray, ...]  # cores, memory, rate, kind
+    vms: tuple[np.ndarray, ...]  # cores, memory, rate, kind, numbers by rate ascending
     prices: np.ndarray  # float64 [4], see the kernel
     weights: np.ndarray  # float64 [4], see the kernel
 
@@ -55,7 +55,13 @@ class Problem:
                 duration.astype(np.float64),
                 least.astype(np.float64),
             ),
-            (cores, memory, rate, np.array([kinds[vm.name] for vm in vms], dtype=np.int64)),
+            (
+                cores,
+                memory,
+                rate,
+                np.array([kinds[vm.name] for vm in vms], dtype=np.int64),
+                np.argsort(rate, kind="stable"),
+            ),
             np.array(
                 [
                     float((rate / cores).min()),
@@ -97,14 +103,8 @@ class Problem:
         return max(by_cores, self.prices[2] * float(np.sum(memory * executors * least)))
 
     def interval_bound(self) -> float:
-        """Least cost moment by moment of the jobs, from the first, that are certain to start when they arrive.
-
-        Jobs beyond do not make it cheaper. It is 0 where the first one is not certain to.
-        """
-        certain = certain_starts(self, places_taken(self))
-        count, vms = len(self), len(self.vms[0])
-        room = np.zeros(count), np.zeros(count, dtype=np.int64), np.empty(3 * count + vms + 2)
-        return float(kernel.bound_of_empty(self.jobs, self.vms, self.prices, 0, certain, np.full(vms, -1.0), *room))
+        """Least cost moment by moment of what runs at that moment for certain."""
+        return _of_empty(self)[0]
 
     def cost_bound(self) -> float:
         """Least cost of a period without voluntary waits: the higher of both bounds."""
@@ -132,51 +132,33 @@ def places_taken(problem: Problem) -> np.ndarray:
     An executor takes from a VM at most as many places as its cores or its memory would need, rounded up.
 
     Returns:
-        int64 [jobs, jobs]: first the other job, then the job; 0 where the other is sure to have finished.
+        int64 [jobs, jobs]: first the other job, then the job.
     """
-    arrival, _kind, cores, memory, executors, _duration, _least = problem.jobs
-    by_cores, by_memory = -(-cores[:, None] // cores), -(-memory[:, None] // memory)
-    there = arrival[:, None] + problem.longest[:, None] > arrival
-    return np.where(there, np.maximum(by_cores, by_memory) * executors[:, None], 0)
-
-
-def certain_starts(problem: Problem, taken: np.ndarray) -> int:
-    """How many jobs, from the first on an empty cluster, start when they arrive whatever is done."""
     _arrival, _kind, cores, memory, executors, _duration, _least = problem.jobs
-    for job in range(len(problem)):
-        places = int(np.minimum(problem.vms[0] // cores[job], problem.vms[1] // memory[job]).sum())
-        if places - int(taken[:job, job].sum()) < executors[job]:
-            return job
-    return len(problem)
+    by_cores, by_memory = -(-cores[:, None] // cores), -(-memory[:, None] // memory)
+    return np.maximum(by_cores, by_memory) * executors[:, None]
+
+
+def _of_empty(problem: Problem) -> tuple[float, np.ndarray, np.ndarray]:
+    """Least cost by interval of jobs that find an empty cluster; when each starts and ends at the latest."""
+    state, room = _state(problem), _room_of_bound(problem)
+    _empty(problem, state, 0)
+    of_cost = np.array([1.0, 0.0, *problem.weights[2:]])
+    taken = places_taken(problem)
+    found = kernel.bound_of_empty(problem.jobs, problem.vms, problem.prices, of_cost, state, taken, room)
+    return float(found), room[4], room[5]
+
+
+def latest_starts(problem: Problem) -> np.ndarray:
+    """When each job starts at the latest, whatever is done, float64 [jobs]; the first finds an empty cluster."""
+    return _of_empty(problem)[1]
 
 
 def periods(problem: Problem) -> list[tuple[int, int]]:
-    """Independent busy periods: (first job, last job + 1), by the latest that anything can end.
-
-    A job starts at the latest when its forerunner has, and so many of those before have ended at their latest that it
-    fits whatever the others take.
-    """
-    arrival, _kind, cores, memory, executors, _duration, _least = problem.jobs
-    longest = problem.longest
-    found, first, start = [], 0, -math.inf
-    ends = np.full(len(problem), -math.inf)
-    for job in range(len(problem)):
-        if job > first and (ends[first:job] <= arrival[job]).all():
-            found.append((first, job))
-            first, start = job, -math.inf
-        start = max(start, arrival[job])
-        spare = int(np.minimum(problem.vms[0] // cores[job], problem.vms[1] // memory[job]).sum()) - executors[job]
-        running = np.flatnonzero(ends[first:job] > start) + first
-        running = running[np.argsort(ends[running], kind="stable")]
-        by_cores, by_memory = -(-cores[running] // cores[job]), -(-memory[running] // memory[job])
-        taken = np.maximum(by_cores, by_memory) * executors[running]
-        left = int(taken.sum())
-        for other, places in zip(running, taken, strict=True):
-            if left <= spare:
-                break
-            start, left = ends[other], left - int(places)
-        ends[job] = start + longest[job]
-    return [*found, (first, len(problem))]
+    """Independent busy periods: (first job, last job + 1), by the latest that anything can end."""
+    arrival, ends = problem.jobs[0], _of_empty(problem)[2]
+    firsts = [job for job in range(len(problem)) if (ends[:job] <= arrival[job]).all()]
+    return list(itertools.pairwise([*firsts, len(problem)]))
 
 
 @dataclass(frozen=True)
@@ -208,7 +190,8 @@ def solve_period(problem: Problem, nodes: int, begin: Callable[[int], tuple[floa
     known[count] = 0.0
     placements = np.zeros((count, count, vms), dtype=np.int64)
     spent = 0
-    seen = np.zeros(SEEN, dtype=np.uint64), np.zeros(SEEN)
+    places = 1 << min(MOST_SEEN, nodes.bit_length())
+    seen = np.zeros(places, dtype=np.uint64), np.zeros(places)
     for start in [job for job in range(count - 1, -1, -1) if job == 0 or _may_be_empty(problem, job)]:
         loss, placements[start, start:] = begin(start)
         seen[0][:] = 0
@@ -218,8 +201,7 @@ def solve_period(problem: Problem, nodes: int, begin: Callable[[int], tuple[floa
         cursor[kernel.DEPTH] = -1
         best = np.array([loss])
         counts, reached = np.zeros((count, vms), dtype=np.int64), np.zeros(1, dtype=np.int64)
-        state[0][start], state[1][start] = problem.vms[0], problem.vms[1]
-        state[2][start], state[3][start], state[4][start], state[5][start] = -1.0, problem.jobs[0][start], 0.0, 0
+        _empty(problem, state, start)
         while not (cursor[kernel.OVER] or cursor[kernel.TOO_MANY]) and spent + cursor[kernel.NODES] <= nodes:
             kernel.search_period(
                 problem.jobs,
@@ -257,33 +239,50 @@ def _may_be_empty(problem: Problem, job: int) -> bool:
     return bool((arrival[:job] + least[:job] <= arrival[job]).all())
 
 
-def _memory(problem: Problem) -> tuple[tuple, tuple, tuple]:
-    count, vms = len(problem), len(problem.vms[0])
+def _whole(*shape: int) -> np.ndarray:
+    return np.zeros(shape, dtype=np.int64)
 
-    def whole(*shape: int) -> np.ndarray:
-        return np.zeros(shape, dtype=np.int64)
 
-    rows = count + 1
-    state = (
-        whole(rows, vms),
-        whole(rows, vms),
+def _state(problem: Problem) -> tuple[np.ndarray, ...]:
+    """Rows by depth, see :mod:`decima.cloud.optimum.kernel`."""
+    rows, vms = len(problem) + 1, len(problem.vms[0])
+    return (
+        _whole(rows, vms),
+        _whole(rows, vms),
         np.zeros((rows, vms)),
         np.zeros(rows),
         np.zeros(rows),
-        whole(rows),
-        whole(rows, rows),
-        whole(rows, vms),
+        _whole(rows),
+        _whole(rows, rows),
+        _whole(rows, vms),
         np.zeros(rows),
     )
-    size = kernel.CHILDREN
+
+
+def _empty(problem: Problem, state: tuple[np.ndarray, ...], job: int) -> None:
+    """Let a job find an empty cluster."""
+    state[0][job], state[1][job] = problem.vms[0], problem.vms[1]
+    state[2][job], state[3][job], state[4][job], state[5][job] = -1.0, problem.jobs[0][job], 0.0, 0
+
+
+def _memory(problem: Problem) -> tuple[tuple, tuple, tuple]:
+    rows, vms, size = len(problem) + 1, len(problem.vms[0]), kernel.CHILDREN
     lists = (
-        whole(rows),
-        whole(rows),
+        _whole(rows),
+        _whole(rows),
         np.zeros((rows, size, vms), dtype=np.int32),
         np.zeros((rows, size)),
-        whole(rows, size),
+        _whole(rows, size),
     )
-    return state, lists, (whole(vms), whole(vms), whole(vms), np.empty(3 * rows + vms + 2))
+    return _state(problem), lists, (_whole(vms), _whole(vms), _whole(vms), _room_of_bound(problem))
+
+
+def _room_of_bound(problem: Problem) -> tuple[np.ndarray, ...]:
+    """The scratch of :func:`decima.cloud.optimum.kernel.interval_bound`."""
+    count, slots = len(problem), kernel.SLOTS
+    points = np.empty(4 * count + len(problem.vms[0]))
+    tables, latest, ends = np.zeros((4, 1 << slots)), np.zeros(count), np.zeros(count)
+    return points, tables, _whole(slots), _whole(count), latest, ends
 
 
 def sub_workload(workload: PlacementWorkload, first: int, last: int) -> PlacementWorkload:
