@@ -102,8 +102,9 @@ def _problem(
     child = np.repeat(np.arange(len(instance)), np.diff(start))
     head = earliest_start(instance.order, start, parent, shortest, least, arrival)
     child_start, children, _ = instance.children
+    path = graph.longest_down(instance.order, child_start, children, least, np.zeros(len(children)))
     if duplicate:
-        tail = graph.longest_down(instance.order, child_start, children, least, np.zeros(len(children))) - least
+        tail = _shortest_below(instance, least)
     else:
         backwards = instance.order[::-1].copy()
         by_parent = shortest[np.lexsort((child, parent))]
@@ -116,9 +117,24 @@ def _problem(
         ],
         "head": head.astype(int).tolist(),
         "tail": tail.astype(int).tolist(),
+        "least": int((head + path).max()),
         "most": int(most),
         "duplicate": duplicate,
     }
+
+
+def _shortest_below(instance: Instance, least: np.ndarray) -> np.ndarray:
+    """Least time between the end of a copy and the end of a path that begins with it, float64 [nodes].
+
+    A copy is made for one reader: other children, with longer paths, may read other copies.
+    """
+    start, child, _ = instance.children
+    below = np.zeros(len(instance))
+    for node in instance.order[::-1].tolist():
+        readers = child[start[node] : start[node + 1]]
+        if len(readers):
+            below[node] = (least[readers] + below[readers]).min()
+    return below
 
 
 def _run(problem: dict[str, Any], tick: Callable[[], object]) -> dict[str, Any]:

@@ -18,14 +18,15 @@ class Program:
         model: An empty ``CpModel``.
         problem: ``times`` [nodes][executors]; ``edges``, each with ``parent``, ``child`` and transfer times ``sent``
             [senders][receivers]; ``head`` and ``tail`` [nodes], before which no node begins and how long before the
-            end it ends at the latest; ``most``, the longest schedule of interest; ``duplicate``.
+            end it ends at the latest; ``least``, below which no schedule is, and ``most``, the longest schedule of
+            interest; ``duplicate``.
     """
 
     def __init__(self, model: Any, problem: dict[str, Any]) -> None:
         self.model, self.problem = model, problem
         self.times = problem["times"]
         self.executors = range(len(self.times[0]))
-        self.end = model.new_int_var(0, problem["most"], "end")
+        self.end = model.new_int_var(problem["least"], problem["most"], "end")
         self.present: dict[tuple[int, int], Any] = {}
         self.start: dict[tuple[int, int], Any] = {}
         self.readers: dict[tuple[int, int], list[Any]] = {}

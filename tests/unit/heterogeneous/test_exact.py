@@ -62,6 +62,16 @@ def test_both_solvers_agree(duplicate):
         assert theirs.makespan_s * (1.0 - cp_sat.TOLERANCE) <= theirs.bound_s <= mine.makespan_s * (1.0 + 1e-12), seed
 
 
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_late_copy_is_for_the_short_path_alone(solver):
+    """One child of a node is long; the other one's copy of it has to wait for what an executor does before."""
+    fork = Job("fork", [1.0, 10.0, 1.0], [(0, 1), (0, 2)], [50.0, 50.0])
+    pair = Job("pair", [9.0, 1.0], [(0, 1)], [1.0])
+    instance = Instance([fork, pair, Job("alone", [10.0])], Cluster([1.0] * 3, 1.0))
+    assert optimum(instance, solver=solver).makespan_s == 11.0
+    assert optimum(instance, duplicate=False, solver=solver).makespan_s > 11.0
+
+
 @pytest.mark.parametrize("duplicate", [False, True])
 @pytest.mark.parametrize(
     ("text", "executors", "limit_s"), [("random:nodes=10,ccr=3", 3, 5.0), ("random:nodes=20,ccr=1", 4, 60.0)]
