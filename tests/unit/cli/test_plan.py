@@ -1,6 +1,9 @@
 """`decima plan`: what the library computes, written whole or refused in one sentence."""
 
+import copy
 import json
+import re
+from pathlib import Path
 
 import pandas
 import pytest
@@ -9,6 +12,7 @@ from decima.heterogeneous import canonical, compare, list_schedulers, load_insta
 from decima.heterogeneous.sources import PAPER_JOBS, ClusterOptions, read_instance
 from tests.unit.cli.calls import read_json, refuse, run, succeed, write_json
 
+MODELS = Path(__file__).parents[3] / "models"
 WORKFLOW = {
     "name": "two",
     "schemaVersion": "1.4",
@@ -86,6 +90,91 @@ def test_schedulers_are_listed():
 def test_default_jobs_are_the_papers():
     sizes = {"2g", "5g", "10g", "50g", "80g", "100g"}
     assert set(PAPER_JOBS.partition("sizes=")[2].split("+")) == sizes
+
+
+def _small():
+    """A complete file of an instance: two nodes and an edge on two executors, with rates per pair."""
+    nodes = [{"name": "a", "work": 2.0}, {"name": "b", "work": 3.0}]
+    jobs = [{"name": "two", "nodes": nodes, "edges": [{"parent": "a", "child": "b", "data": 4.0}]}]
+    return {"jobs": jobs, "cluster": {"speeds": [1.0, 2.0], "rate": [[None, 3.0], [3.0, None]]}}
+
+
+def _edge(body):
+    return body["jobs"][0]["edges"][0]
+
+
+def _costs(body, costs):
+    body["cluster"] = {"costs": costs, "rate": 1.0}
+
+
+BAD_FILES = {
+    "cycle": (lambda b: b["jobs"][0]["edges"].append({"parent": "b", "child": "a", "data": 1.0}), "form a cycle"),
+    "unknown parent": (lambda b: _edge(b).update(parent="c"), "parent 'c' is no node of the job"),
+    "negative work": (lambda b: b["jobs"][0]["nodes"][1].update(work=-1.0), "work of node 1 is -1|entry 1 is -1"),
+    "NaN work": (lambda b: b["jobs"][0]["nodes"][0].update(work=float("nan")), "nan|NaN"),
+    "negative data": (lambda b: _edge(b).update(data=-4.0), "data"),
+    "NaN data": (lambda b: _edge(b).update(data=float("nan")), "nan|NaN"),
+    "speed of zero": (lambda b: b["cluster"].update(speeds=[1.0, 0.0]), "speeds: entry 1 is 0"),
+    "rate of zero": (lambda b: b["cluster"].update(rate=0), "rate is 0; expected a number above 0"),
+    "rate missing for a pair": (lambda b: b["cluster"]["rate"][0].__setitem__(1, None), "0 to executor 1 is missing"),
+    "edge data missing": (lambda b: _edge(b).pop("data"), "edge 0: data is missing"),
+    "no jobs": (lambda b: b["jobs"].clear(), "the instance has no jobs"),
+    "no nodes": (lambda b: b["jobs"][0].update(nodes=[], edges=[]), "has no nodes"),
+    "no executor": (lambda b: b["cluster"].update(speeds=[], rate=1.0), "the cluster has no executor"),
+    "cost matrix too short": (lambda b: _costs(b, [[1.0, 2.0]]), "the matrix of costs is 1 x 2; expected 2 x 2"),
+    "cost matrix ragged": (lambda b: _costs(b, [[1.0, 2.0], [1.0]]), "the rows have different lengths"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_instances_are_refused_whole(case, folder):
+    change, sentence = BAD_FILES[case]
+    body = _small()
+    good = write_json(folder / "good.json", body)
+    assert "takes 2.5 s" in succeed("plan", "schedule", "heft", "--jobs", good)
+    change(body)
+    bad = write_json(folder / "bad.json", body)
+    for words in (("schedule", "heft"), ("optimum",), ("bound",), ("compare", "heft"), ("check", good)):
+        out = ("--out", folder / "out.json") if words[0] in ("schedule", "optimum") else ()
+        assert re.search(sentence, refuse("plan", *words, "--jobs", bad, *out)), words
+    assert sorted(path.name for path in folder.iterdir()) == ["bad.json", "good.json"]
+
+
+BAD_WORKFLOWS = {
+    "no runtimes": (lambda body: body["workflow"]["tasks"][1].pop("runtimeInSeconds"), "task 'b' has no runtime"),
+    "unknown version": (lambda body: body.update(schemaVersion="9.9"), "version '9.9' of WfFormat is unknown"),
+    "no version": (lambda body: body.pop("schemaVersion"), "schemaVersion is missing"),
+    "no tasks": (lambda body: body["workflow"]["tasks"].clear(), "has no tasks"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_WORKFLOWS)
+def test_bad_workflows_are_refused_whole(case, folder):
+    change, sentence = BAD_WORKFLOWS[case]
+    body = copy.deepcopy(WORKFLOW)
+    change(body)
+    path = write_json(folder / "workflow.json", body)
+    assert sentence in refuse("plan", "import", path, "--out", folder / "new.json")
+    assert [each.name for each in folder.iterdir()] == ["workflow.json"]
+
+
+def test_schedules_that_miss_a_node_and_foreign_weights_are_refused(folder):
+    path = folder / "schedule.json"
+    succeed("plan", "schedule", "heft", "--jobs", "canonical", "--out", path)
+    body = read_json(path)
+    removed = body["copies"].pop()
+    write_json(path, body)
+    assert f"/{removed['node']} has no copy" in refuse("plan", "check", path, "--jobs", "canonical")
+    out = ("--jobs", "canonical", "--out", folder / "new.json")
+    assert "of kind" in refuse("plan", "schedule", "lachesis:policy=tpch-batch", *out)
+    assert "unknown policy 'nobody'" in refuse("plan", "schedule", "lachesis:policy=nobody", *out)
+    cut = folder / "cut.weights.h5"
+    cut.write_bytes((MODELS / "lachesis-batch.weights.h5").read_bytes()[:500])
+    assert refuse("plan", "schedule", f"lachesis:policy={cut}", *out)
+    for solver in ("search", "cp_sat"):
+        limit = ("--time-limit-s", 0.001, "--solver", solver, "--out", folder / "new.json")
+        assert "no proof within" in refuse("plan", "optimum", "--jobs", "random:nodes=40,ccr=3", *limit)
+    assert not (folder / "new.json").exists()
 
 
 def test_bad_input_leaves_nothing_behind(folder):
