@@ -1,15 +1,20 @@
 """Schedules per second on unequal executors, beside a plain-Python twin of the same rules in one run."""
 
+import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 
 from decima.heterogeneous import Rules
 from decima.heterogeneous.decisions import Planner
+from decima.heterogeneous.policy.architecture import NodeArchitecture
+from decima.heterogeneous.policy.task import NodeEpisodes, NodeTask
 from decima.heterogeneous.ranks import rank_up
 from decima.heterogeneous.tpch import tpch_instance
+from decima.training.rollout import RolloutJob
 from tests.differential.heterogeneous_oracle import PlainScheduler
 
 RATES = {}
@@ -20,6 +25,16 @@ KINDS = {
     "DEFT, event": Rules(decision="event"),
     "DEFT, idle": Rules(decision="idle"),
 }
+FIRST = """
+import time
+from decima.heterogeneous import canonical, list_schedulers, plan
+list_schedulers()
+before = time.process_time()
+plan(canonical(), scheduler="high_rank_up_deft")
+print(time.process_time() - before)
+plan(canonical(), scheduler="lachesis")
+print(time.process_time() - before)
+"""
 LARGE = """
 import resource, time
 from decima.heterogeneous import Rules
@@ -79,3 +94,34 @@ def test_hundred_thousand_nodes_on_a_thousand_executors():
     finished = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True)
     nodes, seconds, megabytes = np.array(finished.stdout.split(), dtype=float)
     print(f"\n{nodes:,.0f} nodes on 1,000 executors: {seconds:.2f} s, {megabytes:.0f} MB at most in the process")
+
+
+@pytest.mark.parametrize("name", ["paper", "fast", "decima"])
+def test_recorded_episode(benchmark, name):
+    """Batches of 20 jobs on 50 executors, drawn from the policy and recorded; the aim is under 20 ms."""
+    architecture = NodeArchitecture.named(name)
+    task = NodeTask(jobs=20, executors=50)
+    weights = architecture.initial_weights(0)
+    (sequence,) = task.training_sequences(0, 0, 1)
+    episodes = NodeEpisodes(task)
+    seeds = iter(range(10**6))
+
+    def run():
+        return episodes((architecture, weights, RolloutJob(sequence, next(seeds), None)))
+
+    before = time.process_time()
+    decisions = len(run().record.chosen)
+    first_ms = 1000.0 * (time.process_time() - before)
+    benchmark.pedantic(run, rounds=100, iterations=1)
+    median_ms = 1000.0 * benchmark.stats.stats.median
+    print(f"\n{name}: {decisions} decisions, {median_ms:.2f} ms, the first with its instance {first_ms:.0f} ms")
+
+
+def test_first_compilation(tmp_path):
+    """Processor time until a rule and a network have planned once, nothing compiled before; the aim is under 60 s."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", FIRST]
+    for kind in ("first", "cached"):
+        finished = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        rule, both = map(float, finished.stdout.split())
+        print(f"\n{kind}: {rule:.1f} s to the first plan of a rule, {both:.1f} s with a network")

@@ -301,7 +301,7 @@ class NodeSession:
             instance = Instance([jobs[each].job for each in self._order], self._cluster or self._cluster_of_times())
             self._rule = self._offered.scheduler.list_rule(instance, self._seed)
         first = dict(zip(self._order, self._rule.planner.instance.first_node.tolist(), strict=False))
-        copies = [copy._replace(node=first[key[0]] + copy.node) for key, copy in told.copies.items()]
+        copies = [(first[job] + node, *copy[1:]) for (job, node, _), copy in told.copies.items()]
         available_s = np.zeros(self._executors)
         for executor, time_s in told.available_s.items():
             available_s[executor] = time_s

@@ -1,0 +1,125 @@
+"""Time of single decisions on unequal executors, of networks and rules: in this process, and through a service.
+
+Run from the checkout: ``python -m benchmarks.node_latency``. Writes ``benchmarks/results/node_latency.csv``.
+
+Batches of TPC-H jobs (of the embedded ones without the data) on 50 executors at CCR 5; decisions count while nine
+tenths of the jobs have nodes to decide. ``where`` is ``process``: processor time of one call of compiled code for one
+node with its executor; ``service``: a call of ``Assign`` over loopback as the client sees it, from the finished request
+to the parsed answer; ``server``: the part of it that the scheduler takes. ``most`` is how many nodes a call may decide,
+0 for all that can be. The first decision, which embeds all jobs, is not among those in this process.
+"""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas
+from tqdm.auto import tqdm
+
+from decima.heterogeneous import Instance, make_scheduler
+from decima.heterogeneous.continuation import decide, go_on
+from decima.heterogeneous.tpch import tpch_instance
+from decima.service import scheduler_pb2 as protocol
+from decima.service.client import ServiceClient
+from decima.service.node_client import schedule_by_service
+from decima.workload import tpch_available
+
+SCHEDULERS = ("high_rank_up_deft", "lachesis", "decima_deft")
+DECISIONS = {"plan": 1, "event": 0, "idle": 0}  # and the most nodes of a call
+JOBS = (20, 100)
+BATCHES = 2
+SHARE = 0.9  # of the jobs that have nodes left, for a decision to count
+RESULTS = Path(__file__).parent / "results"
+
+
+def draw(jobs: int, seed: int) -> Instance:
+    source = "tpch" if tpch_available() else "embedded"
+    return tpch_instance(jobs, seed, edges=5.0, executors=50, source=source)
+
+
+def in_process(scheduler: str, jobs: int, seed: int) -> list[float]:
+    """Times of the decisions of one batch with ``plan``, in seconds."""
+    instance = draw(jobs, seed)
+    rule = make_scheduler(scheduler, decision="plan").list_rule(instance)
+    none = np.zeros(len(instance.cluster))
+    left = np.diff(instance.first_node)
+    (first,) = decide(rule, [], none, 0.0, 1)
+    left[instance.job_of_node[first.node]] -= 1
+    record, found, decided = rule.planner.record, [], {first.node}
+    while (left > 0).sum() >= SHARE * jobs:
+        begin = time.thread_time_ns()
+        go_on(record.address, 0.0, 1)
+        found.append(1e-9 * (time.thread_time_ns() - begin))
+        (node,) = {*record.copy_node[: record.copies].tolist()} - decided
+        decided.add(node)
+        left[instance.job_of_node[node]] -= 1
+    return found
+
+
+class Timed(ServiceClient):
+    """Notes the times of calls that decide while enough jobs have nodes left."""
+
+    def watch(self, instance: Instance) -> None:
+        """Begin with a batch."""
+        self.left = np.diff(instance.first_node)
+        self.told = 0
+        self.rows: list[tuple[float, float]] = []
+
+    def call(self, name, request, kind):
+        begin = time.perf_counter()
+        reply = super().call(name, request, kind)
+        seconds = time.perf_counter() - begin
+        if kind is protocol.Assignments:
+            enough = (self.left > 0).sum() >= SHARE * len(self.left)
+            if self.told and enough and reply.assignments:  # the first call tells the jobs
+                self.rows.append((seconds, 1e-6 * reply.decide_us))
+            self.told += 1
+            for each in reply.assignments:
+                self.left[int(each.job)] -= 1
+        return reply
+
+
+def row(where: str, name: str, decision: str, most: int, jobs: int, seconds) -> dict:
+    micros = 1e6 * np.array(seconds)
+    return {
+        "where": where, "scheduler": name, "decision": decision, "most": most, "jobs": jobs, "calls": len(micros),
+        "p50_us": np.median(micros), "p98_us": np.quantile(micros, 0.98), "largest_us": micros.max(),
+        "below_1ms": float((micros < 1000.0).mean()),
+    }  # fmt: skip
+
+
+def main() -> None:
+    rows = []
+    for name in SCHEDULERS:
+        for jobs in JOBS:
+            found = [each for seed in range(BATCHES) for each in in_process(name, jobs, seed)]
+            rows.append(row("process", name, "plan", 1, jobs, found))
+    offered = [f"{name}:decision={decision}" for name in SCHEDULERS for decision in DECISIONS]
+    words = [sys.executable, "-m", "decima", "serve", "--port", "0", "--scheduler", "fair"]
+    words += [word for text in offered for word in ("--unequal", text)]
+    server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    try:
+        with Timed(server.stdout.readline().split(" at ")[1].split()[0].rstrip(",;")) as client:
+            for text, jobs in tqdm([(text, jobs) for text in offered for jobs in JOBS]):
+                name, _, decision = text.partition(":decision=")
+                calls = []
+                for seed in range(BATCHES):
+                    instance = draw(jobs, seed)
+                    client.watch(instance)
+                    schedule_by_service(instance, client, text, most=DECISIONS[decision])
+                    calls += client.rows
+                for where, times in zip(("service", "server"), zip(*calls, strict=True), strict=True):
+                    rows.append(row(where, name, decision, DECISIONS[decision], jobs, times))
+    finally:
+        server.terminate()
+        server.wait(60)
+    table = pandas.DataFrame(rows)
+    RESULTS.mkdir(exist_ok=True)
+    table.round(4).to_csv(RESULTS / "node_latency.csv", index=False)
+    print(table.round(3).to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()
