@@ -10,6 +10,7 @@ from decima.checks import check_whole
 from decima.heterogeneous.bounds import lower_bound
 from decima.heterogeneous.decisions import Planner
 from decima.heterogeneous.instance import Instance
+from decima.heterogeneous.linear_rule import COEFFICIENTS, linear_priority
 from decima.heterogeneous.ranks import rank_up
 from decima.heterogeneous.rules import Rules
 from decima.heterogeneous.schedule import Schedule
@@ -73,6 +74,33 @@ def search(
     settings = {"budget": budget, "seed": seed}
     schedule = replace(planner.schedule(), scheduler="search", settings=settings)
     return Found(schedule, priority, makespan_s, start_s, tries)
+
+
+def rule_priorities(instance: Instance, rules: Rules) -> list[np.ndarray]:
+    """Priorities of simple rules: upward ranks whose transfers count fully, in part or not at all; the linear rule.
+
+    Args:
+        instance: Jobs and cluster.
+        rules: When nodes are decided, on which the weights of the linear rule depend.
+
+    Returns:
+        Float64 [nodes] each.
+    """
+    ranks = [rank_up(instance, transfers=discount) for discount in _DISCOUNTS]
+    return [*ranks, linear_priority(instance, COEFFICIENTS[rules.decision])]
+
+
+def best_rule_priority(instance: Instance, rules: Rules) -> np.ndarray:
+    """Priorities of the simple rule whose schedule of this instance is the shortest, float64 [nodes].
+
+    Where jobs arrive later, that looks into the future: only the whole schedule says which rule it is.
+
+    Args:
+        instance: Jobs and cluster.
+        rules: How nodes are decided and placed.
+    """
+    planner = Planner(instance, rules)
+    return min(rule_priorities(instance, rules), key=planner.run)
 
 
 def _factors(instance: Instance, rng: np.random.Generator) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from decima.exceptions import ConfigError
+from decima.exceptions import ConfigError, PolicyError
 from decima.heterogeneous import Rules, canonical, lower_bound, optimum, plan, search, validate
 from decima.heterogeneous.sources import ClusterOptions, read_instance
 
@@ -44,3 +44,15 @@ def test_bad_budgets():
         search(canonical(), 0)
     with pytest.raises(ConfigError, match="seed must be"):
         search(canonical(), 5, seed=-1)
+
+def test_the_best_plan_is_the_shortest_of_those_it_makes():
+    instance = read_instance("random:nodes=30,ccr=2", ClusterOptions(executors=4), seed=1)
+    ranks = [f"discounted_rank:discount={discount}" for discount in (1, 0.5, 0.25, 0.1, 0)]
+    rules = [plan(instance, scheduler=name).makespan_s for name in (*ranks, "linear_rank")]
+    assert plan(instance, scheduler="best_plan:policy=none").makespan_s == min(rules) < max(rules)
+    learned = plan(instance, scheduler="lachesis").makespan_s
+    assert plan(instance, scheduler="best_plan").makespan_s == min(*rules, learned)
+    with pytest.raises(PolicyError, match="unknown policy 'nobody'"):
+        plan(instance, scheduler="best_plan:policy=nobody")
+    with pytest.raises(ConfigError, match="decision cannot be set to 'idle'"):
+        plan(instance, scheduler="best_plan:decision=idle")

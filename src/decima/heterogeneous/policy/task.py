@@ -16,6 +16,7 @@ from decima.heterogeneous.instance import Instance
 from decima.heterogeneous.linear_rule import COEFFICIENTS, linear_priority
 from decima.heterogeneous.policy.architecture import NodeArchitecture
 from decima.heterogeneous.policy.planner import NodeRecord, PolicyPlanner
+from decima.heterogeneous.priority_search import best_rule_priority
 from decima.heterogeneous.ranks import rank_up
 from decima.heterogeneous.rules import Rules
 from decima.heterogeneous.tpch import PAPER_SIZES, tpch_instance
@@ -29,6 +30,7 @@ TEACHERS: dict[str, Callable[[Instance, Rules], np.ndarray]] = {
     "linear_rank": lambda instance, rules: linear_priority(instance, COEFFICIENTS[rules.decision]),
     "discounted_rank": lambda instance, rules: rank_up(instance, transfers=0.25),
     "high_rank_up_deft": lambda instance, rules: rank_up(instance),
+    "best_rule": best_rule_priority,  # another one for every instance
 }
 # Instances whose planners a process keeps, for all its threads.
 _KEPT = 8
