@@ -11,6 +11,8 @@ from matplotlib.ticker import LogLocator
 from decima.objectives import axis_label
 from decima.plotting import style
 
+# Change in percent up to which the scale stays linear where some scheduler is overrun.
+LINEAR_TO = 100.0
 # Meaning of load -> (label, colour, line style, marker).
 _MEANINGS = {
     "nominal": ("nominal work that arrives", style.GREY, (0, (1, 1.2)), "s"),
@@ -45,6 +47,8 @@ def score_over_gap(scores: pandas.DataFrame, axes: Axes | None = None, *, value:
 def change_over_gap(changes: pandas.DataFrame, axes: Axes | None = None) -> Axes:
     """Paired change against a baseline over the mean gap between arrivals, with 95 % confidence intervals.
 
+    Where a scheduler is overrun by jobs the scale is logarithmic from a change of :data:`LINEAR_TO` on.
+
     Args:
         changes: interarrival_s, scheduler, change_percent, low and high, of one baseline.
         axes: Where to draw; a new figure when omitted.
@@ -57,6 +61,11 @@ def change_over_gap(changes: pandas.DataFrame, axes: Axes | None = None) -> Axes
         axes.fill_between(rows["interarrival_s"], rows["low"], rows["high"], color=look.color, alpha=0.2, linewidth=0)
     axes.axhline(0.0, color=style.GREY, linewidth=0.8)
     axes.set(ylabel="change (%)")
+    if changes["change_percent"].max() > 5.0 * LINEAR_TO:
+        axes.set_yscale("symlog", linthresh=LINEAR_TO, linscale=2.0)
+        axes.set_yticks([0.0, 50.0, 100.0, 1000.0, 10000.0], ["0", "50", "100", "1,000", "10,000"])
+        axes.set_ylim(bottom=min(changes["low"].min(), 0.0) - 0.1 * LINEAR_TO)
+        axes.minorticks_off()
     _gap_axis(axes, sorted(changes["interarrival_s"].unique()))
     style.legend_beside(axes)
     return axes
