@@ -32,6 +32,7 @@ EXPECTED = {
     "16-appendix-f",
     "17-appendix-g",
     "18-appendix-h",
+    "19-appendix-i",
     "21-idle-slots",
     "22-idle-slots-results",
     "30-cloud",

@@ -94,6 +94,8 @@ _SPARK = {
     "trained_mixed": SchedulerStyle("trained at 13 to 23 s", SKY, "-", "P"),
     "trained_hint": SchedulerStyle("the same, told the gap", SKY, _DASHDOT, "d"),
     "trained_queries": SchedulerStyle("16 of 22 queries", INDIGO, _DOT, "h"),
+    "trained_test": SchedulerStyle("trained as tested", BLACK, _MIXED, "s"),
+    "trained_fewer_jobs": SchedulerStyle("15 times fewer jobs", PINK, _MIXED, "v"),
     "decima_greedy": SchedulerStyle("Decima, greedy", BLACK, _DASHDOT, "H"),
     "decima_sampled": SchedulerStyle("Decima, sampled", BLACK, _DOT, "p"),
     "decima_simplified": SchedulerStyle("Decima, trained simplified", BLACK, (0, (2, 2)), "<"),

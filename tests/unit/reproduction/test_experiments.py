@@ -101,6 +101,10 @@ COLUMNS = {
         "generalisation_executors": {"executors", "against", "change_percent"},
         "generalisation_queries": {"queries", "scheduler", "seed", "avg_jct_s"},
     },
+    "appendix_i": {
+        "appendix_i": {"workload", "jobs", "executors", "scheduler", "seed", "avg_jct_s"},
+        "appendix_i_changes": {"against", "scheduler", "seeds", "change_percent", "low", "high"},
+    },
     "appendix_j": {
         "appendix_j": {"arrivals", "scheduler", "seed", "avg_jct_s"},
         "appendix_j_estimates": {"spread", "scheduler", "seed", "avg_jct_s"},
