@@ -1,4 +1,4 @@
-"""Appendix I: policies trained with fewer jobs than they are tested with, on the trace (Table 3)."""
+"""Appendix I: policies trained with fewer jobs, or executors, than they are tested with, on the trace (Table 3)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     Batches of the second half of the trace, whatever the run's own workload is; policies are trained on batches of the
     first half. ``priced_srw`` has the parameters that all of them imitated at first.
 
-    Differs: 1,000 executors instead of 10,000; the numbers of jobs, 150 and 10, are those of the paper. Its policy of a
-    cluster that is ten times smaller is not trained.
+    Differs: 1,000 executors instead of 10,000, in training 100 instead of 1,000; the numbers of jobs, 150 and 10, are
+    those of the paper.
     """
     trace = params["trace"]
     drawn = parse_jobs(f"{trace}{',' if ':' in trace else ':'}part=test,arrivals=batch,n={params['jobs']}")
@@ -58,7 +58,7 @@ def table3_generalisation(tables: Tables, run: Run) -> Figure:
         f"{distinct(table, 'seed', 'batch')} of {jobs} jobs; bars: {INTERVAL}; {executors:,} executors in four "
         "classes. Every policy is trained once (1 seed), with as many jobs per iteration."
     )
-    return plotting.style.entitle(figure, "Table 3: trained with fewer jobs", caption, label)
+    return plotting.style.entitle(figure, "Table 3: trained at a smaller scale", caption, label)
 
 
 EXPERIMENT = Experiment(
