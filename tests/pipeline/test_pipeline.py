@@ -156,7 +156,8 @@ def test_parameters_of_a_training_are_options_of_the_command(name, tmp_path, mon
     block = TRAINING[name]
     jobs = block["jobs"]
     if jobs["source"] in list_sources():  # else a name for a source with options
-        assert (task.source, task.kind) == (jobs["source"], "stream" if "arrivals" in jobs else "batch")
+        over_time = jobs.get("arrivals", "batch") != "batch"
+        assert (task.source, task.kind) == (jobs["source"], "stream" if over_time else "batch")
     assert task.jobs == jobs.get("n", task.jobs)
     learning = flat(asdict(recipe))
     assert learning["iterations"] == block.get("iterations", learning["iterations"])
