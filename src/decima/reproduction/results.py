@@ -124,7 +124,7 @@ def _small(path: Path, limit: float) -> tuple[bytes, str]:
 
     with Image.open(path.with_suffix(".png")) as opened:
         whole = opened.convert("RGB")
-    for share in (1.0, 0.75, 0.6, 0.5):
+    for share in (1.0, 0.75, 0.6, 0.5, 0.4):
         content = _in_few_colours(whole.resize([int(share * size) for size in whole.size], Image.Resampling.LANCZOS))
         if len(content) <= limit:
             break
