@@ -131,11 +131,15 @@ def stream_changes(tables: Tables, run: Run) -> Figure:
     grid = figure.subplots(1, len(gaps), sharey=True, squeeze=False)[0]
     for axes, gap in zip(grid, gaps, strict=True):
         rows = against_labels(changes[changes["interarrival_s"] == gap])
-        plotting.bars.change_points(rows, "against", axes, legend=axes is grid[-1])
-        axes.set_title(f"one job every {gap:g} s", loc="left")
+        plotting.bars.change_points(rows, "against", axes, legend=False)
+        axes.set_xlabel("change (%)")
+        axes.set_title(f"a job every {gap:g} s", loc="left")
+    # Not every panel has every policy.
+    looks = {label: mark for axes in grid for mark, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    plotting.style.legend_beside(grid[-1], handles=looks.values(), labels=looks.keys())
     caption = (
-        f"Paired by seed; bars: {INTERVAL}; {int(changes['seeds'].iloc[0])} streams per gap, {run.cluster}. "
-        f"{_policy(gaps, run)}, Decima: {decima_mode(tables['stream'])}."
+        f"Change of average JCT, paired by seed; bars: {INTERVAL}; {int(changes['seeds'].iloc[0])} streams per gap, "
+        f"{run.cluster}. {_policy(gaps, run)}, Decima: {decima_mode(tables['stream'])}."
     )
     return plotting.style.entitle(figure, "Decima against the heuristics, continuous arrivals", caption, run.workload)
 
