@@ -11,7 +11,7 @@ from decima.exceptions import ConfigError, InvalidDecisionError
 from decima.policy.architecture import NO_RESIDUAL, SHAPE_FEATURES, Architecture
 from decima.policy.core.dense import dense_layer
 from decima.policy.core.embedding import GROUP, ROWS
-from decima.policy.core.inference import decide_learned
+from decima.policy.core.inference import decide_learned, decide_outside
 from decima.policy.core.layout import pack_layout
 from decima.policy.fields import POLICY, POLICY_SLOT
 from decima.policy.record import (
@@ -27,7 +27,15 @@ from decima.policy.record import (
 )
 from decima.schedulers.arrivals import form_for
 from decima.schedulers.fields import bind_parameters, rule_record
-from decima.schedulers.interface import CompiledScheduler, Decision, Observation, run_decision
+from decima.schedulers.interface import (
+    CompiledScheduler,
+    Decision,
+    Observation,
+    Scheduler,
+    decision_parts,
+    run_decision,
+)
+from decima.simulator.loop import offers
 from decima.simulator.seeding import spawn_generators
 from decima.simulator.state import ClusterState
 
@@ -43,9 +51,9 @@ class LearnedScheduler(CompiledScheduler):
         greedy: Take the likeliest stage and the likeliest number of executors; else sample both.
         name: Name in results.
         record: Record every decision, see :func:`record_episode`.
-        teacher: A compiled scheduler to imitate: its choices are what is recorded. Where it idles or delays a stage,
-            nothing is. Its other decisions are recorded with r = 0, not as a free choice: a teacher that knows no idle
-            slots says nothing about them.
+        teacher: A scheduler to imitate: its choices are what is recorded. Where it idles or delays a stage, nothing
+            is. Its other decisions are recorded with r = 0, not as a free choice: a teacher that knows no idle slots
+            says nothing about them. One that is not compiled decides outside of the core, in :func:`record_episode`.
         teacher_idles: Record also that the teacher idles or does not, if it does so in the way of the architecture:
             the r nearest to its slot, 0 where it could have delayed the stage and did not; where it holds, r = 1 for a
             stage of the policy's own.
@@ -66,7 +74,7 @@ class LearnedScheduler(CompiledScheduler):
         greedy: bool = True,
         name: str = "decima",
         record: bool = False,
-        teacher: CompiledScheduler | None = None,
+        teacher: Scheduler | None = None,
         teacher_share: float = 1.0,
         interarrival_s: float | None = None,
         teacher_idles: bool = False,
@@ -83,9 +91,9 @@ class LearnedScheduler(CompiledScheduler):
         self.values = {}
         self._layout = pack_layout(architecture)
         self._rule = None if architecture.residual == NO_RESIDUAL else architecture.make_rule()
-        compiled = isinstance(teacher, CompiledScheduler) and teacher.decision is not decide_learned
-        if teacher is not None and not compiled:
-            raise ConfigError(f"the teacher must be a compiled heuristic, got {type(teacher).__name__}")
+        if isinstance(teacher, LearnedScheduler):
+            raise ConfigError(f"the teacher is the learned policy {teacher.name}, which would teach itself")
+        self._inside = teacher if isinstance(teacher, CompiledScheduler) else None
         if not 0.0 <= teacher_share <= 1.0:
             raise ConfigError(f"teacher_share must be from 0 to 1, got {teacher_share!r}")
         if interarrival_s is not None and not 0.0 <= interarrival_s < math.inf:
@@ -158,7 +166,7 @@ class LearnedScheduler(CompiledScheduler):
             bind_buffers(state, self.architecture.num_features)
         record.configure(
             net_dense=dense_layer.address,
-            net_teacher=0 if self.teacher is None else self.teacher.decision.address,
+            net_teacher=self._teacher_address,
             net_rule=0 if rule is None else rule.decision.address,
             net_num_rule_params=record.extents["rule parameter"],
             net_greedy=self.greedy,
@@ -170,18 +178,25 @@ class LearnedScheduler(CompiledScheduler):
         )
         state.policy = self
 
+    @property
+    def _teacher_address(self) -> int:
+        """Address of the function that the core asks for the teacher's decision, 0 for none."""
+        if self.teacher is None:
+            return 0
+        return (decide_outside if self._inside is None else self._inside.decision).address
+
     def _bind_rules(self, state: ClusterState) -> CompiledScheduler | None:
         """Give the state the parameters of the teacher, or of the rule whose scores are added.
 
         Returns:
             The rule, in its form for the jobs of the state.
         """
-        if self.teacher is not None:
-            self.teacher.bind(state)
+        if self._inside is not None:
+            self._inside.bind(state)
         if self._rule is None:
             return None
         rule = form_for(self._rule, bool(np.any(state.job_arrival_ms > 0.0)))
-        if self.teacher is None:
+        if self._inside is None:
             rule.bind(state)
         else:  # it decides with the teacher's record, where its own parameters take the place of the teacher's
             known = rule_record(state).params.tolist()
@@ -301,14 +316,29 @@ def record_episode(state: ClusterState, scheduler: LearnedScheduler, seed: int) 
     Raises:
         ConfigError: The scheduler does not record.
         DeadlockError: The teacher parked every executor.
+        SchedulerError: A teacher that is not compiled returned no decision.
     """
     if not scheduler.record:
         raise ConfigError(f"the scheduler {scheduler.name} does not record; make it with record=True")
     while True:
         scheduler.bind(state)
-        state.start(*spawn_generators(seed), scheduler.decision.address)
-        state.advance()
+        _run(state, scheduler, seed)
         try:
             return collect_record(state)
         except RecordFullError:
             enlarge_buffers(state, scheduler.architecture.num_features)
+
+
+def _run(state: ClusterState, scheduler: LearnedScheduler, seed: int) -> None:
+    """Run an episode to its end; a teacher that is not compiled is asked before every decision."""
+    rng, policy_rng = spawn_generators(seed)
+    if scheduler.teacher is None or isinstance(scheduler.teacher, CompiledScheduler):
+        state.start(rng, policy_rng, scheduler.decision.address)
+        state.advance()
+        return
+    state.start(rng, policy_rng)
+    scheduler.teacher.reset(policy_rng)
+    observation = Observation(state)
+    for _ in offers(state):
+        state.decide(*decision_parts(scheduler.teacher.decide(observation)))
+        run_decision(scheduler.decision, state)  # puts what is carried out in the place of what the teacher said

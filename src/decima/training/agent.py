@@ -12,7 +12,7 @@ from decima.policy.batch import GraphBatch
 from decima.policy.core.summary import NUM_SUMMARY
 from decima.policy.network import DecimaNetwork
 from decima.training.gradient import Learner
-from decima.training.loss import PROBABILITIES, Gradient, Loss
+from decima.training.loss import GREEDY, PROBABILITIES, Gradient, Loss
 from decima.training.returns import Episode
 from decima.training.rollout import RolloutBackend, RolloutJob, Teacher
 from decima.training.task import Task, children_of, rollout_seeds, sequences_of_rollouts
@@ -60,6 +60,7 @@ class Agent(Protocol):
         summary_width: Numbers that summarise the state at a decision.
         streaming: Whether jobs arrive over time.
         learns: What can be learned, see :mod:`decima.training.loss`.
+        last_layers: Where it learns from greedy episodes, int [n], the weights of the last layers of its heads.
     """
 
     learner: WeightLearner
@@ -73,6 +74,10 @@ class Agent(Protocol):
         self, iteration: int, sequences: int, rollouts: int, mean_length_s: float | None, teacher: Teacher | None = None
     ) -> list:
         """Run episodes with the present weights.
+
+        Where the agent learns from greedy episodes, it also takes ``greedy``, the share of the episodes in which the
+        policy takes the likeliest action, spread evenly, and ``weights``, float32 [parameters], in the place of the
+        present ones.
 
         Args:
             iteration: Iteration of the run; sequences and chance are a function of it and of the seed.
@@ -122,7 +127,7 @@ class DecimaAgent:
     columns = ("decisions", "episode_s", "jct_s")
     headline = "jct_s"
     summary_width = NUM_SUMMARY
-    learns = (PROBABILITIES,)
+    learns = (PROBABILITIES, GREEDY)
 
     def __init__(
         self,
@@ -145,16 +150,32 @@ class DecimaAgent:
         network = DecimaNetwork(architecture, num_levels)
         self.learner = Learner(network, weights, threads=threads, betas=betas, epsilon=epsilon)
 
+    @property
+    def last_layers(self) -> np.ndarray:
+        """Places of the weights of the last layers of the heads, int [n]."""
+        return self.architecture.last_layers()
+
     def collect(
-        self, iteration: int, sequences: int, rollouts: int, mean_length_s: float | None, teacher: Teacher | None = None
+        self,
+        iteration: int,
+        sequences: int,
+        rollouts: int,
+        mean_length_s: float | None,
+        teacher: Teacher | None = None,
+        *,
+        greedy: float = 0.0,
+        weights: np.ndarray | None = None,
     ) -> list[EpisodeRecord]:
         """Run episodes; see :meth:`Agent.collect`."""
         length_s = mean_length_s if self.streaming else None
         drawn = self.task.training_sequences(self.seed, iteration, sequences, length_s)
         run = sequences_of_rollouts(drawn, rollouts, self._ends, length_s, self.seed, iteration)
         seeds = rollout_seeds(self.seed, iteration, len(run))
-        jobs = [RolloutJob(sequence, seed, teacher) for sequence, seed in zip(run, seeds, strict=True)]
-        return self._backend.collect(self.architecture, self.learner.weights, jobs)
+        jobs = [
+            RolloutJob(sequence, seed, teacher, int(greedy * (k + 1)) > int(greedy * k))
+            for k, (sequence, seed) in enumerate(zip(run, seeds, strict=True))
+        ]
+        return self._backend.collect(self.architecture, self.learner.weights if weights is None else weights, jobs)
 
     def episodes(self, records: Sequence[EpisodeRecord]) -> list[Episode]:
         """Episodes with rewards of the task's objective, times in seconds."""

@@ -27,9 +27,9 @@ KEPT_SEQUENCES = 4
 
 @dataclass(frozen=True)
 class Teacher:
-    """A heuristic whose decisions are recorded."""
+    """A scheduler whose decisions are recorded."""
 
-    name: str  # registered name
+    name: str  # registered name, with options as in ``"lookahead:64"``
     parameters: tuple[tuple[str, float], ...] = ()  # (name, value) pairs
     share: float = 1.0  # probability that its decision, not the policy's, is carried out
     idles: bool = False  # whether it is recorded too that it idles or does not
@@ -42,6 +42,7 @@ class RolloutJob:
     sequence: JobSequence  # jobs and end of the episode
     seed: int  # source of task durations and of the policy's draws
     teacher: Teacher | None = None  # whose decisions to record; None: the policy's own
+    greedy: bool = False  # whether the policy takes the likeliest action instead of drawing one
 
 
 class RolloutBackend(Protocol):
@@ -57,7 +58,7 @@ class RolloutBackend(Protocol):
 
 
 def rollout_scheduler(architecture: Architecture, weights: np.ndarray, job: RolloutJob):
-    """The sampling, recording policy for one episode."""
+    """The recording policy for one episode."""
     from decima.policy.scheduler import LearnedScheduler
     from decima.schedulers import make_scheduler
 
@@ -65,7 +66,7 @@ def rollout_scheduler(architecture: Architecture, weights: np.ndarray, job: Roll
     return LearnedScheduler(
         architecture,
         weights,
-        greedy=False,
+        greedy=job.greedy,
         record=True,
         teacher=teacher,
         teacher_share=0.0 if job.teacher is None else job.teacher.share,

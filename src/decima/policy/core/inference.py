@@ -305,3 +305,8 @@ def decide_learned(address):
         _act_idle(state, stage, limit, used, delay)
     else:
         _act(state, stage, kind, limit, used)
+
+
+@CompiledDecision
+def decide_outside(address):
+    """Leave the decision as it was handed over: that of a teacher outside of the core."""

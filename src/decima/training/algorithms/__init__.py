@@ -1,6 +1,13 @@
 """Algorithms that train a policy; importing the package registers them."""
 
-from decima.training.algorithms import actor_critic, dqn, imitation, policy_gradient
+from decima.training.algorithms import (
+    actor_critic,
+    dqn,
+    evolution_strategy,
+    expert_iteration,
+    imitation,
+    policy_gradient,
+)
 from decima.training.algorithms.interface import (
     Algorithm,
     AlgorithmState,
@@ -17,6 +24,8 @@ __all__ = [
     "actor_critic",
     "configuration_of",
     "dqn",
+    "evolution_strategy",
+    "expert_iteration",
     "imitation",
     "list_algorithms",
     "make_algorithm",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ from decima.training.rollout import Teacher
 if TYPE_CHECKING:
     from decima.training.agent import Agent
 
+#: Columns of :func:`imitate`.
+IMITATED = ("cross_entropy", "entropy_stage", "entropy_limit", "gradient_norm", "learning_rate")
 _SPARK = "spark"
 # Makers of teachers by system, for systems whose rules are no schedulers of their own.
 _TEACHERS: dict[str, Callable[..., Any]] = {}
@@ -81,9 +83,9 @@ class ImitationConfig(Updates, EpisodeLengths):
         """The scheduler to imitate.
 
         Raises:
-            ConfigError: There is none of that name, a parameter is wrong, or it is no compiled heuristic.
+            ConfigError: There is none of that name, a parameter is wrong, or it is a learned policy.
         """
-        from decima.schedulers import CompiledScheduler
+        from decima.policy.scheduler import LearnedScheduler
         from decima.systems import get_system
 
         system, name = _SPARK, self.teacher
@@ -94,8 +96,11 @@ class ImitationConfig(Updates, EpisodeLengths):
             made = make(name, **self.teacher_parameters)
         except (ConfigError, UnknownSchedulerError) as error:
             raise ConfigError(f"recipe: teacher: {error}") from error
-        if system == _SPARK and not isinstance(made, CompiledScheduler):
-            raise ConfigError(f"recipe: teacher must be a compiled heuristic, got {self.teacher!r}")
+        if isinstance(made, LearnedScheduler):
+            raise ConfigError(
+                f"recipe: teacher {self.teacher!r} is a learned policy, which would teach itself; expected a heuristic, "
+                "or a planner as in lookahead:64"
+            )
         return made
 
     @property
@@ -136,8 +141,7 @@ class Imitation(AgentAlgorithm):
     def __init__(self, config: ImitationConfig, agent: Agent, seed: int) -> None:
         if config.teacher is None:
             raise ConfigError("recipe: imitation needs a teacher, the name of a scheduler")
-        own = ("cross_entropy", "entropy_stage", "entropy_limit", "gradient_norm", "learning_rate", "teacher_share")
-        super().__init__(config, agent, seed, own)
+        super().__init__(config, agent, seed, (*IMITATED, "teacher_share"))
 
     def iterate(self, now: Progress) -> dict:
         """Run the teacher and the policy, and learn the teacher's decisions."""
@@ -145,29 +149,34 @@ class Imitation(AgentAlgorithm):
         sequences, runs = config.teacher_sequences, config.teacher_rollouts
         length_s = config.mean_episode_s(0, 0.0)
         records = agent.collect(now.iteration, sequences, runs, length_s, config.teacher_at(now.since))
-        batch = agent.batch(records)
-        rng = np.random.default_rng([self.seed, now.iteration, 2])
-        rate = config.learning_rate(now.since)
-        groups = agent.useful_decisions(records)
-        loss = Loss(effect_classes=True)
-        for _ in range(config.epochs):
-            gradients: list[Gradient] = []
-            norms = []
-            for part in shuffled_parts(groups, config.minibatches, rng):
-                ones = np.ones(len(part), np.float32)
-                gradients.append(agent.learner.gradient(batch, part, ones, ones, loss))
-                mean = gradients[-1].values / np.float32(len(part))
-                norms.append(agent.learner.apply(mean, rate, config.gradient_norm))
-        decisions = sum(gradient.decisions for gradient in gradients)
+        row = imitate(agent, config, records, config.learning_rate(now.since), [self.seed, now.iteration, 2])
+        return agent.describe(records) | row | {"teacher_share": config.teacher_share(now.since)}
 
-        def average(name: str) -> float:
-            return sum(gradient.sums[name] for gradient in gradients) / decisions
 
-        return agent.describe(records) | {
-            "cross_entropy": -average("log_prob"),
-            "entropy_stage": average("entropy_stage"),
-            "entropy_limit": average("entropy_limit"),
-            "gradient_norm": float(np.mean(norms)),
-            "learning_rate": rate,
-            "teacher_share": config.teacher_share(now.since),
-        }
+def imitate(agent: Agent, config: Updates, records: Sequence, rate: float, seed: Sequence[int]) -> dict[str, float]:
+    """Lower the cross-entropy of the recorded decisions of a teacher.
+
+    Args:
+        agent: What learns.
+        config: How often records are used.
+        records: Episodes with a teacher.
+        rate: Adam's learning rate.
+        seed: Source of the order of updates.
+
+    Returns:
+        Values of :data:`IMITATED` by name, averages over the decisions of the last pass.
+    """
+    batch, groups = agent.batch(records), agent.useful_decisions(records)
+    rng, loss = np.random.default_rng(seed), Loss(effect_classes=True)
+    for _ in range(config.epochs):
+        gradients: list[Gradient] = []
+        norms = []
+        for part in shuffled_parts(groups, config.minibatches, rng):
+            ones = np.ones(len(part), np.float32)
+            gradients.append(agent.learner.gradient(batch, part, ones, ones, loss))
+            mean = gradients[-1].values / np.float32(len(part))
+            norms.append(agent.learner.apply(mean, rate, config.gradient_norm))
+    decisions = sum(gradient.decisions for gradient in gradients)
+    sums = {name: sum(gradient.sums[name] for gradient in gradients) for name in ("log_prob", *IMITATED[1:3])}
+    values = (-sums["log_prob"] / decisions, *(sums[name] / decisions for name in IMITATED[1:3]))
+    return dict(zip(IMITATED, (*values, float(np.mean(norms)), rate), strict=True))

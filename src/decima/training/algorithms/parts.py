@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,33 @@ class EpisodeLengths(Configuration):
         if self.episode_growth_s is not None:
             return min(end, start + self.episode_growth_s * since)
         return 1.0 / (1.0 / start + (1.0 / end - 1.0 / start) * share)
+
+
+@dataclass(frozen=True)
+class LearningRates(Configuration):
+    """Fields about how the learning rate changes."""
+
+    lr_start: float = number(1e-3, "Adam's learning rate at the first iteration.", above=True)
+    lr_end: float = number(1e-3, "Learning rate at the end.")
+    lr_shape: str = choice("Way of the learning rate from start to end.", "linear", "geometric", "cosine")
+    lr_iterations: int | None = whole(
+        None, "Iterations from start to end; none: over the whole budget.", 1, none=True
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.lr_shape == "geometric" and self.lr_end == 0.0:
+            raise ConfigError("recipe: lr_end must be above 0 for lr_shape geometric")
+
+    def learning_rate(self, now: Progress) -> float:
+        """Adam's learning rate."""
+        share = share_of(self.lr_iterations, now)
+        start, end = self.lr_start, self.lr_end
+        if self.lr_shape == "geometric":
+            return start * (end / start) ** share
+        if self.lr_shape == "cosine":
+            share = 0.5 - 0.5 * math.cos(math.pi * share)
+        return start + (end - start) * share
 
 
 def share_of(iterations: int | None, now: Progress) -> float:

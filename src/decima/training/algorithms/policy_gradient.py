@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from decima.exceptions import ConfigError
 from decima.training.algorithms.interface import AlgorithmState, register_algorithm
-from decima.training.algorithms.parts import AgentAlgorithm, EpisodeLengths, Updates, share_of
+from decima.training.algorithms.parts import AgentAlgorithm, EpisodeLengths, LearningRates, Updates, share_of
 from decima.training.budget import Progress
 from decima.training.configuration import choice, number, switch, whole
 from decima.training.loss import Gradient, Loss, shuffled_parts
@@ -27,7 +26,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True)
-class PolicyGradientConfig(Updates, EpisodeLengths):
+class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
     """Configuration of the policy gradient. The defaults are Algorithm 1 with the values of appendix C."""
 
     algorithm: str = choice(
@@ -39,12 +38,6 @@ class PolicyGradientConfig(Updates, EpisodeLengths):
         True,
         "The rollouts over which a baseline averages have the same arrivals (§5.3, input-dependent baseline); off: "
         "each has a sequence of its own (Figure 14).",
-    )
-    lr_start: float = number(1e-3, "Adam's learning rate at the first iteration.", above=True)
-    lr_end: float = number(1e-3, "Learning rate at the end.")
-    lr_shape: str = choice("Way of the learning rate from start to end.", "linear", "geometric", "cosine")
-    lr_iterations: int | None = whole(
-        None, "Iterations from start to end; none: over the whole budget.", 1, none=True
     )
     loss_reduction: str = choice(
         "sum over decisions per rollout (Algorithm 1) or mean over all decisions.", "sum", "mean"
@@ -113,8 +106,6 @@ class PolicyGradientConfig(Updates, EpisodeLengths):
         super().__post_init__()
         if self.trace_end_s is not None and self.trace_s is None:
             raise ConfigError("recipe: trace_end_s needs trace_s, where it starts")
-        if self.lr_shape == "geometric" and self.lr_end == 0.0:
-            raise ConfigError("recipe: lr_end must be above 0 for lr_shape geometric")
 
     def check_beside(self, recipe: Any) -> None:
         """Refuse several passes over rollouts that nothing uses several times.
@@ -124,16 +115,6 @@ class PolicyGradientConfig(Updates, EpisodeLengths):
         """
         if self.algorithm == "reinforce" and (self.epochs, self.minibatches) != (1, 1) and not recipe.imitates:
             raise ConfigError("recipe: epochs and minibatches need algorithm ppo; reinforce uses its rollouts once")
-
-    def learning_rate(self, now: Progress) -> float:
-        """Adam's learning rate."""
-        share = share_of(self.lr_iterations, now)
-        start, end = self.lr_start, self.lr_end
-        if self.lr_shape == "geometric":
-            return start * (end / start) ** share
-        if self.lr_shape == "cosine":
-            share = 0.5 - 0.5 * math.cos(math.pi * share)
-        return start + (end - start) * share
 
     def entropy_weight(self, now: Progress) -> float:
         """Weight of the entropy bonus."""
