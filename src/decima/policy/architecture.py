@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from decima.checks import is_whole
+from decima.checks import is_number, is_whole
 from decima.exceptions import ConfigError, UnknownSchedulerError
 from decima.policy.features import (
     AS_LOGARITHMS,
@@ -51,7 +51,7 @@ LIMIT_SCALE = 50.0
 # On a grid their logarithms do, times this.
 LOG_SCALE = 0.25
 NO_RESIDUAL = "none"
-# Scores of a rule, see :class:`Residual`: of a place in the order of stages, of an executor more or less, and how many
+# Scores of a rule, see :mod:`decima.policy.core.residual`: of a place in the order of stages, of an executor more or less, and how many
 # places, or executors, differ in score. Untrained, a sampled policy departs from the rule at one decision in four.
 STAGE_STEP, LIMIT_STEP = 3.0, 2.0
 MOST_PLACES, MOST_EXECUTORS_OFF = 5, 8
@@ -120,6 +120,8 @@ class Architecture(NetworkShape):
     # network learns what is to be changed of it. ``"none"``: the network's scores alone. The last layers of q and w are
     # 0 at first: untrained, the likeliest decision is the rule's.
     residual: str = NO_RESIDUAL
+    # The rule's scores are divided by this: the lower, the more rarely an untrained sampled policy departs from the rule.
+    residual_temperature: float = 1.0
 
     def __post_init__(self) -> None:
         if self.limit not in LIMITS:
@@ -176,7 +178,11 @@ class Architecture(NetworkShape):
 
     def _check_residual(self) -> None:
         """Refuse a rule that has no scores, or options that these do not go with."""
+        if not (is_number(self.residual_temperature) and self.residual_temperature > 0.0):
+            raise ConfigError(f"residual_temperature must be a number above 0, got {self.residual_temperature!r:.60}")
         if self.residual == NO_RESIDUAL:
+            if self.residual_temperature != 1.0:
+                raise ConfigError("residual_temperature needs residual, the rule whose scores are divided by it")
             return
         if self.delays or self.executor_classes or self.limit_grid:
             raise ConfigError("residual works neither with idle slots (delays) nor with executor_classes or limit_grid")

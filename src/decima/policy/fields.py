@@ -32,6 +32,7 @@ NET = FieldGroup.of(
         None,
         net_teacher_share="probability that the teacher's decision is carried out instead of the policy's",
         net_hint_ms="mean interarrival time told to the policy",
+        net_temperature="what the rule's scores are divided by",
     ),
     fields(
         I32,

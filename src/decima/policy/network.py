@@ -220,7 +220,7 @@ class DecimaNetwork(keras.Model):
             return result | {name: tf.zeros_like(log_prob) for name in names}
         scores = self.limit_scores(batch, embeddings)
         if residual:
-            scores += _limit_scores_of_rule(batch)
+            scores += _limit_scores_of_rule(batch, self.architecture.residual_temperature)
         columns = _softmax_of_limits(scores, batch)
         spread = tf.scatter_nd(batch["limit_decision"][:, None], columns, [tf.size(log_prob), len(names)])
         return result | dict(zip(names, tf.unstack(spread, axis=1), strict=True))
@@ -351,13 +351,13 @@ def softmax_of_segments(scores: tf.Tensor, segment: tf.Tensor, choice: tf.Tensor
     return tf.gather(shifted, choice) - log_sum, log_sum - sums[:, 1] / sums[:, 0]
 
 
-def _limit_scores_of_rule(batch: dict[str, tf.Tensor]) -> tf.Tensor:
+def _limit_scores_of_rule(batch: dict[str, tf.Tensor], temperature: float) -> tf.Tensor:
     """What a rule adds to the scores of limits, float32 [K, l]; see :mod:`decima.policy.core.residual`."""
     limits = batch["limits"][None, :]
     high, tail, wanted = (batch[f"limit_{part}"][:, None] for part in ("high", "tail", "wanted"))
     off = tf.minimum(tf.abs(tf.minimum(limits, tail) - wanted), MOST_EXECUTORS_OFF)
     alike = tf.math.log(tf.cast(high - tail + 1, tf.float32))
-    return -LIMIT_STEP * tf.cast(off, tf.float32) - tf.where(limits >= tail, alike, 0.0)
+    return -LIMIT_STEP / temperature * tf.cast(off, tf.float32) - tf.where(limits >= tail, alike, 0.0)
 
 
 def _softmax_of_limits(scores: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:

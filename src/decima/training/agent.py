@@ -12,9 +12,9 @@ from decima.policy.batch import GraphBatch
 from decima.policy.core.summary import NUM_SUMMARY
 from decima.policy.network import DecimaNetwork
 from decima.training.gradient import Learner
-from decima.training.loss import GREEDY, PROBABILITIES, Gradient, Loss
+from decima.training.loss import EPISODES, PROBABILITIES, Gradient, Loss
 from decima.training.returns import Episode
-from decima.training.rollout import RolloutBackend, RolloutJob, Teacher
+from decima.training.rollout import Branch, RolloutBackend, RolloutJob, Teacher
 from decima.training.task import Task, children_of, rollout_seeds, sequences_of_rollouts
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Agent(Protocol):
         summary_width: Numbers that summarise the state at a decision.
         streaming: Whether jobs arrive over time.
         learns: What can be learned, see :mod:`decima.training.loss`.
-        last_layers: Where it learns from greedy episodes, int [n], the weights of the last layers of its heads.
+        last_layers: Where it learns from ``EPISODES``, int [n], the places of the weights of the last layers of its heads.
     """
 
     learner: WeightLearner
@@ -75,9 +75,10 @@ class Agent(Protocol):
     ) -> list:
         """Run episodes with the present weights.
 
-        Where the agent learns from greedy episodes, it also takes ``greedy``, the share of the episodes in which the
-        policy takes the likeliest action, spread evenly, and ``weights``, float32 [parameters], in the place of the
-        present ones.
+        An agent that learns from :data:`decima.training.loss.EPISODES` also takes ``greedy``, the share of the episodes
+        in which the policy takes the likeliest action, spread evenly; ``branching``, whether the rollouts of a sequence
+        are alike up to a random decision, with the same chance of durations; and ``weights``, float32 [parameters], in
+        the place of the present ones.
 
         Args:
             iteration: Iteration of the run; sequences and chance are a function of it and of the seed.
@@ -127,7 +128,7 @@ class DecimaAgent:
     columns = ("decisions", "episode_s", "jct_s")
     headline = "jct_s"
     summary_width = NUM_SUMMARY
-    learns = (PROBABILITIES, GREEDY)
+    learns = (PROBABILITIES, EPISODES)
 
     def __init__(
         self,
@@ -164,6 +165,7 @@ class DecimaAgent:
         teacher: Teacher | None = None,
         *,
         greedy: float = 0.0,
+        branching: bool = False,
         weights: np.ndarray | None = None,
     ) -> list[EpisodeRecord]:
         """Run episodes; see :meth:`Agent.collect`."""
@@ -171,9 +173,14 @@ class DecimaAgent:
         drawn = self.task.training_sequences(self.seed, iteration, sequences, length_s)
         run = sequences_of_rollouts(drawn, rollouts, self._ends, length_s, self.seed, iteration)
         seeds = rollout_seeds(self.seed, iteration, len(run))
+        branches: list[Branch | None] = [None] * len(run)
+        if branching:
+            at = np.random.default_rng([self.seed, iteration, 5]).uniform(size=sequences)
+            branches = [Branch(float(at[k // rollouts]), seed) for k, seed in enumerate(seeds)]
+            seeds = [seeds[k - k % rollouts] for k in range(len(run))]
         jobs = [
-            RolloutJob(sequence, seed, teacher, int(greedy * (k + 1)) > int(greedy * k))
-            for k, (sequence, seed) in enumerate(zip(run, seeds, strict=True))
+            RolloutJob(sequence, seed, teacher, int(greedy * (k + 1)) > int(greedy * k), branch)
+            for k, (sequence, seed, branch) in enumerate(zip(run, seeds, branches, strict=True))
         ]
         return self._backend.collect(self.architecture, self.learner.weights if weights is None else weights, jobs)
 

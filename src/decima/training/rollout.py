@@ -36,6 +36,14 @@ class Teacher:
 
 
 @dataclass(frozen=True)
+class Branch:
+    """Where an episode parts from others that are alike up to there."""
+
+    at: float  # decision, as a part of the number of stages of the workload, from 0 to below 1
+    seed: int  # source of the policy's draws from there on
+
+
+@dataclass(frozen=True)
 class RolloutJob:
     """One episode to run; everything that its record depends on besides task and weights."""
 
@@ -43,6 +51,7 @@ class RolloutJob:
     seed: int  # source of task durations and of the policy's draws
     teacher: Teacher | None = None  # whose decisions to record; None: the policy's own
     greedy: bool = False  # whether the policy takes the likeliest action instead of drawing one
+    branch: Branch | None = None  # from where on the policy draws from another seed; None: nowhere
 
 
 class RolloutBackend(Protocol):
@@ -103,7 +112,8 @@ class Episodes:
             state = idle.pop()
         except IndexError:
             state = new_state(tables, settings)
-        record = record_episode(state, rollout_scheduler(architecture, weights, job), job.seed)
+        branch = None if job.branch is None else (int(job.branch.at * tables.num_stages), job.branch.seed)
+        record = record_episode(state, rollout_scheduler(architecture, weights, job), job.seed, branch)
         idle.append(state)
         return record
 

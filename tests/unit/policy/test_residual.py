@@ -25,6 +25,7 @@ VARIANTS = {
     "one output per limit": RESIDUAL.replace(limit="output"),
     "limit of the stage": RESIDUAL.replace(limit="stage"),
     "no limit": RESIDUAL.replace(limit="none"),
+    "colder": RESIDUAL.replace(residual_temperature=0.8),
     "no graph embedding": RESIDUAL.replace(graph_embedding=False),
 }
 SOURCE = get_source("embedded")
@@ -83,13 +84,13 @@ def test_weights_are_as_many_and_without_the_option_what_they_were():
             np.testing.assert_array_equal(values, plain[name])
 
 
-def limit_scores(record, d, allowed):
+def limit_scores(record, d, allowed, temperature):
     """What the rule adds to the scores of limits, by definition."""
     tail = allowed[record.classes[d] - 1]
     wanted = record.limit_wanted[d]
     off = [min(abs(min(limit, tail) - wanted), MOST_EXECUTORS_OFF) for limit in allowed]
     alike = np.log(allowed[-1] - tail + 1)
-    return [-LIMIT_STEP * far - alike * (limit >= tail) for far, limit in zip(off, allowed, strict=True)]
+    return [-LIMIT_STEP / temperature * far - alike * (limit >= tail) for far, limit in zip(off, allowed, strict=True)]
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -106,8 +107,8 @@ def test_probabilities_by_definition_in_compiled_code_and_in_tensorflow(name, gr
     matters = record.classes > 1
     np.testing.assert_allclose(found["log_prob_limit"][matters], record.log_prob_limit[matters], atol=1e-5)
     np.testing.assert_allclose(found["log_prob_class"][matters], record.log_prob_class[matters], atol=1e-5)
-    plain = Oracle(policy.architecture.replace(residual="none"), policy.weights)
-    departures = 0
+    plain = Oracle(policy.architecture.replace(residual="none", residual_temperature=1.0), policy.weights)
+    departures, temperature = 0, policy.architecture.residual_temperature
 
     def children(row):
         return here.child[here.child_offset[row] : here.child_offset[row + 1]]
@@ -116,7 +117,9 @@ def test_probabilities_by_definition_in_compiled_code_and_in_tensorflow(name, gr
         span = slice(*record.decision_candidates[d : d + 2])
         prior = record.candidate_prior[span, 0]
         assert prior.max() == 0.0
-        assert set(-prior / STAGE_STEP) <= set(range(MOST_PLACES + 1))
+        places = -prior * temperature / STAGE_STEP
+        np.testing.assert_allclose(places, np.round(places), atol=1e-5)
+        assert places.max() <= MOST_PLACES
         graphs, candidates, choice = record_decision(record, d, children)
         departures += prior[choice] < 0.0
         allowed = list(range(record.limit_low[d], record.limit_high[d] + 1))
@@ -125,7 +128,9 @@ def test_probabilities_by_definition_in_compiled_code_and_in_tensorflow(name, gr
         assert record.log_prob_stage[d] == pytest.approx(expected, abs=1e-5)
         if matters[d]:
             assert 1 <= record.limit_wanted[d] - record.limit_low[d] + 1 <= record.classes[d]
-            scores = np.array([answer.log_prob_limit[limit] for limit in allowed]) + limit_scores(record, d, allowed)
+            scores = np.array([answer.log_prob_limit[limit] for limit in allowed]) + limit_scores(
+                record, d, allowed, temperature
+            )
             expected = log_softmax(scores)[allowed.index(record.limit[d])]
             assert record.log_prob_limit[d] == pytest.approx(expected, abs=1e-5)
     assert greedy or departures > 0

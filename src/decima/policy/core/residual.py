@@ -2,7 +2,8 @@
 
 A candidate that the rule chooses has 0; another one loses a step for itself and one for every job that the rule serves
 before its own, up to a number of places. An effect of a limit, so many executors used, loses a step for every executor
-that it is off what the rule gives; limits with one effect share the chance of one. Greedily, a network whose scores are
+that it is off what the rule gives; limits with one effect share the chance of one. Steps are divided by the
+temperature of the architecture. Greedily, a network whose scores are
 all alike decides like the rule.
 
 The rule gives its own choice what it decided, and any other stage what is missing to the share of its job.
@@ -71,7 +72,7 @@ def add_stage_scores(state, count):
             last = job
             place = 1 + _place_of(state, job)
         steps = 0 if stage == policy.net_rule_stage else min(place, MOST_PLACES)
-        policy.net_prior[index] = np.float32(-STAGE_STEP * steps)
+        policy.net_prior[index] = np.float32(-STAGE_STEP * steps / policy.net_temperature)
         policy.net_score[index] += policy.net_prior[index]
 
 
@@ -102,4 +103,5 @@ def add_limit_scores(state, stage, limits, effects):
     alike = log(float(limits - effects + 1))
     for index in range(limits):
         off = min(abs(min(index + 1, effects) - wanted), MOST_EXECUTORS_OFF)
-        policy.net_score[index] -= np.float32(LIMIT_STEP * off + (alike if index + 1 >= effects else 0.0))
+        loss = LIMIT_STEP * off / policy.net_temperature
+        policy.net_score[index] -= np.float32(loss + (alike if index + 1 >= effects else 0.0))

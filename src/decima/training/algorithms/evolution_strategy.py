@@ -16,7 +16,7 @@ from decima.training.algorithms.interface import register_algorithm
 from decima.training.algorithms.parts import AgentAlgorithm, EpisodeLengths, LearningRates
 from decima.training.budget import Progress
 from decima.training.configuration import number, switch, whole
-from decima.training.loss import GREEDY
+from decima.training.loss import EPISODES
 
 if TYPE_CHECKING:
     from decima.training.agent import Agent
@@ -37,7 +37,7 @@ class EvolutionConfig(EpisodeLengths, LearningRates):
     )
 
 
-@register_algorithm(EvolutionConfig, "evolution_strategy", learns=GREEDY)
+@register_algorithm(EvolutionConfig, "evolution_strategy", learns=EPISODES)
 class EvolutionStrategy(AgentAlgorithm):
     """Estimates the gradient of what a greedy episode costs from differences between opposite changes of the weights.
 

@@ -16,7 +16,7 @@ from decima.training.algorithms.interface import register_algorithm
 from decima.training.algorithms.parts import AgentAlgorithm, EpisodeLengths, LearningRates, Updates
 from decima.training.budget import Progress
 from decima.training.configuration import number, whole
-from decima.training.loss import GREEDY
+from decima.training.loss import EPISODES
 from decima.training.rollout import Teacher
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class ExpertConfig(Updates, EpisodeLengths, LearningRates):
         ImitationConfig(teacher=self.expert)  # refuses what cannot teach
 
 
-@register_algorithm(ExpertConfig, "expert_iteration", learns=GREEDY)
+@register_algorithm(ExpertConfig, "expert_iteration", learns=EPISODES)
 class ExpertIteration(AgentAlgorithm):
     """Lowers the cross-entropy of what an expert would have done in the policy's own runs, greedy and sampled ones.
 

@@ -13,7 +13,7 @@ from decima.training.algorithms.interface import AlgorithmState, register_algori
 from decima.training.algorithms.parts import AgentAlgorithm, EpisodeLengths, LearningRates, Updates, share_of
 from decima.training.budget import Progress
 from decima.training.configuration import choice, number, switch, whole
-from decima.training.loss import Gradient, Loss, shuffled_parts
+from decima.training.loss import EPISODES, Gradient, Loss, shuffled_parts
 from decima.training.returns import Advantages, Episode, RegressionMemory, RewardRate, advantages
 
 if TYPE_CHECKING:
@@ -34,6 +34,14 @@ class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
     )
     sequences: int = whole(1, "Job sequences per iteration.", 1)
     rollouts: int = whole(16, "Episodes per sequence, N of Algorithm 1.", 1)
+    rollouts_end: int | None = whole(
+        None, "Their number grows geometrically to this one over the budget; none: it stays.", 1, none=True
+    )
+    branching: bool = switch(
+        False,
+        "The rollouts of a sequence are alike up to a decision that is drawn for it, and part there; chance of durations "
+        "is the same. Returns then differ only by what was decided later. Needs fixed_sequences.",
+    )
     fixed_sequences: bool = switch(
         True,
         "The rollouts over which a baseline averages have the same arrivals (§5.3, input-dependent baseline); off: "
@@ -106,6 +114,8 @@ class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
         super().__post_init__()
         if self.trace_end_s is not None and self.trace_s is None:
             raise ConfigError("recipe: trace_end_s needs trace_s, where it starts")
+        if self.branching and not self.fixed_sequences:
+            raise ConfigError("recipe: branching needs fixed_sequences: what parts from each other has the same jobs")
 
     def check_beside(self, recipe: Any) -> None:
         """Refuse several passes over rollouts that nothing uses several times.
@@ -119,6 +129,11 @@ class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
     def entropy_weight(self, now: Progress) -> float:
         """Weight of the entropy bonus."""
         return self.entropy_start + (self.entropy_end - self.entropy_start) * share_of(self.entropy_iterations, now)
+
+    def rollouts_at(self, share: float) -> int:
+        """Episodes per sequence at a share of the budget, 0 to 1."""
+        end = self.rollouts if self.rollouts_end is None else self.rollouts_end
+        return round(self.rollouts * (end / self.rollouts) ** share)
 
     def trace_at(self, share: float) -> float | None:
         """Time constant of the advantage's trace, s, at a share of the budget, 0 to 1; None for full returns."""
@@ -141,6 +156,9 @@ class PolicyGradient(AgentAlgorithm):
 
     def __init__(self, config: PolicyGradientConfig, agent: Agent, seed: int) -> None:
         super().__init__(config, agent, seed, _COLUMNS)
+        if config.branching and EPISODES not in agent.learns:
+            raise ConfigError(f"recipe: branching needs an agent with {EPISODES}, this one has {agent.learns[0]}")
+        self._group = config.rollouts  # episodes per sequence in the present iteration
         self.memory = RegressionMemory.empty(agent.summary_width)
         self.reward_rate = RewardRate.empty()
 
@@ -148,10 +166,12 @@ class PolicyGradient(AgentAlgorithm):
         """Run episodes of the present policy and update the weights."""
         config, agent = self.config, self.agent
         length_s = config.mean_episode_s(now.since, now.share)
-        sequences, rollouts = config.sequences, config.rollouts
+        sequences, rollouts = config.sequences, config.rollouts_at(now.share)
+        self._group = rollouts
         if not config.fixed_sequences:
             sequences, rollouts = sequences * rollouts, 1
-        records = agent.collect(now.iteration, sequences, rollouts, length_s)
+        options = {"branching": True} if config.branching else {}
+        records = agent.collect(now.iteration, sequences, rollouts, length_s, **options)
         batch = agent.batch(records)
         found = self.advantages(records, config.trace_at(now.share))
         total = np.concatenate(found.returns)
@@ -173,8 +193,8 @@ class PolicyGradient(AgentAlgorithm):
         config = self.config
         differential = self.agent.streaming and config.differential
         sequences = []
-        for first in range(0, len(records), config.rollouts):
-            group = self.agent.episodes(records[first : first + config.rollouts])
+        for first in range(0, len(records), self._group):
+            group = self.agent.episodes(records[first : first + self._group])
             # An average is subtracted over time: with one end for all, nobody gains by being done sooner or later.
             end_s = max(episode.end_s for episode in group)
             sequences.append(

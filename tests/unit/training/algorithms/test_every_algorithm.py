@@ -12,7 +12,7 @@ from decima.exceptions import ConfigError
 from decima.training.algorithms import configuration_of, list_algorithms, make_algorithm, what_learns
 from decima.training.budget import Progress
 from decima.training.checkpoint import Checkpoint
-from decima.training.loss import CRITIC, GREEDY, PROBABILITIES, VALUES
+from decima.training.loss import CRITIC, EPISODES, PROBABILITIES, VALUES
 from decima.training.recipe import Recipe
 from decima.training.run import TrainingRun
 from tests.unit.training import toys
@@ -67,7 +67,7 @@ def of_vms(streaming, recipe):
 
 
 # A system whose agents have what an algorithm makes better.
-SYSTEMS = {PROBABILITIES: of_spark, GREEDY: of_spark, CRITIC: of_nodes, VALUES: of_vms}
+SYSTEMS = {PROBABILITIES: of_spark, EPISODES: of_spark, CRITIC: of_nodes, VALUES: of_vms}
 
 
 def run_of(name, streaming=False):
