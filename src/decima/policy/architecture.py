@@ -51,8 +51,9 @@ LIMIT_SCALE = 50.0
 # On a grid their logarithms do, times this.
 LOG_SCALE = 0.25
 NO_RESIDUAL = "none"
-# Scores of a rule, see :mod:`decima.policy.core.residual`: of a place in the order of stages, of an executor more or less, and how many
-# places, or executors, differ in score. Untrained, a sampled policy departs from the rule at one decision in four.
+# Scores of a rule, see :mod:`decima.policy.core.residual`: of a place in the order of stages, of an executor more or
+# less, and how many places, or executors, differ in score. Untrained, a sampled policy departs from the rule at one
+# decision in four.
 STAGE_STEP, LIMIT_STEP = 3.0, 2.0
 MOST_PLACES, MOST_EXECUTORS_OFF = 5, 8
 
@@ -120,7 +121,7 @@ class Architecture(NetworkShape):
     # network learns what is to be changed of it. ``"none"``: the network's scores alone. The last layers of q and w are
     # 0 at first: untrained, the likeliest decision is the rule's.
     residual: str = NO_RESIDUAL
-    # The rule's scores are divided by this: the lower, the more rarely an untrained sampled policy departs from the rule.
+    # The rule's scores are divided by this: the lower, the more rarely a policy that is sampled departs from the rule.
     residual_temperature: float = 1.0
 
     def __post_init__(self) -> None:

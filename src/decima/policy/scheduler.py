@@ -91,7 +91,7 @@ class LearnedScheduler(CompiledScheduler):
         self.values = {}
         self._layout = pack_layout(architecture)
         self._rule = None if architecture.residual == NO_RESIDUAL else architecture.make_rule()
-        if isinstance(teacher, LearnedScheduler):
+        if getattr(teacher, "decision", None) is decide_learned:
             raise ConfigError(f"the teacher is the learned policy {teacher.name}, which would teach itself")
         self._inside = teacher if isinstance(teacher, CompiledScheduler) else None
         if not 0.0 <= teacher_share <= 1.0:

@@ -60,7 +60,7 @@ class Agent(Protocol):
         summary_width: Numbers that summarise the state at a decision.
         streaming: Whether jobs arrive over time.
         learns: What can be learned, see :mod:`decima.training.loss`.
-        last_layers: Where it learns from ``EPISODES``, int [n], the places of the weights of the last layers of its heads.
+        last_layers: Int [n], where it learns from ``EPISODES``: the places of the weights of its heads' last layers.
     """
 
     learner: WeightLearner

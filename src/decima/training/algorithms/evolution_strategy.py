@@ -1,4 +1,4 @@
-"""Evolution strategy: changes of the weights are tried in whole greedy episodes, and the weights follow those that helped.
+"""Evolution strategy: changes of the weights are tried in whole greedy episodes, and the weights follow the good ones.
 
 Source: Salimans et al., "Evolution strategies as a scalable alternative to reinforcement learning", 2017, with mirrored
 changes. Differs: costs are compared on the same job sequences and chance, sequence by sequence, and not by rank; the

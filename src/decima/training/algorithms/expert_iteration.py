@@ -1,7 +1,7 @@
-"""Expert iteration: the policy runs, a planner improves its decisions by simulation, the policy learns these, and again.
+"""Expert iteration: the policy runs, a planner improves its decisions by simulation, the policy learns them; and again.
 
-Source: Anthony, Tian and Barber, "Thinking fast and slow with deep learning and tree search", NeurIPS 2017. Differs: the
-planner is a scheduler that plans around a rule, ``lookahead``, not a tree search guided by the policy; so what is
+Source: Anthony, Tian and Barber, "Thinking fast and slow with deep learning and tree search", NeurIPS 2017. Differs:
+the planner is a scheduler that plans around a rule, ``lookahead``, not a tree search guided by the policy; so what is
 learned is the planner's decisions in the states of the policy (DAgger), with no value function.
 """
 

@@ -85,7 +85,7 @@ class ImitationConfig(Updates, EpisodeLengths):
         Raises:
             ConfigError: There is none of that name, a parameter is wrong, or it is a learned policy.
         """
-        from decima.policy.scheduler import LearnedScheduler
+        from decima.policy.core.inference import decide_learned
         from decima.systems import get_system
 
         system, name = _SPARK, self.teacher
@@ -96,10 +96,10 @@ class ImitationConfig(Updates, EpisodeLengths):
             made = make(name, **self.teacher_parameters)
         except (ConfigError, UnknownSchedulerError) as error:
             raise ConfigError(f"recipe: teacher: {error}") from error
-        if isinstance(made, LearnedScheduler):
+        if getattr(made, "decision", None) is decide_learned:
             raise ConfigError(
-                f"recipe: teacher {self.teacher!r} is a learned policy, which would teach itself; expected a heuristic, "
-                "or a planner as in lookahead:64"
+                f"recipe: teacher {self.teacher!r} is a learned policy, which would teach itself; expected a "
+                "heuristic, or a planner as in lookahead:64"
             )
         return made
 

@@ -39,8 +39,8 @@ class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
     )
     branching: bool = switch(
         False,
-        "The rollouts of a sequence are alike up to a decision that is drawn for it, and part there; chance of durations "
-        "is the same. Returns then differ only by what was decided later. Needs fixed_sequences.",
+        "The rollouts of a sequence are alike up to a decision that is drawn for it, and part there; chance of "
+        "durations is the same. Returns then differ only by what was decided later. Needs fixed_sequences.",
     )
     fixed_sequences: bool = switch(
         True,
