@@ -5,7 +5,9 @@ No TensorFlow here: running a stored policy needs only its architecture and its 
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -65,10 +67,17 @@ class NetworkShape:
         """(name, shape) of all weight arrays; the flat vector holds them one after the other, row by row."""
         return [shape for net in self.perceptrons for shape in net.shapes]
 
-    @property
+    @cached_property
     def num_parameters(self) -> int:
         """Length of the flat weight vector."""
-        return sum(int(np.prod(shape)) for _, shape in self.shapes)
+        return sum(math.prod(shape) for _, shape in self.shapes)
+
+    def check_length(self, weights: np.ndarray) -> None:
+        """Raise ConfigError unless the flat vector is as long as the network needs."""
+        if weights.shape != (self.num_parameters,):
+            raise ConfigError(
+                f"architecture {self.name} has {self.num_parameters} weights, got an array of shape {weights.shape}"
+            )
 
     def split(self, weights: np.ndarray) -> dict[str, np.ndarray]:
         """Views of the flat vector, float32 [num_parameters], by array name.
@@ -76,13 +85,10 @@ class NetworkShape:
         Raises:
             ConfigError: The vector has another length.
         """
-        if weights.shape != (self.num_parameters,):
-            raise ConfigError(
-                f"architecture {self.name} has {self.num_parameters} weights, got an array of shape {weights.shape}"
-            )
+        self.check_length(weights)
         parts, first = {}, 0
         for name, shape in self.shapes:
-            size = int(np.prod(shape))
+            size = math.prod(shape)
             parts[name] = weights[first : first + size].reshape(shape)
             first += size
         return parts

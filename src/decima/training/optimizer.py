@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from decima.exceptions import TrainingError
 from decima.policy.quiet import use_single_threaded_operations
+from decima.training.traced import Traced
 
 
 class AdamWeights:
@@ -26,12 +27,12 @@ class AdamWeights:
         self._optimizer = tf.keras.optimizers.Adam(1e-3, beta_1=betas[0], beta_2=betas[1], epsilon=epsilon)
         self._optimizer.build([self._flat])
         inputs = [tf.TensorSpec([None]), tf.TensorSpec([], tf.float32)]
-        self._step = tf.function(self._adam_step, input_signature=inputs)
+        self._step = Traced(self._adam_step, inputs)
 
     @property
     def weights(self) -> np.ndarray:
         """Float32 [parameters], a copy."""
-        return self._flat.numpy().copy()
+        return self._flat.numpy()
 
     def restart_adam(self) -> None:
         """Forget Adam's moments."""
@@ -40,8 +41,8 @@ class AdamWeights:
 
     def state(self) -> dict[str, np.ndarray]:
         """Weights and Adam's state, for a checkpoint."""
-        arrays = {f"adam_{index}": variable.numpy() for index, variable in enumerate(self._optimizer.variables)}
-        return {"weights": self.weights} | {name: np.array(value) for name, value in arrays.items()}
+        adam = enumerate(self._optimizer.variables)
+        return {"weights": self.weights} | {f"adam_{index}": np.asarray(variable.numpy()) for index, variable in adam}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over what :meth:`state` returned."""
@@ -66,16 +67,17 @@ class AdamWeights:
         norm = float(np.linalg.norm(gradient.astype(np.float64)))
         if largest_norm is not None and norm > largest_norm:
             gradient = (gradient * (largest_norm / norm)).astype(np.float32)
-        self._step(gradient, np.float32(learning_rate))
-        if not np.isfinite(self._flat.numpy()).all():
+        (finite,) = self._step(gradient, np.float32(learning_rate))
+        if not finite.numpy():
             raise TrainingError("the weights are not finite after a step")
         return norm
 
     def _adam_step(self, gradient, learning_rate):
-        """Change the flat weights; traced once."""
+        """Change the flat weights and return whether they are finite; traced once."""
         self._optimizer.learning_rate.assign(learning_rate)
         self._optimizer.apply([gradient], [self._flat])
         self._show()
+        return [tf.reduce_all(tf.math.is_finite(self._flat))]
 
     def _show(self) -> None:
         """Show changed weights to a network that keeps a copy of them; traced as part of the step."""

@@ -15,6 +15,7 @@ from decima.cloud.result import outcome_of
 from decima.cloud.schedulers.registry import make_placement
 from decima.cloud.state import give_plan
 from decima.cloud.system import VM_PLACEMENT, Episode
+from decima.compiled.record import Record
 from decima.training.rollout import RolloutJob, Teacher
 
 # Sequences whose memory a process keeps.
@@ -33,7 +34,7 @@ class PlacementEpisodes:
     def __init__(self, task: PlacementTask) -> None:
         self._task = task
         self._lock = threading.Lock()
-        self._idle: dict[PlacementSequence, list[Episode]] = {}
+        self._idle: dict[tuple[PlacementSequence, PlacementArchitecture], list[tuple[Episode, Record]]] = {}
 
     def __reduce__(self) -> tuple:
         """Pickle as the task alone."""
@@ -42,27 +43,29 @@ class PlacementEpisodes:
     def __call__(self, item: tuple[PlacementArchitecture, np.ndarray, RolloutJob]) -> PlacementRecord:
         """Run the episode."""
         architecture, weights, job = item
-        sequence = job.sequence
+        sequence, kind = job.sequence, (job.sequence, architecture)
+        scheduler = LearnedPlacement(architecture, weights, greedy=False)
         with self._lock:
-            idle = self._idle.pop(sequence, None)
+            idle = self._idle.pop(kind, None)
             idle = [] if idle is None else idle
-            self._idle[sequence] = idle
+            self._idle[kind] = idle
             while len(self._idle) > KEPT_SEQUENCES:
                 del self._idle[next(iter(self._idle))]
         try:
-            episode = idle.pop()
+            episode, memory = idle.pop()
+            scheduler.show(memory)
+            teach(memory)
         except IndexError:
             episode = Episode.of(self._task.workload(sequence), self._task.settings_of(sequence))
-        scheduler = LearnedPlacement(architecture, weights, greedy=False)
-        memory = scheduler.memory(episode.state, record=True)
-        memory.configure(per_job=self._task.reward == "per_job")
+            memory = scheduler.memory(episode.state, record=True)
+            memory.configure(per_job=self._task.reward == "per_job")
         if job.teacher is not None:
             prepare(episode, memory, job.teacher)
         episode.start(job.seed)
         play(episode.state, episode.other, memory)
         record = collect_record(episode.state, memory, numbers_of(episode))
         episode.state.release("wanted", "wanted_waits")
-        idle.append(episode)
+        idle.append((episode, memory))
         return record
 
 

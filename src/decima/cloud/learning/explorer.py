@@ -8,7 +8,7 @@ from decima.cloud.fields import GOES_ON
 from decima.cloud.learning.architecture import PlacementArchitecture
 from decima.cloud.learning.episodes import numbers_of
 from decima.cloud.learning.policy import LearnedPlacement, PlacementRecord, collect_record, give_actions, play
-from decima.cloud.learning.task import PlacementTask
+from decima.cloud.learning.task import PlacementSequence, PlacementTask
 from decima.cloud.state import give_chance
 from decima.cloud.system import Episode
 from decima.training.replay import Transitions
@@ -26,6 +26,7 @@ class Explorer:
     def __init__(self, task: PlacementTask, architecture: PlacementArchitecture, seed: int) -> None:
         self._task, self._architecture, self._seed = task, architecture, seed
         self._episode: Episode | None = None
+        self._sequence: PlacementSequence | None = None  # that its memory is made for
         self._number = -1  # of the present episode
         self._before = 0.0  # rewards of the episode before the memory was made anew
 
@@ -53,6 +54,11 @@ class Explorer:
     def _begin(self, number: int) -> None:
         sequence = self._task.training_sequences(self._seed, number, 1)[0]
         self._number, self._before = number, 0.0
+        if self._episode is not None and sequence == self._sequence:
+            self._episode.start(0)
+            self._memory.configure(total=0.0)
+            return
+        self._sequence = sequence
         self._episode = Episode.of(self._task.workload(sequence), self._task.settings_of(sequence))
         self._episode.start(0)
         made = LearnedPlacement(self._architecture, self._architecture.initial_weights(0))
@@ -101,17 +107,20 @@ class Explorer:
         over = state.status != GOES_ON
         vector = shape.form == "vector"
         seen = count if over else count + 1  # the inputs of the one that is to be made now, too
-        wide = width if vector else actions * width
-        x, mask = np.zeros((count + 1, wide), np.float32), np.zeros((count + 1, actions), bool)
         first, action = memory.rec_first, memory.rec_action
-        for d in range(seen):
-            begin, end = int(first[d]), int(first[d + 1])
-            if vector:
-                x[d] = memory.rec_x[d * width : (d + 1) * width]
-                mask[d, action[begin:end]] = True
-            else:
-                x[d, : (end - begin) * width] = memory.rec_x[begin * width : end * width]
-                mask[d, : end - begin] = True
+        counts = np.diff(first[: seen + 1]) if seen else np.zeros(0, np.int64)
+        row = np.repeat(np.arange(seen), counts)
+        place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        mask = np.zeros((count + 1, actions), bool)
+        if vector:
+            x = np.zeros((count + 1, width), np.float32)
+            x[:seen] = memory.rec_x[: seen * width].reshape(seen, width)
+            mask[row, action[: len(row)]] = True
+        else:
+            x = np.zeros((count + 1, actions, width), np.float32)
+            x[row, place] = memory.rec_x[: len(row) * width].reshape(-1, width)
+            x = x.reshape(count + 1, actions * width)
+            mask[row, place] = True
         chosen = memory.rec_chosen[:count].copy()
         if vector:
             chosen = action[first[:count] + chosen]

@@ -14,6 +14,7 @@ from decima.policy.perceptron import LEAK
 from decima.training.loss import SUMS, Gradient, Loss
 from decima.training.optimizer import AdamWeights
 from decima.training.replay import Transitions
+from decima.training.traced import Traced
 
 CHUNK = 4096
 _NEVER = np.float32(-1e9)  # score of what cannot be chosen
@@ -98,16 +99,12 @@ class PlacementLearner(AdamWeights):
         number, vector, whole = tf.TensorSpec([], tf.float32), tf.TensorSpec([None]), tf.TensorSpec([None], tf.int32)
         rows, pairs = tf.TensorSpec([None, architecture.inputs]), tf.TensorSpec([None, 2], tf.int32)
         flag, size = tf.TensorSpec([], tf.bool), tf.TensorSpec([], tf.int32)
-        self._policy = tf.function(
-            self._policy_gradient,
-            input_signature=[rows, pairs, whole, size, vector, vector, flag, number, number],
-            autograph=False,
+        self._policy = Traced(
+            self._policy_gradient, [rows, pairs, whole, size, vector, vector, flag, number, number]
         )
         mask = tf.TensorSpec([None, None], tf.bool)
-        self._values = tf.function(
-            self._value_gradient,
-            input_signature=[rows, whole, vector, rows, mask, vector, vector, number, flag, flag],
-            autograph=False,
+        self._values = Traced(
+            self._value_gradient, [rows, whole, vector, rows, mask, vector, vector, number, flag, flag]
         )
 
     def close(self) -> None:

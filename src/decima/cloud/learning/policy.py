@@ -61,7 +61,7 @@ class LearnedPlacement:
     ) -> None:
         if not isinstance(weights, np.ndarray) or weights.dtype != np.float32 or not np.isfinite(weights).all():
             raise ConfigError("weights must be a float32 array of finite numbers")
-        architecture.split(weights)
+        architecture.check_length(weights)
         self.architecture, self.greedy, self.name = architecture, bool(greedy), name
         self.weights = weights.copy()
         self.values: dict[str, Any] = {}

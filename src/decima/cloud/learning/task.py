@@ -112,9 +112,19 @@ class PlacementTask:
 
     # ---- sequences ----------------------------------------------------------------------------------------------
 
+    @cached_property
+    def _fixed(self) -> dict[int, PlacementWorkload]:
+        """Workloads of the sources whose jobs are always the same, by number of the source, once they were read."""
+        return {}
+
     def workload(self, sequence: PlacementSequence) -> PlacementWorkload:
-        """The jobs of a sequence."""
-        return self.specs[sequence.source].workload(sequence.seed)
+        """The jobs of a sequence; a trace or a file is read and checked once."""
+        spec = self.specs[sequence.source]
+        if spec.drawn:
+            return spec.workload(sequence.seed)
+        if sequence.source not in self._fixed:
+            self._fixed[sequence.source] = spec.workload(sequence.seed)
+        return self._fixed[sequence.source]
 
     def settings_of(self, sequence: PlacementSequence) -> PlacementSettings:
         """VMs, rules and the weight of cost of a sequence."""
@@ -122,7 +132,7 @@ class PlacementTask:
         return PlacementSettings(chosen.cluster, sequence.beta, chosen.billing, chosen.rules, chosen.mode)
 
     def training_sequences(self, seed: int, iteration: int, count: int) -> list[PlacementSequence]:
-        """Sequences of one iteration, a function of the arguments alone.
+        """Sequences of one iteration, a function of the arguments alone; a trace or a file has seed 0.
 
         Args:
             seed: Seed of the training run.
@@ -133,8 +143,9 @@ class PlacementTask:
         found = []
         for _ in range(count):
             number = SEQUENCE_SEED + int(rng.integers(2**31 - SEQUENCE_SEED))
-            places = [int(rng.integers(len(part))) for part in (self.jobs, self.vms, self.betas)]
-            found.append(PlacementSequence(places[0], places[1], self.betas[places[2]], number))
+            source, vms, beta = (int(rng.integers(len(part))) for part in (self.jobs, self.vms, self.betas))
+            number = number if self.specs[source].drawn else 0
+            found.append(PlacementSequence(source, vms, self.betas[beta], number))
         return found
 
     def validation_sequences(self, count: int) -> list[PlacementSequence]:
