@@ -130,5 +130,3 @@ class Explorer:
                 "done": done,
             }
         )
-
-

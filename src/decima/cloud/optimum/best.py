@@ -137,7 +137,7 @@ def _follow(workload, settings, wanted, waits, name) -> PlacementResult:
 
 
 def _best_of_period(problem, workload, settings, first, last, nodes, seed):
-    """How the search of a period went, and a bound of its loss; begun from rules, and from a clairvoyant search where it is long."""
+    """How the search of a period went, begun from rules or an annealed plan, and a bound of its loss."""
     part, jobs = problem.part(first, last), sub_workload(workload, first, last)
     rules = ("ilp_exact", f"ilp_beta:beta={settings.beta}", "good_first")
     starts: dict[int, tuple[float, np.ndarray]] = {}

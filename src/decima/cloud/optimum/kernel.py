@@ -295,9 +295,9 @@ def search_period(
             empty = _enter(jobs, below, state, scratch) and not np.isnan(known[below])
             if not empty and _seen(seen[0], seen[1], _future(vms, below, state), total):
                 continue
-            if not (empty or np.isnan(priced[0][0])):
-                if total + rental_bound(jobs, vms, weights, below, state, priced) >= limit:
-                    continue
+            with_prices = not (empty or np.isnan(priced[0][0]))
+            if with_prices and total + rental_bound(jobs, vms, weights, below, state, priced) >= limit:
+                continue
         if empty:
             total += known[below]
             if total < limit:

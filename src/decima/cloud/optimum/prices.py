@@ -31,7 +31,7 @@ ENTRIES = 20  # two to this power: states that are remembered
 
 @dataclass(frozen=True)
 class Priced:
-    """What compiled code takes to bound the loss of the rest of a period by prices; without prices it bounds nothing."""
+    """What compiled code takes to bound the loss of the rest of a period by prices; bounds nothing without them."""
 
     bound: float  # least loss of the whole period
     after: np.ndarray  # float64 [jobs + 1], what all executors from a job on earn; NaN without prices

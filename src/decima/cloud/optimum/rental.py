@@ -2,9 +2,9 @@
 
 What is left of a period costs at least what its executors earn, plus for every VM the least of rent less earnings. Any
 prices give a valid bound, as jobs are only allowed more: every VM chooses on its own which executors it takes, whether
-their job counts as well placed, and when it starts. What it has to keep is its room, the order of jobs, and rent from the
-first to the last moment of use. The least of a VM is found by trying all choices job after job; it depends on what runs
-there and on the next job only, so it is looked up where it was met before (by hashes of 64 bits).
+their job counts as well placed, and when it starts. What it has to keep is its room, the order of jobs, and rent as
+long as something runs. The least of a VM is found by trying all choices job after job; it depends on what runs there
+and on the next job only, so it is looked up where it was met before (by hashes of 64 bits).
 
 :mod:`decima.cloud.optimum.prices` finds the prices: the dual values of a linear program over what a VM may take.
 """
@@ -107,7 +107,7 @@ def _place_of(key, hashes):
 @njit
 def _next_choice(jobs, ways, vm, job, stack, frame):
     """Step to the next way to use the VM for a job; returns whether there is one."""
-    first_start, starts, runs, fewest, most, earns = ways
+    first_start, starts, runs, fewest, most, _earns = ways
     entries, finish, cores, memory = stack
     nows, _keys, _best, _found, choice, room, rent = frame
     index, way, count = choice[job] >> 13, (choice[job] >> 12) & 1, choice[job] & 4095
@@ -219,7 +219,7 @@ def best_of_vm(jobs, ways, vm, stack, table, frame, taken, most_states):
         The least, minus infinity where it takes too many states, and the rent in it.
     """
     arrival, job_cores, job_memory = jobs
-    first_start, starts, runs, fewest, most, earns = ways
+    _first_start, starts, runs, _fewest, _most, _earns = ways
     stack[0][0] = 0
     taken[:] = 0
     now, until, rents = -1.0, -1.0, 0.0
