@@ -105,5 +105,3 @@ def numbers_of(episode: Episode) -> tuple[bool, float, float]:
         return False, float("nan"), float("nan")
     outcome = outcome_of(episode.state, episode.workload)
     return True, outcome.cost, outcome.mean_duration_s
-
-

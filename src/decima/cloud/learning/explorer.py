@@ -139,5 +139,3 @@ class Explorer:
                 "done": done,
             }
         )
-
-

@@ -13,11 +13,13 @@ from decima.cloud.optimum.periods import (
     Problem,
     counts_of,
     exact_applies,
+    latest_starts,
     periods,
     plan_of,
     solve_period,
     sub_workload,
 )
+from decima.cloud.optimum.prices import find_prices
 from decima.cloud.optimum.search import search
 from decima.cloud.result import PlacementResult
 from decima.cloud.schedulers.compiled import GIVEN_PLAN
@@ -63,7 +65,7 @@ def optimum(
     workload: PlacementWorkload,
     settings: PlacementSettings | None = None,
     *,
-    nodes: int = 2_000_000,
+    nodes: int = 6_000_000,
     budget: int = 100_000,
     waits: bool = False,
     seed: int = 0,
@@ -99,12 +101,11 @@ def optimum(
         best = []
         with progress_bar(progress, len(found), "period") as bar:
             for first, last in found:
-                solved = _best_of_period(problem, workload, settings, first, last, nodes, seed)
+                solved, bound = _best_of_period(problem, workload, settings, first, last, nodes, seed)
                 best.append(plan_of(solved.counts))
                 spent += solved.nodes
                 proved += solved.proved
-                part = problem.part(first, last)
-                exact_loss += solved.loss if solved.proved else part.least_loss(part.cost_bound())
+                exact_loss += solved.loss if solved.proved else bound
                 bar.update()
         plans.append(np.concatenate(best))
     kind, chosen, counts = EXACT, plans[-1], None
@@ -136,7 +137,7 @@ def _follow(workload, settings, wanted, waits, name) -> PlacementResult:
 
 
 def _best_of_period(problem, workload, settings, first, last, nodes, seed):
-    """How the search of a period went, begun from rules, and from a clairvoyant search where it is long."""
+    """How the search of a period went, begun from rules or an annealed plan, and a bound of its loss."""
     part, jobs = problem.part(first, last), sub_workload(workload, first, last)
     rules = ("ilp_exact", f"ilp_beta:beta={settings.beta}", "good_first")
     starts: dict[int, tuple[float, np.ndarray]] = {}
@@ -151,11 +152,14 @@ def _best_of_period(problem, workload, settings, first, last, nodes, seed):
             starts[start] = min(found, key=lambda pair: pair[0])
         return starts[start]
 
+    bound = part.least_loss(part.cost_bound())
     solved = solve_period(part, min(nodes, FEW_NODES), begin)
     if not solved.proved and nodes > FEW_NODES:
-        # A better placement to begin with rules more out.
+        # A better placement to begin with rules more out, and so does a bound that takes longer to prepare.
         reached = search(jobs, settings, [plan_of(solved.counts)], budget=PERIOD_BUDGET, seed=seed)
         better = loss_and_counts(_follow(jobs, settings, reached.wanted, None, SEARCHED), 0)
         starts[0] = min((solved.loss, solved.counts), better, key=lambda pair: pair[0])
-        solved = solve_period(part, nodes, begin)
-    return solved
+        priced = find_prices(part, latest_starts(part), starts[0][0])
+        solved = solve_period(part, nodes, begin, priced)
+        bound = max(bound, priced.bound)
+    return solved, bound

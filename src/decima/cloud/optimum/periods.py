@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from decima.cloud.jobs import NETWORK_BOUND, PlacementWorkload
-from decima.cloud.optimum import kernel
+from decima.cloud.optimum import bounds, kernel
+from decima.cloud.optimum.prices import Priced, no_prices
 from decima.cloud.settings import PlacementSettings
 from decima.cloud.state import SECONDS_PER_HOUR
 from decima.compiled.interrupts import check_stop
@@ -29,7 +30,7 @@ class Problem:
 
     jobs: tuple[np.ndarray, ...]  # arrival, type, cores, memory, executors, duration, least run time
     vms: tuple[np.ndarray, ...]  # cores, memory, rate, kind, numbers by rate ascending
-    prices: np.ndarray  # float64 [4], see the kernel
+    prices: np.ndarray  # float64 [4], see the bounds
     weights: np.ndarray  # float64 [4], see the kernel
 
     @classmethod
@@ -145,7 +146,7 @@ def _of_empty(problem: Problem) -> tuple[float, np.ndarray, np.ndarray]:
     _empty(problem, state, 0)
     of_cost = np.array([1.0, 0.0, *problem.weights[2:]])
     taken = places_taken(problem)
-    found = kernel.bound_of_empty(problem.jobs, problem.vms, problem.prices, of_cost, state, taken, room)
+    found = bounds.bound_of_empty(problem.jobs, problem.vms, problem.prices, of_cost, state, taken, room)
     return float(found), room[4], room[5]
 
 
@@ -171,7 +172,12 @@ class Solved:
     proved: bool  # whether the search came to its end, so that nothing is better
 
 
-def solve_period(problem: Problem, nodes: int, begin: Callable[[int], tuple[float, np.ndarray]]) -> Solved:
+def solve_period(
+    problem: Problem,
+    nodes: int,
+    begin: Callable[[int], tuple[float, np.ndarray]],
+    priced: Priced | None = None,
+) -> Solved:
     """Search a period that begins with an empty cluster.
 
     The search is done from every job that may find the cluster empty, last ones first: where a longer search finds it
@@ -182,7 +188,9 @@ def solve_period(problem: Problem, nodes: int, begin: Callable[[int], tuple[floa
         nodes: Most nodes of all these searches.
         begin: Function of a job that gives a placement to begin with of it and all later ones, on an empty cluster:
             its loss and executors per VM, int64 [jobs from there, VMs].
+        priced: Prices for a third bound besides work and interval.
     """
+    priced = no_prices(problem) if priced is None else priced
     count, vms = len(problem), len(problem.vms[0])
     taken = places_taken(problem)
     state, lists, scratch = _memory(problem)
@@ -219,6 +227,7 @@ def solve_period(problem: Problem, nodes: int, begin: Callable[[int], tuple[floa
                 lists,
                 scratch,
                 seen,
+                priced.arrays,
                 STEP,
             )
             check_stop()
@@ -278,8 +287,8 @@ def _memory(problem: Problem) -> tuple[tuple, tuple, tuple]:
 
 
 def _room_of_bound(problem: Problem) -> tuple[np.ndarray, ...]:
-    """The scratch of :func:`decima.cloud.optimum.kernel.interval_bound`."""
-    count, slots = len(problem), kernel.SLOTS
+    """The scratch of :func:`decima.cloud.optimum.bounds.interval_bound`."""
+    count, slots = len(problem), bounds.SLOTS
     points = np.empty(4 * count + len(problem.vms[0]))
     tables, latest, ends = np.zeros((4, 1 << slots)), np.zeros(count), np.zeros(count)
     return points, tables, _whole(slots), _whole(count), latest, ends
