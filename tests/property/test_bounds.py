@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 
 from decima.evaluation.run import simulate
 from decima.optimum.bounds import lower_bound
+from decima.optimum.exhaustive import exhaustive_search
+from decima.optimum.schedule_search import search_schedule
 from decima.schedulers import list_schedulers, make_scheduler
 from decima.simulator.settings import Settings
-from decima.workload import synthetic_batch
+from decima.workload import embedded_batch, synthetic_batch
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile, Stage
 from tests.profiles import job_profiles
@@ -36,11 +38,37 @@ def workloads(draw):
 )
 def test_no_run_is_below_the_bound(workload, executors, mode, durations, scheduler, seed):
     cluster = Settings.of_mode(mode, executors=executors, durations=durations)
-    bound = lower_bound(workload, cluster, rounds=40)
+    bound = lower_bound(workload, cluster, rounds=40, price_rounds=3)
     result = simulate(workload, scheduler, executors, seed, mode=mode, durations=durations)
     slack = 1e-9 * max(1.0, result.avg_jct_ms)
     assert bound.avg_jct_ms <= result.avg_jct_ms + slack
     assert np.all(bound.job_path_ms <= result.jct_ms + 1e-9 * np.maximum(1.0, result.completion_ms))
+
+
+@pytest.mark.parametrize("executors", [2, 5])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_searched_schedule_is_below_the_bound(seed, executors):
+    """Nor is the best of all orders, nor what a search finds that knows the future; in waves and without."""
+    batch = embedded_batch(4, seed)
+    simple = Settings.of_mode("simplified", executors=executors, durations="mean")
+    best = exhaustive_search(batch, executors, distribution=False)
+    least = min(best.best_avg_jct_s, best.replayed_best_avg_jct_s)
+    assert lower_bound(batch, simple, price_rounds=10).priced_ms <= 1000.0 * least * (1.0 + 1e-9)
+    for mode in ("paper", "released"):
+        cluster = Settings.of_mode(mode, executors=executors, durations="mean")
+        found = search_schedule(batch, cluster, 100, seed=seed, workers=1)
+        bound = lower_bound(batch, cluster, price_rounds=10)
+        assert 0.2 * found.avg_jct_s < bound.priced_ms / 1000.0 <= found.avg_jct_s * (1.0 + 1e-9)
+
+
+def test_prices_know_that_tasks_take_longer_beside_each_other():
+    """Sixty tasks of 1 s, of n s with n at one time: twelve executors are no faster than one, and the rest is idle."""
+    lists = tuple(np.array([1000.0 * level]) for level in (1, 12))
+    stage = Stage("slow", 60, (), (1, 12), lists, lists, lists)
+    jobs = tuple(Job(JobProfile("job", (stage,), "json")) for _ in range(4))
+    cluster = Settings.of_mode("simplified", executors=12, durations="mean")
+    bound = lower_bound(Workload(jobs, "slow"), cluster)
+    assert bound.priced_ms > 1.1 * bound.combined_ms
 
 
 def test_short_work_at_a_late_time():

@@ -12,7 +12,7 @@ The bounds rest on these facts about a run, and on nothing else:
 The bound holds for every run, in every mode, with these settings. For sampled durations the smallest samples make it
 loose; nothing is claimed about expected values.
 
-Three bounds follow, and the largest counts:
+Four bounds follow, and the largest counts:
 
 - ``path``: every job alone on an otherwise empty cluster, its longest chain of stages.
 - ``work``: all jobs on one machine of E-fold speed with preemption, shortest remaining work first (optimal there).
@@ -22,6 +22,9 @@ Three bounds follow, and the largest counts:
   chain above it, is reached by serving stages by weight over work with preemption (Goemans 1997). So any mixtures give
   a bound on the sum over jobs; the best ones are sought by mirror ascent (the bound is concave in them). ``path`` and,
   for batches, more than ``work`` are special cases.
+- ``priced``: what every job costs at least when executor time has a price, see :mod:`decima.optimum.priced_bound`. It
+  alone knows that tasks take longer the more of them run at one time, that executors begin a stage with a slow task,
+  and that stages of a path share the time of their job.
 
 Source: §7.4 and appendix H call bounds by total work or critical path too loose to say much; the combination is ours.
 """
@@ -30,10 +33,12 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from decima.exceptions import ConfigError
+from decima.optimum.priced_bound import PricedBound
 from decima.simulator.rules.durations import FIRST, FRESH
 from decima.simulator.settings import Settings
 from decima.simulator.tables import WorkloadTables
@@ -42,6 +47,9 @@ from decima.workload.jobs import Workload
 # Mirror ascent: rounds, and the first step in units of 1 / average bound.
 ROUNDS = 300
 FIRST_STEP = 0.6
+# Ascent along prices: rounds, and the most jobs for which it is tried without being asked for.
+PRICE_ROUNDS = 60
+PRICED_JOBS = 100
 
 
 @dataclass(frozen=True)
@@ -51,13 +59,14 @@ class LowerBound:
     path_ms: float  # from critical paths alone
     work_ms: float  # from the total work alone
     combined_ms: float  # from both
+    priced_ms: float  # from prices of executor time; 0 if none were tried
     job_path_ms: np.ndarray = field(repr=False)  # float64 [jobs], the path bound of each job's JCT
     durations: str  # ``"mean"`` or ``"sampled"``: which shortest durations were used
 
     @property
     def avg_jct_ms(self) -> float:
         """The largest of the bounds."""
-        return max(self.path_ms, self.work_ms, self.combined_ms)
+        return max(self.path_ms, self.work_ms, self.combined_ms, self.priced_ms)
 
     @property
     def avg_jct_s(self) -> float:
@@ -71,17 +80,20 @@ class LowerBound:
             "path_s": self.path_ms / 1000.0,
             "work_s": self.work_ms / 1000.0,
             "combined_s": self.combined_ms / 1000.0,
+            "priced_s": self.priced_ms / 1000.0,
         }
 
     def __str__(self) -> str:
         values = self.as_dict()
         return (
             f"average JCT at least {values['lower_bound_s']:.2f} s (path {values['path_s']:.2f} s, work "
-            f"{values['work_s']:.2f} s, combined {values['combined_s']:.2f} s; {self.durations} durations)"
+            f"{values['work_s']:.2f} s, combined {values['combined_s']:.2f} s, priced {values['priced_s']:.2f} s; {self.durations} durations)"
         )
 
 
-def lower_bound(workload: Workload, settings: Settings, *, rounds: int = ROUNDS) -> LowerBound:
+def lower_bound(
+    workload: Workload, settings: Settings, *, rounds: int = ROUNDS, price_rounds: int | None = None
+) -> LowerBound:
     """Compute a lower bound on the average JCT of any schedule of these jobs on this cluster.
 
     Args:
@@ -89,24 +101,45 @@ def lower_bound(workload: Workload, settings: Settings, *, rounds: int = ROUNDS)
         settings: The cluster; ``durations`` decides between the bound for mean durations and the looser one that holds
             for every draw of sampled ones.
         rounds: Effort spent on the combined bound; any number is valid, more is tighter.
+        price_rounds: The same for the bound with prices; 0 for none, which is the default above ``PRICED_JOBS`` jobs.
 
     Raises:
         ConfigError: Runs would be cut by a time limit, so that the average is not over all jobs.
     """
     if settings.time_limit_applies and settings.time_limit_ms < float("inf"):
         raise ConfigError(f"no bound for runs cut at {settings.time_limit_ms} ms; expected no time limit")
-    pieces = _Pieces(workload, settings)
+    pieces = Pieces(workload, settings)
     path = pieces.job_path_ms
     jobs = len(path)
     work = _shortest_remaining_work_ms(pieces.arrival_ms, pieces.job_work_ms / settings.executors) / jobs
     combined = pieces.best_combination(rounds) / jobs
-    return LowerBound(float(path.mean()), work, combined, path, settings.durations)
+    if price_rounds is None:
+        price_rounds = PRICE_ROUNDS if jobs <= PRICED_JOBS else 0
+    priced = PricedBound(pieces).improve(price_rounds) * 1000.0 / jobs if price_rounds else 0.0
+    return LowerBound(float(path.mean()), work, combined, priced, path, settings.durations)
 
 
-class _Pieces:
+class StageFacts(NamedTuple):
+    """What is known of a stage in every schedule; ms."""
+
+    tasks: int
+    parents: tuple[int, ...]
+    at_least_ms: np.ndarray  # float64 [executors], least time of a task launched with 1, 2, ... or more executors
+    cold_ms: float  # least time of an executor's first task
+    ratio: float  # least ratio of the times of a first and of any task, over numbers of executors
+    span_ms: float  # least time of the stage
+    head_ms: float  # least time from the arrival of the job to the start
+    below_ms: float  # least time from the end to the end of the job
+
+
+class Pieces:
     """Stages of all jobs as pieces of work on one machine of E-fold speed; arrays are in ms, per piece unless said.
 
     Attributes:
+        executors: Of the cluster.
+        delay_ms: Time that an executor needs to join a job.
+        first_row: Per job, row of its first stage; equal for jobs of one profile.
+        facts: Stages by the row of the first one.
         arrival_ms: Per job.
         job_path_ms: Per job, least JCT on an empty cluster.
         job_work_ms: Per job, least executor time.
@@ -118,18 +151,20 @@ class _Pieces:
 
     def __init__(self, workload: Workload, settings: Settings) -> None:
         tables = WorkloadTables(workload, settings).arrays
-        executors = int(settings.executors)
-        delay = settings.moving_delay_ms if settings.startup else 0.0
+        self.executors = executors = int(settings.executors)
+        self.delay_ms = delay = settings.moving_delay_ms if settings.startup else 0.0
         shortest = _ShortestTasks(tables, settings)
         self.arrival_ms = tables["job_arrival_ms"]
         self.job_path_ms = np.empty(len(workload.jobs))
         self.job_work_ms = np.empty(len(workload.jobs))
+        self.first_row = tables["stage_row"][tables["job_first_stage"][:-1]].tolist()
+        self.facts: dict[int, list[StageFacts]] = {}
         by_row: dict[int, tuple] = {}
         columns: list[tuple] = []
         for index, job in enumerate(workload.jobs):
-            row = int(tables["stage_row"][tables["job_first_stage"][index]])
+            row = self.first_row[index]
             if row not in by_row:
-                by_row[row] = _job_pieces(job.profile, shortest, row, executors, delay)
+                *by_row[row], self.facts[row] = _job_pieces(job.profile, shortest, row, executors, delay)
             path, work, pieces = by_row[row]
             arrival = self.arrival_ms[index]
             self.job_path_ms[index] = path
@@ -235,28 +270,38 @@ class _ShortestTasks:
     def at_least(self, row: int) -> np.ndarray:
         """Shortest duration of a launch with 1, 2, ... or more executors at the job; float64 [executors]."""
         shortest = np.min([self.by_count(row, situation) for situation in range(3)], axis=0)
-        return np.minimum.accumulate(shortest[::-1])[::-1]
+        return _or_more(shortest)
+
+
+def _or_more(times: np.ndarray) -> np.ndarray:
+    """Least of each and all later numbers."""
+    return np.minimum.accumulate(times[::-1])[::-1]
 
 
 def _job_pieces(profile, shortest: _ShortestTasks, first_row: int, executors: int, delay: float):
-    """Least JCT, least executor time and pieces (head, size, tail) of a job that arrives at time 0."""
+    """Least JCT, least executor time, pieces (head, size, tail) and stages of a job that arrives at time 0."""
     stages = profile.stages
     sources = [index for index, stage in enumerate(stages) if not stage.parents]
     count = len(stages)
-    span, work, middle = np.empty(count), np.empty(count), np.empty(count)
+    span, work, middle, ratio = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
+    times, firsts = [], []
     for index, stage in enumerate(stages):
         row = first_row + index
         later = shortest.at_least(row)
-        fresh, first = (shortest.by_count(row, situation).min() for situation in (FRESH, FIRST))
-        cold = fresh if sources == [index] else min(fresh, first)
+        fresh, first = (shortest.by_count(row, situation) for situation in (FRESH, FIRST))
+        begun = _or_more(fresh if sources == [index] else np.minimum(fresh, first))
         task, tasks = float(later[0]), stage.num_tasks
-        cold = max(float(cold), task)
+        cold = max(float(begun[0]), task)
         waves = cold + (-(-tasks // executors) - 1) * task
         with np.errstate(divide="ignore", over="ignore"):
             rate = float(np.sum(1.0 / later[: min(executors, tasks)]))
         span[index] = max(waves, tasks / rate)
         work[index] = cold + (tasks - 1) * task
         # Half of the time the work takes at least: at full speed, and as tasks that are each in the middle.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio[index] = max(1.0, float(np.min(np.where(later > 0.0, begun / later, 1.0))))
+        times.append(later)
+        firsts.append(cold)
         squares = cold**2 + (tasks - 1) * task**2
         middle[index] = 0.5 * max(work[index] / executors, squares / work[index]) if work[index] > 0.0 else 0.0
     head, below = np.full(count, delay), np.zeros(count)
@@ -270,7 +315,11 @@ def _job_pieces(profile, shortest: _ShortestTasks, first_row: int, executors: in
     pieces = list(zip(head, work / executors, middle + below, strict=True))
     # The move of the executor that runs the first task occupies it as a task would.
     pieces.append((0.0, delay / executors, 0.5 * delay + path - delay))
-    return path, float(work.sum() + delay), pieces
+    facts = [
+        StageFacts(stage.num_tasks, tuple(stage.parents), *known)
+        for stage, *known in zip(stages, times, firsts, ratio, span, head, below, strict=True)
+    ]
+    return path, float(work.sum() + delay), pieces, facts
 
 
 def _shortest_remaining_work_ms(arrival_ms: np.ndarray, size_ms: np.ndarray) -> float:

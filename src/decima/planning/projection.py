@@ -35,8 +35,10 @@ def lay_out(source_address, target_address, jobs, future, future_ms):
     target.stage_job[0] = 0
     target.stage_tasks[0] = 1
     target.stage_row[0] = 0
+    target.stage_group[0] = 0
     stage = 1
     known = len(jobs)
+    arrivals = 0
     for place in range(known + len(future)):
         like = jobs[place] if place < known else future[place - known]
         job = place + 1
@@ -45,15 +47,21 @@ def lay_out(source_address, target_address, jobs, future, future_ms):
         target.job_arrival_ms[job] = source.job_arrival_ms[like]
         if place >= known:
             target.job_arrival_ms[job] = future_ms[place - known]
-            target.arrival_order[place - known] = job
+        if place >= known or source.job_arrival_ms[like] > 0.0:
+            target.arrival_order[arrivals] = job
+            arrivals += 1
         for old in range(source.job_first_stage[like], source.job_first_stage[like + 1]):
             target.stage_job[stage] = job
             target.stage_tasks[stage] = source.stage_tasks[old]
             target.stage_row[stage] = source.stage_row[old]
+            target.stage_group[stage] = source.stage_group[old]
+            target.stage_memory[stage] = source.stage_memory[old]
+            target.stage_cpu[stage] = source.stage_cpu[old]
             stage += 1
     for job in range(known + len(future) + 1, target.num_jobs + 1):
         target.job_first_stage[job] = stage
-    target.num_arrivals = len(future)
+    target.next_arrival = arrivals - len(future)
+    target.num_arrivals = arrivals
 
 
 @njit
@@ -151,21 +159,34 @@ def _project_stages(source, target, place, job):
         target.slot_order[new] = source.slot_order[old]
         target.slot_end_ms[new] = source.slot_end_ms[old]
         _project_source(source, target, old, new)
+        if source.num_classes > 1:
+            target.stage_open[new] = source.stage_open[old]
+            target.open_next[new] = _stage_at(source, target, place, source.open_next[old])
+            target.open_prev[new] = _stage_at(source, target, place, source.open_prev[old])
+            for kind in range(source.num_classes):
+                count = source.stage_class_executors[old * source.num_classes + kind]
+                target.stage_class_executors[new * source.num_classes + kind] = count
 
 
 @njit
 def _project_source(source, target, old, new):
-    """Copy the list of commitments of a source; the records keep their numbers."""
-    target.commit_head[new] = source.commit_head[old]
-    target.commit_tail[new] = source.commit_tail[old]
-    target.source_calls[new] = source.source_calls[old]
+    """Copy the lists of commitments of a source, one per class; the records keep their numbers."""
+    for kind in range(source.num_classes):
+        here, there = old * source.num_classes + kind, new * source.num_classes + kind
+        target.commit_head[there] = source.commit_head[here]
+        target.commit_tail[there] = source.commit_tail[here]
+        target.source_calls[there] = source.source_calls[here]
 
 
 @njit
 def _project_pool(source, target, old, new):
     """Copy a pool; executors keep their numbers."""
-    target.pool_head[new] = source.pool_head[old]
-    target.pool_tail[new] = source.pool_tail[old]
+    for kind in range(source.num_classes):
+        here, there = old * source.num_classes + kind, new * source.num_classes + kind
+        target.pool_head[there] = source.pool_head[here]
+        target.pool_tail[there] = source.pool_tail[here]
+        if source.num_classes > 1:
+            target.pool_class_open[there] = source.pool_class_open[here]
     target.pool_size[new] = source.pool_size[old]
     target.pool_open[new] = source.pool_open[old]
     target.pool_marked[new] = source.pool_marked[old]
@@ -188,6 +209,11 @@ def _project_job(source, target, place, job):
     target.runnable_head[new] = _stage_at(source, target, place, source.runnable_head[job])
     target.runnable_tail[new] = _stage_at(source, target, place, source.runnable_tail[job])
     target.job_state[new] = ACTIVE
+    if source.num_classes > 1:
+        for kind in range(source.num_classes):
+            here, there = job * source.num_classes + kind, new * source.num_classes + kind
+            target.job_class_unexhausted[there] = source.job_class_unexhausted[here]
+            target.job_class_kept[there] = source.job_class_kept[here]
     _project_stages(source, target, place, job)
     _project_pool(source, target, job, new)
 
@@ -209,6 +235,19 @@ def _project_executors(source, target, place):
         target.executor_moving[executor] = source.executor_moving[executor]
         target.executor_reserved[executor] = source.executor_reserved[executor]
         target.executor_start_ms[executor] = source.executor_start_ms[executor]
+        target.executor_class[executor] = source.executor_class[executor]
+
+
+@njit
+def _project_classes(source, target, place):
+    """Copy what is kept by class or group; only stages of jobs in the system are open, so lists of them stay whole."""
+    for kind in range(source.num_classes):
+        target.class_offers[kind] = source.class_offers[kind]
+    target.offered_classes = source.offered_classes
+    target.marks_seen = source.marks_seen
+    for group in range(source.num_groups):
+        target.open_head[group] = _stage_at(source, target, place, source.open_head[group])
+        target.group_runnable_open[group] = source.group_runnable_open[group]
 
 
 @njit
@@ -216,6 +255,7 @@ def _copy_events(source, target):
     """Copy the events as they are: where durations are means, the end of a task follows from its beginning."""
     target.heap_size = source.heap_size
     target.sequence = source.sequence
+    target.busy_ms = source.busy_ms
     for index in range(source.heap_size):
         target.heap_ms[index] = source.heap_ms[index]
         target.heap_order[index] = source.heap_order[index]
@@ -226,8 +266,10 @@ def _copy_events(source, target):
 def _draw_events(source, target, kinds, ends_ms, word):
     """Draw the ends of running tasks; executors under way arrive when they do.
 
-    Events are pushed in the order of executors, so that not even the order in the heap tells of true ends.
+    Events are pushed in the order of executors, so that not even the order in the heap tells of true ends. The time
+    that all launched tasks take is that of those drawn, too.
     """
+    busy_ms = source.busy_ms
     for executor in range(source.num_executors):
         kinds[executor] = NONE
     for index in range(source.heap_size):
@@ -242,8 +284,10 @@ def _draw_events(source, target, kinds, ends_ms, word):
             start_ms = source.executor_start_ms[executor]
             elapsed_ms = source.now_ms - start_ms if start_ms >= 0.0 else -1.0
             end_ms = source.now_ms + _remaining_ms(source, source.executor_stage[executor], elapsed_ms, word)
+            busy_ms += end_ms - ends_ms[executor]
         heap_push(target, end_ms, kinds[executor], executor)
     target.sequence = source.sequence
+    target.busy_ms = max(0.0, busy_ms)
 
 
 @cached(njit(cache=True, nogil=True))
@@ -266,12 +310,14 @@ def project(source_address, target_address, jobs, place, kinds, ends_ms, word):
     for index in range(len(jobs)):
         place[jobs[index]] = index + 1
         target.active[index] = index + 1
+    coming = target.num_arrivals - target.next_arrival
     for job in range(target.num_jobs):
-        target.job_state[job] = ARRIVING if len(jobs) < job <= len(jobs) + target.num_arrivals else FINISHED
+        target.job_state[job] = ARRIVING if len(jobs) < job <= len(jobs) + coming else FINISHED
     for index in range(len(jobs)):
         _project_job(source, target, place, jobs[index])
     _project_pool(source, target, source.num_jobs, target.num_jobs)
     _project_executors(source, target, place)
+    _project_classes(source, target, place)
     if source.sampled:
         _draw_events(source, target, kinds, ends_ms, word)
     else:
@@ -280,7 +326,9 @@ def project(source_address, target_address, jobs, place, kinds, ends_ms, word):
         target.commit_next[record] = source.commit_next[record]
         target.commit_count[record] = source.commit_count[record]
         if source.commit_count[record] > 0:
-            target.commit_source[record] = _source_at(source, target, place, source.commit_source[record])
+            kind = source.commit_source[record] % source.num_classes
+            owner = _source_at(source, target, place, source.commit_source[record] // source.num_classes)
+            target.commit_source[record] = owner * source.num_classes + kind
             target.commit_stage[record] = _stage_at(source, target, place, source.commit_stage[record])
     target.commit_free = source.commit_free
     for index in range(source.num_selected):
@@ -295,6 +343,7 @@ def project(source_address, target_address, jobs, place, kinds, ends_ms, word):
     target.calling = source.calling
     target.now_ms = source.now_ms
     target.area_time_ms = source.now_ms
+    target.task_events = source.task_events
     target.num_active = source.num_active
     target.num_frontier = source.num_frontier
     target.num_jobs_unsaturated = source.num_jobs_unsaturated

@@ -7,6 +7,7 @@ durations of the run nor jobs that have not arrived play a part.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 
 import numpy as np
 
@@ -43,8 +44,11 @@ def _names_read(function: Callable) -> set[str]:
             continue
         found.add(current)
         names |= set(current.__code__.co_names)
-        called = (current.__globals__.get(name) for name in current.__code__.co_names)
-        left += [each.py_func for each in called if hasattr(each, "py_func")]
+        used = [current.__globals__.get(name) for name in current.__code__.co_names]
+        # Functions of an imported module are attributes of it.
+        modules = [each for each in used if isinstance(each, ModuleType)]
+        used += [getattr(module, name, None) for module in modules for name in current.__code__.co_names]
+        left += [each.py_func for each in used if hasattr(each, "py_func")]
     return names
 
 
@@ -118,13 +122,11 @@ class Lookahead:
         """Make the decision of the rule with the plan in force, after improving that if a job came or went.
 
         Raises:
-            ConfigError: A task takes longer than what is looked ahead, or there are several classes of executors.
+            ConfigError: A task takes longer than what is looked ahead.
         """
         if self.settings.idle:
             return self.base.decide(observation)
         state = observation.state
-        if state.num_classes > 1:
-            raise ConfigError(f"scheduler {self.name} plans for one class of executors; there are {state.num_classes}")
         if state is not self._state:
             self._start(state)
         there = state.active[: state.num_active].tobytes()

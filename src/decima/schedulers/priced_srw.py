@@ -4,10 +4,12 @@ As ``capped_srw``: small remaining work first, each job capped at an oversubscri
 executor ``n`` classes larger than needed is served as if its remaining work were exp(``price`` x n) times as much: a
 price of 0 leaves the order of jobs, a high one serves exact fits first.
 
+``job_order_factor`` and ``job_share_factor`` steer single jobs as they do in ``capped_srw``.
+
 No paper has this rule. It shows the trade-off of the paper's Figure 12b, large executors for small jobs.
 """
 
-from math import ceil
+from math import ceil, exp
 
 from decima.compiled.decision import CompiledDecision, places
 from decima.schedulers.capped_srw import can_launch
@@ -42,8 +44,9 @@ def _priced_srw(address):
     for index in range(state.num_active):
         job = state.active[index]
         work = remaining_work_ms(state, job)
-        rule.job_share[job] = work ** params[P.power] if work > 0.0 else 0.0
-        rule.job_key[job] = work
+        weight = work ** params[P.power] * exp(rule.job_share_factor[job]) if work > 0.0 else 0.0
+        rule.job_share[job] = weight
+        rule.job_key[job] = work * exp(rule.job_order_factor[job])
         if state.job_frontier[job] > 0 and not can_launch(state, job):
             rule.job_key[job] += _LATER
         total += rule.job_share[job]

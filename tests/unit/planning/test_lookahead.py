@@ -89,21 +89,12 @@ def test_every_field_of_a_run_is_projected_or_left_behind_on_purpose():
     projected = {name for name in CLUSTER.fields_of_run if f"target.{name}" in source}
     heap = {"heap_ms", "heap_order", "heap_event", "heap_size", "sequence"}
     settings = {field.name for field in SIZES.fields}  # those of the copy, or of who makes it
-    counts = {"area_ms", "busy_ms", "task_events", "job_events", "executor_events", "slot_events", "num_decisions"}
+    counts = {"area_ms", "job_events", "executor_events", "slot_events", "num_decisions"}
     logs = {"num_tasks_logged", "num_decisions_logged", "max_decisions_logged"}
-    past = {"next_arrival", "num_done", "completion_order", "job_finish_ms", "stage_finish_ms"}
+    past = {"num_done", "completion_order", "job_finish_ms", "stage_finish_ms"}
     answers = {"action", "has_action", "no_answer", "truncated", "error"}
-    # Kept or looked at only where there are several classes of executors, which are not planned for.
-    classes = {"class_offers", "offered_classes", "executor_class", "pool_class_open", "marks_seen"}
-    classes |= {"job_class_kept", "job_class_unexhausted", "stage_class_executors", "group_runnable_open"}
-    classes |= {"stage_open", "open_head", "open_next", "open_prev"}
-    left = CLUSTER.fields_of_run.keys() - projected - heap - settings - counts - logs - past - answers - classes
+    left = CLUSTER.fields_of_run.keys() - projected - heap - settings - counts - logs - past - answers
     assert not left
-
-
-def test_several_classes_are_refused():
-    with pytest.raises(ConfigError, match="plans for one class of executors; there are 2"):
-        decima.simulate(embedded_batch(3, 0), "lookahead:64", classes=((0.5, 2), (1.0, 3)))
 
 
 @pytest.mark.parametrize("done", [0, 1, 3])
