@@ -164,20 +164,23 @@ def reset(s):
 @njit
 def is_good(s, job, vms, offset):
     """Whether the job's executors are well placed on the VMs that ``vms`` has from a place on."""
-    count = s.job_executors[job]
-    different = 0
+    count, first = s.job_executors[job], vms[offset]
+    if s.job_type[job] == _NETWORK or s.not_all_one == 1:
+        on_one = True
+        for place in range(1, count):
+            on_one = on_one and vms[offset + place] == first
+        return on_one == (s.job_type[job] == _NETWORK)
+    met = 0
     for place in range(count):
-        fresh = 1
-        for before in range(place):
-            if vms[offset + before] == vms[offset + place]:
-                fresh = 0
-                break
-        different += fresh
-    if s.job_type[job] == _NETWORK:
-        return different == 1
-    if s.not_all_one == 1:
-        return different > 1
-    return different == count
+        vm = vms[offset + place]
+        bit = 1 << (vm & 63)
+        if met & bit:
+            # The same VM, or one 64 places away.
+            for before in range(place):
+                if vms[offset + before] == vm:
+                    return False
+        met |= bit
+    return True
 
 
 @njit
@@ -224,14 +227,12 @@ def _show_next(s):
     if s.clock_back or s.arrival_s[job] > s.now_s:
         s.now_s = s.arrival_s[job]
     now = s.now_s
-    while s.running > 0:
-        # Taken out and put back, as the published environment does: ties keep its order.
-        done = _pop(s)
-        if s.finish_s[done] <= now:
-            _free(s, done)
-        else:
-            _push(s, done)
-            break
+    while s.running > 0 and s.heap_finish[0] <= now:
+        _free(s, _pop(s))
+    if s.frees_one and s.running > 0:
+        # Where one of several jobs that end at the same time is freed, the first that ends later is taken out and put
+        # back, as the published environment does: ties keep its order.
+        _push(s, _pop(s))
 
 
 @njit
@@ -331,13 +332,19 @@ def take(s, action):
 
 
 @njit
+def _fits_on(s, vm, cores, memory):
+    """Executors that fit on a VM. Quotients of whole numbers below 2 ** 52 are exact as floats when rounded down."""
+    return int(min(s.free_cores[vm] / cores, s.free_memory[vm] / memory))
+
+
+@njit
 def fitting(s, most):
     """How many executors of the job that is shown fit, counted up to ``most``; fills ``room`` per VM up to there."""
     job = s.job
     cores, memory = s.job_cores[job], s.job_memory[job]
     total = 0
     for vm in range(s.num_vms):
-        s.room[vm] = min(s.free_cores[vm] // cores, s.free_memory[vm] // memory)
+        s.room[vm] = _fits_on(s, vm, cores, memory)
         total += s.room[vm]
         if total >= most:
             return total
@@ -451,8 +458,14 @@ def random_episodes(state, episodes):
             waits = 0
             if s.placed == 0:
                 waits = 1 if s.running > 0 else 0
-                # As many VMs with room as executors are enough; else it is counted how many fit on each.
-                if valid < s.job_executors[job] and fitting(s, s.job_executors[job]) < s.job_executors[job]:
+                # As many VMs with room as executors are enough; else it is counted how many fit on those with room.
+                missing = s.job_executors[job] - valid
+                place = 0
+                while missing > 0 and place < valid:
+                    vm = s.order[place]
+                    missing -= _fits_on(s, vm, cores, memory) - 1
+                    place += 1
+                if missing > 0:
                     valid = 0
             chosen = draw_below(next_raw(s.rng_next, s.rng), valid + waits) - waits
             actions = 1 if chosen < 0 else s.job_executors[job]

@@ -1,6 +1,10 @@
 """`decima cloud` and `decima data fetch cloud-vm`."""
 
 import hashlib
+import signal
+import subprocess
+import sys
+import time
 
 import pandas
 import pytest
@@ -8,7 +12,9 @@ import pytest
 from decima import config
 from decima.cloud import TABLE_4, list_placements, place, traces
 from decima.cloud.sources import SOURCES
+from decima.training.checkpoint import Checkpoint
 from tests.unit.cli.calls import read_json, refuse, run, succeed
+from tests.unit.training.small import same_arrays, without_times
 
 JOBS = "arrival_s,id,type,cores,memory_gb,executors,duration_s\n0,1,cpu,2,4,3,50\n2,2,network,1,2,2,10\n"
 VMS = "type,cores,memory_gb,quantity,price_per_hour,currency\nsmall,4,16,2,0.2,EUR\n"
@@ -221,3 +227,41 @@ def test_a_plan_that_fails_writes_nothing(files, folder):
     sentence = refuse("cloud", "plan", *arguments, "--out", folder / "p.csv", "--kubernetes", folder / "pods")
     assert "VM 'my vm-1' cannot be a label of Kubernetes" in sentence
     assert list(folder.iterdir()) == []
+
+
+# Nothing here depends on the number of iterations, so that runs of different lengths begin alike.
+TRAIN = (
+    *("train", "--jobs", "generated:n=6", "--seed", 3, "--workers", 1),
+    *("--set", "recipe.teacher_iterations=1", "--set", "recipe.teacher_sequences=2", "--set", "recipe.sequences=2"),
+    *("--set", "recipe.rollouts=2", "--set", "recipe.validation_sequences=2", "--set", "recipe.validate_every=1"),
+    *("--set", "recipe.lr_start=1e-3", "--set", "recipe.lr_end=1e-3", "--set", "recipe.checkpoint_every=1"),
+    *("--set", "recipe.entropy_start=0.01", "--set", "recipe.entropy_end=0.01"),
+)
+
+
+@pytest.mark.slow
+def test_training_that_is_interrupted_resumes_exactly(tmp_path):
+    folder, whole = tmp_path / "run", tmp_path / "whole"
+    command = [sys.executable, "-m", "decima", "cloud", *map(str, TRAIN), "--out", str(folder), "--iterations", "5000"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 300.0
+    while not (folder / "checkpoint.npz").exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert out == ""
+    error = err.splitlines()[-1]
+    assert error.startswith("error: interrupted after ")
+    assert error.endswith(f"--resume continues {folder}")
+    iterations = ("--iterations", int(error.split()[3]) + 2)
+    assert "already holds a training run: resume it" in refuse("cloud", *TRAIN, "--out", folder, *iterations)
+    succeed("cloud", *TRAIN, "--out", folder, *iterations, "--resume")
+    succeed("cloud", *TRAIN, "--out", whole, *iterations)
+    one, other = Checkpoint.load(folder), Checkpoint.load(whole)
+    assert same_arrays(one.arrays, other.arrays)
+    assert without_times(one.curve) == without_times(other.curve)
+    weights = [place("generated", f"learned:policy={each}/policy.weights.h5").cost for each in (folder, whole)]
+    assert weights[0] == weights[1]

@@ -88,8 +88,10 @@ def test_too_many_starts_or_states_mean_no_prices(monkeypatch):
     problem = Problem.of(drawn_jobs(0, n=6, gap=5.0), PlacementSettings(cluster=TWO_KINDS, beta=1.0))
     latest = latest_starts(problem)
     assert np.isfinite(find_prices(problem, latest, 1000.0).bound)
-    monkeypatch.setattr(prices, "MOST_STATES", 1)
-    assert np.isnan(find_prices(problem, latest, 1000.0).after[0])
+    for name in ("MOST_EXECUTORS", "MOST_STATES"):
+        with monkeypatch.context() as patch:
+            patch.setattr(prices, name, 1)
+            assert np.isnan(find_prices(problem, latest, 1000.0).after[0])
     monkeypatch.setattr(prices, "MOST_STARTS", len(problem))
     assert possible_starts(problem, latest) is None
     assert find_prices(problem, latest, 1000.0).bound == no_prices(problem).bound == -np.inf

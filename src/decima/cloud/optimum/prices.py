@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 ROUNDS = 60
 NEAR = 0.002  # part of the bound that better prices could add when the search for them ends
 MOST_STARTS = 150  # possible starts of all jobs of a period together; with more of them there are no prices
+MOST_EXECUTORS = 4095  # of one job, what a choice of the kernel has room for; with more there are no prices
 MOST_STATES = 400_000  # states of VMs of one kind; with more of them there are no prices
 ROUNDING_S = 1e-6  # far more than sums of times differ by rounding
 ENTRIES = 20  # two to this power: states that are remembered
@@ -61,7 +62,7 @@ def find_prices(problem: Problem, latest: np.ndarray, upper: float) -> Priced:
         upper: Loss of a known placement of all jobs.
     """
     starts = possible_starts(problem, latest)
-    if starts is None:
+    if starts is None or problem.jobs[4].max() > MOST_EXECUTORS:
         return no_prices(problem)
     count, need = len(problem), problem.jobs[4]
     ways = _ways(problem, *starts)
