@@ -85,6 +85,34 @@ def training(curves: pandas.DataFrame, axes: Axes | None = None, *, legend: bool
     return axes
 
 
+#: What is drawn over the iterations of training runs, as axes name it.
+TRAINED = {"reached": "$R_{epi}$ reached (%)", "steps": "actions per episode"}
+
+
+@style.styled
+def training_band(
+    curves: pandas.DataFrame, measure: str, axes: Axes | None = None, *, legend: bool = True
+) -> Axes:
+    """A measure over iterations, a line (mean) and a band (least and most) of all runs of a learner.
+
+    Args:
+        curves: learner, beta, seed, iteration and the measure; runs may be of different lengths.
+        measure: A column of :data:`TRAINED`.
+        axes: Where to draw; a new figure when omitted.
+        legend: Name the learners beside the axes.
+    """
+    axes = style.own_axes(axes, style.COLUMN, 2.4)
+    for name in style.display_order(curves["learner"]):
+        look = style.scheduler_style(name)
+        runs = curves[curves["learner"] == name].groupby("iteration")[measure].agg(["mean", "min", "max"]).dropna()
+        axes.plot(runs["mean"], **look.line(), marker=look.marker, markersize=3)
+        axes.fill_between(runs.index, runs["min"], runs["max"], color=look.color, alpha=0.2, linewidth=0)
+    axes.set(xlabel="iteration", ylabel=TRAINED[measure])
+    if legend:
+        style.legend_beside(axes)
+    return axes
+
+
 @style.styled
 def bars(table: pandas.DataFrame, group: str, value: str, label: str, axes: Axes | None = None) -> Axes:
     """Bars of a value, a group of them per value of a column, one per scheduler.

@@ -8,7 +8,7 @@ from decima.cloud.fields import COMPLETE
 from decima.cloud.generator import Generator
 from decima.cloud.learning import registered
 from decima.cloud.learning.architecture import FEATURES, PlacementArchitecture
-from decima.cloud.learning.episodes import PlacementEpisodes
+from decima.cloud.learning.episodes import STARTS, PlacementEpisodes
 from decima.cloud.learning.explorer import Explorer
 from decima.cloud.learning.learner import PlacementBatch, PlacementLearner, scores
 from decima.cloud.learning.policy import LearnedPlacement, give_actions, play
@@ -117,6 +117,28 @@ def test_a_teacher_that_always_acts_gives_its_own_run(name):
         record = record_of(SHARED, seed, teacher=Teacher(f"vm_placement/{name}"))
         assert record.duration_s == pytest.approx(expected.mean_duration_s)
         assert record.cost == pytest.approx(expected.cost)
+
+
+def test_the_search_is_a_teacher_that_knows_all_jobs():
+    task = PlacementTask(("generated:pattern=burst,n=30",))
+
+    def total(name, *parameters):
+        return record_of(SHARED, 1, task, Teacher(f"vm_placement/{name}", parameters)).total
+
+    known = [total(name) for name in STARTS]
+    assert total("search", ("budget", 1000.0)) == total("search", ("budget", 1000.0)) > max(known)
+
+
+def test_memory_that_is_used_again_makes_no_difference():
+    sequence = TASK.training_sequences(0, 0, 1)[0]
+    jobs = [RolloutJob(sequence, 3, Teacher("vm_placement/good_first")), RolloutJob(sequence, 4, None)]
+    episodes, weights = PlacementEpisodes(TASK), small_weights(SHARED)
+    kept = [episodes((SHARED, weights, job)) for job in jobs]
+    for job, record in zip(jobs, kept, strict=True):
+        fresh = PlacementEpisodes(TASK)((SHARED, weights, job))
+        assert record.cost == fresh.cost
+        for name in ("x", "action", "chosen", "log_prob", "reward", "step"):
+            assert np.array_equal(getattr(record, name), getattr(fresh, name))
 
 
 def test_equal_vms_are_one_action():
@@ -260,6 +282,10 @@ def test_a_stored_policy_is_a_rule(trained, tmp_path):
         (lambda: PlacementTask(reward="other"), "reward must be per_job or table3"),
         (lambda: PlacementRun(TASK, Recipe(), PlacementArchitecture.named("paper", 3), 0), "made for 3 VMs"),
         (lambda: Recipe.named("fast", "placement", teacher="vm_placement/ilp_bet"), "unknown scheduler 'ilp_bet'"),
+        (lambda: Recipe.named("fast", "placement", teacher="vm_placement/search", teacher_parameters={"budget": 0}),
+         "budget of the teacher search must be a whole number"),
+        (lambda: Recipe.named("fast", "placement", teacher="vm_placement/search", teacher_parameters={"steps": 1}),
+         "unknown option of the teacher search: steps"),
         (lambda: Recipe.named("fast", "placement", algorithm="dqn"), "set teacher to none"),
         (lambda: small_run(start_policy="tpch-batch").agent(None, 1), "tpch-batch"),
     ],

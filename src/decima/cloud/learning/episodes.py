@@ -6,22 +6,28 @@ import threading
 
 import numpy as np
 
+from decima.checks import is_number
 from decima.cloud.fields import COMPLETE
 from decima.cloud.learning.architecture import PlacementArchitecture
 from decima.cloud.learning.fields import TEACHER_PLAN, TEACHER_PROGRAM
 from decima.cloud.learning.policy import LearnedPlacement, PlacementRecord, collect_record, play, teach
 from decima.cloud.learning.task import PlacementSequence, PlacementTask
+from decima.cloud.optimum.search import search
 from decima.cloud.result import outcome_of
 from decima.cloud.schedulers.registry import make_placement
 from decima.cloud.state import give_plan
 from decima.cloud.system import VM_PLACEMENT, Episode
 from decima.compiled.record import Record
-from decima.training.rollout import RolloutJob, Teacher
+from decima.exceptions import ConfigError
+from decima.training.algorithms.imitation import register_teachers
+from decima.training.rollout import RolloutJob
 
 # Sequences whose memory a process keeps.
-KEPT_SEQUENCES = 16
+KEPT_SEQUENCES = 64
 # The teacher that is a part of the policy's own kernel; all others are run beforehand.
 PROGRAM = "ilp_beta"
+# The teacher that knows all jobs beforehand: simulated annealing from the plans of two rules; ``budget`` candidates.
+SEARCH, STARTS, BUDGET = "search", ("ilp_beta", "good_first"), 20_000
 
 
 class PlacementEpisodes:
@@ -34,6 +40,7 @@ class PlacementEpisodes:
     def __init__(self, task: PlacementTask) -> None:
         self._task = task
         self._lock = threading.Lock()
+        self._plans: dict[tuple, tuple[np.ndarray, np.ndarray]] = {}
         self._idle: dict[tuple[PlacementSequence, PlacementArchitecture], list[tuple[Episode, Record]]] = {}
 
     def __reduce__(self) -> tuple:
@@ -60,7 +67,7 @@ class PlacementEpisodes:
             memory = scheduler.memory(episode.state, record=True)
             memory.configure(per_job=self._task.reward == "per_job")
         if job.teacher is not None:
-            prepare(episode, memory, job.teacher)
+            self._prepare(episode, memory, job)
         episode.start(job.seed)
         play(episode.state, episode.other, memory)
         record = collect_record(episode.state, memory, numbers_of(episode))
@@ -68,22 +75,72 @@ class PlacementEpisodes:
         idle.append((episode, memory))
         return record
 
+    def _prepare(self, episode: Episode, memory: Record, job: RolloutJob) -> None:
+        """Let a teacher's decisions be recorded: the per-job program with beta, or a plan made beforehand."""
+        teacher = job.teacher
+        name = teacher.name.rpartition("/")[2]
+        if name == PROGRAM and not teacher.parameters:
+            teach(memory, TEACHER_PROGRAM, teacher.share)
+            return
+        # Searching takes longer than an episode, and traces may come again.
+        key = job.sequence, name, teacher.parameters
+        with self._lock:
+            plan = self._plans.get(key)
+        if plan is None:
+            plan = plan_of(episode, name, dict(teacher.parameters))
+            with self._lock:
+                self._plans[key] = plan
+                while len(self._plans) > KEPT_SEQUENCES:
+                    del self._plans[next(iter(self._plans))]
+        give_plan(episode.state, *plan)
+        teach(memory, TEACHER_PLAN, teacher.share)
+
 
 def _episodes_of(task: dict) -> PlacementEpisodes:
     return PlacementEpisodes(PlacementTask.from_dict(task))
 
 
-def prepare(episode: Episode, memory, teacher: Teacher) -> None:
-    """Let a teacher's decisions be recorded: the per-job program with beta, or another rule, run beforehand."""
-    name = teacher.name.rpartition("/")[2]
-    if name == PROGRAM and not teacher.parameters:
-        teach(memory, TEACHER_PROGRAM, teacher.share)
-        return
-    rule = make_placement(name, **dict(teacher.parameters))
-    episode.run(rule, 0)
+def plan_of(episode: Episode, name: str, parameters: dict) -> tuple[np.ndarray, np.ndarray]:
+    """What a teacher does with the jobs of an episode.
+
+    Args:
+        episode: The jobs and the settings; its memory is used.
+        name: A rule, or :data:`SEARCH`.
+        parameters: Its options.
+
+    Returns:
+        VM of every executor, int64 [executors], and waits before every job, int64 [jobs].
+    """
+    if name == SEARCH:
+        starts = []
+        for rule in STARTS:
+            episode.run(make_placement(rule), 0)
+            starts.append(VM_PLACEMENT.result(episode, rule, 0).require_complete().where)
+        budget = int(parameters.get("budget", BUDGET))
+        found = search(episode.workload, episode.settings, starts, budget=budget)
+        return found.wanted, found.waits
+    episode.run(make_placement(name, **parameters), 0)
     result = VM_PLACEMENT.result(episode, name, 0).require_complete()
-    give_plan(episode.state, result.where, _voluntary(result))
-    teach(memory, TEACHER_PLAN, teacher.share)
+    return result.where, _voluntary(result)
+
+
+def make_teacher(name: str, **parameters):
+    """A rule, or what the search is called with.
+
+    Raises:
+        ConfigError: There is no such teacher, or an option is wrong.
+    """
+    if name != SEARCH:
+        return make_placement(name, **parameters)
+    if unknown := set(parameters) - {"budget"}:
+        raise ConfigError(f"unknown option of the teacher {SEARCH}: {', '.join(sorted(unknown))}; it has: budget")
+    budget = parameters.get("budget", BUDGET)
+    if not is_number(budget) or budget < 1 or budget != int(budget):
+        raise ConfigError(f"budget of the teacher {SEARCH} must be a whole number of at least 1, got {budget!r:.60}")
+    return SEARCH
+
+
+register_teachers(VM_PLACEMENT.name, make_teacher)
 
 
 def _voluntary(result) -> np.ndarray:

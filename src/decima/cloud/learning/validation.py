@@ -48,6 +48,11 @@ class PlacementValidation:
         self._losses = np.array([self._loss(episode, make_placement(REFERENCE), 0)[0] for episode in self._episodes])
 
     @property
+    def reference_loss(self) -> float:
+        """What ``ilp_beta`` loses of R_epi plus 1 % of R_fixed, mean over the traces, as a share of R_fixed."""
+        return float(self._losses.mean())
+
+    @property
     def references(self) -> dict[str, float]:
         """Mean score of rules."""
         return {name: self._measured(make_placement(name), 1)[0] for name in REFERENCES}
@@ -72,7 +77,7 @@ class PlacementValidation:
         """Score of the greedy policy and of the sampled one."""
         greedy, outcomes = self._measured(LearnedPlacement(self._architecture, weights), 1)
         row = {"val_greedy": greedy}
-        whole = [outcome for outcome in outcomes if not np.isnan(outcome.cost)]
+        whole = [outcome for outcome in outcomes if not np.isnan(outcome.reward)]
         row["val_complete"] = len(whole) / len(outcomes)
         if whole:
             row["val_cost"] = float(np.mean([outcome.cost for outcome in whole]))

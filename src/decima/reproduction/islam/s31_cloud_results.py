@@ -1,8 +1,9 @@
 """What placement policies cost and how long jobs take: Figures 4 to 9, held-out traces, the optimum beside them.
 
-Nothing is trained here. ``models/training/cloud.csv`` has the curves of training runs and
+Nothing is trained here. ``models/training/cloud.csv`` has the curves of training runs,
+``models/training/cloud_grid.csv`` those of the paper's recipe by weight of cost, and
 ``models/training/cloud_ablation.csv`` what became of the fast recipe without one of its parts;
-``models/training/README.md`` explains both.
+``models/training/README.md`` explains all three.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from decima.workload.sources import WorkloadSource
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
 
-CURVES, ABLATION = "cloud.csv", "cloud_ablation.csv"  # of models/training
+CURVES, GRID, ABLATION = "cloud.csv", "cloud_grid.csv", "cloud_ablation.csv"  # of models/training
 CURVE_COLUMNS = ("learner", "pattern", "beta", "seed", "iteration", "cpu_s", "decisions_seen", "reached")
+GRID_COLUMNS = (*CURVE_COLUMNS, "steps", "complete")
 ABLATION_COLUMNS = ("variant", "pattern", "beta", "seed", "cpu_s", "cost", "loss_ratio")
 OPTIMUM, HERE, LEARNED = "cloud_optimum", "learned_here", "learned"
 # With whom held-out results are compared, and who is drawn over beta.
@@ -36,7 +38,7 @@ DRAWN = ("rr", "aep", "ilp", "ilp_beta", "good_first", LEARNED, HERE, OPTIMUM)
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables ``cloud_scores``, ``cloud_held_out``, ``cloud_changes``, ``cloud_curves`` and ``cloud_ablation``."""
+    """Tables of scores, held-out traces and changes there, and of what training runs wrote: curves, grid, ablation."""
     require_traces(params["jobs"])
     held_out = _held_out(params, context)
     changes = []
@@ -50,6 +52,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         "cloud_held_out": held_out,
         "cloud_changes": pandas.concat(changes, ignore_index=True),
         "cloud_curves": read_training_file(CURVES, CURVE_COLUMNS),
+        "cloud_grid": read_training_file(GRID, GRID_COLUMNS),
         "cloud_ablation": read_training_file(ABLATION, ABLATION_COLUMNS),
     }
 
@@ -131,8 +134,30 @@ def fig9_cost_and_time(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Figure 9: what the weight of cost trades", _CAPTION, "cloud VMs")
 
 
+def fig4_grid(tables: Tables, run: Run) -> Figure:
+    """Figures 4 and 5: the paper's recipe without a mask, over all weights of cost."""
+    grid = tables["cloud_grid"]
+    patterns = list(dict.fromkeys(grid["pattern"]))
+    figure = plotting.style.new_figure(plotting.style.PAGE, 2.4 * len(patterns) + 0.4)
+    for row, pattern in zip(figure.subplots(len(patterns), 2, squeeze=False), patterns, strict=True):
+        rows = grid[grid["pattern"] == pattern]
+        for axes, measure in zip(row, ("reached", "steps"), strict=True):
+            plotting.cloud.training_band(rows, measure, axes, legend=measure == "steps")
+        row[0].set_title(f"{pattern} arrivals", loc="left")
+    betas = ", ".join(f"{beta:g}" for beta in sorted(grid["beta"].unique()))
+    most = grid.groupby("pattern")["iteration"].max()
+    caption = (
+        f"The paper's recipe without a mask, {count(grid['seed'].nunique(), 'seed')}, weights of cost {betas}. Lines: "
+        "means over the runs that got so far; bands: least and most of them. Left: $R_{epi}$ of the greedy policy as a "
+        "share of $R_{fixed}$, 0 where it does not place all jobs. Right: actions of a training episode, which an "
+        f"invalid one ends. Iterations: at most {', '.join(f'{most[pattern]:,} ({pattern})' for pattern in patterns)}; "
+        "in the paper 10,000 and 20,000."
+    )
+    return plotting.style.entitle(figure, "Figures 4 and 5: training with the paper's recipe", caption, "cloud VMs")
+
+
 def fig4_training(tables: Tables, run: Run) -> Figure:
-    """Figures 4 and 5: training on the published traces."""
+    """Figures 4 and 5: training on the published traces, the fast recipe beside the paper's."""
     curves = tables["cloud_curves"]
     patterns = list(dict.fromkeys(curves["pattern"]))
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.4 * len(patterns) + 0.4)
@@ -145,7 +170,7 @@ def fig4_training(tables: Tables, run: Run) -> Figure:
         f"$R_{{epi}}$ of the greedy policy as a share of $R_{{fixed}}$, 0 where it does not place all jobs; at most "
         f"{seeds} each, band: least and most. Runs of the paper's recipe are far shorter than its 10,000 iterations."
     )
-    return plotting.style.entitle(figure, "Figures 4 and 5: training", caption, "cloud VMs")
+    return plotting.style.entitle(figure, "Figures 4 and 5: training, fast recipe and paper's", caption, "cloud VMs")
 
 
 def cloud_held_out_changes(tables: Tables, run: Run) -> Figure:
@@ -165,9 +190,12 @@ EXPERIMENT = Experiment(
     "cloud_results",
     "Islam et al., Figures 4 to 9",
     compute,
-    figures=(fig4_training, fig6_cost, fig7_duration, fig8_good_placements, fig9_cost_and_time, cloud_held_out_changes),
+    figures=(
+        fig4_grid, fig4_training, fig6_cost, fig7_duration, fig8_good_placements, fig9_cost_and_time,
+        cloud_held_out_changes,
+    ),
     inputs=(
-        Files([f"models/training/{name}" for name in (CURVES, ABLATION)]),
+        Files([f"models/training/{name}" for name in (CURVES, GRID, ABLATION)]),
         Files.of_policy("cloud-fast"),
         Files.of_policy("cloud-normal"),
         Files.of_policy("cloud-burst"),

@@ -1,0 +1,20 @@
+import pandas
+import pytest
+
+from decima.plotting import cloud
+
+
+def test_bands_of_training_join_runs_of_different_lengths():
+    rows = [
+        ("paper_dqn", 0.0, seed, iteration, 10.0 * seed + iteration, float(iteration))
+        for seed, length in ((0, 3), (1, 2))
+        for iteration in range(1, length + 1)
+    ]
+    curves = pandas.DataFrame(rows, columns=["learner", "beta", "seed", "iteration", "reached", "steps"])
+    axes = cloud.training_band(curves, "reached")
+    assert list(axes.lines[0].get_xdata()) == [1, 2, 3]
+    assert axes.lines[0].get_ydata() == pytest.approx([6.0, 7.0, 3.0])
+    band = axes.collections[0].get_paths()[0].vertices
+    assert (band[:, 1].min(), band[:, 1].max()) == (1.0, 12.0)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("iteration", cloud.TRAINED["reached"])
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["DQN (paper)"]
