@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 # if work were divisible at will.
 CELLS = 200
 SPAN = 1.8
+# Most cells before the last arrival.
+LONGEST = 2000
 # First step of the ascent, in parts of the mean price.
 FIRST_STEP = 0.2
 _SHORTEST_S = 1e-9
@@ -80,7 +82,10 @@ class PricedBound:
         self._offset = np.cumsum([0, *map(len, times)])
         ends_s = _served_in_order(self._arrival_s, pieces.job_work_ms / 1000.0 / self._executors)
         longest_s = float((ends_s - self._arrival_s).max())
-        self._width = (SPAN * longest_s + float(self._path_s.max())) / cells
+        # Short jobs at late times have wider cells, since the grid begins at time 0.
+        self._width = max(
+            (SPAN * longest_s + float(self._path_s.max())) / cells, float(self._arrival_s.max()) / LONGEST, _SHORTEST_S
+        )
         self._grid = int(self._arrival_s.max() / self._width) + cells + 1
         self._margins = np.zeros((len(shapes), MARGINS))
         self._sums = np.zeros((len(shapes), self._grid + 1, MARGINS))
