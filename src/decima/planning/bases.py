@@ -1,7 +1,7 @@
 """What can be planned: compiled rules that read the factors of jobs, and residual policies, which add to such a rule.
 
-The factors of a residual policy act on its rule: they change the order of jobs and the amounts that the network's scores
-are added to. The parameters of that rule belong to the trained network and stay as they are.
+The factors of a residual policy act on its rule: they change the order of jobs and the amounts that the network's
+scores are added to. The parameters of that rule belong to the trained network and stay as they are.
 """
 
 from __future__ import annotations
@@ -97,4 +97,3 @@ def forget_jobs(base: CompiledScheduler, copy: ClusterState) -> None:
     """Let a policy know nothing of the jobs of a copy, which begins anew."""
     if isinstance(base, LearnedScheduler):
         copy.attached[POLICY_SLOT].put(net_ready=0)
-
