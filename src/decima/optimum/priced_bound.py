@@ -1,4 +1,4 @@
-"""Lower bound on the average JCT from prices of executors: what every job costs at least when executor time has a price.
+"""Lower bound on the average JCT from prices of executor time: what every job costs at least, each on its own.
 
 For any prices of executor time that depend on the time of day, the sum over jobs of (time in the system + price of the
 executors used) less the price of all executors is at most the sum of times in the system of any schedule: what jobs
@@ -35,9 +35,13 @@ if TYPE_CHECKING:
 # if work were divisible at will.
 CELLS = 200
 SPAN = 1.8
+# Most cells before the last arrival.
+LONGEST = 2000
 # First step of the ascent, in parts of the mean price.
 FIRST_STEP = 0.2
-_SHORTEST_S = 1e-9
+_SHORTEST_S = 1e-6
+# Part of the bound that is given up to rounding.
+_ROUNDING = 1e-9
 
 
 class _Profile(NamedTuple):
@@ -69,18 +73,17 @@ class PricedBound:
         shapes, times = [], []
         for row, stages in pieces.facts.items():
             profiles[row] = _profile(len(shapes), stages)
-            shapes += [
-                (each.tasks, each.cold_ms / 1000.0, each.at_least_ms[0] / 1000.0, each.ratio, each.span_ms / 1000.0)
-                for each in stages
-            ]
-            # A task without duration takes no executor at any price.
+            shapes += [_shape(each) for each in stages]
             times += [np.maximum(each.at_least_ms[: each.tasks] / 1000.0, _SHORTEST_S) for each in stages]
         self._jobs = [profiles[row] for row in pieces.first_row]
         self._shapes, self._seconds = np.array(shapes), np.concatenate(times)
         self._offset = np.cumsum([0, *map(len, times)])
         ends_s = _served_in_order(self._arrival_s, pieces.job_work_ms / 1000.0 / self._executors)
         longest_s = float((ends_s - self._arrival_s).max())
-        self._width = (SPAN * longest_s + float(self._path_s.max())) / cells
+        # Short jobs at late times have wider cells, since the grid begins at time 0.
+        self._width = max(
+            (SPAN * longest_s + float(self._path_s.max())) / cells, float(self._arrival_s.max()) / LONGEST, _SHORTEST_S
+        )
         self._grid = int(self._arrival_s.max() / self._width) + cells + 1
         self._margins = np.zeros((len(shapes), MARGINS))
         self._sums = np.zeros((len(shapes), self._grid + 1, MARGINS))
@@ -121,7 +124,7 @@ class PricedBound:
                 self._sums,
                 use,
             )
-        return float(total - self._executors * self._width * price.sum()), use
+        return float(total * (1.0 - _ROUNDING) - self._executors * self._width * price.sum()), use
 
     def improve(self, rounds: int) -> float:
         """Seek prices that give a large bound; returns the bound on the sum of times in the system, s."""
@@ -130,10 +133,19 @@ class PricedBound:
             value, use = self.evaluate(price)
             if value > self.value_s:
                 self.value_s, self.price = value, price
+            if not price.any():
+                break
             direction = 0.7 * direction + 0.3 * (use / self._executors - 1.0) * (price > 0.0)
             step = FIRST_STEP / np.sqrt(number) * float(price[price > 0.0].mean())
             price = np.maximum(0.0, price + step * direction)
         return self.value_s
+
+
+def _shape(stage: StageFacts) -> tuple[float, ...]:
+    """A stage as the kernel wants it; tasks that hardly last take no executor at any price."""
+    least_s = stage.at_least_ms[0] / 1000.0
+    tasks = stage.tasks if least_s >= _SHORTEST_S else 0
+    return tasks, stage.cold_ms / 1000.0, least_s, stage.ratio if tasks else 1.0, stage.span_ms / 1000.0
 
 
 def _profile(first_row: int, stages: Sequence[StageFacts]) -> _Profile:

@@ -44,10 +44,13 @@ def fill_margins(price, seconds, margins, sums):
 
 @njit
 def _per_executor(shape, window):
-    """Most tasks that one executor can run in a time; below 1 if there is no time for any."""
+    """Most tasks of a stage that one executor can run in a time; 0 if there is no time for the stage."""
+    window *= 1.0 + 1e-9
     if window < shape[1] or window < shape[4]:
         return 0.0
-    return np.floor(1.0 + (window - shape[1]) / max(shape[2], 1e-9) + 1e-9)
+    if window - shape[1] >= shape[0] * shape[2]:
+        return max(1.0, shape[0])
+    return np.floor(1.0 + (window - shape[1]) / shape[2])
 
 
 @njit
@@ -95,8 +98,8 @@ def _use(price, seconds, margin, first, last, use):
 
 @cached(njit(cache=True, nogil=True))
 def job_cost(
-    price, width, arrival, path, delay, cells, shapes, first_row, heads, gaps, milestone, chain, seconds, offset, margins,
-    sums, use,
+    price, width, arrival, path, delay, cells, shapes, first_row, heads, gaps, milestone, chain, seconds, offset,
+    margins, sums, use,
 ):  # fmt: skip
     """Least time in the system plus price of executors of one job.
 
@@ -160,9 +163,10 @@ def job_cost(
             if best < np.inf:
                 for stage in range(len(milestone)):
                     if milestone[stage] == place:
+                        opening = arrival + heads[stage]
                         best += _other_cost(
-                            shapes, first_row + stage, margins, sums, start, last, arrival + heads[stage], gaps[stage], width
-                        )[0]  # fmt: skip
+                            shapes, first_row + stage, margins, sums, start, last, opening, gaps[stage], width
+                        )[0]
             following[last] = best
         values = following
     cost, last = (start + cells) * width - arrival, -1

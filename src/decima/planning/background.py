@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decima.planning.copies import FACTORS, Plan
+from decima.planning.bases import FACTORS
+from decima.planning.copies import Plan
 from decima.planning.observed import ObservedCluster, Snapshot
 from decima.schedulers.fields import rule_record
 from decima.schedulers.interface import CompiledScheduler, Decision, Observation, run_decision

@@ -10,6 +10,7 @@ import numpy as np
 from decima.compiled.interrupts import check_stop
 from decima.compiled.record import GIVEN
 from decima.exceptions import InvalidDecisionError
+from decima.planning.bases import FACTORS, bind_copy, forget_jobs
 from decima.planning.chance import SharedChance
 from decima.planning.projection import lay_out, project, unfinished_ms
 from decima.schedulers.fields import rule_record
@@ -18,8 +19,6 @@ from decima.simulator import engine
 from decima.simulator.fields import ARRAYS
 from decima.simulator.state import ClusterState
 
-#: Arrays of a rule that a plan consists of; the first orders the jobs, the second weighs their shares.
-FACTORS = ("job_order_factor", "job_share_factor")
 # Tables that depend on the jobs; all others are those of the cluster that is copied.
 _OF_JOBS = (
     "stage_job", "stage_tasks", "stage_row", "job_first_stage", "arrival_order", "job_initial", "job_arrival_ms",
@@ -64,16 +63,18 @@ class _Run:
 
     Args:
         begin: Where they begin.
-        base: The rule that decides.
+        base: The rule that decides, or a policy.
+        original: The cluster that is copied.
     """
 
-    def __init__(self, begin: ClusterState, base: CompiledScheduler) -> None:
-        self._begin = begin
+    def __init__(self, begin: ClusterState, base: CompiledScheduler, original: ClusterState) -> None:
+        self._begin, self._base = begin, base
         self._state = state = ClusterState(begin.tables, begin.settings)
-        base.bind(state)
+        bind_copy(base, state, original)
         rule = rule_record(state)
         self._parameters = np.zeros(len(base.parameters))
-        rule.bind("params", self._parameters, copy=False)
+        if base.parameters:
+            rule.bind("params", self._parameters, copy=False)
         self._factors = [np.zeros(len(state.job_state)) for _ in FACTORS]
         for name, values in zip(FACTORS, self._factors, strict=True):
             rule.bind(name, values, copy=False)
@@ -84,6 +85,7 @@ class _Run:
         """See :meth:`Draw.cost_ms`."""
         state = self._state
         self._begin.copy_run_into(state)
+        forget_jobs(self._base, state)
         self._parameters[:] = plan.parameters
         for values, factors in zip(self._factors, plan.factors, strict=True):
             values[1 : 1 + len(factors)] = factors
@@ -112,7 +114,7 @@ class Draw:
     def __init__(self, state: ClusterState, base: CompiledScheduler, jobs: int, stages: int, threads: int = 1) -> None:
         self._begin = ClusterState(_tables(state, jobs + 1, stages + 1), state.settings)
         self._chance = SharedChance(self._begin)
-        self._runs = [_Run(self._begin, base) for _ in range(threads)]
+        self._runs = [_Run(self._begin, base, state) for _ in range(threads)]
         self._decide = base.decision.address
         self._place = np.zeros(len(state.job_state), np.int32)
         self._kinds = np.zeros(len(state.executor_job), np.int64)

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from decima.exceptions import ConfigError
-from decima.planning.copies import FACTORS, Draw, Plan
+from decima.planning.bases import FACTORS
+from decima.planning.copies import Draw, Plan
 from decima.planning.features import FEATURES, job_features
 from decima.planning.future import draw_future
 from decima.planning.search import Budget, Trials, improve

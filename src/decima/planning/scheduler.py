@@ -7,63 +7,31 @@ durations of the run nor jobs that have not arrived play a part.
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import ModuleType
 
 import numpy as np
 
 from decima.compiled.record import Record
-from decima.exceptions import ConfigError
+from decima.exceptions import ConfigError, InvalidDecisionError
 from decima.grammar import Option
 from decima.planning.background import BackgroundLookahead
-from decima.planning.copies import FACTORS
+from decima.planning.bases import BASE, FACTORS, require_factors, rule_parameters
 from decima.planning.planner import Planner
 from decima.planning.settings import DRAWS, PlanSettings
+from decima.policy.scheduler import LearnedScheduler
 from decima.schedulers.arrivals import form_for
 from decima.schedulers.fields import RULE
-from decima.schedulers.interface import CompiledScheduler, Decision, Observation, Scheduler, run_decision
+from decima.schedulers.interface import Decision, Observation, Scheduler, run_decision
 from decima.schedulers.registry import make_scheduler, register, scheduler_text
 from decima.simulator.state import ClusterState
 
-BASE = "capped_srw"
 OPTIONS = (
     Option("budget", "simulated runs per plan, or milliseconds as in 50ms; 0: the rule alone", required=True),
-    Option("base", f"rule that is improved, its parameters joined by + (default: {BASE})"),
+    Option("base", f"rule or residual policy that is improved, its parameters joined by + (default: {BASE})"),
     Option("draws", f"draws of task durations on which candidates are compared (default: {DRAWS})", int),
     Option("horizon_s", "simulated seconds that are looked ahead (default: to the end of the jobs there are)", float),
     Option("arrivals", "jobs to come that are assumed: none, or poisson like those seen (default: none)"),
     Option("threads", "candidates that are run at the same time (default: 1)", int),
 )
-
-
-def _names_read(function: Callable) -> set[str]:
-    """Names of attributes that a function reads, and the compiled functions that it calls."""
-    names, left, found = set(), [function], set()
-    while left:
-        current = left.pop()
-        if current in found:
-            continue
-        found.add(current)
-        names |= set(current.__code__.co_names)
-        used = [current.__globals__.get(name) for name in current.__code__.co_names]
-        # Functions of an imported module are attributes of it.
-        modules = [each for each in used if isinstance(each, ModuleType)]
-        used += [getattr(module, name, None) for module in modules for name in current.__code__.co_names]
-        left += [each.py_func for each in used if hasattr(each, "py_func")]
-    return names
-
-
-def require_factors(base: Scheduler) -> CompiledScheduler:
-    """Return a rule if it can be planned.
-
-    Raises:
-        ConfigError: Its compiled function does not read the factors of jobs.
-    """
-    if isinstance(base, CompiledScheduler) and set(FACTORS) <= _names_read(base.decision.function):
-        return base
-    raise ConfigError(
-        f"scheduler {base.name} has no factors that could be planned; expected a compiled rule that reads "
-        f"{' and '.join(FACTORS)}, such as {BASE}"
-    )
 
 
 class Lookahead:
@@ -123,6 +91,7 @@ class Lookahead:
 
         Raises:
             ConfigError: A task takes longer than what is looked ahead.
+            InvalidDecisionError: A score of the policy that is planned is not a finite number.
         """
         if self.settings.idle:
             return self.base.decide(observation)
@@ -137,26 +106,40 @@ class Lookahead:
         before = state.rule_record
         state.put(rule_record=self._rule.address)
         try:
-            return run_decision(self.base.decision, state)
+            decision = run_decision(self.base.decision, state)
         finally:
             state.put(rule_record=before)
+        if state.no_answer:
+            raise InvalidDecisionError(state.describe_invalid())
+        return decision
 
     def in_background(self, streaming: bool) -> BackgroundLookahead:
         """The same for a cluster that is only observed and does not wait: plans are made in another thread.
 
         Args:
             streaming: Whether jobs arrive over time.
+
+        Raises:
+            ConfigError: It is a policy that is planned.
         """
+        if isinstance(form_for(self.base, streaming), LearnedScheduler):
+            raise ConfigError(
+                f"scheduler {self.name} plans for a rule where decisions may not wait, and base is the policy "
+                f"{self.base.name}; expected a rule such as {BASE}"
+            )
         return BackgroundLookahead(form_for(self.base, streaming), self.settings)
 
     def _start(self, state: ClusterState) -> None:
         """Begin a run with the rule as it is."""
         self._state = state
-        form = form_for(self.base, bool(np.any(state.job_arrival_ms > 0.0)))
+        streaming = bool(np.any(state.job_arrival_ms > 0.0))
+        form = form_for(self.base, streaming)
         self._planner = self.settings.planner(form, self._seed)
         extents = {name: state.extents[name] for name in ("job", "stage")}
-        self._rule = Record(RULE, extents | {"parameter": len(form.parameters)})
-        self._parameters = np.array([form.values[item.name] for item in form.parameters])
+        if isinstance(form, LearnedScheduler):
+            form.bind(state)
+        self._parameters = rule_parameters(form, streaming)
+        self._rule = Record(RULE, extents | {"parameter": len(self._parameters)})
         self._factors = [np.zeros(extents["job"]) for _ in FACTORS]
         self._rule.bind("params", self._parameters, copy=False)
         for name, values in zip(FACTORS, self._factors, strict=True):
@@ -166,7 +149,7 @@ class Lookahead:
         if state.num_active < 2:
             return
         jobs, plan = self._planner.replan(state, lambda: self.settings.budget(self._clock))
-        self._parameters[:] = plan.parameters
+        self._parameters[: len(plan.parameters)] = plan.parameters  # none of a policy
         for values, factors in zip(self._factors, plan.factors, strict=True):
             values[jobs] = factors
 

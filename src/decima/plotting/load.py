@@ -123,3 +123,25 @@ def change_over_budget(changes: pandas.DataFrame, axes: Axes | None = None) -> A
     axes.margins(x=0.2)
     style.legend_beside(axes)
     return axes
+
+
+@style.styled
+def change_by_case(changes: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+    """Paired change with its 95 % confidence interval, a row per case.
+
+    Args:
+        changes: case, base (the rule), change_percent, low and high.
+        axes: Where to draw; a new figure when omitted.
+    """
+    axes = style.own_axes(axes, style.PAGE, 0.9 + 0.35 * len(changes))
+    look = style.scheduler_style("lookahead")
+    place = range(len(changes))
+    reach = [changes["change_percent"] - changes["low"], changes["high"] - changes["change_percent"]]
+    axes.errorbar(
+        changes["change_percent"], place, xerr=reach, linestyle="none", color=look.color, marker=look.marker, capsize=2
+    )
+    axes.axvline(0.0, color=style.GREY, linewidth=0.8)
+    rules = [style.scheduler_style(text.partition(":")[0]).label for text in changes["base"]]
+    style.label_rows(axes, [f"{case}\n{rule}" for case, rule in zip(changes["case"], rules, strict=True)])
+    axes.set_xlabel("change of average JCT (%)")
+    return axes

@@ -69,6 +69,8 @@ _SPARK = {
     "tetris": SchedulerStyle("Tetris", BROWN, "-", "s"),
     "tetris_sticky": SchedulerStyle("Tetris, executors stay", BROWN, _DASH, "h"),
     "lookahead": SchedulerStyle("lookahead", VERMILION, _DASH, "X"),
+    "lookahead_least": SchedulerStyle("lookahead, fewest runs", VERMILION, _DOT, "d"),
+    "decima_lookahead": SchedulerStyle("Decima + lookahead", VERMILION, "-", "*"),
     "idle_rule": SchedulerStyle("linear rule, slots", OLIVE, _DASH, "X"),
     "idle_rule_blind": SchedulerStyle("linear rule, slots, ages unknown", OLIVE, _DOT, "^"),
     "idle_rule_hold": SchedulerStyle("linear rule, hold", INDIGO, _DASH, "D"),
@@ -117,6 +119,7 @@ _SPARK = {
     "exhaustive": SchedulerStyle("exhaustive search", INDIGO, "-", "8"),
     "search": SchedulerStyle("per-instance search", WINE, "-", "H"),
     "lower_bound": SchedulerStyle("lower bound", BLACK, _DASH, "_"),
+    "lower_bound_unpriced": SchedulerStyle("lower bound, no prices", GREY, _DASH, "_"),
 }
 # Executors of different speed; a rule of the same name and another allocation keeps its look.
 _UNEQUAL = {

@@ -43,7 +43,7 @@ def test_shortest_remaining_work_is_the_least_of_all_orders(seed):
 def test_weight_over_work_gives_the_least_mean_busy_times(seed):
     rng = np.random.default_rng(seed)
     release, size, weight = rng.integers(0, 6, 5), rng.integers(1, 5, 5), rng.uniform(0.1, 1.0, 5)
-    pieces = object.__new__(bounds._Pieces)
+    pieces = object.__new__(bounds.Pieces)
     pieces.head, pieces.size = release.astype(float), size.astype(float)
     middle = pieces._mean_busy_ms(weight)
     assert middle == pytest.approx(slots(lambda piece, left: -weight[piece] / size[piece], release, size)[0])

@@ -11,15 +11,19 @@ from decima.evaluation.run import score_matrix
 from decima.evaluation.statistics import paired_change
 from decima.optimum.bounds import lower_bound
 from decima.optimum.schedule_search import search_schedule
-from decima.planning.scheduler import BASE
+from decima.planning.bases import BASE
+from decima.planning.scheduler import Lookahead
+from decima.planning.settings import PlanSettings
 from decima.plotting.words import count
-from decima.reproduction.captions import Run, Tables, distinct
+from decima.policy.architecture import NO_RESIDUAL
+from decima.reproduction.captions import INTERVAL, Run, Tables, distinct
 from decima.reproduction.comparisons import learned_policy, score_table
 from decima.reproduction.decima.s07_tuning import tuned_schedulers
 from decima.reproduction.experiment import Context, Experiment, Profiles, StoredPolicy, TablesOf
 from decima.schedulers import make_scheduler
+from decima.simulator.settings import Settings
 from decima.workload.jobs import Workload
-from decima.workload.sources import WorkloadSource
+from decima.workload.sources import WorkloadSource, get_source
 
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
@@ -29,10 +33,11 @@ FIRST_SEED = 5000
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables ``planned`` (scores by budget), ``planned_changes`` (against the rule) and ``knowing``.
+    """Tables ``planned`` (scores by budget), ``planned_changes`` (against the rule), ``elsewhere`` and ``knowing``.
 
-    ``knowing`` has average JCTs with mean durations, of which rules, policy and plans know only what happens, while
-    ``search`` knows the whole batch and looks for the best schedule of that very batch.
+    ``elsewhere`` has the change against the rule on other workloads and clusters. ``knowing`` has average JCTs with
+    mean durations by kind of arrivals, of which rules, policy and plans know only what happens, while ``search`` knows
+    the whole batch or stream and looks for the best schedule of that very one.
     """
     batches = source.batches(_seeds(params["batches"]), params["jobs"])
     streams = source.streams(_seeds(params["streams"]), params["stream_jobs"], params["interarrival_s"])
@@ -46,7 +51,20 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     return {
         "planned": planned,
         "planned_changes": _changes(planned),
-        "knowing": _knowing(batches[: params["instances"]], params, context),
+        "elsewhere": _elsewhere(params, context),
+        "knowing": pandas.concat(
+            [
+                _knowing("batches", batches[: params["instances"]], "batch", "batch", params, context),
+                _knowing(
+                    "streams",
+                    streams[: params["stream_instances"]],
+                    f"stream-{params['interarrival_s']:g}s",
+                    "busy",
+                    params,
+                    context,
+                ),
+            ]
+        ),
     }
 
 
@@ -77,11 +95,44 @@ def _changes(planned: pandas.DataFrame) -> pandas.DataFrame:
     return pandas.DataFrame(rows, columns=["case", "budget", "seeds", "change_percent", "low", "high"])
 
 
-def _knowing(workloads: list[Workload], params: dict, context: Context) -> pandas.DataFrame:
+def _elsewhere(params: dict, context: Context) -> pandas.DataFrame:
+    """Change against the rule on workloads that are not the run's: each with a rule that suits it."""
+    rows = []
+    for label, case in params["elsewhere"].items():
+        source = get_source(case["source"])
+        more = {"requests": case["requests"]} if "requests" in case else {}
+        seeds = _seeds(case["workloads"])
+        if "interarrival_s" in case:
+            workloads = [source.stream(case["jobs"], case["interarrival_s"], seed, **more) for seed in seeds]
+        else:
+            workloads = [source.batch(case["jobs"], seed, **more) for seed in seeds]
+        cluster = {"classes": case["classes"]} if "classes" in case else {"executors": case["executors"]}
+        settings = Settings.of_mode("paper", **cluster)
+        arrivals = "poisson" if "interarrival_s" in case else "none"
+        planned = Lookahead(
+            make_scheduler(case["base"]), PlanSettings.of_budget(params["budgets"][0], arrivals=arrivals)
+        )
+        plain, found = score_matrix(
+            workloads, [make_scheduler(case["base"]), planned], settings, seeds=seeds, workers=context.threads
+        )
+        rows.append((label, case["base"], params["budgets"][0], len(seeds), *paired_change(found, plain)))
+    return pandas.DataFrame(rows, columns=["case", "base", "budget", "seeds", "change_percent", "low", "high"])
+
+
+def _knowing(
+    arrivals: str, workloads: list[Workload], tuned_for: str, use: str, params: dict, context: Context
+) -> pandas.DataFrame:
+    """Average JCTs from those who know least to one who knows all, on the same workloads."""
     settings = context.settings(durations="mean")
-    tuned = tuned_schedulers(context, "batch")
-    policies = {"fair": make_scheduler("fair")} | tuned | {"decima": learned_policy(context, "batch")}
-    policies["lookahead"] = make_scheduler(f"lookahead:{params['budgets'][-1]}")
+    tuned = tuned_schedulers(context, tuned_for)
+    policy = learned_policy(context, use)
+    future = "poisson" if arrivals == "streams" else "none"
+    least, most = params["budgets"][0], params["budgets"][-1]
+    policies = {"fair": make_scheduler("fair")} | tuned | {"decima": policy}
+    if policy.architecture.residual != NO_RESIDUAL:  # others have no factors that could be planned
+        policies["decima_lookahead"] = Lookahead(policy, PlanSettings.of_budget(least, arrivals=future))
+    for name, budget in {"lookahead_least": least, "lookahead": most}.items():
+        policies[name] = Lookahead(tuned[BASE], PlanSettings.of_budget(budget, arrivals=future))
     scores = score_matrix(workloads, list(policies.values()), settings, workers=context.threads)
     rows = []
     for instance, workload in enumerate(workloads):
@@ -91,11 +142,14 @@ def _knowing(workloads: list[Workload], params: dict, context: Context) -> panda
             params["search"],
             start=tuned[BASE].values,
             workers=context.threads,
-            progress=context.bar(f"search, batch {instance}"),
+            progress=context.bar(f"search, {arrivals} {instance}"),
         )
+        bound = lower_bound(workload, settings)
         values = {name: score[instance] for name, score in zip(policies, scores, strict=True)}
-        values |= {"search": found.avg_jct_s, "lower_bound": lower_bound(workload, settings).avg_jct_s}
-        rows += [{"instance": instance, "policy": name, "avg_jct_s": value} for name, value in values.items()]
+        values |= {"search": found.avg_jct_s, "lower_bound": bound.avg_jct_s}
+        values["lower_bound_unpriced"] = max(bound.path_ms, bound.work_ms, bound.combined_ms) / 1000.0
+        where = {"arrivals": arrivals, "instance": instance}
+        rows += [where | {"policy": name, "avg_jct_s": value} for name, value in values.items()]
     return pandas.DataFrame(rows)
 
 
@@ -112,24 +166,38 @@ def plans_over_budget(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(axes.figure, "What plans gain", caption, run.workload)
 
 
+def elsewhere(tables: Tables, run: Run) -> Figure:
+    """Change against the rule on other workloads and clusters."""
+    table = tables["elsewhere"]
+    axes = plotting.load.change_by_case(table)
+    seeds = "; ".join(f"{row.case}: {count(row.seeds, 'seed')}" for row in table.itertuples())
+    runs = table["budget"].iloc[0]
+    caption = f"Paired against the rule that is planned, {runs} runs per plan; bars: {INTERVAL}; {seeds}."
+    return plotting.style.entitle(axes.figure, "Plans on other workloads", caption, "several workloads")
+
+
 def knowing(tables: Tables, run: Run) -> Figure:
-    """Average JCT from fair sharing to what no schedule can beat, on the same batches."""
+    """Average JCT relative to the best schedule found, from fair sharing to what no schedule can beat."""
     table = tables["knowing"]
-    number = table["instance"].nunique()
-    axes = plotting.optimality.distance_from_floor(table)
+    kinds = list(dict.fromkeys(table["arrivals"]))
+    figure = plotting.style.new_figure(plotting.style.PAGE, 4.0)
+    for axes, kind in zip(figure.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True):
+        plotting.optimality.ratio_bars(table[table["arrivals"] == kind], axes, reference="search", instance="instance")
+        axes.set_title(kind, loc="left")
+    numbers = [count(rows["instance"].nunique(), kind[:-1]) for kind, rows in table.groupby("arrivals", sort=False)]
     caption = (
-        f"{count(number, 'batch')}, mean durations, {run.cluster}; policy {run.policies['batch']}. "
-        "The optimum lies on the grey line between lower bound and search."
+        f"{' and '.join(numbers)}, mean durations, {run.cluster}; policies {run.policies['batch']} and "
+        f"{run.policies['busy']}; from three instances on: {INTERVAL}. The optimum lies between search and lower bound."
     )
-    return plotting.style.entitle(axes.figure, "What knowing more is worth", caption, run.workload)
+    return plotting.style.entitle(figure, "What knowing more is worth", caption, run.workload)
 
 
 EXPERIMENT = Experiment(
     "lookahead",
     "planning with the simulator",
     compute,
-    figures=(plans_over_budget, knowing),
-    inputs=(Profiles(), TablesOf("tuning"), StoredPolicy("batch")),
+    figures=(plans_over_budget, elsewhere, knowing),
+    inputs=(Profiles(), TablesOf("tuning"), StoredPolicy("batch"), StoredPolicy("busy")),
     tiny={
         "batches": 2,
         "jobs": 3,
@@ -139,6 +207,25 @@ EXPERIMENT = Experiment(
         "interarrival_s": 14,
         "stream_budgets": [56],
         "instances": 1,
+        "stream_instances": 1,
         "search": 20,
+        "elsewhere": {
+            "two classes": {
+                "source": "synthetic",
+                "jobs": 3,
+                "workloads": 2,
+                "requests": "uniform",
+                "classes": [[0.5, 4], [1.0, 4]],
+                "base": "priced_srw",
+            },
+            "idle slots": {
+                "source": "synthetic",
+                "jobs": 3,
+                "interarrival_s": 10,
+                "workloads": 2,
+                "executors": 4,
+                "base": "idle_rule:hold=1,base=0.4",
+            },
+        },
     },
 )
