@@ -11,7 +11,7 @@ from decima.exceptions import ConfigError
 from decima.grammar import read_value
 from decima.planning.future import ARRIVALS, NONE
 from decima.planning.planner import Planner
-from decima.planning.search import COMPARED, GENERATION, RUNGS, Budget, RunBudget, TimeBudget
+from decima.planning.search import ROUND, Budget, RunBudget, TimeBudget
 from decima.schedulers.interface import CompiledScheduler
 
 DRAWS = 16
@@ -32,11 +32,10 @@ class PlanSettings:
         check_whole("draws", self.draws, least=1)
         check_whole("threads", self.threads, least=1)
         check_whole("budget", self.candidates, least=0)
-        least = sum(GENERATION >> rung for rung in range(RUNGS)) + 2 * min(self.draws, COMPARED)
-        if self.ms is None and 0 < self.candidates < least:
+        if self.ms is None and 0 < self.candidates < ROUND:
             raise ConfigError(
-                f"budget is {self.candidates} runs; expected 0, or at least {least}: one generation, and the "
-                "comparison of what it found with the rule"
+                f"budget is {self.candidates} runs; expected 0, or at least {ROUND}: the rule, the plan in force, and "
+                "some candidates"
             )
         if self.ms is not None and not (is_number(self.ms) and 0.0 < self.ms < math.inf):
             raise ConfigError(f"budget is {self.ms!r} ms; expected milliseconds above 0, or 0 for no plans")
@@ -66,7 +65,7 @@ class PlanSettings:
         """A budget that begins now; ``clock`` (seconds) is for tests."""
         if self.ms is None:
             return RunBudget(self.candidates)
-        return TimeBudget(self.ms, self.threads, **({} if clock is None else {"clock": clock}))
+        return TimeBudget(self.ms, **({} if clock is None else {"clock": clock}))
 
     def planner(self, base: CompiledScheduler, seed: int) -> Planner:
         """A planner for one run of a rule."""
