@@ -20,9 +20,9 @@ _FIRST, _DRIFT = 0.8, 0.25
 # variance that noise adds to the relative difference between a candidate and its mirror image. They weigh as much as so
 # many observations, and what was seen earlier is forgotten at these rates.
 _EXCESS, _EXCESS_WEIGHT, _EXCESS_KEPT = 0.01, 10.0, 0.98
-_NOISE, _NOISE_WEIGHT, _NOISE_KEPT = 0.0022**2, 20.0, 0.99
+_NOISE, _NOISE_WEIGHT, _NOISE_KEPT = 0.0022**2, 8.0, 0.99
 # Bounds: of the excess, as a part of what is assumed of it, and of the noise, as a part of the differences seen.
-_LEAST_EXCESS, _LEAST_NOISE = 0.2, 0.25
+_LEAST_EXCESS, _LEAST_NOISE = 0.9, 0.6
 
 
 class _Average:
@@ -67,12 +67,14 @@ class Belief:
         self.covariance = _FIRST**2 * np.eye(len(self._names))
 
     def move_to(self, jobs: Sequence[int]) -> None:
-        """Let time pass: jobs that are gone are dropped, new ones begin at 0, and every best value has moved.
+        """Go on to other jobs: those that are gone are dropped, new ones begin at 0, and every best value has moved.
 
         Args:
             jobs: Jobs in the system, each with one coordinate.
         """
         names = self._names[: self._common] + [int(job) for job in jobs]
+        if names == self._names:
+            return
         place = {name: index for index, name in enumerate(self._names)}
         new = np.array([index for index, name in enumerate(names) if name in place], int)
         old = np.array([place[name] for name in names if name in place], int)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from decima.checks import check_whole, is_number
 from decima.exceptions import ConfigError
@@ -14,6 +15,11 @@ from decima.planning.planner import Planner
 from decima.planning.search import ROUND, Budget, RunBudget, TimeBudget
 from decima.schedulers.interface import CompiledScheduler
 
+if TYPE_CHECKING:
+    from decima.simulator.state import ClusterState
+
+#: Key of no plan, see :meth:`PlanSettings.due`.
+UNPLANNED = (b"", 0.0)
 DRAWS = 16
 
 
@@ -27,6 +33,7 @@ class PlanSettings:
     horizon_s: float = math.inf  # simulated seconds that are looked ahead
     arrivals: str = NONE  # one of :data:`decima.planning.future.ARRIVALS`
     threads: int = 1  # candidates at the same time
+    every_s: float = math.inf  # seconds after which there is another plan although no job came or went
 
     def __post_init__(self) -> None:
         check_whole("draws", self.draws, least=1)
@@ -41,6 +48,8 @@ class PlanSettings:
             raise ConfigError(f"budget is {self.ms!r} ms; expected milliseconds above 0, or 0 for no plans")
         if not (is_number(self.horizon_s) and self.horizon_s > 0.0):
             raise ConfigError(f"horizon_s is {self.horizon_s!r}; expected seconds above 0")
+        if not (is_number(self.every_s) and self.every_s > 0.0):
+            raise ConfigError(f"every_s is {self.every_s!r}; expected seconds above 0")
         if self.arrivals not in ARRIVALS:
             raise ConfigError(f"arrivals is {self.arrivals!r}; expected one of {', '.join(ARRIVALS)}")
 
@@ -60,6 +69,17 @@ class PlanSettings:
     def idle(self) -> bool:
         """Whether no plan is ever made."""
         return self.ms is None and self.candidates == 0
+
+    def due(self, state: ClusterState, planned: tuple[bytes, float]) -> tuple[bytes, float] | None:
+        """Key of a plan that is to be made now; None if that in force is to be kept.
+
+        Args:
+            state: The cluster.
+            planned: Key of the plan in force: what jobs it is for, and when it was made, ms.
+        """
+        there, when_ms = planned
+        now = state.active[: state.num_active].tobytes(), state.now_ms
+        return now if now[0] != there or now[1] - when_ms >= 1000.0 * self.every_s else None
 
     def budget(self, clock: Callable[[], float] | None = None) -> Budget:
         """A budget that begins now; ``clock`` (seconds) is for tests."""
