@@ -14,7 +14,8 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-# Standard deviations, in steps: of the best value of a coordinate around 0 at first, and of how it moves from plan to plan.
+# Standard deviations in steps: of the best value of a coordinate around 0 at first, and of how it moves when jobs come
+# or go.
 _FIRST, _DRIFT = 0.8, 0.25
 # What is assumed before runs tell: mean relative excess of the cost of candidates over that of the point amid them, and
 # variance that noise adds to the relative difference between a candidate and its mirror image. They weigh as much as so
@@ -85,26 +86,27 @@ class Belief:
         self.covariance[np.ix_(new, new)] = covariance[np.ix_(old, old)] + _DRIFT**2 * np.eye(len(new))
 
     def learn_excess(self, excess: float) -> None:
-        """Take in the mean cost of a candidate and its mirror image, relative to that of the point amid them, less 1."""
+        """Take in the mean cost of a candidate and its mirror image, over that of the point amid them, less 1."""
         self._excess.add(excess)
 
     def learn(self, moves: np.ndarray, differences: np.ndarray) -> None:
         """Take in pairs of runs around the mean.
 
         Args:
-            moves: Distance of a candidate from the mean, standard normal, float64 [pairs, coordinates]; its mirror image
-                is as far on the other side.
+            moves: Way from the mean to a candidate, standard normal, float64 [pairs, coordinates]; its mirror image is
+                as far on the other side.
             differences: Cost of the candidate less that of the mirror image over the sum of both, float64 [pairs].
         """
         steepness = 2.0 * max(self._excess.value, _LEAST_EXCESS * _EXCESS) / len(self.mean)
         seen = -steepness * moves
-        expected = seen @ self.covariance @ seen.T
+        across = seen @ self.covariance
+        expected = across @ seen.T
         for difference, variance in zip(differences, np.diag(expected), strict=True):
             self._noise.add(difference**2 - variance)
             self._squares.add(difference**2)
         noise = max(self._noise.value, _LEAST_NOISE * self._squares.value)
         total = expected + noise * np.eye(len(moves))
-        gain = np.linalg.solve(total, seen @ self.covariance).T
+        gain = np.linalg.solve(total, across).T
         self.mean = self.mean + gain @ differences
-        covariance = self.covariance - gain @ seen @ self.covariance
+        covariance = self.covariance - gain @ across
         self.covariance = (covariance + covariance.T) / 2.0

@@ -15,9 +15,9 @@ from decima.planning.search import Budget, Search, Trials
 from decima.schedulers.interface import CompiledScheduler, Parameter
 from decima.simulator.state import ClusterState
 
-# Steps: of a parameter, as a part of its value; per factor, of what is common to all jobs, per unit of a feature; of the
-# share of a single job. All but the first are natural logarithms. Orders have small ones and no
-# part of single jobs: the cost has a kink wherever two jobs change places.
+# Steps: of a parameter, as a part of its value; per factor, of what is common to all jobs, per unit of a feature; of
+# the share of a single job. The last two are natural logarithms. The order gets small steps and no part of single
+# jobs: the cost has a kink wherever two jobs change places.
 _PARAMETER, _FEATURE, _SHARE = 0.05, (0.02, 0.05), 0.2
 # Bound of a factor's natural logarithm.
 _LARGEST_FACTOR = 5.0

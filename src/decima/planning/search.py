@@ -138,7 +138,7 @@ class Search:
         """
         belief = self._belief
         belief.move_to(jobs)
-        draw, first, complete = 0, True, True
+        draw, first, complete = 0, True, True  # in the first round the rule itself is run, too
         while complete:
             moves = self._rng.standard_normal((PAIRS, len(belief.mean)))
             points = [belief.mean, *(belief.mean + sign * move for move in moves for sign in (1.0, -1.0))]
@@ -151,7 +151,7 @@ class Search:
             if first and len(costs) > 1 and self._loses(costs[1], costs[0]):
                 belief.forget()
             else:
-                self._learn(moves, costs[first:])
+                self._learn(moves, costs[int(first) :])
             draw, first = draw + PAIRS, False
         return belief.mean
 
