@@ -11,11 +11,11 @@ import numpy as np
 from decima.planning.bases import FACTORS
 from decima.planning.copies import Plan
 from decima.planning.observed import ObservedCluster, Snapshot
+from decima.planning.settings import UNPLANNED, PlanSettings
 from decima.schedulers.fields import rule_record
 from decima.schedulers.interface import CompiledScheduler, Decision, Observation, run_decision
 
 if TYPE_CHECKING:
-    from decima.planning.settings import PlanSettings
     from decima.simulator.state import ClusterState
 
 
@@ -66,7 +66,7 @@ class BackgroundLookahead:
         self._parameters = np.array([base.values[item.name] for item in base.parameters])
         self._state: ClusterState | None = None
         self._coming: Future[tuple[np.ndarray, Plan]] | None = None
-        self._planned = b""
+        self._planned = UNPLANNED
         self._rng = np.random.default_rng(0)
 
     def reset(self, rng: np.random.Generator) -> None:
@@ -74,7 +74,7 @@ class BackgroundLookahead:
         self._rng = rng
 
     def decide(self, observation: Observation) -> Decision:
-        """Make the decision of the rule with the plan in force, and see to it that one is made if jobs came or went.
+        """Make the decision of the rule with the plan in force, and see to it that one is made when it is time.
 
         Raises:
             ConfigError: A task takes longer than what is looked ahead.
@@ -84,9 +84,9 @@ class BackgroundLookahead:
             self._move_to(state)
         if self._coming is not None and self._coming.done():
             self._take(*self._coming.result())
-        there = state.active[: state.num_active].tobytes()
-        if self._coming is None and there != self._planned and state.num_active > 1 and not self.settings.idle:
-            self._planned = there
+        due = self.settings.due(state, self._planned)
+        if self._coming is None and due is not None and state.num_active > 1 and not self.settings.idle:
+            self._planned = due
             self._coming = _thread().submit(self._desk.plan, Snapshot(state))
         return run_decision(self.base.decision, state)
 
@@ -99,7 +99,7 @@ class BackgroundLookahead:
         """Go on in other memory, where jobs have other numbers: a plan under way is for the old ones."""
         self.base.bind(state)
         rule_record(state).params[:] = self._parameters
-        self._state, self._coming, self._planned = state, None, b""
+        self._state, self._coming, self._planned = state, None, UNPLANNED
         self._desk = _Desk(self.base, self.settings, int(self._rng.integers(2**63)))
 
     def _take(self, jobs: np.ndarray, plan: Plan) -> None:

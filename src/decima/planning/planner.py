@@ -12,22 +12,23 @@ from decima.planning.bases import FACTORS
 from decima.planning.copies import Draw, Plan
 from decima.planning.features import FEATURES, job_features
 from decima.planning.future import draw_future
-from decima.planning.search import Budget, Trials, improve
+from decima.planning.search import Budget, Search, Trials
 from decima.schedulers.interface import CompiledScheduler, Parameter
 from decima.simulator.state import ClusterState
 
-# Steps of candidates: of a parameter, as a part of its value; of what is common to all jobs, per unit of a feature; of
-# single jobs. The last two are natural logarithms.
-_PARAMETER, _FEATURE, _JOB = 0.15, 0.15, 0.1
+# Steps: of a parameter, as a part of its value; per factor, of what is common to all jobs, per unit of a feature; of
+# the share of a single job. The last two are natural logarithms. The order gets small steps and no part of single
+# jobs: the cost has a kink wherever two jobs change places.
+_PARAMETER, _FEATURE, _SHARE = 0.05, (0.02, 0.05), 0.2
 # Bound of a factor's natural logarithm.
 _LARGEST_FACTOR = 5.0
 
 
 class Space:
-    """Points among which a search chooses, for one rule: what they mean, and how far candidates are apart.
+    """Points among which a search chooses, for one rule.
 
-    A point is a vector: changes of the tunable parameters, then a coefficient per factor and feature of the jobs, then
-    a number per factor and job. The vector of zeros is the rule itself.
+    A point is a vector in steps: changes of the tunable parameters, then a coefficient per factor and feature of the
+    jobs, then a number per job for its share. The vector of zeros is the rule itself.
 
     Args:
         base: The rule.
@@ -38,19 +39,14 @@ class Space:
         self._tunable = [(index, item) for index, item in enumerate(base.parameters) if item.tunable]
         self.common = len(self._tunable) + len(FACTORS) * len(FEATURES)
 
-    def steps(self, jobs: int) -> np.ndarray:
-        """Standard deviations of candidates, float64 [numbers of a point]."""
-        sizes = (len(self._tunable), len(FACTORS) * len(FEATURES), len(FACTORS) * jobs)
-        return np.repeat((1.0, _FEATURE, _JOB), sizes)
-
     def plan(self, point: np.ndarray, features: np.ndarray) -> Plan:
         """What a point means for jobs of these features, float64 [features, jobs]."""
         parameters = self._base.copy()
         for number, (index, item) in zip(point, self._tunable, strict=False):
             parameters[index] = _changed(item, parameters[index], number)
-        shape = (len(FACTORS), -1)
-        together = point[len(self._tunable) : self.common].reshape(shape) @ features
-        factors = together + point[self.common :].reshape(shape)
+        together = point[len(self._tunable) : self.common].reshape(len(FACTORS), -1)
+        factors = (np.array(_FEATURE)[:, None] * together) @ features
+        factors[1] += _SHARE * point[self.common :]
         return Plan(parameters, np.clip(factors, -_LARGEST_FACTOR, _LARGEST_FACTOR))
 
 
@@ -95,8 +91,7 @@ class Planner:
         self._draws: list[Draw] = []
         self._room = (0, 0)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="decima-plan") if threads > 1 else None
-        self._common = np.zeros(self._space.common)
-        self._of_job: dict[int, np.ndarray] = {}
+        self._search = Search(self._space.common, self._rng)
 
     def close(self) -> None:
         """End the threads."""
@@ -126,9 +121,6 @@ class Planner:
                 "a horizon no shorter than a task"
             )
         self._begin(state, jobs, work_ms)
-        nothing = np.zeros(len(FACTORS))
-        of_jobs = np.array([self._of_job.get(int(job), nothing) for job in jobs]).reshape(len(jobs), len(FACTORS))
-        start = np.concatenate([self._common, of_jobs.T.ravel()])
         trials = Trials(
             lambda draw, point, thread: self._draws[draw].cost_ms(self._space.plan(point, features), thread),
             self._num_draws,
@@ -136,9 +128,7 @@ class Planner:
             self._threads,
             self._pool,
         )
-        point = improve(trials, np.zeros(len(start)), start, self._space.steps(len(jobs)), self._rng)
-        self._common, of_jobs = np.split(point, [self._space.common])
-        self._of_job = dict(zip(jobs.tolist(), of_jobs.reshape(len(FACTORS), -1).T, strict=True))
+        point = self._search.improve(trials, jobs.tolist())
         self.plans += 1
         self.runs += trials.runs
         return jobs, self._space.plan(point, features)

@@ -16,7 +16,7 @@ from decima.grammar import Option
 from decima.planning.background import BackgroundLookahead
 from decima.planning.bases import BASE, FACTORS, require_factors, rule_parameters
 from decima.planning.planner import Planner
-from decima.planning.settings import DRAWS, PlanSettings
+from decima.planning.settings import DRAWS, UNPLANNED, PlanSettings
 from decima.policy.scheduler import LearnedScheduler
 from decima.schedulers.arrivals import form_for
 from decima.schedulers.fields import RULE
@@ -30,6 +30,7 @@ OPTIONS = (
     Option("draws", f"draws of task durations on which candidates are compared (default: {DRAWS})", int),
     Option("horizon_s", "simulated seconds that are looked ahead (default: to the end of the jobs there are)", float),
     Option("arrivals", "jobs to come that are assumed: none, or poisson like those seen (default: none)"),
+    Option("every_s", "seconds of the cluster after which a plan is renewed although no job came or went", float),
     Option("threads", "candidates that are run at the same time (default: 1)", int),
 )
 
@@ -62,10 +63,10 @@ class Lookahead:
     def _forget(self) -> None:
         self._state: ClusterState | None = None
         self._planner: Planner | None = None
-        self._planned: bytes | None = None
+        self._planned = UNPLANNED
 
     def __getstate__(self) -> dict:
-        return self.__dict__ | {"_state": None, "_planner": None, "_planned": None, "_rule": None}
+        return self.__dict__ | {"_state": None, "_planner": None, "_planned": UNPLANNED, "_rule": None}
 
     @property
     def plans(self) -> int:
@@ -98,9 +99,9 @@ class Lookahead:
         state = observation.state
         if state is not self._state:
             self._start(state)
-        there = state.active[: state.num_active].tobytes()
-        if there != self._planned:
-            self._planned = there
+        due = self.settings.due(state, self._planned)
+        if due is not None:
+            self._planned = due
             self._plan(state)
         # The record of rules that the state has is left alone: whoever runs it next finds it without a plan.
         before = state.rule_record

@@ -1,36 +1,33 @@
-"""Search for a better plan: candidates around the plan in force, successive halving, recombination of the best.
+"""Search for a better plan: pairs of candidates around what is believed best, and what they tell.
 
-One run says little: the schedule of a run is chaotic, and its cost varies by as much as a good plan gains. So no
-single candidate is believed. Those that survive the halving are averaged, which is how evolution strategies cope with
-noise (Beyer and Schwefel, "Evolution strategies: a comprehensive introduction", 2002), and steps are cut in half.
-Every rung of the halving has another draw, which all its candidates share.
+One run says little: the schedule of a run is chaotic, and its cost varies by as much as a good plan gains. So no single
+candidate is believed, and none is chosen: see :mod:`decima.planning.belief`.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import numpy as np
 
-#: Candidates of a generation, how many halvings they go through, and the part of the recombined step that is taken.
-GENERATION = 16
-RUNGS = 2
-STEP = 0.5
-# Draws on which what was found is compared with the base rule.
-COMPARED = 4
+from decima.planning.belief import Belief
+
+#: Pairs of candidates after which the belief is renewed, and the runs of a first such round.
+PAIRS = 4
+ROUND = 2 + 2 * PAIRS
+# Plans whose advantage over the rule is looked at together.
+_COMPARED = 4
 
 
 class Budget(Protocol):
     """How much may be tried."""
 
-    def allows(self, runs: int, leaving: int) -> bool:
-        """Whether so many runs may be begun, such that as many as are to be left fit behind them; if so they count."""
-
-    def over(self) -> bool:
-        """Whether no further run may be begun although it was allowed; asked before each."""
+    def take(self, runs: int) -> int:
+        """How many of so many runs may begin now, at the same time; they count as begun."""
 
 
 class RunBudget:
@@ -43,56 +40,34 @@ class RunBudget:
     def __init__(self, runs: int) -> None:
         self._left = runs
 
-    def allows(self, runs: int, leaving: int) -> bool:
-        """Whether so many runs are left, and some behind them; if so they count."""
-        if runs + leaving > self._left:
-            return False
-        self._left -= runs
-        return True
-
-    def over(self) -> bool:
-        """False: what was allowed is done."""
-        return False
+    def take(self, runs: int) -> int:
+        """As many as are left."""
+        taken = min(runs, self._left)
+        self._left -= taken
+        return taken
 
 
 class TimeBudget:
-    """Budget in time.
-
-    No run is begun if one as long as the longest so far would end too late, and no series of runs if it would at the
-    mean length of those so far.
+    """Budget in time: no run begins if one as long as the longest so far would end too late.
 
     Args:
         ms: Milliseconds from now on.
-        threads: Runs at the same time.
         clock: Seconds; another one for tests.
     """
 
-    def __init__(self, ms: float, threads: int = 1, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._clock, self._threads = clock, threads
+    def __init__(self, ms: float, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
         self._end = clock() + ms / 1000.0
-        self._longest = self._total = 0.0
-        self._rounds = 0
+        self._longest = 0.0
         self._since: float | None = None
 
-    def _now(self) -> float:
+    def take(self, runs: int) -> int:
+        """All or none."""
         now = self._clock()
         if self._since is not None:
             self._longest = max(self._longest, now - self._since)
-            self._total += now - self._since
-            self._rounds += 1
-            self._since = None
-        return now
-
-    def allows(self, runs: int, leaving: int) -> bool:
-        """Whether there is time for so many runs, and some behind them."""
-        rounds = -(-runs // self._threads) + -(-leaving // self._threads)
-        return self._now() + rounds * self._total / max(1, self._rounds) < self._end
-
-    def over(self) -> bool:
-        """Whether there is no time for another run; if there is, it begins now."""
-        now = self._now()
         self._since = now
-        return now + self._longest >= self._end
+        return runs if now + self._longest < self._end else 0
 
 
 class Trials:
@@ -121,82 +96,89 @@ class Trials:
         self.draws, self.runs = draws, 0
         self._cost, self._budget, self._threads, self._pool = cost, budget, threads, pool
 
-    def costs(self, draw: int, points: Sequence[np.ndarray], leaving: int = 0) -> np.ndarray | None:
-        """Costs of points in one draw, float64 [points]; None if the budget does not allow that.
-
-        Args:
-            draw: Index of the draw.
-            points: The points.
-            leaving: Runs that must be possible afterwards.
-        """
-        if not self._budget.allows(len(points), leaving):
-            return None
-        found = np.empty(len(points))
-        for first in range(0, len(points), self._threads):
-            if self._budget.over():
-                return None
-            some = range(first, min(first + self._threads, len(points)))
-            self.runs += len(some)
+    def costs(self, cases: Sequence[tuple[int, np.ndarray]]) -> np.ndarray:
+        """Costs of (index of the draw, point), float64 [those that the budget allows]: of the first ones."""
+        found: list[float] = []
+        for first in range(0, len(cases), self._threads):
+            wanted = cases[first : first + self._threads]
+            some = wanted[: self._budget.take(len(wanted))]
             if len(some) == 1:
-                found[first] = self._cost(draw, points[first], 0)
+                found.append(self._cost(*some[0], 0))
             else:
-                jobs = [self._pool.submit(self._cost, draw, points[index], index - first) for index in some]
-                found[first : some.stop] = [job.result() for job in jobs]
-        return found
+                jobs = [self._pool.submit(self._cost, *case, thread) for thread, case in enumerate(some)]
+                found += [job.result() for job in jobs]
+            if len(some) < len(wanted):
+                break
+        self.runs += len(found)
+        return np.array(found)
 
 
-def improve(
-    trials: Trials, base: np.ndarray, start: np.ndarray, steps: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """Search from a point; what is found is given up for the base rule if that does better in a last comparison.
+class Search:
+    """Search that goes on from plan to plan.
 
     Args:
-        trials: Runs of candidates.
-        base: The point that is the base rule, float64 [numbers].
-        start: Where to begin, float64 [numbers]; the plan in force.
-        steps: Standard deviations of candidates around the point searched from, float64 [numbers].
+        common: Number of the coordinates that are not of jobs.
         rng: Source of candidates.
-
-    Returns:
-        The point chosen, float64 [numbers]; the start if the budget is too small for a generation.
     """
-    compared = min(trials.draws, COMPARED)
-    point, draw = start, 0
-    while (found := _generation(trials, 2 * compared, point, steps, draw, rng)) is not None:
-        point = found
-        draw += RUNGS
-    if point is start:
-        return start
-    losses = []
-    for draw in range(compared):
-        costs = trials.costs(draw, [base, point])
-        if costs is None:
-            break
-        both = np.isfinite(costs).all()
-        losses.append(costs[1] - costs[0] if both else np.inf if costs[1] > costs[0] else 0.0)
-    return base if _is_loss(losses) else point
+
+    def __init__(self, common: int, rng: np.random.Generator) -> None:
+        self._belief = Belief(common)
+        self._rng = rng
+        self._losses: deque[float] = deque(maxlen=_COMPARED)
+
+    def improve(self, trials: Trials, jobs: Sequence[int]) -> np.ndarray:
+        """Improve the plan; it is given up for the rule if the last plans have not done better than that.
+
+        Args:
+            trials: Runs of candidates.
+            jobs: Jobs in the system.
+
+        Returns:
+            The point believed best, in steps, float64 [coordinates]; zeros are the rule.
+        """
+        belief = self._belief
+        belief.move_to(jobs)
+        draw, first, complete = 0, True, True  # in the first round the rule itself is run, too
+        while complete:
+            moves = self._rng.standard_normal((PAIRS, len(belief.mean)))
+            points = [belief.mean, *(belief.mean + sign * move for move in moves for sign in (1.0, -1.0))]
+            draws = [(draw + max(0, index - 1) // 2) % trials.draws for index in range(len(points))]
+            cases = list(zip(draws, points, strict=True))
+            if first:
+                cases.insert(0, (draw, np.zeros(len(belief.mean))))
+            costs = trials.costs(cases)
+            complete = len(costs) == len(cases)
+            if first and len(costs) > 1 and self._loses(costs[1], costs[0]):
+                belief.forget()
+            else:
+                self._learn(moves, costs[int(first) :])
+            draw, first = draw + PAIRS, False
+        return belief.mean
+
+    def _loses(self, cost: float, base: float) -> bool:
+        """Whether the last plans were worse than the rule, given the costs of both in one draw."""
+        if not self._belief.mean.any():
+            return False
+        self._losses.append(cost / base - 1.0 if 0.0 < base < np.inf else 0.0)
+        loses = _is_loss(self._losses)
+        if loses:
+            self._losses.clear()
+        return loses
+
+    def _learn(self, moves: np.ndarray, costs: np.ndarray) -> None:
+        """Take in a round: the cost of the mean, then those of pairs."""
+        pairs = costs[1 : 1 + 2 * ((len(costs) - 1) // 2)].reshape(-1, 2)
+        sums = pairs.sum(axis=1)
+        known = np.isfinite(sums) & (sums > 0.0)
+        if len(pairs) and known[0] and 0.0 < costs[0] < np.inf:
+            self._belief.learn_excess(sums[0] / 2.0 / costs[0] - 1.0)
+        if known.any():
+            differences = (pairs[known, 0] - pairs[known, 1]) / sums[known]
+            self._belief.learn(moves[: len(pairs)][known], differences)
 
 
 def _is_loss(losses: Sequence[float]) -> bool:
-    """Whether numbers are above 0 by more than the standard error of their mean."""
-    if len(losses) < 2 or not np.isfinite(losses).all():
-        return any(loss > 0.0 for loss in losses)
-    return float(np.mean(losses)) > float(np.std(losses, ddof=1)) / np.sqrt(len(losses))
-
-
-def _generation(
-    trials: Trials, leaving: int, point: np.ndarray, steps: np.ndarray, draw: int, rng: np.random.Generator
-) -> np.ndarray | None:
-    """Point moved towards the best candidates around it; None if the budget ends before."""
-    half = rng.standard_normal((GENERATION // 2, len(point))) * steps
-    moves = np.concatenate([half, -half])
-    left, totals = np.arange(GENERATION), np.zeros(GENERATION)
-    for rung in range(RUNGS):
-        behind = leaving + sum(GENERATION >> later for later in range(rung + 1, RUNGS))
-        costs = trials.costs((draw + rung) % trials.draws, [point + moves[index] for index in left], behind)
-        if costs is None:
-            return None
-        totals[left] += costs
-        left = left[np.argsort(totals[left], kind="stable")][: max(1, len(left) // 2)]
-    weights = np.log(len(left) + 0.5) - np.log(np.arange(1, len(left) + 1))
-    return point + STEP * (weights / weights.sum()) @ moves[left]
+    """Whether there are several numbers, and they are above 0 by more than the standard error of their mean."""
+    if not np.isfinite(losses).all():
+        return True
+    return len(losses) > 1 and float(np.mean(losses)) > float(np.std(losses, ddof=1)) / np.sqrt(len(losses))

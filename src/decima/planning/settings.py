@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from decima.checks import check_whole, is_number
 from decima.exceptions import ConfigError
 from decima.grammar import read_value
 from decima.planning.future import ARRIVALS, NONE
 from decima.planning.planner import Planner
-from decima.planning.search import COMPARED, GENERATION, RUNGS, Budget, RunBudget, TimeBudget
+from decima.planning.search import ROUND, Budget, RunBudget, TimeBudget
 from decima.schedulers.interface import CompiledScheduler
 
+if TYPE_CHECKING:
+    from decima.simulator.state import ClusterState
+
+#: Key of no plan, see :meth:`PlanSettings.due`.
+UNPLANNED = (b"", 0.0)
 DRAWS = 16
 
 
@@ -27,21 +33,23 @@ class PlanSettings:
     horizon_s: float = math.inf  # simulated seconds that are looked ahead
     arrivals: str = NONE  # one of :data:`decima.planning.future.ARRIVALS`
     threads: int = 1  # candidates at the same time
+    every_s: float = math.inf  # seconds after which there is another plan although no job came or went
 
     def __post_init__(self) -> None:
         check_whole("draws", self.draws, least=1)
         check_whole("threads", self.threads, least=1)
         check_whole("budget", self.candidates, least=0)
-        least = sum(GENERATION >> rung for rung in range(RUNGS)) + 2 * min(self.draws, COMPARED)
-        if self.ms is None and 0 < self.candidates < least:
+        if self.ms is None and 0 < self.candidates < ROUND:
             raise ConfigError(
-                f"budget is {self.candidates} runs; expected 0, or at least {least}: one generation, and the "
-                "comparison of what it found with the rule"
+                f"budget is {self.candidates} runs; expected 0, or at least {ROUND}: the rule, the plan in force, and "
+                "some candidates"
             )
         if self.ms is not None and not (is_number(self.ms) and 0.0 < self.ms < math.inf):
             raise ConfigError(f"budget is {self.ms!r} ms; expected milliseconds above 0, or 0 for no plans")
         if not (is_number(self.horizon_s) and self.horizon_s > 0.0):
             raise ConfigError(f"horizon_s is {self.horizon_s!r}; expected seconds above 0")
+        if not (is_number(self.every_s) and self.every_s > 0.0):
+            raise ConfigError(f"every_s is {self.every_s!r}; expected seconds above 0")
         if self.arrivals not in ARRIVALS:
             raise ConfigError(f"arrivals is {self.arrivals!r}; expected one of {', '.join(ARRIVALS)}")
 
@@ -62,11 +70,22 @@ class PlanSettings:
         """Whether no plan is ever made."""
         return self.ms is None and self.candidates == 0
 
+    def due(self, state: ClusterState, planned: tuple[bytes, float]) -> tuple[bytes, float] | None:
+        """Key of a plan that is to be made now; None if that in force is to be kept.
+
+        Args:
+            state: The cluster.
+            planned: Key of the plan in force: what jobs it is for, and when it was made, ms.
+        """
+        there, when_ms = planned
+        now = state.active[: state.num_active].tobytes(), state.now_ms
+        return now if now[0] != there or now[1] - when_ms >= 1000.0 * self.every_s else None
+
     def budget(self, clock: Callable[[], float] | None = None) -> Budget:
         """A budget that begins now; ``clock`` (seconds) is for tests."""
         if self.ms is None:
             return RunBudget(self.candidates)
-        return TimeBudget(self.ms, self.threads, **({} if clock is None else {"clock": clock}))
+        return TimeBudget(self.ms, **({} if clock is None else {"clock": clock}))
 
     def planner(self, base: CompiledScheduler, seed: int) -> Planner:
         """A planner for one run of a rule."""
