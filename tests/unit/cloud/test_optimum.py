@@ -10,7 +10,8 @@ from decima.cloud import Billing, Cluster, PlacementSettings, VmType, place
 from decima.cloud.generator import Generator
 from decima.cloud.jobs import NETWORK_BOUND, jobs_of_rows
 from decima.cloud.optimum.best import EXACT, SEARCHED, STARTS, optimum
-from decima.cloud.optimum.periods import Problem, latest_starts, periods
+from decima.cloud.optimum.periods import periods
+from decima.cloud.optimum.problem import Problem, latest_starts
 from decima.cloud.optimum.search import search
 from decima.cloud.traces import load_trace
 from decima.exceptions import ConfigError, WorkloadError

@@ -6,8 +6,9 @@ import pytest
 from decima.cloud import PlacementSettings, place
 from decima.cloud.optimum import prices
 from decima.cloud.optimum.best import optimum
-from decima.cloud.optimum.periods import Problem, counts_of, latest_starts, periods, solve_period
+from decima.cloud.optimum.periods import counts_of, periods, solve_period
 from decima.cloud.optimum.prices import find_prices, no_prices, possible_starts
+from decima.cloud.optimum.problem import Problem, latest_starts
 from decima.cloud.optimum.rental import best_of_vm
 from decima.cloud.sources import parse_placement_jobs
 from tests.unit.cloud.cases import TWO_KINDS, drawn_jobs

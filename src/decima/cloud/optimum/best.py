@@ -9,17 +9,9 @@ import numpy as np
 
 from decima.checks import check_whole
 from decima.cloud.jobs import PlacementWorkload
-from decima.cloud.optimum.periods import (
-    Problem,
-    counts_of,
-    exact_applies,
-    latest_starts,
-    periods,
-    plan_of,
-    solve_period,
-    sub_workload,
-)
+from decima.cloud.optimum.periods import counts_of, exact_applies, periods, plan_of, solve_period, sub_workload
 from decima.cloud.optimum.prices import find_prices
+from decima.cloud.optimum.problem import Problem, latest_starts
 from decima.cloud.optimum.search import search
 from decima.cloud.result import PlacementResult
 from decima.cloud.schedulers.compiled import GIVEN_PLAN

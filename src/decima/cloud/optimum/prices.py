@@ -9,17 +9,14 @@ lose at least is a bound for any prices, so it does not matter how exactly the p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import linprog
 
 from decima.cloud.jobs import NETWORK_BOUND
+from decima.cloud.optimum.problem import Problem, whole
 from decima.cloud.optimum.rental import best_of_vm
 from decima.compiled.interrupts import check_stop
-
-if TYPE_CHECKING:
-    from decima.cloud.optimum.periods import Problem
 
 ROUNDS = 60
 NEAR = 0.002  # part of the bound that better prices could add when the search for them ends
@@ -134,10 +131,6 @@ def _ways(problem: Problem, first_start: np.ndarray, starts: np.ndarray) -> tupl
 def _room(problem: Problem, entries: int) -> tuple[tuple, tuple, tuple]:
     """Stack, table and frame of :func:`decima.cloud.optimum.rental.least_of_vm`."""
     rows, size = len(problem) + 1, 1 << entries
-
-    def whole(*shape: int) -> np.ndarray:
-        return np.zeros(shape, dtype=np.int64)
-
     stack = whole(rows), np.zeros((rows, rows)), whole(rows, rows), whole(rows, rows)
     table = np.zeros(size, dtype=np.uint64), np.zeros(size), whole(size)
     hashes = np.zeros(rows, dtype=np.uint64)
