@@ -293,7 +293,7 @@ def optimum(
     *,
     jobs: Jobs = "generated",
     cloud: Cloud,
-    nodes: Nodes = 6_000_000,
+    nodes: Nodes = 8_000_000,
     budget: Budget = 100_000,
     waits: Annotated[bool, typer.Option("--waits", help="Search for voluntary waits before jobs, too.")] = False,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the jobs and of the search.")] = 0,
@@ -347,7 +347,7 @@ def plan(
         ),
     ] = "optimum",
     cloud: Cloud,
-    nodes: Nodes = 6_000_000,
+    nodes: Nodes = 8_000_000,
     budget: Budget = 100_000,
     seed: options.Seed = 0,
     out: Annotated[

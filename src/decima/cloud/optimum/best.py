@@ -57,7 +57,7 @@ def optimum(
     workload: PlacementWorkload,
     settings: PlacementSettings | None = None,
     *,
-    nodes: int = 6_000_000,
+    nodes: int = 8_000_000,
     budget: int = 100_000,
     waits: bool = False,
     seed: int = 0,
