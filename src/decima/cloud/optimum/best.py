@@ -72,7 +72,8 @@ def optimum(
     Args:
         workload: The jobs.
         settings: VMs, billing, beta, rules; the paper's when omitted.
-        nodes: Most placements to try in one period; 0 for no exact search.
+        nodes: Most placements to try in one period, a quarter of it in one too long for the bound by prices; 0 for no
+            exact search.
         budget: Plans to try in the search.
         waits: Look for voluntary waits, too, by search.
         seed: Source of chance of the search.
@@ -152,6 +153,7 @@ def _best_of_period(problem, workload, settings, first, last, nodes, seed):
         better = loss_and_counts(_follow(jobs, settings, reached.wanted, None, SEARCHED), 0)
         starts[0] = min((solved.loss, solved.counts), better, key=lambda pair: pair[0])
         priced = find_prices(part, latest_starts(part), starts[0][0])
-        solved = solve_period(part, nodes, begin, priced)
+        # Without prices a long search rarely comes to its end.
+        solved = solve_period(part, nodes if np.isfinite(priced.bound) else nodes // 4, begin, priced)
         bound = max(bound, priced.bound)
     return solved, bound
