@@ -3,8 +3,8 @@
 Run from the checkout, after ``decima data fetch cloud-vm``: ``python -m benchmarks.cloud_grid --share 0.25 1``. Writes
 ``models/training/cloud_grid.csv`` after every run. The shares are parts of the 10,000 iterations (normal arrivals) and
 20,000 (burst) of Islam et al.: all runs are taken to the first one, then to the next. What is done is kept in
-``--folder``, and runs in the table are not done again, so the command may be stopped and given again at any time. Since rates do not depend
-on the budget, a run taken to a quarter and then to the end is the same as one without a stop.
+``--folder``, and runs in the table are not done again, so the command may be stopped and given again at any time. Since
+rates do not depend on the budget, a run taken to a quarter and then to the end is the same as one without a stop.
 """
 
 import argparse
