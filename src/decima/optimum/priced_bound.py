@@ -29,7 +29,7 @@ import numpy as np
 from decima.optimum.priced_kernel import MARGINS, fill_margins, job_cost
 
 if TYPE_CHECKING:
-    from decima.optimum.bounds import Pieces, StageFacts
+    from decima.optimum.pieces import Pieces, StageFacts
 
 # Cells behind an arrival that are looked at, and the time they span, in parts of the longest time that a job would take
 # if work were divisible at will.

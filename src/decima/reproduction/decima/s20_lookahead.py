@@ -184,7 +184,8 @@ def knowing(tables: Tables, run: Run) -> Figure:
     for axes, kind in zip(figure.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True):
         plotting.optimality.ratio_bars(table[table["arrivals"] == kind], axes, reference="search", instance="instance")
         axes.set_title(kind, loc="left")
-    numbers = [count(rows["instance"].nunique(), kind[:-1]) for kind, rows in table.groupby("arrivals", sort=False)]
+    nouns = {"batches": "batch", "streams": "stream"}
+    numbers = [count(rows["instance"].nunique(), nouns[kind]) for kind, rows in table.groupby("arrivals", sort=False)]
     caption = (
         f"{' and '.join(numbers)}, mean durations, {run.cluster}; policies {run.policies['batch']} and "
         f"{run.policies['busy']}; from three instances on: {INTERVAL}. The optimum lies between search and lower bound."
