@@ -108,6 +108,8 @@ def training_band(
         axes.plot(runs["mean"], **look.line(), marker=look.marker, markersize=3)
         axes.fill_between(runs.index, runs["min"], runs["max"], color=look.color, alpha=0.2, linewidth=0)
     axes.set(xlabel="iteration", ylabel=TRAINED[measure])
+    if measure == "reached":
+        axes.set_ylim(-2.0, 100.0)
     if legend:
         style.legend_beside(axes)
     return axes

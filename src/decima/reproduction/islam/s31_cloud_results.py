@@ -31,6 +31,7 @@ CURVES, GRID, ABLATION = "cloud.csv", "cloud_grid.csv", "cloud_ablation.csv"  # 
 CURVE_COLUMNS = ("learner", "pattern", "beta", "seed", "iteration", "cpu_s", "decisions_seen", "reached")
 GRID_COLUMNS = (*CURVE_COLUMNS, "steps", "complete")
 ABLATION_COLUMNS = ("variant", "pattern", "beta", "seed", "cpu_s", "cost", "loss_ratio")
+PAPER_ITERATIONS = {"normal": 10_000, "burst": 20_000}
 OPTIMUM, HERE, LEARNED = "cloud_optimum", "learned_here", "learned"
 # With whom held-out results are compared, and who is drawn over beta.
 BASELINES = ("aep", "ilp_exact", "good_first")
@@ -146,12 +147,12 @@ def fig4_grid(tables: Tables, run: Run) -> Figure:
         row[0].set_title(f"{pattern} arrivals", loc="left")
     betas = ", ".join(f"{beta:g}" for beta in sorted(grid["beta"].unique()))
     most = grid.groupby("pattern")["iteration"].max()
+    lengths = ", ".join(f"{most[name]:,} of the paper's {PAPER_ITERATIONS[name]:,} ({name})" for name in patterns)
     caption = (
         f"The paper's recipe without a mask, {count(grid['seed'].nunique(), 'seed')}, weights of cost {betas}. Lines: "
         "means over the runs that got so far; bands: least and most of them. Left: $R_{epi}$ of the greedy policy as a "
         "share of $R_{fixed}$, 0 where it does not place all jobs. Right: actions of a training episode, which an "
-        f"invalid one ends. Iterations: at most {', '.join(f'{most[pattern]:,} ({pattern})' for pattern in patterns)}; "
-        "in the paper 10,000 and 20,000."
+        f"invalid one ends. Iterations: at most {lengths}."
     )
     return plotting.style.entitle(figure, "Figures 4 and 5: training with the paper's recipe", caption, "cloud VMs")
 
