@@ -198,7 +198,7 @@ def _job_pieces(profile, shortest: _ShortestTasks, first_row: int, executors: in
         span[index] = max(waves, tasks / rate)
         work[index] = cold + (tasks - 1) * task
         # Half of the time the work takes at least: at full speed, and as tasks that are each in the middle.
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             ratio[index] = max(1.0, float(np.min(np.where(later > 0.0, begun / later, 1.0))))
         times.append(later)
         firsts.append(cold)
