@@ -199,7 +199,7 @@ EXPERIMENT = Experiment(
         Files([f"models/training/{name}" for name in (CURVES, GRID, ABLATION)]),
         Files.of_policy("cloud-fast"),
         Files.of_policy("cloud-normal"),
-        Files.of_policy("cloud-burst"),
+        Files.of_policy("cloud-burst-search"),
     ),
     tiny={
         "jobs": {"normal": "generated:n=5", "burst": "generated:pattern=burst,n=5"},
