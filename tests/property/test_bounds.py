@@ -66,7 +66,7 @@ def test_prices_know_that_tasks_take_longer_beside_each_other():
     lists = tuple(np.array([1000.0 * level]) for level in (1, 12))
     stage = Stage("slow", 60, (), (1, 12), lists, lists, lists)
     jobs = tuple(Job(JobProfile("job", (stage,), "json")) for _ in range(4))
-    cluster = Settings.of_mode("simplified", executors=12, durations="mean")
+    cluster = Settings.of_mode("simplified", executors=12, durations="mean", inflation=True)
     bound = lower_bound(Workload(jobs, "slow"), cluster)
     assert bound.priced_ms > 1.1 * bound.combined_ms
 

@@ -91,6 +91,8 @@ class LearnedScheduler(CompiledScheduler):
         self.values = {}
         self._layout = pack_layout(architecture)
         self._rule = None if architecture.residual == NO_RESIDUAL else architecture.make_rule()
+        if teacher is not None and not isinstance(teacher, Scheduler):
+            raise ConfigError(f"the teacher must be a scheduler, got {type(teacher).__name__}")
         if getattr(teacher, "decision", None) is decide_learned:
             raise ConfigError(f"the teacher is the learned policy {teacher.name}, which would teach itself")
         self._inside = teacher if isinstance(teacher, CompiledScheduler) else None
