@@ -34,9 +34,7 @@ def ready_state(workload, settings, scheduler):
 
 def test_plain_python_loop(benchmark, stream):
     def run():
-        oracle = OracleSimulator(
-            stream, 50, key_rule="inverted", durations="sampled", rng=np.random.default_rng(0)
-        )
+        oracle = OracleSimulator(stream, 50, key_rule="inverted", durations="sampled", rng=np.random.default_rng(0))
         return oracle.run(DynamicPartition())
 
     result = benchmark.pedantic(run, rounds=2, iterations=1)
@@ -124,9 +122,7 @@ def test_memory_of_a_long_stream(benchmark):
     """Peak memory in MB of a whole process that runs a 5,000-job stream with the log off; the aim is under 300."""
 
     def run():
-        done = subprocess.run(
-            [sys.executable, "-c", MEMORY, "5000", "50"], capture_output=True, text=True, check=True
-        )
+        done = subprocess.run([sys.executable, "-c", MEMORY, "5000", "50"], capture_output=True, text=True, check=True)
         return float(done.stdout)
 
     benchmark.extra_info["peak_mb"] = benchmark.pedantic(run, rounds=1, iterations=1)

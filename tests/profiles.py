@@ -12,9 +12,7 @@ def make_stage(name="a", tasks=2, parents=(), levels=(5,), fresh=None, first=Non
     def lists(given, default):
         return tuple([default] for _ in levels) if given is None else tuple(given)
 
-    return Stage(
-        name, tasks, parents, levels, lists(fresh, 3000.0), lists(first, 2000.0), lists(rest, 1000.0)
-    )
+    return Stage(name, tasks, parents, levels, lists(fresh, 3000.0), lists(first, 2000.0), lists(rest, 1000.0))
 
 
 def make_profile(*stages, name="job"):
@@ -52,6 +50,4 @@ def job_profiles(draw, max_stages=6, shuffled=True):
                 stage.name, stage.num_tasks, parents, stage.levels, stage.fresh, stage.first, stage.rest
             )
         made = moved
-    return JobProfile(
-        draw(st.text(min_size=1, max_size=12)), tuple(made), draw(st.sampled_from(["json", "x"]))
-    )
+    return JobProfile(draw(st.text(min_size=1, max_size=12)), tuple(made), draw(st.sampled_from(["json", "x"])))

@@ -61,9 +61,7 @@ def test_derived_values_agree_with_path_enumeration(profile):
     order = profile.topological_order
     assert sorted(order) == list(range(len(stages)))
     assert all(order.index(parent) < order.index(child) for parent, child in graph.edges)
-    assert {(parent, child) for parent, below in enumerate(profile.children) for child in below} == set(
-        graph.edges
-    )
+    assert {(parent, child) for parent, below in enumerate(profile.children) for child in below} == set(graph.edges)
     heaviest = np.zeros(len(stages))
     longest = 0.0
     for start in graph:

@@ -542,9 +542,7 @@ def totals(run):
     last_ms = max((end_ms for end_ms in result["completion_ms"] if end_ms is not None), default=math.nan)
     end_ms = run.limit_ms if cut else last_ms
     busy_ms = math.fsum(task.finish_ms - task.start_ms for task in run.tasks)
-    moves = sum(
-        before is None or before.job != task.job for task, before in zip(run.tasks, run.before, strict=True)
-    )
+    moves = sum(before is None or before.job != task.job for task, before in zip(run.tasks, run.before, strict=True))
     expected = {
         "truncated": cut,
         "num_unfinished": len(run.jobs) - len(finished),

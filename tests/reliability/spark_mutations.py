@@ -47,9 +47,10 @@ def a_task_twice(run):
 
 @breaks("time")
 def launches_out_of_order(run):
-    first, second = next(
-        place for place, (one, other) in enumerate(pairwise(run.tasks)) if one.start_s < other.start_s
-    ), None
+    first, second = (
+        next(place for place, (one, other) in enumerate(pairwise(run.tasks)) if one.start_s < other.start_s),
+        None,
+    )
     second = first + 1
     run.tasks[first], run.tasks[second] = run.tasks[second], run.tasks[first]
 

@@ -46,7 +46,7 @@ def test_token_and_tls(tmp_path, secured):
         process("--port", 0, "--metrics-port", 0, "--scheduler", "fair", *options) as service,
         plugin_driver(tmp_path, service.target, conf=conf) as driver,
     ):
-        wait_until(lambda: (metric(service, 'decima_decisions_total{outcome="stage",scheduler="fair"}') == 40))
+        wait_until(lambda: metric(service, 'decima_decisions_total{outcome="stage",scheduler="fair"}') == 40)
         wait_until(lambda: metric(service, "decima_sessions") <= 1)
         assert start_queries(driver, {"a": slow_sum(driver, 4, 0.0)}).wait() == {"a": 6}
         assert not driver.lines(OUTAGE)

@@ -87,9 +87,7 @@ class FieldGroup:
         return cls(title, tuple(field for part in parts for field in part))
 
 
-def fields(
-    dtype: np.dtype, extent: str | None, storage: str = RUN, initial: float = 0, **docs: str
-) -> list[Field]:
+def fields(dtype: np.dtype, extent: str | None, storage: str = RUN, initial: float = 0, **docs: str) -> list[Field]:
     """Fields that differ only in name and meaning."""
     return [Field(name, dtype, extent, doc, storage, initial) for name, doc in docs.items()]
 

@@ -75,10 +75,7 @@ class Comparison:
     def title(self) -> str:
         """Line that says which objective is compared, on which workloads and cluster, and over how many runs."""
         runs = self.scores["seed"].groupby(self.scores["scheduler"]).size().iloc[0]
-        return (
-            f"{self.objective.label}, {self.label}, {self.settings.label}, "
-            f"{runs} run{'s' if runs > 1 else ''} each"
-        )
+        return f"{self.objective.label}, {self.label}, {self.settings.label}, {runs} run{'s' if runs > 1 else ''} each"
 
     def _shown(self) -> pandas.DataFrame:
         """Table of the summary as text for people."""

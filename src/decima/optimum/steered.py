@@ -31,11 +31,7 @@ def _steered(address):
     runnable = state.stage_runnable[best]
     job = state.stage_job[best]
     for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
-        if (
-            state.stage_in_frontier[stage]
-            and state.stage_runnable[stage] == runnable
-            and rank[stage] < rank[best]
-        ):
+        if state.stage_in_frontier[stage] and state.stage_runnable[stage] == runnable and rank[stage] < rank[best]:
             best = stage
     state.action[STAGE] = best
     delay_as_given(state)

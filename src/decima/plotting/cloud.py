@@ -90,9 +90,7 @@ TRAINED = {"reached": "$R_{epi}$ reached (%)", "steps": "actions per episode"}
 
 
 @style.styled
-def training_band(
-    curves: pandas.DataFrame, measure: str, axes: Axes | None = None, *, legend: bool = True
-) -> Axes:
+def training_band(curves: pandas.DataFrame, measure: str, axes: Axes | None = None, *, legend: bool = True) -> Axes:
     """A measure over iterations, a line (mean) and a band (least and most) of all runs of a learner.
 
     Args:

@@ -17,9 +17,7 @@ _FEW_TRANSFERS = 300  # up to so many transfers are drawn unless asked for
 
 
 @style.styled
-def gantt(
-    schedule: Any, axes: Axes | None = None, *, title: str | None = None, transfers: bool | None = None
-) -> Axes:
+def gantt(schedule: Any, axes: Axes | None = None, *, title: str | None = None, transfers: bool | None = None) -> Axes:
     """Gantt chart of a schedule: a row per executor, a colour per job (per node if there is one job).
 
     Further copies of a node are hatched. A grey line leads from where data leaves one executor to where and when it has

@@ -57,9 +57,7 @@ def jct_percentiles(percentiles: pandas.DataFrame, axes: Axes | None = None, *, 
 
 
 @style.styled
-def score_over_jobs(
-    scores: pandas.DataFrame, column: str, axes: Axes | None = None, *, legend: bool = True
-) -> Axes:
+def score_over_jobs(scores: pandas.DataFrame, column: str, axes: Axes | None = None, *, legend: bool = True) -> Axes:
     """Mean score over the number of jobs, a line per scheduler.
 
     Args:

@@ -259,9 +259,7 @@ def _values(rule: CompiledScheduler) -> np.ndarray:
     return np.array([rule.values[item.name] for item in rule.parameters])
 
 
-def _extents(
-    architecture: Architecture, layout: np.ndarray, parameters: int, state: ClusterState
-) -> dict[str, int]:
+def _extents(architecture: Architecture, layout: np.ndarray, parameters: int, state: ClusterState) -> dict[str, int]:
     """Lengths of the arrays of the policy's record, by extent; no room for recorded decisions.
 
     Args:

@@ -106,11 +106,7 @@ class StageView:
     @property
     def room(self) -> int:
         """Number of executors the stage can still use: tasks to launch less executors committed or on their way."""
-        return (
-            self.tasks_to_launch
-            - int(self._state.stage_commit[self.id])
-            - int(self._state.stage_moving[self.id])
-        )
+        return self.tasks_to_launch - int(self._state.stage_commit[self.id]) - int(self._state.stage_moving[self.id])
 
     @property
     def executors(self) -> int:
@@ -342,9 +338,7 @@ class CompiledScheduler:
             except (TypeError, ValueError, OverflowError):
                 valid = False
             if not valid:
-                raise ConfigError(
-                    f"scheduler {self.name}: {name} must be from {low:g} to {high:g}, got {value!r}"
-                )
+                raise ConfigError(f"scheduler {self.name}: {name} must be from {low:g} to {high:g}, got {value!r}")
 
     def __getstate__(self) -> dict:
         return self.__dict__ | {"_bound": None}

@@ -39,7 +39,7 @@ def require_protocol(scheduler: object) -> None:
     name = getattr(scheduler, "name", None)
     if not isinstance(name, str) or not name:
         raise SchedulerError(
-            f"{kind}.name is {name!r}; expected a non-empty string, for titles and tables: name = \"my_scheduler\""
+            f'{kind}.name is {name!r}; expected a non-empty string, for titles and tables: name = "my_scheduler"'
         )
 
 

@@ -37,11 +37,7 @@ def pick_critical_path(state, job, runnable_first):
                 continue
             runnable = runnable_first and state.stage_runnable[stage] == 1
             path = state.row_path_work_ms[state.stage_row[stage]]
-            if (
-                best == NONE
-                or (runnable and not best_runnable)
-                or (runnable == best_runnable and path > best_path)
-            ):
+            if best == NONE or (runnable and not best_runnable) or (runnable == best_runnable and path > best_path):
                 best = stage
                 best_runnable = runnable
                 best_path = path

@@ -5,84 +5,81 @@
 # source: decima/service/scheduler.proto
 # Protobuf Python Version: 6.33.5
 """Generated protocol buffer code."""
+
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
+
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC,
-    6,
-    33,
-    5,
-    '',
-    'decima/service/scheduler.proto'
+    _runtime_version.Domain.PUBLIC, 6, 33, 5, "", "decima/service/scheduler.proto"
 )
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-
-
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x64\x65\x63ima/service/scheduler.proto\x12\x0e\x64\x65\x63ima.service\"\xcd\x02\n\x0bOpenRequest\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x0e\n\x06\x63lient\x18\x02 \x01(\t\x12\x11\n\texecutors\x18\x03 \x01(\r\x12\x17\n\x0fmoving_delay_ms\x18\x04 \x01(\x01\x12\x0c\n\x04mode\x18\x05 \x01(\t\x12\x11\n\tscheduler\x18\x06 \x01(\t\x12\x0c\n\x04seed\x18\x07 \x01(\x04\x12(\n\tgenerator\x18\x08 \x01(\x0b\x32\x15.decima.service.Pcg64\x12\x17\n\x0finterarrival_ms\x18\t \x01(\x01\x12\x16\n\x0eshared_cluster\x18\n \x01(\t\x12\x0e\n\x06\x64\x65lays\x18\x0b \x01(\x08\x12\x13\n\x0b\x64\x65lay_again\x18\x0c \x01(\x08\x12\x31\n\x07unequal\x18\r \x01(\x0b\x32 .decima.service.UnequalExecutors\x12\x0f\n\x07running\x18\x0e \x01(\x08\"R\n\x10UnequalExecutors\x12\x0e\n\x06speeds\x18\x01 \x03(\x01\x12\x0c\n\x04rate\x18\x02 \x01(\x01\x12\r\n\x05rates\x18\x03 \x03(\x01\x12\x11\n\tlatency_s\x18\x04 \x01(\x01\"]\n\x05Pcg64\x12\x12\n\nstate_high\x18\x01 \x01(\x06\x12\x11\n\tstate_low\x18\x02 \x01(\x06\x12\x16\n\x0eincrement_high\x18\x03 \x01(\x06\x12\x15\n\rincrement_low\x18\x04 \x01(\x06\"|\n\tOpenReply\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\r\x12\x11\n\tscheduler\x18\x03 \x01(\t\x12\x10\n\x08lease_ms\x18\x04 \x01(\r\x12(\n\x07\x63ommand\x18\x05 \x01(\x0b\x32\x17.decima.service.Command\"\xe5\x01\n\rDecideRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x04\x12\x0c\n\x04\x66ull\x18\x03 \x01(\x08\x12\x0f\n\x07time_ms\x18\x04 \x01(\x01\x12\x11\n\texecutors\x18\x05 \x01(\r\x12$\n\x05offer\x18\x06 \x01(\x0b\x32\x15.decima.service.Offer\x12!\n\x04jobs\x18\x07 \x03(\x0b\x32\x13.decima.service.Job\x12(\n\x06states\x18\x08 \x03(\x0b\x32\x18.decima.service.JobState\x12\x0c\n\x04gone\x18\t \x03(\t\"E\n\x05Offer\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x11\n\texecutors\x18\x02 \x01(\r\x12\x12\n\x05stage\x18\x03 \x01(\x03H\x00\x88\x01\x01\x42\x08\n\x06_stage\"\x8b\x01\n\x03Job\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0f\n\x07profile\x18\x03 \x01(\t\x12\x12\n\narrival_ms\x18\x04 \x01(\x01\x12\x10\n\x08priority\x18\x05 \x01(\x01\x12\x0b\n\x03\x63\x61p\x18\x06 \x01(\x01\x12%\n\x06stages\x18\x07 \x03(\x0b\x32\x15.decima.service.Stage\"u\n\x05Stage\x12\r\n\x05stage\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x11\n\tnum_tasks\x18\x03 \x01(\r\x12\x0f\n\x07parents\x18\x04 \x03(\x03\x12\x13\n\x0b\x64uration_ms\x18\x05 \x01(\x01\x12\x16\n\x0e\x64uration_known\x18\x06 \x01(\x08\"\xe0\x01\n\x08JobState\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x10\n\x08\x61ttached\x18\x02 \x01(\r\x12\x0e\n\x06moving\x18\x03 \x01(\r\x12\x11\n\tcommitted\x18\x04 \x01(\r\x12\x10\n\x08outgoing\x18\x05 \x01(\r\x12\x10\n\x08runnable\x18\x06 \x03(\x03\x12\x13\n\x0bschedulable\x18\x07 \x03(\x03\x12*\n\x06stages\x18\x08 \x03(\x0b\x32\x1a.decima.service.StageState\x12-\n\x07\x64\x65layed\x18\t \x03(\x0b\x32\x1c.decima.service.DelayedStage\"?\n\x0c\x44\x65layedStage\x12\r\n\x05stage\x18\x01 \x01(\x03\x12\x10\n\x08withheld\x18\x02 \x01(\x08\x12\x0e\n\x06\x65nd_ms\x18\x03 \x01(\x01\"\xbc\x01\n\nStageState\x12\r\n\x05stage\x18\x01 \x01(\x03\x12\x10\n\x08launched\x18\x02 \x01(\r\x12\x10\n\x08\x66inished\x18\x03 \x01(\r\x12\x11\n\texecutors\x18\x04 \x01(\r\x12\x0e\n\x06moving\x18\x05 \x01(\r\x12\x11\n\tcommitted\x18\x06 \x01(\r\x12\x16\n\x0emeasured_tasks\x18\x07 \x01(\r\x12\x13\n\x0bmeasured_ms\x18\x08 \x01(\x01\x12\x18\n\x10running_since_ms\x18\t \x03(\x01\"\xcf\x01\n\x08\x44\x65\x63ision\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x0c\n\x04idle\x18\x02 \x01(\x08\x12\x0b\n\x03job\x18\x03 \x01(\t\x12\r\n\x05stage\x18\x04 \x01(\x03\x12\r\n\x05limit\x18\x05 \x01(\x05\x12\x11\n\texecutors\x18\x06 \x01(\r\x12\x11\n\tdecide_us\x18\x07 \x01(\x01\x12(\n\x07\x63ommand\x18\x08 \x01(\x0b\x32\x17.decima.service.Command\x12\x10\n\x08\x64\x65lay_ms\x18\t \x01(\x01\x12\x16\n\x0e\x65xecutor_class\x18\n \x01(\x11\"6\n\x07\x43ommand\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x0e\n\x06target\x18\x02 \x01(\r\x12\x0b\n\x03\x61sk\x18\x03 \x01(\x08\"\xe9\x01\n\rAssignRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x04\x12\x0c\n\x04\x66ull\x18\x03 \x01(\x08\x12\r\n\x05now_s\x18\x04 \x01(\x01\x12%\n\x04jobs\x18\x05 \x03(\x0b\x32\x17.decima.service.NodeJob\x12$\n\x06\x63opies\x18\x06 \x03(\x0b\x32\x14.decima.service.Copy\x12\x0c\n\x04gone\x18\x07 \x03(\t\x12/\n\texecutors\x18\x08 \x03(\x0b\x32\x1c.decima.service.ExecutorTime\x12\x0c\n\x04most\x18\t \x01(\r\"\\\n\x07NodeJob\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x11\n\tarrival_s\x18\x03 \x01(\x01\x12#\n\x05nodes\x18\x04 \x03(\x0b\x32\x14.decima.service.Node\"Z\n\x04Node\x12\x0c\n\x04node\x18\x01 \x01(\x03\x12\x0c\n\x04work\x18\x02 \x01(\x01\x12\x0f\n\x07times_s\x18\x03 \x03(\x01\x12%\n\x06inputs\x18\x04 \x03(\x0b\x32\x15.decima.service.Input\"%\n\x05Input\x12\x0e\n\x06parent\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x01\"h\n\x04\x43opy\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\x03\x12\x10\n\x08\x65xecutor\x18\x03 \x01(\r\x12\x0f\n\x07start_s\x18\x04 \x01(\x01\x12\x10\n\x08\x66inish_s\x18\x05 \x01(\x01\x12\x10\n\x08\x65xecuted\x18\x06 \x01(\x08\"5\n\x0c\x45xecutorTime\x12\x10\n\x08\x65xecutor\x18\x01 \x01(\r\x12\x13\n\x0b\x61vailable_s\x18\x02 \x01(\x01\"c\n\x0b\x41ssignments\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12/\n\x0b\x61ssignments\x18\x02 \x03(\x0b\x32\x1a.decima.service.Assignment\x12\x11\n\tdecide_us\x18\x03 \x01(\x01\"\x8a\x01\n\nAssignment\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\x03\x12\x10\n\x08\x65xecutor\x18\x03 \x01(\r\x12\x0f\n\x07start_s\x18\x04 \x01(\x01\x12\x10\n\x08\x66inish_s\x18\x05 \x01(\x01\x12,\n\tduplicate\x18\x06 \x01(\x0b\x32\x19.decima.service.Duplicate\"<\n\tDuplicate\x12\x0c\n\x04node\x18\x01 \x01(\x03\x12\x0f\n\x07start_s\x18\x02 \x01(\x01\x12\x10\n\x08\x66inish_s\x18\x03 \x01(\x01\"\x1f\n\x0cWatchRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\"\x1f\n\x0c\x43loseRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\"\x0c\n\nCloseReply2\xa3\x03\n\tScheduler\x12>\n\x04Open\x12\x1b.decima.service.OpenRequest\x1a\x19.decima.service.OpenReply\x12\x41\n\x06\x44\x65\x63ide\x12\x1d.decima.service.DecideRequest\x1a\x18.decima.service.Decision\x12H\n\tDecisions\x12\x1d.decima.service.DecideRequest\x1a\x18.decima.service.Decision(\x01\x30\x01\x12\x44\n\x06\x41ssign\x12\x1d.decima.service.AssignRequest\x1a\x1b.decima.service.Assignments\x12\x41\n\x05\x43lose\x12\x1c.decima.service.CloseRequest\x1a\x1a.decima.service.CloseReply\x12@\n\x05Watch\x12\x1c.decima.service.WatchRequest\x1a\x17.decima.service.Command0\x01\x42\x1d\n\x19org.decima.spark.protocolP\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
+    b'\n\x1e\x64\x65\x63ima/service/scheduler.proto\x12\x0e\x64\x65\x63ima.service"\xcd\x02\n\x0bOpenRequest\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x0e\n\x06\x63lient\x18\x02 \x01(\t\x12\x11\n\texecutors\x18\x03 \x01(\r\x12\x17\n\x0fmoving_delay_ms\x18\x04 \x01(\x01\x12\x0c\n\x04mode\x18\x05 \x01(\t\x12\x11\n\tscheduler\x18\x06 \x01(\t\x12\x0c\n\x04seed\x18\x07 \x01(\x04\x12(\n\tgenerator\x18\x08 \x01(\x0b\x32\x15.decima.service.Pcg64\x12\x17\n\x0finterarrival_ms\x18\t \x01(\x01\x12\x16\n\x0eshared_cluster\x18\n \x01(\t\x12\x0e\n\x06\x64\x65lays\x18\x0b \x01(\x08\x12\x13\n\x0b\x64\x65lay_again\x18\x0c \x01(\x08\x12\x31\n\x07unequal\x18\r \x01(\x0b\x32 .decima.service.UnequalExecutors\x12\x0f\n\x07running\x18\x0e \x01(\x08"R\n\x10UnequalExecutors\x12\x0e\n\x06speeds\x18\x01 \x03(\x01\x12\x0c\n\x04rate\x18\x02 \x01(\x01\x12\r\n\x05rates\x18\x03 \x03(\x01\x12\x11\n\tlatency_s\x18\x04 \x01(\x01"]\n\x05Pcg64\x12\x12\n\nstate_high\x18\x01 \x01(\x06\x12\x11\n\tstate_low\x18\x02 \x01(\x06\x12\x16\n\x0eincrement_high\x18\x03 \x01(\x06\x12\x15\n\rincrement_low\x18\x04 \x01(\x06"|\n\tOpenReply\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\r\x12\x11\n\tscheduler\x18\x03 \x01(\t\x12\x10\n\x08lease_ms\x18\x04 \x01(\r\x12(\n\x07\x63ommand\x18\x05 \x01(\x0b\x32\x17.decima.service.Command"\xe5\x01\n\rDecideRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x04\x12\x0c\n\x04\x66ull\x18\x03 \x01(\x08\x12\x0f\n\x07time_ms\x18\x04 \x01(\x01\x12\x11\n\texecutors\x18\x05 \x01(\r\x12$\n\x05offer\x18\x06 \x01(\x0b\x32\x15.decima.service.Offer\x12!\n\x04jobs\x18\x07 \x03(\x0b\x32\x13.decima.service.Job\x12(\n\x06states\x18\x08 \x03(\x0b\x32\x18.decima.service.JobState\x12\x0c\n\x04gone\x18\t \x03(\t"E\n\x05Offer\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x11\n\texecutors\x18\x02 \x01(\r\x12\x12\n\x05stage\x18\x03 \x01(\x03H\x00\x88\x01\x01\x42\x08\n\x06_stage"\x8b\x01\n\x03Job\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0f\n\x07profile\x18\x03 \x01(\t\x12\x12\n\narrival_ms\x18\x04 \x01(\x01\x12\x10\n\x08priority\x18\x05 \x01(\x01\x12\x0b\n\x03\x63\x61p\x18\x06 \x01(\x01\x12%\n\x06stages\x18\x07 \x03(\x0b\x32\x15.decima.service.Stage"u\n\x05Stage\x12\r\n\x05stage\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x11\n\tnum_tasks\x18\x03 \x01(\r\x12\x0f\n\x07parents\x18\x04 \x03(\x03\x12\x13\n\x0b\x64uration_ms\x18\x05 \x01(\x01\x12\x16\n\x0e\x64uration_known\x18\x06 \x01(\x08"\xe0\x01\n\x08JobState\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x10\n\x08\x61ttached\x18\x02 \x01(\r\x12\x0e\n\x06moving\x18\x03 \x01(\r\x12\x11\n\tcommitted\x18\x04 \x01(\r\x12\x10\n\x08outgoing\x18\x05 \x01(\r\x12\x10\n\x08runnable\x18\x06 \x03(\x03\x12\x13\n\x0bschedulable\x18\x07 \x03(\x03\x12*\n\x06stages\x18\x08 \x03(\x0b\x32\x1a.decima.service.StageState\x12-\n\x07\x64\x65layed\x18\t \x03(\x0b\x32\x1c.decima.service.DelayedStage"?\n\x0c\x44\x65layedStage\x12\r\n\x05stage\x18\x01 \x01(\x03\x12\x10\n\x08withheld\x18\x02 \x01(\x08\x12\x0e\n\x06\x65nd_ms\x18\x03 \x01(\x01"\xbc\x01\n\nStageState\x12\r\n\x05stage\x18\x01 \x01(\x03\x12\x10\n\x08launched\x18\x02 \x01(\r\x12\x10\n\x08\x66inished\x18\x03 \x01(\r\x12\x11\n\texecutors\x18\x04 \x01(\r\x12\x0e\n\x06moving\x18\x05 \x01(\r\x12\x11\n\tcommitted\x18\x06 \x01(\r\x12\x16\n\x0emeasured_tasks\x18\x07 \x01(\r\x12\x13\n\x0bmeasured_ms\x18\x08 \x01(\x01\x12\x18\n\x10running_since_ms\x18\t \x03(\x01"\xcf\x01\n\x08\x44\x65\x63ision\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x0c\n\x04idle\x18\x02 \x01(\x08\x12\x0b\n\x03job\x18\x03 \x01(\t\x12\r\n\x05stage\x18\x04 \x01(\x03\x12\r\n\x05limit\x18\x05 \x01(\x05\x12\x11\n\texecutors\x18\x06 \x01(\r\x12\x11\n\tdecide_us\x18\x07 \x01(\x01\x12(\n\x07\x63ommand\x18\x08 \x01(\x0b\x32\x17.decima.service.Command\x12\x10\n\x08\x64\x65lay_ms\x18\t \x01(\x01\x12\x16\n\x0e\x65xecutor_class\x18\n \x01(\x11"6\n\x07\x43ommand\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x0e\n\x06target\x18\x02 \x01(\r\x12\x0b\n\x03\x61sk\x18\x03 \x01(\x08"\xe9\x01\n\rAssignRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x04\x12\x0c\n\x04\x66ull\x18\x03 \x01(\x08\x12\r\n\x05now_s\x18\x04 \x01(\x01\x12%\n\x04jobs\x18\x05 \x03(\x0b\x32\x17.decima.service.NodeJob\x12$\n\x06\x63opies\x18\x06 \x03(\x0b\x32\x14.decima.service.Copy\x12\x0c\n\x04gone\x18\x07 \x03(\t\x12/\n\texecutors\x18\x08 \x03(\x0b\x32\x1c.decima.service.ExecutorTime\x12\x0c\n\x04most\x18\t \x01(\r"\\\n\x07NodeJob\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x11\n\tarrival_s\x18\x03 \x01(\x01\x12#\n\x05nodes\x18\x04 \x03(\x0b\x32\x14.decima.service.Node"Z\n\x04Node\x12\x0c\n\x04node\x18\x01 \x01(\x03\x12\x0c\n\x04work\x18\x02 \x01(\x01\x12\x0f\n\x07times_s\x18\x03 \x03(\x01\x12%\n\x06inputs\x18\x04 \x03(\x0b\x32\x15.decima.service.Input"%\n\x05Input\x12\x0e\n\x06parent\x18\x01 \x01(\x03\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x01"h\n\x04\x43opy\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\x03\x12\x10\n\x08\x65xecutor\x18\x03 \x01(\r\x12\x0f\n\x07start_s\x18\x04 \x01(\x01\x12\x10\n\x08\x66inish_s\x18\x05 \x01(\x01\x12\x10\n\x08\x65xecuted\x18\x06 \x01(\x08"5\n\x0c\x45xecutorTime\x12\x10\n\x08\x65xecutor\x18\x01 \x01(\r\x12\x13\n\x0b\x61vailable_s\x18\x02 \x01(\x01"c\n\x0b\x41ssignments\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12/\n\x0b\x61ssignments\x18\x02 \x03(\x0b\x32\x1a.decima.service.Assignment\x12\x11\n\tdecide_us\x18\x03 \x01(\x01"\x8a\x01\n\nAssignment\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0c\n\x04node\x18\x02 \x01(\x03\x12\x10\n\x08\x65xecutor\x18\x03 \x01(\r\x12\x0f\n\x07start_s\x18\x04 \x01(\x01\x12\x10\n\x08\x66inish_s\x18\x05 \x01(\x01\x12,\n\tduplicate\x18\x06 \x01(\x0b\x32\x19.decima.service.Duplicate"<\n\tDuplicate\x12\x0c\n\x04node\x18\x01 \x01(\x03\x12\x0f\n\x07start_s\x18\x02 \x01(\x01\x12\x10\n\x08\x66inish_s\x18\x03 \x01(\x01"\x1f\n\x0cWatchRequest\x12\x0f\n\x07session\x18\x01 \x01(\t"\x1f\n\x0c\x43loseRequest\x12\x0f\n\x07session\x18\x01 \x01(\t"\x0c\n\nCloseReply2\xa3\x03\n\tScheduler\x12>\n\x04Open\x12\x1b.decima.service.OpenRequest\x1a\x19.decima.service.OpenReply\x12\x41\n\x06\x44\x65\x63ide\x12\x1d.decima.service.DecideRequest\x1a\x18.decima.service.Decision\x12H\n\tDecisions\x12\x1d.decima.service.DecideRequest\x1a\x18.decima.service.Decision(\x01\x30\x01\x12\x44\n\x06\x41ssign\x12\x1d.decima.service.AssignRequest\x1a\x1b.decima.service.Assignments\x12\x41\n\x05\x43lose\x12\x1c.decima.service.CloseRequest\x1a\x1a.decima.service.CloseReply\x12@\n\x05Watch\x12\x1c.decima.service.WatchRequest\x1a\x17.decima.service.Command0\x01\x42\x1d\n\x19org.decima.spark.protocolP\x01\x62\x06proto3'
+)
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'decima.service.scheduler_pb2', _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "decima.service.scheduler_pb2", _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-  _globals['DESCRIPTOR']._loaded_options = None
-  _globals['DESCRIPTOR']._serialized_options = b'\n\031org.decima.spark.protocolP\001'
-  _globals['_OPENREQUEST']._serialized_start=51
-  _globals['_OPENREQUEST']._serialized_end=384
-  _globals['_UNEQUALEXECUTORS']._serialized_start=386
-  _globals['_UNEQUALEXECUTORS']._serialized_end=468
-  _globals['_PCG64']._serialized_start=470
-  _globals['_PCG64']._serialized_end=563
-  _globals['_OPENREPLY']._serialized_start=565
-  _globals['_OPENREPLY']._serialized_end=689
-  _globals['_DECIDEREQUEST']._serialized_start=692
-  _globals['_DECIDEREQUEST']._serialized_end=921
-  _globals['_OFFER']._serialized_start=923
-  _globals['_OFFER']._serialized_end=992
-  _globals['_JOB']._serialized_start=995
-  _globals['_JOB']._serialized_end=1134
-  _globals['_STAGE']._serialized_start=1136
-  _globals['_STAGE']._serialized_end=1253
-  _globals['_JOBSTATE']._serialized_start=1256
-  _globals['_JOBSTATE']._serialized_end=1480
-  _globals['_DELAYEDSTAGE']._serialized_start=1482
-  _globals['_DELAYEDSTAGE']._serialized_end=1545
-  _globals['_STAGESTATE']._serialized_start=1548
-  _globals['_STAGESTATE']._serialized_end=1736
-  _globals['_DECISION']._serialized_start=1739
-  _globals['_DECISION']._serialized_end=1946
-  _globals['_COMMAND']._serialized_start=1948
-  _globals['_COMMAND']._serialized_end=2002
-  _globals['_ASSIGNREQUEST']._serialized_start=2005
-  _globals['_ASSIGNREQUEST']._serialized_end=2238
-  _globals['_NODEJOB']._serialized_start=2240
-  _globals['_NODEJOB']._serialized_end=2332
-  _globals['_NODE']._serialized_start=2334
-  _globals['_NODE']._serialized_end=2424
-  _globals['_INPUT']._serialized_start=2426
-  _globals['_INPUT']._serialized_end=2463
-  _globals['_COPY']._serialized_start=2465
-  _globals['_COPY']._serialized_end=2569
-  _globals['_EXECUTORTIME']._serialized_start=2571
-  _globals['_EXECUTORTIME']._serialized_end=2624
-  _globals['_ASSIGNMENTS']._serialized_start=2626
-  _globals['_ASSIGNMENTS']._serialized_end=2725
-  _globals['_ASSIGNMENT']._serialized_start=2728
-  _globals['_ASSIGNMENT']._serialized_end=2866
-  _globals['_DUPLICATE']._serialized_start=2868
-  _globals['_DUPLICATE']._serialized_end=2928
-  _globals['_WATCHREQUEST']._serialized_start=2930
-  _globals['_WATCHREQUEST']._serialized_end=2961
-  _globals['_CLOSEREQUEST']._serialized_start=2963
-  _globals['_CLOSEREQUEST']._serialized_end=2994
-  _globals['_CLOSEREPLY']._serialized_start=2996
-  _globals['_CLOSEREPLY']._serialized_end=3008
-  _globals['_SCHEDULER']._serialized_start=3011
-  _globals['_SCHEDULER']._serialized_end=3430
+    _globals["DESCRIPTOR"]._loaded_options = None
+    _globals["DESCRIPTOR"]._serialized_options = b"\n\031org.decima.spark.protocolP\001"
+    _globals["_OPENREQUEST"]._serialized_start = 51
+    _globals["_OPENREQUEST"]._serialized_end = 384
+    _globals["_UNEQUALEXECUTORS"]._serialized_start = 386
+    _globals["_UNEQUALEXECUTORS"]._serialized_end = 468
+    _globals["_PCG64"]._serialized_start = 470
+    _globals["_PCG64"]._serialized_end = 563
+    _globals["_OPENREPLY"]._serialized_start = 565
+    _globals["_OPENREPLY"]._serialized_end = 689
+    _globals["_DECIDEREQUEST"]._serialized_start = 692
+    _globals["_DECIDEREQUEST"]._serialized_end = 921
+    _globals["_OFFER"]._serialized_start = 923
+    _globals["_OFFER"]._serialized_end = 992
+    _globals["_JOB"]._serialized_start = 995
+    _globals["_JOB"]._serialized_end = 1134
+    _globals["_STAGE"]._serialized_start = 1136
+    _globals["_STAGE"]._serialized_end = 1253
+    _globals["_JOBSTATE"]._serialized_start = 1256
+    _globals["_JOBSTATE"]._serialized_end = 1480
+    _globals["_DELAYEDSTAGE"]._serialized_start = 1482
+    _globals["_DELAYEDSTAGE"]._serialized_end = 1545
+    _globals["_STAGESTATE"]._serialized_start = 1548
+    _globals["_STAGESTATE"]._serialized_end = 1736
+    _globals["_DECISION"]._serialized_start = 1739
+    _globals["_DECISION"]._serialized_end = 1946
+    _globals["_COMMAND"]._serialized_start = 1948
+    _globals["_COMMAND"]._serialized_end = 2002
+    _globals["_ASSIGNREQUEST"]._serialized_start = 2005
+    _globals["_ASSIGNREQUEST"]._serialized_end = 2238
+    _globals["_NODEJOB"]._serialized_start = 2240
+    _globals["_NODEJOB"]._serialized_end = 2332
+    _globals["_NODE"]._serialized_start = 2334
+    _globals["_NODE"]._serialized_end = 2424
+    _globals["_INPUT"]._serialized_start = 2426
+    _globals["_INPUT"]._serialized_end = 2463
+    _globals["_COPY"]._serialized_start = 2465
+    _globals["_COPY"]._serialized_end = 2569
+    _globals["_EXECUTORTIME"]._serialized_start = 2571
+    _globals["_EXECUTORTIME"]._serialized_end = 2624
+    _globals["_ASSIGNMENTS"]._serialized_start = 2626
+    _globals["_ASSIGNMENTS"]._serialized_end = 2725
+    _globals["_ASSIGNMENT"]._serialized_start = 2728
+    _globals["_ASSIGNMENT"]._serialized_end = 2866
+    _globals["_DUPLICATE"]._serialized_start = 2868
+    _globals["_DUPLICATE"]._serialized_end = 2928
+    _globals["_WATCHREQUEST"]._serialized_start = 2930
+    _globals["_WATCHREQUEST"]._serialized_end = 2961
+    _globals["_CLOSEREQUEST"]._serialized_start = 2963
+    _globals["_CLOSEREQUEST"]._serialized_end = 2994
+    _globals["_CLOSEREPLY"]._serialized_start = 2996
+    _globals["_CLOSEREPLY"]._serialized_end = 3008
+    _globals["_SCHEDULER"]._serialized_start = 3011
+    _globals["_SCHEDULER"]._serialized_end = 3430
 # @@protoc_insertion_point(module_scope)

@@ -39,9 +39,7 @@ class Offering:
         DecimaError: A scheduler cannot be made.
     """
 
-    def __init__(
-        self, makers: Mapping[str, Maker], node_schedulers: Mapping[str, PlanScheduler] | None = None
-    ) -> None:
+    def __init__(self, makers: Mapping[str, Maker], node_schedulers: Mapping[str, PlanScheduler] | None = None) -> None:
         if not makers:
             raise ConfigError("a service needs at least one scheduler")
         self.default = next(iter(makers))

@@ -424,11 +424,7 @@ def _drained_stage_event(state, executor, stage, finished):
     else:
         _open_executor_round(state, executor, job)
     if state.job_unfinished[job] == 0:
-        if (
-            state.num_free > 0
-            and state.executor_job[executor] == job
-            and state.executor_pool[executor] == NONE
-        ):
+        if state.num_free > 0 and state.executor_job[executor] == job and state.executor_pool[executor] == NONE:
             # The last executor is offered without a job; it keeps no tie to the stage that made it free.
             leave_stage(state, executor)
             detach(state, executor)

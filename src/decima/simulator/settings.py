@@ -232,4 +232,3 @@ class Settings:
         if not self.classes:
             del values["classes"]
         return values
-

@@ -128,9 +128,7 @@ class ProfileTables:
         }
         self.arrays = {
             "child_offset": _offsets([len(kids) for profile in children for kids in profile]),
-            "child": np.array(
-                [kid for profile in children for kids in profile for kid in kids], dtype=np.int32
-            ),
+            "child": np.array([kid for profile in children for kids in profile for kid in kids], dtype=np.int32),
             "parent_offset": _offsets([len(stage.parents) for stage in stages]),
             "parent": np.array([parent for stage in stages for parent in stage.parents], dtype=np.int32),
             "row_grid": np.array(row_grid, dtype=np.int32),
@@ -224,22 +222,24 @@ class WorkloadTables:
         self.grid_width = tables.width
         rows_before = np.repeat(tables.first_row[of_job] - first_stage[:-1], sizes)
         stage_row = (rows_before + np.arange(self.num_stages)).astype(np.int32)
-        tasks_of_row = np.array(
-            [stage.num_tasks for profile in profiles for stage in profile.stages], dtype=np.int32
-        )
+        tasks_of_row = np.array([stage.num_tasks for profile in profiles for stage in profile.stages], dtype=np.int32)
         later = np.flatnonzero(~workload.initial)
         order = later[np.argsort(workload.arrival_ms[later], kind="stable")]
         classes = class_tables(workload, settings)
-        self.arrays = tables.arrays | classes | {
-            "stage_job": np.repeat(np.arange(self.num_jobs), sizes).astype(np.int32),
-            "stage_tasks": tasks_of_row[stage_row],
-            "stage_row": stage_row,
-            "job_first_stage": first_stage,
-            "arrival_order": order.astype(np.int32),
-            "job_initial": workload.initial.astype(np.uint8),
-            "job_arrival_ms": np.where(workload.initial, 0.0, workload.arrival_ms),
-            "job_work_ms": np.array([profile.work_ms for profile in profiles])[of_job],
-        }
+        self.arrays = (
+            tables.arrays
+            | classes
+            | {
+                "stage_job": np.repeat(np.arange(self.num_jobs), sizes).astype(np.int32),
+                "stage_tasks": tasks_of_row[stage_row],
+                "stage_row": stage_row,
+                "job_first_stage": first_stage,
+                "arrival_order": order.astype(np.int32),
+                "job_initial": workload.initial.astype(np.uint8),
+                "job_arrival_ms": np.where(workload.initial, 0.0, workload.arrival_ms),
+                "job_work_ms": np.array([profile.work_ms for profile in profiles])[of_job],
+            }
+        )
         self.extents = tables.extents | {
             "job": self.num_jobs,
             "job + 1": self.num_jobs + 1,

@@ -59,9 +59,7 @@ def shuffled_parts(
     Returns:
         Parts, int arrays; segments inside a part in their original order.
     """
-    segments = [
-        group[first : first + segment] for group in groups for first in range(0, len(group), segment)
-    ]
+    segments = [group[first : first + segment] for group in groups for first in range(0, len(group), segment)]
     order = rng.permutation(len(segments))
     parts = [np.sort(part) for part in np.array_split(order, count) if len(part)]
     return [np.concatenate([segments[index] for index in part]) for part in parts]

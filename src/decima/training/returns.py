@@ -183,9 +183,7 @@ def advantages(
             found.append(backward_sums(surprise, decay(episode.gaps_s, horizon_s, trace_s)))
         values.append(found)
     flat = [part for group in _normalised(values, normalise) for part in group]
-    by_time, by_summary = (
-        1.0 - after / before if before > 0.0 else 0.0 for before, after in pairwise(spread)
-    )
+    by_time, by_summary = (1.0 - after / before if before > 0.0 else 0.0 for before, after in pairwise(spread))
     return Advantages(flat, [total for group in returns for total in group], by_time, by_summary)
 
 
@@ -255,6 +253,4 @@ class RewardRate:
 
     def subtract(self, episode: Episode) -> Episode:
         """The episode with differential rewards."""
-        return Episode(
-            episode.time_s, episode.end_s, episode.rewards - self.rate * episode.gaps_s, episode.summary
-        )
+        return Episode(episode.time_s, episode.end_s, episode.rewards - self.rate * episode.gaps_s, episode.summary)

@@ -97,9 +97,7 @@ class Task:
         if spec.source is None:
             raise ConfigError(f"jobs {text!r}: expected a source to draw from; a file has the same jobs for every seed")
         if spec.arrivals == "trace":
-            raise ConfigError(
-                f"jobs {text!r}: a trace has its own arrivals; expected n or interarrival_s, to draw"
-            )
+            raise ConfigError(f"jobs {text!r}: a trace has its own arrivals; expected n or interarrival_s, to draw")
         if spec.initial != 1:
             raise ConfigError(f"jobs {text!r}: a stream to train on begins with one job, got initial={spec.initial}")
         options = dict(spec.options) | ({} if spec.requests == "none" else {"requests": spec.requests})

@@ -246,8 +246,7 @@ def _stream(
 ) -> Workload:
     jobs = [Job(profile) for profile in initial]
     jobs += [
-        Job(profile, float(arrival_ms), initial=False)
-        for profile, arrival_ms in zip(later, arrivals_ms, strict=True)
+        Job(profile, float(arrival_ms), initial=False) for profile, arrival_ms in zip(later, arrivals_ms, strict=True)
     ]
     return Workload(tuple(jobs), label, tuple(profiles))
 

@@ -32,9 +32,7 @@ def test_scores_are_those_of_the_library(folder):
     lines = result.stdout.splitlines()
     assert lines[:-1] == str(expected).splitlines()
     best = expected.summary().iloc[0]
-    assert lines[-1].startswith(
-        f"best of 3 schedulers on synthetic: {best.scheduler} with {best.mean_s:.2f} s"
-    )
+    assert lines[-1].startswith(f"best of 3 schedulers on synthetic: {best.scheduler} with {best.mean_s:.2f} s")
     assert lines[-1].endswith(f"; wrote {path}")
 
 

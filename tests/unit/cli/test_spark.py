@@ -34,8 +34,20 @@ def asked(monkeypatch):
 @pytest.mark.parametrize("counts", [("1", "2", "4"), ("1,2,4",), ("1 2 4",)])
 def test_lists_may_be_written_with_blanks_or_commas(tmp_path, asked, counts):
     sentence = refuse(
-        *("spark", "profile", "--scale", "0.5", "1", "--executors", *counts, "--repetitions", 2, "--out", tmp_path /
-    "o") )
+        *(
+            "spark",
+            "profile",
+            "--scale",
+            "0.5",
+            "1",
+            "--executors",
+            *counts,
+            "--repetitions",
+            2,
+            "--out",
+            tmp_path / "o",
+        )
+    )
     assert sentence == "no Spark in this test"
     applications = asked[0].applications
     assert len(applications) == 2 * 3 * 2

@@ -45,6 +45,7 @@ def test_bad_budgets():
     with pytest.raises(ConfigError, match="seed must be"):
         search(canonical(), 5, seed=-1)
 
+
 def test_the_best_plan_is_the_shortest_of_those_it_makes():
     instance = read_instance("random:nodes=30,ccr=2", ClusterOptions(executors=4), seed=1)
     ranks = [f"discounted_rank:discount={discount}" for discount in (1, 0.5, 0.25, 0.1, 0)]

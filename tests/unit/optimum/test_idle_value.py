@@ -122,9 +122,7 @@ def test_the_table_says_when_an_executor_idles(rare_long):
 
 
 def test_the_best_rule_gains_that_much_in_a_loop_that_follows_it(rare_long):
-    best = {
-        (row.waiting_long, row.remaining_1_s): row.started for row in rare_long.rule().itertuples(index=False)
-    }
+    best = {(row.waiting_long, row.remaining_1_s): row.started for row in rare_long.rule().itertuples(index=False)}
     most = max(waiting for waiting, _ in best)
 
     def starts(remaining_s, waiting):

@@ -21,9 +21,12 @@ const find = (view) => view.model.name === "gantt 0" ? view : (view.child_views 
 const chart = [...Bokeh.index].map(find).find((each) => each)
 const named = (name) => [...Bokeh.documents[0].all_models].filter((model) => model.name === name)
 """
-DRAWN = "return window.Bokeh?.documents.length > 0 &&" + """
+DRAWN = (
+    "return window.Bokeh?.documents.length > 0 &&"
+    + """
   [...Bokeh.documents[0].all_models].some((model) => model.name === "tasks 0" && model.data_source.data.left.length > 0)
 """
+)
 PLACE = """
 const box = chart.el.getBoundingClientRect()
 return [box.left + chart.frame.x_scale.compute(arguments[0]), box.top + chart.frame.y_scale.compute(arguments[1])]

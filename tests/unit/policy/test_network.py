@@ -285,7 +285,6 @@ def test_edges_may_have_features():
     assert (other[2:] != found[2:]).all()
 
 
-
 def test_level_by_level_agrees_with_spektrals_propagation():
     """Propagating over the whole matrix as often as there are levels gives the same embeddings."""
     architecture = RELEASED

@@ -21,9 +21,7 @@ def critic_features(observation):
     state = observation.state
     works = np.array([view.remaining_work_ms / 1000 for view in observation.jobs])
     paths = [
-        max(
-            state.row_path_ms[state.stage_row[stage.id]] / 1000 for stage in view.stages if stage.tasks_unfinished > 0
-        )
+        max(state.row_path_ms[state.stage_row[stage.id]] / 1000 for stage in view.stages if stage.tasks_unfinished > 0)
         for view in observation.jobs
     ]
     near = sum(int(state.job_attached[view.id] + state.job_moving[view.id]) for view in observation.jobs)

@@ -250,5 +250,3 @@ def test_fields_are_counted_before_they_are_kept():
     data = protocol.DecideRequest(gone=[""] * 100_000).SerializeToString()
     with pytest.raises(RefusalError, match="more than 50 jobs, states and other fields"):
         finish(parse(protocol.DecideRequest, data, 50))
-
-

@@ -80,9 +80,7 @@ def test_many_jobs_come_and_go():
     with running(sessions_of("decima", "released_fifo")) as service:
         for name in service.sessions.offering.names:
             remote = RemoteScheduler(service.target, name)
-            require_same(
-                decima.simulate(jobs, remote, 30, 1, log=True), decima.simulate(jobs, name, 30, 1, log=True)
-            )
+            require_same(decima.simulate(jobs, remote, 30, 1, log=True), decima.simulate(jobs, name, 30, 1, log=True))
             remote.close()
 
 

@@ -229,13 +229,9 @@ def test_settings_that_are_wrong():
 @MODES
 def test_delays_out_of_range(mode, delay_ms):
     steps = Steps(workload(CHAIN), 4, mode)
-    with pytest.raises(
-        InvalidDecisionError, match=r"and delay \S+ ms: a delay must be a number of ms from 0 to"
-    ):
+    with pytest.raises(InvalidDecisionError, match=r"and delay \S+ ms: a delay must be a number of ms from 0 to"):
         steps.choose(0, 0, 1, delay_ms)
-    with pytest.raises(
-        SchedulerError, match=r"the delay_ms of a Decision is \S+ \(float\); expected a number"
-    ):
+    with pytest.raises(SchedulerError, match=r"the delay_ms of a Decision is \S+ \(float\); expected a number"):
         decision_parts(Decision(0, 1, delay_ms))
 
 

@@ -26,9 +26,7 @@ def job_start(job, stages, at=0, **properties):
 
 
 def job_end(job, at, result="JobSucceeded"):
-    return line(
-        "SparkListenerJobEnd", **{"Job ID": job, "Completion Time": T0 + at, "Job Result": {"Result": result}}
-    )
+    return line("SparkListenerJobEnd", **{"Job ID": job, "Completion Time": T0 + at, "Job Result": {"Result": result}})
 
 
 def executor_added(name="1", at=0, cores=1, **info):
@@ -37,9 +35,7 @@ def executor_added(name="1", at=0, cores=1, **info):
 
 
 def executor_removed(name, at, reason="gone"):
-    return line(
-        "SparkListenerExecutorRemoved", **{"Timestamp": T0 + at, "Executor ID": name, "Removed Reason": reason}
-    )
+    return line("SparkListenerExecutorRemoved", **{"Timestamp": T0 + at, "Executor ID": name, "Removed Reason": reason})
 
 
 def task_end(task, stage_id, begin, end, index=0, executor="1", reason="Success", kind="ResultTask", info=(), **fields):

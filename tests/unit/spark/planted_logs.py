@@ -83,9 +83,7 @@ class PlantedLog:
             mine = log.job == number
             submit = begin + round(arrival)
             self._job_start(identity, profile, submit, named)
-            rows = zip(
-                log.stage[mine], log.executor[mine], log.start_ms[mine], log.finish_ms[mine], strict=True
-            )
+            rows = zip(log.stage[mine], log.executor[mine], log.start_ms[mine], log.finish_ms[mine], strict=True)
             for partition, (stage, executor, start, finish) in enumerate(rows):
                 launch = round(start) + self.dispatch_ms
                 self._task(stage, partition, self.names[executor], begin + launch, begin + max(round(finish), launch))

@@ -158,9 +158,7 @@ def test_the_baseline_of_an_episode_does_not_depend_on_its_own_summary_returns_p
     rng = np.random.default_rng(1)
 
     def group():
-        return [
-            Episode(np.arange(5.0), 5.0, rng.normal(size=5), rng.normal(size=(5, 2))) for _ in range(4)
-        ]
+        return [Episode(np.arange(5.0), 5.0, rng.normal(size=5), rng.normal(size=(5, 2))) for _ in range(4)]
 
     first = group()
     memory = RegressionMemory(np.eye(2) * 3.0, np.array([1.0, -2.0]))

@@ -120,14 +120,10 @@ def test_bad_stage_is_refused_by_job_and_stage_name(stage, message):
 
 def test_cycle_is_refused_and_spelled_out():
     with pytest.raises(WorkloadError, match=r"job 'etl': stages form a cycle: .*'[bc]' -> '[bc]' -> '[bc]'"):
-        make_profile(
-            make_stage("a"), make_stage("b", parents=(0, 2)), make_stage("c", parents=(1,)), name="etl"
-        )
+        make_profile(make_stage("a"), make_stage("b", parents=(0, 2)), make_stage("c", parents=(1,)), name="etl")
 
 
-@pytest.mark.parametrize(
-    "values", [["5"], [None], [True], [[1, 2], [3, 4]], [1, "x"], [10**400], [[1], [2, 3]]]
-)
+@pytest.mark.parametrize("values", [["5"], [None], [True], [[1, 2], [3, 4]], [1, "x"], [10**400], [[1], [2, 3]]])
 def test_durations_must_be_flat_numbers(values):
     with pytest.raises(WorkloadError, match="stage 's': rest durations"):
         Stage("s", 1, (), (5,), ([],), ([],), (values,))

@@ -44,9 +44,7 @@ def test_seed_decides():
 
 
 def test_longer_set_begins_like_a_shorter_one():
-    assert all(
-        a.equals(b) for a, b in zip(synthetic_profiles(9, 3), synthetic_profiles(30, 3)[:9], strict=True)
-    )
+    assert all(a.equals(b) for a, b in zip(synthetic_profiles(9, 3), synthetic_profiles(30, 3)[:9], strict=True))
 
 
 def test_default_work_is_heavy_tailed_and_near_tpch():
@@ -96,16 +94,10 @@ def test_waves_and_inflation_are_as_asked_for():
     )
     profiles = synthetic_profiles(30, 0, parameters)
     level = 2  # 100 executors
-    assert mean_ratio(profiles, lambda s: s.fresh[level], lambda s: s.rest[level]) == pytest.approx(
-        4.0, rel=0.02
-    )
-    assert mean_ratio(profiles, lambda s: s.first[level], lambda s: s.rest[level]) == pytest.approx(
-        2.0, rel=0.02
-    )
+    assert mean_ratio(profiles, lambda s: s.fresh[level], lambda s: s.rest[level]) == pytest.approx(4.0, rel=0.02)
+    assert mean_ratio(profiles, lambda s: s.first[level], lambda s: s.rest[level]) == pytest.approx(2.0, rel=0.02)
     assert mean_ratio(profiles, lambda s: s.rest[2], lambda s: s.rest[0]) == pytest.approx(2 / 1.02, rel=0.02)
-    assert mean_ratio(profiles, lambda s: s.rest[1], lambda s: s.rest[0]) == pytest.approx(
-        1.5 / 1.02, rel=0.02
-    )
+    assert mean_ratio(profiles, lambda s: s.rest[1], lambda s: s.rest[0]) == pytest.approx(1.5 / 1.02, rel=0.02)
 
 
 def test_work_of_a_class_is_as_asked_for():

@@ -99,9 +99,7 @@ class PlacementLearner(AdamWeights):
         number, vector, whole = tf.TensorSpec([], tf.float32), tf.TensorSpec([None]), tf.TensorSpec([None], tf.int32)
         rows, pairs = tf.TensorSpec([None, architecture.inputs]), tf.TensorSpec([None, 2], tf.int32)
         flag, size = tf.TensorSpec([], tf.bool), tf.TensorSpec([], tf.int32)
-        self._policy = Traced(
-            self._policy_gradient, [rows, pairs, whole, size, vector, vector, flag, number, number]
-        )
+        self._policy = Traced(self._policy_gradient, [rows, pairs, whole, size, vector, vector, flag, number, number])
         mask = tf.TensorSpec([None, None], tf.bool)
         self._values = Traced(
             self._value_gradient, [rows, whole, vector, rows, mask, vector, vector, number, flag, flag]

@@ -54,9 +54,7 @@ def _make_block(width: int, group: int):
             biased = builder.icmp_signed(">=", b_first, word(0))
 
             def few_rows(row, count):
-                starts = [
-                    builder.add(x_first, builder.mul(builder.add(row, word(k)), x_stride)) for k in range(count)
-                ]
+                starts = [builder.add(x_first, builder.mul(builder.add(row, word(k)), x_stride)) for k in range(count)]
                 for k in range(count):
                     builder.store(zero, sums[k])
                 with builder.if_then(biased):

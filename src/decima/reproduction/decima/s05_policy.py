@@ -171,9 +171,9 @@ def _nodes(state: ClusterState, record: EpisodeRecord, decision: int, parts: dic
     by_level = np.argsort(level, kind="stable")
     if not np.array_equal(record.x[node[by_level]], parts["x"]):
         raise AssertionError("the network's nodes are not in the expected order")
-    table = pandas.DataFrame(
-        {"job": job, "stage": record.node_local[node], "level": level, "node": node}
-    ).iloc[by_level]
+    table = pandas.DataFrame({"job": job, "stage": record.node_local[node], "level": level, "node": node}).iloc[
+        by_level
+    ]
     x, e = _columns("x", parts["x"]), _columns("e", parts["e"])
     return pandas.concat([table.reset_index(drop=True), x, e], axis=1)
 

@@ -47,9 +47,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         workloads = batches if arrivals == "batch" else streams
         return score_table(schedulers, workloads, seeds, settings, context, arrivals, **columns, arrivals=arrivals)
 
-    effects = [
-        scores("batch", context.settings(**changes), setting=name) for name, changes in EFFECTS.items()
-    ]
+    effects = [scores("batch", context.settings(**changes), setting=name) for name, changes in EFFECTS.items()]
     switches = []
     for arrivals in ("batch", "stream"):
         released = context.settings("released")
@@ -131,9 +129,8 @@ def switches(tables: Tables, run: Run) -> Figure:
 
 
 def _batches(table: pandas.DataFrame, run: Run) -> str:
-    return (
-        f"{distinct(table, 'seed', 'batch')} of 20 jobs, one seed each; bars: {INTERVAL}; {run.cluster}."
-        + presets(table["scheduler"])
+    return f"{distinct(table, 'seed', 'batch')} of 20 jobs, one seed each; bars: {INTERVAL}; {run.cluster}." + presets(
+        table["scheduler"]
     )
 
 

@@ -49,9 +49,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         chosen = schedulers | policies if case.startswith("batch") else schedulers
         if case.startswith("long"):  # the others grow a backlog without end
             chosen = {name: schedulers[name] for name in ("released_fair", "fair_strict", "capped_srw")}
-        tables.append(
-            score_table(chosen, workloads, seeds[: len(workloads)], settings, context, case, arrivals=case)
-        )
+        tables.append(score_table(chosen, workloads, seeds[: len(workloads)], settings, context, case, arrivals=case))
     return {"released": pandas.concat(tables)}
 
 

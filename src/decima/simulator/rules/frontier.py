@@ -9,12 +9,7 @@ from decima.simulator.rules.classes import count_runnable_open, file_open
 @njit
 def stage_room(state, stage):
     """Tasks of ``stage`` that no executor is launching, committed or moving for."""
-    return (
-        state.stage_tasks[stage]
-        - state.stage_next[stage]
-        - state.stage_commit[stage]
-        - state.stage_moving[stage]
-    )
+    return state.stage_tasks[stage] - state.stage_next[stage] - state.stage_commit[stage] - state.stage_moving[stage]
 
 
 @njit

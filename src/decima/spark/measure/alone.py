@@ -205,10 +205,18 @@ class Measurement:
         context.setLocalProperty("decima.query", None)
         context.setLocalProperty("decima.profile", None)
         return AloneRun(
-            id=name, log=log, query=query, kind=kind,
-            scale=application.scale, executors=application.executors, repetition=application.repetition,
-            attempt=attempt, start_s=round(wall, 3), duration_s=round(end - before.time_s, 4),
-            rows=rows, executor_start_s=None if started is None else round(started, 3),
+            id=name,
+            log=log,
+            query=query,
+            kind=kind,
+            scale=application.scale,
+            executors=application.executors,
+            repetition=application.repetition,
+            attempt=attempt,
+            start_s=round(wall, 3),
+            duration_s=round(end - before.time_s, 4),
+            rows=rows,
+            executor_start_s=None if started is None else round(started, 3),
             **contention.between(before, after).row(),
         )
 

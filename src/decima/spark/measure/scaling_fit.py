@@ -69,9 +69,7 @@ def fit(table: pandas.DataFrame, bootstrap: int = BOOTSTRAP) -> ScalingModel:
     Returns:
         The model, without the overhead of a task, of which profiles say nothing.
     """
-    parallelism = {
-        wave: pooled_exponents(table[table["wave"] == wave], "level", _CELL, bootstrap) for wave in WAVES
-    }
+    parallelism = {wave: pooled_exponents(table[table["wave"] == wave], "level", _CELL, bootstrap) for wave in WAVES}
     # New executors were measured at few executor counts, or one; what cannot be told is that of the first tasks.
     if table[table["wave"] == "fresh"]["level"].nunique() < 2:
         parallelism["fresh"] = parallelism["first"]
@@ -124,8 +122,13 @@ def pooled_exponents(table: pandas.DataFrame, variable: str, group: list[str], b
     low, high = np.percentile(means, [2.5, 97.5])
     shrunk = mean + share * (slopes - mean)
     return Pooled(
-        mean, float(low), float(high), spread, noise, {int(name): float(one) for name, one in zip(names, shrunk,
-    strict=True)} )
+        mean,
+        float(low),
+        float(high),
+        spread,
+        noise,
+        {int(name): float(one) for name, one in zip(names, shrunk, strict=True)},
+    )
 
 
 def population(estimates: np.ndarray, variances: np.ndarray) -> tuple[float, float]:

@@ -84,9 +84,7 @@ class LearningRates(Configuration):
     lr_start: float = number(1e-3, "Adam's learning rate at the first iteration.", above=True)
     lr_end: float = number(1e-3, "Learning rate at the end.")
     lr_shape: str = choice("Way of the learning rate from start to end.", "linear", "geometric", "cosine")
-    lr_iterations: int | None = whole(
-        None, "Iterations from start to end; none: over the whole budget.", 1, none=True
-    )
+    lr_iterations: int | None = whole(None, "Iterations from start to end; none: over the whole budget.", 1, none=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

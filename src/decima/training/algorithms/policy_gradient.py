@@ -176,12 +176,16 @@ class PolicyGradient(AgentAlgorithm):
         found = self.advantages(records, config.trace_at(now.share))
         total = np.concatenate(found.returns)
         row = self.update(records, batch, found, now)
-        return agent.describe(records) | row | {
-            "explained_by_time": found.explained_by_time,
-            "explained_by_summary": found.explained_by_summary,
-            "return_mean": float(total.mean()),
-            "return_std": float(total.std()),
-        }
+        return (
+            agent.describe(records)
+            | row
+            | {
+                "explained_by_time": found.explained_by_time,
+                "explained_by_summary": found.explained_by_summary,
+                "return_mean": float(total.mean()),
+                "return_std": float(total.std()),
+            }
+        )
 
     def episodes(self, records: Sequence) -> list[list[Episode]]:
         """Episodes by sequence, in the recipe's unit of rewards; differential ones bring the reward rate up to date.
@@ -265,12 +269,16 @@ class PolicyGradient(AgentAlgorithm):
             for name in ("loss", "entropy_stage", "entropy_limit")
         }
         last = {name: gradients[-1].mean(name) if gradients else 0.0 for name in ("kl", "clipped")}
-        return averages | last | {
-            "gradient_norm": float(np.mean(norms)) if norms else 0.0,
-            "updates": len(gradients),
-            "learning_rate": rate,
-            "entropy_weight": entropy_weight,
-        }
+        return (
+            averages
+            | last
+            | {
+                "gradient_norm": float(np.mean(norms)) if norms else 0.0,
+                "updates": len(gradients),
+                "learning_rate": rate,
+                "entropy_weight": entropy_weight,
+            }
+        )
 
     def _parts(self, groups: list[np.ndarray], iteration: int):
         """Decisions of each update."""

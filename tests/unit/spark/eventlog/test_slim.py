@@ -48,15 +48,22 @@ def test_nothing_of_the_machine_stays(tmp_path):
         "spark.task.cpus": "1",
     }
     stage = {
-        "Stage ID": 0, "Number of Tasks": 2, "Parent IDs": [], "Details": "at /home/somebody/x.py",
+        "Stage ID": 0,
+        "Number of Tasks": 2,
+        "Parent IDs": [],
+        "Details": "at /home/somebody/x.py",
         "RDD Info": [{"RDD ID": 1, "Name": "/home/somebody/t.parquet", "Scope": '{"id":"3","name":"Scan parquet"}'}],
     }
     environment = {"Spark Properties": properties, "System Properties": {"user.home": "/home/somebody"}}
     lines = [
         {"Event": "SparkListenerEnvironmentUpdate", **environment},
         {
-            "Event": "SparkListenerJobStart", "Job ID": 0, "Submission Time": 5, "Stage Infos": [stage],
-            "Stage IDs": [0], "Properties": {"decima.query": "q01#0", "spark.home": "/home/somebody"},
+            "Event": "SparkListenerJobStart",
+            "Job ID": 0,
+            "Submission Time": 5,
+            "Stage Infos": [stage],
+            "Stage IDs": [0],
+            "Properties": {"decima.query": "q01#0", "spark.home": "/home/somebody"},
         },
         {"Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart", "details": "/home/somebody"},
     ]

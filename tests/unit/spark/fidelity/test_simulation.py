@@ -164,7 +164,7 @@ def test_the_floor_is_the_distance_to_the_other_repetitions(measurements):
     floor = measured_floor(measurements)
     assert len(floor) == len(measurements.runs)
     row = floor.iloc[0]
-    same = (measurements.runs[["name", "executors", "fresh", "alone"]] == row[["name", "executors", "fresh", "alone"]])
+    same = measurements.runs[["name", "executors", "fresh", "alone"]] == row[["name", "executors", "fresh", "alone"]]
     times = measurements.runs.real_ms[same.all(axis=1)]
     assert row.others_ms == pytest.approx((times.sum() - row.real_ms) / (len(times) - 1))
 

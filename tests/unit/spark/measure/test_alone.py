@@ -16,10 +16,24 @@ QUIET, BUSY = 0.1, WAIT_LIMIT + 0.1
 
 def a_run(query="q01", kind="warm", scale=0.5, executors=2, repetition=0, wait_share=QUIET, **values):
     base = {
-        "id": f"{query}#{kind}-{repetition}", "log": "log.jsonl", "query": query, "kind": kind, "scale": scale,
-        "executors": executors, "repetition": repetition, "attempt": 0, "start_s": 1.5, "duration_s": 2.0,
-        "rows": 3, "executor_start_s": 4.0 if kind == "fresh" else None, "run_s": 1.0, "wait_s": 1.0,
-        "wait_share": wait_share, "foreign_share": 0.0, "load_average": 1.0, "pressure": None,
+        "id": f"{query}#{kind}-{repetition}",
+        "log": "log.jsonl",
+        "query": query,
+        "kind": kind,
+        "scale": scale,
+        "executors": executors,
+        "repetition": repetition,
+        "attempt": 0,
+        "start_s": 1.5,
+        "duration_s": 2.0,
+        "rows": 3,
+        "executor_start_s": 4.0 if kind == "fresh" else None,
+        "run_s": 1.0,
+        "wait_s": 1.0,
+        "wait_share": wait_share,
+        "foreign_share": 0.0,
+        "load_average": 1.0,
+        "pressure": None,
     }
     return AloneRun(**(base | values))
 

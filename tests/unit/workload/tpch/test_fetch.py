@@ -59,9 +59,7 @@ def fetched():
     """Content of every file below the data folder, hidden and half-written ones included."""
     root = config.data_root()
     return {
-        str(path.relative_to(root / "raw" / "tpch")): path.read_bytes()
-        for path in root.rglob("*")
-        if path.is_file()
+        str(path.relative_to(root / "raw" / "tpch")): path.read_bytes() for path in root.rglob("*") if path.is_file()
     }
 
 

@@ -107,9 +107,7 @@ def test_figures_of_the_data_set(tpch_data):
 
 def test_dag_of_a_query_is_the_same_at_all_sizes(tpch_data):
     for query in sources.QUERIES:
-        dags = {
-            tuple(stage.parents for stage in tpch_profile(size, query).stages) for size in tpch.RELEASED_SIZES
-        }
+        dags = {tuple(stage.parents for stage in tpch_profile(size, query).stages) for size in tpch.RELEASED_SIZES}
         assert len(dags) == 1
 
 

@@ -30,9 +30,7 @@ ADJACENCY = np.array([[0.0, 1.0], [0.0, 0.0]])
 @pytest.fixture
 def raw(tmp_path, monkeypatch):
     """Folder with query 1 at 2g, and checksums to match."""
-    write_set(
-        tmp_path, monkeypatch, {"2g/adj_mat_1.npy": npy(ADJACENCY), "2g/task_duration_1.npy": npy(TABLES)}
-    )
+    write_set(tmp_path, monkeypatch, {"2g/adj_mat_1.npy": npy(ADJACENCY), "2g/task_duration_1.npy": npy(TABLES)})
     return tmp_path
 
 
@@ -142,9 +140,7 @@ def test_changed_file_fails_its_checksum_before_it_is_parsed(raw):
     folder = raw / "made"
     path = raw / "2g" / "task_duration_1.npy"
     path.write_bytes(npy({0: Exploit(folder)}))
-    with pytest.raises(
-        ChecksumError, match=r"task_duration_1\.npy: got SHA-256 [0-9a-f]{64} .*expected [0-9a-f]{64}"
-    ):
+    with pytest.raises(ChecksumError, match=r"task_duration_1\.npy: got SHA-256 [0-9a-f]{64} .*expected [0-9a-f]{64}"):
         tpch_raw.read_raw_profile(raw, "2g", 1)
     assert not folder.exists()
 
