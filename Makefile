@@ -90,7 +90,7 @@ test: lint
 	$(BIN)/pytest -n auto --dist loadfile -p no:benchmark --nbval-lax --nbval-current-env $(PYTEST_FLAGS) tests $(NOTEBOOKS)
 
 # The compiled core with a check of every array index; its kernels are compiled apart from the usual ones.
-BOUNDS_TESTS := tests/differential tests/guard tests/property $(addprefix tests/unit/,compiled simulator schedulers policy)
+BOUNDS_TESTS := tests/differential tests/guard tests/property $(addprefix tests/unit/,core systems/spark)
 test-bounds: env
 	DECIMA_BOUNDS_CHECKS=1 $(BIN)/pytest -n auto --dist loadfile -p no:benchmark $(PYTEST_FLAGS) $(BOUNDS_TESTS)
 

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pandas
 
-from decima.cloud.learning.architecture import PlacementArchitecture
-from decima.cloud.learning.task import PlacementTask
-from decima.policy.quiet import import_tensorflow
-from decima.training.checkpoint import FILE_NAME
-from decima.training.logs import CURVE_NAME
+from decima.learning.checkpoint import FILE_NAME
+from decima.learning.logs import CURVE_NAME
+from decima.learning.quiet import import_tensorflow
+from decima.systems.cloud.policy.architecture import PlacementArchitecture
+from decima.systems.cloud.policy.task import PlacementTask
 
 TABLE = Path(__file__).parents[1] / "models" / "training" / "cloud_grid.csv"
 ITERATIONS = {"normal": 10_000, "burst": 20_000}
@@ -49,8 +49,8 @@ class Cell:
 
     def train(self, folder: Path, iterations: int) -> float:
         """Take the run to so many iterations; returns what ``ilp_beta`` loses of R_epi, plus 1 %, as a share."""
-        from decima.cloud.learning.run import PlacementRun
-        from decima.training.recipe import Recipe
+        from decima.learning.recipe import Recipe
+        from decima.systems.cloud.policy.run import PlacementRun
 
         recipe = Recipe.named(
             LEARNERS[self.learner],
@@ -83,7 +83,7 @@ def points(cell: Cell, folder: Path, reference_loss: float) -> pandas.DataFrame:
         folder: Where its curve is.
         reference_loss: As :meth:`Cell.train` returns it.
     """
-    from decima.cloud.learning.validation import FLOOR
+    from decima.systems.cloud.policy.validation import FLOOR
 
     curve = pandas.read_csv(folder / CURVE_NAME)
     number = curve["val_greedy"].notna()[::-1].cumsum()[::-1]  # of the validation that a row comes before, from the end

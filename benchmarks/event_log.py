@@ -20,8 +20,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from decima.files import atomic_path
-from decima.spark.eventlog.files import Damage, find_logs, read_lines
+from decima.connect.eventlog.files import Damage, find_logs, read_lines
+from decima.core.files import atomic_path
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parent / "tests" / "unit" / "spark" / "logs" / "queries.zstd"
@@ -89,8 +89,8 @@ def _shifted(value, copy: int, span: int, tasks: int, key: str = ""):
 
 def read_once(path: str) -> dict:
     """Read in this process; time in seconds and peak memory in megabytes, everything imported included."""
-    from decima.spark.eventlog.application import read_event_log
-    from decima.spark.eventlog.profiles import collect_profiles
+    from decima.connect.eventlog.application import read_event_log
+    from decima.connect.eventlog.profiles import collect_profiles
 
     begin = time.perf_counter()
     application = read_event_log(path)

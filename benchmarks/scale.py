@@ -10,11 +10,11 @@ import pandas
 from matplotlib.figure import Figure
 from tqdm.auto import tqdm
 
-from decima.schedulers import make_scheduler
-from decima.schedulers.system import run_state
-from decima.simulator.settings import Settings
-from decima.simulator.state import ClusterState
-from decima.simulator.tables import WorkloadTables
+from decima.systems.spark.schedulers import make_scheduler
+from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import ClusterState
+from decima.systems.spark.system import run_state
+from decima.systems.spark.tables import WorkloadTables
 from decima.workload import synthetic_poisson
 
 SIZES = ((500, 750), (1000, 1500), (2000, 3000), (5000, 7500), (10_000, 15_000), (20_000, 30_000))

@@ -17,9 +17,9 @@ import numpy as np
 import pandas
 from tqdm.auto import tqdm
 
+from decima.connect.service import scheduler_pb2 as protocol
+from decima.connect.service.simulator_client import RemoteScheduler
 from decima.evaluation.run import simulate
-from decima.service import scheduler_pb2 as protocol
-from decima.service.simulator_client import RemoteScheduler
 from decima.workload import synthetic_batch, tpch_available, tpch_batch
 
 SCHEDULERS = ("fair", "decima")

@@ -30,10 +30,10 @@ import psutil
 from tqdm.auto import tqdm
 
 import decima
-from decima.schedulers import Decision, make_scheduler
-from decima.service import scheduler_pb2 as protocol
-from decima.service.reporter import StateReporter
-from decima.service.wire import NAME, VERSION
+from decima.connect.service import scheduler_pb2 as protocol
+from decima.connect.service.reporter import StateReporter
+from decima.connect.service.wire import NAME, VERSION
+from decima.systems.spark.schedulers import Decision, make_scheduler
 from decima.workload.arrivals import explicit
 from decima.workload.synthetic import default_profiles
 

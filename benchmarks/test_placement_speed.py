@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from decima.cloud import PlacementSettings, core
-from decima.cloud.generator import Generator
-from decima.cloud.state import give_chance, new_state
+from decima.systems.cloud import PlacementSettings
+from decima.systems.cloud import engine as core
+from decima.systems.cloud.generator import Generator
+from decima.systems.cloud.state import give_chance, new_state
 from tests.placement_oracle import PlainPlacement, random_episode
 
 EPISODES = 400

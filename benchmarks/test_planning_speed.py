@@ -5,12 +5,12 @@ import time
 import numpy as np
 import pytest
 
-from decima.planning.copies import NO_FUTURE, Draw, Plan
-from decima.schedulers import form_for, make_scheduler
-from decima.schedulers.system import run_state
-from decima.simulator.loop import new_state
-from decima.simulator.seeding import spawn_generators
-from decima.simulator.settings import Settings
+from decima.systems.spark.lookahead.copies import NO_FUTURE, Draw, Plan
+from decima.systems.spark.loop import new_state
+from decima.systems.spark.schedulers import form_for, make_scheduler
+from decima.systems.spark.seeding import spawn_generators
+from decima.systems.spark.settings import Settings
+from decima.systems.spark.system import run_state
 from decima.workload import synthetic_batch, tpch_available, tpch_batch
 
 

@@ -11,11 +11,11 @@ import pytest
 
 from benchmarks.conftest import record_rate
 from decima.evaluation.run import score_matrix
-from decima.schedulers import make_scheduler
-from decima.schedulers.system import run_state
-from decima.simulator.settings import Settings
-from decima.simulator.state import ClusterState
-from decima.simulator.tables import WorkloadTables
+from decima.systems.spark.schedulers import make_scheduler
+from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import ClusterState
+from decima.systems.spark.system import run_state
+from decima.systems.spark.tables import WorkloadTables
 from decima.workload import synthetic_batch, synthetic_poisson, tpch_available, tpch_batch
 from tests.differential.oracle import OracleSimulator
 from tests.differential.oracle_policies import DynamicPartition

@@ -11,10 +11,10 @@ from decima.workload import tpch_available
 RUN = """
 import json, os, resource, sys
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-from decima.policy.architecture import Architecture
-from decima.training.recipe import Recipe
-from decima.training.run import TrainingRun
-from decima.training.task import Task
+from decima.systems.spark.policy.architecture import Architecture
+from decima.learning.recipe import Recipe
+from decima.learning.run import TrainingRun
+from decima.systems.spark.policy.task import Task
 kind, source, iterations, folder = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 limits = {"iterations": iterations, "validate_every": 1000, "validation_sequences": 1, "checkpoint_every": 1000}
 recipe = Recipe.named("paper", episode_start_s=None, episode_end_s=None, **limits)

@@ -26,9 +26,9 @@ RESULTS = Path(__file__).parent / "results"
 def measure(scheduler: str, jobs: str, executors: int) -> dict:
     """One run in this process: CPU seconds of making the jobs and of the run, peak memory of both."""
     from decima.evaluation.run import simulate
-    from decima.reproduction.decima.s07_packing import classes
-    from decima.simulator.settings import Settings
+    from decima.systems.spark.settings import Settings
     from decima.workload.sources import parse_jobs
+    from experiments.decima.s07_packing import classes
 
     small = Settings.of_mode("paper", classes=classes(8))
     simulate(parse_jobs("alibaba_like:jobs=20").workload(0), scheduler, cluster=small)  # compile

@@ -1,4 +1,4 @@
-"""Settings of Sphinx for the site; ``make site`` builds it, and ``decima.reproduction.site`` calls Sphinx.
+"""Settings of Sphinx for the site; ``make site`` builds it, and ``experiments.site`` calls Sphinx.
 
 Sources are the files of the repository where they lie, so that a link which leads somewhere on a code host leads
 somewhere here. Notebooks are read as a run executed them.

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from hypothesis import settings
 
-from decima import config, progress
+from decima.core import config, progress
 from decima.workload import fetch_tpch, tpch_available
 
 # Compiled code is slow on its first call, so no example has a deadline; continuous integration draws the same

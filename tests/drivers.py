@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from decima.schedulers import Decision, make_scheduler
-from decima.schedulers.interface import StageView
-from decima.simulator.rules.delays import delay_refusal
+from decima.systems.spark.rules.delays import delay_refusal
+from decima.systems.spark.schedulers import Decision, make_scheduler
+from decima.systems.spark.schedulers.interface import StageView
 
 
 class Through:

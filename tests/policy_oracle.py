@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from decima.policy.architecture import Architecture
+from decima.systems.spark.policy.architecture import Architecture
 
 LEAK = 0.2
 LIMIT_SCALE = 50.0

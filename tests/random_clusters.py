@@ -7,7 +7,7 @@ draws the coarse choices itself and can make a failing example smaller.
 import numpy as np
 from hypothesis import strategies as st
 
-from decima.simulator.settings import DURATIONS, LEVEL_RULES, Settings
+from decima.systems.spark.settings import DURATIONS, LEVEL_RULES, Settings
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile, Stage
 

@@ -8,12 +8,12 @@ import sysconfig
 import threading
 from pathlib import Path
 
-from decima.heterogeneous import make_scheduler as make_node_scheduler
-from decima.schedulers import list_schedulers, make_scheduler
-from decima.service import scheduler_pb2 as protocol
-from decima.service.server import Address, Service
-from decima.service.sessions import Offering, Sessions
-from decima.service.steps import finish
+from decima.connect.service import scheduler_pb2 as protocol
+from decima.connect.service.server import Address, Service
+from decima.connect.service.sessions import Offering, Sessions
+from decima.connect.service.steps import finish
+from decima.systems.spark.schedulers import list_schedulers, make_scheduler
+from decima.systems.unequal import make_scheduler as make_node_scheduler
 
 COMMAND = Path(sysconfig.get_path("scripts")) / "decima"
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from decima.simulator.fields import ACTIVE, WITHHELD
+from decima.systems.spark.fields import ACTIVE, WITHHELD
 
 
 def check_counters(state):

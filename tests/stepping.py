@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from decima.simulator.result import Result
-from decima.simulator.settings import Settings
-from decima.simulator.state import ClusterState
-from decima.simulator.tables import WorkloadTables
+from decima.systems.spark.result import Result
+from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import ClusterState
+from decima.systems.spark.tables import WorkloadTables
 
 
 class Steps:

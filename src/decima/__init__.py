@@ -25,14 +25,14 @@ __all__ = [
 
 # public name -> (module, attribute); no attribute stands for the module itself
 _EXPORTS: dict[str, tuple[str, str | None]] = {
-    "check_scheduler": ("decima.schedulers", "check_scheduler"),
+    "check_scheduler": ("decima.systems.spark.schedulers", "check_scheduler"),
     "compare": ("decima.evaluation.comparison", "compare"),
-    "gym": ("decima.simulator.gym", None),
-    "list_schedulers": ("decima.schedulers", "list_schedulers"),
+    "gym": ("decima.systems.spark.gym", None),
+    "list_schedulers": ("decima.systems.spark.schedulers", "list_schedulers"),
     "load": ("decima.workload", "load"),
-    "load_policy": ("decima.policy.store", "load_policy"),
-    "make_scheduler": ("decima.schedulers", "make_scheduler"),
-    "plan": ("decima.heterogeneous.planning", "plan"),
+    "load_policy": ("decima.learning.store", "load_policy"),
+    "make_scheduler": ("decima.systems.spark.schedulers", "make_scheduler"),
+    "plan": ("decima.systems.unequal.system", "plan"),
     "simulate": ("decima.evaluation.run", "simulate"),
     "workload": ("decima.workload", None),
 }
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from decima import workload as workload
     from decima.evaluation.comparison import compare as compare
     from decima.evaluation.run import simulate as simulate
-    from decima.heterogeneous.planning import plan as plan
-    from decima.policy.store import load_policy as load_policy
-    from decima.schedulers import check_scheduler as check_scheduler
-    from decima.schedulers import list_schedulers as list_schedulers
-    from decima.schedulers import make_scheduler as make_scheduler
-    from decima.simulator import gym as gym
+    from decima.learning.store import load_policy as load_policy
+    from decima.systems.spark import gym as gym
+    from decima.systems.spark.schedulers import check_scheduler as check_scheduler
+    from decima.systems.spark.schedulers import list_schedulers as list_schedulers
+    from decima.systems.spark.schedulers import make_scheduler as make_scheduler
+    from decima.systems.unequal.system import plan as plan
     from decima.workload import load as load
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from decima.config import MIRROR_VARIABLE, mirror_dir
-from decima.exceptions import DataUnavailableError
+from decima.core.config import MIRROR_VARIABLE, mirror_dir
+from decima.core.errors import DataUnavailableError
 from decima.workload.jobs import Job, Workload
 from decima.workload.tpch.profiles import tpch_profile
 from decima.workload.tpch.raw import read_raw_profile

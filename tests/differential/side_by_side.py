@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from decima.exceptions import DeadlockError, InvalidDecisionError
-from decima.schedulers.system import run_state
-from decima.simulator.decision import parts_of
-from decima.simulator.log import EpisodeLog
-from decima.simulator.seeding import spawn_generators
-from decima.simulator.state import ClusterState
-from decima.simulator.tables import WorkloadTables
+from decima.core.errors import DeadlockError, InvalidDecisionError
+from decima.systems.spark.decision import parts_of
+from decima.systems.spark.log import EpisodeLog
+from decima.systems.spark.seeding import spawn_generators
+from decima.systems.spark.state import ClusterState
+from decima.systems.spark.system import run_state
+from decima.systems.spark.tables import WorkloadTables
 from tests.differential.oracle import OracleDeadlockError, OracleDecisionError, OracleSimulator
 from tests.differential.oracle_policies import Replay
 

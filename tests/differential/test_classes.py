@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decima.schedulers import list_schedulers, make_scheduler
-from decima.schedulers.system import run_state
-from decima.simulator.settings import Settings
+from decima.systems.spark.schedulers import list_schedulers, make_scheduler
+from decima.systems.spark.settings import Settings
+from decima.systems.spark.system import run_state
 from decima.workload.jobs import Workload
 from tests.differential.side_by_side import (
     assert_same,

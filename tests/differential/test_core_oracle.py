@@ -11,19 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decima.schedulers import list_schedulers, make_scheduler
-from decima.simulator.settings import LEVEL_RULES, Settings
+from decima.systems.spark.schedulers import list_schedulers, make_scheduler
+from decima.systems.spark.settings import LEVEL_RULES, Settings
 from decima.workload import synthetic_batch, synthetic_poisson
 from tests.differential.oracle import OracleSimulator
 from tests.differential.oracle_policies import DynamicPartition, SparkFifo
-from tests.differential.side_by_side import (
-    assert_same,
-    check_same,
-    core_run,
-    core_run_driven,
-    oracle_for,
-    oracle_run,
-)
+from tests.differential.side_by_side import assert_same, check_same, core_run, core_run_driven, oracle_for, oracle_run
 from tests.drivers import Idler, careless_choice
 from tests.random_clusters import SWITCHES, clusters, random_settings, random_workload, workloads
 

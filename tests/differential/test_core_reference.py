@@ -2,11 +2,11 @@
 
 import pytest
 
-from decima.schedulers import make_scheduler
-from decima.schedulers.system import run_state
-from decima.simulator.result import Result
-from decima.simulator.seeding import spawn_generators
-from decima.simulator.settings import Settings
+from decima.systems.spark.result import Result
+from decima.systems.spark.schedulers import make_scheduler
+from decima.systems.spark.seeding import spawn_generators
+from decima.systems.spark.settings import Settings
+from decima.systems.spark.system import run_state
 from tests.differential.reference_files import read_reference, reference_params, reference_workload
 from tests.differential.side_by_side import new_state
 from tests.drivers import Through

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from decima.policy.architecture import Architecture
-from decima.policy.batch import GraphBatch
-from decima.policy.scheduler import LearnedScheduler, record_episode
+from decima.systems.spark.policy.architecture import Architecture
+from decima.systems.spark.policy.batch import GraphBatch
+from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
 from decima.workload import synthetic_batch, synthetic_poisson
-from tests.unit.policy.core.test_delays import eager_weights
-from tests.unit.policy.policies import make_state
+from tests.unit.systems.spark.policy.kernel.test_delays import eager_weights
+from tests.unit.systems.spark.policy.policies import make_state
 
 pytest.importorskip("tensorflow")
 
-from decima.policy.network import DecimaNetwork
+from decima.systems.spark.policy.network import DecimaNetwork
 
 pytestmark = pytest.mark.differential
 COMPARED = ("log_prob_stage", "log_prob_limit", "log_prob_class", "log_prob_delay")

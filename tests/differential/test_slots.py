@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decima.schedulers import make_scheduler
-from decima.schedulers.system import run_state
-from decima.simulator.log import EpisodeLog
-from decima.simulator.settings import TIMER_ENDS, Settings
+from decima.systems.spark.log import EpisodeLog
+from decima.systems.spark.schedulers import make_scheduler
+from decima.systems.spark.settings import TIMER_ENDS, Settings
+from decima.systems.spark.system import run_state
 from tests.differential.side_by_side import (
     assert_same,
     check_same,

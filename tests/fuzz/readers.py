@@ -11,27 +11,27 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import decima
-from decima.exceptions import DecimaError
-from decima.grammar import key_values, read_fields, read_value, split_options
-from decima.heterogeneous import canonical, load_instance, load_schedule, lower_bound, plan, validate
-from decima.heterogeneous.registry import make_scheduler as make_planner
-from decima.heterogeneous.sources import ClusterOptions, read_instance
-from decima.heterogeneous.wfcommons import import_wfcommons
-from decima.policy import store
-from decima.schedulers import make_scheduler
-from decima.schedulers.registry import read_scheduler
-from decima.schedulers.replay import Replay
-from decima.simulator.settings import Settings
-from decima.simulator.tables import WorkloadTables
-from decima.spark.eventlog.application import read_event_log
-from decima.spark.eventlog.profiles import collect_profiles
-from decima.training.checkpoint import FILE_NAME, Checkpoint
-from decima.training.recipe import Recipe
+from decima.connect.eventlog.application import read_event_log
+from decima.connect.eventlog.profiles import collect_profiles
+from decima.core.errors import DecimaError
+from decima.core.grammar import key_values, read_fields, read_value, split_options
+from decima.learning import store
+from decima.learning.checkpoint import FILE_NAME, Checkpoint
+from decima.learning.recipe import Recipe
+from decima.systems.spark.schedulers import make_scheduler
+from decima.systems.spark.schedulers.registry import read_scheduler
+from decima.systems.spark.schedulers.replay import Replay
+from decima.systems.spark.settings import Settings
+from decima.systems.spark.tables import WorkloadTables
+from decima.systems.unequal import canonical, load_instance, load_schedule, lower_bound, plan, validate
+from decima.systems.unequal.schedulers.registry import make_scheduler as make_planner
+from decima.systems.unequal.sources import ClusterOptions, read_instance
+from decima.systems.unequal.wfcommons import import_wfcommons
 from decima.workload import load
 from decima.workload.sources import parse_jobs
 from decima.workload.tpch.raw import load_restricted
 from tests.fuzz.damage import damaged_bytes, damaged_json, damaged_lines, damaged_tables, damaged_text
-from tests.unit.spark.event_lines import LOGS
+from tests.unit.connect.event_lines import LOGS
 
 CORPUS = Path(__file__).parent / "corpus"
 MOST_TASKS = 2000

@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from decima.exceptions import DecimaError
+from decima.core.errors import DecimaError
 from tests.fuzz.readers import READERS, corpus, prepare
 
 MORE_BYTES = 2**30  # of address space, beyond what the program has after it has read good inputs

@@ -13,11 +13,11 @@ import llvmlite.binding
 import numpy as np
 
 import decima
-from decima.policy.store import load_policy
-from decima.schedulers import list_schedulers, make_scheduler
-from decima.training.run import TrainingRun
+from decima.learning.run import TrainingRun
+from decima.learning.store import load_policy
+from decima.systems.spark.schedulers import list_schedulers, make_scheduler
 from decima.workload import embedded_batch, embedded_poisson, measured_batch, synthetic_batch, synthetic_poisson
-from tests.unit.training.small import NETWORK, STREAM, TASK, quick_recipe
+from tests.unit.learning.small import NETWORK, STREAM, TASK, quick_recipe
 
 GOLDEN = Path(__file__).with_name("golden.json")
 POLICIES = ("embedded-batch", "embedded-stream", "released-batch", "spark-batch", "tpch-batch", "tpch-stream")

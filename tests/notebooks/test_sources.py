@@ -7,8 +7,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from decima.reproduction import figures, report
-from decima.reproduction.experiment import experiment_names
+from experiments import figures, report
+from experiments.experiment import experiment_names
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -186,21 +186,21 @@ def test_cells_are_short(path):
 
 @each_of_papers
 def test_experiments_and_figures_exist(path):
-    experiments = calls(path, "reproduction.load")
+    experiments = calls(path, "experiments.load")
     assert experiments
     assert set(experiments) <= set(experiment_names())
     known = {name for experiment in experiments for name in figures.figure_names(experiment)}
-    assert set(calls(path, "reproduction.figure")) <= known
+    assert set(calls(path, "experiments.figure")) <= known
 
 
 @each_of_papers
 def test_every_figure_of_the_experiments_is_shown_once(path):
-    shown = calls(path, "reproduction.figure")
+    shown = calls(path, "experiments.figure")
     assert len(shown) == len(set(shown))
 
 
 def test_every_figure_of_the_pipeline_is_in_a_notebook():
-    shown = {name for path in NOTEBOOKS for name in calls(path, "reproduction.figure")}
+    shown = {name for path in NOTEBOOKS for name in calls(path, "experiments.figure")}
     assert {name for experiment in experiment_names() for name in figures.figure_names(experiment)} <= shown
 
 

@@ -12,12 +12,12 @@ import yaml
 from typer.testing import CliRunner
 
 from decima.cli import app
-from decima.reproduction.closure import closure
-from decima.reproduction.experiment import experiment, experiment_names
-from decima.reproduction.pipeline import command_entries, pipeline_text
-from decima.reproduction.report import notebook_slugs, num_stages
-from decima.training import run as training_run
+from decima.learning import run as training_run
 from decima.workload.sources import list_sources
+from experiments.closure import closure
+from experiments.experiment import experiment, experiment_names
+from experiments.pipeline import command_entries, pipeline_text
+from experiments.report import notebook_slugs, num_stages
 
 ROOT = Path(__file__).parents[2]
 STAGES = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
@@ -84,7 +84,12 @@ def test_computing_tables_depends_on_nothing_that_draws_and_on_no_other_command(
 
 def test_the_comparison_with_spark_depends_on_reading_and_simulating_only():
     paths = definition("fidelity")["deps"]
-    for stranger in ("training/trainer.py", "service/server.py", "policy/network.py", "spark/plugin/build.py"):
+    for stranger in (
+        "learning/trainer.py",
+        "connect/service/server.py",
+        "systems/spark/policy/network.py",
+        "connect/plugin/build.py",
+    ):
         assert not covered(f"src/decima/{stranger}", paths)
 
 

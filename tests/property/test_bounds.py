@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decima.evaluation.run import simulate
-from decima.optimum.bounds import lower_bound
-from decima.optimum.exhaustive import exhaustive_search
-from decima.optimum.schedule_search import search_schedule
-from decima.schedulers import list_schedulers, make_scheduler
-from decima.simulator.settings import Settings
+from decima.systems.spark.optimum.bounds import lower_bound
+from decima.systems.spark.optimum.exhaustive import exhaustive_search
+from decima.systems.spark.optimum.schedule_search import search_schedule
+from decima.systems.spark.schedulers import list_schedulers, make_scheduler
+from decima.systems.spark.settings import Settings
 from decima.workload import embedded_batch, synthetic_batch
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile, Stage
@@ -102,7 +102,7 @@ def test_bound_is_not_vacuous():
 
 @pytest.mark.parametrize("limit_ms", [1.0, 1e9])
 def test_no_bound_for_runs_that_are_cut(limit_ms):
-    from decima.exceptions import ConfigError
+    from decima.core.errors import ConfigError
 
     with pytest.raises(ConfigError, match="no time limit"):
         lower_bound(synthetic_batch(2), Settings.paper(time_limit_ms=limit_ms))

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from decima.exceptions import DecimaError
-from decima.spark.eventlog.application import read_event_log
-from decima.spark.eventlog.files import Damage, find_logs, read_lines
-from decima.spark.eventlog.profiles import collect_profiles
-from tests.unit.spark.event_lines import LOGS
+from decima.connect.eventlog.application import read_event_log
+from decima.connect.eventlog.files import Damage, find_logs, read_lines
+from decima.connect.eventlog.profiles import collect_profiles
+from decima.core.errors import DecimaError
+from tests.unit.connect.event_lines import LOGS
 
 COMPRESSED = ("queries.zstd", "broadcast.lz4", "unnamed.snappy")
 SMALL = ("plain", "failed-task.zstd", "speculation.zstd", "killed-executor.zstd")

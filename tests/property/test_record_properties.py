@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decima.compiled.record import GIVEN, Record
+from decima.core.errors import RecordError
+from decima.core.record import GIVEN, Record
 from decima.evaluation.pool import CandidatePool
-from decima.exceptions import RecordError
-from decima.policy.architecture import Architecture
-from decima.policy.scheduler import LearnedScheduler
-from decima.schedulers import make_scheduler
-from decima.schedulers.fields import RULE
-from decima.simulator.settings import Settings
-from decima.simulator.state import ClusterState
-from decima.simulator.tables import WorkloadTables
+from decima.systems.spark.policy.architecture import Architecture
+from decima.systems.spark.policy.scheduler import LearnedScheduler
+from decima.systems.spark.schedulers import make_scheduler
+from decima.systems.spark.schedulers.fields import RULE
+from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import ClusterState
+from decima.systems.spark.tables import WorkloadTables
 from decima.workload import synthetic_batch
 
 SETTINGS = Settings(executors=5)

@@ -4,9 +4,9 @@ import grpc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decima.service import scheduler_pb2 as protocol
-from decima.service.errors import RefusalError
-from decima.service.steps import finish
+from decima.connect.service import scheduler_pb2 as protocol
+from decima.connect.service.errors import RefusalError
+from decima.connect.service.steps import finish
 from tests.services import leave, sessions_of
 
 SCHEDULERS = ("fair", "capped_srw", "weighted_fair", "random", "released_fifo", "decima", "decima:greedy=0")

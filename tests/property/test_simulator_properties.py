@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from decima.core.objectives import get_objective, list_objectives
 from decima.evaluation.run import score_matrix
-from decima.objectives import get_objective, list_objectives
-from decima.schedulers import list_schedulers, make_scheduler
-from decima.schedulers.system import run_state
-from decima.simulator.result import Result, outcome_of
-from decima.simulator.settings import Settings
-from decima.simulator.state import ClusterState
-from decima.simulator.tables import WorkloadTables
+from decima.systems.spark.result import Result, outcome_of
+from decima.systems.spark.schedulers import list_schedulers, make_scheduler
+from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import ClusterState
+from decima.systems.spark.system import run_state
+from decima.systems.spark.tables import WorkloadTables
 from tests.drivers import Greedy, Idler, Through, Watching, careless_choice
 from tests.random_clusters import SWITCHES, clusters, random_settings, random_workload, workloads
 from tests.state_checks import check_commitments, check_counters, check_places

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decima.exceptions import WorkloadError
+from decima.core.errors import WorkloadError
 from decima.workload import Job, JobProfile, Stage, Workload, batch, load, parquet, poisson, save
 from decima.workload.sources import get_source
 from decima.workload.synthetic import SyntheticParameters, synthetic_profiles

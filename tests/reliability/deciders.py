@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from decima.policy.architecture import Architecture
-from decima.policy.scheduler import LearnedScheduler
-from decima.schedulers import make_scheduler
-from tests.unit.policy.policies import GAP_S, architectures, random_weights
+from decima.systems.spark.policy.architecture import Architecture
+from decima.systems.spark.policy.scheduler import LearnedScheduler
+from decima.systems.spark.schedulers import make_scheduler
+from tests.unit.systems.spark.policy.policies import GAP_S, architectures, random_weights
 
 SIZES = (1, 2, 3, 5, 8, 16, 17, 33)
 

@@ -8,7 +8,7 @@ import mmap
 
 import numpy as np
 
-from decima.compiled.record import BUFFER, GIVEN, RUN, Record
+from decima.core.record import BUFFER, GIVEN, RUN, Record
 
 PAGE = mmap.PAGESIZE
 NO_ACCESS = 0  # mmap has no name for PROT_NONE

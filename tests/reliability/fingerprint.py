@@ -14,7 +14,7 @@ from pathlib import Path
 import decima
 from decima.workload import save, synthetic_batch, synthetic_poisson
 from tests.drivers import Idler
-from tests.unit.cli.calls import succeed
+from tests.unit.commands.calls import succeed
 
 
 def digest(content):

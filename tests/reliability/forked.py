@@ -10,7 +10,12 @@ import json
 import os
 import sys
 
-MODULES = ("decima.commands.train", "decima.training.run", "decima.training.export", "decima.policy.learned")
+MODULES = (
+    "decima.commands.train",
+    "decima.learning.run",
+    "decima.learning.export",
+    "decima.systems.spark.policy.learned",
+)
 
 
 def say(number):
@@ -21,7 +26,7 @@ def say(number):
 def main():
     """Do what the input says, one command line after the other."""
     from decima.cli import app
-    from decima.policy.quiet import import_tensorflow
+    from decima.learning.quiet import import_tensorflow
 
     import_tensorflow()
     for module in MODULES:

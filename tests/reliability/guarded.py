@@ -13,16 +13,16 @@ import sys
 
 import numpy as np
 
-from decima.compiled.record import GIVEN
-from decima.exceptions import DeadlockError
-from decima.policy.fields import POLICY
-from decima.policy.scheduler import record_episode
-from decima.schedulers import list_schedulers, make_scheduler
-from decima.schedulers.fields import RULE, rule_record
-from decima.schedulers.registry import scheduler_options
-from decima.schedulers.system import run_state
-from decima.simulator.fields import CLUSTER
-from decima.simulator.loop import new_state
+from decima.core.errors import DeadlockError
+from decima.core.record import GIVEN
+from decima.systems.spark.fields import CLUSTER
+from decima.systems.spark.loop import new_state
+from decima.systems.spark.policy.fields import POLICY
+from decima.systems.spark.policy.scheduler import record_episode
+from decima.systems.spark.schedulers import list_schedulers, make_scheduler
+from decima.systems.spark.schedulers.fields import RULE, rule_record
+from decima.systems.spark.schedulers.registry import scheduler_options
+from decima.systems.spark.system import run_state
 from tests.drivers import careless_choice
 from tests.random_clusters import random_settings, random_workload
 from tests.reliability.deciders import random_parameters, random_policy

@@ -6,10 +6,10 @@ import numpy as np
 from google.protobuf.descriptor import FieldDescriptor
 
 import decima
-from decima.heterogeneous.tpch import tpch_instance
-from decima.service import scheduler_pb2 as protocol
-from decima.service.node_client import schedule_by_service
-from decima.service.reporter import StateReporter
+from decima.connect.service import scheduler_pb2 as protocol
+from decima.connect.service.node_client import schedule_by_service
+from decima.connect.service.reporter import StateReporter
+from decima.systems.unequal.tpch import tpch_instance
 from decima.workload import synthetic_batch
 from tests.drivers import Watching
 from tests.services import Direct, sessions_of

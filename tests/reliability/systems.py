@@ -10,23 +10,23 @@ import numpy as np
 import pytest
 
 import decima
-import decima.cloud.system  # registers itself
+import decima.systems.cloud.system  # registers itself
 from decima.commands.shared.outputs import write_json, write_table
 from decima.commands.simulate import result_document
-from decima.exceptions import DeadlockError
-from decima.schedulers import list_schedulers, make_scheduler
-from decima.schedulers.registry import scheduler_options
-from decima.schedulers.system import run_state
-from decima.simulator.loop import new_state
-from decima.simulator.settings import Settings
-from decima.systems import get_system
+from decima.core.errors import DeadlockError
+from decima.core.system import get_system
+from decima.systems.spark.loop import new_state
+from decima.systems.spark.schedulers import list_schedulers, make_scheduler
+from decima.systems.spark.schedulers.registry import scheduler_options
+from decima.systems.spark.settings import Settings
+from decima.systems.spark.system import run_state
 from decima.workload.jobs import Workload
 from tests import services
 from tests.drivers import Idler, Through
 from tests.random_clusters import random_settings, random_workload
 from tests.reliability import placement_checker, placement_mutations, spark_checker, spark_mutations
 from tests.reliability.deciders import random_parameters, random_policy
-from tests.unit.cli.calls import run
+from tests.unit.commands.calls import run
 
 
 class Checked(Protocol):

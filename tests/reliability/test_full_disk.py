@@ -13,16 +13,16 @@ import threading
 import numpy as np
 import pytest
 
-from decima.exceptions import CheckpointError
-from decima.files import atomic_write_bytes
+from decima.core.errors import CheckpointError
+from decima.core.files import atomic_write_bytes
+from decima.learning.checkpoint import FILE_NAME, Checkpoint
+from decima.learning.store import save_policy
 from decima.plotting import style
-from decima.policy.architecture import Architecture
-from decima.policy.store import save_policy
-from decima.training.checkpoint import FILE_NAME, Checkpoint
+from decima.systems.spark.policy.architecture import Architecture
 from decima.workload import save, synthetic_batch, write_profiles
-from tests.unit.cli.calls import run
-from tests.unit.training.small import same_arrays
-from tests.unit.training.toys import Climber, Height
+from tests.unit.commands.calls import run
+from tests.unit.learning.small import same_arrays
+from tests.unit.learning.toys import Climber, Height
 
 SIMULATE = ("simulate", "--jobs", "synthetic:n=8", "--executors", 5)
 COMPARE = ("compare", "fair", "fifo", "--jobs", "synthetic:n=8", "--seeds", 20, "--executors", 5)
@@ -85,8 +85,8 @@ def test_the_library_raises_and_leaves_the_old_file(name, tmp_path):
 
 
 def test_a_training_ends_with_its_last_checkpoint_and_goes_on_when_there_is_room(tmp_path):
-    from decima.training.budget import Budget
-    from decima.training.trainer import Trainer
+    from decima.learning.budget import Budget
+    from decima.learning.trainer import Trainer
 
     def climb(name, iterations):
         budget = Budget(iterations=iterations, validate_every=1, checkpoint_every=1)
@@ -110,7 +110,7 @@ def test_files_that_two_processes_write_at_once_are_whole(tmp_path):
     path = tmp_path / "shared"
     size, times = 300_000, 150
     code = (
-        "import sys; from decima.files import atomic_write_bytes\n"
+        "import sys; from decima.core.files import atomic_write_bytes\n"
         f"for _ in range({times}): atomic_write_bytes(sys.argv[1], b'a' * {size})"
     )
     atomic_write_bytes(path, b"b" * size)

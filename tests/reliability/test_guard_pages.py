@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from decima.policy.fields import POLICY
-from decima.schedulers.fields import RULE
-from decima.simulator.fields import CLUSTER
+from decima.systems.spark.fields import CLUSTER
+from decima.systems.spark.policy.fields import POLICY
+from decima.systems.spark.schedulers.fields import RULE
 from tests.knobs import FIRST_SEED, GUARDED_RUNS
 from tests.reliability.guarded import guarded_run, subjects
 

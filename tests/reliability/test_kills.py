@@ -15,12 +15,12 @@ import psutil
 import pytest
 import yaml
 
-from decima.policy.store import read_policy
-from decima.training.checkpoint import FILE_NAME, Checkpoint
-from decima.training.logs import CURVE_NAME
+from decima.learning.checkpoint import FILE_NAME, Checkpoint
+from decima.learning.logs import CURVE_NAME
+from decima.learning.store import read_policy
 from tests.knobs import FIRST_SEED, KILLS, when_asked
 from tests.reliability.processes import below, finish, started, wait_until
-from tests.unit.training.small import same_arrays, without_times
+from tests.unit.learning.small import same_arrays, without_times
 
 ROOT = Path(__file__).parents[2]
 TRAIN = [

@@ -11,16 +11,16 @@ import time
 import grpc
 import pytest
 
-from decima.heterogeneous import make_scheduler as make_node_scheduler
-from decima.schedulers import make_scheduler
-from decima.service import scheduler_pb2 as protocol
-from decima.service.server import Address, Service
-from decima.service.sessions import Offering, Sessions
-from decima.service.wire import NAME
+from decima.connect.service import scheduler_pb2 as protocol
+from decima.connect.service.server import Address, Service
+from decima.connect.service.sessions import Offering, Sessions
+from decima.connect.service.wire import NAME
+from decima.systems.spark.schedulers import make_scheduler
+from decima.systems.unequal import make_scheduler as make_node_scheduler
 from tests.knobs import FIRST_SEED, FUZZ_INPUTS
 from tests.reliability.protocol_noise import Noise, recorded, recorded_nodes
 from tests.services import running
-from tests.unit.service.test_server import full_request, require_works
+from tests.unit.connect.service.test_server import full_request, require_works
 
 SCHEDULERS = ("fair", "decima", "random", "capped_srw")
 NODE_SCHEDULERS = ("high_rank_up_deft:slots=insertion", "heft", "sjf_deft", "lachesis:decision=event")

@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from decima.systems import list_systems
+from decima.core.system import list_systems
 from tests.knobs import FIRST_SEED, RANDOM_RUNS
 from tests.reliability.systems import CHECKED
 

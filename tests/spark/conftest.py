@@ -11,5 +11,5 @@ def patience():
     if shutil.which("javac") is None:
         pytest.skip("no JDK (javac) on the path")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("decima.spark.cluster.standalone.START_S", 300.0)
+        patch.setattr("decima.connect.cluster.standalone.START_S", 300.0)
         yield

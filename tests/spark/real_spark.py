@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from decima.spark.cluster.standalone import StandaloneCluster, session
-from decima.spark.plugin.build import plugin_jar
+from decima.connect.cluster.standalone import StandaloneCluster, session
+from decima.connect.plugin.build import plugin_jar
 
 LOG_CONFIGURATION = """
 rootLogger.level = warn

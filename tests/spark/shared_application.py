@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from decima.spark.cluster.standalone import StandaloneCluster
+from decima.connect.cluster.standalone import StandaloneCluster
 from tests.spark.real_spark import chain, plugin_driver, start_queries, wait_until
 
 

@@ -11,9 +11,9 @@ import time
 import psutil
 import pytest
 
-from decima.spark.measure import results
-from decima.spark.measure.collect import STEERED
-from decima.spark.measure.records import CONTROL
+from measure import results
+from measure.collect import STEERED
+from measure.records import CONTROL
 
 pytestmark = pytest.mark.spark_slow
 

@@ -8,15 +8,7 @@ import time
 import pytest
 
 from tests.spark import wrong_replies
-from tests.spark.real_spark import (
-    BUG,
-    OUTAGE,
-    RECOVERY,
-    plugin_driver,
-    slow_sum,
-    start_queries,
-    wait_until,
-)
+from tests.spark.real_spark import BUG, OUTAGE, RECOVERY, plugin_driver, slow_sum, start_queries, wait_until
 from tests.spark.toy_service import toy_service
 
 pytestmark = pytest.mark.spark_slow

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from decima.spark.cluster.standalone import StandaloneCluster
+from decima.connect.cluster.standalone import StandaloneCluster
 from tests.services import process
 
 pytestmark = pytest.mark.spark_slow

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from decima.schedulers import Decision
+from decima.systems.spark.schedulers import Decision
 from tests.services import running, sessions_of
 from tests.spark.real_spark import (
     BUG,

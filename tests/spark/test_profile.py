@@ -10,9 +10,9 @@ import time
 import psutil
 import pytest
 
-from decima.spark.cluster import tpch_queries
-from decima.spark.measure.records import ALONE_RUNS, read_alone_runs
+from decima.connect.cluster import tpch_queries
 from decima.workload import read_profiles
+from measure.records import ALONE_RUNS, read_alone_runs
 
 pytestmark = pytest.mark.spark_slow
 

@@ -13,7 +13,7 @@ from multiprocessing.managers import BaseManager, NamespaceProxy
 
 import grpc
 
-from decima.service import scheduler_pb2 as protocol
+from decima.connect.service import scheduler_pb2 as protocol
 
 NAME = "decima.service.Scheduler"
 

@@ -1,6 +1,6 @@
 """What a service must not say; each changes a decision on its way out."""
 
-from decima.service import scheduler_pb2 as protocol
+from decima.connect.service import scheduler_pb2 as protocol
 
 
 def negative_limit(reply):

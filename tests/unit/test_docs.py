@@ -7,8 +7,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from decima.reproduction.report import notebook_slugs
-from tests.unit.cli.calls import run
+from experiments.report import notebook_slugs
+from tests.unit.commands.calls import run
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

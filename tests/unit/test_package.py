@@ -47,10 +47,10 @@ def test_libraries_of_the_policy_import_under_the_filters_of_this_suite():
         ("simulate", "decima.evaluation.run", "simulate"),
         ("compare", "decima.evaluation.comparison", "compare"),
         ("load", "decima.workload", "load"),
-        ("plan", "decima.heterogeneous.planning", "plan"),
-        ("make_scheduler", "decima.schedulers", "make_scheduler"),
-        ("list_schedulers", "decima.schedulers", "list_schedulers"),
-        ("check_scheduler", "decima.schedulers", "check_scheduler"),
+        ("plan", "decima.systems.unequal.system", "plan"),
+        ("make_scheduler", "decima.systems.spark.schedulers", "make_scheduler"),
+        ("list_schedulers", "decima.systems.spark.schedulers", "list_schedulers"),
+        ("check_scheduler", "decima.systems.spark.schedulers", "check_scheduler"),
     ],
 )
 def test_public_function(name, module, attribute):

@@ -12,13 +12,13 @@ from decima.commands.shared import options
 from decima.commands.shared.outputs import check_folder, check_output, output_path, write_json, write_table
 from decima.commands.shared.schedulers import require_different
 from decima.commands.shared.training import Training
-from decima.exceptions import ConfigError
+from decima.core.errors import ConfigError
 from decima.plotting.words import count
 
 if TYPE_CHECKING:
-    from decima.cloud.result import PlacementResult
-    from decima.cloud.settings import PlacementSettings
-    from decima.cloud.sources import JobsSpec
+    from decima.systems.cloud.result import PlacementResult
+    from decima.systems.cloud.settings import PlacementSettings
+    from decima.systems.cloud.sources import JobsSpec
 
 app = typer.Typer(help="Place the executors of Spark jobs on cloud VMs.", no_args_is_help=False)
 
@@ -77,8 +77,8 @@ class Cloud:
         Raises:
             DecimaError: An option is out of range, or the file of VMs is not as expected.
         """
-        from decima.cloud import Billing, PlacementSettings, Rules, make_cluster
-        from decima.grammar import read_fields
+        from decima.core.grammar import read_fields
+        from decima.systems.cloud import Billing, PlacementSettings, Rules, make_cluster
 
         texts = options.changed_texts(self.changes, "rules", "billing")
         rules = read_fields(texts["rules"], Rules, "--set rules.")
@@ -89,7 +89,7 @@ class Cloud:
 
 def _read(jobs: str, cloud: Cloud, *outputs: tuple[Path | None, tuple[str, ...]]) -> tuple[JobsSpec, PlacementSettings]:
     """Jobs and settings; outputs that could not be written are refused before the work."""
-    from decima.cloud import parse_placement_jobs
+    from decima.systems.cloud import parse_placement_jobs
 
     spec = parse_placement_jobs(jobs)
     for path, endings in outputs:
@@ -112,9 +112,9 @@ def vms(
     out: TableOut = None,
 ) -> None:
     """Show a list of VMs, and which sources of jobs and rules there are."""
-    from decima.cloud import make_cluster
-    from decima.cloud.schedulers.registry import placement_entries
-    from decima.cloud.sources import SOURCES
+    from decima.systems.cloud import make_cluster
+    from decima.systems.cloud.schedulers.registry import placement_entries
+    from decima.systems.cloud.sources import SOURCES
 
     check_output(out, ".csv", ".parquet", inputs=(Path(vms) if vms.endswith(".csv") else None,))
     cluster = make_cluster(vms)
@@ -153,7 +153,7 @@ def simulate(
     gantt: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw VMs over time (.png, .pdf or .svg).")] = None,
 ) -> None:
     """Run one placement rule on one workload."""
-    from decima.cloud import place
+    from decima.systems.cloud import place
 
     tables = (".csv", ".parquet")
     spec, settings = _read(jobs, cloud, (out, (".json",)), (log, tables), (gantt, CHARTS))
@@ -204,8 +204,8 @@ def compare(
     ] = None,
 ) -> None:
     """Run several placement rules on the same workloads and seeds."""
-    from decima.cloud import compare_placements, list_placements, place
-    from decima.cloud.objectives import placement_objective
+    from decima.systems.cloud import compare_placements, list_placements, place
+    from decima.systems.cloud.objectives import placement_objective
 
     spec, settings = _read(jobs, cloud, (out, (".csv", ".parquet")), (gantt, CHARTS))
     objective = placement_objective(metric)
@@ -247,7 +247,7 @@ def _table(comparison, summary, objective) -> str:
     """Means of every metric, and the paired change of the one that counts, as text."""
     import pandas
 
-    from decima.cloud.objectives import OBJECTIVES
+    from decima.systems.cloud.objectives import OBJECTIVES
 
     means = comparison.scores.groupby("scheduler")
     table = pandas.DataFrame({"rule": summary["scheduler"]})
@@ -304,8 +304,8 @@ def optimum(
     gantt: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw VMs over time (.png, .pdf or .svg).")] = None,
 ) -> None:
     """Find the best placement of known jobs: exact where possible, else searched; and what nothing can pass."""
-    from decima.cloud import place
-    from decima.cloud.optimum.best import optimum as find
+    from decima.systems.cloud import place
+    from decima.systems.cloud.optimum.best import optimum as find
 
     spec, settings = _read(jobs, cloud, (out, (".json",)), (log, (".csv", ".parquet")), (gantt, CHARTS))
     workload = spec.workload(seed)
@@ -363,9 +363,9 @@ def plan(
     gantt: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw VMs over time (.png, .pdf or .svg).")] = None,
 ) -> None:
     """Plan which executor goes on which VM and what it costs, for people and for Spark on Kubernetes."""
-    from decima.cloud import place
-    from decima.cloud.optimum.best import optimum as find
-    from decima.cloud.plan import plan_document, plan_frame
+    from decima.systems.cloud import place
+    from decima.systems.cloud.optimum.best import optimum as find
+    from decima.systems.cloud.plan import plan_document, plan_frame
 
     spec, settings = _read(jobs, cloud, (out, (".csv", ".parquet", ".json")), (gantt, CHARTS))
     if kubernetes is not None:
@@ -401,7 +401,7 @@ def _write_templates(folder: Path, result: PlacementResult) -> None:
 
     import yaml
 
-    from decima.cloud.kubernetes import LIMITS, file_name, spark_jobs
+    from decima.systems.cloud.kubernetes import LIMITS, file_name, spark_jobs
 
     made = spark_jobs(result, str(folder))
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -454,11 +454,11 @@ def train(
 
     Recipes: fast, paper (REINFORCE, Algorithm 2) and paper-dqn (Algorithm 1), both with Table 5.
     """
-    from decima.cloud import Billing, Rules
-    from decima.cloud.learning.architecture import PlacementArchitecture
-    from decima.cloud.learning.task import KIND, PlacementTask, texts
-    from decima.grammar import read_fields
-    from decima.policy.quiet import import_tensorflow
+    from decima.core.grammar import read_fields
+    from decima.learning.quiet import import_tensorflow
+    from decima.systems.cloud import Billing, Rules
+    from decima.systems.cloud.policy.architecture import PlacementArchitecture
+    from decima.systems.cloud.policy.task import KIND, PlacementTask, texts
 
     training.check()
     groups = options.changed_texts(changes, "rules", "billing", "recipe", "architecture")
@@ -481,8 +481,8 @@ def train(
         **read_fields(groups["architecture"], PlacementArchitecture, "--set architecture."),
     )
     import_tensorflow()
-    from decima.cloud.learning.run import PlacementRun
-    from decima.training.recipe import Recipe
+    from decima.learning.recipe import Recipe
+    from decima.systems.cloud.policy.run import PlacementRun
 
     recipe = training.limited(Recipe.of(training.recipe, groups["recipe"], KIND))
     training.carry_out(PlacementRun(task, recipe, network, training.seed))

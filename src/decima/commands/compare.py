@@ -11,7 +11,7 @@ from decima.commands.shared import options
 from decima.commands.shared.outputs import check_output, output_path, write_table
 from decima.commands.shared.schedulers import opened
 from decima.commands.shared.schedules import CHARTS, draw_schedules
-from decima.exceptions import ConfigError
+from decima.core.errors import ConfigError
 from decima.plotting.words import count
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def tune(
     from decima.evaluation.grid import grid_search, grid_table, read_grid
     from decima.evaluation.tuning import TEST_SEED
     from decima.evaluation.tuning import tune as run_tuning
-    from decima.schedulers import make_scheduler, read_scheduler
+    from decima.systems.spark.schedulers import make_scheduler, read_scheduler
     from decima.workload.sources import parse_jobs
 
     spec = parse_jobs(jobs)

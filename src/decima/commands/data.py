@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from decima.exceptions import ChecksumError, ConfigError
+from decima.core.errors import ChecksumError, ConfigError
 
 DataSet = Annotated[str, typer.Argument(metavar="DATASET", help="Name of the data set: tpch, alibaba, cloud-vm.")]
 Force = Annotated[bool, typer.Option("--force", help="Fetch again what is already there.")]
 
 # Data sets of other packages, and the modules with ``fetch_line(force)`` and ``status_line()``; imported when they are
 # asked for.
-_ELSEWHERE = {"alibaba": "decima.workload.alibaba.hour", "cloud-vm": "decima.cloud.traces"}
+_ELSEWHERE = {"alibaba": "decima.workload.alibaba.hour", "cloud-vm": "decima.systems.cloud.traces"}
 
 app = typer.Typer(help="Fetch and prepare data sets, and show what is there.", no_args_is_help=False)
 
@@ -27,7 +27,7 @@ def register(root: typer.Typer) -> None:
 @app.command()
 def fetch(data_set: DataSet, force: Force = False) -> None:
     """Fetch a data set from $DECIMA_DATA_MIRROR or the public repository."""
-    from decima import config
+    from decima.core import config
     from decima.workload import fetch_tpch
     from decima.workload.tpch import raw as tpch_raw
 
@@ -54,7 +54,7 @@ def prepare(data_set: DataSet) -> None:
 @app.command()
 def status() -> None:
     """Show where data is looked for and which data sets are complete."""
-    from decima import config
+    from decima.core import config
     from decima.workload.tpch import profiles as tpch
     from decima.workload.tpch import raw as tpch_raw
 
@@ -87,7 +87,7 @@ def _fetch_again():
     import tempfile
     from pathlib import Path
 
-    from decima import config
+    from decima.core import config
     from decima.workload import fetch_tpch
     from decima.workload.tpch import raw as tpch_raw
 

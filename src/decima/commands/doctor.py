@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from decima.exceptions import ConfigError, DecimaError
+from decima.core.errors import ConfigError, DecimaError
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -61,7 +61,7 @@ def _packages() -> list[Finding]:
     import platform
 
     from decima import __version__
-    from decima.config import DISTRIBUTION
+    from decima.core.config import DISTRIBUTION
 
     findings = [Finding("Python", platform.python_version()), Finding(DISTRIBUTION, __version__)]
     try:
@@ -125,8 +125,8 @@ def _machine() -> list[Finding]:
 
 def _data() -> list[Finding]:
     """Profiles and stored policies."""
-    from decima import config
-    from decima.policy.store import list_policies
+    from decima.core import config
+    from decima.learning.store import list_policies
     from decima.workload import tpch_available
     from decima.workload.embedded import PATH
 
@@ -150,7 +150,7 @@ def _caches() -> list[Finding]:
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        from decima.compiled.cache import kernels_folder
+        from decima.core.cache import kernels_folder
 
         folder = kernels_folder()
     told = [str(warning.message) for warning in caught if issubclass(warning.category, RuntimeWarning)]
@@ -163,7 +163,7 @@ def _spark() -> list[Finding]:
     """Java and Spark, and whether the plugin can be compiled."""
     import shutil
 
-    from decima.spark.cluster import machine
+    from decima.connect.cluster import machine
 
     findings = []
     for name, find in (("Java", _java), ("Spark", machine.spark_home)):
@@ -184,7 +184,7 @@ def _java() -> str:
     """
     import subprocess
 
-    from decima.spark.cluster.machine import java_command
+    from decima.connect.cluster.machine import java_command
 
     path = java_command()
     shown = subprocess.run([path, "-version"], capture_output=True, text=True, check=False)
@@ -193,7 +193,7 @@ def _java() -> str:
 
 def _checkout() -> list[Finding]:
     """Checkout of the project around the current folder."""
-    from decima import config
+    from decima.core import config
 
     root = config.checkout_root()
     lack = "" if root else "needed for experiments, notebooks and the pipeline; clone the project and work inside"

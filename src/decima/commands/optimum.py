@@ -11,11 +11,11 @@ import typer
 from decima.commands.shared import options
 from decima.commands.shared.outputs import check_output, write_json, write_table
 from decima.commands.shared.schedulers import opened
-from decima.exceptions import ConfigError
+from decima.core.errors import ConfigError
 from decima.plotting.words import count
 
 if TYPE_CHECKING:
-    from decima.optimum.idle_value import IdleValue
+    from decima.systems.spark.optimum.idle_value import IdleValue
 
 ResultOut = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result (.json).")]
 
@@ -72,8 +72,8 @@ def bound(
     import pandas
 
     from decima.evaluation.run import score_matrix
-    from decima.optimum.bounds import lower_bound
-    from decima.optimum.schedule_search import search_schedule
+    from decima.systems.spark.optimum.bounds import lower_bound
+    from decima.systems.spark.optimum.schedule_search import search_schedule
     from decima.workload.sources import parse_jobs
 
     if delays and budget == 0:
@@ -145,7 +145,7 @@ def exhaustive(
     out: ResultOut = None,
 ) -> None:
     """Try every order of a batch, simplified as in appendix H; time grows with the factorial of its jobs."""
-    from decima.optimum.exhaustive import exhaustive_search
+    from decima.systems.spark.optimum.exhaustive import exhaustive_search
     from decima.workload.sources import parse_jobs
 
     spec = parse_jobs(jobs)
@@ -193,7 +193,7 @@ def idle_value(
     """Find what deliberate idling gains at best: two classes of single-task jobs, Poisson arrivals, few executors."""
     from dataclasses import asdict
 
-    from decima.optimum import idle_value as optimum
+    from decima.systems.spark.optimum import idle_value as optimum
 
     check_output(out, ".json")
     check_output(rule, ".csv", ".parquet")

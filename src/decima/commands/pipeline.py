@@ -25,9 +25,9 @@ def evaluate(
     threads: Annotated[int | None, typer.Option(help="Worker threads, all cores by default.")] = None,
 ) -> None:
     """Compute the tables of an experiment into reports/RUN/tables/EXPERIMENT."""
-    from decima.reproduction.experiment import experiment_names
-    from decima.reproduction.params import resolve_run, run_folder
-    from decima.reproduction.tables import run_experiment
+    from experiments.experiment import experiment_names
+    from experiments.params import resolve_run, run_folder
+    from experiments.tables import run_experiment
 
     run = resolve_run(run)
     names = experiment_names() if experiment == "all" else (experiment,)
@@ -41,10 +41,10 @@ def plot(
     run: RUN = "auto",
 ) -> None:
     """Draw the figures of an experiment into reports/RUN/figures/EXPERIMENT, as png, pdf and svg."""
-    from decima.reproduction.experiment import experiment_names
-    from decima.reproduction.figures import draw
-    from decima.reproduction.params import resolve_run, run_folder
-    from decima.reproduction.tables import load
+    from experiments.experiment import experiment_names
+    from experiments.figures import draw
+    from experiments.params import resolve_run, run_folder
+    from experiments.tables import load
 
     run = resolve_run(run)
     for name in experiment_names() if experiment == "all" else (experiment,):
@@ -58,8 +58,8 @@ def notebook(
     run: RUN = "auto",
 ) -> None:
     """Execute a notebook into reports/RUN/notebooks."""
-    from decima.reproduction.params import resolve_run, run_folder
-    from decima.reproduction.report import execute_notebook, notebook_slugs
+    from experiments.params import resolve_run, run_folder
+    from experiments.report import execute_notebook, notebook_slugs
 
     run = resolve_run(run)
     for name in notebook_slugs() if slug == "all" else (slug,):
@@ -69,15 +69,15 @@ def notebook(
 
 def report(run: RUN = "auto") -> None:
     """Build one HTML page from the executed notebooks of a run."""
-    from decima.reproduction.params import resolve_run
-    from decima.reproduction.report import build_report
+    from experiments.params import resolve_run
+    from experiments.report import build_report
 
     typer.echo(f"report: {build_report(resolve_run(run))}")
 
 
 def results(run: RUN = "tpch-full") -> None:
     """Write the figures and tables of a run that the repository shows into reports/results/RUN."""
-    from decima.reproduction.results import collect
+    from experiments.results import collect
 
     typer.echo(f"results: {collect(run) / 'README.md'}")
 
@@ -87,7 +87,7 @@ def site(
     out: Annotated[Path, typer.Option(help="Folder of the pages.")] = SITE,
 ) -> None:
     """Build the site from the documentation and the executed notebooks of a run; auto: of a run that has them."""
-    from decima.reproduction.site import build_site
+    from experiments.site import build_site
 
     typer.echo(f"site: {build_site(run, out)}")
 
@@ -102,15 +102,15 @@ def reproduce(
     With --check it also says which tables and figures equal the kept ones and by how much others differ, and exits 1
     if a table differs that may not; timings and what TensorFlow trains may.
     """
-    from decima.reproduction.params import checkout, run_folder
-    from decima.reproduction.report import reproduce as run_pipeline
+    from experiments.params import checkout, run_folder
+    from experiments.report import reproduce as run_pipeline
 
     run = run_pipeline(profile)
     folder = run_folder(run)
     typer.echo(f"Report:  {folder / 'index.html'}\nFigures: {folder / 'figures'}\nTables:  {folder / 'tables'}")
     typer.echo(f"Site:    make site RUN={run} puts it into {checkout() / SITE / 'index.html'}")
     if check:
-        from decima.reproduction.reference import compare_with_kept
+        from experiments.reference import compare_with_kept
 
         comparison = compare_with_kept(run)
         for line in comparison.lines():
@@ -118,13 +118,13 @@ def reproduce(
         if comparison.failed:
             raise typer.Exit(1)
     if record:
-        from decima.reproduction.reference import record as keep
+        from experiments.reference import record as keep
 
         typer.echo(f"Kept:    {keep(run)}")
 
 
 def pipeline() -> None:
     """Write dvc.yaml anew from experiments, notebooks and the code that they execute."""
-    from decima.reproduction.pipeline import write_pipeline
+    from experiments.pipeline import write_pipeline
 
     typer.echo("dvc.yaml: written anew" if write_pipeline() else "dvc.yaml: up to date")

@@ -10,11 +10,11 @@ import typer
 
 from decima.commands.shared import options
 from decima.commands.shared.outputs import check_output, output_path, write_json, write_table
-from decima.exceptions import ConfigError
+from decima.core.errors import ConfigError
 from decima.plotting.words import count
 
 if TYPE_CHECKING:
-    from decima.heterogeneous import Instance, Schedule
+    from decima.systems.unequal import Instance, Schedule
 
 app = typer.Typer(help="Schedule DAGs on executors of different speed: plan, check, bound, optimum, compare, import.")
 
@@ -57,14 +57,14 @@ class ClusterOptions:
 
     def instance(self, jobs: str | None, seed: int) -> Instance:
         """The instance that the options and a text mean; without a text, the jobs of the paper at a ratio of 1."""
-        from decima.heterogeneous.sources import PAPER_JOBS, read_instance
+        from decima.systems.unequal.sources import PAPER_JOBS, read_instance
 
         edges = "ccr=1" if jobs is None and self.edges is None else self.edges
         return read_instance(PAPER_JOBS if jobs is None else jobs, self.cluster(), edges, seed)
 
     def cluster(self):
         """What is said about the cluster alone."""
-        from decima.heterogeneous import sources
+        from decima.systems.unequal import sources
 
         return sources.ClusterOptions(self.executors, self.speeds, self.rate, self.latency_s)
 
@@ -95,8 +95,8 @@ def schedule(
     ] = None,
 ) -> None:
     """Schedule jobs, and say how long it takes and how long it must take."""
-    from decima.heterogeneous import lower_bound, make_scheduler, metrics, save_instance
-    from decima.heterogeneous.json_format import schedule_document
+    from decima.systems.unequal import lower_bound, make_scheduler, metrics, save_instance
+    from decima.systems.unequal.json_format import schedule_document
 
     made = make_scheduler(scheduler)
     inputs = _inputs(jobs)
@@ -132,7 +132,7 @@ def check(
     seed: options.Seed = 0,
 ) -> None:
     """Check a schedule against the rules of the model; exit code 2 and the first breach if it breaks one."""
-    from decima.heterogeneous import load_schedule, validate
+    from decima.systems.unequal import load_schedule, validate
 
     problem = cluster.instance(jobs, seed)
     read = load_schedule(file, problem)
@@ -155,8 +155,8 @@ def optimum(
     out: Out = None,
 ) -> None:
     """Find the shortest schedule of a small instance and prove it."""
-    from decima.heterogeneous import optimum as shortest
-    from decima.heterogeneous.json_format import schedule_document
+    from decima.systems.unequal.json_format import schedule_document
+    from decima.systems.unequal.optimum.exact import optimum as shortest
 
     check_output(out, ".json", inputs=_inputs(jobs))
     problem = cluster.instance(jobs, seed)
@@ -174,7 +174,7 @@ def optimum(
 @options.grouped
 def bound(*, jobs: JobsText = None, cluster: ClusterOptions, seed: options.Seed = 0) -> None:
     """Show lower bounds: no schedule is shorter."""
-    from decima.heterogeneous.bounds import bounds
+    from decima.systems.unequal.optimum.bounds import bounds
 
     problem = cluster.instance(jobs, seed)
     found = bounds(problem)
@@ -212,8 +212,8 @@ def compare(
 ) -> None:
     """Set schedulers side by side, above the lower bound."""
     from decima.commands.shared.schedulers import require_different
-    from decima.heterogeneous import compare as side_by_side
-    from decima.heterogeneous import list_schedulers, make_scheduler
+    from decima.systems.unequal import compare as side_by_side
+    from decima.systems.unequal import list_schedulers, make_scheduler
 
     texts = schedulers or list_schedulers()
     require_different(texts)
@@ -246,8 +246,8 @@ def import_workflows(
     seed: Annotated[int, typer.Option(metavar="N", help="Draws the speeds of executors.")] = 0,
 ) -> None:
     """Make jobs of workflows of WfCommons, with a cluster beside them; runtimes are work, data is in MB."""
-    from decima.heterogeneous import Instance, save_instance
-    from decima.heterogeneous.wfcommons import import_wfcommons
+    from decima.systems.unequal import Instance, save_instance
+    from decima.systems.unequal.wfcommons import import_wfcommons
 
     if cluster.edges is not None:
         raise ConfigError("--edges cannot be given: workflows say how large their files are")
@@ -261,8 +261,8 @@ def import_workflows(
 @app.command("schedulers")
 def list_all() -> None:
     """List the schedulers with their settings."""
-    from decima.heterogeneous import list_schedulers
-    from decima.heterogeneous.registry import find
+    from decima.systems.unequal import list_schedulers
+    from decima.systems.unequal.schedulers.registry import find
 
     names = list_schedulers()
     for name in names:
@@ -277,9 +277,9 @@ def list_all() -> None:
 
 def _asked(service: str, scheduler: str, problem: Instance, seed: int) -> Schedule:
     """The schedule that a service makes node by node while it is executed."""
-    from decima.service.client import ServiceClient, check_address
-    from decima.service.node_client import schedule_by_service
-    from decima.service.security import read_token
+    from decima.connect.service.client import ServiceClient, check_address
+    from decima.connect.service.node_client import schedule_by_service
+    from decima.connect.service.security import read_token
 
     check_address(service)
     with ServiceClient(service, token=read_token(None)) as client:

@@ -16,7 +16,7 @@ def schedulers(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only this one.", show_default=False)] = None,
 ) -> None:
     """List schedulers, their parameters, defaults and ranges, and their presets."""
-    from decima.schedulers import (
+    from decima.systems.spark.schedulers import (
         describe_scheduler,
         form_for,
         list_schedulers,

@@ -62,12 +62,12 @@ def serve(
     first_lease_s: Annotated[float, typer.Option(metavar="S", help="The same before its first decision.")] = 15.0,
 ) -> None:
     """Answer clients that ask what to schedule next: Spark through the plugin, or simulated clusters."""
-    from decima.heterogeneous import make_scheduler as make_node_scheduler
-    from decima.schedulers import make_scheduler
-    from decima.service.limits import Limits
-    from decima.service.security import Security, is_loopback, read_token
-    from decima.service.server import Address, Service, run_service
-    from decima.service.sessions import Offering, Sessions
+    from decima.connect.service.limits import Limits
+    from decima.connect.service.security import Security, is_loopback, read_token
+    from decima.connect.service.server import Address, Service, run_service
+    from decima.connect.service.sessions import Offering, Sessions
+    from decima.systems.spark.schedulers import make_scheduler
+    from decima.systems.unequal import make_scheduler as make_node_scheduler
 
     security = Security(read_token(token_file), tls_cert, tls_key)
     security.check(host)
@@ -100,7 +100,7 @@ def serve(
 
 def _book(jobs: str | None):
     """Book of the profiles of the jobs that a text means; an empty one without a text."""
-    from decima.service.durations import ProfileBook
+    from decima.connect.service.durations import ProfileBook
     from decima.workload.sources import parse_jobs
 
     return ProfileBook() if jobs is None else ProfileBook(parse_jobs(jobs).workload(0).universe)

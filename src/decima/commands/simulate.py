@@ -14,7 +14,7 @@ from decima.commands.shared.schedules import CHARTS, draw_schedules
 from decima.plotting.words import count
 
 if TYPE_CHECKING:
-    from decima.simulator.result import Result
+    from decima.systems.spark.result import Result
 
 
 def register(root: typer.Typer) -> None:
@@ -40,7 +40,7 @@ def simulate(
 ) -> None:
     """Run one scheduler on one workload."""
     from decima.evaluation.run import simulate as run
-    from decima.schedulers import form_for
+    from decima.systems.spark.schedulers import form_for
     from decima.workload.sources import parse_jobs
 
     spec = parse_jobs(jobs)

@@ -9,7 +9,7 @@ import typer
 
 from decima.commands.shared import options
 from decima.commands.shared.outputs import check_output, output_path, write_table
-from decima.exceptions import ConfigError
+from decima.core.errors import ConfigError
 from decima.plotting.words import count
 
 

@@ -10,7 +10,7 @@ import typer
 from decima.commands.shared import options
 from decima.commands.shared.node_training import is_for_nodes, train_nodes
 from decima.commands.shared.training import Training
-from decima.grammar import read_fields
+from decima.core.grammar import read_fields
 
 
 def register(root: typer.Typer) -> None:
@@ -62,11 +62,11 @@ def train(
     A run that is limited by iterations has the same result for the same seed; the learning rate of one that is limited
     by minutes follows the clock.
     """
-    from decima.policy.architecture import Architecture
-    from decima.policy.quiet import import_tensorflow
-    from decima.simulator.settings import Settings
-    from decima.training.recipe import Recipe
-    from decima.training.task import Task
+    from decima.learning.quiet import import_tensorflow
+    from decima.learning.recipe import Recipe
+    from decima.systems.spark.policy.architecture import Architecture
+    from decima.systems.spark.policy.task import Task
+    from decima.systems.spark.settings import Settings
 
     if is_for_nodes(jobs):
         train_nodes(context, jobs, training, cluster.changes)
@@ -87,6 +87,6 @@ def train(
         architecture, **read_fields(groups["architecture"], Architecture, "--set architecture.")
     )
     import_tensorflow()
-    from decima.training.run import TrainingRun
+    from decima.learning.run import TrainingRun
 
     training.carry_out(TrainingRun(task, recipe, network, training.seed))

@@ -11,7 +11,7 @@ from decima.commands.shared import options
 from decima.commands.shared.outputs import check_output, output_path, write_table
 from decima.commands.spark.from_logs import from_spark
 from decima.commands.trace import alibaba
-from decima.exceptions import ConfigError
+from decima.core.errors import ConfigError
 from decima.plotting.words import count
 
 if TYPE_CHECKING:

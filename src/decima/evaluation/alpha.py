@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from decima.core.errors import ConfigError
 from decima.evaluation.pool import RunPool
-from decima.exceptions import ConfigError
-from decima.schedulers import Scheduler, make_scheduler
-from decima.simulator.settings import Settings
+from decima.systems.spark.schedulers import Scheduler, make_scheduler
+from decima.systems.spark.settings import Settings
 from decima.workload.jobs import Workload
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from decima.exceptions import ConfigError
+from decima.core.errors import ConfigError
 
 
 @dataclass

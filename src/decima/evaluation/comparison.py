@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decima.checks import checked_seeds
+from decima.core.checks import checked_seeds
+from decima.core.errors import ConfigError
+from decima.core.objectives import AVG_JCT, MAKESPAN, Objective, get_objective
+from decima.core.system import System, SystemScheduler, SystemSettings, SystemWorkload, system_of
 from decima.evaluation.pool import UNFINISHED, RunPool
 from decima.evaluation.statistics import mean_interval, paired_change
-from decima.exceptions import ConfigError
-from decima.objectives import AVG_JCT, MAKESPAN, Objective, get_objective
-from decima.simulator.settings import Settings
-from decima.systems import System, SystemScheduler, SystemSettings, SystemWorkload, system_of
+from decima.systems.spark.settings import Settings
 
 if TYPE_CHECKING:
     import pandas
@@ -199,7 +199,7 @@ def compare(
         backend: Where the workers are, see :func:`decima.evaluation.workers.make_workers`. The result does not depend
             on it.
         progress: Label of a progress bar; None for no bar.
-        **settings: Further fields of :class:`decima.simulator.settings.Settings`.
+        **settings: Further fields of :class:`decima.systems.spark.settings.Settings`.
 
     Raises:
         UnknownSchedulerError: A name is not registered.

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decima import files
+from decima.core import files
+from decima.core.errors import ConfigError
+from decima.core.grammar import key_values, read_value
+from decima.core.objectives import Objective, get_objective
+from decima.core.system import SystemScheduler, SystemSettings, SystemWorkload, system_of
 from decima.evaluation.pool import RunPool
 from decima.evaluation.tuning import TEST_SEED, TuneResult, describe_pool
-from decima.exceptions import ConfigError
-from decima.grammar import key_values, read_value
-from decima.objectives import Objective, get_objective
-from decima.schedulers.arrivals import form_for
-from decima.systems import SystemScheduler, SystemSettings, SystemWorkload, system_of
+from decima.systems.spark.schedulers.arrivals import form_for
 
 if TYPE_CHECKING:
     import pandas

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from decima.checks import checked_seeds
-from decima.evaluation.workers import make_workers
-from decima.exceptions import ConfigError, RecordError
-from decima.objectives import Objective, Outcome
-from decima.progress import progress_bar
-from decima.systems import (
+from decima.core.checks import checked_seeds
+from decima.core.errors import ConfigError, RecordError
+from decima.core.objectives import Objective, Outcome
+from decima.core.progress import progress_bar
+from decima.core.system import (
     SystemScheduler,
     SystemSettings,
     SystemWorkload,
@@ -20,6 +19,7 @@ from decima.systems import (
     require_workload,
     system_of,
 )
+from decima.evaluation.workers import make_workers
 
 UNFINISHED = "unfinished"  # column of the number of unfinished jobs
 
@@ -133,7 +133,7 @@ class RunPool:
         Returns:
             Scores, float64 [S, W], by column of the objective (``avg_jct_s``), and under ``unfinished``, int64 [S, W],
             the number of jobs that a time limit left unfinished. Runs that were cut are scored by
-            :meth:`decima.objectives.Objective.measure`.
+            :meth:`decima.core.objectives.Objective.measure`.
 
         Raises:
             ConfigError: There is no scheduler, or no objective of a name.
@@ -259,8 +259,8 @@ class CandidatePool:
 
         Args:
             schedulers: One scheduler per candidate, by name or as an object; compiled ones for more than one worker.
-            arrays: Float64 [N, length of the array] by name, see :meth:`decima.systems.System.give`; each candidate
-                gets its row. Of the Spark cluster they are the given arrays of :mod:`decima.schedulers.fields`.
+            arrays: Float64 [N, length of the array] by name, see :meth:`decima.core.system.System.give`; each candidate
+                gets its row. Of the Spark cluster they are the given arrays of :mod:`.fields`.
             metric: Name of an objective.
 
         Returns:

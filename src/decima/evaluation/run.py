@@ -7,18 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+from decima.core.errors import ConfigError
+from decima.core.objectives import Objective, get_objective
+from decima.core.system import RunResult, SystemScheduler, SystemSettings, SystemWorkload, require_workload, system_of
 from decima.evaluation.pool import RunPool
-from decima.exceptions import ConfigError
-from decima.objectives import Objective, get_objective
-from decima.simulator.settings import Settings
-from decima.systems import (
-    RunResult,
-    SystemScheduler,
-    SystemSettings,
-    SystemWorkload,
-    require_workload,
-    system_of,
-)
+from decima.systems.spark.settings import Settings
 
 
 def simulate(
@@ -44,10 +37,10 @@ def simulate(
         cluster: Settings of the cluster, or of another system, instead of ``executors``, ``mode`` and further fields.
         log: Keep every task and decision.
         parameters: Parameters of the scheduler, for a scheduler given by name.
-        **settings: Further fields of :class:`decima.simulator.settings.Settings`.
+        **settings: Further fields of :class:`decima.systems.spark.settings.Settings`.
 
     Returns:
-        Of the Spark cluster a :class:`decima.simulator.result.Result`.
+        Of the Spark cluster a :class:`decima.systems.spark.result.Result`.
 
     Raises:
         DecimaError: Bad input; the message says what and where.

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decima import files
+from decima.core import files
+from decima.core.errors import ConfigError
+from decima.core.objectives import Objective, get_objective
+from decima.core.progress import progress_bar
+from decima.core.system import SystemScheduler, SystemSettings, SystemWorkload, system_of
 from decima.evaluation.cma_search import Minimum, minimize
 from decima.evaluation.pool import RunPool
 from decima.evaluation.statistics import paired_change
-from decima.exceptions import ConfigError
-from decima.objectives import Objective, get_objective
-from decima.progress import progress_bar
-from decima.schedulers.arrivals import form_for
-from decima.schedulers.interface import Parameter
-from decima.systems import SystemScheduler, SystemSettings, SystemWorkload, system_of
+from decima.systems.spark.schedulers.arrivals import form_for
+from decima.systems.spark.schedulers.interface import Parameter
 
 if TYPE_CHECKING:
     import pandas

@@ -20,8 +20,8 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Protocol
 
-from decima.compiled.interrupts import obey
-from decima.exceptions import ConfigError, WorkerError
+from decima.core.errors import ConfigError, WorkerError
+from decima.core.interrupts import obey
 
 
 class Workers(Protocol):

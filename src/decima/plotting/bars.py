@@ -9,8 +9,8 @@ import pandas
 import seaborn
 from matplotlib.axes import Axes
 
+from decima.core.objectives import axis_label
 from decima.evaluation.statistics import mean_interval, paired_change
-from decima.objectives import axis_label
 from decima.plotting import style
 
 WAVES = {"fresh": "fresh\n(executor new\nto the job)", "first": "first\n(executor new\nto the stage)", "rest": "rest"}

@@ -24,7 +24,7 @@ def gantt(schedule: Any, axes: Axes | None = None, *, title: str | None = None, 
     arrived at another.
 
     Args:
-        schedule: A valid :class:`decima.heterogeneous.Schedule`.
+        schedule: A valid :class:`decima.systems.unequal.Schedule`.
         axes: Where to draw; a new figure when omitted.
         title: Stands before the makespan; the scheduler's name when omitted.
         transfers: Whether transfers are drawn; only where there are few when omitted.

@@ -7,7 +7,7 @@ import pandas
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from decima.objectives import AVG_JCT, axis_label
+from decima.core.objectives import AVG_JCT, axis_label
 from decima.plotting import style, words
 
 _LINES = (

@@ -23,8 +23,8 @@ from bokeh.models.ranges import Range1d
 from bokeh.plotting import figure
 from bokeh.resources import INLINE
 
-from decima.exceptions import ConfigError
-from decima.files import atomic_write_text
+from decima.core.errors import ConfigError
+from decima.core.files import atomic_write_text
 from decima.plotting import style, words
 from decima.plotting.dag import layered_positions
 from decima.plotting.gantt import FEW_JOBS, job_colors, slots_of, tasks_of
@@ -32,7 +32,7 @@ from decima.workload.jobs import Workload
 from decima.workload.profile import JobProfile
 
 if TYPE_CHECKING:
-    from decima.systems import RunResult
+    from decima.core.system import RunResult
 
 _SCRIPT = Path(__file__).with_name("explorer.mjs")
 _HATCH = "right_diagonal_line"  # of deliberate idle slots

@@ -12,11 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch, Rectangle
 
-from decima.exceptions import ConfigError
+from decima.core.errors import ConfigError
 from decima.plotting import style, words
 
 if TYPE_CHECKING:
-    from decima.systems import RunResult
+    from decima.core.system import RunResult
 
 # Neither purple (idle) nor red (completions); neighbours differ in lightness as well as in hue.
 _FEW_COLORS = (
@@ -134,7 +134,7 @@ def gantt(
 
 
 def tasks_of(result: RunResult) -> pandas.DataFrame:
-    """Tasks of a run that can be drawn, as :meth:`decima.systems.RunResult.task_frame` has them.
+    """Tasks of a run that can be drawn, as :meth:`decima.core.system.RunResult.task_frame` has them.
 
     Raises:
         ConfigError: The run kept no log, or no task ran.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas
 from matplotlib.axes import Axes
 
-from decima.objectives import axis_label
+from decima.core.objectives import axis_label
 from decima.plotting import style
 
 _LENGTHS = (

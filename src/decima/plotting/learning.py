@@ -9,7 +9,7 @@ import pandas
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from decima.objectives import AVG_JCT
+from decima.core.objectives import AVG_JCT
 from decima.plotting import style
 
 GREEDY, SAMPLED = "val_greedy", "val_sampled"

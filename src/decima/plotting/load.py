@@ -8,7 +8,7 @@ import pandas
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
-from decima.objectives import axis_label
+from decima.core.objectives import axis_label
 from decima.plotting import style
 
 # Change in percent up to which the scale stays linear where some scheduler is overrun.

@@ -9,8 +9,8 @@ import pandas
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
+from decima.core.objectives import AVG_JCT
 from decima.evaluation.statistics import mean_interval
-from decima.objectives import AVG_JCT
 from decima.plotting import style
 from decima.plotting.gantt import gantt, job_colors
 

@@ -12,7 +12,7 @@ from decima.plotting.gantt import gantt_of
 from decima.plotting.words import count
 
 if TYPE_CHECKING:
-    from decima.cloud.result import PlacementResult
+    from decima.systems.cloud.result import PlacementResult
 
 
 @style.styled

@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import NullFormatter
 
-from decima.files import atomic_write_bytes
+from decima.core.files import atomic_write_bytes
 
 # Okabe and Ito's colours, told apart with every common kind of colour blindness.
 ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"

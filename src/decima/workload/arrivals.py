@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from decima.checks import is_number, is_whole
-from decima.exceptions import ConfigError
+from decima.core.checks import is_number, is_whole
+from decima.core.errors import ConfigError
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from decima.grammar import Option
+from decima.core.grammar import Option
 from decima.workload.sources import WorkloadSource
 from decima.workload.two_class import OPTIONS, TwoClasses
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decima.checks import LARGEST_MS, is_name
-from decima.exceptions import WorkloadError
+from decima.core.checks import LARGEST_MS, is_name
+from decima.core.errors import WorkloadError
 from decima.workload.profile import JobProfile, check_request
 
 if TYPE_CHECKING:

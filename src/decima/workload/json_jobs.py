@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from decima.checks import is_name
-from decima.exceptions import DataUnavailableError, WorkloadError
-from decima.files import atomic_write_text, read_json
+from decima.core.checks import is_name
+from decima.core.errors import DataUnavailableError, WorkloadError
+from decima.core.files import atomic_write_text, read_json
 from decima.workload import parquet
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import WAVES, JobProfile, Stage, check_writable

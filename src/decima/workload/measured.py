@@ -11,17 +11,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from decima.exceptions import WorkloadError
+from decima.core.errors import WorkloadError
 from decima.workload import parquet
 from decima.workload.profile import JobProfile
-from decima.workload.sources import (
-    CHOSEN_QUERIES,
-    SIZES,
-    WorkloadSource,
-    file_digest,
-    resolve_queries,
-    resolve_sizes,
-)
+from decima.workload.sources import CHOSEN_QUERIES, SIZES, WorkloadSource, file_digest, resolve_queries, resolve_sizes
 
 LABEL = "TPC-H measured on Spark"
 PATH = Path(__file__).parent / "data" / "tpch_spark_measured.parquet"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
-from decima.checks import is_number
-from decima.exceptions import ConfigError
-from decima.grammar import Option
+from decima.core.checks import is_number
+from decima.core.errors import ConfigError
+from decima.core.grammar import Option
 from decima.workload.arrivals import Part
 from decima.workload.profile import JobProfile
 from decima.workload.sources import SIZES, WorkloadSource, get_source

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from decima.exceptions import DataUnavailableError, WorkloadError
-from decima.files import atomic_path
+from decima.core.errors import DataUnavailableError, WorkloadError
+from decima.core.files import atomic_path
 from decima.workload.profile import WAVES, JobProfile, Stage, check_writable
 
 FORMAT = "decima-profiles"

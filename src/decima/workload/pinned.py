@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from decima import config
-from decima.exceptions import ChecksumError, DataUnavailableError
-from decima.files import atomic_write_bytes
-from decima.progress import progress_bar
+from decima.core import config
+from decima.core.errors import ChecksumError, DataUnavailableError
+from decima.core.files import atomic_write_bytes
+from decima.core.progress import progress_bar
 
 THREADS = 8
 TIMEOUT_S = (5.0, 30.0)  # to connect, to receive

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decima.checks import LARGEST_MS, is_name, is_number, is_whole
-from decima.exceptions import WorkloadError
+from decima.core.checks import LARGEST_MS, is_name, is_number, is_whole
+from decima.core.errors import WorkloadError
 
 if TYPE_CHECKING:
     import networkx

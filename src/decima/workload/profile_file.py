@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-from decima.exceptions import DataUnavailableError
-from decima.grammar import Option
+from decima.core.errors import DataUnavailableError
+from decima.core.grammar import Option
 from decima.workload.json_jobs import load
 from decima.workload.profile import JobProfile
 from decima.workload.sources import WorkloadSource, file_digest

@@ -4,7 +4,7 @@ A task that took d on n0 executors is expected to take d (n / n0)^p on n executo
 wave. More input makes more tasks of the same duration: task counts that grow do so in proportion to the scale factor,
 others stay. With partitions k times as large there are k times fewer tasks, and each does the work of k: that of one as
 measured, and k - 1 times that of a later one without what a task costs whatever it does. Everything here is arithmetic
-on profiles; `decima.spark.measure.scaling_fit` estimates the parameters, `docs/measured-workload.md` says what they
+on profiles; `measure.scaling_fit` estimates the parameters, `docs/measured-workload.md` says what they
 are worth.
 """
 
@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from decima.exceptions import WorkloadError
-from decima.files import atomic_write_text, read_json
+from decima.core.errors import WorkloadError
+from decima.core.files import atomic_write_text, read_json
 from decima.workload.profile import WAVES, JobProfile, Stage
 
 GROWING, FIXED = "growing", "fixed"

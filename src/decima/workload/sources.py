@@ -20,9 +20,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from decima.checks import check_whole, is_number
-from decima.exceptions import ConfigError, WorkloadError
-from decima.grammar import Option, hint, read_options, read_value, split_options
+from decima.core.checks import check_whole, is_number
+from decima.core.errors import ConfigError, WorkloadError
+from decima.core.grammar import Option, hint, read_options, read_value, split_options
 from decima.workload import arrivals
 from decima.workload.jobs import Workload
 from decima.workload.profile import JobProfile

@@ -13,8 +13,8 @@ from hashlib import sha256
 
 import numpy as np
 
-from decima.checks import is_number
-from decima.exceptions import ConfigError
+from decima.core.checks import is_number
+from decima.core.errors import ConfigError
 from decima.workload import arrivals
 from decima.workload.profile import JobProfile, Stage
 from decima.workload.sources import WorkloadSource, resolve_sizes

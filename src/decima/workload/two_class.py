@@ -18,9 +18,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from decima.checks import is_number, is_whole
-from decima.exceptions import ConfigError
-from decima.grammar import Option
+from decima.core.checks import is_number, is_whole
+from decima.core.errors import ConfigError
+from decima.core.grammar import Option
 from decima.workload.arrivals import Part
 from decima.workload.profile import JobProfile, Stage
 from decima.workload.sources import WorkloadSource

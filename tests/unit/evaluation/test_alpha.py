@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
+from decima.core.errors import ConfigError
 from decima.evaluation.alpha import ALL_VARIANTS, ALPHAS, alpha_sweep
 from decima.evaluation.run import simulate
-from decima.exceptions import ConfigError
-from decima.schedulers import make_scheduler
-from decima.simulator.settings import Settings
+from decima.systems.spark.schedulers import make_scheduler
+from decima.systems.spark.settings import Settings
 from decima.workload import synthetic_batch
 
 SETTINGS = Settings(executors=10)

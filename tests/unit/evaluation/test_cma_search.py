@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from decima.core.errors import ConfigError
 from decima.evaluation.cma_search import minimize
-from decima.exceptions import ConfigError
 
 
 def bowl(points):

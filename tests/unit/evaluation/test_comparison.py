@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import decima
-from decima.exceptions import ConfigError, UnknownSchedulerError, WorkloadError
-from decima.schedulers import make_scheduler
+from decima.core.errors import ConfigError, UnknownSchedulerError, WorkloadError
+from decima.systems.spark.schedulers import make_scheduler
 from decima.workload import embedded_batch, save, synthetic_batch
 from tests.toy_jobs import one_stage, workload
 

@@ -2,11 +2,11 @@
 
 import pytest
 
+from decima.core.errors import ConfigError
 from decima.evaluation.grid import grid_search, grid_table, read_grid
 from decima.evaluation.run import score_matrix
-from decima.exceptions import ConfigError
-from decima.schedulers import make_scheduler
-from decima.simulator.settings import Settings
+from decima.systems.spark.schedulers import make_scheduler
+from decima.systems.spark.settings import Settings
 from decima.workload import embedded_batch
 
 JOBS = [embedded_batch(4, seed=seed, sizes="2g") for seed in range(2)]

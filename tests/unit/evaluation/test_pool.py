@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
+from decima.core.errors import ConfigError, RecordError, SchedulerError
 from decima.evaluation.pool import CandidatePool, RunPool
 from decima.evaluation.run import simulate
-from decima.exceptions import ConfigError, RecordError, SchedulerError
-from decima.schedulers import Decision, make_scheduler
-from decima.simulator.settings import Settings
+from decima.systems.spark.schedulers import Decision, make_scheduler
+from decima.systems.spark.settings import Settings
 from decima.workload import synthetic_batch
 
 SETTINGS = Settings(executors=8)

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 import decima
+from decima.core.errors import ConfigError
+from decima.core.objectives import list_objectives
 from decima.evaluation.run import score_matrix
-from decima.exceptions import ConfigError
-from decima.objectives import list_objectives
-from decima.schedulers import make_scheduler
-from decima.simulator.settings import Settings
+from decima.systems.spark.schedulers import make_scheduler
+from decima.systems.spark.settings import Settings
 from tests.random_clusters import random_workload
 from tests.toy_jobs import one_stage, workload
 

@@ -3,13 +3,13 @@ import json
 import numpy as np
 import pytest
 
+from decima.core.errors import ConfigError, UnknownSchedulerError
 from decima.evaluation import tuning
 from decima.evaluation.run import score_matrix
 from decima.evaluation.tuning import Scaling, tune
-from decima.exceptions import ConfigError, UnknownSchedulerError
-from decima.schedulers import CompiledScheduler, make_scheduler
-from decima.schedulers.interface import Parameter
-from decima.simulator.settings import Settings
+from decima.systems.spark.schedulers import CompiledScheduler, make_scheduler
+from decima.systems.spark.schedulers.interface import Parameter
+from decima.systems.spark.settings import Settings
 from decima.workload import synthetic_batch
 
 SETTINGS = Settings(executors=10)

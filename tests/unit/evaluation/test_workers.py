@@ -6,13 +6,13 @@ import psutil
 import pytest
 
 import decima
+from decima.core.errors import ConfigError, WorkerError
 from decima.evaluation.pool import CandidatePool, RunPool
 from decima.evaluation.tuning import tune
 from decima.evaluation.workers import BACKENDS, make_workers, map_threads
-from decima.exceptions import ConfigError, WorkerError
-from decima.optimum.schedule_search import search_schedule
-from decima.schedulers import make_scheduler
-from decima.simulator.settings import Settings
+from decima.systems.spark.optimum.schedule_search import search_schedule
+from decima.systems.spark.schedulers import make_scheduler
+from decima.systems.spark.settings import Settings
 from decima.workload import synthetic_batch
 
 CLUSTER = Settings(executors=6)

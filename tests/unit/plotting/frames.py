@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pandas
 
-from decima.reproduction.decima.s07_real_spark import changes as real_changes
+from experiments.decima.s07_real_spark import changes as real_changes
 
 
 def stages(jobs=("q9-100g", "q2-2g")):

@@ -8,7 +8,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.support.wait import WebDriverWait
 
 import decima
-from decima.exceptions import ConfigError
+from decima.core.errors import ConfigError
 from decima.plotting import style
 from decima.plotting.explorer import explore
 from decima.plotting.gantt import job_colors
@@ -73,7 +73,7 @@ class Waiting:
         if not stage.delayable:
             return observation.grant(stage, 1)
         self.number += 1
-        return decima.schedulers.Decision(stage, delay_ms=1000.0 + 1000.0 * self.number)
+        return decima.systems.spark.schedulers.Decision(stage, delay_ms=1000.0 + 1000.0 * self.number)
 
 
 def run(scheduler="fair", jobs=None, **settings):

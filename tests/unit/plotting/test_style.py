@@ -5,7 +5,7 @@ import pytest
 from IPython.core.formatters import DisplayFormatter
 
 from decima.plotting import style, words
-from decima.schedulers import list_schedulers
+from decima.systems.spark.schedulers import list_schedulers
 
 
 def simulated(color, matrix):

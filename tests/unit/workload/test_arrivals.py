@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import decima
-from decima.exceptions import ConfigError, WorkloadError
+from decima.core.errors import ConfigError, WorkloadError
 from decima.workload import batch, explicit, poisson, save, write_profiles
 from decima.workload.arrivals import with_wrong_estimates
 from decima.workload.embedded import embedded_batch

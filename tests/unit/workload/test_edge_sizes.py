@@ -8,13 +8,13 @@ import pytest
 from pyarrow import parquet
 
 import decima
-from decima.exceptions import ConfigError, WorkloadError
-from decima.heterogeneous.sources import ClusterOptions, read_instance
+from decima.core.errors import ConfigError, WorkloadError
+from decima.systems.unequal.sources import ClusterOptions, read_instance
 from decima.workload import parquet as profile_file
 from decima.workload.json_jobs import load, save
 from decima.workload.profile import JobProfile
 from tests.profiles import make_profile, make_stage
-from tests.unit.cli.calls import refuse, succeed
+from tests.unit.commands.calls import refuse, succeed
 
 STAGES = [
     {"name": "scan", "tasks": 2, "duration_ms": 1000},

@@ -3,7 +3,7 @@ import time
 import numpy as np
 import pytest
 
-from decima.exceptions import WorkloadError
+from decima.core.errors import WorkloadError
 from decima.workload import (
     embedded,
     embedded_batch,

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from decima.core.errors import WorkloadError
 from decima.evaluation.run import simulate
-from decima.exceptions import WorkloadError
 from decima.workload.jobs import Job, Workload
 from tests.profiles import make_profile, make_stage
 

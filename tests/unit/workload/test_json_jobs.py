@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from decima.exceptions import DataUnavailableError, WorkloadError
+from decima.core.errors import DataUnavailableError, WorkloadError
 from decima.workload import Job, Workload, load, parquet, save, synthetic_poisson, tpch_poisson, tpch_profile
 from tests.profiles import make_profile, make_stage
 

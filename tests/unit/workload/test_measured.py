@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from decima.exceptions import WorkloadError
+from decima.core.errors import WorkloadError
 from decima.workload import measured, measured_batch, measured_poisson, measured_profiles, sources
 from decima.workload.measured import parse_name, profile_name, scales
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from decima.exceptions import DataUnavailableError, WorkloadError
+from decima.core.errors import DataUnavailableError, WorkloadError
 from decima.workload.parquet import read_metadata, read_profiles, write_profiles
 from tests.profiles import make_profile, make_stage
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from decima.exceptions import DecimaError, WorkloadError
+from decima.core.errors import DecimaError, WorkloadError
 from decima.workload.profile import Stage
 from tests.profiles import make_profile, make_stage
 

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from decima.exceptions import WorkloadError
+from decima.core.errors import WorkloadError
 from decima.workload import scaling_model
 from decima.workload.profile import JobProfile, Stage
 from decima.workload.scaling_model import FIXED, GROWING, Pooled, ScalingModel, thin

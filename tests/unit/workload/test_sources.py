@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decima.exceptions import ConfigError, WorkloadError
+from decima.core.errors import ConfigError, WorkloadError
 from decima.workload import explicit, save, sources, write_profiles
 from decima.workload.sources import (
     WorkloadSource,

@@ -5,7 +5,7 @@ import networkx
 import numpy as np
 import pytest
 
-from decima.exceptions import ConfigError, WorkloadError
+from decima.core.errors import ConfigError, WorkloadError
 from decima.workload import SyntheticParameters, synthetic_batch, synthetic_poisson, synthetic_profiles
 from decima.workload.synthetic import default_profiles
 

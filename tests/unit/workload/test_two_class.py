@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from decima.exceptions import ConfigError
-from decima.training.task import JobSequence, Task
+from decima.core.errors import ConfigError
+from decima.systems.spark.policy.task import JobSequence, Task
 from decima.workload.sources import PRESETS, get_source, parse_jobs
 from decima.workload.two_class import VARIANTS, TwoClasses
 

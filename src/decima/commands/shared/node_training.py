@@ -8,8 +8,8 @@ import typer
 
 from decima.commands.shared import options
 from decima.commands.shared.training import Training
-from decima.exceptions import ConfigError
-from decima.grammar import read_fields
+from decima.core.errors import ConfigError
+from decima.core.grammar import read_fields
 
 #: Names that begin the JOBS of such a training.
 KINDS = ("lachesis-batch", "lachesis-stream")
@@ -26,16 +26,16 @@ def train_nodes(context: typer.Context, jobs: str, training: Training, changes: 
 
     Args:
         context: Of the command, which knows what was given.
-        jobs: The task, see :func:`decima.heterogeneous.policy.task.read_task`.
+        jobs: The task, see :func:`decima.systems.unequal.policy.task.read_task`.
         training: Options of the training.
         changes: Texts of ``--set``.
 
     Raises:
         ConfigError: An option has no effect here, or a value is out of range.
     """
-    from decima.heterogeneous.policy.architecture import NodeArchitecture
-    from decima.heterogeneous.policy.task import read_task
-    from decima.policy.quiet import import_tensorflow
+    from decima.learning.quiet import import_tensorflow
+    from decima.systems.unequal.policy.architecture import NodeArchitecture
+    from decima.systems.unequal.policy.task import read_task
 
     for name in _OWN:
         source = context.get_parameter_source(name)
@@ -48,8 +48,8 @@ def train_nodes(context: typer.Context, jobs: str, training: Training, changes: 
         context.params["architecture"], **read_fields(groups["architecture"], NodeArchitecture, "--set architecture.")
     )
     import_tensorflow()
-    from decima.heterogeneous.policy.training import NodeRun
-    from decima.training.recipe import Recipe
+    from decima.learning.recipe import Recipe
+    from decima.systems.unequal.policy.run import NodeRun
 
     recipe = training.limited(Recipe.of(training.recipe, groups["recipe"], task.kind))
     training.carry_out(NodeRun(task, recipe, network, training.seed))

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from decima.exceptions import ConfigError
-from decima.grammar import key_values, read_fields
+from decima.core.errors import ConfigError
+from decima.core.grammar import key_values, read_fields
 
 if TYPE_CHECKING:
-    from decima.simulator.settings import Settings
+    from decima.systems.spark.settings import Settings
 
 MOST = 10_000_000  # numbers beyond need more memory than machines have
 
@@ -157,7 +157,7 @@ class Cluster:
         Raises:
             ConfigError: An option is out of range, or has no effect in that mode.
         """
-        from decima.simulator.settings import Settings
+        from decima.systems.spark.settings import Settings
 
         texts = changed_texts(self.changes, "settings")["settings"]
         return self.of_values(read_fields(texts, Settings, "--set settings."), time_limit_s)
@@ -168,7 +168,7 @@ class Cluster:
         Raises:
             ConfigError: As :meth:`settings`, or a value has an option of its own.
         """
-        from decima.simulator.settings import Settings, read_classes
+        from decima.systems.spark.settings import Settings, read_classes
 
         if taken := [name for name in ("executors", "mode", "durations", "classes") if name in values]:
             raise ConfigError(f"--set settings.{taken[0]}: this has an option of its own, --{taken[0]}")

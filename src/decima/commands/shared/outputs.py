@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from decima.exceptions import ConfigError
-from decima.files import atomic_path, plain
+from decima.core.errors import ConfigError
+from decima.core.files import atomic_path, plain
 
 
 def check_output(path: Path | None, *endings: str, inputs: tuple[Path | None, ...] = ()) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from decima.exceptions import ConfigError
+from decima.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from decima.schedulers import Scheduler
+    from decima.systems.spark.schedulers import Scheduler
 
 
 def require_different(texts: Sequence[str]) -> None:
@@ -27,7 +27,7 @@ def opened(texts: Sequence[str]) -> Iterator[dict[str, Scheduler]]:
         UnknownSchedulerError: No scheduler has that name.
         ConfigError: A text is given twice, or is not as expected.
     """
-    from decima.schedulers import make_scheduler
+    from decima.systems.spark.schedulers import make_scheduler
 
     require_different(texts)
     with ExitStack() as stack:

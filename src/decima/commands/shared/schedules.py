@@ -9,7 +9,7 @@ from decima.commands.shared.outputs import output_path
 from decima.plotting.words import count
 
 if TYPE_CHECKING:
-    from decima.systems import RunResult
+    from decima.core.system import RunResult
 
 CHARTS = (".png", ".pdf", ".html")
 

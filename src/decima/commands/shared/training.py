@@ -13,16 +13,16 @@ import typer
 from decima.commands.shared import options
 from decima.commands.shared.errors import INTERRUPTED
 from decima.commands.shared.outputs import check_folder
-from decima.exceptions import ConfigError
+from decima.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from decima.training.export import FinishedRun
-    from decima.training.recipe import Recipe
-    from decima.training.trainer import Trained, Trainer
+    from decima.learning.export import FinishedRun
+    from decima.learning.recipe import Recipe
+    from decima.learning.trainer import Trained, Trainer
 
 
 class TrainableRun(Protocol):
-    """Something to train: a run for a card (:class:`decima.training.export.FinishedRun`) that makes its trainer."""
+    """Something to train: a run for a card (:class:`decima.learning.export.FinishedRun`) that makes its trainer."""
 
     def trainer(
         self, folder: Path, *, backend: str | None = None, workers: int | None = None, progress: bool = False
@@ -34,7 +34,7 @@ def use_block(context: typer.Context, name: str | None) -> str | None:
     """Make a block of params.yaml the defaults of the command; what the command line says goes before."""
     if name is None:
         return None
-    from decima.reproduction.params import read_params
+    from experiments.params import read_params
 
     # Commands of another system have a section of their own.
     group = context.parent.info_name if context.parent is not None else None
@@ -109,7 +109,7 @@ class Training:
 
     def carry_out(self, run: TrainableRun | FinishedRun) -> None:
         """Train, store the best policy and say what came out; an interrupted run ends the process."""
-        from decima.training.export import POLICY_NAME, export
+        from decima.learning.export import POLICY_NAME, export
 
         trainer = run.trainer(self.out, backend=self.backend, workers=self.workers, progress=True)
         try:

@@ -9,11 +9,11 @@ import typer
 
 from decima.commands.shared import options
 from decima.commands.shared.outputs import check_folder
-from decima.progress import progress_bar
+from decima.core.progress import progress_bar
 
 if TYPE_CHECKING:
-    from decima.schedulers import Scheduler
-    from decima.spark.measure.plan import Plan
+    from decima.systems.spark.schedulers import Scheduler
+    from measure.plan import Plan
 
 TUNED = "weighted_fair"
 TUNING_BATCHES = 40
@@ -63,16 +63,16 @@ def experiment(
 
     Contended runs are rejected and tried again. The same call goes on after an interruption.
     """
-    from decima.schedulers import scheduler_text
-    from decima.spark.cluster import machine, tpch_tables
-    from decima.spark.cluster.processes import ended_by_signals
-    from decima.spark.cluster.standalone import StandaloneCluster
-    from decima.spark.measure import results
-    from decima.spark.measure.collect import collect
-    from decima.spark.measure.experiment import Experiment
-    from decima.spark.measure.plan import DEFAULT_SCHEDULERS, Plan
-    from decima.spark.measure.records import BatchRecord
-    from decima.spark.measure.together import SparkBench
+    from decima.connect.cluster import machine, tpch_tables
+    from decima.connect.cluster.processes import ended_by_signals
+    from decima.connect.cluster.standalone import StandaloneCluster
+    from decima.systems.spark.schedulers import scheduler_text
+    from measure import results
+    from measure.collect import collect
+    from measure.experiment import Experiment
+    from measure.plan import DEFAULT_SCHEDULERS, Plan
+    from measure.records import BatchRecord
+    from measure.together import SparkBench
 
     check_folder(out)
     texts = list(schedulers or DEFAULT_SCHEDULERS)
@@ -113,13 +113,13 @@ def _averages(scores) -> str:
 
 def _scheduler(text: str, plan: Plan) -> Scheduler:
     """The scheduler; weighted fair without parameters is tuned for batches like those of the plan."""
-    from decima.schedulers import form_for, make_scheduler
+    from decima.systems.spark.schedulers import form_for, make_scheduler
 
     if text != TUNED:
         return form_for(make_scheduler(text), False)  # the queries of a batch are all there at the start
     from decima.evaluation.alpha import ALL_VARIANTS, alpha_sweep
-    from decima.spark.fidelity.batches import training_workloads
-    from decima.spark.fidelity.simulation import cluster_settings
+    from measure.fidelity.batches import training_workloads
+    from measure.fidelity.simulation import cluster_settings
 
     sweep = alpha_sweep(
         training_workloads(plan, TUNING_BATCHES),
@@ -134,7 +134,7 @@ def _entry(scheduler: Scheduler) -> dict:
     """Entry of a scheduler in the card, enough to make it again."""
     entry = {"scheduler": scheduler.name, "parameters": dict(scheduler.values)}
     if "policy" in scheduler.values:
-        from decima.policy.store import read_policy
+        from decima.learning.store import read_policy
 
         entry["weights_sha256"] = read_policy(scheduler.values["policy"]).card["weights_sha256"]
     return entry

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from decima.commands.shared.outputs import check_output, output_path, write_table
-from decima.exceptions import EventLogError
+from decima.core.errors import EventLogError
+from decima.core.progress import progress_bar
 from decima.plotting.words import count
-from decima.progress import progress_bar
 
 if TYPE_CHECKING:
     import pandas
@@ -37,9 +37,9 @@ def from_spark(
     tables = {name: out.with_suffix(f".{name}.csv") for name in TABLES}
     for path in (out, *tables.values()):
         check_output(path, ".parquet" if path is out else ".csv", inputs=tuple(logs))
-    from decima.spark.eventlog.application import read_event_log
-    from decima.spark.eventlog.files import find_logs
-    from decima.spark.eventlog.profiles import collect_profiles
+    from decima.connect.eventlog.application import read_event_log
+    from decima.connect.eventlog.files import find_logs
+    from decima.connect.eventlog.profiles import collect_profiles
     from decima.workload import write_profiles
 
     found = find_logs(logs)

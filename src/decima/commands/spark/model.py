@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from decima.commands.shared.outputs import check_folder
-from decima.exceptions import ConfigError
+from decima.core.errors import ConfigError
 
 MOST_DURATIONS = 60
 
@@ -30,7 +30,7 @@ def model(
     ] = MOST_DURATIONS,
 ) -> None:
     """Make the measured workload of logs, fit the scaling model to it, and extrapolate."""
-    from decima.spark.measure.workloads import write_workloads
+    from measure.workloads import write_workloads
 
     check_folder(out)
     notes = {}

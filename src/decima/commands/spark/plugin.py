@@ -23,7 +23,7 @@ def plugin(
 ) -> None:
     """Compile the Spark plugin against the installed pyspark and say how to use it."""
     check_output(out, ".jar")
-    from decima.spark.plugin.build import plugin_jar
+    from decima.connect.plugin.build import plugin_jar
 
     jar = plugin_jar(out).absolute()
     typer.echo("spark.master                 spark-decima://HOST:PORT")

@@ -10,12 +10,12 @@ import typer
 from typer.core import TyperCommand
 
 from decima.commands.shared.outputs import check_folder, check_output, output_path, write_json
-from decima.exceptions import ConfigError
+from decima.core.errors import ConfigError
+from decima.core.progress import progress_bar
 from decima.plotting.words import count
-from decima.progress import progress_bar
 
 if TYPE_CHECKING:
-    from decima.spark.measure.records import AloneRun
+    from measure.records import AloneRun
 
 PROFILE = "profile.parquet"
 CONDITIONS = "conditions.json"
@@ -68,11 +68,11 @@ def profile(
     The same call goes on after an interruption. Queries that ran while the machine was too busy are left out of the
     profile and measured again.
     """
-    from decima.spark.cluster import machine
-    from decima.spark.cluster.processes import ended_by_signals
-    from decima.spark.measure import workloads
-    from decima.spark.measure.alone import Measurement, plan
+    from decima.connect.cluster import machine
+    from decima.connect.cluster.processes import ended_by_signals
     from decima.workload import write_profiles
+    from measure import workloads
+    from measure.alone import Measurement, plan
 
     applications = plan(
         _numbers("--scale", scale, float),
@@ -114,9 +114,9 @@ def slim(
 
     A folder of `decima spark profile` is copied with its table of runs, and can be used like the folder itself.
     """
-    from decima.spark.eventlog.files import find_logs
-    from decima.spark.eventlog.slim import slim_log
-    from decima.spark.measure.records import ALONE_RUNS, LOGS, append_alone_run, read_alone_runs
+    from decima.connect.eventlog.files import find_logs
+    from decima.connect.eventlog.slim import slim_log
+    from measure.records import ALONE_RUNS, LOGS, append_alone_run, read_alone_runs
 
     whole = len(logs) == 1 and (logs[0] / ALONE_RUNS).is_file()
     runs = read_alone_runs(logs[0]) if whole else []
@@ -154,6 +154,6 @@ def _numbers(option: str, text: str, kind: type[int] | type[float]) -> list:
 
 
 def _summarize(runs: list[AloneRun]) -> None:
-    from decima.spark.measure.alone import summary
+    from measure.alone import summary
 
     typer.echo(summary(runs).to_string(index=False, float_format="{:.3g}".format))

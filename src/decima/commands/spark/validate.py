@@ -9,7 +9,7 @@ import typer
 
 from decima.commands.shared import options
 from decima.commands.shared.outputs import check_folder, write_table
-from decima.progress import progress_bar
+from decima.core.progress import progress_bar
 
 
 def register(group: typer.Typer) -> None:
@@ -40,12 +40,12 @@ def validate(
 
     The same call goes on after an interruption. Runs on a machine that is busy with other things are rejected.
     """
-    from decima.spark.cluster.machine import check_memory, require_spark
-    from decima.spark.cluster.processes import ended_by_signals
-    from decima.spark.cluster.tpch_tables import generator
-    from decima.spark.fidelity.tables import fidelity_tables
-    from decima.spark.measure.logs import read_alone, read_mixes
-    from decima.spark.measure.validation import ALONE, MIX, Validation
+    from decima.connect.cluster.machine import check_memory, require_spark
+    from decima.connect.cluster.processes import ended_by_signals
+    from decima.connect.cluster.tpch_tables import generator
+    from measure.fidelity.tables import fidelity_tables
+    from measure.logs import read_alone, read_mixes
+    from measure.validation import ALONE, MIX, Validation
 
     check_folder(out)
     require_spark()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from decima.exceptions import WorkloadError
+from decima.core.errors import WorkloadError
 from decima.workload.alibaba.names import TaskName, parse_name
 from decima.workload.alibaba.trace import Trace, TraceReport
 

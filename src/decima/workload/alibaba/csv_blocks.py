@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decima.exceptions import DataUnavailableError, WorkloadError
+from decima.core.errors import DataUnavailableError, WorkloadError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,8 +16,8 @@ import math
 
 import numpy as np
 
-from decima.checks import is_whole
-from decima.exceptions import ConfigError
+from decima.core.checks import is_whole
+from decima.core.errors import ConfigError
 from decima.workload.alibaba.assemble import ZERO_MS
 from decima.workload.alibaba.trace import Trace, TraceReport
 

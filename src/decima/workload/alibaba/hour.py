@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from decima import config
-from decima.exceptions import ChecksumError, DataUnavailableError
-from decima.files import atomic_path
+from decima.core import config
+from decima.core.errors import ChecksumError, DataUnavailableError
+from decima.core.files import atomic_path
 from decima.workload.alibaba.assemble import StageRows, assemble
 from decima.workload.alibaba.csv_blocks import TaskKeys, read_blocks
 from decima.workload.alibaba.trace import Trace, TraceReport

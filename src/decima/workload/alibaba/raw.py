@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from decima.checks import is_number
-from decima.exceptions import ConfigError, DataUnavailableError, WorkloadError
+from decima.core.checks import is_number
+from decima.core.errors import ConfigError, DataUnavailableError, WorkloadError
 from decima.workload.alibaba.assemble import StageRows, assemble
 from decima.workload.alibaba.csv_blocks import BLOCK_BYTES, TaskKeys, read_blocks
 from decima.workload.alibaba.hour import LENGTH_S, ORIGIN

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from decima.exceptions import ConfigError
-from decima.grammar import Option
+from decima.core.errors import ConfigError
+from decima.core.grammar import Option
 from decima.workload.alibaba import generator, hour, raw
 from decima.workload.alibaba.trace import Trace
 from decima.workload.jobs import Workload

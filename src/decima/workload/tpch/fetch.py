@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from decima import config
+from decima.core import config
 from decima.workload.pinned import PinnedFiles
 from decima.workload.tpch.raw import LABEL, checksums
 

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Sequence
 from pathlib import Path
 
-from decima import config
-from decima.exceptions import DataUnavailableError
+from decima.core import config
+from decima.core.errors import DataUnavailableError
 from decima.workload import parquet
 from decima.workload.profile import JobProfile
 from decima.workload.sources import CHOSEN_QUERIES, QUERIES, SIZES, WorkloadSource, resolve_queries, resolve_sizes

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from decima.exceptions import DataUnavailableError, WorkloadError
+from decima.core.errors import DataUnavailableError, WorkloadError
 from decima.workload.pinned import PinnedFiles
 from decima.workload.profile import JobProfile, Stage
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decima.exceptions import ConfigError
+from decima.core.errors import ConfigError
 from decima.workload import alibaba_like
 from decima.workload.alibaba.generator import LARGEST_DAG, generate
 from decima.workload.sources import parse_jobs

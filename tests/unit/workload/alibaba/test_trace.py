@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decima.exceptions import ChecksumError, ConfigError, DataUnavailableError, WorkloadError
+from decima.core.errors import ChecksumError, ConfigError, DataUnavailableError, WorkloadError
 from decima.workload.alibaba import hour, raw
 from decima.workload.alibaba.names import TaskName, parse_name
 from decima.workload.alibaba.trace import thinned

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from decima import config
-from decima.exceptions import ChecksumError, DataUnavailableError
+from decima.core import config
+from decima.core.errors import ChecksumError, DataUnavailableError
 from decima.workload import pinned
 from decima.workload.tpch import fetch
 from tests.unit.workload.tpch.raw_files import write_set

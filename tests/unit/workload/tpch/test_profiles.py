@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from decima import config
-from decima.exceptions import DataUnavailableError, WorkloadError
+from decima.core import config
+from decima.core.errors import DataUnavailableError, WorkloadError
 from decima.workload import parquet, sources, tpch_batch, tpch_poisson, tpch_profile, tpch_profiles
 from decima.workload.tpch import profiles as tpch
 from decima.workload.tpch import raw as tpch_raw

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from decima.exceptions import ChecksumError, DataUnavailableError, WorkloadError
+from decima.core.errors import ChecksumError, DataUnavailableError, WorkloadError
 from decima.workload.tpch import raw as tpch_raw
 from tests.unit.workload.tpch.raw_files import npy, write_set
 

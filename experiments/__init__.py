@@ -1,0 +1,26 @@
+"""Papers reproduced: an experiment per module, the tables and figures they make, and the pipeline over all of them.
+
+Notebooks need four names: ``load`` gives the tables of an experiment, ``figure`` draws from them, ``Run`` says what
+the run consists of, ``against_paper`` sets our numbers beside the paper's. They are resolved on first use, so that
+computing a table imports nothing that draws.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from experiments.captions import Run as Run
+    from experiments.claims import against_paper as against_paper
+    from experiments.figures import figure as figure
+    from experiments.tables import load as load
+
+__all__ = ["Run", "against_paper", "figure", "load"]
+
+_MODULES = {"Run": "captions", "against_paper": "claims", "figure": "figures", "load": "tables"}
+
+
+def __getattr__(name: str) -> Any:
+    """A public name on first use (PEP 562)."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

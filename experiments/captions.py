@@ -1,0 +1,73 @@
+"""Words of titles and captions about a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from decima import plotting
+from decima.plotting.words import count
+from decima.workload.sources import get_source
+from experiments.params import read_params, resolve_run
+
+if TYPE_CHECKING:
+    import pandas
+
+Tables = Mapping[str, "pandas.DataFrame"]
+INTERVAL = "95 % confidence interval of the mean"
+# The workload that jobs of the committed event logs belong to.
+SPARK_WORKLOAD = "TPC-H on Spark"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of ``params.yaml``."""
+
+    workload: str  # label of the workload
+    executors: int  # of the cluster
+    policies: Mapping[str, str]  # names of stored policies by what they are for: batch, stream, busy, released
+
+    @classmethod
+    def named(cls, run: str) -> Run:
+        """The run ``run`` of ``params.yaml``; ``"auto"`` is the default run."""
+        params = read_params()[resolve_run(run)]
+        return cls(get_source(params["workload"]).label, params["executors"], params["policies"])
+
+    @property
+    def cluster(self) -> str:
+        """Text of captions about the cluster."""
+        return f"{self.executors} executors"
+
+
+def distinct(table: pandas.DataFrame, column: str, noun: str) -> str:
+    """Text of how many different values a column has, with a noun."""
+    return count(table[column].nunique(), noun)
+
+
+def decima_mode(scores: pandas.DataFrame) -> str:
+    """Mode in which the policy called Decima acts, greedy or sampled: the other one has a row of its own."""
+    return "greedy" if "decima_sampled" in set(scores["scheduler"]) else "sampled"
+
+
+def heuristics(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """The rows that are not Decima's."""
+    return scores[~scores["scheduler"].str.startswith("decima")]
+
+
+def untuned(scores: pandas.DataFrame) -> pandas.DataFrame:
+    """Scores of schedulers that were not tuned, weighted fair under a name that says so."""
+    return scores.replace({"scheduler": {"weighted_fair": "weighted_fair_default"}})
+
+
+def presets(schedulers: Iterable[str]) -> str:
+    """Sentence of captions about untuned schedulers: which preset they have; empty where none has one."""
+    of = {"weighted_fair_default": "weighted_fair:paper", "capped_srw": "capped_srw:plain"}
+    named = [of[name] for name in dict.fromkeys(schedulers) if name in of]
+    return f" Not tuned: {', '.join(named)}." if named else ""
+
+
+def against_labels(changes: pandas.DataFrame) -> pandas.DataFrame:
+    """Paired changes whose baselines are named as in legends."""
+    labels = [f"against {plotting.style.scheduler_style(name).label}" for name in changes["against"]]
+    return changes.assign(against=labels)

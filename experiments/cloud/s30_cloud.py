@@ -1,0 +1,260 @@
+"""The environment of executor placement: Figure 2 stepped, Tables 3 to 5, the clock, billing, prices, load."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pandas
+
+from decima import plotting
+from decima.plotting.words import count
+from decima.systems.cloud import (
+    RELEASED,
+    TABLE_4,
+    Billing,
+    Cluster,
+    PlacementSettings,
+    VmType,
+    compare_placements,
+    make_cluster,
+    parse_placement_jobs,
+)
+from decima.systems.cloud import (
+    engine as core,
+)
+from decima.systems.cloud.settings import RELEASED_RULES, Rules
+from decima.systems.cloud.system import Episode
+from decima.systems.cloud.traces import fetch_traces, traces_available
+from decima.systems.cloud.workload import jobs_of_rows
+from decima.workload.sources import WorkloadSource
+from experiments.captions import Run, Tables
+from experiments.experiment import Context, Experiment
+
+if TYPE_CHECKING:
+    from decima.plotting.style import Figure
+
+# Figure 2: VMs (4 cores, 8 GB) and (8, 16); job 1 has two executors of (4, 8), job 2 one of (6, 10). Prices and run
+# times are ours: the figure has none.
+FIGURE_2 = Cluster((VmType("VM 1", 4, 8.0, 1, 3600.0), VmType("VM 2", 8, 16.0, 1, 7200.0)), label="Figure 2")
+FIGURE_2_JOBS = jobs_of_rows([(0, 1, 1, 4, 8, 2, 10), (1, 2, 2, 6, 10, 1, 20)], "Figure 2")
+FIGURE_2_ACTIONS = {"a": (1, 1), "b": (1, 2, 0, 2)}
+SWITCHES = ("clock_goes_back", "look_ahead", "wait_frees_one")
+BILLINGS = {
+    "per second": Billing(),
+    "at least 60 s": Billing(minimum_s=60.0),
+    "boot of 30 s": Billing(boot_s=30.0),
+    "started hours": Billing(granularity_s=3600.0),
+}
+# Lists of as many cores each: every core at one price, memory at extra cost, and little of it.
+PRICES = ("table4", "families", "compute")
+
+
+def require_traces(jobs: dict[str, str]) -> None:
+    """Fetch the published traces if the jobs need them and they are not there."""
+    if any("generated" not in text for text in jobs.values()) and not traces_available():
+        fetch_traces()
+
+
+def scored(schedulers, jobs, settings: PlacementSettings, seeds: int, context: Context, **columns) -> pandas.DataFrame:
+    """Every measure of every scheduler on every seed, with constant columns before."""
+    comparison = compare_placements(schedulers, jobs, settings, seeds, workers=context.threads)
+    frame = comparison.scores
+    return pandas.DataFrame(columns, index=frame.index).join(frame.drop(columns="unfinished"))
+
+
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Tables ``cloud_`` with ``figure_2``, ``settings``, ``clock``, ``billing``, ``prices`` and ``load``."""
+    require_traces(params["jobs"])
+    return {
+        "cloud_figure_2": figure_2_steps(),
+        "cloud_settings": paper_settings(),
+        "cloud_clock": _clock(params, context),
+        "cloud_billing": _billing(params, context),
+        "cloud_prices": _prices(params, context),
+        "cloud_load": _load(params, context),
+    }
+
+
+def figure_2_steps() -> pandas.DataFrame:
+    """Both action sequences of Figure 2, step by step."""
+    rows = []
+    for name, actions in FIGURE_2_ACTIONS.items():
+        episode = Episode.of(FIGURE_2_JOBS, PlacementSettings(cluster=FIGURE_2, beta=1.0))
+        episode.start(0)
+        state = episode.state
+        for step, action in enumerate(actions):
+            job, before = FIGURE_2_JOBS.jobs[state.job].id, state.now_s
+            reward = core.step(state.address, action)
+            rows.append((name, step + 1, before, job, action, reward, state.cost))
+    columns = ["episode", "step", "clock_s", "job", "action", "reward", "cost_units"]
+    return pandas.DataFrame(rows, columns=columns)
+
+
+def paper_settings() -> pandas.DataFrame:
+    """Tables 3, 4 and 5 from the settings that the code runs with."""
+    from decima.learning.algorithms.dqn import DqnConfig
+    from decima.systems.cloud.policy.recipes import PAPER_REINFORCE
+
+    rules, dqn = Rules(), DqnConfig()
+    rows = [
+        ("Table 3", "waiting with a job partly placed", rules.partial_wait_reward),
+        ("Table 3", "waiting", rules.wait_reward),
+        ("Table 3", "an executor placed", rules.place_reward),
+        ("Table 3", "a capacity broken; ends the episode", rules.invalid_reward),
+        *(("Table 4", f"{kind.name}: cores", kind.cores) for kind in TABLE_4.types),
+        *(("Table 4", f"{kind.name}: memory (GB)", kind.memory_gb) for kind in TABLE_4.types),
+        *(("Table 4", f"{kind.name}: price ($ per hour)", kind.price_per_hour) for kind in TABLE_4.types),
+        *(("Table 4", f"{kind.name}: VMs", kind.quantity) for kind in TABLE_4.types),
+        ("Table 5", "R_fixed", rules.fixed_reward),
+        ("Table 5", "longer when badly placed (%)", rules.penalty_percent),
+        ("Table 5", "batch", dqn.minibatch),
+        ("Table 5", "replay memory", dqn.memory),
+        ("Table 5", "probability of a random action (DQN)", dqn.explore_start),
+        ("Table 5", "learning rate", dqn.lr_start),
+        ("Table 5", "discount", dqn.discount),
+        ("Table 5", "steps per iteration (DQN)", dqn.steps),
+        ("Table 5", "episodes per iteration (REINFORCE)", PAPER_REINFORCE["rollouts"]),
+        ("Table 5", "iterations, normal arrivals", PAPER_REINFORCE["iterations"]),
+    ]
+    return pandas.DataFrame(rows, columns=["table", "setting", "value"])
+
+
+def _clock(params: dict, context: Context) -> pandas.DataFrame:
+    """Change of cost by each switch alone, on the released cluster, per pattern and rule; percent of mode paper."""
+    rows = []
+    for pattern, jobs in params["jobs"].items():
+        workload = parse_placement_jobs(jobs).workload(0)
+        base = PlacementSettings.of_mode("paper", cluster=RELEASED)
+        sets = {"paper": base, "all of them": replace(base, rules=RELEASED_RULES)}
+        for switch in SWITCHES:
+            changed = replace(base.rules, **{switch: getattr(RELEASED_RULES, switch)})
+            sets[switch.replace("_", " ")] = replace(base, rules=changed)
+        means: dict[str, dict[str, float]] = {}
+        for name, settings in sets.items():
+            frame = scored(params["rules"], workload, settings, params["seeds"], context)
+            means[name] = frame.groupby("scheduler")["cost"].mean().to_dict()
+        for name in [name for name in sets if name != "paper"]:
+            for rule in params["rules"]:
+                cost, before = means[name][rule], means["paper"][rule]
+                rows.append((pattern, name, rule, before, cost, 100.0 * (cost / before - 1.0), params["seeds"]))
+    columns = ["pattern", "switch", "scheduler", "cost_before", "cost", "change_percent", "seeds"]
+    return pandas.DataFrame(rows, columns=columns)
+
+
+def _billing(params: dict, context: Context) -> pandas.DataFrame:
+    """Mean cost, duration and response time by way of billing, on drawn traces."""
+    variants = {name: PlacementSettings(billing=billing) for name, billing in BILLINGS.items()}
+    return _means("billing", variants, params, context)
+
+
+def _prices(params: dict, context: Context) -> pandas.DataFrame:
+    """The same by list of VMs and prices, 96 cores each."""
+    clusters = [make_cluster(name) for name in PRICES]
+    return _means("vms", {each.label: PlacementSettings(cluster=each) for each in clusters}, params, context)
+
+
+def _means(column: str, variants: dict[str, PlacementSettings], params: dict, context: Context) -> pandas.DataFrame:
+    """Means of rules on drawn traces of both patterns, by variant of the settings."""
+    parts = []
+    for pattern, jobs in params["drawn"].items():
+        for name, settings in variants.items():
+            about = {"pattern": pattern, column: name}
+            parts.append(scored(params["billed"], jobs, settings, params["seeds"], context, **about))
+    keys = ["pattern", column, "scheduler"]
+    means = pandas.concat(parts).groupby(keys, sort=False).mean(numeric_only=True)
+    return means.drop(columns="seed").reset_index().assign(seeds=params["seeds"])
+
+
+def _load(params: dict, context: Context) -> pandas.DataFrame:
+    """Cost and response time by mean gap between arrivals, and by how many times the VMs of Table 4 there are."""
+    parts = []
+    for copies in params["clusters"]:
+        kinds = tuple(replace(kind, quantity=copies * kind.quantity) for kind in TABLE_4.types)
+        settings = PlacementSettings(cluster=Cluster(kinds, label=f"{copies} x Table 4"))
+        for gap_s in params["gaps_s"]:
+            jobs = f"generated:pattern=burst,interarrival_s={gap_s}"
+            about = {"vms": len(settings.cluster), "interarrival_s": gap_s}
+            parts.append(scored(params["billed"], jobs, settings, params["seeds"], context, **about))
+    keys = ["vms", "interarrival_s", "scheduler"]
+    means = pandas.concat(parts).groupby(keys, sort=False).mean(numeric_only=True)
+    return means.drop(columns="seed").reset_index().assign(seeds=params["seeds"])
+
+
+def cloud_clock_effect(tables: Tables, run: Run) -> Figure:
+    """What each rule of the published environment does to the cost."""
+    table = tables["cloud_clock"]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 4.4)
+    patterns = list(dict.fromkeys(table["pattern"]))
+    for axes, pattern in zip(figure.subplots(len(patterns), 1, sharey=True), patterns, strict=True):
+        rows = table[table["pattern"] == pattern]
+        plotting.cloud.bars(rows, "switch", "change_percent", "change of cost (%)", axes)
+        axes.set_title(f"{pattern} arrivals", loc="left")
+    caption = (
+        "Cost against an environment whose clock only goes forward: one rule of the published code at a time, then all "
+        "of them. The published code's VMs; random placements: means over "
+        f"{count(int(table['seeds'].iloc[0]), 'seed')}."
+    )
+    return plotting.style.entitle(figure, "What the rules of the published environment do", caption, "cloud VMs")
+
+
+def _costs(table: pandas.DataFrame, column: str, title: str, caption: str) -> Figure:
+    """Cost of rules by a column, a panel per pattern; the caption has a place for the number of traces."""
+    figure = plotting.style.new_figure(plotting.style.PAGE, 4.4)
+    patterns = list(dict.fromkeys(table["pattern"]))
+    for axes, pattern in zip(figure.subplots(len(patterns), 1), patterns, strict=True):
+        plotting.cloud.bars(table[table["pattern"] == pattern], column, "cost", "cost ($)", axes)
+        axes.set_title(f"{pattern} arrivals", loc="left")
+    caption = caption.format(traces=count(int(table["seeds"].iloc[0]), "drawn trace"))
+    return plotting.style.entitle(figure, title, caption, "cloud VMs")
+
+
+def cloud_billing_costs(tables: Tables, run: Run) -> Figure:
+    """Cost of rules by way of billing."""
+    caption = "VMs of Table 4, means over {traces}. With started hours a VM is kept to the end of its paid hour."
+    return _costs(tables["cloud_billing"], "billing", "Cost by way of billing", caption)
+
+
+def cloud_price_costs(tables: Tables, run: Run) -> Figure:
+    """Cost of rules by list of VMs and prices."""
+    caption = "Lists of 96 cores each, billed per second, beta 1, means over {traces}."
+    return _costs(tables["cloud_prices"], "vms", "Cost by list of prices", caption)
+
+
+def cloud_load_cost(tables: Tables, run: Run) -> Figure:
+    """Cost and response time over the gap between arrivals and the number of VMs."""
+    table = tables["cloud_load"]
+    sizes = sorted(table["vms"].unique())
+    figure = plotting.style.new_figure(plotting.style.PAGE, 4.6)
+    grid = figure.subplots(2, len(sizes), squeeze=False, sharex=True, sharey="row")
+    for column, vms in enumerate(sizes):
+        rows = table[table["vms"] == vms]
+        for row, measure in enumerate(("cost", "response_s")):
+            axes = grid[row, column]
+            wide = rows.pivot_table(index="interarrival_s", columns="scheduler", values=measure)
+            for name in plotting.style.display_order(rows["scheduler"]):
+                look = plotting.style.scheduler_style(name)
+                axes.plot(wide[name], **look.line(), marker=look.marker, markersize=4)
+            if column == 0:
+                axes.set_ylabel(plotting.cloud.MEASURES[measure])
+            if row == 0:
+                axes.set_title(f"{vms} VMs", loc="left")
+            elif column == len(sizes) // 2:
+                axes.set_xlabel("mean gap between arrivals (s)")
+    plotting.style.legend_beside(grid[0, -1])
+    traces = count(int(table["seeds"].iloc[0]), "drawn trace")
+    caption = f"100 generated jobs, means over {traces}; once to {len(sizes)} times the VMs of Table 4."
+    return plotting.style.entitle(figure, "Load and number of VMs", caption, "cloud VMs")
+
+
+EXPERIMENT = Experiment(
+    "cloud",
+    "Islam et al., Figure 2, Tables 3 to 5",
+    compute,
+    figures=(cloud_clock_effect, cloud_billing_costs, cloud_price_costs, cloud_load_cost),
+    tiny={
+        "jobs": {"normal": "generated:n=6", "burst": "generated:pattern=burst,n=6"},
+        "drawn": {"normal": "generated:n=6", "burst": "generated:pattern=burst,n=6"},
+        "rules": ["rr", "random"], "billed": ["rr", "ilp_exact"], "seeds": 2, "clusters": [1], "gaps_s": [6, 12],
+    },
+)  # fmt: skip

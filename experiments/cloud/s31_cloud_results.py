@@ -1,0 +1,211 @@
+"""What placement policies cost and how long jobs take: Figures 4 to 9, held-out traces, the optimum beside them.
+
+Nothing is trained here. ``models/training/cloud.csv`` has the curves of training runs,
+``models/training/cloud_grid.csv`` those of the paper's recipe by weight of cost, and
+``models/training/cloud_ablation.csv`` what became of the fast recipe without one of its parts;
+``models/training/README.md`` explains all three.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas
+
+from decima import plotting
+from decima.plotting.words import count
+from decima.systems.cloud import PlacementSettings, parse_placement_jobs
+from decima.systems.cloud.optimum.best import optimum
+from decima.systems.cloud.policy.learned import learned
+from decima.workload.sources import WorkloadSource
+from experiments.captions import INTERVAL, Run, Tables
+from experiments.cloud.s30_cloud import require_traces, scored
+from experiments.comparisons import paired_changes
+from experiments.experiment import Context, Experiment, Files
+from experiments.training_files import read_training_file
+
+if TYPE_CHECKING:
+    from decima.plotting.style import Figure
+
+CURVES, GRID, ABLATION = "cloud.csv", "cloud_grid.csv", "cloud_ablation.csv"  # of models/training
+CURVE_COLUMNS = ("learner", "pattern", "beta", "seed", "iteration", "cpu_s", "decisions_seen", "reached")
+GRID_COLUMNS = (*CURVE_COLUMNS, "steps", "complete")
+ABLATION_COLUMNS = ("variant", "pattern", "beta", "seed", "cpu_s", "cost", "loss_ratio")
+PAPER_ITERATIONS = {"normal": 10_000, "burst": 20_000}
+OPTIMUM, HERE, LEARNED = "cloud_optimum", "learned_here", "learned"
+# With whom held-out results are compared, and who is drawn over beta.
+BASELINES = ("aep", "ilp_exact", "good_first")
+DRAWN = ("rr", "aep", "ilp", "ilp_beta", "good_first", LEARNED, HERE, OPTIMUM)
+
+
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Tables of scores, held-out traces and changes there, and of what training runs wrote: curves, grid, ablation."""
+    require_traces(params["jobs"])
+    held_out = _held_out(params, context)
+    changes = []
+    for (pattern, beta), rows in held_out.groupby(["pattern", "beta"], sort=False):
+        for metric in ("cost", "duration_s"):
+            table = rows.assign(avg_jct_s=rows[metric])
+            found = paired_changes(table, [*params["rules"], LEARNED], BASELINES)
+            changes.append(found.assign(pattern=pattern, beta=beta, metric=metric))
+    return {
+        "cloud_scores": _on_the_traces(params, context),
+        "cloud_held_out": held_out,
+        "cloud_changes": pandas.concat(changes, ignore_index=True),
+        "cloud_curves": read_training_file(CURVES, CURVE_COLUMNS),
+        "cloud_grid": read_training_file(GRID, GRID_COLUMNS),
+        "cloud_ablation": read_training_file(ABLATION, ABLATION_COLUMNS),
+    }
+
+
+def _on_the_traces(params: dict, context: Context) -> pandas.DataFrame:
+    """Every measure on one trace per pattern: rules, policies, and the best that is known, per weight of cost."""
+    parts = []
+    for pattern, jobs in params["jobs"].items():
+        workload = parse_placement_jobs(jobs).workload(0)
+        schedulers = {name: name for name in params["rules"]} | {LEARNED: learned()}
+        if pattern in params["trained_here"]:
+            schedulers[HERE] = learned(params["trained_here"][pattern])
+        for beta in params["betas"]:
+            settings = PlacementSettings(beta=beta)
+            about = {"pattern": pattern, "beta": beta}
+            parts.append(scored(schedulers, workload, settings, 1, context, **about, kind="run"))
+            best = optimum(workload, settings, nodes=params["nodes"], budget=params["budget"])
+            result = best.result
+            row = about | {
+                "kind": best.kind, "scheduler": OPTIMUM, "seed": 0, "cost": result.cost,
+                "duration_s": result.mean_duration_s, "response_s": result.response_s,
+                "good": result.good_placements, "waits": result.waits, "reward": result.reward,
+            }  # fmt: skip
+            parts.append(pandas.DataFrame([row]))
+    return pandas.concat(parts, ignore_index=True)
+
+
+def _held_out(params: dict, context: Context) -> pandas.DataFrame:
+    """Every measure on drawn traces that nobody trained on."""
+    parts = []
+    for pattern, jobs in params["drawn"].items():
+        schedulers = {name: name for name in params["rules"]} | {LEARNED: learned()}
+        for beta in params["held_out_betas"]:
+            about = {"pattern": pattern, "beta": beta}
+            parts.append(scored(schedulers, jobs, PlacementSettings(beta=beta), params["seeds"], context, **about))
+    return pandas.concat(parts, ignore_index=True)
+
+
+def _per_pattern(tables: Tables, draw, height: float = 4.6) -> Figure:
+    """A row of axes per pattern of arrivals; ``draw`` gets the rows of the scores and the axes."""
+    scores = tables["cloud_scores"]
+    patterns = list(dict.fromkeys(scores["pattern"]))
+    figure = plotting.style.new_figure(plotting.style.PAGE, height)
+    for axes, pattern in zip(figure.subplots(len(patterns), 1), patterns, strict=True):
+        rows = scores[(scores["pattern"] == pattern) & scores["scheduler"].isin(DRAWN)]
+        draw(rows, axes)
+        axes.set_title(f"{pattern} arrivals", loc="left")
+    return figure
+
+
+_CAPTION = (
+    "One trace per pattern, VMs of Table 4, true clock. The optimum is exact where all busy periods could be searched, "
+    "else the best that a clairvoyant search found. Only what is learned on the trace may wait although it "
+    "could place, which costs nothing here."
+)
+
+
+def fig6_cost(tables: Tables, run: Run) -> Figure:
+    """Figure 6: cost over the weight of cost."""
+    figure = _per_pattern(tables, lambda rows, axes: plotting.cloud.over_beta(rows, "cost", axes))
+    return plotting.style.entitle(figure, "Figure 6: cost of VMs", _CAPTION, "cloud VMs")
+
+
+def fig7_duration(tables: Tables, run: Run) -> Figure:
+    """Figure 7: mean duration over the weight of cost."""
+    figure = _per_pattern(tables, lambda rows, axes: plotting.cloud.over_beta(rows, "duration_s", axes))
+    return plotting.style.entitle(figure, "Figure 7: mean duration of jobs", _CAPTION, "cloud VMs")
+
+
+def fig8_good_placements(tables: Tables, run: Run) -> Figure:
+    """Figure 8: good placements over the weight of cost."""
+    figure = _per_pattern(tables, lambda rows, axes: plotting.cloud.over_beta(rows, "good", axes))
+    return plotting.style.entitle(figure, "Figure 8: good placements", _CAPTION, "cloud VMs")
+
+
+def fig9_cost_and_time(tables: Tables, run: Run) -> Figure:
+    """Figure 9: cost against mean duration, the weights of cost joined by lines."""
+    figure = _per_pattern(tables, lambda rows, axes: plotting.cloud.cost_and_time(rows, axes), height=5.2)
+    return plotting.style.entitle(figure, "Figure 9: what the weight of cost trades", _CAPTION, "cloud VMs")
+
+
+def fig4_grid(tables: Tables, run: Run) -> Figure:
+    """Figures 4 and 5: the paper's recipe without a mask, over all weights of cost."""
+    grid = tables["cloud_grid"]
+    patterns = list(dict.fromkeys(grid["pattern"]))
+    figure = plotting.style.new_figure(plotting.style.PAGE, 2.4 * len(patterns) + 0.4)
+    for row, pattern in zip(figure.subplots(len(patterns), 2, squeeze=False), patterns, strict=True):
+        rows = grid[grid["pattern"] == pattern]
+        for axes, measure in zip(row, ("reached", "steps"), strict=True):
+            plotting.cloud.training_band(rows, measure, axes, legend=measure == "steps")
+        row[0].set_title(f"{pattern} arrivals", loc="left")
+    betas = ", ".join(f"{beta:g}" for beta in sorted(grid["beta"].unique()))
+    most = grid.groupby("pattern")["iteration"].max()
+    lengths = ", ".join(f"{most[name]:,} of the paper's {PAPER_ITERATIONS[name]:,} ({name})" for name in patterns)
+    caption = (
+        f"The paper's recipe without a mask, {count(grid['seed'].nunique(), 'seed')}, weights of cost {betas}. Lines: "
+        "means over the runs that got so far; bands: least and most of them. Left: $R_{epi}$ of the greedy policy as a "
+        "share of $R_{fixed}$, 0 where it does not place all jobs. Right: actions of a training episode, which an "
+        f"invalid one ends. Iterations: at most {lengths}."
+    )
+    return plotting.style.entitle(figure, "Figures 4 and 5: training with the paper's recipe", caption, "cloud VMs")
+
+
+def fig4_training(tables: Tables, run: Run) -> Figure:
+    """Figures 4 and 5: training on the published traces, the fast recipe beside the paper's."""
+    curves = tables["cloud_curves"]
+    patterns = list(dict.fromkeys(curves["pattern"]))
+    figure = plotting.style.new_figure(plotting.style.PAGE, 2.4 * len(patterns) + 0.4)
+    for axes, pattern in zip(figure.subplots(len(patterns), 1, squeeze=False).ravel(), patterns, strict=True):
+        rows = curves[curves["pattern"] == pattern]
+        plotting.cloud.training(rows, axes)
+        axes.set_title(f"{pattern} arrivals, β = {rows['beta'].iloc[0]:g}", loc="left")
+    seeds = count(curves["seed"].nunique(), "seed")
+    caption = (
+        f"$R_{{epi}}$ of the greedy policy as a share of $R_{{fixed}}$, 0 where it does not place all jobs; at most "
+        f"{seeds} each, band: least and most. Runs of the paper's recipe are far shorter than its 10,000 iterations."
+    )
+    return plotting.style.entitle(figure, "Figures 4 and 5: training, fast recipe and paper's", caption, "cloud VMs")
+
+
+def cloud_held_out_changes(tables: Tables, run: Run) -> Figure:
+    """Paired change of cost on held-out traces."""
+    changes = tables["cloud_changes"]
+    chosen = changes[(changes["metric"] == "cost") & (changes["against"] == "aep") & (changes["beta"] == 1.0)]
+    chosen = chosen[chosen["scheduler"].isin(["ilp", "ilp_exact", "good_first", LEARNED])]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)
+    axes = plotting.bars.change_points(chosen, "pattern", figure.subplots())
+    axes.set_xlabel("change of cost against AEP (%)")
+    seeds = int(chosen["seeds"].iloc[0])
+    caption = f"Weight of cost 1, paired by trace; bars: {INTERVAL}; {count(seeds, 'trace')} per pattern."
+    return plotting.style.entitle(figure, "Cost on held-out traces", caption, "cloud VMs")
+
+
+EXPERIMENT = Experiment(
+    "cloud_results",
+    "Islam et al., Figures 4 to 9",
+    compute,
+    figures=(
+        fig4_grid, fig4_training, fig6_cost, fig7_duration, fig8_good_placements, fig9_cost_and_time,
+        cloud_held_out_changes,
+    ),
+    inputs=(
+        Files([f"models/training/{name}" for name in (CURVES, GRID, ABLATION)]),
+        Files.of_policy("cloud-fast"),
+        Files.of_policy("cloud-normal"),
+        Files.of_policy("cloud-burst-search"),
+    ),
+    tiny={
+        "jobs": {"normal": "generated:n=5", "burst": "generated:pattern=burst,n=5"},
+        "drawn": {"normal": "generated:n=5", "burst": "generated:pattern=burst,n=5"},
+        "trained_here": {"normal": "cloud-normal"},
+        "rules": ["rr", "aep", "ilp_exact", "good_first"], "betas": [0.0, 1.0], "held_out_betas": [1.0], "seeds": 2,
+        "nodes": 1000, "budget": 50,
+    },
+)  # fmt: skip

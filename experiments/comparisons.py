@@ -1,0 +1,141 @@
+"""Scores of many schedulers on many workloads as tidy frames, and the stored policies as rows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pandas
+
+from decima.core.errors import ConfigError
+from decima.evaluation.run import score_matrix
+from decima.evaluation.statistics import paired_change
+from decima.learning.store import load_policy
+from decima.systems.spark.policy import learned
+from decima.systems.spark.schedulers import Scheduler
+from decima.systems.spark.settings import Settings
+from decima.workload.jobs import Workload
+from decima.workload.sources import WorkloadSource
+from experiments.experiment import Context
+
+if TYPE_CHECKING:
+    from decima.systems.spark.policy.scheduler import LearnedScheduler
+
+
+def score_table(
+    schedulers: Mapping[str, Scheduler],
+    workloads: Sequence[Workload],
+    seeds: Sequence[int],
+    settings: Settings,
+    context: Context,
+    label: str,
+    **columns,
+) -> pandas.DataFrame:
+    """Average JCT of every scheduler on every workload.
+
+    Returns:
+        Frame with the given constant columns, then scheduler, seed, avg_jct_s.
+    """
+    scores = score_matrix(
+        workloads,
+        list(schedulers.values()),
+        settings,
+        seeds=seeds,
+        workers=context.threads,
+        progress=context.bar(label),
+    )
+    return pandas.DataFrame(
+        [
+            {**columns, "scheduler": name, "seed": seed, "avg_jct_s": score}
+            for name, row in zip(schedulers, scores, strict=True)
+            for seed, score in zip(seeds, row, strict=True)
+        ]
+    )
+
+
+def paired_changes(scores: pandas.DataFrame, schedulers: Sequence[str], baselines: Sequence[str]) -> pandas.DataFrame:
+    """Change of the mean against each baseline in percent, paired by seed, with its 95 % confidence interval.
+
+    Args:
+        scores: scheduler, seed, avg_jct_s.
+        schedulers: Who is compared.
+        baselines: With whom.
+
+    Returns:
+        against, scheduler, seeds, change_percent, low, high.
+    """
+    table = scores.pivot(index="seed", columns="scheduler", values="avg_jct_s")
+    rows = [
+        (baseline, name, len(table), *paired_change(table[name].to_numpy(), table[baseline].to_numpy()))
+        for baseline in baselines
+        for name in schedulers
+        if name != baseline
+    ]
+    return pandas.DataFrame(rows, columns=["against", "scheduler", "seeds", "change_percent", "low", "high"])
+
+
+# With whom policies are compared, paired by sequence.
+BASELINES = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")
+
+
+def on_streams_of_load(
+    policies: Mapping[str, str], source: WorkloadSource, params: Mapping, context: Context, label: str
+) -> pandas.DataFrame:
+    """Average JCT of stored policies on the streams of experiment ``load``, beside the heuristics tuned there.
+
+    Args:
+        policies: Names of stored policies by what the rows call them.
+        source: Where jobs come from.
+        params: ``interarrival_s``, a list of gaps, ``streams`` and ``jobs``, as of experiment ``load``.
+        context: The run; its tables of ``load`` are read.
+        label: What progress bars say.
+
+    Returns:
+        interarrival_s, scheduler, seed, avg_jct_s.
+
+    Raises:
+        ConfigError: Experiment ``load`` has no such streams.
+    """
+    tuned = context.tables("load")["load"]
+    seeds = list(range(params["streams"]))
+    found = []
+    for gap_s in params["interarrival_s"]:
+        rows = tuned[
+            (tuned["interarrival_s"] == gap_s) & tuned["scheduler"].isin(BASELINES) & tuned["seed"].isin(seeds)
+        ]
+        if len(rows) != len(BASELINES) * len(seeds):
+            raise ConfigError(
+                f"experiment load has not {len(seeds)} streams of one job every {gap_s} s; {label} needs them"
+            )
+        made = {name: load_policy(stored) for name, stored in policies.items()}
+        streams = source.streams(seeds, params["jobs"], gap_s)
+        gap = {"interarrival_s": gap_s}
+        found += [rows, score_table(made, streams, seeds, context.settings(), context, f"{label}, {gap_s} s", **gap)]
+    return pandas.concat(found)[["interarrival_s", "scheduler", "seed", "avg_jct_s"]]
+
+
+def changes_by_gap(scores: pandas.DataFrame, schedulers: Sequence[str], baselines: Sequence[str]) -> pandas.DataFrame:
+    """Table of :func:`paired_changes` of every gap, with the column interarrival_s."""
+    groups = scores.groupby("interarrival_s", sort=False)
+    return pandas.concat(
+        [paired_changes(rows, schedulers, baselines).assign(interarrival_s=gap_s) for gap_s, rows in groups]
+    )
+
+
+def learned_policy(context: Context, use: str, greedy: bool | None = None) -> LearnedScheduler:
+    """The policy that the run names for a use.
+
+    Args:
+        context: The run.
+        use: ``"batch"``, ``"stream"``, ``"busy"`` or ``"released"``.
+        greedy: Take the likeliest action, or draw it, as in training. When omitted, as the policy's card says, which is
+            what was better on validation sequences.
+    """
+    return learned.decima(policy=context.policies[use], greedy=greedy)
+
+
+def learned_schedulers(context: Context, use: str) -> dict[str, LearnedScheduler]:
+    """The policy twice: ``decima`` as its card says, and the other way, ``decima_sampled`` or ``decima_greedy``."""
+    stored = learned_policy(context, use)
+    other = "decima_sampled" if stored.greedy else "decima_greedy"
+    return {"decima": stored, other: learned_policy(context, use, greedy=not stored.greedy)}

@@ -1,0 +1,86 @@
+"""§7.4: what each key idea is worth on streams, over load (Figure 14), and how limits are best encoded (§5.2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas
+
+from decima import plotting
+from decima.workload.sources import WorkloadSource
+from experiments.captions import INTERVAL, Run, Tables, distinct
+from experiments.comparisons import changes_by_gap, on_streams_of_load
+from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, TablesOf
+
+if TYPE_CHECKING:
+    from decima.plotting.style import Figure
+
+# With what the policies are compared: the best heuristic of the paper, tuned at every gap, and the better rule of ours.
+AGAINST = ("weighted_fair", "capped_srw")
+# Parameter that names the policies -> how their training began.
+STARTS = {"warm": "imitation first", "random": "random weights"}
+
+
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Tables ``ablations`` (scores on the streams of ``load``) and ``ablation_changes`` (paired, against heuristics).
+
+    The policies are trained on streams of the smallest gap, all with the same number of iterations; once after the
+    imitation of a rule (recipe ``fast``) and once from random weights. Differs: in the paper every policy begins with
+    random weights and is trained at the load that it is tested at.
+    """
+    scores, changes = [], []
+    for key, start in STARTS.items():
+        table = on_streams_of_load(params[key], source, params, context, f"ablations, {start}")
+        scores.append(table.assign(start=start))
+        changes.append(changes_by_gap(table, list(params[key]), AGAINST).assign(start=start))
+    return {"ablations": pandas.concat(scores), "ablation_changes": pandas.concat(changes)}
+
+
+def fig14_ablations(tables: Tables, run: Run) -> Figure:
+    """Figure 14: change against tuned weighted fair over load, of the whole policy and without each key idea."""
+    changes = tables["ablation_changes"]
+    changes = changes[changes["against"] == AGAINST[0]]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 4.6)
+    for axes, start in zip(figure.subplots(2, 1), STARTS.values(), strict=True):
+        plotting.load.change_over_gap(changes[changes["start"] == start], axes)
+        axes.set_title(f"training: {start}", loc="left")
+    axes.set_xlabel("mean time between arrivals (s); the load grows to the right")
+    streams = distinct(tables["ablations"], "seed", "stream")
+    caption = (
+        f"Average JCT against weighted fair, tuned at each gap, paired; band: {INTERVAL}; {streams} per gap, "
+        f"{run.cluster}. Every policy is trained once, with the same number of iterations in each panel; on batches: "
+        "the stored one, with more."
+    )
+    return plotting.style.entitle(figure, "Figure 14: what the key ideas are worth", caption, run.workload)
+
+
+def best_of_each(tables: Tables) -> pandas.DataFrame:
+    """Table of the average JCT in seconds: a row per policy and start of its training, a column per gap.
+
+    Heuristics come first.
+    """
+    table = tables["ablations"]
+    rules = (
+        table[table["scheduler"].isin(AGAINST)]
+        .assign(start="rule")
+        .drop_duplicates(["interarrival_s", "scheduler", "seed"])
+    )
+    policies = table[table["scheduler"].str.startswith("decima")]
+    means = pandas.concat([rules, policies]).groupby(["start", "scheduler", "interarrival_s"], sort=False)
+    return means["avg_jct_s"].mean().unstack("interarrival_s")
+
+
+EXPERIMENT = Experiment(
+    "ablations",
+    "§7.4, Figure 14",
+    compute,
+    figures=(fig14_ablations,),
+    inputs=(Profiles(), TablesOf("load"), PoliciesIn("ablations", ("warm", "random"))),
+    tiny={
+        "interarrival_s": [25, 14],
+        "streams": 2,
+        "jobs": 4,
+        "warm": {"decima_full": "tiny", "decima_no_graph": "tiny"},
+        "random": {"decima_full": "tiny", "decima_no_limit": "tiny"},
+    },
+)

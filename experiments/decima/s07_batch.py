@@ -1,0 +1,100 @@
+"""§7.2, batched arrivals: average JCT of Decima and the heuristics over many batches (Figure 9a), curve over alpha."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas
+
+from decima import plotting
+from decima.evaluation.alpha import alpha_sweep
+from decima.systems.spark.schedulers import make_scheduler
+from decima.workload.sources import WorkloadSource
+from experiments.captions import INTERVAL, Run, Tables, against_labels, decima_mode, distinct, heuristics
+from experiments.comparisons import BASELINES, learned_schedulers, paired_changes, score_table
+from experiments.decima.s07_tuning import SHOWN, alpha_panels, tuned_schedulers, weighted_fair_by_arrival
+from experiments.experiment import Context, Experiment, Profiles, StoredPolicy, TablesOf
+
+if TYPE_CHECKING:
+    from decima.plotting.style import Figure
+
+UNTUNED = ("fifo", "sjf_cp", "fair", "naive_weighted_fair", "random")
+# Rows of the tables that the figures leave to the tables.
+_FIG09A = ("fifo", "sjf_cp", "fair", "naive_weighted_fair", "weighted_fair_arrival", "weighted_fair", "capped_srw",
+           "decima", "decima_greedy", "decima_sampled")  # fmt: skip
+
+
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Tables ``batch``, ``batch_changes`` (paired, in percent) and ``alpha_batch``.
+
+    ``weighted_fair_each`` takes the best alpha and variant for each batch separately, as the paper says it does; it is
+    optimistic, since it takes the minimum of many noisy scores.
+    """
+    seeds = list(range(params["batches"]))
+    workloads = source.batches(seeds, params["jobs"])
+    schedulers = {name: make_scheduler(name) for name in UNTUNED} | tuned_schedulers(context, "batch")
+    schedulers |= {"weighted_fair_arrival": weighted_fair_by_arrival(context, "batch")}
+    learned = learned_schedulers(context, "batch")
+    schedulers |= learned
+    scores = score_table(schedulers, workloads, seeds, context.settings(), context, "batches")
+    sweep = alpha_sweep(
+        workloads,
+        context.settings(),
+        variants=SHOWN,
+        seeds=seeds,
+        workers=context.threads,
+        progress=context.bar("alpha"),
+    )
+    each = sweep.per_workload()[["seed", "avg_jct_s"]].assign(scheduler="weighted_fair_each")
+    return {
+        "batch": pandas.concat([scores, each])[scores.columns],
+        "batch_changes": paired_changes(scores, ["capped_srw", *learned], BASELINES),
+        "alpha_batch": sweep.table,
+    }
+
+
+def fig09a_batch(tables: Tables, run: Run) -> Figure:
+    """Figure 9a."""
+    table = tables["batch"]
+    table = table[table["scheduler"].isin(_FIG09A)]
+    caption = (
+        f"{distinct(table, 'seed', 'batch')} of 20 jobs, one seed each, {run.cluster}; policy {run.policies['batch']}, "
+        f"Decima: {decima_mode(table)}."
+    )
+    figure = plotting.curves.cdf(table).figure
+    return plotting.style.entitle(figure, "Figure 9a: batched arrivals", caption, run.workload)
+
+
+def batch_changes(tables: Tables, run: Run) -> Figure:
+    """Decima and capped SRW against other heuristics on batches, paired."""
+    changes = tables["batch_changes"]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 2.4)
+    plotting.bars.change_points(against_labels(changes), "against", figure.subplots())
+    caption = (
+        f"Paired by seed; bars: {INTERVAL}; {int(changes['seeds'].iloc[0])} batches of 20 jobs, {run.cluster}; policy "
+        f"{run.policies['batch']}, Decima: {decima_mode(tables['batch'])}."
+    )
+    return plotting.style.entitle(figure, "Decima against the heuristics, batched arrivals", caption, run.workload)
+
+
+def batch_heuristics(tables: Tables, run: Run) -> Figure:
+    """Figure 9a without Decima, and with the heuristics that it leaves out."""
+    table = heuristics(tables["batch"])
+    caption = f"{distinct(table, 'seed', 'batch')} of 20 jobs, one seed each, {run.cluster}."
+    figure = plotting.curves.cdf(table).figure
+    return plotting.style.entitle(figure, "Heuristics on batched arrivals", caption, run.workload)
+
+
+def alpha_batch(tables: Tables, run: Run) -> Figure:
+    """Average JCT over alpha, batches."""
+    return alpha_panels(tables["alpha_batch"], "batches of 20 jobs", "batch", run)
+
+
+EXPERIMENT = Experiment(
+    "batch",
+    "§7.2, Figure 9a",
+    compute,
+    figures=(fig09a_batch, batch_changes, batch_heuristics, alpha_batch),
+    inputs=(Profiles(), TablesOf("tuning"), StoredPolicy("batch")),
+    tiny={"batches": 2, "jobs": 3},
+)

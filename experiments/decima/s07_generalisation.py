@@ -1,0 +1,113 @@
+"""§7.4 and appendix I: policies on loads, clusters and queries that they were not trained on (Table 2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas
+
+from decima import plotting
+from decima.learning.store import load_policy
+from decima.systems.spark.schedulers import make_scheduler
+from decima.systems.spark.settings import Settings
+from decima.workload.sources import WorkloadSource
+from experiments.captions import INTERVAL, Run, Tables, distinct
+from experiments.comparisons import changes_by_gap, learned_policy, on_streams_of_load, paired_changes, score_table
+from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy, TablesOf
+
+if TYPE_CHECKING:
+    from decima.plotting.style import Figure
+
+AGAINST = ("weighted_fair_arrival", "weighted_fair", "capped_srw")
+# What the stored batch policy is compared with on clusters of other sizes; none is tuned for a size.
+UNTUNED = {"fair": "fair", "capped_srw": "capped_srw:batch"}
+
+
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Tables ``generalisation``, ``generalisation_changes``, ``generalisation_executors``, ``generalisation_queries``.
+
+    The first two: policies by the gaps that they were trained on, at every gap of the test, and paired changes against
+    heuristics that are tuned at every gap. Then the stored batch policy on clusters of other sizes, and a policy that
+    never saw some of the queries beside one that saw all, on streams of those queries alone and of all.
+    """
+    scores = on_streams_of_load(params["policies"], source, params, context, "generalisation")
+    return {
+        "generalisation": scores,
+        "generalisation_changes": changes_by_gap(scores, list(params["policies"]), AGAINST),
+        "generalisation_executors": _executors(source, params["executors"], context),
+        "generalisation_queries": _queries(source, params, context),
+    }
+
+
+def _executors(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
+    """Paired changes of the batch policy against heuristics by number of executors."""
+    seeds = list(range(params["batches"]))
+    made = {name: make_scheduler(text) for name, text in UNTUNED.items()}
+    made |= {"decima": learned_policy(context, "batch")}
+    batches = source.batches(seeds, params["jobs"])
+    found = []
+    for executors in params["numbers"]:
+        settings = Settings.paper(executors=executors)
+        table = score_table(made, batches, seeds, settings, context, f"{executors} executors")
+        found.append(paired_changes(table, ["decima"], list(UNTUNED)).assign(executors=executors))
+    return pandas.concat(found)
+
+
+def _queries(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
+    """Average JCT on streams of all queries and of those left out, by policy and stream."""
+    made = {name: load_policy(stored) for name, stored in params["query_policies"].items()}
+    made |= {name: make_scheduler(name) for name in ("fair",)} | {"capped_srw": make_scheduler("capped_srw:stream")}
+    seeds = list(range(params["streams"]))
+    gap_s, found = min(params["interarrival_s"]), []
+    for queries in ("all", params["left_out"]):
+        streams = [source.stream(params["jobs"], gap_s, seed, queries=queries) for seed in seeds]
+        found.append(
+            score_table(made, streams, seeds, context.settings(), context, f"queries {queries}", queries=queries)
+        )
+    return pandas.concat(found)
+
+
+def table2_generalisation(tables: Tables, run: Run) -> Figure:
+    """Table 2 as curves: every policy at every gap, against weighted fair that is tuned there."""
+    changes = tables["generalisation_changes"]
+    changes = changes[changes["against"] == "weighted_fair"]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
+    axes = figure.subplots()
+    plotting.load.change_over_gap(changes, axes)
+    axes.set_xlabel("mean time between arrivals in the test (s); the load grows to the right")
+    streams = distinct(tables["generalisation"], "seed", "stream")
+    caption = (
+        f"Average JCT against weighted fair, tuned at each gap, paired; band: {INTERVAL}; {streams} per gap, "
+        f"{run.cluster}. Every policy is trained once."
+    )
+    return plotting.style.entitle(figure, "Table 2: trained at one load, tested at another", caption, run.workload)
+
+
+def table2(tables: Tables) -> pandas.DataFrame:
+    """Table 2 and more: average JCT in seconds and standard error by scheduler, a column per gap of the test."""
+    groups = tables["generalisation"].groupby(["scheduler", "interarrival_s"], sort=False)["avg_jct_s"]
+    means, errors = (values.unstack("interarrival_s") for values in (groups.mean(), groups.sem()))
+    return means.round(1).astype(str) + " ± " + errors.round(1).astype(str)
+
+
+EXPERIMENT = Experiment(
+    "generalisation",
+    "§7.4, Table 2, appendix I",
+    compute,
+    figures=(table2_generalisation,),
+    inputs=(
+        Profiles(),
+        TablesOf("load"),
+        StoredPolicy("batch"),
+        PoliciesIn("generalisation", ("policies", "query_policies")),
+    ),
+    tiny={
+        "interarrival_s": [25, 14],
+        "streams": 2,
+        "jobs": 4,
+        "policies": {"trained_14": "tiny", "trained_mixed": "tiny"},
+        "query_policies": {"trained_14": "tiny", "trained_queries": "tiny"},
+        "left_out": "5+9",
+        "executors": {"numbers": [5, 10], "batches": 2, "jobs": 3},
+    },
+)

@@ -1,0 +1,153 @@
+"""§7.4 and appendix B: average JCT of every scheduler over the load of a stream, and what load means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas
+
+from decima import plotting
+from decima.evaluation.alpha import alpha_sweep
+from decima.evaluation.run import simulate
+from decima.evaluation.tuning import tune
+from decima.systems.spark.result import Result
+from decima.systems.spark.schedulers import CompiledScheduler, make_scheduler
+from decima.workload.jobs import Workload
+from decima.workload.sources import TRAINING_SEED, WorkloadSource
+from experiments.captions import INTERVAL, Run, Tables, distinct
+from experiments.comparisons import learned_policy, paired_changes, score_table
+from experiments.decima.s07_stream import UNTUNED
+from experiments.decima.s07_tuning import SHOWN
+from experiments.experiment import Context, Experiment, Profiles, StoredPolicy
+
+if TYPE_CHECKING:
+    from decima.plotting.style import Figure
+
+# The paper's load of continuous arrivals, §7.2.
+PAPER_LOAD = 0.85
+# Whose schedules show how busy the cluster is.
+SHOWN_BUSY = "weighted_fair"
+
+
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Tables ``load`` (scores), ``load_changes`` (paired, against both tuned weighted fairs) and ``load_meanings``.
+
+    The heuristics that have parameters are tuned at every gap, on training streams; the policies
+    are the run's, for streams and for busy ones.
+    """
+    train_seeds = [TRAINING_SEED + index for index in range(params["sequences"])]
+    seeds = list(range(params["streams"]))
+    scores, changes, meanings = [], [], []
+    for gap_s in params["interarrival_s"]:
+        gap = {"interarrival_s": gap_s}
+        schedulers = {name: make_scheduler(name) for name in UNTUNED}
+        train = source.streams(train_seeds, params["train_jobs"], gap_s)
+        schedulers |= _tuned(train, train_seeds, params["budget"], context, gap_s)
+        schedulers |= {"decima": learned_policy(context, "stream"), "decima_busy": learned_policy(context, "busy")}
+        streams = source.streams(seeds, params["jobs"], gap_s)
+        table = score_table(schedulers, streams, seeds, context.settings(), context, f"load, {gap_s} s", **gap)
+        scores.append(table)
+        baselines = ("weighted_fair", "weighted_fair_arrival")
+        changes.append(paired_changes(table, ("capped_srw", "decima", "decima_busy"), baselines).assign(**gap))
+        for stream, seed in zip(streams, seeds, strict=True):
+            result = simulate(stream, schedulers[SHOWN_BUSY], context.executors, seed, log=True)
+            meanings.append({**gap, "seed": seed} | loads(result))
+    return {
+        "load": pandas.concat(scores),
+        "load_changes": pandas.concat(changes),
+        "load_meanings": pandas.DataFrame(meanings),
+    }
+
+
+def _tuned(
+    train: list[Workload], seeds: list[int], budget: int, context: Context, gap_s: float
+) -> dict[str, CompiledScheduler]:
+    """Weighted fair at its best, the same with jobs by arrival, and capped SRW, for one gap."""
+    settings, label = context.settings(), f"{gap_s} s"
+    sweep = alpha_sweep(
+        train, settings, variants=SHOWN, seeds=seeds, workers=context.threads, progress=context.bar(f"alpha, {label}")
+    )
+    by_arrival = sweep.table[sweep.table["order"] == 0]
+    names = ["alpha", "sticky", "stage_rule", "order"]
+    arrival = dict(zip(names, by_arrival.groupby(names)["avg_jct_s"].mean().idxmin(), strict=True))
+    capped = tune(
+        "capped_srw",
+        train,
+        settings,
+        train_seeds=seeds,
+        budget=budget,
+        workers=context.threads,
+        progress=context.bar(f"capped_srw, {label}"),
+    )
+    return {
+        "weighted_fair": make_scheduler("weighted_fair", **sweep.best()),
+        "weighted_fair_arrival": make_scheduler("weighted_fair", **arrival),
+        "capped_srw": capped.make(),
+    }
+
+
+def loads(result: Result) -> dict[str, float]:
+    """Three meanings of the load of a logged stream, each a part of all executor time up to the last arrival.
+
+    ``nominal`` is the nominal work of the jobs; ``busy`` the time in which tasks run; ``held`` the time in which an
+    executor belongs to a job or moves to one: from the start of the move before its first task of a job until the job
+    ends, or until it leaves for another.
+    """
+    horizon_ms = float(result.workload.arrival_ms.max())
+    total_ms = result.settings.executors * horizon_ms
+    log = result.log
+    return {
+        "nominal": result.jobs["work_s"].sum() * 1000.0 / total_ms,
+        "busy": _inside(log.start_ms, log.finish_ms, horizon_ms) / total_ms,
+        "held": _inside(*_held(result), horizon_ms) / total_ms,
+    }
+
+
+def _held(result: Result) -> tuple[np.ndarray, np.ndarray]:
+    """Begin and end in ms of every time that an executor spends with one job."""
+    log, delay_ms = result.log, result.settings.moving_delay_ms
+    order = np.lexsort((log.start_ms, log.executor))
+    executor, job, start_ms = log.executor[order], log.job[order], log.start_ms[order]
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (np.diff(executor) != 0) | (np.diff(job) != 0)
+    begin_ms = start_ms[first] - delay_ms
+    executor, job = executor[first], job[first]
+    end_ms = result.completion_ms[job]
+    stays = executor[1:] == executor[:-1]
+    end_ms[:-1][stays] = np.minimum(end_ms[:-1][stays], begin_ms[1:][stays])
+    return begin_ms, end_ms
+
+
+def _inside(begin_ms: np.ndarray, end_ms: np.ndarray, horizon_ms: float) -> float:
+    """Sum of the parts of some intervals that lie before a horizon."""
+    return float(np.maximum(0.0, np.minimum(end_ms, horizon_ms) - np.minimum(begin_ms, horizon_ms)).sum())
+
+
+def jct_over_load(tables: Tables, run: Run) -> Figure:
+    """Average JCT of every scheduler over the gap between arrivals, and the loads that the gaps mean."""
+    table, changes, meanings = tables["load"], tables["load_changes"], tables["load_meanings"]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 6.2)
+    first, second, third = figure.subplots(3, 1, height_ratios=(1.8, 1, 1))
+    plotting.load.score_over_gap(table, first)
+    plotting.load.change_over_gap(changes[changes["against"] == SHOWN_BUSY], second)
+    plotting.load.loads_over_gap(meanings, PAPER_LOAD, third)
+    label = plotting.style.scheduler_style(SHOWN_BUSY).label
+    first.set_title("(a) average JCT", loc="left")
+    second.set_title(f"(b) against {label}", loc="left")
+    third.set_title(f"(c) load, under {label}", loc="left")
+    caption = (
+        f"{distinct(table, 'seed', 'stream')} per gap, {run.cluster}; band: {INTERVAL}, paired. Tuned heuristics: "
+        f"tuned at each gap on training streams. Policies {run.policies['stream']} and {run.policies['busy']}."
+    )
+    return plotting.style.entitle(figure, "Average JCT over load", caption, run.workload)
+
+
+EXPERIMENT = Experiment(
+    "load",
+    "§7.4",
+    compute,
+    figures=(jct_over_load,),
+    inputs=(Profiles(), StoredPolicy("stream"), StoredPolicy("busy")),
+    tiny={"interarrival_s": [25, 14], "sequences": 2, "train_jobs": 3, "streams": 2, "jobs": 4, "budget": 8},
+)

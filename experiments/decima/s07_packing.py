@@ -1,0 +1,287 @@
+"""§7.3 and Figures 11 and 12: executors of four sizes, on TPC-H with drawn requests and on the Alibaba trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas
+
+from decima import plotting
+from decima.evaluation.grid import grid_search, grid_table
+from decima.evaluation.run import simulate
+from decima.evaluation.tuning import tune
+from decima.systems.spark.policy import learned
+from decima.systems.spark.result import Result
+from decima.systems.spark.schedulers import CompiledScheduler, make_scheduler
+from decima.systems.spark.settings import Settings
+from decima.workload.alibaba.trace import thinned
+from decima.workload.jobs import Workload
+from decima.workload.sources import TRAINING_SEED, WorkloadSource, parse_jobs
+from experiments.captions import Run, Tables, distinct
+from experiments.comparisons import paired_changes, score_table
+from experiments.experiment import Context, Experiment, Files, Profiles
+
+if TYPE_CHECKING:
+    from decima.plotting.style import Figure
+
+MEMORY = (0.25, 0.5, 0.75, 1.0)  # of the executor classes, a quarter of the executors each
+BINS = 5  # of jobs by work; the paper's smallest 20 % are the first
+BASELINES = ("graphene_arrival", "graphene")
+POLICIES = ("tpch-classes", "alibaba-classes")  # for streams of the run's workload, for the trace
+PAIRED = (*BASELINES, "priced_srw", "decima")  # on more and longer streams at the headline loads
+_PARAMETERS = ["alpha", "order", "larger", "by_memory", "long", "frag"]
+_OFF = {"by_memory": 0.0, "long": 2.0, "frag": -1.0}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One workload at one load."""
+
+    workload: str  # label
+    setting: str  # what sets the load, for people
+    cluster: Settings  # executors in classes
+    train: list[Workload]  # to tune on
+    test: list[Workload]  # to judge on; seeds 0, 1, ...
+    paired: list[Workload]  # to compare the policy on, at the headline loads; seeds 0, 1, ...
+    policy: str  # name of the stored policy
+
+    @property
+    def load(self) -> float:
+        """Nominal work that arrives over what all executors can do until the last arrival, mean over the test jobs."""
+        parts = [
+            sum(job.profile.work_ms for job in jobs.jobs) / (self.cluster.executors * jobs.arrival_ms.max())
+            for jobs in self.test
+        ]
+        return float(np.mean(parts))
+
+
+def classes(executors: int) -> tuple[tuple[float, int], ...]:
+    """Four classes of a quarter of the executors each; what is over goes to the larger ones."""
+    return tuple((memory, (executors + place) // len(MEMORY)) for place, memory in enumerate(MEMORY))
+
+
+def cases(source: WorkloadSource, params: dict) -> Iterator[Case]:
+    """The run's workload at some gaps between arrivals, then the trace on some numbers of executors."""
+    train_seeds = [TRAINING_SEED + index for index in range(params["sequences"])]
+    seeds = range(params["streams"])
+    cluster = Settings.of_mode("paper", classes=classes(params["executors"]))
+    paired = params["paired"]
+    for gap_s in params["interarrival_s"]:
+        drawn = [
+            [source.stream(count, gap_s, seed, requests="uniform") for seed in group]
+            for count, group in ((params["train_jobs"], train_seeds), (params["jobs"], seeds))
+        ]
+        longer = range(paired["streams"] if gap_s == paired["interarrival_s"] else 0)
+        drawn.append([source.stream(paired["jobs"], gap_s, seed, requests="uniform") for seed in longer])
+        yield Case(source.label, f"{gap_s:g} s", cluster, *drawn, policy=POLICIES[0])
+    trace = params["trace"]
+    for executors in trace["executors"]:
+        cluster = Settings.of_mode("paper", classes=classes(thinned(executors, trace["fraction"])))
+        parts = [
+            [_trace_jobs(trace, part, seed) for seed in group]
+            for part, group in (("train", train_seeds), ("test", range(trace["draws"])))
+        ]
+        more = range(paired["draws"] if executors == paired["executors"] else 0)
+        parts.append([_trace_jobs(trace, "test", seed) for seed in more])
+        yield Case(parts[1][0].label, f"{cluster.executors:,} executors", cluster, *parts, policy=POLICIES[1])
+
+
+def _trace_jobs(trace: dict, part: str, seed: int) -> Workload:
+    joint = "," if ":" in trace["jobs"] else ":"
+    return parse_jobs(f"{trace['jobs']}{joint}part={part},fraction={trace['fraction']}").workload(seed)
+
+
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Tables ``packing`` (scores), ``packing_changes`` (paired), ``packing_grid`` (tuning) and ``packing_classes``.
+
+    Everything that has parameters is tuned at every load, on other jobs than those shown; the learned policies are
+    stored ones, the same at every load. ``packing_paired`` has more and longer streams at one load of each workload.
+    """
+    scores, changes, grids, uses, paired = [], [], [], [], []
+    for case in cases(source, params):
+        where = {"workload": case.workload, "setting": case.setting, "load": case.load}
+        schedulers, grid = tuned(case, params, context)
+        grids.append(grid.assign(workload=case.workload, setting=case.setting))
+        schedulers["decima"] = learned.decima(policy=case.policy)
+        rows = []
+        for name, scheduler in schedulers.items():
+            for seed, jobs in enumerate(case.test):
+                result = simulate(jobs, scheduler, cluster=case.cluster, seed=seed, log=True)
+                rows.append(
+                    {**where, "scheduler": name, "seed": seed, "avg_jct_s": result.avg_jct_s}
+                    | {"fragmentation": result.fragmentation}
+                )
+                uses.append(_uses(result).assign(**where, scheduler=name, seed=seed))
+        table = pandas.DataFrame(rows)
+        scores.append(table)
+        others = [name for name in schedulers if name not in ("fair", *BASELINES)]
+        changes.append(paired_changes(table, others, BASELINES).assign(**where))
+        if case.paired:
+            chosen = {name: schedulers[name] for name in PAIRED}
+            seeds = range(len(case.paired))
+            table = score_table(chosen, case.paired, seeds, case.cluster, context, "paired", **where)
+            paired.append(paired_changes(table, PAIRED[2:], PAIRED[:3]).assign(**where))
+    return {
+        "packing": pandas.concat(scores),
+        "packing_changes": pandas.concat(changes),
+        "packing_grid": pandas.concat(grids),
+        "packing_classes": pandas.concat(uses),
+        "packing_paired": pandas.concat(paired),
+    }
+
+
+def tuned(case: Case, params: dict, context: Context) -> tuple[dict[str, CompiledScheduler], pandas.DataFrame]:
+    """Schedulers tuned for one case, and the whole table of the grid search.
+
+    The grid has three parts: exponent, order of jobs and use of larger classes without suppression; thresholds at the
+    best of these, and at the best by arrival; and the exponent with shares counted in memory.
+    """
+    label = f"{case.workload}, {case.setting}"
+    rows = []
+
+    def search(grid: dict[str, list[float]], fixed: dict[str, float]) -> None:
+        options = {"fixed": fixed, "workers": context.threads, "progress": context.bar(label)}
+        found = grid_search("graphene", case.train, case.cluster, grid, **options)
+        rows.append(grid_table(found).assign(**fixed))
+
+    values = params["grid"]
+    search({name: values[name] for name in ("alpha", "order", "larger")}, dict(_OFF))
+    plain = rows[0]
+    best = plain.loc[plain["mean_s"].idxmin(), _PARAMETERS].to_dict()
+    by_arrival = plain[plain["order"] == 0.0]
+    arrival = by_arrival.loc[by_arrival["mean_s"].idxmin(), _PARAMETERS].to_dict()
+    thresholds = {name: values[name] for name in ("long", "frag")}
+    for start in [best] if best == arrival else [best, arrival]:
+        search(thresholds, {name: value for name, value in start.items() if name not in thresholds})
+    rest = {name: value for name, value in best.items() if name != "alpha"}
+    search({"alpha": values["alpha"]}, rest | {"by_memory": 1.0})
+    table = pandas.concat(rows)[[*_PARAMETERS, "mean_s"]].drop_duplicates(_PARAMETERS, ignore_index=True)
+    capped = tune(
+        "priced_srw",
+        case.train,
+        case.cluster,
+        budget=params["budget"],
+        workers=context.threads,
+        progress=context.bar(f"priced_srw, {label}"),
+    )
+    schedulers = {
+        "fair": make_scheduler("fair"),
+        "weighted_best_fit": _at_best(plain),
+        "weighted_best_fit_memory": _at_best(table[table["by_memory"] == 1.0]),
+        "tetris": make_scheduler("tetris"),
+        "tetris_sticky": make_scheduler("tetris", sticky=1.0),
+        **graphene_forms(table),
+        "priced_srw": capped.make(),
+    }
+    return schedulers, table
+
+
+def graphene_forms(grid: pandas.DataFrame) -> dict[str, CompiledScheduler]:
+    """Graphene* with the best parameters of a grid search: with jobs by arrival, as in the paper, and in any order.
+
+    Args:
+        grid: Rows of ``packing_grid`` of one workload and load; those without suppression are passed over.
+    """
+    suppressing = grid[(grid["long"] <= 1.0) | (grid["frag"] >= 0.0)]
+    by_arrival = suppressing[suppressing["order"] == 0.0]
+    return {"graphene_arrival": _at_best(by_arrival), "graphene": _at_best(suppressing)}
+
+
+def _at_best(rows: pandas.DataFrame) -> CompiledScheduler:
+    """Graphene* with the parameters of the best row; without suppression that is weighted fair by best fit."""
+    return make_scheduler("graphene", **rows.loc[rows["mean_s"].idxmin(), _PARAMETERS].to_dict())
+
+
+def _uses(result: Result) -> pandas.DataFrame:
+    """Executor seconds per job by size of jobs (0: the smallest fifth by work) and class, and the JCT of these jobs."""
+    work = result.jobs["work_s"].to_numpy()
+    rank = np.argsort(np.argsort(work, kind="stable"), kind="stable")
+    usage = result.class_usage()
+    size = rank * BINS // len(work)
+    usage["size"], usage["memory"] = size[usage["job"]], np.array(MEMORY)[usage["executor_class"]]
+    usage["avg_jct_s"] = result.jobs["jct_s"].to_numpy()[usage["job"]]
+    return usage.groupby(["size", "memory"], as_index=False)[["executor_s", "avg_jct_s"]].mean()
+
+
+def _draws(table: pandas.DataFrame) -> str:
+    numbers = [distinct(rows, "seed", noun) for (_, rows), noun in zip(_panels(table), ("stream", "draw"), strict=True)]
+    return " and ".join(numbers)
+
+
+def _labels(table: pandas.DataFrame) -> str:
+    return " and ".join(table["workload"].unique())
+
+
+def _panels(table: pandas.DataFrame) -> list[tuple[str, pandas.DataFrame]]:
+    """The two workloads, the run's own first."""
+    return list(table.groupby("workload", sort=False))
+
+
+def packing_jct(tables: Tables, run: Run) -> Figure:
+    """Average JCT over load, on both workloads (Figure 11)."""
+    table = tables["packing"]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)
+    axes = figure.subplots(1, 2)
+    for (label, rows), panel, letter in zip(_panels(table), axes, "ab", strict=True):
+        plotting.packing.score_over_load(rows, panel)
+        panel.set_title(f"({letter}) {label}", loc="left")
+    axes[1].set_ylabel("")
+    plotting.style.legend_beside(axes[1], fontsize=7)
+    caption = f"{_draws(table)} per load, four classes of executors; heuristics tuned at every load."
+    return plotting.style.entitle(figure, "Average JCT with executors of four sizes", caption, _labels(table))
+
+
+def packing_trade(tables: Tables, run: Run) -> Figure:
+    """Average JCT over fragmentation at the highest load of both workloads."""
+    table = tables["packing"]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)
+    axes = figure.subplots(1, 2)
+    for (label, rows), panel, letter in zip(_panels(table), axes, "ab", strict=True):
+        plotting.packing.score_over_fragmentation(rows[rows["load"] == rows["load"].max()], panel)
+        panel.set_title(f"({letter}) {label}", loc="left")
+    axes[1].set_ylabel("")
+    plotting.style.legend_beside(axes[1], fontsize=7)
+    caption = f"{_draws(table)} at the highest load. Fragmentation: part of the held memory that no task asked for."
+    return plotting.style.entitle(figure, "Average JCT and fragmentation", caption, _labels(table))
+
+
+def packing_classes(tables: Tables, run: Run) -> Figure:
+    """Executor time by class and size of jobs, the policy and the priced rule over Graphene* (Figures 12b and 21)."""
+    table = tables["packing_classes"]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 4.8)
+    axes = figure.subplots(2, 2, sharex=True, sharey=True)
+    letters = iter("abcd")
+    for (name, shown), row in zip((("decima", "Decima"), ("priced_srw", "priced SRW")), axes, strict=True):
+        for (label, rows), panel in zip(_panels(table), row, strict=True):
+            plotting.packing.use_of_classes(rows[rows["load"] == rows["load"].max()], name, "graphene", panel)
+            panel.set_title(f"({next(letters)}) {shown}, {label}", loc="left")
+        row[1].set_ylabel("")
+    for panel in axes[0]:
+        panel.set_xlabel("")
+    plotting.style.legend_beside(axes[0][1], title="memory", fontsize=7)
+    caption = f"{_draws(table)} at the highest load; above 1: more than under Graphene*."
+    return plotting.style.entitle(figure, "Executor time by class, over Graphene*", caption, _labels(table))
+
+
+EXPERIMENT = Experiment(
+    "packing",
+    "§7.3",
+    compute,
+    figures=(packing_jct, packing_trade, packing_classes),
+    inputs=(Profiles(), *(Files.of_policy(name) for name in POLICIES)),
+    tiny={
+        "interarrival_s": [4.5],
+        "sequences": 1,
+        "train_jobs": 3,
+        "streams": 2,
+        "jobs": 5,
+        "executors": 8,
+        "budget": 6,
+        "grid": {"alpha": [0.0], "order": [0.0], "larger": [0.0], "long": [0.8], "frag": [-1.0]},
+        "trace": {"jobs": "alibaba_like:jobs=60", "fraction": 0.3, "executors": [40], "draws": 2},
+        "paired": {"interarrival_s": 4.5, "streams": 2, "jobs": 4, "executors": 40, "draws": 2},
+    },
+)

@@ -1,0 +1,123 @@
+"""Parameters of the tuned heuristics, found on training sequences that no test sees (§7.1 (5))."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pandas
+
+from decima import plotting
+from decima.evaluation.alpha import ALL_VARIANTS, alpha_sweep
+from decima.evaluation.tuning import tune
+from decima.systems.spark.schedulers import CompiledScheduler, make_scheduler
+from decima.workload.jobs import Workload
+from decima.workload.sources import TRAINING_SEED, WorkloadSource
+from experiments.captions import Run, Tables, distinct
+from experiments.experiment import Context, Experiment, Profiles
+
+if TYPE_CHECKING:
+    from decima.plotting.style import Figure
+
+# Variants of weighted fair whose curves are shown on test sequences: (sticky, stage_rule, order).
+SHOWN = ((1, 0, 0), (0, 0, 0), (1, 0, 1), (0, 0, 1))
+
+
+def arrival_kinds(source: WorkloadSource, params: dict, seeds: list[int]) -> dict[str, list[Workload]]:
+    """Sequences by kind: ``batch`` and one ``stream-<gap>s`` per mean interarrival time."""
+    kinds = {"batch": source.batches(seeds, params["batch_jobs"])}
+    for gap_s in params["interarrival_s"]:
+        kinds[f"stream-{gap_s}s"] = source.streams(seeds, params["stream_jobs"], gap_s)
+    return kinds
+
+
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Tables ``tuned`` (best parameters by kind of arrivals) and ``alpha_training`` (curves of all variants)."""
+    seeds = [TRAINING_SEED + index for index in range(params["sequences"])]
+    settings = context.settings()
+    tuned, curves = [], []
+    for kind, workloads in arrival_kinds(source, params, seeds).items():
+        sweep = alpha_sweep(
+            workloads,
+            settings,
+            variants=ALL_VARIANTS,
+            seeds=seeds,
+            workers=context.threads,
+            progress=context.bar(f"alpha, {kind}"),
+        )
+        curves.append(sweep.table.assign(arrivals=kind))
+        found = {"weighted_fair": sweep.best(), "capped_srw": _tune(workloads, seeds, params, context, kind)}
+        tuned += [
+            {"arrivals": kind, "scheduler": name, "parameters": json.dumps(values, sort_keys=True)}
+            for name, values in found.items()
+        ]
+    return {"tuned": pandas.DataFrame(tuned), "alpha_training": pandas.concat(curves)}
+
+
+def _tune(workloads: list[Workload], seeds: list[int], params: dict, context: Context, kind: str) -> dict[str, float]:
+    result = tune(
+        "capped_srw",
+        workloads,
+        context.settings(),
+        train_seeds=seeds,
+        budget=params["budget"],
+        fixed={"preset": "plain"},
+        workers=context.threads,
+        progress=context.bar(f"capped_srw, {kind}"),
+    )
+    return result.parameters
+
+
+def tuned_schedulers(context: Context, kind: str) -> dict[str, CompiledScheduler]:
+    """``weighted_fair`` and ``capped_srw`` with the parameters found for this kind of arrivals."""
+    table = context.tables("tuning")["tuned"]
+    rows = table[table["arrivals"] == kind]
+    return {row.scheduler: make_scheduler(row.scheduler, **json.loads(row.parameters)) for row in rows.itertuples()}
+
+
+def weighted_fair_by_arrival(context: Context, kind: str) -> CompiledScheduler:
+    """Weighted fair at its best for this kind of arrivals if jobs below their share are served by arrival."""
+    curves = context.tables("tuning")["alpha_training"]
+    rows = curves[(curves["arrivals"] == kind) & (curves["order"] == 0)]
+    means = rows.groupby(["alpha", "sticky", "stage_rule"])["avg_jct_s"].mean()
+    alpha, sticky, stage_rule = means.idxmin()
+    return make_scheduler("weighted_fair", alpha=alpha, sticky=sticky, stage_rule=stage_rule, order=0)
+
+
+def alpha_training(tables: Tables, run: Run) -> Figure:
+    """The curves from which the tuned alpha is taken."""
+    table = tables["alpha_training"]
+    kinds = list(dict.fromkeys(table["arrivals"]))
+    figure = plotting.style.new_figure(plotting.style.PAGE, 0.6 + 2.4 * len(kinds))
+    for axes, kind in zip(figure.subplots(len(kinds), 1, squeeze=False)[:, 0], kinds, strict=True):
+        plotting.curves.alpha_curve(table[table["arrivals"] == kind], axes, legend="beside")
+        axes.set_title(kind, loc="left")
+    caption = f"Training sequences, {distinct(table, 'seed', 'seed')}; band: one standard error; {run.cluster}."
+    return plotting.style.entitle(figure, "Tuning weighted fair", caption, run.workload)
+
+
+def alpha_panels(table: pandas.DataFrame, arrivals: str, noun: str, run: Run) -> Figure:
+    """Average JCT over alpha, and the best alpha of every sequence.
+
+    Args:
+        table: Of an alpha sweep.
+        arrivals: What the title says of the sequences.
+        noun: A sequence.
+        run: What the sweep ran on.
+    """
+    figure = plotting.style.new_figure(plotting.style.PAGE, 2.9)
+    left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
+    plotting.curves.alpha_curve(table, left)
+    plotting.curves.best_alpha(table, right)
+    caption = f"{distinct(table, 'seed', noun)}, {run.cluster}; band: one standard error."
+    return plotting.style.entitle(figure, f"Weighted fair scheduling over α, {arrivals}", caption, run.workload)
+
+
+EXPERIMENT = Experiment(
+    "tuning",
+    "§7.1 (5)",
+    compute,
+    figures=(alpha_training,),
+    inputs=(Profiles(),),
+    tiny={"sequences": 2, "batch_jobs": 3, "stream_jobs": 3, "interarrival_s": [25, 14], "budget": 8},
+)

@@ -1,0 +1,199 @@
+"""§7.4 and appendix C: curves of the training runs in ``models/training`` (Figure 15a, training report).
+
+Nothing is trained here. ``models/training`` holds what the trainer wrote: ``runs.csv`` (a row per run), ``<run>.csv``
+(its curve), ``references.csv`` (heuristics on the validation sequences) and ``ideas.csv`` (what else was tried). The
+columns are those of ``RUN_COLUMNS`` and so on; ``models/training/README.md`` explains them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas
+
+from decima import plotting
+from decima.core.errors import ConfigError
+from decima.plotting.words import count
+from decima.workload.sources import WorkloadSource
+from experiments.captions import Run, Tables
+from experiments.experiment import Context, Experiment, Files
+from experiments.training_files import check_whole_curve, read_training_file, training_folder
+
+if TYPE_CHECKING:
+    from decima.plotting.style import Figure
+
+RUN_COLUMNS = (
+    "run", "setting", "recipe", "variant", "seed", "iterations", "wall_s", "cpu_s", "cores", "stored_as",
+    "test_greedy_s", "test_sampled_s", "note",
+)  # fmt: skip
+CURVE_COLUMNS = ("iteration", "wall_s", "cpu_s", "val_greedy", "val_sampled")
+REFERENCE_COLUMNS = ("setting", "scheduler", "avg_jct_s")
+IDEA_COLUMNS = ("idea", "setting", "change_percent", "low", "high", "kept", "note")
+# Setting of ``runs.csv`` and ``references.csv``: encodings of the limit, trained from random weights (Figure 15a).
+ENCODINGS = "busy-random"
+_TEXTS = ("run", "setting", "recipe", "variant", "stored_as", "note", "scheduler", "idea", "kept")
+
+
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Tables ``learning_runs``, ``learning_curves``, ``learning_budgets``, ``learning_references``, ``learning_ideas``.
+
+    Only the settings that the run's policies come from. ``learning_encodings`` and ``learning_encoding_references``
+    are curves and heuristics of another one: three encodings of the limit.
+    """
+    settings = set(context.policies.values())
+    runs = _read("runs.csv", RUN_COLUMNS)
+    encodings = [_curve(run) for run in runs[runs["setting"] == ENCODINGS].itertuples()]
+    runs = runs[runs["setting"].isin(settings)]
+    # The fast recipe has a form for batches and one for streams.
+    runs = runs.assign(recipe=runs["recipe"].str.replace(r"^fast-(batch|stream)$", "fast", regex=True))
+    references = _read("references.csv", REFERENCE_COLUMNS)
+    of_encodings = references[references["setting"] == ENCODINGS]
+    references = references[references["setting"].isin(settings)]
+    ideas = _read("ideas.csv", IDEA_COLUMNS)
+    curves = pandas.concat([_curve(run) for run in runs.itertuples()])
+    return {
+        "learning_runs": runs.reset_index(drop=True),
+        "learning_curves": curves.reset_index(drop=True),
+        "learning_budgets": budgets(curves, references, params["budgets_min"]),
+        "learning_references": references.reset_index(drop=True),
+        "learning_encodings": pandas.concat(encodings).reset_index(drop=True),
+        "learning_encoding_references": of_encodings.reset_index(drop=True),
+        "learning_ideas": ideas[ideas["setting"].isin(settings)].reset_index(drop=True),
+    }
+
+
+def _read(name: str, columns: tuple[str, ...]) -> pandas.DataFrame:
+    return read_training_file(name, columns, _TEXTS).fillna(dict.fromkeys(_TEXTS, "–"))
+
+
+def _curve(run) -> pandas.DataFrame:
+    name = f"{run.run}.csv"
+    curve = _read(name, CURVE_COLUMNS)
+    curve = curve.dropna(subset=["val_greedy", "val_sampled"])
+    if curve.empty or not curve["wall_s"].is_monotonic_increasing:
+        raise ConfigError(f"{training_folder() / name}: expected rows with validation scores, wall_s ascending")
+    check_whole_curve(curve, name, run.iterations)
+    about = {name: getattr(run, name) for name in ("run", "setting", "recipe", "variant", "seed")}
+    return curve.assign(**about)
+
+
+def best_so_far(curve: pandas.DataFrame) -> pandas.Series:
+    """Validation score of the checkpoint that would be kept if training ended here: the best one, greedy or sampled."""
+    return curve[["val_greedy", "val_sampled"]].min(axis=1).cummin()
+
+
+def budgets(curves: pandas.DataFrame, references: pandas.DataFrame, minutes: list[float]) -> pandas.DataFrame:
+    """Table of what each run had reached after given minutes of wall time.
+
+    Args:
+        curves: Of all runs.
+        references: Average JCT of heuristics on the same validation sequences.
+        minutes: Budgets.
+
+    Returns:
+        run, setting, recipe, variant, seed, budget_min, best_s, change_percent (against tuned weighted fair); a run
+        that was shorter than a budget, or had no validation by then, has no row.
+    """
+    weighted = references[references["scheduler"] == "weighted_fair"].set_index("setting")["avg_jct_s"]
+    about = ["run", "setting", "recipe", "variant", "seed"]
+    rows = []
+    for key, curve in curves.groupby(about, sort=False):
+        curve = curve.sort_values("wall_s")
+        best = best_so_far(curve).to_numpy()
+        for budget in minutes:
+            reached = int(np.searchsorted(curve["wall_s"], 60.0 * budget, side="right"))
+            # The last validation may fall short of the budget by the time between two validations.
+            if reached == 0 or curve["wall_s"].iloc[-1] < 54.0 * budget:
+                continue
+            change = 100.0 * (best[reached - 1] / weighted[key[1]] - 1.0)
+            rows.append((*key, budget, best[reached - 1], change))
+    return pandas.DataFrame(rows, columns=[*about, "budget_min", "best_s", "change_percent"])
+
+
+def fig15a_curve(tables: Tables, run: Run) -> Figure:
+    """Figure 15a: learning on continuous arrivals."""
+    setting = run.policies["stream"]
+    curves, references = (_setting(tables[name], setting) for name in ("learning_curves", "learning_references"))
+    curves = curves[curves["variant"].isin(["recipe", "limit as output", "limit per stage"])]
+    curves = curves[curves["recipe"] == _stored_recipe(tables, setting)]
+    figure = plotting.learning.learning_curves(curves, references).figure
+    caption = f"Setting {setting}; {_seeds(curves)}; validation sequences that are neither trained nor tested on."
+    return plotting.style.entitle(figure, "Figure 15a: learning curve, continuous arrivals", caption, run.workload)
+
+
+def fig15a_encodings(tables: Tables, run: Run) -> Figure:
+    """Figure 15a: three encodings of the limit, from random weights, on streams of one job every 14 s."""
+    curves = tables["learning_encodings"]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
+    axes = figure.subplots()
+    greedy = [plotting.learning.GREEDY]
+    plotting.learning.learning_curves(curves, tables["learning_encoding_references"], axes, values=greedy)
+    axes.set_ylim(top=1.03 * curves[greedy].to_numpy().max())  # all of the way from random weights
+    caption = f"Greedy policy on validation sequences; {_seeds(curves)}; Decima: the limit as an input (§5.2)."
+    return plotting.style.entitle(figure, "Figure 15a: encodings of the limit, random weights", caption, "TPC-H")
+
+
+def training_curves(tables: Tables, run: Run) -> Figure:
+    """Training report: validation score over wall time and CPU time, a row of panels per setting."""
+    curves = tables["learning_curves"]
+    curves = curves[curves["variant"] == "recipe"]
+    settings = list(dict.fromkeys(curves["setting"]))
+    figure = plotting.style.new_figure(plotting.style.PAGE, 0.7 + 2.2 * len(settings))
+    grid = figure.subplots(len(settings), 2, squeeze=False, sharey="row")
+    for row, setting in zip(grid, settings, strict=True):
+        mine = _setting(curves, setting)
+        mine = mine.assign(variant=["recipe" if name == "fast" else f"recipe {name}" for name in mine["recipe"]])
+        for axes, over in zip(row, ("wall_s", "cpu_s"), strict=True):
+            references = _setting(tables["learning_references"], setting)
+            plotting.learning.learning_curves(mine, references, axes, over=over, legend=axes is grid[0, -1])
+            axes.set_title(setting, loc="left")
+        row[1].set_ylabel("")
+    caption = f"A line per seed and score; {_seeds(curves)}; heuristics on the same validation sequences."
+    return plotting.style.entitle(figure, "Learning over time", caption, run.workload)
+
+
+def training_ingredients(tables: Tables, run: Run) -> Figure:
+    """Training report: what the ingredients of the recipe are worth."""
+    budgets = tables["learning_budgets"]
+    budgets = budgets[budgets["recipe"] == "fast"]
+    settings = list(dict.fromkeys(budgets["setting"]))
+    rows = [_setting(budgets, setting)["variant"].nunique() for setting in settings]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 0.8 + sum(0.75 + 0.3 * number for number in rows))
+    grid = figure.subplots(len(settings), 1, squeeze=False, height_ratios=[2.5 + number for number in rows])[:, 0]
+    for axes, setting in zip(grid, settings, strict=True):
+        plotting.learning.budget_points(_setting(budgets, setting), axes, legend=axes is grid[0])
+        axes.set_title(setting, loc="left")
+    for axes in grid[:-1]:
+        axes.set_xlabel("")
+    caption = (
+        f"Best checkpoint on the validation sequences by that time, greedy or sampled; dots: runs, bars: their mean, "
+        f"arrows: further right; {_seeds(budgets)}."
+    )
+    return plotting.style.entitle(figure, "What the ingredients of the recipe are worth", caption, run.workload)
+
+
+def _setting(table, setting: str):
+    return table[table["setting"] == setting]
+
+
+def _stored_recipe(tables: Tables, setting: str) -> str:
+    runs = tables["learning_runs"]
+    stored = runs[(runs["setting"] == setting) & (runs["stored_as"] == setting)]
+    return str(stored["recipe"].iloc[0])
+
+
+def _seeds(table) -> str:
+    number = table.groupby(["setting", "recipe", "variant"])["seed"].nunique()
+    low, high = int(number.min()), int(number.max())
+    return count(low, "seed") if low == high else f"{low} to {high} seeds"
+
+
+EXPERIMENT = Experiment(
+    "learning",
+    "§7.4 and appendix C, Figure 15a",
+    compute,
+    figures=(fig15a_curve, fig15a_encodings, training_curves, training_ingredients),
+    inputs=(Files(["models/training"]),),
+    tiny={"budgets_min": [1, 2]},
+)

@@ -1,0 +1,64 @@
+"""Appendix F: the grid search behind Graphene*, and what each part of it is worth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas
+
+from decima import plotting
+from decima.workload.sources import WorkloadSource
+from experiments.captions import Run, Tables
+from experiments.experiment import Context, Experiment, TablesOf
+
+if TYPE_CHECKING:
+    from decima.plotting.style import Figure
+
+# Parts of Graphene* and which combinations of the grid are without it.
+PARTS = {
+    "everything": lambda grid: grid["by_memory"] == 0.0,
+    "no troublesome stages": lambda grid: (grid["long"] > 1.0) & (grid["frag"] < 0.0) & (grid["by_memory"] == 0.0),
+    "long stages only": lambda grid: (grid["frag"] < 0.0) & (grid["long"] <= 1.0) & (grid["by_memory"] == 0.0),
+    "hard to pack only": lambda grid: (grid["long"] > 1.0) & (grid["frag"] >= 0.0) & (grid["by_memory"] == 0.0),
+    "jobs by arrival": lambda grid: (grid["order"] == 0.0) & (grid["by_memory"] == 0.0),
+    "order of jobs first": lambda grid: (grid["larger"] == 0.0) & (grid["by_memory"] == 0.0),
+    "larger classes forbidden": lambda grid: (grid["larger"] == 2.0) & (grid["by_memory"] == 0.0),
+    "shares in memory": lambda grid: grid["by_memory"] == 1.0,
+}
+
+
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Table ``appendix_f``: per workload, load and part, the best of the combinations without it on the training jobs.
+
+    A part of which the grid has no combination has no row.
+    """
+    rows = []
+    grids = context.tables("packing")["packing_grid"]
+    for (workload, setting), grid in grids.groupby(["workload", "setting"], sort=False):
+        best = grid["mean_s"].min()
+        for part, without in PARTS.items():
+            kept = grid[without(grid)]
+            if len(kept):
+                mean = kept["mean_s"].min()
+                rows.append((workload, setting, part, len(kept), mean, 100.0 * (mean / best - 1.0)))
+    columns = ["workload", "setting", "part", "combinations", "avg_jct_s", "above_best_percent"]
+    return {"appendix_f": pandas.DataFrame(rows, columns=columns)}
+
+
+def graphene_parts(tables: Tables, run: Run) -> Figure:
+    """How far the best combination of a kind is above the best of all."""
+    table = tables["appendix_f"]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)
+    axes = figure.subplots(1, 2, sharey=True)
+    for (label, rows), panel, letter in zip(table.groupby("workload", sort=False), axes, "ab", strict=True):
+        plotting.packing.cost_of_parts(rows, panel)
+        panel.set_title(f"({letter}) {label}", loc="left")
+    caption = "The whole grid on training jobs; one point per load. 0: the best combination of all."
+    return plotting.style.entitle(
+        figure, "What the parts of Graphene* are worth", caption, " and ".join(table["workload"].unique())
+    )
+
+
+EXPERIMENT = Experiment(
+    "appendix_f", "appendix F", compute, figures=(graphene_parts,), inputs=(TablesOf("packing"),), tiny={}
+)

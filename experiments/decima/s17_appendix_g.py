@@ -1,0 +1,203 @@
+"""Appendix G: one stream on executors of four sizes in detail, and who uses which (Figures 12a, 20 and 21)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas
+
+from decima import plotting
+from decima.core.errors import ConfigError
+from decima.evaluation.run import simulate
+from decima.systems.spark.policy import learned
+from decima.systems.spark.result import Result
+from decima.systems.spark.schedulers import CompiledScheduler
+from decima.workload.sources import WorkloadSource
+from experiments.captions import Run, Tables, distinct
+from experiments.decima.s07_packing import BINS, MEMORY, POLICIES, Case, cases, graphene_forms
+from experiments.decima.s07_stream import active_jobs
+from experiments.experiment import Context, Experiment, Files, Profiles, TablesOf
+
+if TYPE_CHECKING:
+    from decima.plotting.style import Figure
+
+SHOWN_SHARE = 0.97  # of the times whose executors per job fit into Figure 20; a lone job has them all
+_NO_TRAINING = {"sequences": 0, "train_jobs": 0}
+_NO_PAIRED = {"paired": {"interarrival_s": 0, "streams": 0, "jobs": 0, "executors": 0, "draws": 0}}
+
+
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Tables ``appendix_g_series`` and ``appendix_g_jobs`` of the first jobs, ``appendix_g_profile`` of all.
+
+    Decima is compared with the best form of Graphene*, whose parameters are those of the grid search of ``packing`` at
+    the same load. The streams and draws are the first ones that ``packing`` judges on.
+    """
+    grids = context.tables("packing")["packing_grid"]
+    trace = params["trace"]
+    one_load = {"interarrival_s": [params["interarrival_s"]], "trace": trace | {"executors": [trace["executors"]]}}
+    series, jobs, profiles = [], [], []
+    for case in cases(source, params | one_load | _NO_TRAINING | _NO_PAIRED):
+        schedulers = {"decima": learned.decima(policy=case.policy), "graphene": _graphene(grids, case)}
+        for name, scheduler in schedulers.items():
+            where = {"workload": case.workload, "setting": case.setting, "scheduler": name}
+            for seed, workload in enumerate(case.test):
+                result = simulate(workload, scheduler, cluster=case.cluster, seed=seed, log=True)
+                profiles.append(profile(result).assign(**where, seed=seed))
+                if seed == 0:
+                    step_s = workload.arrival_ms.max() / 1000.0 / params["points"]
+                    series.append(load_series(result, step_s).assign(**where))
+                    jobs.append(result.jobs[["arrival_s", "jct_s", "work_s"]].assign(**where))
+    return {
+        "appendix_g_series": pandas.concat(series),
+        "appendix_g_jobs": pandas.concat(jobs),
+        "appendix_g_profile": pandas.concat(profiles),
+    }
+
+
+def _graphene(grids: pandas.DataFrame, case: Case) -> CompiledScheduler:
+    grid = grids[(grids["workload"] == case.workload) & (grids["setting"] == case.setting)]
+    if not len(grid):
+        raise ConfigError(f"the experiment packing has no grid search for {case.workload}, {case.setting}")
+    return graphene_forms(grid)["graphene"]
+
+
+def load_series(result: Result, step_s: float) -> pandas.DataFrame:
+    """Jobs in the system and the executors that run tasks for each, at regular times of a logged run.
+
+    Args:
+        result: The run.
+        step_s: Time between two rows.
+
+    Returns:
+        time_s; active_jobs; executors_per_job, busy executors over jobs in the system, 0 where there is no job.
+
+    Source: appendix G, Figure 20.
+    """
+    table = active_jobs(result, step_s)
+    times_ms = 1000.0 * table["time_s"].to_numpy()
+    started, finished = (
+        np.searchsorted(np.sort(times), times_ms, side="right") for times in (result.log.start_ms, result.log.finish_ms)
+    )
+    active = table["active_jobs"].to_numpy()
+    busy = (started - finished).astype(float)
+    return table.assign(executors_per_job=np.divide(busy, active, out=np.zeros(len(busy)), where=active > 0))
+
+
+def profile(result: Result) -> pandas.DataFrame:
+    """What jobs of each size use of each class, means over these jobs, in a logged run.
+
+    Returns:
+        size (0: the smallest fifth by work); memory of the class; executors of the class that ran the job's tasks at
+        once, the mean from its first task to its end; executor_s, their time; avg_jct_s; from_work_s and to_work_s, the
+        work of the smallest and the largest of these jobs.
+
+    Source: appendix G, Figure 21, whose first column is Figure 12b.
+    """
+    log, work = result.log, result.jobs["work_s"].to_numpy()
+    rank = np.argsort(np.argsort(work, kind="stable"), kind="stable")
+    first_ms = np.full(len(work), np.inf)
+    np.minimum.at(first_ms, log.job, log.start_ms)
+    usage = result.class_usage()
+    job = usage["job"].to_numpy()
+    usage["size"] = (rank * BINS // len(work))[job]
+    usage["memory"] = np.array(MEMORY)[usage["executor_class"]]
+    usage["executors"] = usage["executor_s"] / ((result.completion_ms - first_ms) / 1000.0)[job]
+    usage["avg_jct_s"], usage["work_s"] = result.jobs["jct_s"].to_numpy()[job], work[job]
+    groups = usage.groupby(["size", "memory"])
+    means = groups[["executors", "executor_s", "avg_jct_s"]].mean()
+    return means.assign(from_work_s=groups["work_s"].min(), to_work_s=groups["work_s"].max()).reset_index()
+
+
+def _workloads(table: pandas.DataFrame) -> list[tuple[str, pandas.DataFrame]]:
+    """The two workloads, the run's own first."""
+    return list(table.groupby("workload", sort=False))
+
+
+def _settings(tables: Mapping[str, pandas.DataFrame]) -> str:
+    """Text of captions about both loads and whose policies are shown."""
+    gap, executors = tables["appendix_g_jobs"]["setting"].unique()
+    policies = " and ".join(POLICIES)
+    return f"One job every {gap}; trace on {executors}. Policies {policies}, Graphene* tuned at these loads."
+
+
+def _number(table: pandas.DataFrame) -> str:
+    nouns = ("stream", "draw")
+    return " and ".join(distinct(rows, "seed", noun) for (_, rows), noun in zip(_workloads(table), nouns, strict=True))
+
+
+def fig20_series(tables: Tables, run: Run) -> Figure:
+    """Figure 20: jobs in the system, executors per job and JCT over time."""
+    series, jobs = tables["appendix_g_series"], tables["appendix_g_jobs"]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 5.6)
+    grid = figure.subplots(3, 2, sharex="col")
+    labels = series["workload"].unique()
+    for column, letter, label in zip(grid.T, "ab", labels, strict=True):
+        arrived = jobs[jobs["workload"] == label]
+        rows = series[(series["workload"] == label) & (series["time_s"] <= arrived["arrival_s"].max())]
+        plotting.curves.concurrent_jobs(rows, column[0], legend=False)
+        value = {"value": "executors_per_job", "label": "executors per job"}
+        plotting.curves.concurrent_jobs(rows, column[1], **value, legend=False)
+        column[1].set_ylim(0.0, 1.05 * rows["executors_per_job"].quantile(SHOWN_SHARE))
+        plotting.streams.jct_over_time(arrived, column[2], legend=False)
+        for panel in column[:2]:
+            panel.set_xlabel("")
+        column[2].set_xlabel(column[2].get_xlabel().replace("time of arrival", "time"))
+        for place, (panel, what) in enumerate(zip(column, (label, "executors", "JCT by arrival"), strict=True), 1):
+            panel.set_title(f"({letter}{place}) {what}", loc="left")
+    for panel in grid[:, 1]:
+        panel.set_ylabel("")
+    plotting.style.legend_beside(grid[0, 1])
+    caption = (
+        "1 stream and 1 draw of the trace, 1 seed each, until the last arrival; peaks of (a2) and (b2) are cut off. "
+        + _settings(tables)
+    )
+    return plotting.style.entitle(figure, "Figure 20: over time", caption, " and ".join(labels))
+
+
+def fig21_profile(tables: Tables, run: Run) -> Figure:
+    """Figure 21: executors of each class at once, Decima over Graphene*, by size of jobs; the first column is 12b."""
+    table = tables["appendix_g_profile"]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)
+    axes = figure.subplots(1, 2, sharey=True)
+    shown = {"value": "executors", "label": "executors per job, Decima / Graphene*"}
+    for (label, rows), panel, letter in zip(_workloads(table), axes, "ab", strict=True):
+        plotting.packing.use_of_classes(rows, "decima", "graphene", panel, **shown)
+        panel.set_title(f"({letter}) {label}", loc="left")
+    axes[1].set_ylabel("")
+    plotting.style.legend_beside(axes[1], title="memory", fontsize=7)
+    caption = f"{_number(table)}. {_settings(tables)}"
+    title = "Figure 21: executors by class and size of jobs"
+    return plotting.style.entitle(figure, title, caption, " and ".join(table["workload"].unique()))
+
+
+def fig12a_sizes(tables: Tables, run: Run) -> Figure:
+    """Figure 12a: JCT by size of jobs, Decima against Graphene*."""
+    table = tables["appendix_g_profile"]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
+    axes = figure.subplots(1, 2, sharey=True)
+    for (label, rows), panel, letter in zip(_workloads(table), axes, "ab", strict=True):
+        plotting.packing.change_by_size(rows, "decima", "graphene", panel)
+        panel.set_title(f"({letter}) {label}", loc="left")
+    axes[1].set_ylabel("")
+    caption = f"Decima against Graphene*; points: one of {_number(table)}. {_settings(tables)}"
+    title = "Figure 12a: JCT by size of jobs"
+    return plotting.style.entitle(figure, title, caption, " and ".join(table["workload"].unique()))
+
+
+EXPERIMENT = Experiment(
+    "appendix_g",
+    "appendix G, Figures 20 and 21",
+    compute,
+    figures=(fig20_series, fig21_profile, fig12a_sizes),
+    inputs=(Profiles(), TablesOf("packing"), *(Files.of_policy(name) for name in POLICIES)),
+    tiny={
+        "executors": 8,
+        "interarrival_s": 4.5,
+        "streams": 2,
+        "jobs": 5,
+        "points": 20,
+        "trace": {"jobs": "alibaba_like:jobs=60", "fraction": 0.3, "executors": 40, "draws": 2},
+    },
+)

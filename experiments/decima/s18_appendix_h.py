@@ -1,0 +1,106 @@
+"""Appendix H: Decima and heuristics against the best of all orders of a batch, simplified environment (Figure 22)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pandas
+
+from decima import plotting
+from decima.evaluation.alpha import alpha_sweep
+from decima.evaluation.run import score_matrix
+from decima.learning.store import load_policy
+from decima.systems.spark.optimum.exhaustive import exhaustive_search
+from decima.systems.spark.optimum.order_search import replay_settings
+from decima.systems.spark.schedulers import make_scheduler
+from decima.workload.sources import TRAINING_SEED, WorkloadSource
+from experiments.captions import INTERVAL, Run, Tables, distinct, presets
+from experiments.comparisons import learned_schedulers
+from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy
+
+if TYPE_CHECKING:
+    from decima.plotting.style import Figure
+
+
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Tables ``appendix_h`` (average JCT by batch and policy) and ``appendix_h_orders`` (distribution over orders).
+
+    All policies run in the event simulator under the rules of the search; alpha is tuned on other batches. A strict
+    order can be read in two ways (``exhaustive_search(runnable_only=...)``): ``exhaustive`` is the better of both.
+
+    ``decima`` is the policy trained on batches in the full environment; ``decima_simplified``, where the parameter
+    ``policies`` names one under ``simplified``, was trained in this one, as the paper's was.
+    """
+    seeds = list(range(params["batches"]))
+    batches = source.batches(seeds, params["jobs"])
+    settings = replay_settings(context.executors)
+    training = [TRAINING_SEED + seed for seed in range(20)]
+    sweep = alpha_sweep(
+        source.batches(training, params["jobs"]),
+        settings,
+        seeds=training,
+        workers=context.threads,
+        progress=context.bar("alpha"),
+    )
+    policies = {
+        "fifo": make_scheduler("fifo"),
+        "fair": make_scheduler("fair"),
+        "weighted_fair": sweep.scheduler(),
+        "sjf_cp": make_scheduler("sjf_cp"),
+        "capped_srw": make_scheduler("capped_srw:plain"),
+    } | learned_schedulers(context, "batch")
+    policies |= {f"decima_{trained_in}": load_policy(name) for trained_in, name in params["policies"].items()}
+    scores = score_matrix(batches, list(policies.values()), settings, workers=context.threads)
+    rows = [
+        {"batch": seed, "policy": name, "avg_jct_s": score}
+        for name, of_batches in zip(policies, scores, strict=True)
+        for seed, score in zip(seeds, of_batches, strict=True)
+    ]
+    orders = []
+    for seed, batch in zip(seeds, batches, strict=True):
+        search = partial(exhaustive_search, batch, context.executors, threads=context.threads)
+        waiting = search(progress=context.bar(f"orders of batch {seed}"))
+        eager = search(runnable_only=True, distribution=False)
+        best_s = min(waiting.replayed_best_avg_jct_s, eager.replayed_best_avg_jct_s)
+        rows.append({"batch": seed, "policy": "exhaustive", "avg_jct_s": best_s})
+        orders.append(
+            {
+                "batch": seed,
+                "orders": waiting.num_orders,
+                "best_s": waiting.best_avg_jct_s,
+                "sjf_order_s": waiting.sjf_avg_jct_s,
+                "median_s": waiting.distribution.median_s,
+                "worst_s": waiting.distribution.max_s,
+                "runnable_only_best_s": eager.best_avg_jct_s,
+                "replayed_best_s": waiting.replayed_best_avg_jct_s,
+                "replayed_runnable_only_best_s": eager.replayed_best_avg_jct_s,
+            }
+        )
+    return {"appendix_h": pandas.DataFrame(rows), "appendix_h_orders": pandas.DataFrame(orders)}
+
+
+def fig22_optimality(tables: Tables, run: Run) -> Figure:
+    """Figure 22."""
+    table = tables["appendix_h"]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 0.9 + 0.36 * table["policy"].nunique())
+    left, right = figure.subplots(1, 2)
+    plotting.optimality.policy_bars(table, left)
+    plotting.optimality.ratio_bars(table, right, reference="exhaustive")
+    bars_mean = f"; error bars: {INTERVAL}" if table["batch"].nunique() >= 3 else ""
+    caption = (
+        f"{distinct(table, 'batch', 'batch')} (dots), simplified environment, {run.cluster}{bars_mean}; policy "
+        f"{run.policies['batch']}.{presets(table['policy'])}"
+    )
+    title = "Figure 22: Decima and heuristics against exhaustive search"
+    return plotting.style.entitle(figure, title, caption, run.workload)
+
+
+EXPERIMENT = Experiment(
+    "appendix_h",
+    "appendix H, Figure 22",
+    compute,
+    figures=(fig22_optimality,),
+    inputs=(Profiles(), StoredPolicy("batch"), PoliciesIn("appendix_h", ("policies",))),
+    tiny={"batches": 2, "jobs": 3, "policies": {"simplified": "tiny"}},
+)

@@ -1,0 +1,77 @@
+"""Distance from the optimum: Decima, heuristics, the best schedule found by search and a lower bound on instances."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas
+
+from decima import plotting
+from decima.evaluation.run import score_matrix
+from decima.plotting.words import count
+from decima.systems.spark.optimum.bounds import lower_bound
+from decima.systems.spark.optimum.schedule_search import search_schedule
+from decima.systems.spark.schedulers import make_scheduler
+from decima.workload.sources import WorkloadSource
+from experiments.captions import Run, Tables
+from experiments.comparisons import learned_schedulers
+from experiments.decima.s07_tuning import tuned_schedulers
+from experiments.experiment import Context, Experiment, Profiles, StoredPolicy, TablesOf
+
+if TYPE_CHECKING:
+    from decima.plotting.style import Figure
+
+
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Table ``bounds``: average JCT with mean durations by kind of arrivals, instance and policy.
+
+    ``search`` is clairvoyant: it knows the batch and looks for the best schedule of that very batch.
+    """
+    settings = context.settings(durations="mean")
+    seeds = list(range(params["instances"]))
+    workloads = source.batches(seeds, params["jobs"])
+    tuned = tuned_schedulers(context, "batch")
+    policies = {"fair": make_scheduler("fair")} | tuned | learned_schedulers(context, "batch")
+    scores = score_matrix(workloads, list(policies.values()), settings, workers=context.threads)
+    rows = []
+    for seed, workload in zip(seeds, workloads, strict=True):
+        found = search_schedule(
+            workload,
+            settings,
+            params["budget"],
+            start=tuned["capped_srw"].values,
+            workers=context.threads,
+            progress=context.bar(f"search, instance {seed}"),
+        )
+        values = {name: score[seed] for name, score in zip(policies, scores, strict=True)}
+        values |= {"search": found.avg_jct_s, "lower_bound": lower_bound(workload, settings).avg_jct_s}
+        instance = {"arrivals": "batch", "instance": seed}
+        rows += [instance | {"policy": name, "avg_jct_s": value} for name, value in values.items()]
+    return {"bounds": pandas.DataFrame(rows)}
+
+
+def bounds(tables: Tables, run: Run) -> Figure:
+    """Draw how far every policy is from the best schedule found and from a bound that none can beat."""
+    table = tables["bounds"]
+    kinds = list(dict.fromkeys(table["arrivals"]))
+    number = int(table.groupby("arrivals")["instance"].nunique().max())
+    figure = plotting.style.new_figure(plotting.style.PAGE, max(2.1, 1.2 + 0.28 * number))
+    grid = figure.subplots(1, len(kinds), squeeze=False)[0]
+    for axes, kind in zip(grid, kinds, strict=True):
+        plotting.optimality.distance_from_floor(table[table["arrivals"] == kind], axes, legend=axes is grid[-1])
+        axes.set_title(kind, loc="left")
+    caption = (
+        f"{count(number, 'instance')}{' of each kind' if len(kinds) > 1 else ''}, mean durations, {run.cluster}; "
+        f"policy {run.policies['batch']}. The optimum lies on the grey line between lower bound and search."
+    )
+    return plotting.style.entitle(figure, "How far from optimal", caption, run.workload)
+
+
+EXPERIMENT = Experiment(
+    "bounds",
+    "beside appendix H",
+    compute,
+    figures=(bounds,),
+    inputs=(Profiles(), TablesOf("tuning"), StoredPolicy("batch")),
+    tiny={"instances": 1, "jobs": 3, "budget": 20},
+)

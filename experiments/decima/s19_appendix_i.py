@@ -1,0 +1,78 @@
+"""Appendix I: policies trained with fewer jobs, or executors, than they are tested with, on the trace (Table 3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas
+
+from decima import plotting
+from decima.learning.store import load_policy
+from decima.systems.spark.schedulers import make_scheduler
+from decima.systems.spark.settings import Settings
+from decima.workload.sources import WorkloadSource, parse_jobs
+from experiments.captions import INTERVAL, Run, Tables, distinct
+from experiments.comparisons import paired_changes, score_table
+from experiments.decima.s07_packing import classes
+from experiments.experiment import Context, Experiment, PoliciesIn
+
+if TYPE_CHECKING:
+    from decima.plotting.style import Figure
+
+# The policy that was trained in the setting of the test, and whom all are compared with.
+AS_TESTED = "trained_test"
+AGAINST = (AS_TESTED, "fair", "priced_srw")
+
+
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Tables ``appendix_i`` (scores) and ``appendix_i_changes`` (paired).
+
+    Batches of the second half of the trace, whatever the run's own workload is; policies are trained on batches of the
+    first half. ``priced_srw`` has the parameters that all of them imitated at first.
+
+    Differs: 1,000 executors instead of 10,000, in training 100 instead of 1,000; the numbers of jobs, 150 and 10, are
+    those of the paper.
+    """
+    trace = params["trace"]
+    drawn = parse_jobs(f"{trace}{',' if ':' in trace else ':'}part=test,arrivals=batch,n={params['jobs']}")
+    seeds = list(range(params["batches"]))
+    batches = [drawn.workload(seed) for seed in seeds]
+    cluster = Settings.of_mode("paper", classes=classes(params["executors"]))
+    made = {"fair": make_scheduler("fair"), "priced_srw": make_scheduler("priced_srw", **params["imitated"])}
+    made |= {name: load_policy(stored) for name, stored in params["policies"].items()}
+    where = {"workload": batches[0].label, "jobs": params["jobs"], "executors": cluster.executors}
+    scores = score_table(made, batches, seeds, cluster, context, "appendix I", **where)
+    return {
+        "appendix_i": scores,
+        "appendix_i_changes": paired_changes(scores, list(params["policies"]), AGAINST).assign(**where),
+    }
+
+
+def table3_generalisation(tables: Tables, run: Run) -> Figure:
+    """Table 3 as bars: average JCT in the setting of the test, by what a policy was trained with."""
+    table = tables["appendix_i"]
+    (label,), (jobs,), (executors,) = (table[name].unique() for name in ("workload", "jobs", "executors"))
+    rows = table.assign(test=f"test: {jobs} jobs, {executors:,} executors")
+    figure = plotting.bars.scheduler_bars(rows, group="test").figure
+    caption = (
+        f"{distinct(table, 'seed', 'batch')} of {jobs} jobs; bars: {INTERVAL}; {executors:,} executors in four "
+        "classes. Every policy is trained once (1 seed), with as many jobs per iteration."
+    )
+    return plotting.style.entitle(figure, "Table 3: trained at a smaller scale", caption, label)
+
+
+EXPERIMENT = Experiment(
+    "appendix_i",
+    "appendix I, Table 3",
+    compute,
+    figures=(table3_generalisation,),
+    inputs=(PoliciesIn("appendix_i", ("policies",)),),
+    tiny={
+        "trace": "alibaba_like:jobs=60",
+        "jobs": 4,
+        "executors": 8,
+        "batches": 2,
+        "imitated": {"price": 0.1},
+        "policies": {"trained_test": "tiny", "trained_fewer_jobs": "tiny"},
+    },
+)

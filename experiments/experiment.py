@@ -1,0 +1,191 @@
+"""Experiments: what belongs to one section of a paper, as one record in one module.
+
+``reproduction/<paper>/sNN_<name>.py`` holds the experiment ``<name>`` as ``EXPERIMENT``; NN is the section, counted as
+for the notebooks. The file is all the registration there is: commands, pipeline and tests find it by its name, and an
+experiment is imported when it is asked for, not before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from decima.core.errors import ConfigError
+from decima.systems.spark.settings import Settings
+
+if TYPE_CHECKING:
+    import pandas
+
+    from decima.plotting.style import Figure
+
+
+class Input(Protocol):
+    """Something that an experiment reads besides code and its own parameters."""
+
+    def paths(self, run: str, params: Mapping) -> list[str]:
+        """Files and folders relative to the checkout.
+
+        Args:
+            run: Name of the run.
+            params: Parameters of the run.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """The job profiles of the run's workload."""
+
+    def paths(self, run: str, params: Mapping) -> list[str]:
+        """The file that the run names under ``profiles``."""
+        return [str(params["profiles"])]
+
+
+@dataclass(frozen=True)
+class TablesOf:
+    """The tables of another experiment of the same run."""
+
+    experiment: str
+
+    def paths(self, run: str, params: Mapping) -> list[str]:
+        """The folder of the tables."""
+        return [f"reports/{run}/tables/{self.experiment}"]
+
+
+@dataclass(frozen=True)
+class StoredPolicy:
+    """The policy that the run names for a use under ``policies``."""
+
+    use: str
+
+    def paths(self, run: str, params: Mapping) -> list[str]:
+        """Weights and card."""
+        return Files.of_policy(params["policies"][self.use]).relative
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files and folders of the checkout, the same for every run."""
+
+    relative: list[str]
+
+    @classmethod
+    def of_policy(cls, name: str) -> Files:
+        """Weights and card of a stored policy."""
+        return cls([f"models/{name}.json", f"models/{name}.weights.h5"])
+
+    def paths(self, run: str, params: Mapping) -> list[str]:
+        """The files and folders themselves."""
+        return self.relative
+
+
+@dataclass(frozen=True)
+class FilesIn:
+    """Parts of the folders that parameters of an experiment list."""
+
+    experiment: str
+    parameters: tuple[str, ...]
+    parts: tuple[str, ...]
+
+    def paths(self, run: str, params: Mapping) -> list[str]:
+        """Paths of every part of every folder; not all need be there."""
+        folders = [folder for name in self.parameters for folder in params[self.experiment][name]]
+        return [f"{folder}/{part}" for folder in folders for part in self.parts]
+
+
+@dataclass(frozen=True)
+class PoliciesIn:
+    """Stored policies that parameters of an experiment name, each a mapping with names of policies as values."""
+
+    experiment: str
+    parameters: tuple[str, ...]
+
+    def paths(self, run: str, params: Mapping) -> list[str]:
+        """Weights and card of every policy."""
+        names = [name for key in self.parameters for name in params[self.experiment][key].values()]
+        return [path for name in dict.fromkeys(names) for path in Files.of_policy(name).relative]
+
+
+@dataclass(frozen=True)
+class Context:
+    """Surroundings that every experiment gets besides its own parameters."""
+
+    run: str  # name of the run
+    tables: Callable[[str], dict[str, pandas.DataFrame]]  # tables of another experiment of the same run, by its name
+    executors: int = 50  # of the cluster
+    threads: int | None = None  # worker threads, None for all cores
+    progress: bool = False  # show progress bars
+    policies: Mapping[str, str] = field(default_factory=dict)  # names of stored policies by what they are for
+
+    def settings(self, mode: str = "paper", **changes) -> Settings:
+        """The cluster of this run."""
+        return Settings.of_mode(mode, executors=self.executors, **changes)
+
+    def bar(self, label: str) -> str | None:
+        """Label for a progress bar, None when bars are off."""
+        return label if self.progress else None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment: how its tables are computed, and the figures drawn from them."""
+
+    name: str
+    section: str  # of the paper, with its figures
+    compute: Callable[..., dict[str, pandas.DataFrame]]  # of (source, params, context); tables by name
+    figures: tuple[Callable[..., Figure], ...]  # of (tables, run); the function's name is the figure's and the file's
+    tiny: Mapping  # parameters of the smallest run that fills every table, for tests
+    inputs: tuple[Input, ...] = ()  # what is read besides code and parameters
+    # Table -> columns, or patterns of them, that are not the same on every machine.
+    may_differ: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def needs(self) -> list[str]:
+        """Names of the experiments whose tables are read."""
+        return [entry.experiment for entry in self.inputs if isinstance(entry, TablesOf)]
+
+
+@cache
+def _modules() -> dict[str, str]:
+    """Module of every experiment by its name, in the order of the papers' sections."""
+    found = sorted(Path(__file__).parent.glob("*/s[0-9][0-9]_*.py"))
+    return {re.sub(r"^s\d\d_", "", path.stem): f"{__package__}.{path.parent.name}.{path.stem}" for path in found}
+
+
+def experiment_module(name: str) -> str:
+    """Name of the module that holds an experiment.
+
+    Raises:
+        ConfigError: There is no such experiment.
+    """
+    if name not in _modules():
+        raise ConfigError(f"unknown experiment {name!r}; known: {', '.join(_modules())}")
+    return _modules()[name]
+
+
+def experiment(name: str) -> Experiment:
+    """An experiment by name; imports its module and no other experiment's.
+
+    Raises:
+        ConfigError: There is no such experiment.
+    """
+    return import_module(experiment_module(name)).EXPERIMENT
+
+
+def experiment_names() -> list[str]:
+    """Names of all experiments, those first whose tables others read."""
+    ordered: dict[str, None] = {}
+
+    def visit(name: str) -> None:
+        for needed in experiment(name).needs:
+            visit(needed)
+        ordered.setdefault(name)
+
+    for name in _modules():
+        visit(name)
+    return list(ordered)

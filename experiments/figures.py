@@ -1,0 +1,78 @@
+"""Figures of experiments: by name for notebooks, into files for the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from decima import plotting
+from decima.core.errors import ConfigError
+from experiments.captions import Run, Tables
+from experiments.experiment import experiment, experiment_names
+
+if TYPE_CHECKING:
+    import pandas
+
+    from decima.plotting.style import Figure
+
+
+def figure_names(name: str) -> list[str]:
+    """Names of the figures of an experiment, which are also their file names."""
+    return [make.__name__ for make in experiment(name).figures]
+
+
+def figure(name: str, tables: Tables, run: str = "auto") -> Figure:
+    """One figure by name, from the tables of its experiment.
+
+    Raises:
+        ConfigError: There is no such figure or run.
+    """
+    owner = experiment(experiment_of(name))
+    (make,) = [make for make in owner.figures if make.__name__ == name]
+    return _made(make, tables, run)
+
+
+def experiment_of(name: str) -> str:
+    """Name of the experiment that a figure belongs to.
+
+    Raises:
+        ConfigError: There is no such figure.
+    """
+    known = {figure: each for each in experiment_names() for figure in figure_names(each)}
+    if name not in known:
+        raise ConfigError(f"unknown figure {name!r}; known: {', '.join(known)}")
+    return known[name]
+
+
+def draw(name: str, run: str, tables: Tables, folder: str | Path) -> list[Path]:
+    """Draw all figures of an experiment into a folder, as png, pdf and svg.
+
+    Returns:
+        Paths of the files.
+    """
+    paths: list[Path] = []
+    for make in experiment(name).figures:
+        paths += plotting.style.save(_made(make, tables, run), Path(folder) / make.__name__)
+    return paths
+
+
+class _ReadTables(dict):
+    """Tables that know which of them were read."""
+
+    def __init__(self, tables: Tables) -> None:
+        super().__init__(tables)
+        self.read: dict[str, None] = {}
+
+    def __getitem__(self, name: str) -> pandas.DataFrame:
+        self.read.setdefault(name)
+        return super().__getitem__(name)
+
+
+def _made(make: Callable[..., Figure], tables: Tables, run: str) -> Figure:
+    """A figure that says which tables it was drawn from."""
+    tables = _ReadTables(tables)
+    with plotting.style.context():
+        made = make(tables, Run.named(run))
+    made.sources = tuple(tables.read)
+    return made

@@ -1,0 +1,134 @@
+"""What simple rules reach of the gain of idling: a linear rule, tuned per workload, against the rule without slots."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pandas
+
+from decima import plotting
+from decima.evaluation.run import score_matrix
+from decima.evaluation.statistics import paired_change
+from decima.evaluation.tuning import tune
+from decima.systems.spark.optimum.idle_value import TwoClassCluster, idle_value
+from decima.systems.spark.schedulers import Scheduler, make_scheduler
+from decima.systems.spark.settings import Settings
+from decima.workload.jobs import Workload
+from decima.workload.sources import TRAINING_SEED, WorkloadSource, parse_jobs
+from experiments.captions import INTERVAL, Run, Tables
+from experiments.experiment import Context, Experiment
+
+if TYPE_CHECKING:
+    from decima.plotting.style import Figure
+
+# Without slots: shortest remaining work first, each job as many executors as it can use.
+BASE = {"preset": "plain", "c0": 30.0, "c1": 10.0, "power": 0.0, "release": 10.0}
+# Fixed values of the linear rule by its name in tables.
+RULES = {
+    "idle_rule_blind": {"hold": 0, "ages": 0},
+    "idle_rule": {"hold": 0, "ages": 1},
+    "idle_rule_hold": {"hold": 1, "ages": 1},
+}
+OPTIMUM = "idle_optimum"
+# Where tuning begins, beside the rule without slots: long stages wait while no executor becomes free soon.
+START = {"base": -3.5, "soon": 3.0, "length": 1.0}
+
+
+def streams(jobs: str, count: int, number: int, **options: float) -> list[Workload]:
+    """Fresh streams of a workload.
+
+    Args:
+        jobs: Source or name of a workload, with options.
+        count: Streams, of the seeds 0 to ``count`` - 1.
+        number: Jobs of each.
+        **options: Further options of the text.
+    """
+    values = "".join(f",{name}={value:g}" for name, value in options.items())
+    text = f"{jobs}{',' if ':' in jobs else ':'}n={number}{values}"
+    return [parse_jobs(text).workload(seed) for seed in range(count)]
+
+
+def shortest_first() -> Scheduler:
+    """Shortest remaining work first, without slots: the best order of jobs of one task."""
+    return make_scheduler("capped_srw", **BASE)
+
+
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Tables ``idle_rules`` (scores on fresh streams), ``idle_changes`` (paired), ``idle_weights`` (what was tuned)."""
+    scores, changes, weights = [], [], []
+    for name, case in params["workloads"].items():
+        settings = Settings.simplified(executors=case["executors"])
+        train_seeds = [TRAINING_SEED + index for index in range(params["train"])]
+        seeds = list(range(params["streams"]))
+        jobs = case["jobs"] + ("," if ":" in case["jobs"] else ":")
+        jobs += f"load={case['load']},executors={case['executors']}"
+        train = [parse_jobs(f"{jobs},n={params['train_jobs']}").workload(seed) for seed in train_seeds]
+        test = [parse_jobs(f"{jobs},n={params['jobs']}").workload(seed) for seed in seeds]
+        schedulers: dict[str, Scheduler] = {"capped_srw": shortest_first()}
+        for rule, fixed in RULES.items():
+            found = tune(
+                "idle_rule",
+                train,
+                settings,
+                train_seeds=train_seeds,
+                budget=params["budget"],
+                fixed=BASE | fixed,
+                start=START,
+                workers=context.threads,
+                progress=context.bar(f"{name}, {rule}"),
+            )
+            schedulers[rule] = found.make()
+            tuned = {key: found.parameters[key] for key in found.tuned}
+            weights.append({"workload": name, "scheduler": rule, "weights": json.dumps(tuned, sort_keys=True)})
+        rows = score_matrix(test, list(schedulers.values()), settings, seeds=seeds, workers=context.threads)
+        table = dict(zip(schedulers, rows, strict=True))
+        scores += [
+            {"workload": name, "scheduler": rule, "seed": seed, "avg_jct_s": score}
+            for rule, row in table.items()
+            for seed, score in zip(seeds, row, strict=True)
+        ]
+        for rule in RULES:
+            change = paired_change(table[rule], table["capped_srw"])
+            changes.append((name, rule, *change))
+        if case.get("optimum"):
+            optimum = -_gain_percent(case, params["step_s"], context)
+            changes.append((name, OPTIMUM, optimum, optimum, optimum))
+    columns = ["workload", "scheduler", "change_percent", "low", "high"]
+    return {
+        "idle_rules": pandas.DataFrame(scores),
+        "idle_changes": pandas.DataFrame(changes, columns=columns),
+        "idle_weights": pandas.DataFrame(weights),
+    }
+
+
+def _gain_percent(case: dict, step_s: float, context: Context) -> float:
+    """Gain of the optimum for a case of two classes."""
+    options = parse_jobs(case["jobs"]).options
+    cluster = TwoClassCluster(case["executors"], options["long_s"], options["short_s"], options["share"], case["load"])
+    return idle_value(cluster, step_s=step_s, progress=context.bar("optimum")).gain_percent
+
+
+def idle_rule_changes(tables: Tables, run: Run) -> Figure:
+    """The linear rules against the rule without slots, per workload, with the optimum where it is known."""
+    changes, scores = tables["idle_changes"], tables["idle_rules"]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 0.8 + 0.6 * changes["workload"].nunique())
+    plotting.bars.change_points(changes, "workload", figure.subplots())
+    streams = scores["seed"].nunique()
+    caption = (
+        f"Against shortest remaining work without slots, paired by stream; bars: {INTERVAL}; {streams} fresh streams "
+        "per workload. Each rule is tuned on other streams of its workload. Optimum: value iteration."
+    )
+    return plotting.style.entitle(figure, "What a linear rule gains by idling", caption, "two classes of jobs")
+
+
+EXPERIMENT = Experiment(
+    "idle_rules",
+    "Duan and Wu, Table 1 and Figure 4",
+    compute,
+    figures=(idle_rule_changes,),
+    tiny={
+        "workloads": {"rare": {"jobs": "rare_long", "executors": 2, "load": 0.6, "optimum": True}},
+        "train": 2, "train_jobs": 10, "streams": 2, "jobs": 12, "budget": 8, "step_s": 10.0,
+    },
+)  # fmt: skip

@@ -1,0 +1,149 @@
+"""What slots depend on: lengths and gaps (Figure 6), where they may be inserted, executors, and knowing what comes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas
+
+from decima import plotting
+from decima.evaluation.run import score_matrix, simulate
+from decima.evaluation.statistics import paired_change
+from decima.evaluation.tuning import tune
+from decima.systems.spark.optimum.schedule_search import search_schedule
+from decima.systems.spark.schedulers import make_scheduler
+from decima.systems.spark.settings import Settings
+from decima.workload.sources import TRAINING_SEED, WorkloadSource, parse_jobs
+from experiments.captions import Run, Tables
+from experiments.experiment import Context, Experiment
+from experiments.idle_slots.s22_idle_rules import BASE, START, shortest_first, streams
+
+if TYPE_CHECKING:
+    from decima.plotting.style import Figure
+
+# Weights that the tuning of the linear rule found for rare long jobs on two executors at a load of 60 %.
+TWO = {
+    "base": -4.046, "busy": 1.141, "length": 1.075, "remaining": 1.818, "since": 0.635, "soon": 1.411,
+    "waiting": -0.172,
+}  # fmt: skip
+SHORT_S = 10.0
+
+
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Tables ``idle_mean_slot``, ``idle_insertion``, ``idle_executors`` and ``idle_foresight``."""
+    return {
+        "idle_mean_slot": _mean_slots(params["mean_slot"]),
+        "idle_insertion": _insertion(params["insertion"], context),
+        "idle_executors": _executors(params["executors"], context),
+        "idle_foresight": _foresight(params["foresight"], context),
+    }
+
+
+def _mean_slots(params: dict) -> pandas.DataFrame:
+    """Mean slot of the rule before a long job by mean length of these and gap between arrivals."""
+    rule, settings = make_scheduler("idle_rule", **BASE, **TWO), Settings.simplified(executors=2)
+    found = []
+    for long_s in params["long_s"]:
+        jobs = f"two_class:long_s={long_s:g},sigma_s={long_s / 6:g},short_s={SHORT_S:g},share=0.1"
+        for load in params["load"]:
+            workloads = streams(jobs, params["streams"], params["jobs"], load=load, executors=2)
+            slots, longs = [], 0
+            for workload in workloads:
+                result = simulate(workload, rule, cluster=settings, log=True)
+                delays = result.log.delays()
+                slots.append(float((delays["end_s"] - delays["start_s"]).sum()))
+                longs += sum(job.name.startswith("long") for job in workload.jobs)
+            gap_s = float(workloads[0].arrival_ms.max()) / 1000.0 / params["jobs"]
+            row = {"long_s": long_s, "load": load, "gap_s": gap_s, "mean_slot_s": sum(slots) / longs}
+            found.append(row)
+    return pandas.DataFrame(found)
+
+
+def _insertion(params: dict, context: Context) -> pandas.DataFrame:
+    """Slots before any stage, or before the first stage of a job only, against none: jobs of several stages.
+
+    Both rules are tuned alike on other streams.
+    """
+    settings = Settings.simplified(executors=5)
+    jobs = f"two_class:long_s=200,short_s=10,share=0.1,stages={params['stages']},load=0.8,executors=5"
+    seeds = [TRAINING_SEED + index for index in range(params["train"])]
+    train = [parse_jobs(f"{jobs},n={params['train_jobs']}").workload(seed) for seed in seeds]
+    kinds = {"none": shortest_first()}
+    for first, kind in enumerate(("stage", "job")):
+        found = tune(
+            "idle_rule",
+            train,
+            settings,
+            train_seeds=seeds,
+            budget=params["budget"],
+            fixed=BASE | {"first": first},
+            start=START,
+            workers=context.threads,
+            progress=context.bar(f"slots before a {kind}"),
+        )
+        kinds[kind] = found.make()
+    workloads = streams(jobs, params["streams"], params["jobs"])
+    scores = score_matrix(workloads, list(kinds.values()), settings, workers=context.threads)
+    rows = [
+        (kind, float(row.mean()), *paired_change(row, scores[0]))
+        for kind, row in zip(list(kinds)[1:], scores[1:], strict=True)
+    ]
+    return pandas.DataFrame(rows, columns=["insertion", "avg_jct_s", "change_percent", "low", "high"])
+
+
+def _executors(params: dict, context: Context) -> pandas.DataFrame:
+    """Average JCT of the same streams on more executors, without slots and with holding, and the speed-up by them."""
+    workloads = streams("rare_long", params["streams"], params["jobs"], load=0.8, executors=params["executors"][0])
+    hold = {"hold": 1, "base": -2.476, "busy": -0.186, "length": 0.944, "remaining": 4.859, "since": -0.595}
+    made = {"capped_srw": shortest_first(), "idle_rule_hold": make_scheduler("idle_rule", **BASE, **hold, soon=-0.13)}
+    found = []
+    for executors in params["executors"]:
+        settings = Settings.simplified(executors=executors)
+        means = score_matrix(workloads, list(made.values()), settings, workers=context.threads).mean(axis=1)
+        found += [(executors, name, float(mean)) for name, mean in zip(made, means, strict=True)]
+    table = pandas.DataFrame(found, columns=["executors", "scheduler", "avg_jct_s"])
+    first = table[table["scheduler"] == "capped_srw"]["avg_jct_s"].iloc[0]
+    return table.assign(speed_up=first / table["avg_jct_s"])
+
+
+def _foresight(params: dict, context: Context) -> pandas.DataFrame:
+    """What delays gain for one who knows all arrivals: two searches of equal budget per instance."""
+    found = []
+    for executors in params["executors"]:
+        settings = Settings.simplified(executors=executors)
+        workloads = streams("half_long", params["instances"], params["jobs"], load=0.8, executors=executors)
+        for instance, workload in enumerate(workloads):
+            search = {"workers": context.threads, "seed": instance, "budget": params["budget"]}
+            begin = search_schedule(workload, settings, **search)
+            without, delayed = (
+                search_schedule(workload, settings, begin=begin, delays=delays, **search).avg_jct_s
+                for delays in (False, True)
+            )
+            found.append((executors, instance, without, delayed, 100.0 * (1.0 - delayed / without)))
+    columns = ["executors", "instance", "without_s", "with_s", "gain_percent"]
+    return pandas.DataFrame(found, columns=columns)
+
+
+def fig6_mean_slot(tables: Tables, run: Run) -> Figure:
+    """Figure 6: mean slot over the gap between arrivals, per mean length of long jobs."""
+    figure = plotting.style.new_figure(plotting.style.PAGE, 2.6)
+    plotting.idling.slot_over_gap(tables["idle_mean_slot"], figure.subplots())
+    caption = (
+        "The linear rule, tuned for rare long jobs; mean over all long jobs, those without a slot too. A tenth of the "
+        "jobs is long, N(μ, μ/6), the others 10 s; two executors."
+    )
+    return plotting.style.entitle(figure, "Figure 6: how long slots are", caption, "two classes of jobs")
+
+
+EXPERIMENT = Experiment(
+    "idle_settings",
+    "Duan and Wu, Figure 6",
+    compute,
+    figures=(fig6_mean_slot,),
+    tiny={
+        "mean_slot": {"long_s": [50, 200], "load": [0.6, 0.8], "streams": 1, "jobs": 40},
+        "insertion": {"stages": 3, "streams": 2, "jobs": 10, "train": 2, "train_jobs": 10, "budget": 8},
+        "executors": {"executors": [5, 8], "streams": 2, "jobs": 10},
+        "foresight": {"executors": [1], "instances": 1, "jobs": 5, "budget": 20},
+    },
+)  # fmt: skip

@@ -1,0 +1,181 @@
+"""Executed notebooks, the report made of them, and the pipeline as one call."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from decima.core import config
+from decima.core.errors import ConfigError, DataUnavailableError, DecimaError
+from decima.core.files import atomic_write_text
+from experiments.params import checkout, resolve_run, run_folder, run_names
+
+_STAGE = "Running stage "  # what DVC says before each
+
+
+def notebooks_folder() -> Path:
+    """``notebooks/`` of the checkout."""
+    return checkout() / "notebooks"
+
+
+def notebook_slugs() -> list[str]:
+    """Names of the notebooks on papers, in their order; ``00-start-here`` depends on no run and is not among them."""
+    return sorted(path.stem for path in notebooks_folder().glob("[0-9]*.ipynb") if not path.stem.startswith("00-"))
+
+
+def notebook_code(slug: str) -> str:
+    """Code of all cells of a notebook."""
+    cells = json.loads((notebooks_folder() / f"{slug}.ipynb").read_text(encoding="utf-8"))["cells"]
+    return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+
+
+def calls(code: str, function: str) -> list[str]:
+    """First arguments of the calls of a function, each once."""
+    found = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    return list(dict.fromkeys(call.args[0].value for call in found if ast.unparse(call.func) == function))
+
+
+def notebook_parameters(slug: str, run: str) -> dict[str, str]:
+    """What a notebook is executed with: those on papers with the name of the run."""
+    return {"run": resolve_run(run)} if slug in notebook_slugs() else {}
+
+
+def execute_notebook(slug: str, run: str) -> Path:
+    """Execute a notebook with papermill into ``reports/<run>/notebooks``.
+
+    Times, host details and generated ids are left out, so that equal results give equal files.
+
+    Raises:
+        ConfigError: There is no such notebook or run.
+        DecimaError: A cell failed; the message holds its error.
+    """
+    import nbformat
+    import papermill
+
+    source = notebooks_folder() / f"{slug}.ipynb"
+    if not source.is_file():
+        raise ConfigError(f"unknown notebook {slug!r}; known: {', '.join(notebook_slugs())}")
+    target = run_folder(run) / "notebooks" / f"{slug}.ipynb"
+    try:
+        executed = papermill.execute_notebook(
+            source,
+            None,
+            parameters=notebook_parameters(slug, run),
+            cwd=source.parent,
+            progress_bar=sys.stderr.isatty(),
+            kernel_name="python3",
+            log_output=False,
+        )
+    except papermill.PapermillExecutionError as error:
+        where = f"notebook {slug}, cell {error.cell_index}"
+        raise DecimaError(f"{where} failed: {error.ename}: {error.evalue}") from error
+    executed.metadata.pop("papermill", None)
+    executed.metadata.pop("widgets", None)
+    executed.metadata.get("language_info", {}).pop("version", None)
+    for index, cell in enumerate(executed.cells):
+        cell.metadata.pop("papermill", None)
+        cell.metadata.pop("execution", None)
+        cell.id = hashlib.sha256(f"{slug} {index}".encode()).hexdigest()[:8]
+        if cell.cell_type == "code":  # what a progress bar wrote says nothing about the result
+            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+    atomic_write_text(target, nbformat.writes(executed) + "\n")
+    return target
+
+
+def build_report(run: str) -> Path:
+    """Build ``reports/<run>/index.html`` from the executed notebooks: one page that needs no server and no network.
+
+    Raises:
+        ConfigError: A notebook of the run was not executed yet.
+    """
+    folder = run_folder(run) / "notebooks"
+    import nbformat
+    from nbconvert import HTMLExporter
+
+    pages = []
+    for slug in notebook_slugs():
+        path = folder / f"{slug}.ipynb"
+        if not path.is_file():
+            raise ConfigError(f"{path} is missing; run: decima notebook {slug} --run {run}")
+        pages.append(nbformat.read(path, as_version=4))
+    title = nbformat.v4.new_markdown_cell(
+        f"# Decima: results of run `{run}`\n\nEvery number and figure below comes from the pipeline; "
+        "`params.yaml` holds the parameters of the run.",
+        id="title",
+    )
+    merged = nbformat.v4.new_notebook(cells=[title], metadata=pages[0].metadata)
+    for page in pages:
+        merged.cells += page.cells
+    for index, cell in enumerate(merged.cells):
+        cell.id = f"cell-{index}"
+    exporter = HTMLExporter(template_name="lab", embed_images=True)
+    exporter.mathjax_url = exporter.require_js_url = exporter.mermaid_js_url = ""  # nothing from other servers
+    body, _ = exporter.from_notebook_node(merged, resources={"metadata": {"name": f"Decima, {run}"}})
+    target = run_folder(run) / "index.html"
+    atomic_write_text(target, body)
+    return target
+
+
+def reproduce(profile: str = "quick") -> str:
+    """Fetch the data and run the pipeline of one profile with DVC.
+
+    Without the TPC-H profiles (no network, no mirror) the same pipeline runs on the embedded workload.
+
+    Returns:
+        The run.
+
+    Raises:
+        ConfigError: There is no such profile.
+        DecimaError: A stage of the pipeline failed.
+    """
+    from decima.workload import fetch_tpch
+
+    profiles = sorted({name.split("-", 1)[1] for name in run_names()})
+    if profile not in profiles:
+        raise ConfigError(f"profile must be one of {', '.join(profiles)}, got {profile!r}")
+    try:
+        fetch_tpch(progress=True)
+        run = f"tpch-{profile}"
+    except DataUnavailableError as error:
+        run = "embedded-quick"
+        sys.stdout.write(
+            f"The TPC-H profiles cannot be had: {error}\n"
+            f"Running the same pipeline on the embedded workload instead (run {run}).\n"
+        )
+        sys.stdout.flush()
+    target = f"report@{run}"
+    # The pipeline's data lie in the checkout, wherever the user keeps other data.
+    environment = os.environ | {config.DATA_DIR_VARIABLE: str(checkout() / "data")}
+    if _run_stages(target, environment) != 0:
+        raise DecimaError(f"the pipeline failed; its messages are above; to continue: dvc repro report@{run}")
+    return run
+
+
+def num_stages(target: str) -> int:
+    """Number of stages that DVC has to look at for a target; those that are frozen are never run."""
+    from dvc.repo import Repo
+
+    with Repo(str(checkout())) as repo:
+        return sum(not stage.frozen for stage in repo.stage.collect(target, with_deps=True))
+
+
+def _run_stages(target: str, environment: dict[str, str]) -> int:
+    """Run DVC and pass on what it says, with the number of the stage and the time since the beginning before each."""
+    options = {"cwd": checkout(), "env": environment | {"PYTHONUNBUFFERED": "1"}, "text": True}
+    command = [sys.executable, "-m", "dvc", "repro", target]
+    total, number, began = num_stages(target), 0, time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, **options) as process:
+        for line in process.stdout:
+            if line.startswith(_STAGE):
+                number += 1
+                # A stage whose inputs turn out the same as before is left out.
+                sys.stdout.write(f"[{number} of at most {total}, {(time.monotonic() - began) / 60.0:.1f} min] ")
+            sys.stdout.write(line)
+            sys.stdout.flush()
+    return process.returncode

@@ -1,0 +1,90 @@
+"""Streams on unequal executors (Figure 9), with nodes decided at three different times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas
+
+from decima import plotting
+from decima.workload.sources import WorkloadSource
+from experiments.captions import Run, Tables
+from experiments.experiment import Context, Experiment, Files, Profiles
+from experiments.unequal.instances import (
+    BATCH_POLICIES,
+    BOUND,
+    OURS,
+    best_other,
+    changes,
+    drawn,
+    means,
+    points,
+    schedule_rows,
+)
+
+if TYPE_CHECKING:
+    from decima.plotting.style import Figure
+
+KEYS = ("ccr", "jobs", "decision")
+PAPER = ("fifo_deft", "sjf_deft", "hrrn_deft", "high_rank_up_deft", "decima_deft")
+ALL = (*PAPER, "linear_rank", "discounted_rank", OURS)
+# Weights that were trained on streams, where the others were trained on batches; in tables only.
+TRAINED_ON_STREAMS = {"lachesis/stream": "lachesis-stream", "decima_deft/stream": "decima-deft-stream"}
+SHOWN = (*ALL, BOUND)
+
+
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Tables ``unequal_stream`` (means), ``unequal_stream_changes`` (paired) and ``unequal_stream_best``."""
+    rows: list[dict] = []
+    grid = [(ccr, jobs) for ccr in params["ccr"] for jobs in params["jobs"]]
+    for ccr, jobs in points(context, "streams", grid):
+        instances = drawn(source, jobs, ccr, params["streams"], context.executors, stream=True)
+        for decision in params["decisions"]:
+            slots = "insertion" if decision == "plan" else "append"
+            texts = {name: f"{name}:decision={decision},slots={slots}" for name in ALL}
+            for name, policy in TRAINED_ON_STREAMS.items():
+                texts[name] = f"{texts[name.partition('/')[0]]},policy={policy}"
+            rows += schedule_rows(instances, texts, ccr=str(ccr), jobs=jobs, decision=decision)
+    table = pandas.DataFrame(rows)
+    averages, paired = means(table, KEYS), changes(table, KEYS)
+    return {
+        "unequal_stream": averages.assign(streams=params["streams"]),
+        "unequal_stream_changes": paired,
+        "unequal_stream_best": best_other(averages, paired, KEYS, PAPER),
+    }
+
+
+def unequal_stream_makespan(tables: Tables, run: Run) -> Figure:
+    """Makespan over the lower bound where nodes are decided when an executor is free, by jobs and CCR."""
+    table = tables["unequal_stream"]
+    table = table[(table["decision"] == "idle") & table["scheduler"].isin(SHOWN)]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 4.4)
+    plotting.unequal.lines_by_ccr(table, "jobs", "above_bound", "makespan / lower bound", figure)
+    caption = (
+        f"{table['streams'].max()} streams per point on {run.cluster}, mean gap 45 s; nodes are decided when their "
+        "parents have finished and an executor is free."
+    )
+    return plotting.style.entitle(figure, "Makespan of streams (Figure 9a)", caption, run.workload)
+
+
+def unequal_decisions(tables: Tables, run: Run) -> Figure:
+    """What the time of decisions changes: makespan over the bound at the largest number of jobs."""
+    table = tables["unequal_stream"]
+    table = table[(table["jobs"] == table["jobs"].max()) & table["scheduler"].isin(ALL)]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 3.0)
+    plotting.unequal.settings_points(table, "decision", "above_bound", "makespan / lower bound", figure)
+    caption = (
+        f"{table['streams'].max()} streams of {table['jobs'].max()} jobs per point on {run.cluster}; plan: when the "
+        "parents are assigned; event: when they have finished; idle: and an executor is free."
+    )
+    return plotting.style.entitle(figure, "When a node is decided", caption, run.workload)
+
+
+EXPERIMENT = Experiment(
+    "unequal_stream",
+    "Luo et al., Figure 9",
+    compute,
+    figures=(unequal_stream_makespan, unequal_decisions),
+    inputs=(Profiles(), *BATCH_POLICIES, *(Files.of_policy(name) for name in TRAINED_ON_STREAMS.values())),
+    tiny={"ccr": [0.1, 5], "jobs": [2, 4], "streams": 2, "decisions": ["plan", "event", "idle"]},
+)

@@ -1,0 +1,132 @@
+"""Where learning and copies pay: gain and headroom over CCR, executors and jobs; copies on, off, dropped; optima."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas
+
+from decima import plotting
+from decima.evaluation.statistics import paired_change
+from decima.plotting.words import count
+from decima.systems.unequal import make_scheduler, search
+from decima.systems.unequal.generators import random_dag
+from decima.systems.unequal.optimum.exact import NotProvedError, optimum
+from decima.workload.sources import WorkloadSource
+from experiments.captions import INTERVAL, Run, Tables
+from experiments.experiment import Context, Experiment, Profiles
+from experiments.unequal.instances import BATCH_POLICIES, BOUND, OURS, drawn, points, schedule_rows
+
+if TYPE_CHECKING:
+    from decima.plotting.style import Figure
+
+BASE = "high_rank_up_deft"
+MAP = ("heft", BASE, "discounted_rank", "linear_rank", "decima_deft", OURS)
+COPIES = ("high_rank_up_deft", "discounted_rank", "linear_rank", OURS)
+KINDS = {"copies": "", "no copies": ":duplicate=false", "unread dropped": ":drop_unread=true"}
+SMALL = ("heft", BASE, "discounted_rank", "linear_rank", OURS)
+
+
+def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
+    """Tables ``unequal_map``, ``unequal_copies`` and ``unequal_optimum``."""
+    grid = [
+        (ccr, executors, jobs) for ccr in params["ccr"] for executors in params["executors"] for jobs in params["jobs"]
+    ]
+    entries = []
+    for ccr, executors, jobs in points(context, "map", grid):
+        instances = drawn(source, jobs, ccr, params["workloads"], executors)
+        where = {"ccr": str(ccr), "executors": executors, "jobs": jobs, "batches": len(instances)}
+        table = pandas.DataFrame(schedule_rows(instances, {name: name for name in MAP}))
+        wide = table.pivot(index="seed", columns="scheduler", values="makespan_s")
+        wide["search"] = [search(each, params["budget"], seed).makespan_s for seed, each in enumerate(instances)]
+        for name in (*(name for name in MAP if name != BASE), "search", BOUND):
+            change = paired_change(wide[name].to_numpy(), wide[BASE].to_numpy())
+            entries.append(
+                where | {"scheduler": name, **dict(zip(("change_percent", "low", "high"), change, strict=True))}
+            )
+    return {
+        "unequal_map": pandas.DataFrame(entries),
+        "unequal_copies": _copies(source, params, context),
+        "unequal_optimum": _optima(params, context),
+    }
+
+
+def _copies(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
+    """Makespan with copies, without, and with unread ones dropped, against without copies."""
+    rows = []
+    for (ccr,) in points(context, "copies", [(ccr,) for ccr in params["ccr"]]):
+        instances = drawn(source, params["copied_jobs"], ccr, params["workloads"], context.executors)
+        texts = {f"{name}/{kind}": name + setting for name in COPIES for kind, setting in KINDS.items()}
+        table = pandas.DataFrame(schedule_rows(instances, texts))
+        wide = table.pivot(index="seed", columns="scheduler", values="makespan_s")
+        for name in COPIES:
+            for kind in ("copies", "unread dropped"):
+                found = paired_change(wide[f"{name}/{kind}"].to_numpy(), wide[f"{name}/no copies"].to_numpy())
+                rows.append((str(ccr), name, kind, len(instances), *found))
+    return pandas.DataFrame(rows, columns=["ccr", "scheduler", "copies", "batches", "change_percent", "low", "high"])
+
+
+def _optima(params: dict, context: Context) -> pandas.DataFrame:
+    """Distance from the proved optimum with copies, on random DAGs of a few nodes."""
+    rows = []
+    for ccr, nodes, executors in points(context, "optima", [tuple(each) for each in params["small"]]):
+        gaps: dict[str, list[float]] = {name: [] for name in (*SMALL, "search")}
+        proved = 0
+        for seed in range(params["small_instances"]):
+            instance = random_dag(nodes, executors, ccr=ccr, seed=seed)
+            try:
+                best_s = optimum(instance, time_limit_s=params["limit_s"]).makespan_s
+            except NotProvedError:
+                continue
+            proved += 1
+            for name in SMALL:
+                gaps[name].append(100.0 * (make_scheduler(name).schedule(instance).makespan_s / best_s - 1.0))
+            found = search(instance, params["budget"], seed)
+            gaps["search"].append(100.0 * (found.makespan_s / best_s - 1.0))
+        for name, values in gaps.items():
+            if values:
+                mean = sum(values) / len(values)
+                rows.append((ccr, nodes, executors, name, proved, mean, max(values)))
+    columns = ["ccr", "nodes", "executors", "scheduler", "proved", "gap_percent", "largest_percent"]
+    return pandas.DataFrame(rows, columns=columns)
+
+
+def unequal_headroom(tables: Tables, run: Run) -> Figure:
+    """Change against HighRankUp-DEFT over CCR and jobs at the largest cluster, with search and bound."""
+    table = tables["unequal_map"]
+    table = table[table["executors"] == table["executors"].max()]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)
+    plotting.unequal.change_panels(table, "jobs", figure)
+    caption = (
+        f"Makespan against HighRankUp-DEFT, paired over {count(table['batches'].max(), 'batch')} per point, one seed "
+        f"each; bars: {INTERVAL}. Search tries priorities of one instance; no schedule is below the bound. "
+        f"{table['executors'].max()} executors."
+    )
+    return plotting.style.entitle(figure, "Gain and headroom", caption, run.workload)
+
+
+def unequal_copies(tables: Tables, run: Run) -> Figure:
+    """What copies change, as they are and with unread ones dropped."""
+    table = tables["unequal_copies"]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 3.0)
+    plotting.unequal.settings_points(
+        table, "ccr", "change_percent", "change of makespan (%)", figure, panels="copies", intervals=True
+    )
+    caption = (
+        f"Against the same scheduler without copies, paired over {count(table['batches'].max(), 'batch')}, one seed "
+        f"each; bars: {INTERVAL}; {run.cluster}."
+    )
+    return plotting.style.entitle(figure, "What copies of nodes change", caption, run.workload)
+
+
+EXPERIMENT = Experiment(
+    "unequal_map",
+    "Luo et al., section V",
+    compute,
+    figures=(unequal_headroom, unequal_copies),
+    inputs=(Profiles(), *BATCH_POLICIES),
+    tiny={
+        "ccr": [0.1, 5], "executors": [4], "jobs": [2], "workloads": 2, "budget": 20, "copied_jobs": 3,
+        "small": [[1.0, 6, 2]], "small_instances": 2, "limit_s": 20,
+    },
+)  # fmt: skip

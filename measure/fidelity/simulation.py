@@ -1,0 +1,264 @@
+"""Simulations of runs that were measured on real Spark (appendix D).
+
+Every measured run is simulated with profiles that come from other repetitions. Times run from the submission of a
+query's first Spark job to the end of its last one, on either side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from decima.evaluation.workers import map_threads
+from decima.systems.spark.loop import new_state
+from decima.systems.spark.schedulers import CompiledScheduler, make_scheduler
+from decima.systems.spark.settings import Settings
+from decima.systems.spark.system import run_state
+from decima.workload.jobs import Job, Workload
+from decima.workload.profile import JobProfile
+from measure.fidelity.order import RecordedOrder
+from measure.fidelity.runs import Measurements
+from measure.fidelity.variants import at_level, comparable, fill_first_waves, one_task_per_stage, with_levels
+from measure.logs import scheduler_of
+from measure.records import CONTROL
+
+if TYPE_CHECKING:
+    import pandas
+
+LABEL = "TPC-H on Spark"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Way to simulate measured runs."""
+
+    settings: Mapping[str, object]  # changes to the settings of the simulator, which switch effects off
+    # Whether durations count as in `decima.connect.eventlog.slot_times`, else from launch to end.
+    dispatch: bool = True
+    # Durations of the level that equals the number of executors in use by *this job* in the simulator, as in
+    # training; else those measured with as many executors as the cluster has.
+    own_level: bool = False
+    lowest_level: bool = False  # durations of the lowest level measured, whatever the cluster
+
+
+# Where the profile of a simulation comes from.
+HELD_OUT, TRAINING, OWN, ALONE = "held out", "training", "same run", "alone"
+# Names are shown in tables and figures.
+ALL_EFFECTS, NO_STARTUP = "all effects", "no start-up of executors"
+VARIANTS: Mapping[str, Variant] = {
+    ALL_EFFECTS: Variant({}),
+    "no first-wave slowdown": Variant({"first_wave": False}),
+    NO_STARTUP: Variant({"startup": False}),
+    "no slowdown by parallelism": Variant({}, lowest_level=True),
+    "none of the three": Variant({"first_wave": False, "startup": False}, lowest_level=True),
+    "no dispatch times": Variant({}, dispatch=False),
+    "level by the job's executors": Variant({}, own_level=True),
+}
+
+
+def cluster_settings(executors: int, *, fresh: bool = False, moving_delay_ms: float = 0.0, **changes) -> Settings:
+    """Settings for a simulated cluster that obeys Spark's own rules, with executors that belong to one application.
+
+    Decisions see runnable stages only and place one executor at a time; only new executors cost time to start.
+    """
+    values = {
+        "mode": "spark",
+        "runnable_only": True,
+        "commit_ahead": False,
+        "startup": fresh,
+        "moving_delay_ms": moving_delay_ms,
+        "warmup_delay_ms": 0.0,
+    }
+    return Settings.paper(executors=executors, **(values | changes))
+
+
+def _shaped(
+    profile: JobProfile | None, variant: Variant, executors: int, other: JobProfile | None
+) -> JobProfile | None:
+    """Reduce a profile to the levels that a variant wants; None where they were not measured."""
+    if profile is None or executors not in profile.stages[0].levels:
+        return None
+    if (variant.lowest_level or variant.own_level) and executors > 1 and len(profile.stages[0].levels) == 1:
+        if not comparable(profile, other, executors):
+            return None
+        profile = with_levels(profile, other)
+    if variant.own_level:
+        return profile
+    return at_level(profile, profile.stages[0].levels[0] if variant.lowest_level else executors)
+
+
+def simulate_alone(
+    measurements: Measurements,
+    variants: Mapping[str, Variant],
+    seeds: int,
+    threads: int | None = None,
+    levels: Mapping[str, JobProfile] | None = None,
+) -> pandas.DataFrame:
+    """Simulate every run of a query alone.
+
+    Args:
+        measurements: What was measured.
+        variants: Ways to simulate by name.
+        seeds: Simulations of each run.
+        threads: Workers, all cores by default; the result does not depend on it.
+        levels: Profiles of the same queries at several executor counts, for variants that need others than were
+            measured here; such variants are left out where there are none.
+
+    Returns:
+        Columns of `runs`, then variant, profile (`held out`: made of the other repetitions, of warm runs for warm ones
+        and of fresh runs for fresh ones; `training`: of all repetitions; `same run`: of the compared run alone),
+        simulated_ms (mean), simulated_sd_ms. A query that was not measured in other repetitions, or not with as many
+        executors, has no row.
+    """
+    alone = measurements.runs[measurements.runs.alone]
+    work = []
+    for (fresh, repetition), runs in alone.groupby(["fresh", "repetition"]):
+        same = alone[alone.fresh == fresh]
+        own = same.repetition == repetition
+        for kind, chosen in ((HELD_OUT, same[~own]), (TRAINING, same), (OWN, same[own])):
+            for name, variant in variants.items():
+                if kind != HELD_OUT and name != ALL_EFFECTS:
+                    continue
+                profiles = measurements.profiles(chosen, dispatch=variant.dispatch)
+                if fresh:
+                    warm = measurements.profiles(
+                        alone[~alone.fresh & (alone.repetition != repetition)], dispatch=variant.dispatch
+                    )
+                    profiles = {of: fill_first_waves(profile, warm.get(of)) for of, profile in profiles.items()}
+                startup_ms = chosen.groupby("executors").startup_ms.mean()
+                work += [
+                    (run, name, variant, kind, profiles.get(run.name), startup_ms.get(run.executors, 0.0))
+                    for run in runs.itertuples(index=False)
+                ]
+
+    def simulate(item):
+        run, name, variant, kind, profile, startup_ms = item
+        profile = _shaped(profile, variant, run.executors, (levels or {}).get(run.name))
+        if profile is None:
+            return None
+        settings = cluster_settings(run.executors, fresh=run.fresh, moving_delay_ms=startup_ms, **variant.settings)
+        rank = measurements.stage_ranks(run.app, run.query)
+        if len(rank) != len(profile.stages):
+            return None
+        times = job_times_ms(Workload((Job(profile),), LABEL), settings, RecordedOrder(rank), range(seeds))[:, 0]
+        return run._asdict() | _simulated(name, kind, times)
+
+    return _table(map_threads(simulate, work, threads))
+
+
+def simulate_mixes(
+    measurements: Measurements,
+    variants: Mapping[str, Variant],
+    seeds: int,
+    threads: int | None = None,
+    levels: Mapping[str, JobProfile] | None = None,
+) -> pandas.DataFrame:
+    """Simulate every mix, with the recorded arrivals, under the scheduler that the real run had.
+
+    Spark's own FIFO is replayed as the recorded order of its jobs and stages; schedulers of the service run as usual.
+
+    Args:
+        measurements: What was measured.
+        variants: Ways to simulate by name.
+        seeds: Simulations of each mix.
+        threads: Workers, all cores by default; the result does not depend on it.
+        levels: As in :func:`simulate_alone`.
+
+    Returns:
+        As :func:`simulate_alone`, with mix (0, 1, ...), scheduler, and bound (whether executors are bound to stages, as
+        in the simulator, the paper and Spark with the plugin, or decide anew after every task, as in Spark's own FIFO;
+        both ways for the latter). `profile` is `alone` (warm runs of the queries alone with as many executors),
+        `held out` (the other mixes under the same scheduler) or `same run` (the mix itself).
+    """
+    mixes = measurements.mixes()
+    runs = measurements.runs
+    work = []
+    for number, mix in enumerate(mixes):
+        executors = int(mix.executors.max())
+        alone = runs[runs.alone & ~runs.fresh]
+        scheduler = scheduler_of(mix["query"].iloc[0])
+        others = runs.loc[[
+            row for other, rows in enumerate(mixes)
+            if other != number and scheduler_of(rows["query"].iloc[0]) == scheduler for row in rows.index
+        ]]  # fmt: skip
+        for kind, chosen in ((ALONE, alone), (HELD_OUT, others), (OWN, mix)):
+            for name, variant in variants.items():
+                if name != ALL_EFFECTS and kind != ALONE:
+                    continue
+                profiles = measurements.profiles(chosen, dispatch=variant.dispatch)
+                for bound in (False, True) if scheduler == CONTROL else (True,):
+                    work.append((number, mix, executors, scheduler, name, variant, kind, bound, profiles))
+
+    def simulate(item):
+        number, mix, executors, scheduler, name, variant, kind, bound, profiles = item
+        if not set(mix.name) <= set(profiles):
+            return []
+        begin = mix.submit_ms.min()
+        jobs, ranks = [], []
+        for run in mix.itertuples(index=False):
+            profile, rank = profiles[run.name], measurements.stage_ranks(run.app, run.query)
+            profile = _shaped(profile, variant, executors, (levels or {}).get(run.name))
+            if profile is None or len(rank) != len(profile.stages):
+                return []
+            if not bound:
+                profile, origin = one_task_per_stage(profile, executors)
+                rank = rank[origin]
+            jobs.append(Job(profile, run.submit_ms - begin))
+            ranks.append(rank)
+        settings = cluster_settings(executors, **variant.settings)
+        order = RecordedOrder(np.concatenate(ranks)) if scheduler == CONTROL else make_scheduler(scheduler)
+        times = job_times_ms(Workload(tuple(jobs), LABEL), settings, order, range(seeds))
+        about = {"mix": number, "scheduler": scheduler, "bound": bound}
+        return [
+            run._asdict() | about | _simulated(name, kind, times[:, index])
+            for index, run in enumerate(mix.itertuples(index=False))
+        ]
+
+    return _table([row for rows in map_threads(simulate, work, threads) for row in rows])
+
+
+def job_times_ms(
+    workload: Workload, settings: Settings, scheduler: CompiledScheduler, seeds: Sequence[int]
+) -> np.ndarray:
+    """Job durations, float64 ms [seeds, jobs], from arrival to completion."""
+    state = new_state(workload, settings)
+    times = []
+    for seed in seeds:
+        run_state(state, scheduler, seed)
+        times.append(state.job_finish_ms - state.job_arrival_ms)
+    return np.array(times)
+
+
+def _simulated(variant: str, profile: str, times_ms: np.ndarray) -> dict:
+    spread = float(np.std(times_ms, ddof=1)) if len(times_ms) > 1 else 0.0
+    return {
+        "variant": variant,
+        "profile": profile,
+        "simulated_ms": float(np.mean(times_ms)),
+        "simulated_sd_ms": spread,
+    }
+
+
+def _table(rows: Sequence[dict | None]) -> pandas.DataFrame:
+    import pandas
+
+    return pandas.DataFrame([row for row in rows if row is not None])
+
+
+def error_summary(errors: np.ndarray) -> dict[str, float]:
+    """Summarize relative errors: mean, median and 95th percentile of their size, and their mean, in percent.
+
+    Args:
+        errors: float64 [n], (simulated - real) / real.
+    """
+    size = 100.0 * np.abs(errors)
+    return {
+        "runs": len(errors),
+        "mean_percent": float(size.mean()),
+        "median_percent": float(np.median(size)),
+        "p95_percent": float(np.quantile(size, 0.95)),
+        "bias_percent": 100.0 * float(np.mean(errors)),
+    }

@@ -1,0 +1,113 @@
+"""Changes of job profiles for a simulation: one level of several, levels of another profile, one task per stage."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from decima.core.errors import WorkloadError
+from decima.workload.profile import WAVES, JobProfile, Stage
+
+
+def at_level(profile: JobProfile, executors: int) -> JobProfile:
+    """Copy of a profile with the durations of one level only.
+
+    Raises:
+        WorkloadError: a stage was not measured at that level.
+    """
+    stages = []
+    for stage in profile.stages:
+        if executors not in stage.levels:
+            raise WorkloadError(f"{profile.name!r}, {stage.name}: no durations with {executors} executors")
+        at = stage.levels.index(executors)
+        lists = {wave: (getattr(stage, wave)[at],) for wave in WAVES}
+        stages.append(replace(stage, levels=(executors,), **lists))
+    return JobProfile(profile.name, tuple(stages), profile.source)
+
+
+def with_levels(profile: JobProfile, other: JobProfile) -> JobProfile:
+    """Extend a profile of one level to the levels of another, its durations changed as the means of that one change.
+
+    Args:
+        profile: profile of one level.
+        other: The same query measured at that level and at others; means are per stage and wave.
+    """
+    stages = []
+    for stage, measured in zip(profile.stages, other.stages, strict=True):
+        base, places = measured.levels.index(stage.levels[0]), range(len(measured.levels))
+        lists = {
+            wave: tuple(getattr(stage, wave)[0] * _ratio(measured, wave, place, base) for place in places)
+            for wave in WAVES
+        }
+        stages.append(replace(stage, levels=measured.levels, **lists))
+    return JobProfile(profile.name, tuple(stages), profile.source)
+
+
+def _ratio(stage: Stage, wave: str, level: int, base: int) -> float:
+    """Ratio of the mean task durations at two levels, given by place: in that wave, else in a wave that both have.
+
+    Waves are never taken together, since their shares differ with the number of executors.
+    """
+    for name in (wave, "rest", "first"):
+        here, there = getattr(stage, name)[level], getattr(stage, name)[base]
+        if len(here) and len(there) and there.mean() > 0.0:
+            return float(here.mean() / there.mean())
+    return 1.0
+
+
+def comparable(profile: JobProfile, other: JobProfile | None, executors: int) -> bool:
+    """Whether another profile tells how durations of this one change with the level."""
+    if other is None or len(other.stages) != len(profile.stages):
+        return False
+    common = set.intersection(*(set(stage.levels) for stage in other.stages))
+    return executors in common and all(stage.levels == other.stages[0].levels for stage in other.stages)
+
+
+def fill_first_waves(profile: JobProfile, warm: JobProfile | None) -> JobProfile:
+    """Complete a profile of runs on new executors with the first waves of warm runs where it has none.
+
+    On new executors a stage without parents has a fresh wave instead of a first one. Only other runs tell how long its
+    first wave takes on executors that are there already, which is needed when start-up is switched off.
+    """
+    if warm is None or len(warm.stages) != len(profile.stages):
+        return profile
+    stages = []
+    for stage, other in zip(profile.stages, warm.stages, strict=True):
+        known = dict(zip(other.levels, other.first, strict=True))
+        first = tuple(
+            values if len(values) else known.get(level, values)
+            for level, values in zip(stage.levels, stage.first, strict=True)
+        )
+        stages.append(replace(stage, first=first))
+    return JobProfile(profile.name, tuple(stages), profile.source)
+
+
+def one_task_per_stage(profile: JobProfile, executors: int) -> tuple[JobProfile, list[int]]:
+    """Split a job into stages of one task each, so that no executor is bound for longer than a task.
+
+    In the simulator, as in the paper, an executor works on a stage until that has no task left. Unmodified Spark
+    decides anew after every task. The first tasks of a stage, as many as there are executors, take durations of its
+    first wave, all others of its later waves.
+
+    Args:
+        profile: The job.
+        executors: Of the cluster.
+
+    Returns:
+        The job, and for each of its stages the index of the stage it is a task of.
+    """
+    stages: list[Stage] = []
+    origin: list[int] = []
+    tasks: dict[int, tuple[int, ...]] = {}
+    for index in profile.topological_order:
+        stage = profile.stages[index]
+        parents = tuple(task for parent in stage.parents for task in tasks[parent])
+        tasks[index] = tuple(range(len(stages), len(stages) + stage.num_tasks))
+        later = tuple(
+            rest if len(rest) else first if len(first) else fresh
+            for fresh, first, rest in zip(stage.fresh, stage.first, stage.rest, strict=True)
+        )
+        for number in range(stage.num_tasks):
+            task = replace(stage, name=f"{stage.name}/{number}", num_tasks=1, parents=parents)
+            stages.append(task if number < executors else replace(task, first=later, rest=later))
+            origin.append(index)
+    return JobProfile(profile.name, tuple(stages), profile.source), origin

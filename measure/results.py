@@ -1,0 +1,82 @@
+"""Results of the experiment as small tables, which are committed and hold all that figures and statistics need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas
+
+from decima.core.errors import DataUnavailableError
+from decima.core.files import atomic_path
+from decima.workload.parquet import read_profiles, write_profiles
+from decima.workload.profile import JobProfile
+from measure.plan import Plan
+from measure.records import CARD, read_json
+
+TABLES = ("runs", "jobs", "tasks")
+TYPES = {"run": "int16", "job": "int8", "stage": "int16", "executor": "int8", "start_ms": "int32", "finish_ms": "int32"}
+PROFILES = "profiles.parquet"
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Results of a measured experiment; times of jobs and tasks count from the submission of the first query."""
+
+    card: dict  # plan, schedulers, limits, machine, versions
+    plan: Plan  # the plan of the card
+    # One row per attempt: `run` (number), batch, repetition, scheduler, attempt, usable (neither contended nor without
+    # the service), contended, log, load, and of the plugin: decisions, steered_share (of the tasks, those whose stage
+    # the scheduler of the run chose), round_trip_ms_median, round_trip_ms_p99, active_jobs_mean.
+    runs: pandas.DataFrame
+    # One row per query of an attempt: run, job (position in the batch), query, submit_s, arrival_s (submission of its
+    # first Spark job), finish_s (end of its last one), client_finish_s (last row at the client), tasks, rows.
+    jobs: pandas.DataFrame
+    tasks: pandas.DataFrame  # one row per task of a usable attempt: run, job, stage, executor, start_ms, finish_ms
+    # Profiles of the queries as they ran last before the first batch, alone on the same warm executors.
+    profiles: tuple[JobProfile, ...]
+
+    def scores(self) -> pandas.DataFrame:
+        """Score every usable run: batch, repetition, scheduler, avg_jct_s, makespan_s; all jobs arrive at 0."""
+        ends = self.jobs.groupby("run")["finish_s"].agg(avg_jct_s="mean", makespan_s="max")
+        usable = self.runs[self.runs["usable"]].set_index("run")[["batch", "repetition", "scheduler"]]
+        return usable.join(ends, how="inner").reset_index()
+
+
+def write(measured: Measured, folder: Path) -> list[Path]:
+    """Write the tables beside the card: two as csv, the tasks and the profiles as parquet."""
+    paths = []
+    if measured.profiles:
+        paths.append(folder / PROFILES)
+        write_profiles(measured.profiles, paths[0])
+    for name in TABLES:
+        frame = getattr(measured, name)
+        path = folder / f"{name}.{'parquet' if name == 'tasks' else 'csv'}"
+        with atomic_path(path) as temporary:
+            if name == "tasks":
+                frame.to_parquet(temporary, index=False, compression="zstd", compression_level=19)
+            else:
+                frame.to_csv(temporary, index=False, lineterminator="\n")
+        paths.append(path)
+    return paths
+
+
+def read(folder: Path) -> Measured:
+    """Read the tables that :func:`write` wrote.
+
+    Raises:
+        DataUnavailableError: a file is missing.
+        ConfigError: the card is damaged.
+    """
+    for name in (CARD, "runs.csv", "jobs.csv", "tasks.parquet"):
+        if not (folder / name).is_file():
+            raise DataUnavailableError(f"{folder / name} is missing; `decima spark experiment` measures it anew")
+    card = read_json(folder / CARD)
+    return Measured(
+        card,
+        Plan.from_dict(card.get("plan", {})),
+        pandas.read_csv(folder / "runs.csv"),
+        pandas.read_csv(folder / "jobs.csv"),
+        pandas.read_parquet(folder / "tasks.parquet"),
+        tuple(read_profiles(folder / PROFILES)) if (folder / PROFILES).is_file() else (),
+    )

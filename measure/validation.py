@@ -1,0 +1,77 @@
+"""Measurement for the validation of the simulator: queries alone, and all of them at once on a shared cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from decima.connect.cluster import machine, tpch_queries, tpch_tables
+from decima.connect.cluster.standalone import StandaloneCluster
+from measure.alone import KINDS, Measurement, PlannedApplication
+from measure.experiment import Experiment
+from measure.plan import Plan
+from measure.records import AloneRun, BatchRecord
+from measure.together import SparkBench
+
+ALONE, MIX = "alone", "mix"  # folders
+ROUNDS = 4  # of the queries alone before the first mix; the first one compiles their code
+# Mixes are rejected for the time that Spark waited for cores; processes of low priority beside it take none from it.
+FOREIGN_LIMIT = 1.0
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Plan and folder of a validation."""
+
+    folder: Path  # gets `alone` (as `decima spark profile` writes it) and `mix` (as `decima spark experiment` does)
+    scale: float  # TPC-H scale factor
+    executors: int  # of the cluster; the queries alone run on one executor, too
+    repetitions: int  # of everything
+    memory_mb: int = 2048  # memory of an executor
+    seed: int = 0  # order of the queries in the mix, the same in all repetitions
+
+    @property
+    def plan(self) -> Plan:
+        """Plan of the mixes: all 22 queries at once under Spark's own FIFO, in one application that has warmed up."""
+        return Plan(
+            self.scale, self.executors, len(tpch_queries.NAMES), 1, self.repetitions, (), True,
+            self.repetitions, ROUNDS, seed=self.seed,
+        )  # fmt: skip
+
+    def alone(self, data: Path | None) -> Measurement:
+        """Measurement of the queries alone, on executors that are there and, at the full number, also on new ones."""
+        applications = [
+            PlannedApplication(self.scale, count, repetition, KINDS if count == self.executors else KINDS[:1])
+            for repetition in range(self.repetitions)
+            for count in sorted({1, self.executors})
+        ]
+        return Measurement(self.folder / ALONE, applications, data, self.memory_mb)
+
+    def mixes(self) -> Experiment:
+        """Experiment that measures the mixes, with the runs that its folder already holds."""
+        about = {"schedulers": {}, "machine": machine.describe()}
+        return Experiment(self.folder / MIX, self.plan, about, foreign_limit=FOREIGN_LIMIT)
+
+    def measure_alone(self, data: Path | None, finished: Callable[[AloneRun], None] = lambda run: None) -> None:
+        """Measure the missing runs of queries alone.
+
+        Raises:
+            SparkError: Spark or the generator is missing or fails.
+        """
+        measurement = self.alone(data)
+        if measurement.total():
+            measurement.measure(finished)
+
+    def measure_mixes(self, data: Path | None, finished: Callable[[BatchRecord], None] = lambda record: None) -> None:
+        """Measure the missing mixes.
+
+        Raises:
+            SparkError: Spark or the generator is missing or fails.
+        """
+        experiment = self.mixes()
+        if not experiment.missing():
+            return
+        folder = tpch_tables.generate(self.scale, data)
+        with StandaloneCluster(executors=self.executors, memory_mb=self.memory_mb) as cluster:
+            experiment.measure(SparkBench(cluster, self.plan, experiment.folder, folder, {}), finished)

@@ -1,0 +1,94 @@
+"""Checks that this machine can run Spark, and its description for the record."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import psutil
+
+from decima.core.errors import SparkError
+
+DRIVER_MB, DAEMON_MB = 1536, 512  # heaps of the driver, and of master and worker
+
+
+def spark_home() -> Path:
+    """Folder of the installed pyspark.
+
+    Raises:
+        SparkError: pyspark is not installed.
+    """
+    try:
+        import pyspark
+    except ModuleNotFoundError:
+        raise SparkError("pyspark is not installed: pip install 'decima-sched[spark]'") from None
+    return Path(pyspark.__file__).parent
+
+
+def require_spark() -> None:
+    """Check that pyspark and Java are there.
+
+    Raises:
+        SparkError: says which one is missing and how to get it.
+    """
+    spark_home()
+    java_command()
+
+
+def java_command() -> str:
+    """Path of the Java that Spark will use: that of `JAVA_HOME`, else the first on the PATH.
+
+    Raises:
+        SparkError: there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home, "bin")) if home else None)
+    if found is None:
+        where = f"in JAVA_HOME={home}" if home else "on the PATH"
+        raise SparkError(f"Spark needs Java 17 or newer, and none was found {where}: install openjdk-17-jre-headless")
+    return found
+
+
+def check_memory(executors: int, memory_mb: int, driver_memory_mb: int = DRIVER_MB) -> None:
+    """Check that a cluster with one application fits into the memory that is free now.
+
+    Raises:
+        SparkError: it does not.
+    """
+    # A JVM takes a quarter more than its heap.
+    need = 1.25 * (executors * memory_mb + driver_memory_mb + 2 * DAEMON_MB)
+    free = psutil.virtual_memory().available / 2**20
+    if free < need:
+        raise SparkError(
+            f"{executors} executors of {memory_mb} MiB need {need:,.0f} MiB of memory with their driver, "
+            f"and {free:,.0f} MiB are free"
+        )
+
+
+def describe() -> dict[str, str]:
+    """Describe a measurement: date, machine, operating system, versions of Java, Python, Spark and the generator."""
+    java = subprocess.run([java_command(), "-version"], capture_output=True, text=True, check=True)
+    known = dict(line.split("\t: ") for line in _cpuinfo() if "\t: " in line)
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "cpu": known.get("model name", platform.processor()),
+        "architecture": platform.machine(),
+        "cores": str(os.cpu_count()),
+        "memory_gib": f"{psutil.virtual_memory().total / 2**30:.0f}",
+        "system": f"{platform.system()} {platform.release()}",
+        "java": java.stderr.splitlines()[0],
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("pyspark", "tpchgen-cli")},
+    }
+
+
+def _cpuinfo() -> list[str]:
+    try:
+        return Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:  # not Linux
+        return []

@@ -1,0 +1,115 @@
+"""Spark event logs as tables: tasks, stages, queries, executors, and a report of what could not be used.
+
+    application = read_event_log("logs/app-20260101120000-0000.zstd")
+    application.tasks.groupby(["name", "wave"]).duration_ms.mean()
+
+Columns and rules are in `docs/spark.md`. Times are milliseconds since 1970; the duration of a task is its finish minus
+its launch time, scheduler delay and deserialisation included, since that is how long its core is taken.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from decima.connect.eventlog.events import EventRecords
+from decima.connect.eventlog.files import Damage, LogFiles, find_logs, read_lines
+from decima.connect.eventlog.queries import find_runs
+from decima.connect.eventlog.report import log_report
+from decima.connect.eventlog.tables import executor_table, query_table, stage_table, task_table
+from decima.core.errors import ConfigError, EventLogError
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True, eq=False)
+class Application:
+    """Tables and facts of one Spark application, read from its event log."""
+
+    path: Path  # the log
+    app_id: str  # Spark's id, or the name of the log when it has none
+    name: str  # the application's name
+    spark_version: str  # empty when the log does not tell
+    adaptive: bool | None  # whether adaptive execution was switched on; None where the log does not tell
+    start_ms: int  # start of the application, or its first event
+    end_ms: int  # end of the application, or its last event
+    ended: bool  # whether the log has the end of the application
+    tasks: pandas.DataFrame  # one row per ended task
+    stages: pandas.DataFrame  # one row per stage of a merged query
+    queries: pandas.DataFrame  # one row per query
+    executors: pandas.DataFrame  # one row per executor process
+    # Columns `item`, `reason`, `count`, `detail`: the counts of an item (line, task, query) add up to all there are.
+    report: pandas.DataFrame
+
+    def only(self, ids: Collection[str]) -> Application:
+        """Copy of the application in which all queries but the given ones are marked as skipped.
+
+        Args:
+            ids: column `query` of the queries to keep.
+        """
+        others = ~self.queries["query"].isin(list(ids)) & (self.queries.skipped == "")
+        skipped = self.queries.skipped.mask(others, "not asked for")
+        return replace(self, queries=self.queries.assign(skipped=skipped))
+
+
+def read_event_log(path: str | os.PathLike) -> Application:
+    """Read one log: a file, compressed or not, or an `eventlog_v2_` folder.
+
+    Raises:
+        DataUnavailableError: there is no such file, or it cannot be read.
+        EventLogError: it is no event log, or compressed in a way that is not supported.
+        ConfigError: the folder holds several logs.
+    """
+    logs = find_logs([path])
+    if len(logs) > 1:
+        raise ConfigError(f"{path} holds {len(logs)} event logs; read them with read_event_logs")
+    return _read(logs[0])
+
+
+def read_event_logs(paths: Iterable[str | os.PathLike]) -> list[Application]:
+    """Read all logs of files, `eventlog_v2_` folders and folders that hold some of these, in the order of the paths.
+
+    Raises:
+        DecimaError: as for :func:`read_event_log`.
+    """
+    return [_read(log) for log in find_logs(paths)]
+
+
+def _read(log: LogFiles) -> Application:
+    damage = Damage()
+    records = EventRecords()
+    for line in read_lines(log, damage):
+        records.read(line)
+    if not records.lines["read"]:
+        found = ", ".join(f"{count} lines {kind}" for kind, count in records.lines.items() if kind != "all")
+        raise EventLogError(f"{log.path} holds no event of a Spark event log ({found or 'it is empty'})")
+    return _application(log, records, damage)
+
+
+def _application(log: LogFiles, records: EventRecords, damage: Damage) -> Application:
+    app_id = records.app_id or log.path.name
+    runs = find_runs(records, app_id)
+    executors = executor_table(records)
+    tasks = task_table(records, runs, executors)
+    stages = stage_table(runs, tasks)
+    queries = query_table(runs, tasks, executors)
+    first = min((job.submit_ms for job in records.jobs.values()), default=records.last_ms)
+    return Application(
+        path=log.path,
+        app_id=app_id,
+        name=records.app_name,
+        spark_version=records.spark_version,
+        adaptive=records.adaptive,
+        start_ms=records.start_ms if records.start_ms is not None else first,
+        end_ms=records.end_ms if records.end_ms is not None else records.last_ms,
+        ended=records.end_ms is not None,
+        tasks=tasks,
+        stages=stages,
+        queries=queries,
+        executors=executors,
+        report=log_report(log, records, damage, tasks, stages, queries, executors),
+    )

@@ -1,0 +1,198 @@
+"""Job profiles made of event logs: runs of the same query at several executor counts become one profile."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from decima.connect.eventlog.application import Application
+from decima.connect.eventlog.tables import SIZES, USED
+from decima.core.errors import WorkloadError
+from decima.workload.profile import WAVES, JobProfile, Stage
+
+if TYPE_CHECKING:
+    import pandas
+
+SOURCE = "spark"
+
+
+@dataclass(frozen=True, eq=False)
+class LogProfiles:
+    """Job profiles of event logs, with the sizes of their stages, the runs behind them and a report."""
+
+    profiles: list[JobProfile]  # one per query and structure, in the order in which they first appear
+    # One row per stage of a profile: `job`, `stage_index`, `stage`, `operators`, `runs`, `num_tasks`, and the mean over
+    # the runs of the bytes of all its tasks.
+    sizes: pandas.DataFrame
+    # One row per run of a query: `app_id`, `query`, `job` (empty when it is in no profile), `level`, `duration_ms`.
+    runs: pandas.DataFrame
+    # The reports of the applications, each named by `app_id`, and notes on the merging.
+    report: pandas.DataFrame
+
+
+@dataclass
+class _Run:
+    application: Application
+    query: str
+    level: int
+    duration_ms: float
+    parents: tuple[tuple[int, ...], ...]
+    num_tasks: list[int]
+    operators: list[str]
+    sizes: np.ndarray  # bytes [stages, SIZES]
+    stage: np.ndarray  # [tasks used], as the next two
+    wave: np.ndarray
+    task_ms: np.ndarray
+
+
+def collect_profiles(applications: Sequence[Application], *, named_only: bool = False) -> LogProfiles:
+    """Merge all runs of the same name into job profiles.
+
+    Runs of a name that differ in structure (number of stages or edges) become profiles of their own, called `name~2`,
+    `name~3`, the most frequent structure keeping the plain name. The level of a run is the executor count it states,
+    else the time-weighted number of executor slots during the run; of a run beside others, the most tasks it ran at
+    once. Where runs differ in the task count of a stage, the most frequent one is taken, among equals that of the
+    lowest level.
+
+    Args:
+        applications: what was read; each log once.
+        named_only: leave out queries that have no name of their own (no `decima.` property, no job description), such
+            as the jobs with which Spark looks into files.
+    """
+    import pandas
+
+    grouped: dict[str, list[_Run]] = defaultdict(list)
+    notes: list[dict] = []
+    for application in applications:
+        parts = _parts(application)
+        for row in application.queries[application.queries.skipped == ""].itertuples():
+            if named_only and row.name == f"{application.app_id}/{row.query}":
+                notes.append(_note(application.app_id, "note profile", "query without a name", row.query))
+                continue
+            run = _Run(application, row.query, level(row), row.duration_ms, *parts(row.Index))
+            grouped[row.name].append(run)
+    profiles: list[JobProfile] = []
+    sizes: list[tuple] = []
+    runs: list[tuple] = []
+    for name, members in grouped.items():
+        structures = Counter(run.parents for run in members)
+        for number, (structure, count) in enumerate(structures.most_common()):
+            job = name if number == 0 else f"{name}~{number + 1}"
+            mine = [run for run in members if run.parents == structure]
+            try:
+                profile = _profile(job, mine)
+            except WorkloadError as error:
+                why = "no task of a stage was used"
+                notes += [_note(run.application.app_id, "note profile", why, f"{run.query}: {error}") for run in mine]
+                job = ""
+            else:
+                profiles.append(profile)
+                sizes += _sizes(profile, mine)
+                if number:
+                    which = f"{job}: {count} of {len(members)} runs, {', '.join(run.query for run in mine[:10])}"
+                    why = "runs of one name with another DAG: made another profile"
+                    notes.append(_note("", "note profile", why, which))
+                notes += _different_counts(profile, mine)
+            runs += [(run.application.app_id, run.query, job, run.level, run.duration_ms) for run in mine]
+    report = pandas.concat(
+        [application.report.assign(app_id=application.app_id) for application in applications]
+        + [pandas.DataFrame(notes, columns=["item", "reason", "count", "detail", "app_id"])],
+        ignore_index=True,
+    )
+    columns = ["job", "stage_index", "stage", "operators", "runs", "num_tasks", *SIZES]
+    return LogProfiles(
+        profiles,
+        pandas.DataFrame(sizes, columns=columns),
+        pandas.DataFrame(runs, columns=["app_id", "query", "job", "level", "duration_ms"]),
+        report[["app_id", "item", "reason", "count", "detail"]],
+    )
+
+
+def profiles_of(applications: Iterable[Application], chosen: Iterable[Collection[str]]) -> dict[str, JobProfile]:
+    """Job profiles by name, made of some queries only.
+
+    Args:
+        applications: what was read.
+        chosen: for each application, the ids of its queries that are to be used.
+    """
+    parts = [application.only(ids) for application, ids in zip(applications, chosen, strict=True)]
+    used = [part for part in parts if (part.queries.skipped == "").any()]
+    return {profile.name: profile for profile in collect_profiles(used).profiles}
+
+
+def level(query) -> int:
+    """Executor count that a row of the query table stands for, at least 1."""
+    if query.stated_executors == query.stated_executors:  # not NaN
+        return int(query.stated_executors)
+    return max(1, round(query.executors) if query.alone else query.peak_tasks)
+
+
+def _parts(application: Application):
+    """Make a function that gives the stages and tasks of a query by its row in the query table."""
+    stages, tasks = application.stages, application.tasks
+    tasks = tasks[tasks.use == USED].sort_values("query_number", kind="stable")
+    stage, wave, duration = tasks.stage.to_numpy(), tasks.wave.cat.codes.to_numpy(), tasks.duration_ms.to_numpy()
+    count = len(application.queries)
+    first_task = np.searchsorted(tasks.query_number.to_numpy(), np.arange(count + 1))
+    # The rows of a query are together, in the order of the query table.
+    first_stage = np.concatenate([[0], np.cumsum(application.queries.stages.to_numpy(np.int64))])
+    parents, num_tasks, operators = (stages[name].tolist() for name in ("parents", "num_tasks", "operators"))
+    sizes = stages[list(SIZES)].to_numpy(float)
+
+    def of(row: int):
+        mine = slice(first_stage[row], first_stage[row + 1])
+        own = slice(first_task[row], first_task[row + 1])
+        return (
+            *(tuple(parents[mine]), num_tasks[mine], operators[mine], sizes[mine]),
+            *(stage[own], wave[own], duration[own]),
+        )
+
+    return of
+
+
+def _profile(name: str, runs: Sequence[_Run]) -> JobProfile:
+    durations: dict[tuple[int, int, str], list[np.ndarray]] = defaultdict(list)
+    for run in runs:
+        for index in range(len(run.parents)):
+            mine = run.stage == index
+            for code, wave in enumerate(WAVES):
+                if (chosen := mine & (run.wave == code)).any():
+                    durations[index, run.level, wave].append(run.task_ms[chosen])
+    stages = []
+    for index, parents in enumerate(runs[0].parents):
+        levels = sorted({of for stage, of, _ in durations if stage == index})
+        lists = {
+            wave: tuple(np.concatenate(durations.get((index, of, wave), [np.empty(0)])) for of in levels)
+            for wave in WAVES
+        }
+        counts = [(run.level, run.num_tasks[index]) for run in sorted(runs, key=lambda run: run.level)]
+        num_tasks = Counter(count for _, count in counts).most_common(1)[0][0]
+        stages.append(Stage(f"stage-{index}", num_tasks, parents, tuple(levels), **lists))
+    return JobProfile(name, tuple(stages), SOURCE)
+
+
+def _sizes(profile: JobProfile, runs: Sequence[_Run]) -> list[tuple]:
+    mean = sum(run.sizes for run in runs) / len(runs)
+    return [
+        (profile.name, index, stage.name, runs[0].operators[index], len(runs), stage.num_tasks, *mean[index].tolist())
+        for index, stage in enumerate(profile.stages)
+    ]
+
+
+def _different_counts(profile: JobProfile, runs: Sequence[_Run]) -> list[dict]:
+    notes = []
+    for index, stage in enumerate(profile.stages):
+        counts = Counter(run.num_tasks[index] for run in runs)
+        if len(counts) > 1:
+            seen = ", ".join(f"{tasks} tasks in {times} runs" for tasks, times in sorted(counts.items()))
+            which = f"{profile.name}, {stage.name}: {seen}"
+            notes.append(_note("", "note profile", "task count of a stage differs: the most frequent kept", which))
+    return notes
+
+
+def _note(app_id: str, item: str, reason: str, detail: str) -> dict:
+    return {"item": item, "reason": reason, "count": 1, "detail": detail, "app_id": app_id}

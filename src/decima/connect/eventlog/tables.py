@@ -1,0 +1,198 @@
+"""Tables of an application, made of the records of its event log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas
+
+from decima.connect.eventlog.events import METRICS, TASK_TEXTS, EventRecords, ExecutorRecord
+from decima.connect.eventlog.queries import QueryRun
+from decima.connect.eventlog.waves import mean_slots, place_tasks
+from decima.workload.profile import WAVES
+
+SIZES = ("input_bytes", "shuffle_read_bytes", "shuffle_write_bytes", "output_bytes", "spill_bytes")
+USED = "used"
+_NOT_SUCCESSFUL = "task failed or was killed"
+
+
+def task_table(records: EventRecords, runs: Sequence[QueryRun], executors: pandas.DataFrame) -> pandas.DataFrame:
+    """Make the table of ended tasks in the order of their launch; its columns are in `docs/event-logs.md`."""
+    columns = records.tasks
+    table = pandas.DataFrame({name: np.array(values, np.int64) for name, values in columns.numbers.items()})
+    for name in TASK_TEXTS:
+        table[name] = pandas.Categorical.from_codes(np.array(columns.codes[name]), list(columns.texts[name]))
+    table["speculative"] = np.array(columns.speculative, bool)
+    table["duration_ms"] = (table.finish_ms - table.launch_ms).astype(float)
+    for name in METRICS:
+        table[name] = np.array(columns.metrics[name], float)
+    table["getting_result_ms"] = np.array(columns.getting_result_ms, float)
+    accounted = table.run_ms + table.deserialize_ms + table.result_serialize_ms + table.getting_result_ms
+    table["scheduler_delay_ms"] = (table.duration_ms - accounted).clip(lower=0.0)
+    _assign(table, runs)
+    _place(table, executors)
+    return table.sort_values(["launch_ms", "task_id"], kind="stable", ignore_index=True)
+
+
+def _assign(table: pandas.DataFrame, runs: Sequence[QueryRun]) -> None:
+    """Add columns: query, merged stage and Spark job of each task, and whether a profile may use it."""
+    places = {id_: index for run in runs for index, stage in enumerate(run.stages) for id_ in stage.stage_ids}
+    job_of: dict[int, tuple[int, int]] = {}
+    for number, run in enumerate(runs):
+        for job in run.jobs:
+            for stage_id in job.stage_ids:
+                job_of.setdefault(stage_id, (number, job.job_id))
+    ids, inverse = np.unique(table.spark_stage_id.to_numpy(), return_inverse=True)
+    owner = np.array([job_of.get(int(id_), (-1, -1)) for id_ in ids], np.int64).reshape(-1, 2)[inverse]
+    stage = np.array([places.get(int(id_), -1) for id_ in ids], np.int64)[inverse]
+    query = owner[:, 0]
+    table["query"] = pandas.Categorical.from_codes(query, [run.query for run in runs])
+    names: dict[str, int] = {}
+    codes = np.array([*(names.setdefault(run.name, len(names)) for run in runs), -1], np.int64)
+    table["name"] = pandas.Categorical.from_codes(codes[query], list(names))
+    table["query_number"] = query
+    table["job_id"] = owner[:, 1]
+    table["stage"] = stage
+    reason = np.full(len(table), USED, dtype=object)
+    skipped = np.array([bool(run.skipped) for run in runs] + [False])[query]
+    reason[stage < 0] = "stage of a job that was cancelled"
+    reason[skipped] = "query not used"
+    reason[query < 0] = "job of the stage is not in the log"
+    reason[(table.status != "success").to_numpy() & (reason == USED)] = _NOT_SUCCESSFUL
+    # Of speculative copies and repeated stage attempts, the first end counts: it is what the stage waited for.
+    ranked = table[reason == USED].sort_values(["finish_ms", "task_id"], kind="stable")
+    again = ranked.index[ranked.duplicated(["query_number", "stage", "partition"])]
+    reason[again] = "task had succeeded before"
+    table["use"] = pandas.Categorical(reason)
+
+
+def _place(table: pandas.DataFrame, executors: pandas.DataFrame) -> None:
+    number = {name: index for index, name in enumerate(executors.executor)}
+    codes = np.array([number[name] for name in table.executor.cat.categories] or [0], np.int64)
+    process = codes[table.executor.cat.codes.to_numpy()] if len(table) else np.zeros(0, np.int64)
+    # Spark's own stage id tells stages apart that no query owns.
+    stage = np.where(table.stage >= 0, table.query_number * 2**32 + table.stage, -1 - table.spark_stage_id)
+    placement = place_tasks(
+        process,
+        table.launch_ms.to_numpy(),
+        table.finish_ms.to_numpy(),
+        table.task_id.to_numpy(),
+        table.query_number.to_numpy(),
+        stage,
+        executors.slots.tolist(),
+    )
+    table["slot"] = placement.slot
+    table["wave"] = pandas.Categorical.from_codes(placement.wave, WAVES)
+    table["first_of_query"] = placement.first_of_query
+
+
+def executor_table(records: EventRecords) -> pandas.DataFrame:
+    """Make the table of executor processes; those the log does not announce are inferred from their tasks."""
+    columns = records.tasks
+    codes = np.array(columns.codes["executor"], np.int64)
+    launch, finish = (np.array(columns.numbers[name], np.int64) for name in ("launch_ms", "finish_ms"))
+    known = dict(records.executors)
+    first_task: dict[str, int] = {}
+    last_task: dict[str, int] = {}
+    spans = pandas.DataFrame({"code": codes, "launch": launch, "finish": finish}).groupby("code")
+    spans = spans.agg({"launch": "min", "finish": "max"})
+    for name, code in columns.texts["executor"].items():
+        first_task[name], last_task[name] = (int(value) for value in spans.loc[code])
+        known.setdefault(name, ExecutorRecord(name, "", None, None))
+    rows = []
+    for name, executor in known.items():
+        cores = executor.cores or 1
+        added = executor.added_ms if executor.added_ms is not None else first_task[name]
+        times = executor.requested_ms, executor.removed_ms
+        requested, removed = (np.nan if time_ms is None else float(time_ms) for time_ms in times)
+        rows.append({
+            "executor": name, "host": executor.host, "cores": cores, "slots": max(1, cores // records.task_cpus),
+            "requested_ms": requested, "added_ms": float(added), "removed_ms": removed,
+            "removed_reason": executor.removed_reason, "start_delay_ms": float(added) - requested,
+            "first_task_ms": float(first_task.get(name, np.nan)), "last_task_ms": float(last_task.get(name, np.nan)),
+            "inferred": executor.added_ms is None or executor.cores is None,
+        })  # fmt: skip
+    names = (
+        "executor host cores slots requested_ms added_ms removed_ms removed_reason start_delay_ms first_task_ms "
+        "last_task_ms inferred"
+    )
+    return pandas.DataFrame(rows, columns=names.split())
+
+
+def query_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame, executors: pandas.DataFrame) -> pandas.DataFrame:
+    """Make the table of queries in the order of their submission."""
+    spans = [(run.submit_ms, np.inf if run.finish_ms is None else run.finish_ms) for run in runs]
+    # A slot runs one task at a time: the late stamp of an end must not count as a second one.
+    following = tasks.groupby(["executor", "slot"], observed=True).launch_ms.shift(-1)
+    order = np.argsort(tasks.query_number.to_numpy(), kind="stable")
+    launch = tasks.launch_ms.to_numpy()[order]
+    left = np.fmin(tasks.finish_ms, following).to_numpy()[order]
+    first = np.searchsorted(tasks.query_number.to_numpy()[order], np.arange(len(runs) + 1))
+    alone = _alone(np.array(spans, float).reshape(-1, 2))
+    added, removed = executors.added_ms.to_numpy(), executors.removed_ms.fillna(np.inf).to_numpy()
+    rows = []
+    for number, (run, (begin, end)) in enumerate(zip(runs, spans, strict=True)):
+        mine = slice(first[number], first[number + 1])
+        stop = end if np.isfinite(end) else max(begin, left[mine].max(initial=begin))
+        finish = float(end) if np.isfinite(end) else np.nan
+        rows.append({
+            "query": run.query, "name": run.name, "grouped_by": run.grouped_by,
+            "job_ids": tuple(job.job_id for job in run.jobs),
+            "submit_ms": float(begin), "finish_ms": finish, "duration_ms": finish - begin,
+            "stages": len(run.stages), "tasks": sum(stage.num_tasks for stage in run.stages),
+            "executors": mean_slots(begin, stop, added, removed, executors.slots.to_numpy()),
+            "stated_executors": np.nan if run.executors is None else float(run.executors),
+            "busy": _busy_ms(launch[mine], left[mine], begin, stop) / (stop - begin) if stop > begin else 0.0,
+            "peak_tasks": _peak(launch[mine], left[mine]), "alone": bool(alone[number]), "skipped": run.skipped,
+        })  # fmt: skip
+    names = (
+        "query name grouped_by job_ids submit_ms finish_ms duration_ms stages tasks executors stated_executors busy "
+        "peak_tasks alone skipped"
+    )
+    return pandas.DataFrame(rows, columns=names.split())
+
+
+def stage_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame) -> pandas.DataFrame:
+    """Make the table of merged stages, in DAG order inside each query; sizes are sums over the tasks profiles use."""
+    used = tasks[tasks.use == USED].groupby(["query_number", "stage"], observed=True)
+    sums = used[list(SIZES)].sum().to_dict("index")
+    spans = used.agg(tasks_seen=("partition", "size"), launch=("launch_ms", "min"), finish=("finish_ms", "max"))
+    spans = spans.to_dict("index")
+    rows = []
+    for number, run in enumerate(runs):
+        for index, stage in enumerate(run.stages):
+            span = spans.get((number, index))
+            rows.append({
+                "query": run.query, "name": run.name, "stage": index, "num_tasks": stage.num_tasks,
+                "tasks_seen": span["tasks_seen"] if span else 0, "parents": stage.parents,
+                "spark_stage_ids": stage.stage_ids, "kind": stage.kind, "operators": ", ".join(stage.operators),
+                "first_launch_ms": float(span["launch"]) if span else np.nan,
+                "last_finish_ms": float(span["finish"]) if span else np.nan,
+                **(sums.get((number, index)) or dict.fromkeys(SIZES, 0.0)),
+            })  # fmt: skip
+    names = (
+        "query name stage num_tasks tasks_seen parents spark_stage_ids kind operators first_launch_ms last_finish_ms"
+    )
+    return pandas.DataFrame(rows, columns=[*names.split(), *SIZES])
+
+
+def _busy_ms(launch: np.ndarray, left: np.ndarray, begin: float, end: float) -> float:
+    """Total time for which slots were taken within a span; killed copies of tasks may outlive their query."""
+    return float((np.clip(left, begin, end) - np.clip(launch, begin, end)).sum())
+
+
+def _alone(spans: np.ndarray) -> np.ndarray:
+    """Whether each query ran alone, bool [queries]; spans are float64 [queries, 2], begin and end, by begin."""
+    latest_before = np.concatenate([[-np.inf], np.maximum.accumulate(spans[:, 1])[:-1]])
+    next_begin = np.concatenate([spans[1:, 0], [np.inf]])
+    return (latest_before <= spans[:, 0]) & (next_begin >= spans[:, 1])
+
+
+def _peak(launch: np.ndarray, left: np.ndarray) -> int:
+    """Largest number of slots taken at one time; an end and a launch at the same time do not overlap."""
+    if not len(launch):
+        return 0
+    times = np.concatenate([launch, left])
+    steps = np.repeat([1, -1], len(launch))
+    return int(np.cumsum(steps[np.lexsort((steps, times))]).max())

@@ -1,0 +1,335 @@
+"""Memory of a mirrored cluster: where its jobs lie in the state, and numbers that follow from what is reported."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import numpy as np
+
+from decima.connect.service.graphs import JobGraph
+from decima.connect.service.limits import Account
+from decima.connect.service.mirror_tables import Capacity, MirrorTables
+from decima.connect.service.steps import Steps, finish
+from decima.connect.service.wire import JOB_FIELDS, STAGE_FIELDS
+from decima.systems.spark.fields import ACTIVE, ARRAYS, NONE
+from decima.systems.spark.schedulers.fields import rule_record
+from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import ClusterState
+
+_KEPT_BY_STAGE = (
+    *STAGE_FIELDS.values(), "stage_runnable", "stage_in_frontier", "stage_unfinished_parents", "stage_saturated",
+    "stage_slot", "slot_end_ms",
+)  # fmt: skip
+_LINKS = ("runnable_next", "runnable_prev")
+_HEADS = ("runnable_head", "runnable_tail")
+_KEPT_BY_JOB = (*JOB_FIELDS.values(), "job_frontier", "job_unsaturated")
+_VIEWED = (
+    *STAGE_FIELDS.values(), *_LINKS, *_HEADS, "stage_tasks", "stage_runnable", "stage_in_frontier", "stage_saturated",
+    *_KEPT_BY_JOB,
+)  # fmt: skip
+# What a stage takes besides arrays: ids, durations, lists.
+_STAGE_BYTES = 400
+# Hints to rules: jobs bring the first two when they come, the others are planned.
+_PLANNED = ("job_order_factor", "job_share_factor")
+_HINTS = ("job_rank", "job_limit_cap", *_PLANNED)
+# What a decision may have noted for later ones goes with the job (released_fifo), and so does what is planned for it.
+_NOTES = ("job_share", *_PLANNED)
+
+
+@dataclass
+class Slot:
+    """Place of a job in the mirror: its index, its first stage, and its graph."""
+
+    job: int
+    first: int
+    graph: JobGraph
+    size: int = field(init=False)  # number of stages
+
+    def __post_init__(self) -> None:
+        self.size = len(self.graph.stage_ids)
+
+
+def _memory_bytes(state: ClusterState) -> int:
+    """Size of a state's arrays and of those of its scheduler."""
+    return sum(
+        record.extents[field.extent] * field.dtype.itemsize
+        for record in (state, *state.attached.values())
+        for field in record.layout.arrays.values()
+    )
+
+
+def size_of(graphs: Collection[JobGraph]) -> Capacity:
+    """Capacity that some jobs take."""
+    return Capacity(
+        jobs=len(graphs),
+        stages=sum(len(graph.dag) for graph in graphs),
+        edges=sum(graph.dag.num_edges for graph in graphs),
+        job_stages=max((len(graph.dag) for graph in graphs), default=0),
+        levels=max((graph.dag.num_levels for graph in graphs), default=0),
+        executors=0,
+    )
+
+
+class JobMemory(ABC):
+    """Cluster state whose jobs come and go, by any hashable key, in order of arrival.
+
+    New jobs are written behind the others; when there is no room, all move to new memory without the gaps.
+
+    Args:
+        settings: The cluster.
+        account: What it takes of the service's budget.
+        history: Arrivals to remember, those of jobs that are gone too.
+
+    Raises:
+        RefusalError: The budget is exhausted.
+    """
+
+    def __init__(self, settings: Settings, account: Account, history: int = 0) -> None:
+        self._settings = settings
+        self._history: deque[tuple[float, float]] = deque(maxlen=history)  # arrival and work of the last jobs, in ms
+        self.account = account
+        self.slots: dict[Hashable, Slot] = {}
+        self.num_stages = self.num_edges = 0  # of all jobs
+        self._keys: list[Hashable] = []
+        self._last_arrival_ms = -math.inf
+        self._sorted = True  # jobs stand in order of arrival
+        self._active: np.ndarray | None = None  # job indices in order of arrival, None: to be found again
+        need = Capacity(0, 0, 0, 16, 8, settings.executors)
+        finish(self._build(need.grown(need)))
+
+    @abstractmethod
+    def _start(self, state: ClusterState) -> None:
+        """Start a new state, with a scheduler bound to it.
+
+        Raises:
+            ConfigError: The scheduler does not work on it.
+        """
+
+    # ---- memory -----------------------------------------------------------------------------------------------------
+
+    def _build(self, capacity: Capacity) -> Steps[None]:
+        """Make new memory and move the jobs there.
+
+        Raises:
+            ConfigError: The scheduler does not work on it; nothing has changed then.
+            RefusalError: The budget is exhausted; nothing has changed then.
+        """
+        self.account.hold("total_executors", capacity.executors)
+        settings = self._settings.replace(executors=capacity.executors)
+        state = ClusterState(MirrorTables(capacity, self._history.maxlen), settings)
+        for name in _HINTS:
+            rule_record(state).bind(name, np.zeros(state.num_jobs), copy=False)
+        state.job_first_stage[1] = capacity.job_stages  # the largest job a policy makes room for
+        self._start(state)
+        self.account.hold("total_bytes", _memory_bytes(state) + capacity.stages * _STAGE_BYTES)
+        state.job_first_stage[1] = 0
+        old, self.state = getattr(self, "state", None), state
+        self._capacity, self._settings = capacity, settings
+        # Single numbers are read and written ten times faster through memory views than through NumPy arrays.
+        self.views = SimpleNamespace(**{name: memoryview(getattr(state, name)) for name in _VIEWED})
+        self.job_views = [getattr(self.views, name) for name in JOB_FIELDS.values()]
+        self.num_stages = self.num_edges = 0
+        self._next_job = self._next_stage = self._next_edge = 0
+        self._keys = []
+        self._active = None
+        self._put_history()
+        slots, self.slots = self.slots, {}
+        if old is not None:
+            state.put(num_executors=old.num_executors)
+        for key, slot in slots.items():
+            self._copy(old, slot, self._append(key, slot.graph))
+            yield
+
+    def _copy(self, old: ClusterState, source: Slot, target: Slot) -> None:
+        """Copy the state of a job from its old place; the new one may have more stages."""
+        new, size, shift = self.state, source.size, target.first - source.first
+        before, after = slice(source.first, source.first + size), slice(target.first, target.first + size)
+        for name in _KEPT_BY_STAGE:
+            getattr(new, name)[after] = getattr(old, name)[before]
+        for name in _LINKS:
+            values = getattr(old, name)[before]
+            getattr(new, name)[after] = np.where(values == NONE, NONE, values + shift)
+        for name in _HEADS:
+            value = int(getattr(old, name)[source.job])
+            getattr(new, name)[target.job] = value if value == NONE else value + shift
+        for name in _KEPT_BY_JOB:
+            getattr(new, name)[target.job] = getattr(old, name)[source.job]
+        for name in _NOTES:
+            getattr(rule_record(new), name)[target.job] = getattr(rule_record(old), name)[source.job]
+
+    @property
+    def size(self) -> Capacity:
+        """Capacity that the present jobs take when there are no gaps between them."""
+        return Capacity(len(self.slots), self.num_stages, self.num_edges, 0, 0, self._capacity.executors)
+
+    def reserve(self, graphs: Collection[JobGraph]) -> Steps[None]:
+        """Make room for further jobs, which may move those that are there."""
+        more = size_of(graphs)
+        if not self._capacity.covers(Capacity(self._next_job, self._next_stage, self._next_edge, 0, 0, 0).plus(more)):
+            yield from self._build(self._capacity.grown(self.size.plus(more)))
+
+    def _append(self, key: Hashable, graph: JobGraph) -> Slot:
+        """Write a job's graph behind all others and return its place."""
+        state, slot = self.state, Slot(self._next_job, self._next_stage, graph)
+        if key in self.slots:
+            self._uncount(self.slots[key])
+        self.slots[key] = slot
+        self.num_stages += slot.size
+        self.num_edges += graph.dag.num_edges
+        self._active = None
+        self._keys.append(key)
+        self._next_job += 1
+        self._next_stage += slot.size
+        dag, stages_of_job = graph.dag, slice(slot.first, self._next_stage)
+        state.job_first_stage[slot.job] = slot.first
+        state.job_first_stage[slot.job + 1] = self._next_stage
+        state.stage_job[stages_of_job] = slot.job
+        state.stage_tasks[stages_of_job] = dag.tasks
+        state.row_level[stages_of_job] = dag.levels
+        at, end = self._next_edge, self._next_edge + dag.num_edges
+        for kind, links in (("parent", dag.parents), ("child", dag.children)):
+            getattr(state, f"{kind}_offset")[slot.first : self._next_stage + 1] = at + links.offset
+            getattr(state, kind)[at:end] = links.neighbour
+        self._next_edge = end
+        state.job_arrival_ms[slot.job] = graph.arrival_ms
+        hints = rule_record(state)
+        hints.job_rank[slot.job] = graph.priority
+        hints.job_limit_cap[slot.job] = graph.cap
+        state.job_state[slot.job] = ACTIVE
+        self.put_durations(slot)
+        return slot
+
+    # ---- jobs -------------------------------------------------------------------------------------------------------
+
+    def put_job(self, key: Hashable, graph: JobGraph) -> None:
+        """Add a job for which there is room, or replace one by itself with more stages, which then keeps its place."""
+        old_slot = self.slots.get(key)
+        slot = self._append(key, graph)  # a known key keeps its place in the order of arrival
+        if old_slot is None:
+            self.start_counts(slot)
+            # False: it was here before, and was gone for a while.
+            self._sorted &= graph.arrival_ms >= self._last_arrival_ms
+            self._last_arrival_ms = max(self._last_arrival_ms, graph.arrival_ms)
+            if self._history.maxlen and graph.arrival_ms > 0.0:
+                self._history.append((graph.arrival_ms, float(self.state.job_work_ms[slot.job])))
+                self._put_history()
+            return
+        self._copy(self.state, old_slot, slot)
+        self._bury(old_slot)
+        self.put_counts(slot)
+
+    def _put_history(self) -> None:
+        """Write the last arrivals into the state, jobs at time 0 left out as in a simulated cluster."""
+        state, places = self.state, slice(self._capacity.jobs, self._capacity.jobs + len(self._history))
+        if self._history:
+            state.job_arrival_ms[places], state.job_work_ms[places] = np.array(self._history).T
+        state.put(next_arrival=len(self._history))
+
+    def drop_job(self, key: Hashable) -> None:
+        """Remove a job; its place stays empty until all jobs move to new memory."""
+        self._active = None
+        slot = self.slots.pop(key)
+        self._uncount(slot)
+        self._bury(slot)
+
+    def _uncount(self, slot: Slot) -> None:
+        self.num_stages -= slot.size
+        self.num_edges -= slot.graph.dag.num_edges
+
+    def _bury(self, slot: Slot) -> None:
+        """Clear a place, so that nothing in it can be chosen."""
+        self.state.job_state[slot.job] = 0
+        self.state.stage_in_frontier[slot.first : slot.first + slot.size] = 0
+
+    def start_counts(self, slot: Slot) -> None:
+        """Reset a job to what it is before anything is reported of its state."""
+        state, stages_of_job = self.state, slice(slot.first, slot.first + slot.size)
+        for name in _KEPT_BY_STAGE:
+            getattr(state, name)[stages_of_job] = 0
+        for name in _KEPT_BY_JOB:
+            getattr(state, name)[slot.job] = 0
+        for name in _LINKS:
+            getattr(state, name)[stages_of_job] = NONE
+        for name in _HEADS:
+            getattr(state, name)[slot.job] = NONE
+        slot.graph.forget_state()
+        self.put_counts(slot)
+
+    def sort_jobs(self, keys: Sequence[Hashable] | None = None) -> None:
+        """Sort the jobs by arrival; jobs that arrived together stand as in ``keys``, else as they were."""
+        slots = [(key, self.slots[key]) for key in (self.slots if keys is None else keys)]
+        self.slots = dict(sorted(slots, key=lambda item: item[1].graph.arrival_ms))
+        self._active = None
+        self._sorted = True
+
+    def active_jobs(self) -> np.ndarray:
+        """Indices of the jobs in order of arrival, int64."""
+        if self._active is None:
+            if not self._sorted:
+                self.sort_jobs()
+            self._active = np.array([slot.job for slot in self.slots.values()], dtype=np.int64)
+            self.state.active[: len(self._active)] = self._active
+        return self._active
+
+    def put_durations(self, slot: Slot) -> None:
+        """Update a job's nominal durations and what follows from them."""
+        state, stages_of_job = self.state, slice(slot.first, slot.first + slot.size)
+        durations, path_work, path, work_ms = slot.graph.nominal()
+        state.row_nominal_ms[stages_of_job] = durations
+        state.row_path_work_ms[stages_of_job] = path_work
+        state.row_path_ms[stages_of_job] = path
+        state.job_work_ms[slot.job] = work_ms
+
+    def put_counts(self, slot: Slot) -> None:
+        """Update which stages of a job count as finished and as saturated."""
+        self.put_finished(slot)
+        state, stages_of_job = self.state, slice(slot.first, slot.first + slot.size)
+        coming = state.stage_commit[stages_of_job] + state.stage_moving[stages_of_job]
+        saturated = state.stage_tasks[stages_of_job] - state.stage_next[stages_of_job] <= coming
+        state.stage_saturated[stages_of_job] = saturated
+        state.job_unsaturated[slot.job] = slot.size - np.count_nonzero(saturated)
+
+    def put_room(self, slot: Slot, index: int) -> bool:
+        """Update whether a stage is saturated; returns whether that changed."""
+        views, stage = self.views, slot.first + index
+        saturated = self.room(slot, index) <= 0
+        if saturated == views.stage_saturated[stage]:
+            return False
+        views.stage_saturated[stage] = saturated
+        views.job_unsaturated[slot.job] += -1 if saturated else 1
+        return True
+
+    def put_finished(self, slot: Slot) -> None:
+        """Update which stages of a job count as finished."""
+        state, stages_of_job = self.state, slice(slot.first, slot.first + slot.size)
+        finished, unfinished_parents = slot.graph.dag.finished(slot.graph.finished)
+        state.stage_finished_tasks[stages_of_job] = finished
+        state.stage_unfinished_parents[stages_of_job] = unfinished_parents
+
+    def put_frontier(self, slot: Slot) -> None:
+        """Update the frontier: the stages that the client calls schedulable and that have room."""
+        views, first, count = self.views, slot.first, 0
+        views.stage_in_frontier[first : first + slot.size] = bytes(slot.size)
+        for index in slot.graph.schedulable:
+            if not views.stage_saturated[first + index]:
+                views.stage_in_frontier[first + index] = 1
+                count += 1
+        views.job_frontier[slot.job] = count
+
+    def all_have_room(self, slot: Slot) -> bool:
+        """Whether all stages of a job that the client calls schedulable are in the frontier."""
+        return self.views.job_frontier[slot.job] == len(slot.graph.schedulable)
+
+    def room(self, slot: Slot, index: int) -> int:
+        """Number of executors that a stage can still use."""
+        views, stage = self.views, slot.first + index
+        coming = views.stage_commit[stage] + views.stage_moving[stage]
+        return views.stage_tasks[stage] - views.stage_next[stage] - coming
+
+
+assert {*_KEPT_BY_STAGE, *_LINKS, *_HEADS, *_KEPT_BY_JOB, *_VIEWED} <= set(ARRAYS)

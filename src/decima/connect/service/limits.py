@@ -1,0 +1,101 @@
+"""Limits on what clients may ask of the service, each of them and all together, so that none can exhaust it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from decima.connect.service.errors import exhausted
+from decima.core.errors import ConfigError
+
+#: What is limited in total: kind -> how a refusal calls it.
+TOTALS = {"total_executors": "executors", "total_stages": "stages", "total_bytes": "bytes of memory"}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Largest sizes the service accepts."""
+
+    sessions: int = 2048  # open sessions
+    jobs: int = 2_000  # jobs in the system of a session (of a shared cluster: of all its drivers)
+    stages: int = 50_000  # stages of these jobs
+    edges: int = 500_000  # edges between them
+    job_stages: int = 2_000  # stages of one job
+    job_edges: int = 20_000  # edges of one job
+    tasks: int = 10_000_000  # tasks of one stage
+    executors: int = 10_000  # executors of a cluster
+    text: int = 500  # characters of a name
+    message_bytes: int = 4 * 1024 * 1024  # size of a message
+    # Of all sessions together.
+    total_executors: int = 1_000_000
+    total_stages: int = 500_000
+    total_bytes: float = 2 * 1024**3  # memory of their clusters and jobs, counted generously
+    pending_bytes: int = 64 * 1024**2  # messages that are being worked on or wait for it
+    lease_s: float = 600.0  # a session without a call for this long is forgotten
+    first_lease_s: float = 15.0  # the same as long as nothing was decided in it
+    # A driver of a shared cluster without a call for this long, and without a Watch, is dead.
+    driver_lease_s: float = 5.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not value > 0:
+                raise ConfigError(f"the service's limit on {field.name} must be above 0, got {value!r}")
+
+
+class Budget:
+    """What all sessions together take of what the service has.
+
+    Args:
+        limits: How much there is.
+
+    Attributes:
+        taken: What is taken, by kind (``TOTALS``).
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._most = {kind: getattr(limits, kind) for kind in TOTALS}
+        self.taken = dict.fromkeys(TOTALS, 0)
+
+    def account(self) -> Account:
+        """Open an account for a session, or for a shared cluster."""
+        return Account(self)
+
+    def move(self, kind: str, more: int) -> None:
+        """Take more of a kind, or give it back (below 0).
+
+        Raises:
+            RefusalError: There is not so much left.
+        """
+        total = self.taken[kind] + more
+        most = self._most[kind]
+        if more > 0 and total > most:
+            raise exhausted(
+                f"all sessions together would have {total} {TOTALS[kind]}; the service takes {most:.0f} ({kind})"
+            )
+        self.taken[kind] = total
+
+
+class Account:
+    """What one session, or one shared cluster, takes of a budget.
+
+    Args:
+        budget: The budget.
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._held = dict.fromkeys(TOTALS, 0)
+
+    def hold(self, kind: str, amount: int) -> None:
+        """Hold so much of a kind from now on.
+
+        Raises:
+            RefusalError: There is not so much left; what was held before is kept.
+        """
+        self._budget.move(kind, amount - self._held[kind])
+        self._held[kind] = amount
+
+    def close(self) -> None:
+        """Give everything back."""
+        for kind in TOTALS:
+            self.hold(kind, 0)

@@ -1,0 +1,292 @@
+"""Mirror of a client's cluster as a ``ClusterState``, so that every scheduler decides on it as on a simulated one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from decima.connect.service.errors import invalid
+from decima.connect.service.job_memory import JobMemory, Slot
+from decima.connect.service.limits import Account
+from decima.connect.service.steps import Steps
+from decima.core.checks import LARGEST_MS
+from decima.core.errors import ConfigError, DecimaError
+from decima.systems.spark.decision import CLASS, DEFAULTS, DELAY, STAGE, parts_of
+from decima.systems.spark.fields import MOVE, NONE, TASK
+from decima.systems.spark.policy.features import ARRIVALS_SEEN
+from decima.systems.spark.policy.scheduler import LearnedScheduler
+from decima.systems.spark.rules.choices import kept_executors
+from decima.systems.spark.rules.delays import delay_refusal
+from decima.systems.spark.schedulers.arrivals import form_for
+from decima.systems.spark.schedulers.idle_rule import WEIGHTS
+from decima.systems.spark.schedulers.interface import (
+    CompiledScheduler,
+    Observation,
+    Scheduler,
+    decision_parts,
+    run_decision,
+)
+from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import ClusterState
+
+# Features of a learned policy that say something of running tasks or of arrivals.
+_OF_RUNNING = frozenset({"running_age", "remaining", "since_smaller"})
+
+
+def _require_known(scheduler: Scheduler, running: bool) -> None:
+    """Check that a scheduler gets to know what it looks at.
+
+    Raises:
+        ConfigError: It needs what no client reports, or what this client does not.
+    """
+    values = getattr(scheduler, "values", {})
+    if scheduler.name == "idle_rule" and any(values.get(name) for name in WEIGHTS):
+        raise ConfigError("scheduler idle_rule with weights looks at all tasks so far, which no client reports")
+    architecture = getattr(scheduler, "architecture", None)
+    if running or architecture is None:
+        return
+    waits = architecture.delays > 0 and architecture.idle == "hold"
+    if waits or not _OF_RUNNING.isdisjoint(feature.name for feature in architecture.stage_features):
+        does = "waits for the next event" if waits else "looks at running tasks and past arrivals"
+        raise ConfigError(f"scheduler {scheduler.name} {does}, and this client reports none (OpenRequest.running)")
+
+
+def told_the_gap(scheduler: Scheduler) -> bool:
+    """Whether it is a policy that is told the mean interarrival time."""
+    architecture = getattr(scheduler, "architecture", None)
+    return architecture is not None and architecture.interarrival_hint
+
+
+def _require_gap(scheduler: Scheduler, hint_ms: float) -> None:
+    """Refuse to leave a policy without the gap that it is to be told."""
+    if told_the_gap(scheduler) and not hint_ms > 0.0:
+        raise ConfigError(
+            f"scheduler {scheduler.name} is told the mean gap between arrivals, and this client names none; "
+            "expected interarrival_ms above 0 (OpenRequest)"
+        )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Decision about offered executors."""
+
+    key: Hashable  # key of the chosen job
+    parts: tuple[float, ...]  # decision as the scheduler gave it, with the index of the stage inside the job
+    executors: int  # offered executors that it uses; 0 if the stage is to be delayed
+
+    @property
+    def stage(self) -> int:
+        """Local index of the stage."""
+        return self.parts[STAGE]
+
+
+class Mirror(JobMemory):
+    """Jobs of one cluster and the scheduler that decides about them.
+
+    Args:
+        scheduler: What decides.
+        settings: The cluster.
+        rng: The scheduler's source of chance.
+        hint_ms: Mean interarrival time that a learned policy is told; above 0, jobs arrive over time.
+        account: What it takes of the service's budget; closed with the mirror.
+        delays: Whether the client delays stages.
+        running: Whether the client reports what runs.
+
+    Attributes:
+        knows_running: Whether the client reports what runs.
+
+    Raises:
+        ConfigError: The scheduler does not work on such a cluster, or needs to know what no client or this one reports.
+        RefusalError: The budget is exhausted.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        settings: Settings,
+        rng: np.random.Generator,
+        hint_ms: float,
+        account: Account,
+        *,
+        delays: bool = False,
+        running: bool = False,
+    ) -> None:
+        _require_known(scheduler, running)
+        _require_gap(scheduler, hint_ms)
+        # Decisions never wait: a scheduler that plans does so in another thread.
+        in_background = getattr(scheduler, "in_background", None)
+        scheduler = form_for(scheduler, hint_ms > 0.0) if in_background is None else in_background(hint_ms > 0.0)
+        self._scheduler = scheduler
+        self._rng = rng
+        self._hint_ms = hint_ms
+        self._delays = delays
+        self.knows_running = running
+        if not isinstance(scheduler, CompiledScheduler):
+            scheduler.reset(rng)
+        super().__init__(settings, account, ARRIVALS_SEEN + 1 if running else 0)
+
+    def _start(self, state: ClusterState) -> None:
+        state.start(self._rng, self._rng)
+        if isinstance(self._scheduler, CompiledScheduler):
+            if isinstance(self._scheduler, LearnedScheduler):
+                self._scheduler.bind(state, self._hint_ms)
+            else:
+                self._scheduler.bind(state)
+        self._observation = Observation(state)
+
+    def add_moving(self, slot: Slot, index: int, executors: int, *, count_for_job: bool = True) -> None:
+        """Count more executors (or fewer, below 0) as on their way to a stage.
+
+        Args:
+            slot: Place of the job.
+            index: Index of the stage inside the job.
+            executors: Their number.
+            count_for_job: Count them for the job too; False where the job holds them already.
+        """
+        self.state.stage_moving[slot.first + index] += executors
+        if count_for_job:
+            self.state.job_moving[slot.job] += executors
+        self.put_room(slot, index)
+        self.put_frontier(slot)
+
+    def release(self, source: Hashable | None, executors: int) -> None:
+        """Take executors from a job before its client reports that they left it."""
+        if source is not None:
+            slot = self.slots[source]
+            self.views.job_attached[slot.job] -= min(executors, self.allocation(slot, None, 0))
+
+    @property
+    def num_frontier(self) -> int:
+        """Number of stages that may be chosen."""
+        return sum(int(self.state.job_frontier[slot.job]) for slot in self.slots.values())
+
+    # ---- decisions --------------------------------------------------------------------------------------------------
+
+    def set_executors(self, executors: int) -> Steps[None]:
+        """Set the number of executors of the cluster.
+
+        Raises:
+            ConfigError: The scheduler does not work on so many.
+            RefusalError: The budget is exhausted.
+        """
+        if executors > self._capacity.executors:
+            yield from self._build(replace(self._capacity, executors=executors))
+        self.state.put(num_executors=executors)
+
+    def allocation(self, slot: Slot, source: Slot | None, offered: int) -> int:
+        """Number of executors that a job holds or will get, apart from those it offers."""
+        return kept_executors(self.views, slot.job) - (offered if slot is source else 0)
+
+    def put_running(self, source: Hashable | None, stage: int | None) -> None:
+        """Write what runs into the state, executors at work or on their way, and the stage that the offer comes from.
+
+        Args:
+            source: Key of the job that the offered executors were in last, None if there is none.
+            stage: Index inside that job of the stage that they are on, None if all are free.
+
+        Raises:
+            RefusalError: More executors are busy than there are.
+        """
+        state = self.state
+        stages: list[int] = []
+        begins: list[float] = []
+        coming: list[int] = []
+        for slot in self.slots.values():
+            for index, since in sorted(slot.graph.running_since_ms.items()):
+                stages += [slot.first + index] * len(since)
+                begins += since
+            own = np.arange(slot.first, slot.first + slot.size)
+            coming += np.repeat(own, state.stage_moving[own]).tolist()
+        at_work, busy = len(stages), len(stages) + len(coming)
+        if busy > state.num_executors:
+            raise invalid(
+                f"{at_work} tasks run and {len(coming)} executors are on their way; expected at most "
+                f"{state.num_executors} together, the executors of the cluster"
+            )
+        state.executor_stage[:] = NONE
+        state.executor_stage[:at_work] = stages
+        state.executor_start_ms[:at_work] = begins
+        state.executor_destination[at_work:busy] = coming
+        # All others idle in some pool.
+        state.executor_pool[:] = 0
+        state.executor_pool[:busy] = NONE
+        state.executor_moving[:] = 0
+        state.executor_moving[at_work:busy] = 1
+        kinds = np.repeat(np.array([TASK, MOVE], dtype=np.int64), [at_work, len(coming)])
+        state.heap_event[:busy] = kinds << 32 | np.arange(busy)
+        offered = state.num_stages if source is None or stage is None else self.slots[source].first + stage
+        state.put(heap_size=busy, num_free=0, source=offered)
+
+    def decide(self, now_ms: float, source: Hashable | None, offered: int) -> Choice | None:
+        """Decide about offered executors; None to leave them idle.
+
+        Args:
+            now_ms: Time of the client in ms.
+            source: Key of the job that the executors were in last, None if there is none.
+            offered: Number of offered executors, at least 1.
+
+        Raises:
+            DecimaError: The scheduler has no answer, or none that can be carried out.
+        """
+        state = self.state
+        jobs = self.active_jobs()
+        frontier = int(state.job_frontier[jobs].sum())
+        from_slot = None if source is None else self.slots.get(source)
+        state.put(
+            num_active=len(jobs),
+            num_frontier=frontier,
+            num_jobs_unsaturated=int(np.count_nonzero(state.job_unsaturated[jobs])),
+            source_job=NONE if from_slot is None else from_slot.job,
+            num_source=offered,
+            now_ms=now_ms,
+        )
+        state.class_offers[:] = offered
+        if frontier == 0:
+            return None
+        parts = self._ask()
+        return None if parts[STAGE] < 0 else self._checked(parts, from_slot, offered)
+
+    def _ask(self) -> tuple[float, ...]:
+        """Ask the scheduler for a decision; a negative stage id means to idle."""
+        if not isinstance(self._scheduler, CompiledScheduler):
+            return decision_parts(self._scheduler.decide(self._observation))
+        run_decision(self._scheduler.decision, self.state)
+        if self.state.no_answer:
+            raise DecimaError("a score of the policy's network is not a finite number")
+        return parts_of(self.state.action)
+
+    def _checked(self, parts: tuple[float, ...], source: Slot | None, offered: int) -> Choice:
+        """Check a decision and find how many executors the simulator would move by it."""
+        state = self.state
+        if parts[CLASS] > 0:
+            raise DecimaError(f"scheduler {self._scheduler.name} chose a class of executors, and there is only one")
+        # The only class is the one that best fit chooses, so clients need not know of classes.
+        parts = (*parts[:CLASS], DEFAULTS[CLASS], *parts[CLASS + 1 :])
+        stage, limit, *further = parts
+        if not 0 <= stage < self._next_stage or not state.stage_in_frontier[stage]:
+            raise DecimaError(f"scheduler {self._scheduler.name} chose a stage that cannot be chosen")
+        job = int(state.stage_job[stage])
+        key = self._keys[job]
+        slot = self.slots[key]
+        if parts[DELAY] != 0.0:
+            self._check_delay(stage, parts[DELAY])
+            return Choice(key, (stage - slot.first, limit, *further), 0)
+        used = limit
+        if state.job_limit:
+            used = min(limit - self.allocation(slot, source, offered), offered)
+        used = min(used, self.room(slot, stage - slot.first))
+        if not 1 <= used <= offered:
+            raise DecimaError(f"scheduler {self._scheduler.name} chose limit {limit}, which gives {used} of {offered}")
+        return Choice(key, (stage - slot.first, limit, *further), used)
+
+    def _check_delay(self, stage: int, delay_ms: float) -> None:
+        """Check that the client delays stages, and that the simulator would delay this one."""
+        name = self._scheduler.name
+        if not self._delays:
+            raise DecimaError(f"scheduler {name} delays a stage, and this client delays none (OpenRequest.delays)")
+        if not 0.0 < delay_ms <= LARGEST_MS:
+            raise DecimaError(f"scheduler {name} chose a delay of {delay_ms} ms; expected a number to {LARGEST_MS:g}")
+        if delay_refusal(self.state, stage):
+            raise DecimaError(f"scheduler {name} delays a stage that is not runnable, has begun or was delayed before")

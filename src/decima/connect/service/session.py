@@ -1,0 +1,350 @@
+"""Session of one client: takes its reports, keeps the mirror, asks the scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Hashable, Sequence
+
+import grpc
+import numpy as np
+
+from decima.connect.service import scheduler_pb2 as protocol
+from decima.connect.service.counters import put_state
+from decima.connect.service.durations import Measured, ProfileBook
+from decima.connect.service.errors import RefusalError, exhausted, invalid, out_of_step
+from decima.connect.service.graphs import JobGraph, read_graph
+from decima.connect.service.job_memory import size_of
+from decima.connect.service.limits import Limits
+from decima.connect.service.mirror import Choice, Mirror
+from decima.connect.service.steps import PAUSE, Steps
+from decima.connect.service.wire import VERSION, checked_number
+from decima.core.checks import LARGEST_MS
+from decima.core.errors import ConfigError, DecimaError
+from decima.systems.spark.decision import OPTION_PARTS
+from decima.systems.spark.seeding import spawn_generators
+from decima.systems.spark.settings import Settings
+
+#: Below so many stages a decision takes less time than handing it to another thread may cost.
+QUICK_STAGES = 4_000
+
+
+def check_client(request: protocol.OpenRequest, limits: Limits) -> None:
+    """Check who opens a session.
+
+    Raises:
+        RefusalError: It speaks another version, or a text is too long.
+    """
+    if request.version != VERSION:
+        raise invalid(f"protocol version is {request.version}; this service speaks {VERSION}")
+    for name in ("client", "mode", "scheduler", "shared_cluster"):
+        if len(getattr(request, name)) > limits.text:
+            raise invalid(f"{name} is longer than {limits.text} characters")
+
+
+def cluster_settings(request: protocol.OpenRequest, limits: Limits) -> Settings:
+    """Settings of the cluster that a client describes.
+
+    Raises:
+        RefusalError: A number is out of range.
+    """
+    if not 1 <= request.executors <= limits.executors:
+        raise invalid(f"executors is {request.executors}; expected 1 to {limits.executors}")
+    checked_number("session", "interarrival_ms", request.interarrival_ms)
+    if request.delays and request.shared_cluster:
+        raise invalid("delays is set, but a driver of a shared cluster delays no stages")
+    if request.running and request.shared_cluster:
+        raise invalid("running is set, but a driver of a shared cluster reports no running tasks")
+    try:
+        return Settings.of_mode(
+            request.mode or "paper",
+            executors=request.executors,
+            moving_delay_ms=request.moving_delay_ms,
+            delay_once=not request.delay_again,
+        )
+    except ConfigError as error:
+        raise invalid(str(error)) from error
+
+
+def chance(request: protocol.OpenRequest) -> np.random.Generator:
+    """Generator of a session's scheduler: the client's own one continued, or one from its seed."""
+    if not request.HasField("generator"):
+        return spawn_generators(request.seed)[1]
+    words = request.generator
+    bits = np.random.PCG64()
+    known = bits.state
+    known["state"] = {
+        "state": (words.state_high << 64) | words.state_low,
+        "inc": (words.increment_high << 64) | words.increment_low,
+    }
+    bits.state = known
+    return np.random.Generator(bits)
+
+
+class JobTable:
+    """Jobs of a mirror as one client reports them or, with different prefixes, several.
+
+    Args:
+        mirror: Where they are kept.
+        book: Profiles for their durations.
+        limits: Largest sizes.
+    """
+
+    def __init__(self, mirror: Mirror, book: ProfileBook, limits: Limits) -> None:
+        self.mirror = mirror
+        self._book = book
+        self._limits = limits
+        self._measured = Measured()
+
+    def _put_jobs(self, prefix: Hashable, messages: Sequence[protocol.Job]) -> Steps[list[tuple]]:
+        """Add jobs, or stages to jobs, and return their keys.
+
+        Raises:
+            RefusalError: A graph is wrong, or there are too many of them.
+        """
+        mirror, graphs = self.mirror, {}
+        if not messages:
+            return []
+        for message in messages:
+            key = (prefix, message.job)
+            if key in graphs:
+                raise invalid("a job is given twice")
+            graphs[key] = yield from read_graph(message, self._book, self._limits, self._measured)
+            yield
+        larger = {}
+        for key, graph in graphs.items():
+            slot = mirror.slots.get(key)
+            if slot is not None:
+                graph.continues(slot.graph)
+            if slot is None or len(graph.dag) > slot.size:
+                larger[key] = graph
+        self._require_room(larger)
+        yield from mirror.reserve(larger.values())
+        for key, graph in larger.items():
+            mirror.put_job(key, graph)
+            yield
+        return list(graphs)
+
+    def _require_room(self, graphs: dict[tuple, JobGraph]) -> None:
+        """Check that no limit is exceeded with further graphs of jobs, which take the place of those that are there.
+
+        Raises:
+            RefusalError: There are too many jobs, stages or edges.
+        """
+        there, limits = self.mirror.size, self._limits
+        more = size_of(graphs.values())
+        less = size_of([self.mirror.slots[key].graph for key in graphs if key in self.mirror.slots])
+        for name in ("jobs", "stages", "edges"):
+            total, most = getattr(there, name) + getattr(more, name) - getattr(less, name), getattr(limits, name)
+            if total > most:
+                raise exhausted(f"the report makes it {total} {name}; the service takes {most} ({name})")
+        self.mirror.account.hold("total_stages", there.stages + more.stages - less.stages)
+
+    def put_report(self, prefix: Hashable, request: protocol.DecideRequest) -> Steps[list[tuple]]:
+        """Take a report: jobs that are gone, new jobs and stages, states.
+
+        Of a full report, the jobs are all there are, and nothing is known of their states but what it says; jobs that
+        were there before keep their place and what the scheduler noted of them.
+
+        Returns:
+            Keys of the jobs whose graphs it holds, in its order.
+
+        Raises:
+            RefusalError: A graph is wrong, there are too many of them, a number is out of range, or a job or stage is
+                unknown.
+        """
+        for name in ("jobs", "states", "gone"):
+            if (count := len(getattr(request, name))) > self._limits.jobs:
+                raise exhausted(f"a report has {count} {name}; the service takes {self._limits.jobs} (jobs)")
+        slots = self.mirror.slots
+        gone = request.gone
+        if request.full:
+            names = {message.job for message in request.jobs}
+            gone = [key[1] for key in slots if key[0] == prefix and key[1] not in names]
+        for key in [(prefix, name) for name in gone]:
+            if key in slots:
+                self.mirror.drop_job(key)
+                yield
+        self.mirror.account.hold("total_stages", self.mirror.num_stages)
+        if request.full:
+            for key in [(prefix, message.job) for message in request.jobs]:
+                if key in slots:
+                    self.mirror.start_counts(slots[key])
+                    yield
+        keys = yield from self._put_jobs(prefix, request.jobs)
+        since_pause = 0
+        for message in request.states:
+            slot = self.mirror.slots.get((prefix, message.job))
+            if slot is None:
+                raise out_of_step(f"job {message.job!r:.60} has a state, but its graph is not known")
+            yield from put_state(self.mirror, slot, message, self._limits)
+            since_pause += 1 + len(message.stages) + len(message.runnable) + len(message.schedulable)
+            if since_pause >= PAUSE:
+                since_pause = 0
+                yield
+        return keys
+
+    def check_offer(self, prefix: Hashable, offer: protocol.Offer, executors: int) -> tuple | None:
+        """Check an offer and return the key of the job that its executors come from, None if there is none.
+
+        Raises:
+            RefusalError: More are offered than there are, or than the job holds.
+        """
+        if offer.executors > executors:
+            raise invalid(f"{offer.executors} executors are offered of {executors}")
+        key = (prefix, offer.job)
+        source = self.mirror.slots.get(key) if offer.job else None
+        if source is None:
+            return None
+        kept = self.mirror.allocation(source, source, offer.executors)
+        if kept < 0:
+            raise invalid(f"job {offer.job!r:.60} holds {kept} executors apart from those offered; expected at least 0")
+        return key
+
+
+class CallOrder:
+    """Order of a session's calls, which shows calls that were lost, repeated or came late."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._stale = True  # nothing is known yet, or a call failed half-way
+
+    def begin(self, request: protocol.DecideRequest | protocol.AssignRequest) -> None:
+        """Check that a call is the next one.
+
+        Raises:
+            RefusalError: It does not follow the last one.
+        """
+        expected = self._last + 1
+        if request.sequence < expected:
+            raise out_of_step(f"call {request.sequence} came after call {self._last}")
+        if not request.full and self._stale:
+            raise out_of_step("the state of this session is not known")
+        if not request.full and request.sequence != expected:
+            raise out_of_step(f"call {request.sequence} came where {expected} was expected")
+        self._last = request.sequence
+        self._stale = True
+
+    def done(self) -> None:
+        """Note that the call was carried out."""
+        self._stale = False
+
+
+class Session:
+    """Session of a client with a cluster of its own.
+
+    Args:
+        client: Name of the client, for logs.
+        mirror: Its cluster.
+        book: Profiles for durations.
+        limits: Largest sizes.
+
+    Attributes:
+        turn: Held by whoever changes the session, in steps.
+    """
+
+    watched = False
+
+    def __init__(self, client: str, mirror: Mirror, book: ProfileBook, limits: Limits) -> None:
+        self.client = client
+        self._limits = limits
+        self.turn = asyncio.Lock()
+        self._jobs = JobTable(mirror, book, limits)
+        self._calls = CallOrder()
+
+    @property
+    def num_jobs(self) -> int:
+        """Number of jobs in the system."""
+        return len(self._jobs.mirror.slots)
+
+    def decide(self, request: protocol.DecideRequest) -> Steps[protocol.Decision]:
+        """Take a report and decide about the executors that it offers.
+
+        Raises:
+            RefusalError: The message is wrong, or is not what comes next.
+        """
+        check_report(request, self._limits)
+        self._calls.begin(request)
+        jobs, mirror = self._jobs, self._jobs.mirror
+        keys = yield from jobs.put_report(None, request)
+        if request.full:
+            mirror.sort_jobs(keys)
+        try:
+            yield from mirror.set_executors(request.executors)
+        except ConfigError as error:
+            raise invalid(str(error)) from error
+        offered = request.offer.executors
+        reply = protocol.Decision(sequence=request.sequence, idle=True)
+        source = jobs.check_offer(None, request.offer, request.executors)
+        if offered:
+            if mirror.knows_running:
+                mirror.put_running(source, self._offered_stage(source, request.offer))
+            choice, reply.decide_us = yield from timed_choice(mirror, request.time_ms, source, offered)
+            if choice is not None:
+                put_choice(reply, mirror, choice)
+        self._calls.done()
+        return reply
+
+    def _offered_stage(self, source: tuple | None, offer: protocol.Offer) -> int | None:
+        """Index of the stage that offered executors are on inside their job, None if they are free.
+
+        Raises:
+            RefusalError: There is no such stage.
+        """
+        if source is None or not offer.HasField("stage"):
+            return None
+        index = self._jobs.mirror.slots[source].graph.index.get(offer.stage)
+        if index is None:
+            raise invalid(f"job {offer.job!r:.60}, stage {offer.stage} of the offer: there is no such stage")
+        return index
+
+    def leave(self) -> Steps[None]:
+        """End the session."""
+        self._jobs.mirror.account.close()
+        yield from ()
+
+
+def check_report(request: protocol.DecideRequest, limits: Limits) -> None:
+    """Check the numbers of a report that concern no job.
+
+    Raises:
+        RefusalError: One is out of range.
+    """
+    if not math.isfinite(request.time_ms) or abs(request.time_ms) > LARGEST_MS:
+        raise invalid(f"time_ms is {request.time_ms!r}; expected a finite number")
+    if request.executors > limits.executors:
+        raise invalid(f"executors is {request.executors}; expected at most {limits.executors}")
+
+
+def timed_choice(
+    mirror: Mirror, now_ms: float, source: tuple | None, offered: int
+) -> Steps[tuple[Choice | None, float]]:
+    """Decide about offered executors; returns the choice and the time it took in microseconds.
+
+    Raises:
+        RefusalError: The scheduler failed.
+    """
+
+    def decide() -> tuple[Choice | None, float]:
+        begin = time.perf_counter()
+        choice = mirror.decide(now_ms, source, offered)
+        return choice, 1e6 * (time.perf_counter() - begin)
+
+    try:
+        if mirror.num_stages < QUICK_STAGES:
+            return decide()
+        done = yield decide
+        return done.result()
+    except DecimaError as error:
+        raise RefusalError(grpc.StatusCode.INTERNAL, f"the scheduler failed: {error}") from error
+
+
+def put_choice(reply: protocol.Decision, mirror: Mirror, choice: Choice) -> None:
+    """Write a choice into the reply, in the client's names."""
+    reply.idle = False
+    reply.job = choice.key[1]
+    reply.stage = mirror.slots[choice.key].graph.stage_ids[choice.stage]
+    for part, value in zip(OPTION_PARTS, choice.parts[1:], strict=True):
+        setattr(reply, part.name, value)
+    reply.executors = choice.executors

@@ -1,0 +1,231 @@
+"""Schedulers that a service offers, and its open sessions."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from decima.connect.service import scheduler_pb2 as protocol
+from decima.connect.service.coordinator import Driver, SharedCluster
+from decima.connect.service.durations import ProfileBook
+from decima.connect.service.errors import RefusalError, exhausted, invalid, unknown_session
+from decima.connect.service.limits import Account, Budget, Limits
+from decima.connect.service.mirror import Mirror, told_the_gap
+from decima.connect.service.node_session import NodeRule, NodeSession
+from decima.connect.service.session import Session, chance, check_client, cluster_settings
+from decima.connect.service.steps import finish
+from decima.core.errors import ConfigError
+from decima.systems.spark.schedulers.interface import CompiledScheduler, Scheduler
+from decima.systems.spark.settings import Settings
+from decima.systems.unequal.schedulers.registry import PlanScheduler
+
+# Decisions of a compiled scheduler keep no state outside the mirror, so all sessions share one.
+Maker = Callable[[], Scheduler]
+
+
+class Offering:
+    """Schedulers of a service, by the name that a client asks for.
+
+    Args:
+        makers: Functions that make them, by name; the first is for clients that ask for none.
+        node_schedulers: Schedulers for sessions whose executors differ in speed, the same way.
+
+    Raises:
+        ConfigError: There is none, or one for unequal executors needs whole instances.
+        DecimaError: A scheduler cannot be made.
+    """
+
+    def __init__(self, makers: Mapping[str, Maker], node_schedulers: Mapping[str, PlanScheduler] | None = None) -> None:
+        if not makers:
+            raise ConfigError("a service needs at least one scheduler")
+        self.default = next(iter(makers))
+        self._makers = dict(makers)
+        self._shared: dict[str, CompiledScheduler] = {}
+        for name, make in makers.items():
+            scheduler = make()
+            if isinstance(scheduler, CompiledScheduler):
+                self._shared[name] = scheduler
+            _warm_up(scheduler)
+        self._node_rules = {name: NodeRule(each) for name, each in (node_schedulers or {}).items()}
+        for rule in self._node_rules.values():
+            rule.warm_up()
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the schedulers, the default first."""
+        return list(self._makers)
+
+    def scheduler(self, name: str) -> tuple[str, Scheduler]:
+        """Name and scheduler for a session; those of the default if the name is empty.
+
+        Raises:
+            RefusalError: There is none of that name here.
+        """
+        name = name or self.default
+        if name not in self._makers:
+            raise invalid(f"scheduler {name!r:.60} is not offered here; offered: {', '.join(self._makers)}")
+        return name, self._shared.get(name) or self._makers[name]()
+
+    def node_rule(self, name: str) -> tuple[str, NodeRule]:
+        """Name and scheduler for a session whose executors differ in speed.
+
+        Raises:
+            RefusalError: There is none of that name here.
+        """
+        known = ", ".join(self._node_rules)
+        name = name or next(iter(self._node_rules), "")
+        if name not in self._node_rules:
+            offered = f"offered: {known}" if known else "none is (decima serve --unequal)"
+            raise invalid(f"scheduler {name!r:.60} is not offered for unequal executors here; {offered}")
+        return name, self._node_rules[name]
+
+
+def _warm_up(scheduler: Scheduler) -> None:
+    """Decide once, so that what is compiled on first use is compiled before clients wait for it."""
+    request = protocol.DecideRequest(sequence=1, full=True, executors=1, offer=protocol.Offer(executors=1))
+    request.jobs.add(job="first", stages=[protocol.Stage(stage=0, num_tasks=1)])
+    request.states.add(job="first", runnable=[0], schedulable=[0])
+    limits = Limits()
+    rng, account = np.random.default_rng(0), Budget(limits).account()
+    hint_ms = 1000.0 if told_the_gap(scheduler) else 0.0
+    mirror = Mirror(scheduler, Settings(executors=1), rng, hint_ms, account, delays=True, running=True)
+    finish(Session("warm-up", mirror, ProfileBook(), limits).decide(request))
+
+
+@dataclass(slots=True)
+class Entry:
+    """Open session, its scheduler's name, how long it may be unused, when it was used last, and calls under way."""
+
+    session: Session | Driver | NodeSession
+    scheduler: str
+    lease_s: float
+    used: float = field(default_factory=time.monotonic)
+    calls: int = 0
+
+
+class Sessions:
+    """Open sessions by id.
+
+    Args:
+        offering: The schedulers.
+        book: Profiles for durations.
+        limits: Largest sizes.
+    """
+
+    def __init__(self, offering: Offering, book: ProfileBook | None = None, limits: Limits | None = None) -> None:
+        self.offering = offering
+        self.book = book or ProfileBook()
+        self.limits = limits or Limits()
+        self.budget = Budget(self.limits)
+        self._open: dict[str, Entry] = {}
+        self._clusters: dict[str, tuple[str, SharedCluster]] = {}  # scheduler and cluster by name
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @property
+    def num_jobs(self) -> int:
+        """Number of jobs in all sessions."""
+        # A copy: metrics are asked for in another thread.
+        return sum(entry.session.num_jobs for entry in list(self._open.values()))
+
+    def open(self, request: protocol.OpenRequest) -> protocol.OpenReply:
+        """Begin a session.
+
+        Raises:
+            RefusalError: The request is wrong, or there are too many sessions.
+        """
+        if len(self._open) >= self.limits.sessions:
+            raise exhausted(f"{len(self._open)} sessions are open, as many as the service takes (sessions)")
+        check_client(request, self.limits)
+        unequal = request.HasField("unequal")
+        settings = None if unequal else cluster_settings(request, self.limits)
+        key = secrets.token_urlsafe(12)
+        reply = protocol.OpenReply(session=key, version=request.version)
+        account = self.budget.account()
+        try:
+            first_lease_s = min(self.limits.first_lease_s, self.limits.lease_s)
+            if unequal:
+                reply.scheduler, rule = self.offering.node_rule(request.scheduler)
+                entry = Entry(NodeSession(request, rule, self.limits, account), reply.scheduler, first_lease_s)
+            elif request.shared_cluster:
+                reply.scheduler, driver = self._join(key, request, settings, account)
+                reply.command.CopyFrom(driver.command())
+                entry = Entry(driver, reply.scheduler, self.limits.driver_lease_s)
+            else:
+                reply.scheduler, scheduler = self.offering.scheduler(request.scheduler)
+                mirror = Mirror(
+                    scheduler,
+                    settings,
+                    chance(request),
+                    request.interarrival_ms,
+                    account,
+                    delays=request.delays,
+                    running=request.running,
+                )
+                session = Session(request.client, mirror, self.book, self.limits)
+                entry = Entry(session, reply.scheduler, first_lease_s)
+        except ConfigError as error:
+            account.close()
+            raise invalid(str(error)) from error
+        except RefusalError:
+            account.close()
+            raise
+        self._open[key] = entry
+        reply.lease_ms = int(1000 * entry.lease_s)
+        return reply
+
+    def _join(
+        self, key: str, request: protocol.OpenRequest, settings: Settings, account: Account
+    ) -> tuple[str, Driver]:
+        """Make a driver of a shared cluster, which begins with its first driver and ends with its last."""
+        name = request.shared_cluster
+        if name in self._clusters:
+            scheduler, cluster = self._clusters[name]
+            for setting in ("executors", "mode", "moving_delay_ms"):
+                present, asked = getattr(cluster.settings, setting), getattr(settings, setting)
+                if present != asked:
+                    raise invalid(f"shared cluster {name!r:.60} has {setting} {present}, got {asked}")
+            if request.scheduler not in ("", scheduler):
+                raise invalid(f"shared cluster {name!r:.60} has scheduler {scheduler}, got {request.scheduler!r:.60}")
+        else:
+            scheduler, made = self.offering.scheduler(request.scheduler)
+            hint_ms = request.interarrival_ms
+            cluster = SharedCluster(made, settings, chance(request), hint_ms, self.book, self.limits, account)
+            self._clusters[name] = scheduler, cluster
+        return scheduler, Driver(key, request.client, cluster, lambda: self._clusters.pop(name))
+
+    def find(self, key: str) -> Entry:
+        """Find a session and note that it is used.
+
+        Raises:
+            RefusalError: There is none of that id.
+        """
+        entry = self._open.get(key)
+        if entry is None:
+            raise unknown_session()
+        entry.used = time.monotonic()
+        return entry
+
+    def decided(self, entry: Entry) -> None:
+        """Note that a session's client was told what to do: it is no longer one that only opens sessions."""
+        if isinstance(entry.session, (Session, NodeSession)):
+            entry.lease_s = self.limits.lease_s
+
+    def remove(self, key: str) -> Session | Driver | NodeSession | None:
+        """Forget a session, which is then to be left; None if there is none of that id."""
+        entry = self._open.pop(key, None)
+        return None if entry is None else entry.session
+
+    def expired(self) -> list[str]:
+        """Ids of the sessions that were not used for their lease."""
+        now = time.monotonic()
+        return [
+            key
+            for key, entry in self._open.items()
+            if now - entry.used > entry.lease_s and not entry.calls and not entry.session.watched
+        ]

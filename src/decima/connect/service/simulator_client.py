@@ -1,0 +1,161 @@
+"""Scheduler that asks a service: the simulated cluster as a client of the protocol."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from decima.connect.service import scheduler_pb2 as protocol
+from decima.connect.service.client import ClientSession, ServiceClient, check_address
+from decima.connect.service.reporter import StateReporter
+from decima.connect.service.security import read_token
+from decima.connect.service.wire import VERSION
+from decima.core.errors import ConfigError, ServiceError
+from decima.core.grammar import Option
+from decima.systems.spark.decision import OPTION_PARTS
+from decima.systems.spark.schedulers.interface import Decision, Observation, Scheduler
+from decima.systems.spark.schedulers.registry import register
+from decima.systems.spark.state import ClusterState
+
+OPTIONS = (
+    Option("service", "HOST:PORT of the service ('decima serve')", required=True),
+    Option("scheduler", "which of its schedulers, parameters joined by + (default: the first it offers)"),
+    Option("token_file", "file of the token for the service (default: DECIMA_SERVICE_TOKEN, if set)"),
+    Option("tls_ca", "certificate to trust (default: no TLS)"),
+)
+_WORD = (1 << 64) - 1
+
+
+class RemoteScheduler:
+    """Scheduler that asks a service for every decision; it gives the same schedule as the service's scheduler here.
+
+    Where the server was restarted during a run, that holds for schedulers without chance and without memory.
+
+    Args:
+        service: ``host:port``.
+        scheduler: Name of one of the service's schedulers; its default when omitted.
+        token: Token to show with every call.
+        tls_ca: PEM file with the certificate to trust; no TLS when omitted.
+        fallback: Scheduler that decides while the service is away; when omitted, the run waits and then fails.
+        patience_s: How long to wait for a service that does not answer.
+        deadline_s: How long one call may take.
+    """
+
+    name = "remote"
+
+    def __init__(
+        self,
+        service: str,
+        scheduler: str = "",
+        *,
+        token: str | None = None,
+        tls_ca: Path | None = None,
+        fallback: Scheduler | None = None,
+        patience_s: float = 10.0,
+        deadline_s: float = 5.0,
+    ) -> None:
+        check_address(service)
+        self.values = {"service": service, "scheduler": scheduler}
+        self.fallbacks = 0
+        self._client = ServiceClient(service, token=token, tls_ca=tls_ca, deadline_s=deadline_s)
+        self._scheduler = scheduler
+        self._fallback = fallback
+        self._patience_s = patience_s
+        self._state: ClusterState | None = None
+        self._session: ClientSession | None = None
+
+    def reset(self, rng: np.random.Generator) -> None:
+        """Begin a session with the next decision; the service draws from where the generator is."""
+        self.close()
+        self._generator = _words(rng)
+        if self._fallback is not None:
+            self._fallback.reset(rng)
+
+    def __enter__(self) -> RemoteScheduler:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the session."""
+        if self._session is not None:
+            self._session.close()
+        self._session = self._state = None
+
+    def decide(self, observation: Observation) -> Decision:
+        """Ask the service for a decision.
+
+        Raises:
+            ServiceError: The service is away or refuses, and there is no fallback.
+        """
+        state = observation.state
+        if self._state is not state:
+            self._begin(state)
+        try:
+            return self._decision(state, self._session.decide(self._reporter.request))
+        except ServiceError:
+            if self._fallback is None:
+                raise
+            self.fallbacks += 1
+            return self._fallback.decide(observation)
+
+    def _begin(self, state: ClusterState) -> None:
+        later = len(state.arrival_order)
+        request = protocol.OpenRequest(
+            version=VERSION,
+            client="simulator",
+            executors=state.num_executors,
+            moving_delay_ms=state.moving_delay_ms,
+            mode="paper" if state.job_limit else "released",
+            scheduler=self._scheduler,
+            generator=self._generator,
+            interarrival_ms=float(state.job_arrival_ms.max()) / later if later else 0.0,
+            delays=True,
+            delay_again=not state.delay_once,
+            running=True,
+        )
+        self._state = state
+        self._reporter = StateReporter(state)
+        self._session = ClientSession(self._client, request, self._patience_s)
+
+    def _decision(self, state: ClusterState, reply: protocol.Decision) -> Decision:
+        if reply.idle:
+            return Decision.idle()
+        job = int(reply.job) if reply.job.isdecimal() else -1
+        if not 0 <= job < state.num_jobs:
+            raise ServiceError(f"the service chose job {reply.job!r:.60}, which does not exist")
+        first, end = (int(bound) for bound in state.job_first_stage[job : job + 2])
+        stage = first + reply.stage
+        if not first <= stage < end or not state.stage_in_frontier[stage]:
+            raise ServiceError(f"the service chose stage {reply.stage} of job {job}, which cannot be chosen")
+        return Decision(stage, **{part.attribute: getattr(reply, part.name) for part in OPTION_PARTS})
+
+
+@register("remote", options=OPTIONS)
+def remote(
+    service: str | None = None, scheduler: str = "", token_file: str | None = None, tls_ca: str | None = None, **unknown
+) -> RemoteScheduler:
+    """A service that is asked for every decision."""
+    if service is None or unknown:
+        known = ", ".join(option.name for option in OPTIONS)
+        raise ConfigError(f"scheduler 'remote' asks a service; expected remote:HOST:PORT, with options out of {known}")
+    token = read_token(None if token_file is None else Path(token_file))
+    return RemoteScheduler(
+        service, scheduler.replace("+", ","), token=token, tls_ca=None if tls_ca is None else Path(tls_ca)
+    )
+
+
+def _words(rng: np.random.Generator) -> protocol.Pcg64:
+    """State of a generator as a message of the protocol."""
+    known = rng.bit_generator.state
+    if known["bit_generator"] != "PCG64":
+        raise ConfigError(f"the service continues generators of kind PCG64, got {known['bit_generator']}")
+    state, increment = known["state"]["state"], known["state"]["inc"]
+    return protocol.Pcg64(
+        state_high=state >> 64,
+        state_low=state & _WORD,
+        increment_high=increment >> 64,
+        increment_low=increment & _WORD,
+    )

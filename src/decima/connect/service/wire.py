@@ -1,0 +1,110 @@
+"""Protocol of the service: its name and version, which state its messages carry, and the range of its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from decima.connect.service import scheduler_pb2 as protocol
+from decima.connect.service.errors import exhausted, invalid
+from decima.connect.service.steps import Steps
+from decima.core.checks import LARGEST_MS
+
+Kind = TypeVar("Kind", bound=Message)
+
+NAME = protocol.DESCRIPTOR.services_by_name["Scheduler"].full_name
+VERSION = 1
+# Fields of `StageState` and `JobState` -> arrays of a cluster's state.
+STAGE_FIELDS = {
+    "launched": "stage_next",
+    "finished": "stage_finished_tasks",
+    "executors": "stage_executors",
+    "moving": "stage_moving",
+    "committed": "stage_commit",
+}
+JOB_FIELDS = {
+    "attached": "job_attached",
+    "moving": "job_moving",
+    "committed": "job_commit",
+    "outgoing": "job_outgoing",
+}
+
+# Bytes of a message that are parsed at a time.
+_PART_BYTES = 32 * 1024
+_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+
+
+def parse(kind: type[Kind], data: bytes, most_fields: int) -> Steps[Kind]:
+    """Parse a message.
+
+    Args:
+        kind: Its type.
+        data: Its bytes.
+        most_fields: Most fields that a large message may have, those inside of other fields not counted.
+
+    Raises:
+        RefusalError: It is no such message, or has too many fields.
+    """
+    message = kind()
+    try:
+        if len(data) <= _PART_BYTES:
+            message.MergeFromString(data)
+        else:
+            # By definition, parts of a message parsed one after the other are the message.
+            for part in _parts(data, most_fields):
+                message.MergeFromString(part)
+                yield
+    except DecodeError as error:
+        raise invalid(f"the message is not a {kind.DESCRIPTOR.name}: {error}") from error
+    return message
+
+
+def _parts(data: bytes, most_fields: int) -> Iterator[bytes]:
+    """Cut a message between fields."""
+    begin = place = fields = 0
+    while place < len(data):
+        tag, place = _varint(data, place)
+        if tag & 7 == _VARINT:
+            _, place = _varint(data, place)
+        elif tag & 7 == _LENGTH:
+            length, place = _varint(data, place)
+            place += length
+        elif tag & 7 in (_FIXED32, _FIXED64):
+            place += 4 if tag & 7 == _FIXED32 else 8
+        else:
+            raise DecodeError(f"a field of wire type {tag & 7}")
+        if place > len(data):
+            raise DecodeError("its last field is cut")
+        fields += 1
+        if fields > most_fields:
+            raise exhausted(f"the message has more than {most_fields} jobs, states and other fields")
+        if place - begin >= _PART_BYTES:
+            yield data[begin:place]
+            begin = place
+    yield data[begin:]
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    """Read a number; returns it and the place behind it."""
+    number = shift = 0
+    while place < len(data) and shift < 70:
+        byte = data[place]
+        place += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, place
+        shift += 7
+    raise DecodeError("a number has no end")
+
+
+def checked_number(where: str, name: str, value: float, low: float = 0.0, high: float = LARGEST_MS) -> float:
+    """Return a number of a message after checking its range.
+
+    Raises:
+        RefusalError: It is NaN or not from ``low`` to ``high``.
+    """
+    if not low <= value <= high:
+        raise invalid(f"{where}: {name} is {value!r}; expected a number from {low:g} to {high:g}")
+    return value

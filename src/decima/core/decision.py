@@ -1,0 +1,97 @@
+"""Decision rules as compiled functions that other compiled code calls by their address."""
+
+from __future__ import annotations
+
+import threading
+from collections import namedtuple
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+from llvmlite import ir
+from numba import cfunc, types
+from numba.extending import intrinsic
+
+from decima.core.cache import cached
+from decima.core.errors import RecordError
+
+_WORD = ir.IntType(64)
+
+
+@intrinsic
+def call_decide(_typing, function, record):
+    """Call the compiled decision rule at address ``function`` with a record."""
+
+    def codegen(context, builder, _signature, args):
+        kind = ir.FunctionType(ir.VoidType(), [_WORD])
+        pointer = builder.inttoptr(args[0], kind.as_pointer())
+        builder.call(pointer, [builder.ptrtoint(args[1], _WORD)])
+        return context.get_dummy_value()
+
+    return types.none(types.int64, record), codegen
+
+
+def places(parameters: Sequence[Any]) -> tuple[int, ...]:
+    """Number parameters, or names, for compiled code to read ``rule.params[P.alpha]`` by name."""
+    names = [getattr(parameter, "name", parameter) for parameter in parameters]
+    return namedtuple("Places", names)(*range(len(names)))
+
+
+def _decision_named(module: str, name: str) -> CompiledDecision:
+    return getattr(import_module(module), name)
+
+
+# Compiled functions by address, so that what holds an address can be taken to another process.
+_AT: dict[int, CompiledDecision] = {}
+
+
+def decision_at(address: int) -> CompiledDecision | None:
+    """The compiled function at an address of this process; None at 0.
+
+    Raises:
+        RecordError: It is not one of a ``CompiledDecision``.
+    """
+    if address and address not in _AT:
+        raise RecordError(
+            f"the compiled function at address {address:#x} is no CompiledDecision; expected one, which another "
+            "process finds by its name: decorate the rule with CompiledDecision, or copy the state with copy.deepcopy"
+        )
+    return _AT.get(address)
+
+
+class CompiledDecision:
+    """Compiles a decision rule on first use: a function of the address (int64) of a record, without a result.
+
+    Attributes:
+        function: The rule in Python.
+        parameters: Parameters it reads, in their order.
+        arrays: Given arrays it reads that have no meaningful default.
+    """
+
+    signature = types.void(types.int64)
+
+    def __init__(self, function: Callable, parameters: Sequence[Any] = (), arrays: Sequence[str] = ()) -> None:
+        self.function = function
+        self.parameters = tuple(parameters)
+        self.arrays = tuple(arrays)
+        self.__doc__ = function.__doc__
+        self._lock = threading.Lock()
+
+    @classmethod
+    def reading(cls, parameters: Sequence[Any], arrays: Sequence[str] = ()) -> Callable[[Callable], CompiledDecision]:
+        """Decorator for a rule that reads parameters, or arrays that have to be given."""
+        return lambda function: cls(function, parameters, arrays)
+
+    def __reduce__(self) -> tuple:
+        """Pickle as the name in its module, where the decorator has put it."""
+        return _decision_named, (self.function.__module__, self.function.__qualname__)
+
+    @cached_property
+    def address(self) -> int:
+        """Address of the machine code; valid while this object lives."""
+        with self._lock:
+            if "_compiled" not in self.__dict__:
+                self._compiled = cached(cfunc(self.signature, cache=True))(self.function)
+                _AT[self._compiled.address] = self
+            return self._compiled.address

@@ -1,0 +1,150 @@
+"""The grammar of texts that name something and set its options: ``NAME:KEY=VALUE,KEY=VALUE`` and ``KEY=VALUE``.
+
+Jobs (``tpch:n=20,sizes=2g+10g``), schedulers (``weighted_fair:alpha=-1``) and the settings of a command line follow it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from decima.core.errors import ConfigError
+
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+_EXPECTED = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option behind a name."""
+
+    name: str  # its key
+    doc: str  # what it means
+    kind: type = str  # type of its value: ``str``, ``int``, ``float`` or ``bool``
+    required: bool = False  # whether nothing goes without it
+
+    def read(self, text: str, where: str) -> Any:
+        """Read a text as a value of this option.
+
+        Args:
+            text: What stands behind the equals sign.
+            where: What the option belongs to, for the error message.
+
+        Raises:
+            ConfigError: The text is no value of that type.
+        """
+        return read_value(text, self.kind, f"{where}: {self.name}")
+
+
+def split_options(text: str, first: str | None = None) -> tuple[str, dict[str, str]]:
+    """Split ``name:key=value,key=value`` into the name and the options, still as texts.
+
+    Args:
+        text: The text.
+        first: Key of the first option where the text gives a value alone.
+
+    Raises:
+        ConfigError: An option is not of that form, or is given twice.
+    """
+    name, colon, rest = text.partition(":")
+    pairs = rest.split(",") if colon else []
+    if pairs and pairs[0] and first is not None and "=" not in pairs[0]:
+        pairs[0] = f"{first}={pairs[0]}"
+    return name, key_values(pairs, repr(text))
+
+
+def key_values(pairs: Iterable[str], where: str) -> dict[str, str]:
+    """Split ``key=value`` texts.
+
+    Args:
+        pairs: The texts.
+        where: What they belong to, for the error message.
+
+    Raises:
+        ConfigError: A text is not of that form, or a key is given twice.
+    """
+    values: dict[str, str] = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not sign or not key.strip():
+            raise ConfigError(f"{where}: {pair!r} is no option; expected KEY=VALUE")
+        if key.strip() in values:
+            raise ConfigError(f"{where}: {key.strip()} is given twice")
+        values[key.strip()] = value.strip()
+    return values
+
+
+def read_options(texts: Mapping[str, str], options: Iterable[Option], where: str) -> dict[str, Any]:
+    """Read texts by key as values of the types that options have.
+
+    Args:
+        texts: Texts by key.
+        options: The options that may be given.
+        where: What they belong to, for the error message.
+
+    Raises:
+        ConfigError: A key is unknown or a value is of another type.
+    """
+    known = {option.name: option for option in options}
+    for key in texts:
+        if key not in known:
+            raise ConfigError(f"{where} has no option {key!r}{hint(key, known)}; it has: {', '.join(known) or 'none'}")
+    return {key: known[key].read(text, where) for key, text in texts.items()}
+
+
+def read_fields(texts: Mapping[str, str], record: type, where: str) -> dict[str, Any]:
+    """Read texts by key as values of the types that the fields of a dataclass have.
+
+    Args:
+        texts: Texts by key.
+        record: The dataclass; the types of its fields are those of the values.
+        where: What the keys belong to, for the error message; directly in front of the key.
+
+    Raises:
+        ConfigError: There is no such field, or a value is of another type.
+    """
+    types = get_type_hints(record)
+    known = [field.name for field in fields(record)]
+    for key in texts:
+        if key not in known:
+            raise ConfigError(f"{where}{key} is unknown{hint(key, known) or '; known: ' + ', '.join(known)}")
+    return {key: read_value(text, types[key], f"{where}{key}") for key, text in texts.items()}
+
+
+def read_value(text: str, kind: Any, where: str) -> Any:
+    """Read a text as a value of a type.
+
+    Args:
+        text: The text; ``none`` is None where the type allows that, members of a tuple are joined by ``+``, those of a
+            dictionary are ``key=value,key=value``.
+        kind: ``str``, ``int``, ``float``, ``bool``, ``tuple[X, ...]``, ``dict[str, X]``, or one of them or None.
+        where: What the value is, for the error message.
+
+    Raises:
+        ConfigError: The text is no value of that type.
+    """
+    members = [member for member in get_args(kind) if member not in (NoneType, ...)]
+    if NoneType in get_args(kind):
+        return None if text.lower() == "none" else read_value(text, members[0], where)
+    if get_origin(kind) is tuple:
+        return tuple(read_value(part, members[0], where) for part in text.split("+"))
+    if get_origin(kind) is dict:
+        texts = key_values(text.split(","), where)
+        return {key: read_value(value, members[1], f"{where}: {key}") for key, value in texts.items()}
+    try:
+        value = _TRUTH[text.lower()] if kind is bool else kind(text)
+    except (KeyError, ValueError):
+        raise ConfigError(f"{where} is {text!r}; expected {_EXPECTED[kind]}") from None
+    if kind is float and math.isnan(value):
+        raise ConfigError(f"{where} is {text!r}; expected a number")
+    return value
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """Text like ``; did you mean 'fair'?`` where one of the known names is close, else an empty one."""
+    close = difflib.get_close_matches(str(name).lower(), list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

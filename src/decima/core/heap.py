@@ -1,0 +1,112 @@
+"""A heap of events inside a compiled record: the earliest time first, ties in the order of the pushes.
+
+An event is (time, order, kind, subject). The record that holds the heap has the fields of :func:`heap_fields`;
+``heap_event`` packs kind and subject into one number.
+"""
+
+from numba import njit
+
+from decima.core.record import F64, I64, Field, fields
+
+_SUBJECT_BITS = 32
+_SUBJECT = (1 << _SUBJECT_BITS) - 1
+
+
+def heap_fields(extent: str) -> list[Field]:
+    """Fields of a heap that holds at most ``extent`` events."""
+    return [
+        *fields(I64, None, sequence="events pushed so far; breaks ties in time", heap_size="events waiting"),
+        *fields(F64, extent, heap_ms="event heap: time"),
+        *fields(I64, extent, heap_order="event heap: push counter", heap_event="event heap: kind << 32 | subject"),
+    ]
+
+
+@njit
+def event_kind(event):
+    """Kind in an entry of ``heap_event``."""
+    return event >> _SUBJECT_BITS
+
+
+@njit
+def event_subject(event):
+    """Subject in an entry of ``heap_event``."""
+    return event & _SUBJECT
+
+
+@njit
+def heap_kind(state):
+    """Kind of the earliest event."""
+    return event_kind(state.heap_event[0])
+
+
+@njit
+def heap_subject(state):
+    """Subject of the earliest event."""
+    return event_subject(state.heap_event[0])
+
+
+@njit
+def _sift_down(state, time, sequence, event):
+    """Put an entry at the root and let it sink."""
+    times = state.heap_ms
+    order = state.heap_order
+    events = state.heap_event
+    size = state.heap_size
+    hole = 0
+    child = 1
+    while child < size:
+        right = child + 1
+        if right < size and (
+            times[right] < times[child] or (times[right] == times[child] and order[right] < order[child])
+        ):
+            child = right
+        if times[child] > time or (times[child] == time and order[child] > sequence):
+            break
+        times[hole] = times[child]
+        order[hole] = order[child]
+        events[hole] = events[child]
+        hole = child
+        child = 2 * hole + 1
+    times[hole] = time
+    order[hole] = sequence
+    events[hole] = event
+
+
+@njit
+def heap_repeat_top(state, time):
+    """Pop the earliest event and push the same kind and subject at a later time in its place."""
+    sequence = state.sequence
+    state.sequence = sequence + 1
+    _sift_down(state, time, sequence, state.heap_event[0])
+
+
+@njit
+def heap_pop(state):
+    """Remove the earliest event."""
+    size = state.heap_size - 1
+    state.heap_size = size
+    if size > 0:
+        _sift_down(state, state.heap_ms[size], state.heap_order[size], state.heap_event[size])
+
+
+@njit
+def heap_push(state, time, kind, subject):
+    """Add an event; later pushes lose ties."""
+    times = state.heap_ms
+    order = state.heap_order
+    events = state.heap_event
+    sequence = state.sequence
+    state.sequence = sequence + 1
+    hole = state.heap_size
+    state.heap_size = hole + 1
+    while hole > 0:
+        parent = (hole - 1) >> 1
+        if times[parent] <= time:
+            break
+        times[hole] = times[parent]
+        order[hole] = order[parent]
+        events[hole] = events[parent]
+        hole = parent
+    times[hole] = time
+    order[hole] = sequence
+    events[hole] = kind << _SUBJECT_BITS | subject

@@ -1,0 +1,195 @@
+"""What can be simulated: the protocol of a system, and the registry of all systems.
+
+A system runs workloads under settings with schedulers. Comparison, tuning, search, training and Gantt charts know this
+protocol only; which system is meant follows from the type of the settings. The Spark cluster is
+:class:`decima.systems.spark.system.SparkCluster`.
+
+A system of one's own is an object with the attributes and methods of :class:`System`, given to
+:func:`register_system`. Nothing has to be subclassed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from decima.core.errors import ConfigError
+from decima.core.objectives import Objective, Outcome, get_objective
+
+if TYPE_CHECKING:
+    import pandas
+
+# Modules of ``decima.systems.spark.schedulers`` that register systems; imported on first use.
+_MODULES = ("decima.systems.spark.system", "decima.systems.cloud.system")
+TASK_COLUMNS = ("job", "stage", "executor", "start_s", "finish_s", "kind")
+
+
+class SystemSettings(Protocol):
+    """What the system is like; immutable, so that it can be shared and compared."""
+
+    @property
+    def label(self) -> str:
+        """A few words for titles."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready values by name, for cards and result files."""
+
+
+class SystemWorkload(Protocol):
+    """What is to be run."""
+
+    @property
+    def label(self) -> str:
+        """What the workload is called in titles."""
+
+    @property
+    def arrival_ms(self) -> np.ndarray:
+        """float64 [jobs]."""
+
+    def __len__(self) -> int:
+        """Number of jobs."""
+
+    def signature(self) -> str:
+        """All that distinguishes it from other workloads, as text."""
+
+
+class RunResult(Protocol):
+    """Outcome of one run in detail."""
+
+    workload: SystemWorkload
+    settings: SystemSettings
+    scheduler: str
+    seed: int
+
+    @property
+    def outcome(self) -> Outcome:
+        """What objectives score."""
+
+    @property
+    def num_executors(self) -> int:
+        """Rows of a Gantt chart: executors, machines or whatever runs tasks."""
+
+    def task_frame(self) -> pandas.DataFrame:
+        """One row per task, columns :data:`TASK_COLUMNS`: whole numbers for job, stage and executor, seconds, a word.
+
+        Raises:
+            ConfigError: The run kept no log.
+        """
+
+
+class SystemScheduler(Protocol):
+    """Whatever decides. With a true attribute ``concurrent`` one object may serve several runs at the same time.
+
+    A scheduler with ``parameters`` (each with name, low, high and tunable) and ``values`` by name can be tuned.
+    """
+
+    name: str
+
+
+class System(Protocol):
+    """Something that runs workloads with schedulers.
+
+    Attributes:
+        name: What the registry calls it.
+        label: What people call it.
+        settings_type: Type of its settings, which tells it from other systems.
+        workload_type: Type of its workloads.
+    """
+
+    name: str
+    label: str
+    settings_type: type
+    workload_type: type
+
+    def tables(self, workload: SystemWorkload, settings: SystemSettings) -> Any:
+        """What all runs of a workload share; nothing changes it."""
+
+    def state(self, tables: Any, settings: SystemSettings, *, log: bool = False) -> Any:
+        """Memory for one run after the other; with ``log`` it keeps every task and decision."""
+
+    def give(self, state: Any, arrays: Mapping[str, np.ndarray]) -> None:
+        """Give a state arrays from outside that schedulers read, by name; those given before are forgotten."""
+
+    def run(self, state: Any, scheduler: SystemScheduler, seed: int) -> None:
+        """Run from the beginning to the end; the same seed meets the same chance with every scheduler."""
+
+    def outcome(self, state: Any) -> Outcome:
+        """What objectives score, copied out of a state that has run."""
+
+    def result(self, state: Any, scheduler: str, seed: int) -> RunResult:
+        """Outcome in detail, copied out of a state that has run."""
+
+    def make_scheduler(self, scheduler: str | SystemScheduler, **parameters: float) -> SystemScheduler:
+        """A scheduler by name with its parameters; a scheduler as it is."""
+
+    def list_schedulers(self) -> list[str]:
+        """Names of its schedulers, sorted."""
+
+    def objectives(self) -> list[str]:
+        """Names of the objectives that can score its outcomes."""
+
+
+_SYSTEMS: dict[str, System] = {}
+
+
+def register_system(system: System) -> System:
+    """Make a system known; one of the same name is replaced."""
+    _SYSTEMS[system.name] = system
+    return system
+
+
+def _load() -> dict[str, System]:
+    for module in _MODULES:
+        import_module(module)
+    return _SYSTEMS
+
+
+def list_systems() -> list[str]:
+    """Names of all systems, sorted."""
+    return sorted(_load())
+
+
+def get_system(name: str) -> System:
+    """The system of a name.
+
+    Raises:
+        ConfigError: There is none of that name.
+    """
+    known = _load()
+    if name not in known:
+        raise ConfigError(f"unknown system {name!r}; known: {', '.join(sorted(known))}")
+    return known[name]
+
+
+def system_of(settings: SystemSettings) -> System:
+    """The system that settings belong to.
+
+    Raises:
+        ConfigError: They belong to none.
+    """
+    for system in _load().values():
+        if isinstance(settings, system.settings_type):
+            return system
+    kinds = ", ".join(system.settings_type.__name__ for system in _SYSTEMS.values())
+    raise ConfigError(f"expected the settings of a system ({kinds}), got {settings!r:.60} ({type(settings).__name__})")
+
+
+def require_workload(system: System, workload: object) -> None:
+    """Raise ConfigError unless the workload is one of the system's."""
+    if not isinstance(workload, system.workload_type):
+        raise ConfigError(f"expected a {system.workload_type.__name__}, got {type(workload).__name__}")
+
+
+def objective_of(system: System, objective: str | Objective) -> Objective:
+    """The objective of a name.
+
+    Raises:
+        ConfigError: There is none of that name, or the system's outcomes cannot be scored by it.
+    """
+    found = get_objective(objective)
+    if isinstance(objective, str) and found.name not in system.objectives():
+        raise ConfigError(f"objective {found.name} does not apply to the {system.label}")
+    return found

@@ -1,0 +1,182 @@
+"""Imitation: the policy learns a heuristic's decisions, first in its states, then in those of the policy (DAgger)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from decima.core.configuration import number, switch, whole
+from decima.core.errors import ConfigError, UnknownSchedulerError
+from decima.learning.algorithms.interface import register_algorithm
+from decima.learning.algorithms.parts import AgentAlgorithm, EpisodeLengths, Updates
+from decima.learning.budget import Progress
+from decima.learning.loss import Gradient, Loss, shuffled_parts
+from decima.learning.rollout import Teacher
+
+if TYPE_CHECKING:
+    from decima.systems.spark.policy.agent import Agent
+
+#: Columns of :func:`imitate`.
+IMITATED = ("cross_entropy", "entropy_stage", "entropy_limit", "gradient_norm", "learning_rate")
+_SPARK = "spark"
+# Makers of teachers by system, for systems whose rules are no schedulers of their own.
+_TEACHERS: dict[str, Callable[..., Any]] = {}
+
+
+def register_teachers(system: str, make: Callable[..., Any]) -> None:
+    """Let recipes name teachers as ``SYSTEM/NAME``.
+
+    Args:
+        system: Name of the system.
+        make: Function of the name and, by name, of the parameters; it raises ConfigError if there is none.
+    """
+    _TEACHERS[system] = make
+
+
+@dataclass(frozen=True)
+class ImitationConfig(Updates, EpisodeLengths):
+    """Configuration of the warm start: a stored policy to begin with, and a heuristic and how it is imitated."""
+
+    start_policy: str | None = field(
+        default=None,
+        metadata={
+            "doc": "Stored policy whose weights training begins with; what else the network has starts as usual. none: "
+            "random weights."
+        },
+    )
+    teacher: str | None = field(
+        default=None,
+        metadata={
+            "doc": "Scheduler to imitate first, one of another system than the Spark cluster as SYSTEM/NAME; none: "
+            "start from random weights."
+        },
+    )
+    teacher_parameters: dict[str, float] = field(default_factory=dict, metadata={"doc": "Its parameters by name."})
+    teacher_iterations: int = whole(0, "Iterations of imitation; 0: none.", 0)
+    teacher_idles: bool = switch(
+        False,
+        "Learn also when and for how long the teacher idles, if the policy may; else its idle slots are no lesson and "
+        "those of the policy stay as rare as they are.",
+    )
+    teacher_sequences: int = whole(16, "Job sequences per iteration of imitation.", 1)
+    teacher_rollouts: int = whole(
+        1, "Episodes per sequence then; different sequences teach more than repeated ones.", 1
+    )
+    teacher_lr: float = number(1e-3, "Learning rate at the first iteration of imitation.", above=True)
+    teacher_lr_end: float = number(1e-3, "Learning rate at its last one; geometric in between.", above=True)
+    teacher_share_start: float = number(
+        1.0, "Probability that a decision of the teacher, not of the policy, is carried out, at first.", 0.0, 1.0
+    )
+    teacher_share_end: float = number(0.0, "The same probability at the end of imitation.", 0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.teacher_parameters, dict):
+            raise ConfigError(f"recipe: teacher_parameters must be a mapping, got {self.teacher_parameters!r}")
+        if self.teacher is not None:
+            self.make_teacher()
+
+    def make_teacher(self):
+        """The scheduler to imitate.
+
+        Raises:
+            ConfigError: There is none of that name, a parameter is wrong, or it is a learned policy.
+        """
+        from decima.core.system import get_system
+        from decima.systems.spark.policy.kernel.inference import decide_learned
+
+        system, name = _SPARK, self.teacher
+        if "/" in name.partition(":")[0]:
+            system, _, name = name.partition("/")
+        try:
+            make = _TEACHERS.get(system) or get_system(system).make_scheduler
+            made = make(name, **self.teacher_parameters)
+        except (ConfigError, UnknownSchedulerError) as error:
+            raise ConfigError(f"recipe: teacher: {error}") from error
+        if getattr(made, "decision", None) is decide_learned:
+            raise ConfigError(
+                f"recipe: teacher {self.teacher!r} is a learned policy, which would teach itself; expected a "
+                "heuristic, or a planner as in lookahead:64"
+            )
+        return made
+
+    @property
+    def wanted(self) -> bool:
+        """Whether training begins with imitation."""
+        return self.teacher is not None and self.teacher_iterations > 0
+
+    def _share(self, iteration: int) -> float:
+        return min(1.0, iteration / max(1, self.teacher_iterations - 1))
+
+    def teacher_share(self, iteration: int) -> float:
+        """Probability that the teacher acts, linear over the iterations of imitation."""
+        return self.teacher_share_start + (self.teacher_share_end - self.teacher_share_start) * self._share(iteration)
+
+    def learning_rate(self, iteration: int) -> float:
+        """Adam's learning rate, geometric over the iterations of imitation."""
+        return self.teacher_lr * (self.teacher_lr_end / self.teacher_lr) ** self._share(iteration)
+
+    def teacher_at(self, iteration: int) -> Teacher:
+        """The teacher as rollouts are told of it, at an iteration of imitation."""
+        parameters = tuple(sorted(self.teacher_parameters.items()))
+        return Teacher(self.teacher, parameters, self.teacher_share(iteration), self.teacher_idles)
+
+
+@register_algorithm(ImitationConfig, "imitation")
+class Imitation(AgentAlgorithm):
+    """Lowers the cross-entropy of the teacher's recorded decisions: of its stage and of the effect of its limit.
+
+    Args:
+        config: Teacher, learning rate, passes and updates per pass.
+        agent: What acts and learns.
+        seed: Seed of the run.
+
+    Raises:
+        ConfigError: There is no teacher.
+    """
+
+    def __init__(self, config: ImitationConfig, agent: Agent, seed: int) -> None:
+        if config.teacher is None:
+            raise ConfigError("recipe: imitation needs a teacher, the name of a scheduler")
+        super().__init__(config, agent, seed, (*IMITATED, "teacher_share"))
+
+    def iterate(self, now: Progress) -> dict:
+        """Run the teacher and the policy, and learn the teacher's decisions."""
+        config, agent = self.config, self.agent
+        sequences, runs = config.teacher_sequences, config.teacher_rollouts
+        length_s = config.mean_episode_s(0, 0.0)
+        records = agent.collect(now.iteration, sequences, runs, length_s, config.teacher_at(now.since))
+        row = imitate(agent, config, records, config.learning_rate(now.since), [self.seed, now.iteration, 2])
+        return agent.describe(records) | row | {"teacher_share": config.teacher_share(now.since)}
+
+
+def imitate(agent: Agent, config: Updates, records: Sequence, rate: float, seed: Sequence[int]) -> dict[str, float]:
+    """Lower the cross-entropy of the recorded decisions of a teacher.
+
+    Args:
+        agent: What learns.
+        config: How often records are used.
+        records: Episodes with a teacher.
+        rate: Adam's learning rate.
+        seed: Source of the order of updates.
+
+    Returns:
+        Values of :data:`IMITATED` by name, averages over the decisions of the last pass.
+    """
+    batch, groups = agent.batch(records), agent.useful_decisions(records)
+    rng, loss = np.random.default_rng(seed), Loss(effect_classes=True)
+    for _ in range(config.epochs):
+        gradients: list[Gradient] = []
+        norms = []
+        for part in shuffled_parts(groups, config.minibatches, rng):
+            ones = np.ones(len(part), np.float32)
+            gradients.append(agent.learner.gradient(batch, part, ones, ones, loss))
+            mean = gradients[-1].values / np.float32(len(part))
+            norms.append(agent.learner.apply(mean, rate, config.gradient_norm))
+    decisions = sum(gradient.decisions for gradient in gradients)
+    sums = {name: sum(gradient.sums[name] for gradient in gradients) for name in ("log_prob", *IMITATED[1:3])}
+    values = (-sums["log_prob"] / decisions, *(sums[name] / decisions for name in IMITATED[1:3]))
+    return dict(zip(IMITATED, (*values, float(np.mean(norms)), rate), strict=True))

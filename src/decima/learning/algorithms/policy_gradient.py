@@ -1,0 +1,307 @@
+"""Policy gradients: REINFORCE (Algorithm 1 of appendix C) and PPO, from recorded episodes to better weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from decima.core.configuration import choice, number, switch, whole
+from decima.core.errors import ConfigError
+from decima.learning.algorithms.interface import AlgorithmState, register_algorithm
+from decima.learning.algorithms.parts import AgentAlgorithm, EpisodeLengths, LearningRates, Updates, share_of
+from decima.learning.budget import Progress
+from decima.learning.loss import EPISODES, Gradient, Loss, shuffled_parts
+from decima.learning.returns import Advantages, Episode, RegressionMemory, RewardRate, advantages
+
+if TYPE_CHECKING:
+    from decima.systems.spark.policy.agent import Agent
+
+_COLUMNS = (
+    "return_mean", "return_std", "explained_by_time", "explained_by_summary", "loss", "entropy_stage",
+    "entropy_limit", "gradient_norm", "kl", "clipped", "updates", "learning_rate", "entropy_weight",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
+    """Configuration of the policy gradient. The defaults are Algorithm 1 with the values of appendix C."""
+
+    algorithm: str = choice(
+        "reinforce (Algorithm 1) or ppo (clipped surrogate, several passes over the rollouts).", "reinforce", "ppo"
+    )
+    sequences: int = whole(1, "Job sequences per iteration.", 1)
+    rollouts: int = whole(16, "Episodes per sequence, N of Algorithm 1.", 1)
+    rollouts_end: int | None = whole(
+        None, "Their number grows geometrically to this one over the budget; none: it stays.", 1, none=True
+    )
+    branching: bool = switch(
+        False,
+        "The rollouts of a sequence are alike up to a decision that is drawn for it, and part there; chance of "
+        "durations is the same. Returns then differ only by what was decided later. Needs fixed_sequences.",
+    )
+    fixed_sequences: bool = switch(
+        True,
+        "The rollouts over which a baseline averages have the same arrivals (§5.3, input-dependent baseline); off: "
+        "each has a sequence of its own (Figure 14).",
+    )
+    loss_reduction: str = choice(
+        "sum over decisions per rollout (Algorithm 1) or mean over all decisions.", "sum", "mean"
+    )
+    entropy_start: float = number(1.0, "Weight of the entropy bonus at the first iteration.")
+    entropy_end: float = number(1e-4, "Its weight at the end.")
+    entropy_iterations: int | None = whole(
+        1000, "Iterations of its linear decay; none: over the whole budget.", 1, none=True
+    )
+    effect_classes: bool = switch(
+        False,
+        "Learn from the probability of all limits with the same effect instead of that of the one drawn; also the "
+        "entropy counts effects.",
+    )
+    baseline: str = choice(
+        "time: mean return of the sequence's rollouts at the same time (Algorithm 1); regression: plus a linear "
+        "function of the state summary, fitted without the rollout it is used on; none: the returns as they are.",
+        "time",
+        "regression",
+        "none",
+    )
+    baseline_memory: float = number(
+        0.0, "Share of the regression's statistics kept from one iteration to the next; 0: none.", 0.0, 0.9999
+    )
+    baseline_ridge: float = number(
+        1e-3, "Ridge penalty of the regression, relative to the variance of each column.", above=True
+    )
+    trace_s: float | None = number(
+        None,
+        "Time constant of the advantage's trace (lambda of GAE is exp(-dt / trace_s)); none: full returns.",
+        above=True,
+        none=True,
+    )
+    trace_end_s: float | None = number(
+        None,
+        "The time constant grows geometrically to this one over the budget; none: it stays. Short traces have little "
+        "noise while the policy is poor, but near the optimum they point elsewhere than the objective.",
+        above=True,
+        none=True,
+    )
+    horizon_s: float | None = number(
+        None, "Time constant of the discount, exp(-dt / horizon_s); none: undiscounted.", above=True, none=True
+    )
+    normalise: str = choice(
+        "Divide advantages by their standard deviation over all decisions or per sequence; raw: do not.",
+        "raw",
+        "all",
+        "sequence",
+    )
+    reward_scale_s: float = number(100.0, "Rewards are in units of this many job-seconds.", above=True)
+    differential: bool = switch(
+        True,
+        "Subtract the average reward rate of the last differential_window decisions from the rewards of streams "
+        "(appendix B). Differs: a rate per time, not per decision.",
+    )
+    differential_window: int = whole(100_000, "Decisions of that average.", 1)
+    clip: float = number(0.2, "Probability ratios are clipped to 1 -+ clip (ppo).", above=True)
+    kl_stop: float | None = number(
+        None,
+        "No further updates in an iteration once the policy has moved this far (ppo); none: never.",
+        above=True,
+        none=True,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.trace_end_s is not None and self.trace_s is None:
+            raise ConfigError("recipe: trace_end_s needs trace_s, where it starts")
+        if self.branching and not self.fixed_sequences:
+            raise ConfigError("recipe: branching needs fixed_sequences: what parts from each other has the same jobs")
+
+    def check_beside(self, recipe: Any) -> None:
+        """Refuse several passes over rollouts that nothing uses several times.
+
+        Raises:
+            ConfigError: REINFORCE alone was given epochs or minibatches.
+        """
+        if self.algorithm == "reinforce" and (self.epochs, self.minibatches) != (1, 1) and not recipe.imitates:
+            raise ConfigError("recipe: epochs and minibatches need algorithm ppo; reinforce uses its rollouts once")
+
+    def entropy_weight(self, now: Progress) -> float:
+        """Weight of the entropy bonus."""
+        return self.entropy_start + (self.entropy_end - self.entropy_start) * share_of(self.entropy_iterations, now)
+
+    def rollouts_at(self, share: float) -> int:
+        """Episodes per sequence at a share of the budget, 0 to 1."""
+        end = self.rollouts if self.rollouts_end is None else self.rollouts_end
+        return round(self.rollouts * (end / self.rollouts) ** share)
+
+    def trace_at(self, share: float) -> float | None:
+        """Time constant of the advantage's trace, s, at a share of the budget, 0 to 1; None for full returns."""
+        if self.trace_s is None or self.trace_end_s is None:
+            return self.trace_s
+        return self.trace_s * (self.trace_end_s / self.trace_s) ** share
+
+
+@register_algorithm(PolicyGradientConfig, "reinforce", "ppo")
+class PolicyGradient(AgentAlgorithm):
+    """Makes good decisions more probable.
+
+    An iteration draws ``sequences`` job sequences, runs each ``rollouts`` times and updates the weights.
+
+    Args:
+        config: How.
+        agent: What acts and learns.
+        seed: Seed of the run.
+    """
+
+    def __init__(self, config: PolicyGradientConfig, agent: Agent, seed: int) -> None:
+        super().__init__(config, agent, seed, _COLUMNS)
+        if config.branching and EPISODES not in agent.learns:
+            raise ConfigError(f"recipe: branching needs an agent with {EPISODES}, this one has {agent.learns[0]}")
+        self._group = config.rollouts  # episodes per sequence in the present iteration
+        self.memory = RegressionMemory.empty(agent.summary_width)
+        self.reward_rate = RewardRate.empty()
+
+    def iterate(self, now: Progress) -> dict:
+        """Run episodes of the present policy and update the weights."""
+        config, agent = self.config, self.agent
+        length_s = config.mean_episode_s(now.since, now.share)
+        sequences, rollouts = config.sequences, config.rollouts_at(now.share)
+        self._group = rollouts
+        if not config.fixed_sequences:
+            sequences, rollouts = sequences * rollouts, 1
+        options = {"branching": True} if config.branching else {}
+        records = agent.collect(now.iteration, sequences, rollouts, length_s, **options)
+        batch = agent.batch(records)
+        found = self.advantages(records, config.trace_at(now.share))
+        total = np.concatenate(found.returns)
+        row = self.update(records, batch, found, now)
+        return (
+            agent.describe(records)
+            | row
+            | {
+                "explained_by_time": found.explained_by_time,
+                "explained_by_summary": found.explained_by_summary,
+                "return_mean": float(total.mean()),
+                "return_std": float(total.std()),
+            }
+        )
+
+    def episodes(self, records: Sequence) -> list[list[Episode]]:
+        """Episodes by sequence, in the recipe's unit of rewards; differential ones bring the reward rate up to date.
+
+        Args:
+            records: The rollouts of every sequence, one after the other. Where each has a sequence of its own, as many
+                as a sequence would have had are taken for those of one.
+        """
+        config = self.config
+        differential = self.agent.streaming and config.differential
+        sequences = []
+        for first in range(0, len(records), self._group):
+            group = self.agent.episodes(records[first : first + self._group])
+            # An average is subtracted over time: with one end for all, nobody gains by being done sooner or later.
+            end_s = max(episode.end_s for episode in group)
+            sequences.append(
+                [
+                    replace(
+                        episode,
+                        end_s=end_s if differential else episode.end_s,
+                        rewards=episode.rewards / config.reward_scale_s,
+                    )
+                    for episode in group
+                ]
+            )
+        if differential:
+            rate = self.reward_rate
+            rate.add([episode for group in sequences for episode in group], config.differential_window)
+            sequences = [[rate.subtract(episode) for episode in group] for group in sequences]
+        return sequences
+
+    def advantages(self, records: Sequence, trace_s: float | None) -> Advantages:
+        """Advantages of all decisions; the memories of reward rate and regression are brought up to date.
+
+        Args:
+            records: The rollouts of every sequence, one after the other.
+            trace_s: Present time constant of the trace, None for full returns.
+        """
+        config = self.config
+        return advantages(
+            self.episodes(records),
+            horizon_s=config.horizon_s,
+            trace_s=trace_s,
+            memory=self.memory if config.baseline == "regression" else None,
+            memory_share=config.baseline_memory,
+            ridge=config.baseline_ridge,
+            normalise=config.normalise,
+            baseline=config.baseline != "none",
+        )
+
+    def update(self, records: Sequence, batch, found: Advantages, now: Progress) -> dict[str, float]:
+        """Take the steps of an iteration.
+
+        Args:
+            records: Episodes of the present policy.
+            batch: The same as the agent's batch.
+            found: Their advantages.
+            now: Progress, which sets learning rate and entropy bonus, and the order of updates.
+
+        Returns:
+            Averages over decisions by column of the curve: loss, entropies, norm of the gradient, and the divergence
+            from the policy that acted and share of clipped ratios at the last update.
+        """
+        config, agent = self.config, self.agent
+        rate, entropy_weight = config.learning_rate(now), config.entropy_weight(now)
+        weights = np.concatenate(found.values)
+        recorded = agent.recorded_log_prob(records, config.effect_classes)
+        loss = Loss(config.algorithm == "ppo", config.clip, entropy_weight, config.effect_classes)
+        gradients: list[Gradient] = []
+        norms: list[float] = []
+        for part in self._parts(agent.useful_decisions(records), now.iteration):
+            gradient = agent.learner.gradient(batch, part, weights[part], recorded[part], loss)
+            if config.kl_stop is not None and gradient.mean("kl") > config.kl_stop:
+                break
+            scale = len(part) if config.loss_reduction == "mean" else len(records)
+            gradients.append(gradient)
+            norms.append(agent.learner.apply(gradient.values / np.float32(scale), rate, config.gradient_norm))
+        decisions = sum(gradient.decisions for gradient in gradients)
+        averages = {
+            name: sum(gradient.sums[name] for gradient in gradients) / max(1, decisions)
+            for name in ("loss", "entropy_stage", "entropy_limit")
+        }
+        last = {name: gradients[-1].mean(name) if gradients else 0.0 for name in ("kl", "clipped")}
+        return (
+            averages
+            | last
+            | {
+                "gradient_norm": float(np.mean(norms)) if norms else 0.0,
+                "updates": len(gradients),
+                "learning_rate": rate,
+                "entropy_weight": entropy_weight,
+            }
+        )
+
+    def _parts(self, groups: list[np.ndarray], iteration: int):
+        """Decisions of each update."""
+        if self.config.algorithm == "reinforce":
+            yield np.concatenate(groups)
+            return
+        rng = np.random.default_rng([self.seed, iteration, 2])
+        for _ in range(self.config.epochs):
+            yield from shuffled_parts(groups, self.config.minibatches, rng)
+
+    def state(self) -> AlgorithmState:
+        """Weights, state of the optimiser, and what baselines and reward rate remember."""
+        own = {
+            "memory_gram": self.memory.gram,
+            "memory_moment": self.memory.moment,
+            "rate_rewards": self.reward_rate.rewards,
+            "rate_gaps_s": self.reward_rate.gaps_s,
+        }
+        return AlgorithmState(super().state().arrays | own)
+
+    def restore(self, state: AlgorithmState) -> None:
+        """Take over what :meth:`state` returned."""
+        super().restore(state)
+        arrays = state.arrays
+        self.memory = RegressionMemory(arrays["memory_gram"], arrays["memory_moment"])
+        self.reward_rate = RewardRate(arrays["rate_rewards"], arrays["rate_gaps_s"])

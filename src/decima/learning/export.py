@@ -1,0 +1,118 @@
+"""The outcome of a training run as a stored policy: weights and a card that says where they come from."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import subprocess
+from pathlib import Path
+from typing import Any, Protocol
+
+from decima import __version__
+from decima.core.config import checkout_root
+from decima.core.errors import CheckpointError, PolicyError
+from decima.learning.perceptron import NetworkShape
+from decima.learning.recipe import Recipe
+from decima.learning.store import save_policy
+from decima.learning.trainer import Trained
+
+POLICY_NAME = "policy"
+# Columns of the curve that a card keeps, of the iterations that were validated.
+_KEPT = ("iteration", "phase", "wall_s", "cpu_s", "jct_s", "val_greedy", "val_sampled")
+
+
+class TrainedTask(Protocol):
+    """What was learned to do, as a card tells it."""
+
+    @property
+    def label(self) -> str:
+        """A few words for people."""
+
+    @property
+    def metric(self) -> str:
+        """Column of the score that selected the weights; one that ends in ``_s`` is in seconds."""
+
+    @property
+    def data_version(self) -> str:
+        """Source of the jobs and digest of the data behind it."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Fields by name, JSON-ready."""
+
+
+class FinishedRun(Protocol):
+    """What a card says of a run besides its outcome."""
+
+    task: TrainedTask
+    recipe: Recipe
+    architecture: NetworkShape
+    seed: int
+
+
+def export(run: FinishedRun, trained: Trained, path: Path) -> Path:
+    """Write the best policy of a run.
+
+    Args:
+        run: What was trained.
+        trained: Its outcome.
+        path: Folder and name of the policy.
+
+    Returns:
+        The file of the weights.
+
+    Raises:
+        CheckpointError: The files cannot be written.
+        PolicyError: The weights are not finite.
+    """
+    try:
+        return save_policy(path, run.architecture, trained.weights, card(run, trained))
+    except PolicyError:
+        raise
+    except OSError as error:
+        raise CheckpointError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def card(run: FinishedRun, trained: Trained) -> dict:
+    """Entries of the card besides name and architecture; JSON-ready."""
+    unit = "_s" if run.task.metric.endswith("_s") else ""
+    last = trained.curve[-1] if trained.curve else {}
+    validated = [row for row in trained.curve if "val_greedy" in row]
+    return {
+        "label": run.task.label,
+        "greedy": trained.mode != "sampled",
+        "validation": {
+            "metric": run.task.metric,
+            f"score{unit}": trained.score,
+            "iteration": trained.iteration,
+            "sequences": run.recipe.budget.validation_sequences,
+            f"references{unit}": trained.references,
+        },
+        "seed": run.seed,
+        "iterations": trained.iterations,
+        "wall_s": last.get("wall_s"),
+        "cpu_s": last.get("cpu_s"),
+        "task": run.task.as_dict(),
+        "recipe": run.recipe.as_dict(),
+        "data": run.task.data_version,
+        "revision": git_revision(),
+        "versions": {"decima-sched": __version__, "tensorflow": importlib.metadata.version("tensorflow")},
+        "curve": {name: [row.get(name) for row in validated] for name in _KEPT},
+    }
+
+
+def git_revision() -> str | None:
+    """Commit of the checkout that this code is in, with a plus if files differ from it; None outside of one."""
+    root = checkout_root(Path(__file__).parent)
+    if root is None:
+        return None
+
+    def git(*arguments: str) -> subprocess.CompletedProcess:
+        return subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
+
+    try:
+        found = git("rev-parse", "HEAD")
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", "src")
+    except FileNotFoundError:  # no git on this machine
+        return None
+    if found.returncode != 0:
+        return None
+    return found.stdout.strip() + ("+" if changed.stdout.strip() else "")

@@ -1,0 +1,105 @@
+"""Logs that a training run writes while it runs: curve.csv, TensorBoard events, a progress bar."""
+
+from __future__ import annotations
+
+import csv
+import io
+import numbers
+from collections.abc import Sequence
+from pathlib import Path
+
+from decima.core.errors import CheckpointError
+from decima.core.files import atomic_write_text
+from decima.core.progress import progress_bar
+
+CURVE_NAME = "curve.csv"
+EVENTS_NAME = "events"
+
+
+class TrainingLog:
+    """Rows of the curve, on disk and on the terminal.
+
+    Args:
+        folder: Where to write.
+        columns: Columns of the curve; a value that an iteration does not have is left empty.
+        rows: Rows of the run so far; a file with other rows is replaced.
+        tensorboard: Write TensorBoard events too.
+        progress: Show a progress bar.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        columns: Sequence[str],
+        rows: list[dict],
+        *,
+        tensorboard: bool = True,
+        progress: bool = False,
+    ) -> None:
+        self._path = folder / CURVE_NAME
+        self._columns = columns
+        self._write_all(rows)
+        self._events = None
+        if tensorboard:
+            import tensorflow as tf
+
+            self._events = tf.summary.create_file_writer(str(folder / EVENTS_NAME))
+        self._bar = None
+        if progress:
+            self._bar = progress_bar("train", 1.0, share=True)
+
+    def __enter__(self) -> TrainingLog:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def _write_all(self, rows: list[dict]) -> None:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self._columns, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        try:
+            atomic_write_text(self._path, text.getvalue())
+        except OSError as error:
+            raise CheckpointError(f"cannot write {self._path}: {error.strerror or error}") from error
+
+    def add(self, row: dict, budget_used: float, headline: str = "", best: float | None = None) -> None:
+        """Write the row of one more iteration.
+
+        Args:
+            row: Values by column.
+            budget_used: Share of the budget that is used, 0 to 1.
+            headline: Column that the bar shows, where the row has it.
+            best: Best score at validation so far, for the bar.
+        """
+        try:
+            with open(self._path, "a", encoding="utf-8", newline="") as file:
+                csv.DictWriter(file, self._columns, restval="", lineterminator="\n").writerow(row)
+        except OSError as error:
+            raise CheckpointError(f"cannot write {self._path}: {error.strerror or error}") from error
+        if self._events is not None:
+            self._write_events(row)
+        if self._bar is not None:
+            shown = {"iteration": row["iteration"] + 1}
+            if headline in row:
+                shown[headline] = f"{row[headline]:.1f}"
+            if best is not None:
+                shown["best"] = f"{best:.2f}"
+            self._bar.set_postfix(shown, refresh=False)
+            self._bar.update(budget_used - self._bar.n)
+
+    def _write_events(self, row: dict) -> None:
+        import tensorflow as tf
+
+        with self._events.as_default(step=row["iteration"]):
+            for name, value in row.items():
+                if name != "iteration" and isinstance(value, numbers.Real):
+                    tf.summary.scalar(name, value)
+
+    def close(self) -> None:
+        """Finish the files and the bar."""
+        if self._events is not None:
+            self._events.close()
+        if self._bar is not None:
+            self._bar.close()

@@ -1,0 +1,103 @@
+"""What the networks of all systems consist of: perceptrons, and the flat vector that holds their weights.
+
+No TensorFlow here: running a stored policy needs only its architecture and its weights.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from decima.core.errors import ConfigError
+
+# Slope of the leaky rectifier for negative inputs; the released code's value.
+LEAK = 0.2
+MAX_WIDTH = 65_536  # of a layer
+
+
+@dataclass(frozen=True)
+class Perceptron:
+    """One fully connected network: widths from input to output, and which layers have what."""
+
+    name: str  # name in the weight file
+    widths: tuple[int, ...]  # input width, hidden widths, output width
+    output_activation: bool = False  # whether the last layer is rectified too
+    output_bias: bool = True  # whether the last layer has a bias
+
+    @property
+    def shapes(self) -> list[tuple[str, tuple[int, ...]]]:
+        """(name, shape) of its arrays in order: kernel [in, out], bias [out], layer by layer."""
+        shapes: list[tuple[str, tuple[int, ...]]] = []
+        for layer, (rows, columns) in enumerate(zip(self.widths[:-1], self.widths[1:], strict=True)):
+            shapes.append((f"{self.name}/{layer}/kernel", (rows, columns)))
+            if self.output_bias or layer < len(self.widths) - 2:
+                shapes.append((f"{self.name}/{layer}/bias", (columns,)))
+        return shapes
+
+
+class NetworkShape:
+    """Base of architectures: frozen dataclasses whose fields say what a network consists of.
+
+    A subclass has defaults for all fields, a field ``name``, ``perceptrons`` and ``kind``. Weights of any kind are
+    stored by :mod:`decima.learning.store`.
+
+    Attributes:
+        kind: What it is that the network decides, as cards of stored policies call it.
+        perceptrons: The networks in the order of the flat weight vector.
+    """
+
+    kind: ClassVar[str]
+    name: str
+    perceptrons: tuple[Perceptron, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Fields by name, JSON-ready."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    def replace(self, **changes) -> Self:
+        """A copy with some fields changed."""
+        return replace(self, **changes)
+
+    @property
+    def shapes(self) -> list[tuple[str, tuple[int, ...]]]:
+        """(name, shape) of all weight arrays; the flat vector holds them one after the other, row by row."""
+        return [shape for net in self.perceptrons for shape in net.shapes]
+
+    @cached_property
+    def num_parameters(self) -> int:
+        """Length of the flat weight vector."""
+        return sum(math.prod(shape) for _, shape in self.shapes)
+
+    def check_length(self, weights: np.ndarray) -> None:
+        """Raise ConfigError unless the flat vector is as long as the network needs."""
+        if weights.shape != (self.num_parameters,):
+            raise ConfigError(
+                f"architecture {self.name} has {self.num_parameters} weights, got an array of shape {weights.shape}"
+            )
+
+    def split(self, weights: np.ndarray) -> dict[str, np.ndarray]:
+        """Views of the flat vector, float32 [num_parameters], by array name.
+
+        Raises:
+            ConfigError: The vector has another length.
+        """
+        self.check_length(weights)
+        parts, first = {}, 0
+        for name, shape in self.shapes:
+            size = math.prod(shape)
+            parts[name] = weights[first : first + size].reshape(shape)
+            first += size
+        return parts
+
+    def initial_weights(self, seed: int) -> np.ndarray:
+        """Random weights, float32 [num_parameters]: Glorot-uniform kernels, zero biases."""
+        rng = np.random.default_rng(seed)
+        parts = []
+        for _, shape in self.shapes:
+            bound = np.sqrt(6.0 / sum(shape)) if len(shape) == 2 else 0.0
+            parts.append(rng.uniform(-bound, bound, size=shape).astype(np.float32).reshape(-1))
+        return np.concatenate(parts)

@@ -1,0 +1,217 @@
+"""Recipe of training: a budget and the configurations of algorithms, in one record that a YAML file can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import yaml
+
+from decima.core.configuration import Configuration, number
+from decima.core.errors import ConfigError
+from decima.core.grammar import hint, read_value
+from decima.learning.algorithms import Algorithm, configuration_of, make_algorithm
+from decima.learning.algorithms.imitation import ImitationConfig
+from decima.learning.algorithms.phases import Phase, Phases
+from decima.learning.algorithms.policy_gradient import PolicyGradientConfig
+from decima.learning.budget import Budget
+from decima.learning.recipes import RECIPES
+
+
+@dataclass(frozen=True)
+class AdamConfig(Configuration):
+    """The optimiser."""
+
+    adam_beta1: float = number(0.9, "Decay of Adam's first moment.", 0.0, 0.999999)
+    adam_beta2: float = number(0.999, "Decay of Adam's second moment.", 0.0, 0.999999)
+    adam_epsilon: float = number(1e-8, "Adam's epsilon.", above=True)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that shapes learning. Times in seconds. The defaults are Algorithm 1 with the values of appendix C.
+
+    Outside, a recipe is flat: in files, on the command line, in cards and for :meth:`of_fields` a field is given by its
+    name alone; one that several parts have is the same for all of them. :meth:`documentation` lists all fields.
+
+    Raises:
+        ConfigError: The parts contradict each other.
+    """
+
+    name: str = "paper"  # what cards and logs call it
+    algorithm: str = "reinforce"  # registered algorithm that trains, after imitation if there is a teacher
+    budget: Budget = field(default_factory=Budget)  # when to stop, to validate and to write checkpoints
+    adam: AdamConfig = field(default_factory=AdamConfig)  # the optimiser
+    imitation: ImitationConfig = field(default_factory=ImitationConfig)  # warm start
+    learning: Configuration = field(default_factory=PolicyGradientConfig)  # configuration of the algorithm
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ConfigError(f"recipe: name must be a text, got {self.name!r}")
+        for part in self.parts:
+            part.check_beside(self)
+
+    @property
+    def parts(self) -> tuple[Configuration, ...]:
+        """The checked records that it consists of."""
+        return self.budget, self.adam, self.imitation, self.learning
+
+    @property
+    def imitates(self) -> bool:
+        """Whether training begins with imitation."""
+        return self.imitation.wanted and self.algorithm != "imitation"
+
+    def make_algorithm(self, agent, seed: int) -> Algorithm:
+        """The algorithm, after imitation if the recipe wants it.
+
+        Args:
+            agent: What acts and learns.
+            seed: Seed of the run.
+        """
+        phases = [Phase(self.algorithm, make_algorithm(self.algorithm, self.learning, agent, seed))]
+        if self.imitates:
+            warm = make_algorithm("imitation", self.imitation, agent, seed)
+            phases.insert(0, Phase("imitation", warm, self.imitation.teacher_iterations))
+        return Phases(phases)
+
+    # ---- flat fields --------------------------------------------------------------------------------------------
+
+    @classmethod
+    def of_fields(cls, **values) -> Recipe:
+        """A recipe from its flat fields.
+
+        Raises:
+            ConfigError: A name is unknown, a value out of range, or values contradict each other.
+        """
+        name, algorithm = values.pop("name", "paper"), values.pop("algorithm", "reinforce")
+        parts = _parts(algorithm)
+        known = _known(parts)
+        for key in values:
+            if key not in known:
+                raise ConfigError(f"recipe: unknown field {key!r}{hint(key, known) or '; known: ' + ', '.join(known)}")
+        made = []
+        for part in parts:
+            names = {item.name for item in fields(part)}
+            told = {"algorithm": algorithm} if "algorithm" in names else {}
+            made.append(part(**({key: value for key, value in values.items() if key in names} | told)))
+        return cls(name, algorithm, *made)
+
+    def as_dict(self) -> dict:
+        """Flat fields by name, JSON-ready."""
+        values = {"name": self.name, "algorithm": self.algorithm}
+        for part in self.parts:
+            values |= asdict(part)
+        return values
+
+    def without_limits(self) -> dict:
+        """Flat fields that a resumed run must share with the one it continues."""
+        return {name: value for name, value in self.as_dict().items() if name not in Budget.LIMITS}
+
+    def replace(self, **changes) -> Recipe:
+        """A copy with some flat fields changed; with another teacher, what was said of the former one does not stay.
+
+        With another algorithm, fields that it does not know are dropped.
+
+        Raises:
+            ConfigError: A name is unknown or a value out of range.
+        """
+        values = self.as_dict()
+        if changes.get("algorithm", self.algorithm) != self.algorithm:
+            known = _known(_parts(changes["algorithm"]))
+            values = {key: value for key, value in values.items() if key in known}
+        return Recipe.of_fields(**(values | _complete(changes)))
+
+    @staticmethod
+    def documentation(algorithm: str = "reinforce") -> dict[str, str]:
+        """Documentation of every flat field, by name.
+
+        Args:
+            algorithm: Whose fields to list beside those of all recipes.
+        """
+        own = {"name": "What cards and logs call it.", "algorithm": "Registered algorithm that trains."}
+        return own | {item.name: item.metadata["doc"] for part in _parts(algorithm) for item in fields(part)}
+
+    # ---- where recipes come from --------------------------------------------------------------------------------
+
+    @classmethod
+    def named(cls, recipe: str, kind: str = "batch", /, **changes) -> Recipe:
+        """A recipe of :data:`RECIPES`, some fields replaced.
+
+        Args:
+            recipe: Its name; ``"fast"`` stands for ``"fast-batch"`` where the kind is ``"batch"``, and so on.
+            kind: Kind of task that it is for; a recipe of that kind goes before one of the name alone.
+            **changes: Flat fields.
+        """
+        name = f"{recipe}-{kind}" if f"{recipe}-{kind}" in RECIPES else recipe
+        if name not in RECIPES:
+            known = ", ".join(["fast", *RECIPES])
+            raise ConfigError(f"unknown recipe {recipe!r}; known: {known}, or the path of a .yaml file")
+        return cls.of_fields(**({"name": name} | RECIPES[name])).replace(**changes)
+
+    @classmethod
+    def load(cls, path: str | Path, kind: str = "batch") -> Recipe:
+        """Read a YAML file of flat fields; ``base: fast`` starts from a named recipe instead of the defaults.
+
+        Args:
+            path: The file.
+            kind: As in :meth:`named`.
+
+        Raises:
+            ConfigError: The file cannot be read, is no mapping, or holds an unknown name or a bad value.
+        """
+        path = Path(path)
+        try:
+            content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConfigError(f"cannot read recipe {path}: {error.strerror or error}") from error
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise ConfigError(f"recipe {path} is no YAML: {' '.join(str(error).split())}") from error
+        if not isinstance(content, dict):
+            raise ConfigError(f"recipe {path} must hold fields and values, got {type(content).__name__}")
+        base = content.pop("base", "paper")
+        try:
+            return cls.named(base, kind, **({"name": path.stem} | _typed(content)))
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from error
+
+    @classmethod
+    def of(cls, name: str, texts: Mapping[str, str] | None = None, kind: str = "batch") -> Recipe:
+        """A named recipe or YAML file, some flat fields replaced by texts as a command line gives them.
+
+        Args:
+            name: Name or path.
+            texts: Texts by name of the field.
+            kind: As in :meth:`named`.
+
+        Raises:
+            ConfigError: A name is unknown, or a value of another type or out of range.
+        """
+        recipe = cls.load(name, kind) if name.endswith((".yaml", ".yml")) else cls.named(name, kind)
+        return recipe.replace(**_typed(texts or {}, recipe.algorithm))
+
+
+def _typed(values: Mapping[str, Any], algorithm: str = "reinforce") -> dict[str, Any]:
+    """Values of flat fields; texts are read by the type of their field."""
+    types: dict[str, Any] = {}
+    for part in _parts(values.get("algorithm", algorithm)):
+        types |= get_type_hints(part)
+    return {
+        key: read_value(value, types[key], f"recipe: {key}") if isinstance(value, str) and key in types else value
+        for key, value in values.items()
+    }
+
+
+def _parts(algorithm: str) -> tuple[type[Configuration], ...]:
+    """Classes of the parts of a recipe with that algorithm."""
+    return Budget, AdamConfig, ImitationConfig, configuration_of(algorithm)
+
+
+def _known(parts: tuple[type[Configuration], ...]) -> list[str]:
+    """Names of all flat fields."""
+    return list(dict.fromkeys(["name", "algorithm", *(item.name for part in parts for item in fields(part))]))
+
+
+def _complete(changes: dict) -> dict:
+    return ({"teacher_parameters": {}, "teacher_idles": False} if "teacher" in changes else {}) | changes

@@ -1,0 +1,86 @@
+"""The named recipes, as fields of :class:`decima.learning.recipe.Recipe` that differ from its defaults."""
+
+from typing import Any
+
+_FAST: dict[str, Any] = {
+    "algorithm": "ppo",
+    "sequences": 4,
+    "rollouts": 8,
+    "epochs": 2,
+    "minibatches": 4,
+    "lr_start": 5e-4,
+    "lr_end": 5e-5,
+    "lr_shape": "geometric",
+    "gradient_norm": 1.0,
+    "loss_reduction": "mean",
+    "entropy_start": 0.0,
+    "entropy_end": 0.0,
+    "entropy_iterations": None,
+    "effect_classes": True,
+    "baseline": "regression",
+    "baseline_memory": 0.9,
+    "trace_s": 10.0,
+    "trace_end_s": 100.0,
+    "normalise": "all",
+    "episode_start_s": None,
+    "differential": False,
+    "teacher": "capped_srw",
+    "teacher_iterations": 40,
+    "teacher_lr": 3e-3,
+    "teacher_lr_end": 3e-3,
+    "validate_every": 10,
+    "validation_sequences": 40,
+    "iterations": 320,
+}
+# `paper`: Algorithm 1, the defaults. `fast`: every ingredient's worth is in the training report.
+RECIPES: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "fast-batch": _FAST
+    | {
+        "lr_end": 2e-4,
+        "trace_s": 30.0,
+        "teacher_iterations": 80,
+        "iterations": 200,
+        "teacher_parameters": {"c0": 2.71, "c1": -0.157, "power": 0.307, "release": 2.036},
+    },
+    "fast-stream": _FAST
+    | {
+        "sequences": 2,
+        "minibatches": 8,
+        "teacher_sequences": 8,
+        "validation_sequences": 20,
+        "iterations": 220,
+        "teacher_parameters": {"c0": 1.33, "c1": 0.3, "power": 0.141, "release": 1.093},
+    },
+    # For policies with idle slots: a linear rule that idles is the teacher. Its weights here are where tuning begins;
+    # those of a workload are better (`decima tune idle_rule`). What a slot costs or gains shows after a long job.
+    "idle": _FAST
+    | {
+        "sequences": 4,
+        "rollouts": 8,
+        "lr_end": 1e-4,
+        "trace_s": 200.0,
+        "trace_end_s": 600.0,
+        "teacher": "idle_rule",
+        "teacher_idles": True,
+        "teacher_parameters": {
+            "c0": 30.0, "c1": 10.0, "power": 0.0, "release": 10.0, "base": -3.5, "soon": 3.0, "length": 1.0,
+        },
+        "teacher_lr_end": 1e-3,
+        "teacher_iterations": 100,
+        "teacher_sequences": 8,
+        "validation_sequences": 60,
+        "validation_seeds": 0,
+        "iterations": 300,
+    },
+}  # fmt: skip
+
+
+def register_recipe(name: str, **values: Any) -> None:
+    """Make a recipe known, for a task of another system.
+
+    Args:
+        name: What it is called; ``"fast-KIND"`` is what ``fast`` means for tasks of a kind.
+        **values: Flat fields that differ from the defaults.
+    """
+    RECIPES[name] = values

@@ -1,0 +1,338 @@
+"""Trained policies on disk: `<name>.weights.h5` with the arrays and `<name>.json`, the card that says what they are.
+
+Policies of all systems are stored alike; ``kind`` in a card says whose architecture it describes, and a card without it
+is that of a Decima policy. Reading them needs no TensorFlow.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import io
+import json
+import os
+import reprlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from decima.core.config import checkout_root
+from decima.core.errors import ConfigError, PolicyError
+from decima.core.files import atomic_write_bytes, atomic_write_text, plain, read_json
+from decima.learning.perceptron import NetworkShape
+from decima.systems.spark.policy.architecture import Architecture
+
+if TYPE_CHECKING:
+    import h5py
+
+    from decima.systems.spark.policy.scheduler import LearnedScheduler
+
+WEIGHTS, CARD = ".weights.h5", ".json"
+FORMAT = 2  # of cards
+_WEIGHTS_FORMAT = 1
+# Written by `save_policy` itself.
+_OWN_KEYS = ("format", "name", "kind", "architecture", "parameters", "weights_sha256", "policy_sha256")
+# A file of weights is their bytes and a few hundred more per array; what is far larger is not read at all.
+_MOST_BYTES, _MOST_BYTES_PER_WEIGHT = 2**20, 16
+_PACKAGE = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class StoredPolicy:
+    """A policy as it was read."""
+
+    name: str  # its name, that of the files
+    architecture: Any  # shape of the network, of the kind that was asked for
+    weights: np.ndarray  # float32 [parameters] in the order of ``architecture.shapes``
+    card: dict[str, Any]  # everything in the card
+    path: Path  # the file of the weights
+
+
+def save_policy(path: str | os.PathLike, architecture: NetworkShape, weights: np.ndarray, card: dict) -> Path:
+    """Write weights and card; both files are replaced atomically, weights first.
+
+    Args:
+        path: Folder and name of the policy; endings of the two files may be there or not.
+        architecture: Shape of the network.
+        weights: Float32 [parameters].
+        card: How the policy came about, JSON values: training parameters, data hash, git revision, seed, training
+            curve, evaluation. ``greedy`` says how it is meant to be run. Numbers that are not finite become null.
+
+    Returns:
+        The file of the weights.
+
+    Raises:
+        PolicyError: Weights are not finite or do not fit, the card has keys that are written here, or is not JSON.
+    """
+    weights_path, card_path = _files(path)
+    weights = np.asarray(weights)
+    if weights.dtype != np.float32:
+        raise PolicyError(f"weights of a policy must be float32, got {weights.dtype}")
+    try:
+        parts = architecture.split(weights)
+    except ConfigError as error:
+        raise PolicyError(str(error)) from error
+    _require_finite(parts, weights_path)
+    if taken := sorted(set(card) & set(_OWN_KEYS)):
+        raise PolicyError(f"the card of a policy has {', '.join(taken)} of its own, leave it out")
+    own = {
+        "format": FORMAT,
+        "name": _name(weights_path),
+        **({} if architecture.kind == Architecture.kind else {"kind": architecture.kind}),
+        "architecture": architecture.as_dict(),
+        "parameters": architecture.num_parameters,
+        "weights_sha256": _checksum(weights),
+    }
+    own["policy_sha256"] = _policy_checksum(own)
+    try:
+        text = json.dumps(plain(own | card), indent=2, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise PolicyError(f"the card of policy {own['name']} cannot be written as JSON: {error}") from error
+    import h5py
+
+    content = io.BytesIO()  # on a full disk, h5py takes the process down when it closes a file
+    with h5py.File(content, "w") as file:
+        file.attrs["format"] = _WEIGHTS_FORMAT
+        for name, values in parts.items():
+            file.create_dataset(name, data=values)
+    atomic_write_bytes(weights_path, content.getvalue())
+    atomic_write_text(card_path, text + "\n")
+    return weights_path
+
+
+def renew_card(name_or_path: str | os.PathLike) -> Path:
+    """Give a card of format 1, which has a checksum of the weights only, one over weights and architecture.
+
+    The architecture is taken as the card states it: of what format 1 says nothing, nothing can be checked. Everything
+    else in the card stays as it is.
+
+    Returns:
+        The card.
+
+    Raises:
+        PolicyError: No such policy, its card is of another format, or its files are damaged or do not belong together.
+    """
+    weights_path, card_path = _find(name_or_path)
+    card = _read_card(card_path, expected=1)
+    _read_checked(weights_path, card_path, card, Architecture)
+    renewed: dict[str, Any] = {}
+    for key, value in (card | {"format": FORMAT}).items():
+        renewed[key] = value
+        if key == "weights_sha256":
+            renewed["policy_sha256"] = _policy_checksum(card)
+    atomic_write_text(card_path, json.dumps(renewed, indent=2, allow_nan=False) + "\n")
+    return card_path
+
+
+def read_policy(name_or_path: str | os.PathLike, network: type[NetworkShape] = Architecture) -> StoredPolicy:
+    """Weights and card of a stored policy, checked against each other.
+
+    Args:
+        name_or_path: A name among :func:`list_policies`, or a path with a folder or one of the two endings.
+        network: What the card must describe.
+
+    Raises:
+        PolicyError: No such policy, it is of another kind, or its files are damaged or do not belong together.
+    """
+    weights_path, card_path = _find(name_or_path, network.kind)
+    card = _read_card(card_path, expected=FORMAT)
+    architecture, weights = _read_checked(weights_path, card_path, card, network)
+    checksum = _policy_checksum(card)
+    if card.get("policy_sha256") != checksum:
+        raise PolicyError(
+            f"weights and architecture in {card_path} have checksum {checksum[:12]}..., the card says "
+            f"{repr(card.get('policy_sha256'))[:12]}...: the architecture is not the one that the policy was made with"
+        )
+    return StoredPolicy(_name(weights_path), architecture, weights, card, weights_path)
+
+
+def _read_checked(
+    weights_path: Path, card_path: Path, card: dict[str, Any], network: type[NetworkShape]
+) -> tuple[Any, np.ndarray]:
+    """Architecture of a card, and the weights, which fit it and are those that the card names."""
+    architecture = _architecture(card, card_path, network)
+    weights = _read_weights(weights_path, architecture)
+    checksum = _checksum(weights)
+    if card.get("weights_sha256") != checksum:
+        raise PolicyError(
+            f"the weights in {weights_path} have checksum {checksum[:12]}..., {card_path.name} expects "
+            f"{repr(card.get('weights_sha256'))[:12]}...: the two files are not of one policy"
+        )
+    return architecture, weights
+
+
+def load_policy(name_or_path: str | os.PathLike, *, greedy: bool | None = None) -> LearnedScheduler:
+    """A stored policy as a scheduler.
+
+    Args:
+        name_or_path: A name among :func:`list_policies`, or a path with a folder or one of the two endings.
+        greedy: Take the likeliest decision; else sample. When omitted, what the card says, else greedy.
+
+    Raises:
+        PolicyError: No such policy, or its files are damaged or do not belong together.
+    """
+    from decima.systems.spark.policy.scheduler import LearnedScheduler
+
+    policy = read_policy(name_or_path)
+    if greedy is None:
+        greedy = policy.card.get("greedy", True)
+        if not isinstance(greedy, bool):
+            raise PolicyError(f"the card of policy {policy.name} has greedy = {greedy!r}, expected true or false")
+    return LearnedScheduler(policy.architecture, policy.weights, greedy=greedy, name=policy.name)
+
+
+def list_policies(kind: str = Architecture.kind) -> list[str]:
+    """Names of the policies of a kind in the checkout and in the installed package, sorted."""
+    found = {_name(path): path for folder in reversed(_folders()) for path in folder.glob(f"*{WEIGHTS}")}
+    return sorted(name for name, path in found.items() if _kind_of(_files(path)[1]) in (kind, None))
+
+
+def _kind_of(card_path: Path) -> str | None:
+    """Kind that a card states; None if it cannot be read, which is said when the policy is asked for."""
+    try:
+        card = read_json(card_path)
+    except (OSError, ValueError):
+        return None
+    return card.get("kind", Architecture.kind) if isinstance(card, dict) else None
+
+
+def _folders() -> list[Path]:
+    """Folders of trained policies: of the checkout around the current folder, and those that came with the package."""
+    folders = [_PACKAGE / "models"]
+    if (root := checkout_root()) is not None:
+        folders.insert(0, root / "models")
+    if (root := checkout_root(_PACKAGE)) is not None:
+        folders.append(root / "models")  # an editable install
+    return list(dict.fromkeys(folders))
+
+
+def _name(path: Path) -> str:
+    for ending in (WEIGHTS, CARD):
+        if path.name.endswith(ending) and path.name != ending:
+            return path.name.removesuffix(ending)
+    return path.name
+
+
+def _files(path: str | os.PathLike) -> tuple[Path, Path]:
+    """Files of weights and card."""
+    path = Path(path).expanduser()
+    name = _name(path)
+    return path.with_name(name + WEIGHTS), path.with_name(name + CARD)
+
+
+def _find(name_or_path: str | os.PathLike, kind: str = Architecture.kind) -> tuple[Path, Path]:
+    text = os.fspath(name_or_path) if isinstance(name_or_path, (str, os.PathLike)) else None
+    if not isinstance(text, str) or not text.strip():
+        raise PolicyError(f"a policy is given by its name or path, got {name_or_path!r:.60}")
+    if isinstance(name_or_path, str) and Path(text).name == text and not text.endswith((WEIGHTS, CARD)):
+        for folder in _folders():
+            found = _files(folder / text)
+            if any(path.exists() for path in found):
+                break
+        else:
+            known = list_policies(kind)
+            close = difflib.get_close_matches(text.lower(), known, n=3)
+            hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+            stored = f"known: {', '.join(known)}" if known else "none is stored"
+            places = ", ".join(str(folder) for folder in _folders())
+            raise PolicyError(f"unknown policy {text!r}{hint}; {stored} (in {places})")
+    else:
+        found = _files(text)
+    for path, what in zip(found, ("weights", "card"), strict=True):
+        if not path.is_file():
+            raise PolicyError(f"policy {_name(path)} lacks its {what}: there is no file {path}")
+    return found
+
+
+def _read_card(path: Path, expected: int) -> dict[str, Any]:
+    try:
+        card = read_json(path)
+    except OSError as error:
+        raise PolicyError(f"cannot read {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise PolicyError(f"{path} is not the card of a policy: no valid JSON ({error})") from error
+    if not isinstance(card, dict):
+        raise PolicyError(f"{path} is not the card of a policy: got {type(card).__name__}, expected an object")
+    if card.get("format") != expected:
+        old = "; decima.learning.store.renew_card brings it up to date" if card.get("format") == 1 else ""
+        shown = reprlib.repr(card.get("format"))
+        raise PolicyError(f"{path} has format {shown}, expected the card of a policy with {expected}{old}")
+    return card
+
+
+def _architecture(card: dict[str, Any], path: Path, network: type[NetworkShape]) -> Any:
+    if (kind := card.get("kind", Architecture.kind)) != network.kind:
+        raise PolicyError(f"{path} is the card of a policy of kind {reprlib.repr(kind)}, expected {network.kind!r}")
+    values = card.get("architecture")
+    if not isinstance(values, dict):
+        shown = reprlib.repr(values)
+        raise PolicyError(f"{path} says nothing of the architecture: got {shown}, expected its fields by name")
+    defaults = network().as_dict()
+    if unknown := sorted(set(values) - set(defaults)):
+        raise PolicyError(f"{path} describes an architecture with unknown fields: {', '.join(unknown)}")
+    for name, value in values.items():
+        if type(value) is not type(defaults[name]):
+            expected = type(defaults[name]).__name__
+            shown = reprlib.repr(value)
+            raise PolicyError(f"{path} has {name} = {shown} in its architecture, expected a value like {expected}")
+    try:
+        return network(**values)
+    except (ConfigError, TypeError, ValueError) as error:
+        raise PolicyError(f"{path} describes no valid architecture: {error}") from error
+
+
+def _read_weights(path: Path, architecture: NetworkShape) -> np.ndarray:
+    import h5py
+
+    most = _MOST_BYTES + _MOST_BYTES_PER_WEIGHT * architecture.num_parameters
+    try:
+        if (size := path.stat().st_size) > most:
+            raise PolicyError(f"{path} has {size:,} bytes, its card's architecture expects at most {most:,}")
+        with h5py.File(io.BytesIO(path.read_bytes()), "r") as file:
+            found: dict[str, h5py.Dataset] = {}
+            file.visititems(lambda name, item: found.update({name: item} if isinstance(item, h5py.Dataset) else {}))
+            # Compressed, a data set of any size fits into a small file: it is read once its shape is known to be right.
+            _require_shapes(found, architecture, path)
+            arrays = {name: found[name][()] for name, _ in architecture.shapes}
+    except PolicyError:
+        raise
+    except Exception as error:  # of damaged bytes, h5py raises whatever comes of them
+        raise PolicyError(f"{path} is cut short or damaged: {error!r:.200}") from error
+    _require_finite(arrays, path)
+    return np.concatenate([values.reshape(-1) for values in arrays.values()])
+
+
+def _require_shapes(found: Mapping[str, h5py.Dataset], architecture: NetworkShape, path: Path) -> None:
+    expected = dict(architecture.shapes)
+    for name in [*expected, *sorted(set(found) - set(expected))]:
+        shape = found[name].shape if name in found else None
+        if shape != expected.get(name):
+            raise PolicyError(
+                f"{path} holds weights of another architecture: {name} has shape {shape or 'none'}, "
+                f"architecture {architecture.name} of its card expects {expected.get(name, 'none')}"
+            )
+        if found[name].dtype != np.float32:
+            raise PolicyError(f"{path} holds {found[name].dtype} in {name}, expected float32")
+
+
+def _require_finite(arrays: dict[str, np.ndarray], path: Path) -> None:
+    for name, values in arrays.items():
+        if not np.isfinite(values).all():
+            count = int((~np.isfinite(values)).sum())
+            raise PolicyError(
+                f"weights of {path}: {count} of {values.size} numbers in {name} are NaN or infinite, expected none"
+            )
+
+
+def _checksum(weights: np.ndarray) -> str:
+    """SHA-256 of the flat float32 vector, little-endian, in hexadecimal."""
+    return hashlib.sha256(np.ascontiguousarray(weights, dtype="<f4").tobytes()).hexdigest()
+
+
+def _policy_checksum(card: dict[str, Any]) -> str:
+    """SHA-256 over the architecture as the card states it and the checksum of the weights, in hexadecimal."""
+    content = {key: card[key] for key in ("architecture", "weights_sha256")}
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -1,0 +1,250 @@
+"""The training loop: iterations of any algorithm within a budget, validated, logged and resumable."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from decima.core.errors import CheckpointError, ConfigError, TrainingError
+from decima.core.files import sole_use
+from decima.learning.algorithms.interface import Algorithm, AlgorithmState
+from decima.learning.budget import Budget, Progress
+from decima.learning.checkpoint import FILE_NAME, Checkpoint
+from decima.learning.logs import TrainingLog
+
+if TYPE_CHECKING:
+    from decima.learning.validation import Validation
+
+_BEST, _ALGORITHM = "best", "algorithm."
+_OWN_COLUMNS = ("iteration", "wall_s", "cpu_s")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Outcome of a run."""
+
+    weights: np.ndarray  # float32 [parameters], the best at validation, the later of equal ones; the last without one
+    score: float  # validation score of these weights, NaN if there was none
+    mode: str | None  # how the policy acted when it had that score, as the validation calls it; None if there was none
+    iteration: int  # after how many iterations
+    iterations: int  # iterations of the run
+    curve: list[dict]  # rows of the curve
+    references: dict[str, float]  # scores that the validation is compared with, by name
+
+
+class Trainer:
+    """Runs an algorithm until its budget is used and keeps the best weights.
+
+    What is trained, and by which algorithm, it does not know: :class:`decima.learning.run.TrainingRun` makes a trainer
+    for a policy on the simulated cluster.
+
+    Args:
+        algorithm: What makes the weights better; closed at the end of :meth:`train`.
+        validation: What measures them.
+        budget: When to stop, to validate and to write checkpoints.
+        folder: Where checkpoint and curve go.
+        identity: What is trained and how, JSON values; a run is only resumed by one with the same identity.
+        progress: Show a progress bar.
+        tensorboard: Write TensorBoard events.
+
+    Raises:
+        ConfigError: The run would never stop, or algorithm and validation use the same name for a column.
+    """
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        validation: Validation,
+        budget: Budget,
+        folder: str | Path,
+        *,
+        identity: dict,
+        progress: bool = False,
+        tensorboard: bool = True,
+    ) -> None:
+        if not budget.has_stop:
+            raise ConfigError("nothing ends the training: set iterations, wall_seconds or cpu_seconds")
+        self.columns = (*_OWN_COLUMNS, *algorithm.columns, *validation.columns)
+        if twice := sorted({name for name in self.columns if self.columns.count(name) > 1}):
+            raise ConfigError(f"two parts of the training have a column {twice[0]!r}; expected different names")
+        self.algorithm, self.validation, self.budget = algorithm, validation, budget
+        self.folder = Path(folder)
+        self._identity = identity
+        self._progress, self._tensorboard = progress, tensorboard
+        self._best = algorithm.weights
+        self._curve: list[dict] = []
+        self._counters = {
+            "iteration": 0,
+            "wall_s": 0.0,
+            "cpu_s": 0.0,
+            "best_score": None,
+            "best_mode": None,
+            "best_iteration": 0,
+        }
+
+    @property
+    def iterations(self) -> int:
+        """Iterations done."""
+        return self._counters["iteration"]
+
+    # ---- the loop -----------------------------------------------------------------------------------------------
+
+    def train(self, resume: bool = False) -> Trained:
+        """Run to the end of the budget.
+
+        Args:
+            resume: Continue from the checkpoint in the folder; the result is that of a run without interruption.
+
+        Raises:
+            CheckpointError: The folder already holds a run (or, to resume, none or another one), another process
+                trains in it, or it cannot be written.
+            TrainingError: The algorithm failed, as with a gradient that is not finite; the last good checkpoint stays.
+        """
+        try:
+            with contextlib.ExitStack() as held:
+                self._lock(held)
+                self._open(resume)
+                options = {"tensorboard": self._tensorboard, "progress": self._progress}
+                self._loop(held.enter_context(TrainingLog(self.folder, self.columns, self._curve, **options)))
+        finally:
+            self.algorithm.close()
+        return self._outcome()
+
+    def _loop(self, log: TrainingLog) -> None:
+        """Iterations until the budget is used; a checkpoint is always of a whole number of them."""
+        self._start = time.perf_counter() - self._counters["wall_s"], time.process_time() - self._counters["cpu_s"]
+        over = self._is_over()
+        if not over and self.iterations == 0:
+            self.algorithm.begin()
+        good = self._checkpoint()
+        try:
+            while not over:
+                row = self.algorithm.iterate(Progress(self.iterations, self.iterations, self._budget_used()))
+                if undeclared := sorted(set(row) - set(self.columns)):
+                    raise TrainingError(f"the algorithm gave a value for {undeclared[0]!r}, a column not declared")
+                row = {"iteration": self.iterations} | row
+                self._counters["iteration"] += 1
+                over = self._is_over()
+                row |= self._validate(over)
+                self._clock()
+                row |= {name: self._counters[name] for name in ("wall_s", "cpu_s")}
+                self._curve.append(row)
+                log.add(row, self._budget_used(), self.algorithm.headline, self._counters["best_score"])
+                good = self._checkpoint()
+                if self.iterations % self.budget.checkpoint_every == 0:
+                    good.save(self.folder)
+        except TrainingError as error:
+            kept = f"; the last good checkpoint is {self.folder / FILE_NAME}" if self._has_checkpoint() else ""
+            raise TrainingError(f"iteration {self.iterations}: {error}{kept}") from error
+        except KeyboardInterrupt:
+            good.save(self.folder)
+            raise
+        good.save(self.folder)
+
+    def _validate(self, over: bool) -> dict:
+        """Columns of a validation if one is due; keeps the weights if they are the best so far."""
+        if not (over or self.algorithm.at_milestone or self.iterations % self.budget.validate_every == 0):
+            return {}
+        weights = self.algorithm.weights
+        found = self.validation.measure(weights)
+        best = self._counters["best_score"]
+        # Of equal scores the later weights are kept: they have learned for longer.
+        if best is None or (found.score <= best if self.validation.lower_is_better else found.score >= best):
+            self._best = weights
+            self._counters |= {
+                "best_score": found.score,
+                "best_mode": found.mode,
+                "best_iteration": self.iterations,
+            }
+        return found.row
+
+    # ---- time and budget ----------------------------------------------------------------------------------------
+
+    def _clock(self) -> tuple[float, float]:
+        """Bring elapsed wall and CPU seconds up to date."""
+        self._counters["wall_s"] = time.perf_counter() - self._start[0]
+        self._counters["cpu_s"] = time.process_time() - self._start[1]
+        return self._counters["wall_s"], self._counters["cpu_s"]
+
+    def _is_over(self) -> bool:
+        return self.budget.is_over(self.iterations, *self._clock())
+
+    def _budget_used(self) -> float:
+        return self.budget.used(self.iterations, self._counters["wall_s"], self._counters["cpu_s"])
+
+    # ---- checkpoints --------------------------------------------------------------------------------------------
+
+    def _has_checkpoint(self) -> bool:
+        return (self.folder / FILE_NAME).exists()
+
+    def _checkpoint(self) -> Checkpoint:
+        state = self.algorithm.state()
+        arrays = {_BEST: self._best} | {_ALGORITHM + name: values for name, values in state.arrays.items()}
+        counters = self._counters | {"algorithm": state.counters}
+        return Checkpoint(self._identity, counters, arrays, list(self._curve))
+
+    def _lock(self, held: contextlib.ExitStack) -> None:
+        """Keep other processes out of the folder: two runs would overwrite each other's checkpoints."""
+        try:
+            alone = held.enter_context(sole_use(self.folder))
+        except OSError as error:
+            raise CheckpointError(f"cannot write {self.folder}: {error.strerror or error}") from error
+        if not alone:
+            raise CheckpointError(f"another process trains in {self.folder}: wait for it, or choose another folder")
+
+    def _open(self, resume: bool) -> None:
+        """Begin in an empty folder, or where the checkpoint left off."""
+        if not resume:
+            if self._has_checkpoint():
+                raise CheckpointError(
+                    f"{self.folder} already holds a training run: resume it, or choose another folder"
+                )
+            self._checkpoint().save(self.folder)
+            return
+        stored = Checkpoint.load(self.folder)
+        for name, mine in self._identity.items():
+            if (there := stored.about.get(name)) != mine:
+                raise CheckpointError(
+                    f"cannot resume {self.folder}: its {name} is another one ({_difference(there, mine)})"
+                )
+        try:
+            self._best = stored.arrays.pop(_BEST)
+            arrays = {name.removeprefix(_ALGORITHM): values for name, values in stored.arrays.items()}
+            self.algorithm.restore(AlgorithmState(arrays, stored.counters.pop("algorithm")))
+        except (LookupError, TypeError, ValueError, TrainingError) as error:
+            raise CheckpointError(
+                f"cannot resume {self.folder}: the checkpoint's state is not of the kind this release keeps ({error!r})"
+            ) from error
+        if stored.counters.keys() != self._counters.keys() or stored.counters["iteration"] != len(stored.curve):
+            raise CheckpointError(
+                f"cannot resume {self.folder}: the checkpoint has counters {stored.counters} after {len(stored.curve)} "
+                f"iterations; expected {', '.join(self._counters)}"
+            )
+        self._counters, self._curve = stored.counters, stored.curve
+
+    def _outcome(self) -> Trained:
+        counters = self._counters
+        scored = counters["best_score"] is not None
+        return Trained(
+            self._best if scored else self.algorithm.weights,
+            counters["best_score"] if scored else float("nan"),
+            counters["best_mode"],
+            counters["best_iteration"] if scored else counters["iteration"],
+            counters["iteration"],
+            self._curve,
+            self.validation.references,
+        )
+
+
+def _difference(stored, mine) -> str:
+    """First difference between two JSON values, for a message."""
+    if isinstance(stored, dict) and isinstance(mine, dict):
+        for name in sorted(set(stored) | set(mine)):
+            if stored.get(name) != mine.get(name):
+                return f"{name} is {stored.get(name)!r} there, {mine.get(name)!r} here"
+    return f"{stored!r} there, {mine!r} here"

@@ -1,0 +1,482 @@
+"""The compiled environment: one step, exact masks, rewards, and whole episodes of random valid actions.
+
+First come, first served: the job shown is the first that is not placed. Action 0 waits for the next completion, action
+i puts one executor of that job on VM i - 1. A job starts when its last executor is placed. Placing takes no time. What
+the paper leaves open or its code does otherwise is a switch of :class:`decima.systems.cloud.settings.Rules`.
+
+Source: Islam et al., TPDS 2022, section 4, Table 3, Eqs. 1 to 14; mode ``released``: ``rm_environment.py`` of
+``tawfiqul-islam/RM_DeepRL``, commit 8990646.
+"""
+
+import math
+
+from numba import njit
+
+from decima.core.cache import cached
+from decima.core.random import draw_below, next_raw
+from decima.systems.cloud.fields import (
+    COMPLETE,
+    GOES_ON,
+    NEXT_DOES_NOT_FIT,
+    NO_ROOM,
+    NOTHING_RUNS,
+    PARTLY_PLACED,
+    placement_at,
+)
+from decima.systems.cloud.workload import NETWORK_BOUND
+
+_NETWORK = NETWORK_BOUND
+
+
+# ---- a heap that keeps ties in the order of Python's heapq, which the published environment uses -------------------
+
+
+@njit
+def _sift_down(s, low, place):
+    finish, job = s.heap_finish[place], s.heap_job[place]
+    while place > low:
+        parent = (place - 1) >> 1
+        if finish < s.heap_finish[parent]:
+            s.heap_finish[place], s.heap_job[place] = s.heap_finish[parent], s.heap_job[parent]
+            place = parent
+            continue
+        break
+    s.heap_finish[place], s.heap_job[place] = finish, job
+
+
+@njit
+def _push(s, job):
+    place = s.running
+    s.heap_finish[place], s.heap_job[place] = s.finish_s[job], job
+    s.running = place + 1
+    _sift_down(s, 0, place)
+
+
+@njit
+def _pop(s):
+    """Take the job that finishes first out of the heap."""
+    size = s.running - 1
+    s.running = size
+    job = s.heap_job[0]
+    if size > 0:
+        place, child = 0, 1
+        finish, last = s.heap_finish[size], s.heap_job[size]
+        while child < size:
+            right = child + 1
+            if right < size and not s.heap_finish[child] < s.heap_finish[right]:
+                child = right
+            s.heap_finish[place], s.heap_job[place] = s.heap_finish[child], s.heap_job[child]
+            place = child
+            child = 2 * place + 1
+        s.heap_finish[place], s.heap_job[place] = finish, last
+        _sift_down(s, 0, place)
+    return job
+
+
+@njit
+def _free(s, job):
+    cores, memory = s.job_cores[job], s.job_memory[job]
+    for place in range(s.first[job], s.first[job + 1]):
+        vm = s.where[place]
+        s.free_cores[vm] += cores
+        s.free_memory[vm] += memory
+
+
+# ---- billing --------------------------------------------------------------------------------------------------------
+
+
+@njit
+def _charge(s, length_s):
+    """Seconds to be paid for a rental of a length."""
+    granularity = s.granularity_s
+    if granularity > 0.0:
+        length_s = math.ceil(length_s / granularity) * granularity
+    return max(length_s, s.minimum_s)
+
+
+@njit
+def is_off(s, vm, now_s):
+    """Whether a VM has to be rented anew to be used from a moment on."""
+    return now_s > (s.until_s[vm] if s.per_second else s.paid_s[vm])
+
+
+@njit
+def added_seconds(s, vm, run_s):
+    """Seconds that using a VM from now for a run time would add to the bill."""
+    now = s.now_s
+    if s.per_second:
+        return run_s if now > s.until_s[vm] else max(0.0, now + run_s - s.until_s[vm])
+    if now > s.paid_s[vm]:
+        return _charge(s, s.boot_s + run_s)
+    beyond = now + run_s - s.until_s[vm]
+    return 0.0 if beyond <= 0.0 else _charge(s, s.rented_s[vm] + beyond) - _charge(s, s.rented_s[vm])
+
+
+@njit
+def _bill(s, vm, now, busy_s, finish):
+    """Enter the use of a VM from now to ``finish``, ``busy_s`` later; returns the seconds that it adds to the bill."""
+    if s.per_second:
+        if now > s.until_s[vm]:
+            added = busy_s
+        elif finish > s.until_s[vm]:
+            added = finish - s.until_s[vm]
+        else:
+            return 0.0
+        s.until_s[vm] = finish
+        s.used_s[vm] += added
+        return added
+    if now > s.paid_s[vm]:
+        s.rented_s[vm] = busy_s
+        added = _charge(s, busy_s)
+        s.paid_s[vm] = now + added
+    elif finish > s.until_s[vm]:
+        before = _charge(s, s.rented_s[vm])
+        s.rented_s[vm] += finish - s.until_s[vm]
+        added = _charge(s, s.rented_s[vm]) - before
+        s.paid_s[vm] += added
+    else:
+        return 0.0
+    s.until_s[vm] = finish
+    s.used_s[vm] += added
+    return added
+
+
+# ---- one step -------------------------------------------------------------------------------------------------------
+
+
+@njit
+def reset(s):
+    """Begin an episode."""
+    for vm in range(s.num_vms):
+        s.free_cores[vm] = s.vm_cores[vm]
+        s.free_memory[vm] = s.vm_memory[vm]
+        s.until_s[vm] = -1.0
+        s.paid_s[vm] = -1.0
+        s.rented_s[vm] = 0.0
+        s.used_s[vm] = 0.0
+    s.job = s.placed = s.running = s.waits = s.job_waits = s.steps = s.num_good = 0
+    s.status = GOES_ON
+    s.last_vm = -1
+    s.now_s = s.latest_s = s.arrival_s[0]
+    s.cost = 0.0
+
+
+@njit
+def is_good(s, job, vms, offset):
+    """Whether the job's executors are well placed on the VMs that ``vms`` has from a place on."""
+    count, first = s.job_executors[job], vms[offset]
+    if s.job_type[job] == _NETWORK or s.not_all_one == 1:
+        on_one = True
+        for place in range(1, count):
+            on_one = on_one and vms[offset + place] == first
+        return on_one == (s.job_type[job] == _NETWORK)
+    met = 0
+    for place in range(count):
+        vm = vms[offset + place]
+        bit = 1 << (vm & 63)
+        if met & bit:
+            # The same VM, or one 64 places away.
+            for before in range(place):
+                if vms[offset + before] == vm:
+                    return False
+        met |= bit
+    return True
+
+
+@njit
+def badly_placed(s, job):
+    """Run time of a job that is badly placed."""
+    duration = s.duration_s[job]
+    return duration + duration * s.penalty / 100
+
+
+@njit
+def _start(s, job):
+    now = s.now_s
+    first, last = s.first[job], s.first[job + 1]
+    good = is_good(s, job, s.where, first)
+    run = s.duration_s[job] if good else badly_placed(s, job)
+    boot = 0.0
+    if s.boot_s > 0.0:
+        for place in range(first, last):
+            if is_off(s, s.where[place], now):
+                boot = s.boot_s
+    s.placed_s[job] = now
+    s.start_s[job] = now + boot
+    s.finish_s[job] = s.start_s[job] + run
+    s.run_s[job] = run
+    s.well_placed[job] = good
+    s.num_good += good
+    price = 0.0
+    for place in range(first, last):
+        vm = s.where[place]
+        price += s.vm_rate[vm] * _bill(s, vm, now, boot + run, s.finish_s[job])
+    s.job_price[job] = price
+    s.cost += price
+    s.latest_s = max(s.latest_s, s.finish_s[job])
+    _push(s, job)
+
+
+@njit
+def _show_next(s):
+    """Show the next job: the clock goes to its arrival, and what has finished by then is freed."""
+    job = s.job + 1
+    s.job = job
+    s.placed = 0
+    s.job_waits = 0
+    if s.clock_back or s.arrival_s[job] > s.now_s:
+        s.now_s = s.arrival_s[job]
+    now = s.now_s
+    while s.running > 0 and s.heap_finish[0] <= now:
+        _free(s, _pop(s))
+    if s.frees_one and s.running > 0:
+        # Where one of several jobs that end at the same time is freed, the first that ends later is taken out and put
+        # back, as the published environment does: ties keep its order.
+        _push(s, _pop(s))
+
+
+@njit
+def _next_fits(s):
+    """The look-ahead of the published environment: room for what is left of the job that is shown now."""
+    job = s.job
+    left = s.job_executors[job] - s.placed
+    cores, memory = s.job_cores[job], s.job_memory[job]
+    if s.look_ahead == 2:
+        fitting = 0
+        for vm in range(s.num_vms):
+            fitting += min(s.free_cores[vm] // cores, s.free_memory[vm] // memory)
+        return fitting >= left
+    shares = 0.0
+    for vm in range(s.num_vms):
+        shares += min(s.free_cores[vm] / cores, s.free_memory[vm] / memory)
+    return shares >= left
+
+
+@njit
+def mean_run(s):
+    """Mean run time of all jobs."""
+    total = 0.0
+    for job in range(s.num_jobs):
+        total += s.run_s[job]
+    return total / s.num_jobs
+
+
+@njit
+def bill(s):
+    """Cost of the episode so far, VM by VM (Eq. 4)."""
+    cost = 0.0
+    for vm in range(s.num_vms):
+        cost += s.vm_rate[vm] * s.used_s[vm]
+    return cost
+
+
+@njit
+def episode_reward(s):
+    """R_epi of a complete episode (Eqs. 8, 9 and 12 to 14)."""
+    beta = s.beta
+    cost = 1 - bill(s) / s.cost_max
+    time = 1 - (mean_run(s) - s.mean_min_s) / (s.mean_max_s - s.mean_min_s)
+    return s.fixed_reward * (cost * beta + time * (1 - beta))
+
+
+@njit
+def loss_of(s, cost, run_s):
+    """What cost and run time of a job take from R_epi: losses of all jobs add up to R_epi less a constant."""
+    beta = s.beta
+    spread = (s.mean_max_s - s.mean_min_s) * s.num_jobs
+    return s.fixed_reward * (beta * cost / s.cost_max + (1.0 - beta) * run_s / spread)
+
+
+@njit
+def take(s, action):
+    """Take an action, 0 to the number of VMs, in an episode that goes on; returns the reward of Table 3."""
+    s.action[s.steps] = action
+    s.action_s[s.steps] = s.now_s
+    s.steps += 1
+    job = s.job
+    if action == 0:
+        if s.placed > 0:
+            s.status = PARTLY_PLACED
+            return s.partial_reward
+        if s.running == 0:
+            s.status = NOTHING_RUNS
+            return s.invalid_reward
+        done = _pop(s)
+        s.now_s = s.finish_s[done]
+        _free(s, done)
+        while not s.frees_one and s.running > 0 and s.heap_finish[0] <= s.now_s:
+            _free(s, _pop(s))
+        s.waits += 1
+        s.job_waits += 1
+        return s.wait_reward
+    vm = action - 1
+    cores, memory = s.job_cores[job], s.job_memory[job]
+    if cores > s.free_cores[vm] or memory > s.free_memory[vm]:
+        s.status = NO_ROOM
+        return s.invalid_reward
+    s.free_cores[vm] -= cores
+    s.free_memory[vm] -= memory
+    s.where[s.first[job] + s.placed] = vm
+    s.placed += 1
+    s.last_vm = vm
+    if s.placed == s.job_executors[job]:
+        _start(s, job)
+        if job + 1 == s.num_jobs:
+            s.status = COMPLETE
+            return episode_reward(s)
+        _show_next(s)
+    if s.look_ahead and not _next_fits(s):
+        s.status = NEXT_DOES_NOT_FIT
+        return s.invalid_reward
+    return s.place_reward
+
+
+@njit
+def _fits_on(s, vm, cores, memory):
+    """Executors that fit on a VM. Quotients of whole numbers below 2 ** 52 are exact as floats when rounded down."""
+    return int(min(s.free_cores[vm] / cores, s.free_memory[vm] / memory))
+
+
+@njit
+def fitting(s, most):
+    """How many executors of the job that is shown fit, counted up to ``most``; fills ``room`` per VM up to there."""
+    job = s.job
+    cores, memory = s.job_cores[job], s.job_memory[job]
+    total = 0
+    for vm in range(s.num_vms):
+        s.room[vm] = _fits_on(s, vm, cores, memory)
+        total += s.room[vm]
+        if total >= most:
+            return total
+    return total
+
+
+@njit
+def copy_state(source, target):
+    """Copy what the next action's fate depends on: VMs, what runs and where, the job that is shown."""
+    for vm in range(source.num_vms):
+        target.free_cores[vm] = source.free_cores[vm]
+        target.free_memory[vm] = source.free_memory[vm]
+        target.until_s[vm] = source.until_s[vm]
+        target.paid_s[vm] = source.paid_s[vm]
+        target.rented_s[vm] = source.rented_s[vm]
+    for place in range(source.running):
+        job = source.heap_job[place]
+        target.heap_job[place] = job
+        target.heap_finish[place] = source.heap_finish[place]
+        target.finish_s[job] = source.finish_s[job]
+        for executor in range(source.first[job], source.first[job + 1]):
+            target.where[executor] = source.where[executor]
+    for executor in range(source.first[source.job], source.first[source.job] + source.placed):
+        target.where[executor] = source.where[executor]
+    target.job = source.job
+    target.placed = source.placed
+    target.running = source.running
+    target.steps = source.steps
+    target.status = source.status
+    target.last_vm = source.last_vm
+    target.now_s = source.now_s
+
+
+@njit
+def fill_mask(s, other, mask):
+    """Write which actions are valid, int8 [VMs + 1].
+
+    An executor may go to a VM that has room if the job can be finished without waiting; executors are alike, so each
+    takes one place wherever it goes, and a job can be finished if as many fit at its first executor. One may wait
+    between jobs while something runs. With the look-ahead of the published environment, an action is tried on
+    ``other``, a second state, and is valid if it does not end the episode in failure; there may be no valid one.
+    """
+    mask[:] = 0
+    if s.status != GOES_ON:
+        return
+    cores, memory = s.job_cores[s.job], s.job_memory[s.job]
+    if s.placed == 0:
+        mask[0] = s.running > 0
+        if fitting(s, s.job_executors[s.job]) < s.job_executors[s.job]:
+            return
+    for vm in range(s.num_vms):
+        mask[vm + 1] = s.free_cores[vm] >= cores and s.free_memory[vm] >= memory
+    if s.look_ahead:
+        for action in range(1, len(mask)):
+            if mask[action]:
+                copy_state(s, other)
+                take(other, action)
+                mask[action] = other.status <= COMPLETE
+
+
+@cached(njit(cache=True, nogil=True))
+def begin(state):
+    """Begin an episode; callers in Python give addresses of states."""
+    reset(placement_at(state))
+
+
+@cached(njit(cache=True, nogil=True))
+def step(state, action):
+    """Take one action; see :func:`take`."""
+    return take(placement_at(state), action)
+
+
+@cached(njit(cache=True, nogil=True))
+def masked(state, other, mask):
+    """Fill the mask; see :func:`fill_mask`."""
+    fill_mask(placement_at(state), placement_at(other), mask)
+
+
+@cached(njit(cache=True, nogil=True))
+def summary(state, losses):
+    """Bill, mean run time and R_epi of a complete episode; fills the loss of every job, float64 [J]."""
+    s = placement_at(state)
+    for job in range(s.num_jobs):
+        losses[job] = loss_of(s, s.job_price[job], s.run_s[job])
+    return bill(s), mean_run(s), episode_reward(s)
+
+
+@cached(njit(cache=True, nogil=True))
+def random_episodes(state, episodes):
+    """Whole episodes of random valid actions, in each step all equally likely; for rules without look-ahead.
+
+    Args:
+        state: Address of a state that draws from a generator.
+        episodes: How many; the last one stays in the state.
+
+    Returns:
+        Steps taken in all episodes.
+    """
+    s = placement_at(state)
+    steps = 0
+    for _ in range(episodes):
+        reset(s)
+        while s.status == GOES_ON:
+            job = s.job
+            cores, memory = s.job_cores[job], s.job_memory[job]
+            # The mask as a list, without branches: they would be guessed wrong every other time.
+            valid = 0
+            for vm in range(s.num_vms):
+                s.order[valid] = vm
+                valid += (s.free_cores[vm] >= cores) & (s.free_memory[vm] >= memory)
+            waits = 0
+            if s.placed == 0:
+                waits = 1 if s.running > 0 else 0
+                # As many VMs with room as executors are enough; else it is counted how many fit on those with room.
+                missing = s.job_executors[job] - valid
+                place = 0
+                while missing > 0 and place < valid:
+                    vm = s.order[place]
+                    missing -= _fits_on(s, vm, cores, memory) - 1
+                    place += 1
+                if missing > 0:
+                    valid = 0
+            chosen = draw_below(next_raw(s.rng_next, s.rng), valid + waits) - waits
+            actions = 1 if chosen < 0 else s.job_executors[job]
+            for done in range(actions):
+                if done > 0:
+                    chosen = draw_below(next_raw(s.rng_next, s.rng), valid)
+                vm = -1 if chosen < 0 else s.order[chosen]
+                take(s, vm + 1)
+                # Placing changes the mask of this VM only.
+                if vm >= 0 and ((s.free_cores[vm] < cores) | (s.free_memory[vm] < memory)):
+                    valid -= 1
+                    s.order[chosen] = s.order[valid]
+        steps += s.steps
+    return steps

@@ -1,0 +1,230 @@
+"""Gymnasium environment ``decima/VmPlacement-v0``: a learner puts executors on VMs one by one.
+
+    import gymnasium
+
+    env = gymnasium.make("decima.systems.cloud.gym:decima/VmPlacement-v0", workload="generated", beta=1.0)
+    observation, info = env.reset(seed=0)
+    action = env.action_space.sample(mask=info["action_mask"])
+    observation, reward, terminated, truncated, info = env.step(action)
+
+Source: Islam et al., TPDS 2022, section 4 and Table 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+
+from decima.core.errors import ConfigError, InvalidDecisionError
+from decima.systems.cloud import engine as core
+from decima.systems.cloud.catalog import make_cluster
+from decima.systems.cloud.fields import COMPLETE, GOES_ON, STATUS_TEXTS
+from decima.systems.cloud.gym.observation import Observer
+from decima.systems.cloud.result import PlacementResult
+from decima.systems.cloud.settings import PlacementSettings
+from decima.systems.cloud.sources import parse_placement_jobs
+from decima.systems.cloud.state import check_action
+from decima.systems.cloud.system import Episode
+from decima.systems.cloud.workload import PlacementWorkload
+
+REWARDS = ("paper", "per_job")
+
+
+class VmPlacementEnv(gymnasium.Env):
+    """Executor placement as a Gymnasium environment.
+
+    Observation: ``action_mask`` (int8 [VMs + 1]) and, ``"paper"``: ``state``, free cores and GB of every VM, then id
+    (or type), cores, GB and executors left of the job that is shown, then prices if asked for; ``"full"``: ``vms`` and
+    ``job``, see :mod:`decima.systems.cloud.gym.observation`.
+
+    Action: 0 waits for the next completion, i puts one executor on VM i.
+
+    Reward: ``"paper"``: Table 3, R_epi at the end. ``"per_job"``: minus what each job takes from R_epi (cost that it
+    adds, and its run time) when it starts, else 0; over a complete episode this is R_epi less R_fixed times
+    ``beta + (1 - beta) (1 + Avg_Tmin / (Avg_Tmax - Avg_Tmin))``. An action that ends the episode in failure has the
+    reward of Table 3 in both.
+
+    End: ``terminated`` when all jobs are placed, or an action breaks a rule.
+
+    Info: ``action_mask``, ``clock_s``, ``job`` (id), ``status``; at the end ``cost``, ``mean_duration_s``,
+    ``good_placements``, ``waits``, ``reward`` of a complete episode.
+
+    Args:
+        workload: Jobs, a text of :mod:`.sources` or a function ``seed -> workload`` (both are drawn anew
+            for every episode). Generated jobs when omitted.
+        settings: VMs, billing, beta, rules; made of ``mode`` and the other arguments when omitted.
+        mode: ``"paper"`` or ``"released"``.
+        cluster: Name of a list of VMs, path of a csv file, or VMs.
+        observation: ``"paper"`` or ``"full"``.
+        prices: Whether the observation ``paper`` has prices.
+        job_id: What the observation ``paper`` has for the job: ``"id"`` or ``"type"``.
+        reward: ``"paper"`` or ``"per_job"``.
+        invalid_action: ``"end"``: what the rules say; ``"error"``: an action that is masked raises and changes nothing.
+        render_mode: ``"ansi"``: ``render()`` returns a text.
+        **changes: ``beta``, ``billing`` and fields of :class:`decima.systems.cloud.settings.Rules`.
+
+    Raises:
+        ConfigError: A parameter is out of range.
+    """
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
+
+    def __init__(
+        self,
+        workload: PlacementWorkload | str | Path | Callable[[int], PlacementWorkload] | None = None,
+        *,
+        settings: PlacementSettings | None = None,
+        mode: str = "paper",
+        cluster: Any = None,
+        observation: str = "full",
+        prices: bool = False,
+        job_id: str = "id",
+        reward: str = "paper",
+        invalid_action: str = "end",
+        render_mode: str | None = None,
+        **changes: Any,
+    ) -> None:
+        for name, value, allowed in (("reward", reward, REWARDS), ("invalid_action", invalid_action, ("end", "error"))):
+            if value not in allowed:
+                raise ConfigError(f"{name} must be {' or '.join(allowed)}, got {value!r}")
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ConfigError(f"render_mode must be ansi or None, got {render_mode!r}")
+        if settings is None:
+            vms = None if cluster is None else make_cluster(cluster)
+            try:
+                settings = PlacementSettings.of_mode(mode, cluster=vms, **changes)
+            except TypeError as error:
+                raise ConfigError(f"unknown setting: {error}") from error
+        elif changes or cluster is not None:
+            raise ConfigError("settings are given beside cluster or single settings; expected one of them")
+        self.settings, self.render_mode = settings, render_mode
+        self._per_job, self._strict = reward == "per_job", invalid_action == "error"
+        self._source = _source(workload)
+        self._observer = Observer(settings, observation, prices, job_id)
+        self._workload = self._draw(0)
+        self._episode = Episode.of(self._workload, settings)
+        self._begun, self._seed = False, 0
+        self.action_space = spaces.Discrete(len(settings.cluster) + 1)
+        self.observation_space = self._observer.space
+
+    def _draw(self, seed: int) -> PlacementWorkload:
+        workload = self._source(seed)
+        if not isinstance(workload, PlacementWorkload):
+            raise ConfigError(
+                f"the workload is {workload!r:.60} ({type(workload).__name__}); expected a PlacementWorkload"
+            )
+        return workload
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict, dict]:
+        """Begin an episode.
+
+        Args:
+            seed: Chooses the jobs where they are drawn; from ``np_random`` when omitted.
+            options: ``{"workload": ...}`` replaces the workload for this episode.
+        """
+        super().reset(seed=seed)
+        unknown = set(options or {}) - {"workload"}
+        if unknown:
+            raise ConfigError(f"unknown options of reset: {', '.join(sorted(map(str, unknown)))}; expected workload")
+        self._seed = int(self.np_random.integers(2**31)) if seed is None else int(seed)
+        given = (options or {}).get("workload")
+        workload = self._draw(self._seed) if given is None else _source(given)(self._seed)
+        if workload is not self._workload:
+            self._workload, self._episode = workload, Episode.of(workload, self.settings)
+        core.begin(self._episode.state.address)
+        self._begun = True
+        return self._look()
+
+    def step(self, action: Any) -> tuple[dict, float, bool, bool, dict]:
+        """Wait, or put one executor on a VM.
+
+        Raises:
+            ConfigError: The action is no whole number from 0 to the number of VMs.
+            InvalidDecisionError: The action is masked, with ``invalid_action="error"``.
+            ResetNeeded: The episode is over.
+        """
+        state = self._episode.state
+        if not self._begun or state.status != GOES_ON:
+            raise ResetNeeded("the episode is over, or none has begun; call reset() before step()")
+        action = check_action(state, action)
+        if self._strict and not self._mask()[action]:
+            job = self._workload.jobs[state.job].id
+            what = "waiting" if action == 0 else f"an executor on {self.settings.cluster.names[action - 1]}"
+            raise InvalidDecisionError(
+                f"action {action} is masked: {what} is not valid for job {job} at {state.now_s:g} s"
+            )
+        job = state.job
+        reward = float(core.step(state.address, action))
+        if self._per_job and state.status <= COMPLETE:
+            started = state.status == COMPLETE or state.job > job
+            reward = -self._loss(job) if started else 0.0
+        observation, info = self._look()
+        return observation, reward, state.status != GOES_ON, False, info
+
+    def _loss(self, job: int) -> float:
+        losses = np.empty(len(self._workload))
+        core.summary(self._episode.state.address, losses)
+        return float(losses[job])
+
+    def _mask(self) -> np.ndarray:
+        mask = np.zeros(int(self.action_space.n), dtype=np.int8)
+        core.masked(self._episode.state.address, self._episode.other.address, mask)
+        return mask
+
+    def _look(self) -> tuple[dict, dict]:
+        state = self._episode.state
+        observation = self._observer.observe(state, self._episode.other, self._workload)
+        info = {
+            "action_mask": observation["action_mask"].copy(),
+            "clock_s": state.now_s,
+            "job": self._workload.jobs[state.job].id,
+            "status": STATUS_TEXTS[state.status],
+        }
+        if state.status == COMPLETE:
+            result = self.result()
+            names = ("cost", "mean_duration_s", "good_placements", "waits", "reward")
+            info |= {name: getattr(result, name) for name in names}
+        return observation, info
+
+    def result(self) -> PlacementResult:
+        """Outcome of the episode so far."""
+        if not self._begun:
+            raise ResetNeeded("no episode has begun; call reset() before result()")
+        state = self._episode.state
+        return PlacementResult.of_state(state, self._workload, self.settings, "environment", self._seed)
+
+    def render(self) -> str | None:
+        """Clock, job and VMs as a text of a few lines."""
+        if self.render_mode is None:
+            gymnasium.logger.warn('render() shows nothing without a render mode; make the environment with "ansi"')
+            return None
+        if not self._begun:
+            raise ResetNeeded("no episode has begun; call reset() before render()")
+        state, names = self._episode.state, self.settings.cluster.names
+        job = self._workload.jobs[state.job]
+        lines = [
+            f"{state.now_s:.1f} s: {state.running} jobs run, cost {state.cost:.4f} {self.settings.cluster.currency}",
+            f"job {job.id}, type {job.type}: {state.placed} of {job.executors} executors placed, "
+            f"{job.cores} cores and {job.memory_gb:g} GB each, {job.duration_s:g} s",
+        ]
+        for vm, name in enumerate(names):
+            used = int(state.vm_cores[vm] - state.free_cores[vm])
+            lines.append(f"{vm + 1:>3} {name:<16} {used:>3} of {state.vm_cores[vm]} cores in use")
+        return "\n".join(lines)
+
+
+def _source(workload: Any) -> Callable[[int], PlacementWorkload]:
+    if workload is None:
+        workload = "generated"
+    if isinstance(workload, (str, Path)):
+        spec = parse_placement_jobs(str(workload))
+        if spec.drawn:
+            return spec.workload
+        workload = spec.workload()
+    return workload if callable(workload) else lambda seed: workload

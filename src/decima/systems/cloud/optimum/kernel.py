@@ -1,0 +1,317 @@
+"""Compiled depth-first search over all placements of a busy period, without symmetric ones, pruned by a bound.
+
+Jobs come in order and start as soon as they fit; a node is a job that fits, its children are the placements of its
+executors: counts per VM, where VMs with the same future are interchangeable. The loss of a job is a weighted sum of
+what it adds to the bill and of its run time. Where the cluster is empty when a job arrives, the rest does not depend on
+what was before, and its least loss is looked up. A node with the same future as an earlier one that lost no more is
+left out; futures are compared by hashes of 64 bits, which confuse any two of a million with a chance below one in ten
+million.
+
+What the jobs to come lose at least is said by :mod:`decima.systems.cloud.optimum.bounds`.
+"""
+
+import numpy as np
+from numba import njit
+
+from decima.core.cache import cached
+from decima.systems.cloud.optimum.bounds import interval_bound, latest_starts, rental_bound, work_bound
+from decima.systems.cloud.optimum.rental import mix
+from decima.systems.cloud.workload import NETWORK_BOUND
+
+_NETWORK = NETWORK_BOUND
+CHILDREN = 16384  # most placements of one job that are listed
+# Entries of ``cursor``: depth of the search, nodes so far, whether it is over, whether a node had too many placements.
+DEPTH, NODES, OVER, TOO_MANY, NUM_CURSOR = 0, 1, 2, 3, 4
+
+
+@njit
+def _release(jobs, depth, now, state):
+    """Free what has finished by now at a depth."""
+    free_cores, free_memory, _until, _clock, _loss, running, active, counts, finish = state
+    kept = 0
+    for place in range(running[depth]):
+        job = active[depth, place]
+        if finish[job] <= now:
+            for vm in range(free_cores.shape[1]):
+                free_cores[depth, vm] += counts[job, vm] * jobs[2][job]
+                free_memory[depth, vm] += counts[job, vm] * jobs[3][job]
+        else:
+            active[depth, kept] = job
+            kept += 1
+    running[depth] = kept
+
+
+@njit
+def _rooms(jobs, depth, state, room):
+    total = 0
+    for vm in range(len(room)):
+        room[vm] = min(state[0][depth, vm] // jobs[2][depth], state[1][depth, vm] // jobs[3][depth])
+        total += room[vm]
+    return total
+
+
+@njit
+def _twins(vms, depth, now, state, twin):
+    """For every VM the last one before it that has the same future, -1: none."""
+    _free_cores, _free_memory, until, _clock, _loss, running, active, counts, _finish = state
+    for vm in range(len(twin)):
+        twin[vm] = -1
+        for other in range(vm - 1, -1, -1):
+            idle = until[depth, vm] <= now and until[depth, other] <= now
+            same = vms[3][vm] == vms[3][other] and (idle or until[depth, vm] == until[depth, other])
+            for place in range(running[depth]):
+                job = active[depth, place]
+                same = same and counts[job, vm] == counts[job, other]
+            if same:
+                twin[vm] = other
+                break
+
+
+@njit
+def _is_good(kind, need, used, not_all_one):
+    if kind == _NETWORK:
+        return used == 1
+    return used > 1 if not_all_one else used == need
+
+
+@njit
+def _list_children(jobs, vms, weights, depth, cutoff, state, lists, scratch):
+    """List the placements of a job that lose less than ``cutoff``, cheapest first; returns whether there was room."""
+    children, _next, placements, losses, order = lists
+    room, twin, chosen, _bound = scratch
+    until, now = state[2][depth], state[3][depth]
+    count, need = len(room), jobs[4][depth]
+    _twins(vms, depth, now, state, twin)
+    size, vm, left = 0, 0, need
+    chosen[0] = -1
+    down = True
+    while vm >= 0:
+        if down:
+            most = min(room[vm], left)
+            if twin[vm] >= 0:
+                most = min(most, chosen[twin[vm]])
+            chosen[vm] = most
+        else:
+            left += chosen[vm]
+            chosen[vm] -= 1
+            if chosen[vm] < 0:
+                vm -= 1
+                continue
+        left -= chosen[vm]
+        if left > 0 and vm + 1 < count:
+            vm += 1
+            down = True
+            continue
+        down = False
+        if left > 0:
+            # The last VM has not room enough; fewer here cannot help, so the one before gets fewer.
+            left += chosen[vm]
+            vm -= 1
+            continue
+        used = 0
+        for other in range(vm + 1):
+            used += chosen[other] > 0
+        good = _is_good(jobs[1][depth], need, used, weights[3] > 0.0)
+        run = jobs[5][depth]
+        if not good:
+            run = run + run * weights[2] / 100
+        cost = 0.0
+        for other in range(vm + 1):
+            if chosen[other] > 0:
+                cost += vms[2][other] * (run if now > until[other] else max(0.0, now + run - until[other]))
+        if weights[0] * cost + weights[1] * run >= cutoff:
+            continue
+        if size == CHILDREN:
+            return False
+        losses[depth, size] = weights[0] * cost + weights[1] * run
+        for other in range(count):
+            placements[depth, size, other] = chosen[other] if other <= vm else 0
+        at = size
+        while at > 0 and losses[depth, order[depth, at - 1]] > losses[depth, size]:
+            order[depth, at] = order[depth, at - 1]
+            at -= 1
+        order[depth, at] = size
+        size += 1
+    children[depth] = size
+    return True
+
+
+@njit
+def _future(vms, depth, state):
+    """Hash of all that the rest of a search depends on at a depth; VMs of a type may change places."""
+    until, now = state[2][depth], state[3][depth]
+    running, active, counts, finish = state[5][depth], state[6], state[7], state[8]
+    total = mix(np.uint64(depth + 1)) + mix(np.uint64(np.int64(now * 1048576.0) + 77))
+    for place in range(running):
+        job = active[depth, place]
+        total += mix(np.uint64(np.int64(finish[job] * 1048576.0)) + mix(np.uint64(job + 1)))
+    for vm in range(len(until)):
+        own = mix(np.uint64(vms[3][vm] + 1))
+        if until[vm] > now:
+            own = mix(own + np.uint64(np.int64(until[vm] * 1048576.0)))
+        for place in range(running):
+            job = active[depth, place]
+            if counts[job, vm] > 0:
+                own = mix(own + mix(np.uint64(job * 1000003 + counts[job, vm])))
+        total += mix(own)
+    return total
+
+
+@njit
+def _seen(hashes, losses, key, loss):
+    """Whether the same future was met with no greater loss; keeps the smaller one."""
+    place = np.int64(key & np.uint64(len(hashes) - 1))
+    if hashes[place] == key and losses[place] <= loss + 1e-9:
+        return True
+    hashes[place] = key
+    losses[place] = loss
+    return False
+
+
+@njit
+def _enter(jobs, depth, state, scratch):
+    """Bring the clock to the moment when the job of a depth can be placed; returns whether the cluster is empty."""
+    running, active, finish = state[5], state[6], state[8]
+    now = max(state[3][depth], jobs[0][depth])
+    _release(jobs, depth, now, state)
+    empty = running[depth] == 0 and now == jobs[0][depth]
+    while _rooms(jobs, depth, state, scratch[0]) < jobs[4][depth]:
+        now = finish[active[depth, 0]]
+        for place in range(1, running[depth]):
+            now = min(now, finish[active[depth, place]])
+        _release(jobs, depth, now, state)
+    state[3][depth] = now
+    return empty
+
+
+@cached(njit(cache=True, nogil=True))
+def search_period(
+    jobs,
+    vms,
+    prices,
+    weights,
+    taken,
+    start,
+    known,
+    cursor,
+    best,
+    best_counts,
+    reached,
+    state,
+    lists,
+    scratch,
+    seen,
+    priced,
+    nodes,
+):
+    """Continue the search over jobs ``start`` and later of a period for some nodes.
+
+    Args:
+        jobs: See :func:`decima.systems.cloud.optimum.bounds.interval_bound`.
+        vms: See there.
+        prices: See there.
+        weights: float64 [4]: loss per cost and per second of run time, per cent of the penalty, 1 for the reading of
+            good placements as not all on one VM.
+        taken: int64 [jobs, jobs], places for the second job that the first may take if it still runs then.
+        start: Where the search begins, with an empty cluster.
+        known: float64 [jobs + 1], least loss from a job on with an empty cluster, NaN where not known; 0 at the end.
+        cursor: int64 [NUM_CURSOR], kept between calls.
+        best: float64 [1], least loss found so far, or a value that is to be beaten.
+        best_counts: int64 [jobs, VMs], receives the placement of the jobs before ``reached[0]``.
+        reached: int64 [1], where the best one is continued by what is known.
+        state: Rows by depth, see ``_release``.
+        lists: Children by depth, see ``_list_children``.
+        scratch: Room for rules.
+        seen: Hashes (uint64) of what was met, at places by their last bits, and their losses; a power of two of them.
+        priced: See :func:`decima.systems.cloud.optimum.bounds.rental_bound`; not used where ``priced[0][0]`` is NaN.
+        nodes: Nodes of this call.
+    """
+    free_cores, free_memory, until, clock, loss, running, active, counts, finish = state
+    children, following, placements, losses, order = lists
+    count = len(jobs[0])
+    depth = cursor[DEPTH]
+    until_node = cursor[NODES] + nodes
+    if depth < 0:  # the root
+        depth = start
+        _enter(jobs, depth, state, scratch)
+        cutoff = best[0]
+        for job in range(depth + 1, count):
+            cutoff -= weights[1] * jobs[6][job]
+        if not _list_children(jobs, vms, weights, depth, cutoff, state, lists, scratch):
+            cursor[TOO_MANY] = 1
+            return
+        following[depth] = 0
+    while depth >= start:
+        if cursor[NODES] >= until_node:
+            cursor[DEPTH] = depth
+            return
+        # The run times of the jobs to come are lost in any case.
+        rest = 0.0
+        for job in range(depth + 1, count):
+            rest += weights[1] * jobs[6][job]
+        if following[depth] == children[depth]:
+            depth -= 1
+            continue
+        child = order[depth, following[depth]]
+        following[depth] += 1
+        total = loss[depth] + losses[depth, child]
+        limit = best[0] if np.isinf(best[0]) else best[0] - 1e-9 * abs(best[0])
+        if total + rest >= limit:
+            following[depth] = children[depth]  # all others lose more
+            continue
+        cursor[NODES] += 1
+        now = clock[depth]
+        used = 0
+        for vm in range(free_cores.shape[1]):
+            used += placements[depth, child, vm] > 0
+        run = jobs[5][depth]
+        if not _is_good(jobs[1][depth], jobs[4][depth], used, weights[3] > 0.0):
+            run = run + run * weights[2] / 100
+        finish[depth] = now + run
+        below = depth + 1
+        for vm in range(free_cores.shape[1]):
+            number = placements[depth, child, vm]
+            counts[depth, vm] = number
+            free_cores[below, vm] = free_cores[depth, vm] - number * jobs[2][depth]
+            free_memory[below, vm] = free_memory[depth, vm] - number * jobs[3][depth]
+            until[below, vm] = max(until[depth, vm], finish[depth]) if number > 0 else until[depth, vm]
+        for place in range(running[depth]):
+            active[below, place] = active[depth, place]
+        active[below, running[depth]] = depth
+        running[below] = running[depth] + 1
+        clock[below] = now
+        loss[below] = total
+        empty = below == count
+        if not empty:
+            bound = work_bound(jobs, vms, prices, below, state)
+            if total + rest + weights[0] * bound >= limit:
+                continue
+            latest_starts(jobs, below, state, taken, weights[2], scratch[3][4], scratch[3][5])
+            bound = interval_bound(
+                jobs, vms, prices, weights, below, now, active[below], running[below], finish, until[below], scratch[3]
+            )
+            if total + rest + bound >= limit:
+                continue
+            empty = _enter(jobs, below, state, scratch) and not np.isnan(known[below])
+            if not empty and _seen(seen[0], seen[1], _future(vms, below, state), total):
+                continue
+            with_prices = not (empty or np.isnan(priced[0][0]))
+            if with_prices and total + rental_bound(jobs, vms, weights, below, state, priced) >= limit:
+                continue
+        if empty:
+            total += known[below]
+            if total < limit:
+                best[0] = total
+                reached[0] = below
+                for job in range(start, below):
+                    for vm in range(free_cores.shape[1]):
+                        best_counts[job, vm] = counts[job, vm]
+            continue
+        cutoff = limit - total - rest + weights[1] * jobs[6][below]
+        if not _list_children(jobs, vms, weights, below, cutoff, state, lists, scratch):
+            cursor[TOO_MANY] = 1
+            return
+        following[below] = 0
+        depth = below
+    cursor[DEPTH] = depth
+    cursor[OVER] = 1

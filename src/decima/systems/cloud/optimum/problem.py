@@ -1,0 +1,178 @@
+"""Jobs, VMs and weights of a workload as arrays that compiled code of the exact search takes, and bounds of it all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from decima.systems.cloud.optimum import bounds
+from decima.systems.cloud.settings import PlacementSettings
+from decima.systems.cloud.state import SECONDS_PER_HOUR
+from decima.systems.cloud.workload import NETWORK_BOUND, PlacementWorkload
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Jobs, VMs and weights as arrays, of a whole workload."""
+
+    jobs: tuple[np.ndarray, ...]  # arrival, type, cores, memory, executors, duration, least run time
+    vms: tuple[np.ndarray, ...]  # cores, memory, rate, kind, numbers by rate ascending
+    prices: np.ndarray  # float64 [4], see the bounds
+    weights: np.ndarray  # float64 [4], see the kernel
+
+    @classmethod
+    def of(cls, workload: PlacementWorkload, settings: PlacementSettings) -> Problem:
+        """Arrays of a workload; losses are those of R_epi (Eq. 14)."""
+        jobs, vms, rules = workload.jobs, settings.cluster.vms, settings.rules
+        duration = np.array([job.duration_s for job in jobs])
+        worst = duration + duration * rules.penalty_percent / 100
+        least = np.where([_can_be_good(job, settings) for job in jobs], duration, worst)
+        kinds = {kind.name: number for number, kind in enumerate(settings.cluster.types)}
+        rate = np.array([vm.price_per_hour / SECONDS_PER_HOUR for vm in vms])
+        cores = np.array([vm.cores for vm in vms], dtype=np.int64)
+        memory = np.array([vm.memory_mib for vm in vms], dtype=np.int64)
+        longest = worst.sum() if rules.penalty_in_cost_max else duration.sum()
+        spread = duration.mean() * rules.penalty_percent / 100.0 * len(jobs)
+        return cls(
+            (
+                np.array([job.arrival_s for job in jobs], dtype=np.float64),
+                np.array([job.type for job in jobs], dtype=np.int64),
+                np.array([job.cores for job in jobs], dtype=np.int64),
+                np.array([job.memory_mib for job in jobs], dtype=np.int64),
+                np.array([job.executors for job in jobs], dtype=np.int64),
+                duration.astype(np.float64),
+                least.astype(np.float64),
+            ),
+            (
+                cores,
+                memory,
+                rate,
+                np.array([kinds[vm.name] for vm in vms], dtype=np.int64),
+                np.argsort(rate, kind="stable"),
+            ),
+            np.array(
+                [
+                    float((rate / cores).min()),
+                    float(np.gcd.reduce(cores)),
+                    float((rate / memory).min()),
+                    float(np.gcd.reduce(memory)),
+                ]
+            ),
+            np.array(
+                [
+                    rules.fixed_reward * settings.beta / (longest * rate.sum()),
+                    rules.fixed_reward * (1.0 - settings.beta) / spread,
+                    rules.penalty_percent,
+                    float(rules.spread_rule == "not_all_one"),
+                ]
+            ),
+        )
+
+    def part(self, first: int, last: int) -> Problem:
+        """The same with some of the jobs."""
+        return Problem(tuple(array[first:last].copy() for array in self.jobs), self.vms, self.prices, self.weights)
+
+    def __len__(self) -> int:
+        return len(self.jobs[0])
+
+    @property
+    def longest(self) -> np.ndarray:
+        """float64 [jobs], run times when badly placed."""
+        return self.jobs[5] + self.jobs[5] * self.weights[2] / 100
+
+    def loss(self, cost: np.ndarray, run_s: np.ndarray) -> float:
+        """Loss of jobs from what they add to the bill and their run times."""
+        return float(self.weights[0] * np.sum(cost) + self.weights[1] * np.sum(run_s))
+
+    def work_bound(self) -> float:
+        """Least cost of the cores, or of the memory, that all jobs take, at the lowest price; holds with waits, too."""
+        _arrival, _kind, cores, memory, executors, _duration, least = self.jobs
+        by_cores = self.prices[0] * float(np.sum(cores * executors * least))
+        return max(by_cores, self.prices[2] * float(np.sum(memory * executors * least)))
+
+    def interval_bound(self) -> float:
+        """Least cost moment by moment of what runs at that moment for certain."""
+        return of_empty(self)[0]
+
+    def cost_bound(self) -> float:
+        """Least cost of a period without voluntary waits: the higher of both bounds."""
+        return max(self.work_bound(), self.interval_bound())
+
+    def least_loss(self, cost: float) -> float:
+        """Loss for a cost and the least run times of all jobs."""
+        return self.loss(np.array([cost]), self.jobs[6])
+
+
+def _can_be_good(job, settings: PlacementSettings) -> bool:
+    """Whether some placement on the empty cluster is a good one."""
+    rooms = [min(vm.cores // job.cores, vm.memory_mib // job.memory_mib) for vm in settings.cluster.vms]
+    if job.type == NETWORK_BOUND:
+        return max(rooms) >= job.executors
+    usable = sum(room > 0 for room in rooms)
+    if settings.rules.spread_rule == "not_all_one":
+        return usable > 1 and job.executors > 1
+    return usable >= job.executors
+
+
+def places_taken(problem: Problem) -> np.ndarray:
+    """Places for executors of a job that another one, placed before and still running, may take at most.
+
+    An executor takes from a VM at most as many places as its cores or its memory would need, rounded up.
+
+    Returns:
+        int64 [jobs, jobs]: first the other job, then the job.
+    """
+    _arrival, _kind, cores, memory, executors, _duration, _least = problem.jobs
+    by_cores, by_memory = -(-cores[:, None] // cores), -(-memory[:, None] // memory)
+    return np.maximum(by_cores, by_memory) * executors[:, None]
+
+
+def of_empty(problem: Problem) -> tuple[float, np.ndarray, np.ndarray]:
+    """Least cost by interval of jobs that find an empty cluster; when each starts and ends at the latest."""
+    state, room = fresh_state(problem), room_of_bound(problem)
+    find_empty(problem, state, 0)
+    of_cost = np.array([1.0, 0.0, *problem.weights[2:]])
+    taken = places_taken(problem)
+    found = bounds.bound_of_empty(problem.jobs, problem.vms, problem.prices, of_cost, state, taken, room)
+    return float(found), room[4], room[5]
+
+
+def latest_starts(problem: Problem) -> np.ndarray:
+    """When each job starts at the latest, whatever is done, float64 [jobs]; the first finds an empty cluster."""
+    return of_empty(problem)[1]
+
+
+def whole(*shape: int) -> np.ndarray:
+    """Zeros, int64."""
+    return np.zeros(shape, dtype=np.int64)
+
+
+def fresh_state(problem: Problem) -> tuple[np.ndarray, ...]:
+    """Rows by depth, see :mod:`decima.systems.cloud.optimum.kernel`."""
+    rows, vms = len(problem) + 1, len(problem.vms[0])
+    return (
+        whole(rows, vms),
+        whole(rows, vms),
+        np.zeros((rows, vms)),
+        np.zeros(rows),
+        np.zeros(rows),
+        whole(rows),
+        whole(rows, rows),
+        whole(rows, vms),
+        np.zeros(rows),
+    )
+
+
+def find_empty(problem: Problem, state: tuple[np.ndarray, ...], job: int) -> None:
+    """Let a job find an empty cluster."""
+    state[0][job], state[1][job] = problem.vms[0], problem.vms[1]
+    state[2][job], state[3][job], state[4][job], state[5][job] = -1.0, problem.jobs[0][job], 0.0, 0
+
+
+def room_of_bound(problem: Problem) -> tuple[np.ndarray, ...]:
+    """The scratch of :func:`decima.systems.cloud.optimum.bounds.interval_bound`."""
+    count, slots = len(problem), bounds.SLOTS
+    points = np.empty(4 * count + len(problem.vms[0]))
+    tables, latest, ends = np.zeros((4, 1 << slots)), np.zeros(count), np.zeros(count)
+    return points, tables, whole(slots), whole(count), latest, ends

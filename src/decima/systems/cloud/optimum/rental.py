@@ -1,0 +1,243 @@
+"""Compiled least loss of one VM over the jobs to come, when every executor that it takes earns a price.
+
+What is left of a period costs at least what its executors earn, plus for every VM the least of rent less earnings. Any
+prices give a valid bound, as jobs are only allowed more: every VM chooses on its own which executors it takes, whether
+their job counts as well placed, and when it starts. What it has to keep is its room, the order of jobs, and rent as
+long as something runs. The least of a VM is found by trying all choices job after job; it depends on what runs there
+and on the next job only, so it is looked up where it was met before (by hashes of 64 bits).
+
+:mod:`.prices` finds the prices: the dual values of a linear program over what a VM may take.
+"""
+
+import numpy as np
+from numba import njit
+
+from decima.core.cache import cached
+
+PROBES = 8  # places where one hash may be
+NOTHING = -1  # the choice of no executor
+
+
+@njit
+def mix(value):
+    """A well mixed uint64 of a uint64 (the finalizer of splitmix64)."""
+    value ^= value >> np.uint64(30)
+    value *= np.uint64(0xBF58476D1CE4E5B9)
+    value ^= value >> np.uint64(27)
+    value *= np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+@njit
+def of_time(value):
+    """A moment as a uint64, to the millionth of a second."""
+    return np.uint64(np.int64(value * 1048576.0) + 1048576)
+
+
+@njit
+def _settle(job, now, arrival, stack):
+    """The earliest start of a job; what has finished by then is taken off the VM."""
+    entries, finish, cores, memory = stack
+    now = max(now, arrival[job])
+    kept = 0
+    for place in range(entries[job]):
+        if finish[job, place] > now:
+            finish[job, kept] = finish[job, place]
+            cores[job, kept] = cores[job, place]
+            memory[job, kept] = memory[job, place]
+            kept += 1
+    entries[job] = kept
+    return now
+
+
+@njit
+def _add(job, end, cores_more, memory_more, stack):
+    """Let executors run on the VM until an end."""
+    entries, finish, cores, memory = stack
+    for place in range(entries[job]):
+        if finish[job, place] == end:
+            cores[job, place] += cores_more
+            memory[job, place] += memory_more
+            return
+    place = entries[job]
+    finish[job, place] = end
+    cores[job, place] = cores_more
+    memory[job, place] = memory_more
+    entries[job] = place + 1
+
+
+@njit
+def _pass_on(job, start, stack):
+    """Copy what still runs on the VM at a moment to the row of the next job."""
+    entries, finish, cores, memory = stack
+    kept = 0
+    for place in range(entries[job]):
+        if finish[job, place] > start:
+            finish[job + 1, kept] = finish[job, place]
+            cores[job + 1, kept] = cores[job, place]
+            memory[job + 1, kept] = memory[job, place]
+            kept += 1
+    entries[job + 1] = kept
+
+
+@njit
+def _key(job, now, vm, stack):
+    """Hash of all that the least of a VM depends on; never 0."""
+    entries, finish, cores, memory = stack
+    total = mix(mix(np.uint64(job)) + of_time(now))
+    total = mix(total + mix(np.uint64(vm[3])))
+    for place in range(entries[job]):
+        own = mix(of_time(finish[job, place]) + mix(np.uint64(cores[job, place])))
+        total += mix(own + np.uint64(memory[job, place]))
+    return total | np.uint64(1)
+
+
+@njit
+def _place_of(key, hashes):
+    """Place in the table of a hash, or where it may be entered."""
+    last = len(hashes) - 1
+    at = np.int64(key >> np.uint64(20)) & last
+    for _ in range(PROBES):
+        if hashes[at] == key or hashes[at] == 0:
+            break
+        at = (at + 1) & last
+    return at
+
+
+@njit
+def _next_choice(jobs, ways, vm, job, stack, frame):
+    """Step to the next way to use the VM for a job; returns whether there is one."""
+    first_start, starts, runs, fewest, most, _earns = ways
+    entries, finish, cores, memory = stack
+    nows, _keys, _best, _found, choice, room, rent = frame
+    index, way, count = choice[job] >> 13, (choice[job] >> 12) & 1, choice[job] & 4095
+    while True:
+        if count == 0:  # a start and a way that have not been looked at
+            start = starts[index]
+            has_cores, has_memory, until = vm[0], vm[1], start
+            for place in range(entries[job]):
+                if finish[job, place] > start:
+                    has_cores -= cores[job, place]
+                    has_memory -= memory[job, place]
+                    until = max(until, finish[job, place])
+            room[job] = 0
+            if start >= nows[job]:
+                room[job] = min(has_cores // jobs[1][job], has_memory // jobs[2][job], most[job, way])
+            rent[job] = vm[2] * max(0.0, start + runs[job, way] - until)
+            count = fewest[job, way] - 1
+        count += 1
+        if count <= room[job]:
+            choice[job] = ((index * 2 + way) << 12) + count
+            return True
+        count, way = 0, way + 1
+        if way == 2:
+            index, way = index + 1, 0
+            if index == first_start[job + 1]:
+                return False
+
+
+@njit
+def least_of_vm(jobs, ways, vm, first, now, stack, table, frame, most_states):
+    """Least rent less earnings of a VM from a job on; minus infinity where that takes too many states.
+
+    Args:
+        jobs: Arrival, cores and memory of the jobs.
+        ways: Where the possible starts of each job begin, int64 [jobs + 1], and these, float64; by job and way (0 well,
+            1 badly placed) run time, least and greatest number of executors on one VM, what each earns, [jobs, 2].
+        vm: Its cores, its memory, loss per second of rent, and its kind.
+        first: See above.
+        now: When the job before has started.
+        stack: What runs on the VM, in the row of ``first``: number of entries, int64 [jobs + 1]; their ends, cores and
+            memory, [jobs + 1, jobs + 1].
+        table: Hashes, values and what is chosen (first place among the starts, way and number), a power of two of each.
+        frame: Room by job: clock, hash, best value and choice so far; choice that is looked at, room and rent.
+        most_states: How many may be tried that are not in the table.
+    """
+    first_start, starts, runs, _fewest, _most, earns = ways
+    nows, keys, best, found, choice, _room, rent = frame
+    hashes, values, choices = table
+    count = len(jobs[0])
+    job, value, down = first, 0.0, True
+    while True:
+        if down and job < count:
+            nows[job] = _settle(job, now, jobs[0], stack)
+            keys[job] = _key(job, nows[job], vm, stack)
+            at = _place_of(keys[job], hashes)
+            if hashes[at] != keys[job]:
+                most_states -= 1
+                if most_states < 0:
+                    return -np.inf
+                best[job], found[job], choice[job] = np.inf, NOTHING, NOTHING
+                now = nows[job]
+                _pass_on(job, now, stack)
+                job += 1
+                continue
+            value = values[at]
+        elif down:
+            value = 0.0
+        # The value from this job on is known: it belongs to a choice for the job before.
+        if job == first:
+            return value
+        job -= 1
+        own = choice[job]
+        if own == NOTHING:
+            choice[job] = first_start[job] << 13
+        else:
+            value += rent[job] - (own & 4095) * earns[job, (own >> 12) & 1]
+        if value < best[job]:
+            best[job], found[job] = value, own
+        down = _next_choice(jobs, ways, vm, job, stack, frame)
+        if down:
+            own = choice[job]
+            number, way, now = own & 4095, (own >> 12) & 1, starts[own >> 13]
+            _pass_on(job, now, stack)
+            _add(job + 1, now + runs[job, way], number * jobs[1][job], number * jobs[2][job], stack)
+            job += 1
+        else:
+            at = _place_of(keys[job], hashes)
+            hashes[at] = keys[job]
+            values[at] = best[job]
+            choices[at] = found[job]
+            value = best[job]
+
+
+@cached(njit(cache=True, nogil=True))
+def best_of_vm(jobs, ways, vm, stack, table, frame, taken, most_states):
+    """Least rent less earnings of a VM that is empty at first, and how it comes about.
+
+    Args:
+        jobs: See :func:`least_of_vm`.
+        ways: See there.
+        vm: See there.
+        stack: Scratch, see there.
+        table: See there; kept between calls with the same prices.
+        frame: See there.
+        taken: int64 [jobs, 2], receives the executors of every job, by way.
+        most_states: See there.
+
+    Returns:
+        The least, minus infinity where it takes too many states, and the rent in it.
+    """
+    arrival, job_cores, job_memory = jobs
+    _first_start, starts, runs, _fewest, _most, _earns = ways
+    stack[0][0] = 0
+    taken[:] = 0
+    now, until, rents = -1.0, -1.0, 0.0
+    found = least_of_vm(jobs, ways, vm, 0, now, stack, table, frame, most_states)
+    if np.isinf(found):
+        return found, 0.0
+    for job in range(len(arrival)):
+        least_of_vm(jobs, ways, vm, job, now, stack, table, frame, most_states)
+        now = _settle(job, now, arrival, stack)
+        choice = table[2][_place_of(_key(job, now, vm, stack), table[0])]
+        if choice == NOTHING:
+            _pass_on(job, now, stack)
+            continue
+        count, way, now = choice & 4095, (choice >> 12) & 1, starts[choice >> 13]
+        end = now + runs[job, way]
+        _pass_on(job, now, stack)
+        _add(job + 1, end, count * job_cores[job], count * job_memory[job], stack)
+        rents += vm[2] * max(0.0, end - max(now, until))
+        until = max(until, end)
+        taken[job, way] = count
+    return found, rents

@@ -1,0 +1,74 @@
+"""One training of a placement policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from decima.core.errors import ConfigError
+from decima.learning.recipe import Recipe
+from decima.learning.rollout import RolloutBackend
+from decima.learning.run import TrainingRun
+from decima.learning.store import read_policy
+from decima.systems.cloud.policy import recipes
+from decima.systems.cloud.policy.agent import PlacementAgent
+from decima.systems.cloud.policy.architecture import PlacementArchitecture
+from decima.systems.cloud.policy.episodes import PlacementEpisodes
+from decima.systems.cloud.policy.task import PlacementTask
+from decima.systems.cloud.policy.validation import PlacementValidation
+
+assert recipes.FAST  # registered with its module
+
+
+@dataclass(frozen=True)
+class PlacementRun(TrainingRun):
+    """Everything that the outcome of a training is a function of, if its budget is a number of iterations.
+
+    Raises:
+        ConfigError: The network is made for another number of VMs than the task has.
+    """
+
+    task: PlacementTask  # jobs, VMs, weights of cost
+    recipe: Recipe  # how to learn, and when to stop
+    architecture: PlacementArchitecture  # shape of the network
+    seed: int  # source of all chance
+
+    def __post_init__(self) -> None:
+        for settings in self.task.settings:
+            self.architecture.require_vms(len(settings.cluster))
+
+    def rollout_work(self) -> Any:
+        """Episodes of placement."""
+        return PlacementEpisodes(self.task)
+
+    def agent(self, backend: RolloutBackend, threads: int) -> PlacementAgent:
+        """The network in its environment; its gradients take one thread."""
+        adam = self.recipe.adam
+        return PlacementAgent(
+            self.task,
+            self.architecture,
+            self.seed,
+            backend,
+            betas=(adam.adam_beta1, adam.adam_beta2),
+            epsilon=adam.adam_epsilon,
+            weights=self._start(),
+        )
+
+    def _start(self) -> np.ndarray | None:
+        """Weights of the stored policy to begin with; None for random ones."""
+        name = self.recipe.imitation.start_policy
+        if name is None:
+            return None
+        stored = read_policy(name, PlacementArchitecture)
+        if stored.architecture != self.architecture:
+            raise ConfigError(f"recipe: start_policy {stored.name} has another network: {stored.architecture}")
+        return stored.weights
+
+    def validation(self, threads: int) -> PlacementValidation:
+        """Scores against the per-job program."""
+        budget = self.recipe.budget
+        return PlacementValidation(
+            self.task, self.architecture, budget.validation_sequences, budget.validation_seeds, threads
+        )

@@ -1,0 +1,166 @@
+"""Learned placement as a scheduler, and the record of an episode that it plays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from decima.core.errors import ConfigError
+from decima.core.record import Record
+from decima.learning.dense import dense_layer
+from decima.systems.cloud.policy import kernel as inference
+from decima.systems.cloud.policy.architecture import PlacementArchitecture
+from decima.systems.cloud.policy.fields import NO_TEACHER, PLACEMENT_POLICY
+
+_FOR_EVER = 1 << 60
+
+
+@dataclass(frozen=True)
+class PlacementRecord:
+    """Decisions of one episode, D of them with R actions to choose from in all."""
+
+    first: np.ndarray  # int64 [D + 1], first of the actions of each decision among all R
+    action: np.ndarray  # int32 [R], 0 waits, i is VM i
+    x: np.ndarray  # float32 [R, inputs], or of a vector [D, inputs]
+    chosen: np.ndarray  # int32 [D], place among the actions of the decision
+    log_prob: np.ndarray  # float32 [D]
+    reward: np.ndarray  # float64 [D], from the decision up to the next one
+    job: np.ndarray  # int64 [D]
+    step: np.ndarray  # int64 [D], actions taken before
+    jobs: int  # jobs of the episode
+    steps: int  # actions of the episode
+    complete: bool  # whether all jobs were placed
+    cost: float  # NaN where not
+    duration_s: float  # mean run time, NaN where not
+    total: float  # sum of all rewards
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+
+class LearnedPlacement:
+    """A network that places executors, inside the core.
+
+    Args:
+        architecture: Shape of the network.
+        weights: Float32 [parameters].
+        greedy: Take the best action; else draw it.
+        name: What tables call it.
+
+    Raises:
+        ConfigError: The weights do not fit, or are not finite.
+    """
+
+    concurrent = True
+
+    def __init__(
+        self, architecture: PlacementArchitecture, weights: np.ndarray, greedy: bool = True, name: str = "learned"
+    ) -> None:
+        if not isinstance(weights, np.ndarray) or weights.dtype != np.float32 or not np.isfinite(weights).all():
+            raise ConfigError("weights must be a float32 array of finite numbers")
+        architecture.check_length(weights)
+        self.architecture, self.greedy, self.name = architecture, bool(greedy), name
+        self.weights = weights.copy()
+        self.values: dict[str, Any] = {}
+
+    def memory(self, state: Record, *, record: bool = False) -> Record:
+        """Memory of the policy for one episode after the other on a state.
+
+        Raises:
+            ConfigError: The policy is made for another number of VMs.
+        """
+        shape, vms = self.architecture, state.num_vms
+        shape.require_vms(vms)
+        steps = len(state.action) if record else 0
+        width = max(shape.perceptrons[0].widths)
+        pairs = (steps + 1) * (vms + 1)
+        layers = np.array(shape.layers(), dtype=np.int64).ravel()
+        memory = Record(
+            PLACEMENT_POLICY,
+            {
+                "weight": shape.num_parameters,
+                "layer x 4": len(layers),
+                "forced": len(state.action),
+                "vm": vms,
+                "action": vms + 1,
+                "action x input": (vms + 1) * shape.inputs,
+                "buffer": 2 * (vms + 1) * width,
+                "decision": steps + 1,
+                "decision + 1": steps + 2,
+                "pair": pairs,
+                "recorded input": shape.inputs * ((steps + 1) if shape.form == "vector" else pairs),
+            },
+        )
+        memory.bind("layers", layers)
+        memory.configure(
+            net_dense=dense_layer.address,
+            vector=shape.form == "vector",
+            masked=shape.masked,
+            most_waits=shape.waits,
+            prices=shape.prices,
+            by_type=shape.job_id == "type",
+            num_layers=len(shape.hidden) + 1,
+            inputs=shape.inputs,
+            width=width,
+            record=record,
+            limit=_FOR_EVER,
+        )
+        self.show(memory)
+        return memory
+
+    def show(self, memory: Record) -> None:
+        """Let a memory have the weights and the way to act."""
+        memory.bind("weights", self.weights, copy=False)
+        memory.configure(greedy=self.greedy)
+
+    def run_episode(self, state: Record, other: Record) -> None:
+        """Play an episode that has begun to its end."""
+        play(state, other, self.memory(state))
+
+
+def play(state: Record, other: Record, memory: Record) -> None:
+    """Go on with an episode; see :func:`decima.systems.cloud.policy.kernel.play`."""
+    mask = np.zeros(state.num_vms + 1, dtype=np.int8)
+    inference.play(state.address, other.address, memory.address, mask)
+
+
+def give_actions(memory: Record, actions: Sequence[int] | np.ndarray) -> None:
+    """Let the next episode begin with given actions."""
+    forced = np.zeros(len(memory.forced), dtype=np.int64)
+    forced[: len(actions)] = actions
+    memory.bind("forced", forced, copy=False)
+    memory.configure(num_forced=len(actions))
+
+
+def teach(memory: Record, teacher: int = NO_TEACHER, share: float = 1.0) -> None:
+    """Say whose decisions are recorded, and how often the teacher's are carried out."""
+    memory.configure(teacher=teacher, teacher_share=share)
+
+
+def collect_record(state: Record, memory: Record, outcome: tuple[bool, float, float]) -> PlacementRecord:
+    """Copy recorded decisions out of a memory.
+
+    Args:
+        state: The episode.
+        memory: The policy's memory.
+        outcome: Whether all jobs are placed, cost, mean run time.
+    """
+    count, rows, width = memory.decisions, memory.rows, memory.inputs
+    inputs = count if memory.vector else rows
+    return PlacementRecord(
+        memory.rec_first[: count + 1].copy() if count else np.zeros(1, np.int64),
+        memory.rec_action[:rows].copy(),
+        memory.rec_x[: inputs * width].reshape(inputs, width).copy(),
+        memory.rec_chosen[:count].copy(),
+        memory.rec_log_prob[:count].copy(),
+        memory.rec_reward[:count].copy(),
+        memory.rec_job[:count].copy(),
+        memory.rec_step[:count].copy(),
+        state.num_jobs,
+        state.steps,
+        *outcome,
+        memory.total,
+    )

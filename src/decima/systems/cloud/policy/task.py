@@ -1,0 +1,164 @@
+"""What placement policies are trained for: jobs, VMs, weights of cost, and which traces they may see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from decima import __version__
+from decima.core.checks import is_number
+from decima.core.errors import ConfigError
+from decima.systems.cloud.catalog import Billing, make_cluster
+from decima.systems.cloud.settings import PlacementSettings
+from decima.systems.cloud.sources import JobsSpec, parse_placement_jobs
+from decima.systems.cloud.workload import PlacementWorkload
+from decima.systems.spark.policy.task import SEQUENCE_SEED, VALIDATION_SEED
+
+REWARDS = ("per_job", "table3")
+KIND = "placement"
+
+
+@dataclass(frozen=True)
+class PlacementSequence:
+    """One trace on one list of VMs, enough to draw it anywhere."""
+
+    source: int  # which of the task's sources of jobs
+    vms: int  # which of its lists of VMs
+    beta: float
+    seed: int  # of the jobs
+
+
+@dataclass(frozen=True)
+class PlacementTask:
+    """Jobs, VMs and weights of cost; of several, every sequence has one of each, drawn.
+
+    Raises:
+        ConfigError: A value is out of range.
+    """
+
+    jobs: tuple[str, ...] = ("generated",)  # texts of :mod:`decima.systems.cloud.sources`
+    vms: tuple[str, ...] = ("table4",)  # lists of VMs, as :func:`decima.systems.cloud.catalog.make_cluster` takes them
+    betas: tuple[float, ...] = (1.0,)  # weights of cost
+    mode: str = "paper"  # rules
+    # ``"per_job"``: what every job takes from R_epi, which sums to R_epi less a constant; the time of an episode counts
+    # jobs. ``"table3"``: the rewards of Table 3; time counts steps. In recipes, seconds are these.
+    reward: str = "per_job"
+    rules: dict = field(default_factory=dict)  # fields of :class:`decima.systems.cloud.settings.Rules` to change
+    billing: dict = field(default_factory=dict)  # fields of :class:`decima.systems.cloud.catalog.Billing` to change
+
+    def __post_init__(self) -> None:
+        for name in ("jobs", "vms", "betas"):
+            given = getattr(self, name)
+            values = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+            if not values:
+                raise ConfigError(f"{name} is empty; expected at least one")
+            object.__setattr__(self, name, values)
+        if self.reward not in REWARDS:
+            raise ConfigError(f"reward must be {' or '.join(REWARDS)}, got {self.reward!r}")
+        for beta in self.betas:
+            if not is_number(beta) or not 0.0 <= beta <= 1.0:
+                raise ConfigError(f"betas hold {beta!r}; expected weights of cost, from 0 to 1")
+        object.__setattr__(self, "betas", tuple(float(beta) for beta in self.betas))
+        _ = self.specs, self.settings
+
+    @cached_property
+    def specs(self) -> list[JobsSpec]:
+        """The sources of jobs."""
+        return [parse_placement_jobs(text) for text in self.jobs]
+
+    @cached_property
+    def settings(self) -> list[PlacementSettings]:
+        """Settings on every list of VMs, with the first beta."""
+        return [
+            PlacementSettings.of_mode(
+                self.mode, cluster=make_cluster(vms), beta=self.betas[0], billing=Billing(**self.billing), **self.rules
+            )
+            for vms in self.vms
+        ]
+
+    @property
+    def metric(self) -> str:
+        """What selects weights, see :mod:`decima.systems.cloud.policy.validation`."""
+        return "loss_ratio"
+
+    @property
+    def label(self) -> str:
+        """A few words for logs and cards."""
+        betas = ", ".join(f"{beta:g}" for beta in self.betas)
+        return f"{' and '.join(self.jobs)} on {' and '.join(self.vms)}, beta {betas}"
+
+    @property
+    def data_version(self) -> str:
+        """Sources of the jobs and a digest of what they draw first."""
+        return "; ".join(
+            f"{text} ({spec.workload(0).signature()[:16]}, {__version__})"
+            for text, spec in zip(self.jobs, self.specs, strict=True)
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Fields by name, JSON-ready."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: dict) -> PlacementTask:
+        """Inverse of :meth:`as_dict`."""
+        if unknown := set(values) - {item.name for item in fields(cls)}:
+            raise ConfigError(f"unknown field of a task: {', '.join(sorted(unknown))}")
+        return cls(**values)
+
+    # ---- sequences ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _fixed(self) -> dict[int, PlacementWorkload]:
+        """Workloads of the sources whose jobs are always the same, by number of the source, once they were read."""
+        return {}
+
+    def workload(self, sequence: PlacementSequence) -> PlacementWorkload:
+        """The jobs of a sequence; a trace or a file is read and checked once."""
+        spec = self.specs[sequence.source]
+        if spec.drawn:
+            return spec.workload(sequence.seed)
+        if sequence.source not in self._fixed:
+            self._fixed[sequence.source] = spec.workload(sequence.seed)
+        return self._fixed[sequence.source]
+
+    def settings_of(self, sequence: PlacementSequence) -> PlacementSettings:
+        """VMs, rules and the weight of cost of a sequence."""
+        chosen = self.settings[sequence.vms]
+        return PlacementSettings(chosen.cluster, sequence.beta, chosen.billing, chosen.rules, chosen.mode)
+
+    def training_sequences(self, seed: int, iteration: int, count: int) -> list[PlacementSequence]:
+        """Sequences of one iteration, a function of the arguments alone; a trace or a file has seed 0.
+
+        Args:
+            seed: Seed of the training run.
+            iteration: From 0.
+            count: Number of sequences.
+        """
+        rng = np.random.default_rng([seed, iteration, 0])
+        found = []
+        for _ in range(count):
+            number = SEQUENCE_SEED + int(rng.integers(2**31 - SEQUENCE_SEED))
+            source, vms, beta = (int(rng.integers(len(part))) for part in (self.jobs, self.vms, self.betas))
+            number = number if self.specs[source].drawn else 0
+            found.append(PlacementSequence(source, vms, self.betas[beta], number))
+        return found
+
+    def validation_sequences(self, count: int) -> list[PlacementSequence]:
+        """The same sequences at every validation: sources, lists of VMs and betas in turn; no two alike."""
+        found: dict[tuple, PlacementSequence] = {}
+        for k in range(count):
+            beta = self.betas[k // (len(self.jobs) * len(self.vms)) % len(self.betas)]
+            source, vms = k % len(self.jobs), k // len(self.jobs) % len(self.vms)
+            seed = VALIDATION_SEED + k if self.specs[source].drawn else 0
+            found.setdefault((source, vms, beta, seed), PlacementSequence(source, vms, beta, seed))
+        return list(found.values())
+
+
+def texts(values: Sequence[str] | str) -> tuple[str, ...]:
+    """Several texts out of one with semicolons between them."""
+    return tuple(part.strip() for part in values.split(";")) if isinstance(values, str) else tuple(values)

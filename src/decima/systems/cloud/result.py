@@ -1,0 +1,301 @@
+"""Outcome of an episode in detail: jobs, executors, VMs, use over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from decima.core.errors import ConfigError
+from decima.core.objectives import Objective
+from decima.core.record import Record
+from decima.core.system import TASK_COLUMNS
+from decima.systems.cloud import engine as core
+from decima.systems.cloud.fields import COMPLETE, STATUS_TEXTS
+from decima.systems.cloud.objectives import PlacementOutcome
+from decima.systems.cloud.settings import PlacementSettings
+from decima.systems.cloud.workload import PlacementWorkload
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True, eq=False)
+class PlacementResult:
+    """An episode that is over. Jobs that were not placed have NaN for times and cost, and -1 for VMs."""
+
+    workload: PlacementWorkload
+    settings: PlacementSettings
+    scheduler: str
+    seed: int
+    outcome: PlacementOutcome
+    status: str  # what ended the episode
+    complete: bool  # whether all jobs were placed
+    steps: int
+    table_3_return: float  # sum of the rewards of Table 3, the last one R_epi where the episode is complete
+    where: np.ndarray  # int64 [executors of all jobs], VM numbers from 0
+    placed_s: np.ndarray  # float64 [jobs], when the last executor was placed
+    start_s: np.ndarray  # float64 [jobs]
+    finish_s: np.ndarray  # float64 [jobs]
+    run_s: np.ndarray  # float64 [jobs]
+    well_placed: np.ndarray  # bool [jobs]
+    job_cost: np.ndarray  # float64 [jobs], what each job added to the bill
+    losses: np.ndarray  # float64 [jobs], what each job takes from R_epi, less a constant
+    billed_s: np.ndarray  # float64 [VMs]
+    actions: np.ndarray  # int64 [steps], 0 waits, i is VM i
+    action_s: np.ndarray  # float64 [steps], the clock before
+
+    @classmethod
+    def of_state(
+        cls, state: Record, workload: PlacementWorkload, settings: PlacementSettings, scheduler: str, seed: int
+    ) -> PlacementResult:
+        """Copy the outcome out of a state that has run."""
+        jobs = len(workload)
+        done = state.job + (state.status == COMPLETE)  # jobs that started
+        losses = np.full(jobs, np.nan)
+        outcome = outcome_of(state, workload, losses)
+        executors = np.array([job.executors for job in workload.jobs])
+        where = state.where.copy()
+        where[int(executors[:done].sum()) :] = -1
+
+        def times(name: str) -> np.ndarray:
+            values = getattr(state, name).copy()
+            values[done:] = np.nan
+            return values
+
+        waits = float(state.waits) * settings.rules.wait_reward
+        placements = float(state.steps - state.waits - 1) * settings.rules.place_reward
+        last = outcome.reward
+        if state.status != COMPLETE:
+            partly = state.action[state.steps - 1] == 0 and state.placed > 0 if state.steps else False
+            last = settings.rules.partial_wait_reward if partly else settings.rules.invalid_reward
+        return cls(
+            workload,
+            settings,
+            scheduler,
+            seed,
+            outcome,
+            STATUS_TEXTS[state.status],
+            state.status == COMPLETE,
+            state.steps,
+            waits + placements + last,
+            where,
+            times("placed_s"),
+            times("start_s"),
+            times("finish_s"),
+            times("run_s"),
+            (state.well_placed != 0) & (np.arange(jobs) < done),
+            times("job_price"),
+            losses,
+            state.used_s.copy(),
+            state.action[: state.steps].copy(),
+            state.action_s[: state.steps].copy(),
+        )
+
+    # ---- numbers ----------------------------------------------------------------------------------------------------
+
+    @property
+    def cost(self) -> float:
+        """Bill of all VMs (Eq. 4), in the currency of the list; of what was placed where the episode is incomplete."""
+        return self.outcome.cost
+
+    @property
+    def mean_duration_s(self) -> float:
+        """Mean run time (Eq. 5); waiting and booting are no part of it."""
+        return self.outcome.mean_duration_s
+
+    @property
+    def response_s(self) -> float:
+        """Mean time from arrival to the end of the run."""
+        return float(np.mean(self.finish_s - self.arrival_s))
+
+    @property
+    def arrival_s(self) -> np.ndarray:
+        """float64 [jobs]."""
+        return self.workload.arrival_ms / 1000.0
+
+    @property
+    def good_placements(self) -> int:
+        """Jobs that are well placed."""
+        return self.outcome.good_placements
+
+    @property
+    def waits(self) -> int:
+        """Actions that waited."""
+        return self.outcome.waits
+
+    @property
+    def reward(self) -> float:
+        """R_epi (Eq. 14), NaN of an incomplete episode."""
+        return self.outcome.reward
+
+    def score(self, objective: Objective) -> float:
+        """Score by an objective of :mod:`decima.systems.cloud.objectives`, or by any other."""
+        return objective.measure(self.outcome)
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready numbers by name."""
+        return {
+            "label": self.workload.label,
+            "scheduler": self.scheduler,
+            "seed": self.seed,
+            "settings": self.settings.as_dict(),
+            "complete": self.complete,
+            "status": self.status,
+            "cost": self.cost,
+            "currency": self.settings.cluster.currency,
+            "mean_duration_s": self.mean_duration_s,
+            "response_s": self.response_s,
+            "good_placements": self.good_placements,
+            "waits": self.waits,
+            "steps": self.steps,
+            "reward": self.reward,
+        }
+
+    # ---- tables -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _job_of(self) -> np.ndarray:
+        return np.repeat(np.arange(len(self.workload)), [job.executors for job in self.workload.jobs])
+
+    def jobs(self) -> pandas.DataFrame:
+        """One row per job: the job, placed_s, start_s, finish_s, run_s, well_placed, cost, vms (names, joined by +)."""
+        table = self.workload.frame()
+        names = self.settings.cluster.names
+        table["placed_s"], table["start_s"], table["finish_s"] = self.placed_s, self.start_s, self.finish_s
+        table["run_s"], table["well_placed"], table["cost"] = self.run_s, self.well_placed, self.job_cost
+        table["vms"] = [
+            "+".join(names[vm] for vm in self.where[self._job_of == job] if vm >= 0)
+            for job in range(len(self.workload))
+        ]
+        return table
+
+    def executors(self) -> pandas.DataFrame:
+        """The log, one row per executor placed: job (id), executor, vm (number), vm_name, cores, memory_gb, times."""
+        import pandas
+
+        jobs, names = self.workload.jobs, self.settings.cluster.names
+        first = np.concatenate([[0], np.cumsum([job.executors for job in jobs])])
+        rows = [
+            {
+                "job": jobs[job].id,
+                "executor": place - int(first[job]),
+                "vm": int(vm),
+                "vm_name": names[vm],
+                "cores": jobs[job].cores,
+                "memory_gb": jobs[job].memory_gb,
+                "placed_s": self.placed_s[job],
+                "start_s": self.start_s[job],
+                "finish_s": self.finish_s[job],
+            }
+            for place, (job, vm) in enumerate(zip(self._job_of, self.where, strict=True))
+            if vm >= 0
+        ]
+        columns = ["job", "executor", "vm", "vm_name", "cores", "memory_gb", "placed_s", "start_s", "finish_s"]
+        return pandas.DataFrame(rows, columns=columns)
+
+    def vms(self) -> pandas.DataFrame:
+        """One row per VM: vm, vm_name, type, billed_s, cost, executors (placed on it during the episode)."""
+        import pandas
+
+        cluster = self.settings.cluster
+        hours = self.billed_s / 3600.0
+        return pandas.DataFrame(
+            {
+                "vm": np.arange(len(cluster)),
+                "vm_name": cluster.names,
+                "type": [vm.name for vm in cluster.vms],
+                "billed_s": self.billed_s,
+                "cost": hours * np.array([vm.price_per_hour for vm in cluster.vms]),
+                "executors": np.bincount(self.where[self.where >= 0], minlength=len(cluster)),
+            }
+        )
+
+    def use(self) -> pandas.DataFrame:
+        """Use over time: time_s, vms (in use from then on), cores (of executors), price_per_hour of these VMs."""
+        import pandas
+
+        log, cluster = self.executors(), self.settings.cluster
+        times = np.unique(np.concatenate([log["placed_s"], log["finish_s"]]))
+        rows = []
+        for time in times.tolist():
+            there = log[(log["placed_s"] <= time) & (log["finish_s"] > time)]
+            on = there["vm"].unique()
+            price = sum(cluster.vms[vm].price_per_hour for vm in on)
+            rows.append({"time_s": time, "vms": len(on), "cores": int(there["cores"].sum()), "price_per_hour": price})
+        return pandas.DataFrame(rows, columns=["time_s", "vms", "cores", "price_per_hour"])
+
+    # ---- as a system of this project --------------------------------------------------------------------------------
+
+    @cached_property
+    def _lanes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lane of every executor on its VM, and the number of lanes of every VM (one at least)."""
+        lanes = np.full(len(self.where), -1)
+        count = np.ones(len(self.settings.cluster), dtype=np.int64)
+        for vm in range(len(count)):
+            ends: list[float] = []
+            here = np.flatnonzero(self.where == vm)
+            for place in here[np.argsort(self.placed_s[self._job_of[here]], kind="stable")]:
+                job = self._job_of[place]
+                lane = next((n for n, end in enumerate(ends) if end <= self.placed_s[job]), len(ends))
+                ends[lane : lane + 1] = [self.finish_s[job]]
+                lanes[place] = lane
+            count[vm] = max(1, len(ends))
+        return lanes, count
+
+    @property
+    def num_executors(self) -> int:
+        """Rows of a Gantt chart: of every VM as many as it has executors at one time."""
+        return int(self._lanes[1].sum())
+
+    def vm_rows(self) -> np.ndarray:
+        """First row of every VM in a Gantt chart, and the number of all rows, int64 [VMs + 1]."""
+        return np.concatenate([[0], np.cumsum(self._lanes[1])])
+
+    def task_frame(self) -> pandas.DataFrame:
+        """One row per executor placed, :data:`.TASK_COLUMNS`; ``executor`` is a row of a Gantt chart."""
+        import pandas
+
+        placed = np.flatnonzero(self.where >= 0)
+        job, lanes = self._job_of[placed], self._lanes[0][placed]
+        rows = self.vm_rows()[self.where[placed]] + lanes
+        stage = np.zeros(len(placed), dtype=np.int64)
+        kind = np.where(self.well_placed[job], "well placed", "badly placed")
+        columns = (job, stage, rows, self.start_s[job], self.finish_s[job], kind)
+        return pandas.DataFrame(dict(zip(TASK_COLUMNS, columns, strict=True)))
+
+    def require_complete(self) -> PlacementResult:
+        """The result itself.
+
+        Raises:
+            ConfigError: Not all jobs were placed.
+        """
+        if not self.complete:
+            at = self.workload.jobs[min(int(np.isfinite(self.placed_s).sum()), len(self.workload) - 1)].id
+            raise ConfigError(f"{self.scheduler}: the episode ended at job {at}: {self.status}")
+        return self
+
+
+def outcome_of(state: Record, workload: PlacementWorkload, losses: np.ndarray | None = None) -> PlacementOutcome:
+    """What objectives score, copied out of a state that has run; fills the losses of jobs of a complete one."""
+    jobs = len(workload)
+    losses = np.empty(jobs) if losses is None else losses
+    complete = state.status == COMPLETE
+    done = state.job + complete
+    completion_ms = 1000.0 * state.finish_s
+    completion_ms[done:] = np.nan
+    cost, mean, reward = state.cost, float("nan"), float("nan")
+    if complete:
+        cost, mean, reward = core.summary(state.address, losses)
+    return PlacementOutcome(
+        workload.arrival_ms.copy(),
+        completion_ms,
+        1000.0 * state.duration_s,
+        cost=cost,
+        mean_duration_s=mean,
+        good_placements=state.num_good,
+        waits=state.waits,
+        reward=reward,
+    )

@@ -1,0 +1,117 @@
+"""All compiled rules by number, and whole episodes of one of them."""
+
+from numba import njit
+
+from decima.core.cache import cached
+from decima.systems.cloud.engine import copy_state, reset, take
+from decima.systems.cloud.fields import COMPLETE, GOES_ON, placement_at
+from decima.systems.cloud.schedulers.aep import adaptive
+from decima.systems.cloud.schedulers.chance import random_valid
+from decima.systems.cloud.schedulers.gio import given, greedy, price_vms
+from decima.systems.cloud.schedulers.ilp import cheapest, good_first, ilp, ilp_typed
+from decima.systems.cloud.schedulers.packing import consolidate, fill_by_number, first_fit
+from decima.systems.cloud.schedulers.room import look
+from decima.systems.cloud.schedulers.round_robin import round_robin
+
+(
+    RANDOM,
+    RR,
+    RR_CONTINUING,
+    RRC,
+    FF,
+    FILL,
+    AEP,
+    AEP_INVERTED,
+    GIO,
+    ILP,
+    ILP_EXACT,
+    ILP_BETA,
+    GOOD_FIRST,
+    GIVEN_PLAN,
+    RANDOM_PLACING,
+) = range(15)
+
+
+@njit
+def choose(s, rule, parameter):
+    """Let a rule fill ``plan``; returns False where it waits."""
+    if rule in (RANDOM, RANDOM_PLACING):
+        return random_valid(s, rule == RANDOM)
+    if rule in (RR, RR_CONTINUING):
+        return round_robin(s, rule == RR_CONTINUING)
+    if rule == RRC:
+        return consolidate(s)
+    if rule == FF:
+        return first_fit(s)
+    if rule == FILL:
+        return fill_by_number(s)
+    if rule in (AEP, AEP_INVERTED):
+        return adaptive(s, rule == AEP_INVERTED)
+    if rule == GIO:
+        return greedy(s)
+    if rule == ILP:
+        return ilp(s)
+    if rule == ILP_EXACT:
+        return ilp_typed(s, -1.0)
+    if rule == ILP_BETA:
+        return ilp_typed(s, s.beta if parameter < 0.0 else parameter)
+    if rule == GOOD_FIRST:
+        return good_first(s)
+    return given(s)
+
+
+@njit
+def place_or_wait(s, other, placing):
+    """Carry a rule's answer out: place all executors of ``plan``, or wait.
+
+    Where the environment looks ahead, a placement is tried on another state first, and a job whose placement would end
+    the episode in failure waits while it can. (One call of ``take``: every further one is compiled again.)
+    """
+    trying = placing and s.look_ahead and s.running > 0
+    if trying:
+        copy_state(s, other)
+    while True:
+        target = other if trying else s
+        actions = s.job_executors[s.job] if placing else 1
+        for place in range(actions):
+            take(target, s.plan[place] + 1 if placing else 0)
+            if target.status != GOES_ON:
+                break
+        if not trying:
+            return
+        trying = False
+        placing = other.status <= COMPLETE
+
+
+@cached(njit(cache=True, nogil=True))
+def run_rule(state, other, rule, parameter):
+    """One episode of a rule from the beginning; addresses of two states, of which the second is scratch."""
+    s, scratch = placement_at(state), placement_at(other)
+    reset(s)
+    while s.status == GOES_ON:
+        place_or_wait(s, scratch, choose(s, rule, parameter))
+
+
+@cached(njit(cache=True, nogil=True))
+def answer(state, other, placing):
+    """Carry out the plan that the state has, or wait; see :func:`place_or_wait`."""
+    place_or_wait(placement_at(state), placement_at(other), placing)
+
+
+@cached(njit(cache=True, nogil=True))
+def look_here(state, run_s, costs):
+    """Fill what using each VM for a run time adds to the bill, float64 [VMs]; returns whether the job fits."""
+    s = placement_at(state)
+    fits = look(s)
+    price_vms(s, run_s)
+    for vm in range(s.num_vms):
+        costs[vm] = s.key[vm]
+    return fits
+
+
+@cached(njit(cache=True, nogil=True))
+def cheapest_here(state, run_s):
+    """Cost of the per-job integer program by enumeration, for tests and tables; infinite where the job does not fit."""
+    s = placement_at(state)
+    look(s)
+    return cheapest(s, run_s)

@@ -1,0 +1,164 @@
+"""Placement rules by name, and the texts that say which is meant: ``rr``, ``ilp_beta:beta=0.5``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from decima.core.checks import is_number
+from decima.core.errors import ConfigError, SchedulerError, UnknownSchedulerError
+from decima.core.grammar import Option, hint, read_options, split_options
+from decima.systems.cloud.schedulers import compiled
+from decima.systems.cloud.schedulers.ilp_highs import HighsProgram
+from decima.systems.cloud.schedulers.view import PlacementScheduler
+
+_PAPER = "Islam et al., TPDS 2022, section 7"
+_SIMULATOR = "tawfiqul-islam/RM-Simulator"
+
+
+@dataclass(frozen=True)
+class CompiledRule:
+    """A rule that runs inside the compiled environment."""
+
+    name: str
+    code: int  # number of the rule in :mod:`decima.systems.cloud.schedulers.compiled`
+    parameter: float = -1.0  # below 0: not given
+    values: Mapping[str, float] = field(default_factory=dict, hash=False)
+    concurrent: bool = True
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A registered rule."""
+
+    name: str
+    doc: str  # what it does, in a few words
+    source: str  # where it was published; ``ours`` if nowhere
+    make: Callable[..., Any]
+    options: tuple[Option, ...] = ()
+
+
+_ENTRIES: dict[str, Entry] = {}
+
+
+def register_placement(
+    name: str, doc: str, source: str, make: Callable[..., PlacementScheduler], options: tuple[Option, ...] = ()
+) -> None:
+    """Make a rule known; one of the same name is replaced.
+
+    Args:
+        name: What texts call it.
+        doc: What it does, in a few words.
+        source: Where it was published.
+        make: Function of the options that makes it.
+        options: What may be set.
+    """
+    _ENTRIES[name] = Entry(name, doc, source, make, options)
+
+
+def _compiled(name: str, code: int, doc: str, source: str) -> None:
+    register_placement(name, doc, source, lambda: CompiledRule(name, code))
+
+
+def _ilp_beta(beta: float | None = None) -> CompiledRule:
+    if beta is None:
+        return CompiledRule("ilp_beta", compiled.ILP_BETA)
+    if not is_number(beta) or not 0.0 <= beta <= 1.0:
+        raise ConfigError(f"scheduler ilp_beta: beta is {beta!r}; expected the weight of cost, from 0 to 1")
+    return CompiledRule("ilp_beta", compiled.ILP_BETA, float(beta), {"beta": float(beta)})
+
+
+_compiled(
+    "rr",
+    compiled.RR,
+    "round robin over VMs, from the first one for every job",
+    f"{_PAPER}; RRScheduler.java of {_SIMULATOR}",
+)
+_compiled(
+    "rr_continuing",
+    compiled.RR_CONTINUING,
+    "round robin that goes on where it stopped",
+    "Apache Spark's standalone master",
+)
+_compiled(
+    "rrc", compiled.RRC, "VMs by free cores ascending, each filled", f"{_PAPER}; RRConsolidate.java of {_SIMULATOR}"
+)
+_compiled(
+    "ff",
+    compiled.FF,
+    "VMs that run first, then by price, each filled",
+    f"{_PAPER}; FirstFitScheduler.java of {_SIMULATOR}",
+)
+_compiled("fill", compiled.FILL, "VMs by number, each filled", "reference runs of the published environment")
+_compiled("aep", compiled.AEP, "network-bound jobs packed (rrc), others spread (rr)", _PAPER)
+_compiled(
+    "aep_inverted",
+    compiled.AEP_INVERTED,
+    "network-bound jobs spread, others packed",
+    f"AEPScheduler.java of {_SIMULATOR}",
+)
+_compiled("gio", compiled.GIO, "each executor where it adds least cost", f"GIOScheduler.java of {_SIMULATOR}")
+_compiled(
+    "ilp",
+    compiled.ILP,
+    "least added cost per job, exactly; blind to the effect of placement",
+    f"{_PAPER}; ILPScheduler.java of {_SIMULATOR}",
+)
+_compiled("ilp_exact", compiled.ILP_EXACT, "least added cost per job, exactly; knows the effect of placement", _PAPER)
+_compiled("good_first", compiled.GOOD_FIRST, "the cheapest good placement where there is one", "ours")
+_compiled("random", compiled.RANDOM, "random valid actions, waits among them", "section 7 compares with none; ours")
+_compiled("random_placing", compiled.RANDOM_PLACING, "random VMs with room, no voluntary waits", "ours")
+register_placement(
+    "ilp_beta",
+    "least loss of R_epi per job: cost and duration weighed by beta",
+    "ours",
+    _ilp_beta,
+    (Option("beta", "weight of cost (default: that of the settings)", float),),
+)
+register_placement(
+    "ilp_highs",
+    "as ilp, solved by SciPy's HiGHS",
+    f"{_PAPER}; ILPScheduler.java of {_SIMULATOR}",
+    HighsProgram,
+    (Option("limit_s", "longest time for one job in seconds (default 60)", float),),
+)
+
+
+def list_placements() -> list[str]:
+    """Names of all registered rules, sorted."""
+    return sorted(_ENTRIES)
+
+
+def placement_entries() -> list[Entry]:
+    """All registered rules, sorted by name."""
+    return [_ENTRIES[name] for name in list_placements()]
+
+
+def make_placement(scheduler: str | PlacementScheduler, **parameters: Any) -> Any:
+    """A rule by its text with further parameters; a scheduler as it is.
+
+    Raises:
+        UnknownSchedulerError: No rule has that name.
+        SchedulerError: The object is no rule.
+        ConfigError: A parameter is unknown or out of range.
+    """
+    if not isinstance(scheduler, str):
+        known = callable(getattr(scheduler, "place", None)) or callable(getattr(scheduler, "run_episode", None))
+        if not isinstance(scheduler, CompiledRule) and not known:
+            raise SchedulerError(f"{scheduler!r:.60} is no placement rule: expected a name and a method place(view)")
+        if parameters:
+            raise ConfigError("parameters are for rules given by name")
+        return scheduler
+    name, texts = split_options(scheduler)
+    if name not in _ENTRIES:
+        raise UnknownSchedulerError(
+            f"unknown scheduler {name!r}{hint(name, _ENTRIES)}; known: {', '.join(list_placements())}"
+        )
+    entry = _ENTRIES[name]
+    values = read_options(texts, entry.options, f"scheduler {scheduler!r}")
+    for key in parameters:
+        if key not in [option.name for option in entry.options]:
+            known = ", ".join(option.name for option in entry.options) or "none"
+            raise ConfigError(f"scheduler {name} has no parameter {key!r}; it has: {known}")
+    return entry.make(**(values | parameters))

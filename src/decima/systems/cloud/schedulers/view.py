@@ -1,0 +1,81 @@
+"""What a placement rule written in Python sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from decima.core.record import Record
+from decima.systems.cloud.schedulers.compiled import look_here
+from decima.systems.cloud.settings import PlacementSettings
+from decima.systems.cloud.workload import PlacementJob, PlacementWorkload
+
+
+class PlacementScheduler(Protocol):
+    """A rule in Python: a name and one method; nothing has to be subclassed.
+
+    A true attribute ``concurrent`` says that one object may serve several runs at the same time.
+    """
+
+    name: str
+
+    def place(self, view: View) -> list[int] | None:
+        """VM of every executor of the job that is shown, numbers from 0; None to wait for the next completion."""
+
+
+@dataclass(frozen=True)
+class View:
+    """The moment of a decision: a job whose executors are to be placed, or to wait.
+
+    Attributes:
+        workload: All jobs; a rule that looks at later ones is clairvoyant.
+        settings: VMs, billing, beta.
+    """
+
+    workload: PlacementWorkload
+    settings: PlacementSettings
+    _state: Record
+
+    @property
+    def now_s(self) -> float:
+        """The clock in seconds."""
+        return self._state.now_s
+
+    @property
+    def job(self) -> PlacementJob:
+        """The job that is shown."""
+        return self.workload.jobs[self._state.job]
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether something runs, so that waiting leads somewhere."""
+        return self._state.running > 0
+
+    @property
+    def free_cores(self) -> np.ndarray:
+        """int64 [VMs]."""
+        return self._state.free_cores.copy()
+
+    @property
+    def free_memory_mib(self) -> np.ndarray:
+        """int64 [VMs]."""
+        return self._state.free_memory.copy()
+
+    @property
+    def room(self) -> np.ndarray:
+        """int64 [VMs], executors of the job that fit on each."""
+        job = self.job
+        return np.minimum(self.free_cores // job.cores, self.free_memory_mib // job.memory_mib)
+
+    @property
+    def fits(self) -> bool:
+        """Whether all executors of the job can be placed now."""
+        return int(self.room.sum()) >= self.job.executors
+
+    def added_cost(self, run_s: float) -> np.ndarray:
+        """float64 [VMs], what using each VM from now for a run time adds to the bill."""
+        costs = np.empty(self._state.num_vms)
+        look_here(self._state.address, float(run_s), costs)
+        return costs

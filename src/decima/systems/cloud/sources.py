@@ -1,0 +1,136 @@
+"""Texts that say which jobs are to be placed.
+
+``generated`` (the default, in the package), ``generated:pattern=burst,n=200``; ``normal`` and ``burst``, the published
+traces; ``redrawn:trace=burst`` for jobs drawn from them; ``dag:jobs=two_class,n=20,...`` for DAG jobs simulated alone;
+or the path of a csv file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from decima.core.errors import ConfigError
+from decima.core.grammar import Option, hint, read_options, split_options
+from decima.systems.cloud import traces
+from decima.systems.cloud.dag_jobs import DagJobs
+from decima.systems.cloud.generator import PATTERNS, Generator, redrawn
+from decima.systems.cloud.workload import PlacementWorkload, load_jobs
+from decima.workload.sources import parse_jobs as parse_dag_jobs
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where placement jobs come from."""
+
+    name: str
+    doc: str
+    make: Callable[..., PlacementWorkload]  # function of a seed and the options
+    options: tuple[Option, ...] = ()
+    drawn: bool = True  # whether another seed gives other jobs
+
+
+def _generated(seed: int, **options: Any) -> PlacementWorkload:
+    return Generator(**options).draw(seed)
+
+
+def _redrawn(seed: int, trace: str = "normal", interarrival_s: float | None = None) -> PlacementWorkload:
+    found = traces.load_trace(trace)
+    return redrawn(found, PATTERNS[trace] if interarrival_s is None else interarrival_s, seed)
+
+
+def _dag(seed: int, jobs: str = "embedded", n: int = 20, interarrival_s: float = 60.0, **options: Any):
+    text = f"{jobs}:n={n},arrivals=poisson,interarrival_s={interarrival_s},initial=0"
+    return DagJobs(**options).convert(parse_dag_jobs(text).workload(seed), seed)
+
+
+_GAP = Option("interarrival_s", "mean gap of the Poisson arrivals in seconds", float)
+SOURCES = {
+    source.name: source
+    for source in (
+        Source(
+            "generated",
+            "jobs drawn from documented distributions; in the package, needs no network",
+            _generated,
+            (
+                Option("pattern", "normal (50 jobs, gaps of 60 s) or burst (100 jobs, 6 s)"),
+                Option("n", "number of jobs", int),
+                _GAP,
+            ),
+        ),
+        Source(
+            "normal",
+            "the published trace with normal arrivals, 50 jobs",
+            lambda seed: traces.load_trace("normal"),
+            drawn=False,
+        ),
+        Source(
+            "burst",
+            "the published trace with burst arrivals, 100 jobs",
+            lambda seed: traces.load_trace("burst"),
+            drawn=False,
+        ),
+        Source(
+            "redrawn",
+            "jobs drawn from a published trace, Poisson arrivals: held-out traces",
+            _redrawn,
+            (Option("trace", "normal or burst"), _GAP),
+        ),
+        Source(
+            "dag",
+            "DAG jobs of this project, each simulated alone at its executor count",
+            _dag,
+            (
+                Option("jobs", "name of a workload source of 'decima workload sources' (default embedded)"),
+                Option("n", "number of jobs (default 20)", int),
+                _GAP,
+                Option("most_executors", "executors of a job are drawn from 1 to so many (default 6)", int),
+                Option("cores", "cores of an executor (default 2)", int),
+                Option("memory_gb", "memory of an executor (default 8)", float),
+                Option("type", "type of all jobs, 1 to 3 (default: drawn)", int),
+                Option("scale", "factor of durations and arrivals (default 1)", float),
+            ),
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class JobsSpec:
+    """Which jobs a text means."""
+
+    text: str
+    make: Callable[[int], PlacementWorkload]
+    drawn: bool  # whether another seed gives other jobs
+    path: Path | None = None  # the file, if it is one
+
+    def workload(self, seed: int = 0) -> PlacementWorkload:
+        """The jobs of a seed."""
+        return self.make(seed)
+
+    def workloads(self, seeds: Iterable[int]) -> list[PlacementWorkload]:
+        """The jobs of several seeds; of a file or trace the same each time."""
+        if not self.drawn:
+            found = self.make(0)
+            return [found for _ in seeds]
+        return [self.make(seed) for seed in seeds]
+
+
+def parse_placement_jobs(text: str) -> JobsSpec:
+    """Read a text that says which jobs are meant.
+
+    Raises:
+        ConfigError: The source or an option is unknown.
+    """
+    if text.endswith(".csv"):
+        path = Path(text)
+        return JobsSpec(text, lambda seed: load_jobs(path), False, path)
+    name, texts = split_options(text)
+    if name not in SOURCES:
+        known = f"{hint(name, SOURCES)}; known: {', '.join(SOURCES)}, or the path of a .csv file"
+        raise ConfigError(f"unknown source of jobs {name!r}{known}")
+    source = SOURCES[name]
+    options = read_options(texts, source.options, f"jobs {text!r}")
+    return JobsSpec(text, lambda seed: source.make(seed, **options), source.drawn)

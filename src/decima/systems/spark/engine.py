@@ -1,0 +1,602 @@
+"""The event loop: resets a state and advances it to the next decision or to the end.
+
+Source: §3, §5.2 and §6.2 of the paper and the rules of the released simulator.
+"""
+
+from numba import njit
+
+from decima.core.cache import cached
+from decima.core.decision import call_decide
+from decima.core.heap import heap_kind, heap_pop, heap_repeat_top, heap_subject
+from decima.core.interrupts import PATIENCE_NS, clock_ns
+from decima.systems.spark.decision import (
+    CLASS,
+    DEFAULTS,
+    DELAY,
+    JOB_COLUMN,
+    LIMIT,
+    NUM_COLUMNS,
+    NUM_PARTS,
+    PART_COLUMNS,
+    STAGE,
+    USED_COLUMN,
+)
+from decima.systems.spark.fields import ACTIVE, ARRIVING, FINISHED, MOVE, NONE, state_at
+from decima.systems.spark.rules.bound import admit_other_jobs, bar_other_jobs
+from decima.systems.spark.rules.choices import job_allocation
+from decima.systems.spark.rules.classes import (
+    ANY_CLASS,
+    classes_of_open,
+    classes_of_runnable_open,
+    count_unexhausted,
+    fits_class,
+    fitting_offers,
+    keep_of_class,
+    of_class,
+    pool_classes,
+)
+from decima.systems.spark.rules.commitments import commit, drop_commitments, fulfil_one
+from decima.systems.spark.rules.delays import DELAY_OF_IDLING, DELAY_OUT_OF_RANGE, refuse_delay
+from decima.systems.spark.rules.durations import REST
+from decima.systems.spark.rules.executors import fall_back, launch, take_task, wait_for_stage
+from decima.systems.spark.rules.frontier import (
+    add_runnable,
+    show_classes,
+    stage_room,
+    update_frontier,
+    update_saturation,
+)
+from decima.systems.spark.rules.pools import (
+    detach,
+    join_job_pool,
+    join_null_pool,
+    leave_stage,
+    mark_all_pools,
+    mark_pool,
+    pool_remove,
+    unmark_pool,
+)
+from decima.systems.spark.rules.slots import assign_idle, end_first_slot, start_slot, timer_is_next, valid_delay
+
+# What ``advance`` returns.
+DONE, NEEDS_DECISION, LOG_FULL, DEADLOCK, INVALID, PAUSED = 0, 1, 2, 3, 4, 5
+# Codes in ``state.error``; those of delays are in :mod:`decima.systems.spark.rules.delays`.
+NOT_IN_FRONTIER, LIMIT_TOO_SMALL, LIMIT_TOO_LARGE, IDLE_TWICE = 1, 2, 3, 4
+CLASS_UNKNOWN, CLASS_NOT_OFFERED, CLASS_TOO_SMALL, CLASS_OF_DELAY = 21, 22, 23, 24
+# Work after which ``advance`` looks at the clock, in events; a decision may cost as much as many of them.
+WORK, WORK_OF_DECISION = 1 << 14, 1 << 8
+
+
+# ---- rounds: a source of free executors and the decisions about them ------------------------------------------------
+
+
+@njit
+def _open_pool_round(state, pool, reserved):
+    """Offer the executors of a pool that an open stage fits, with or without the reserved ones.
+
+    With one class they are offered whether or not a stage is open.
+    """
+    unmark_pool(state, pool)
+    state.source = state.num_stages + pool
+    state.source_job = pool if pool < state.num_jobs else NONE
+    classes = state.num_classes
+    useful = 1 if classes == 1 else classes_of_open(state)
+    count = 0
+    for kind in range(classes):
+        before = count
+        executor = state.pool_head[pool * classes + kind] if (useful >> kind) & 1 else NONE
+        while executor != NONE:
+            if reserved or not state.executor_reserved[executor]:
+                state.free_executors[count] = executor
+                count += 1
+            executor = state.pool_next[executor]
+        state.class_offers[kind] = count - before
+    state.num_source = count
+    state.num_free = count
+    _show_offers(state)
+
+
+@njit
+def _open_executor_round(state, executor, job):
+    """Offer an executor that just finished a task, with those still running on its stage if ``commit_ahead``."""
+    stage = state.executor_stage[executor]
+    state.source = stage
+    state.source_job = job
+    state.num_source = state.stage_executors[stage] if state.commit_ahead else 1
+    state.class_offers[0] = state.num_source
+    state.free_executors[0] = executor
+    state.num_free = 1
+    if state.num_classes > 1:
+        _offer_stage_by_class(state, stage, executor)
+        _show_offers(state)
+
+
+@njit
+def _offer_stage_by_class(state, stage, executor):
+    """Split the offer of a stage's executors by class.
+
+    Those already promised are left out. If an open stage fits some of the classes, executors of the others are to idle.
+    """
+    classes = state.num_classes
+    useful = classes_of_open(state)
+    state.num_source = 0
+    fits = 0
+    for kind in range(classes):
+        place = stage * classes + kind
+        count = state.stage_class_executors[place]
+        if not state.commit_ahead:
+            count = 1 if kind == state.executor_class[executor] else 0
+        if state.commit_head[place] != NONE:
+            count = 0
+        state.class_offers[kind] = count
+        state.num_source += count
+        if (useful >> kind) & 1:
+            fits += count
+    if fits == 0:
+        return
+    for kind in range(classes):
+        if not (useful >> kind) & 1 and state.class_offers[kind] > 0:
+            commit(state, stage * classes + kind, NONE, state.class_offers[kind])
+            state.num_source -= state.class_offers[kind]
+            state.class_offers[kind] = 0
+
+
+@njit
+def _show_offers(state):
+    """Let the frontier hold what fits a class on offer."""
+    if state.num_classes > 1:
+        classes = 0
+        for kind in range(state.num_classes):
+            if state.class_offers[kind] > 0:
+                classes |= 1 << kind
+        show_classes(state, classes)
+
+
+@njit
+def _open_marked_round(state):
+    """Offer the first marked pool, null pool first, then jobs by arrival; False if there is nothing to do."""
+    if state.num_marked == 0 or state.num_runnable_open == 0 or state.marks_seen:
+        return False
+    several = state.num_classes > 1
+    useful = classes_of_runnable_open(state) if several else 1
+    null = state.num_jobs
+    if state.pool_marked[null] and (not several or (pool_classes(state, null) & useful) != 0):
+        _open_pool_round(state, null, False)
+        return True
+    for index in range(state.num_active):
+        pool = state.active[index]
+        if state.pool_marked[pool] and (not several or (pool_classes(state, pool) & useful) != 0):
+            _open_pool_round(state, pool, False)
+            return True
+    state.marks_seen = several
+    return False
+
+
+@njit
+def _forget_selections(state):
+    """Every stage with room may be chosen again."""
+    for index in range(state.num_selected):
+        stage = state.selected[index]
+        state.stage_selected[stage] = 0
+        update_frontier(state, stage)
+    state.num_selected = 0
+
+
+@njit
+def _close_round(state):
+    """Forget the selections, then let the free executors follow the commitments."""
+    _forget_selections(state)
+    if state.round_bound:
+        admit_other_jobs(state)
+    state.idle_selected = 0
+    source = state.source
+    index = 0
+    while index < state.num_free:
+        executor = state.free_executors[index]
+        if state.commit_head[of_class(state, source, executor)] != NONE:
+            pool_remove(state, executor)
+            fulfil_one(state, source, executor)
+        elif state.num_classes == 1:
+            break
+        index += 1
+    state.num_free = 0
+
+
+@njit
+def _record_decision(state, used):
+    """Append to the decision log, columns of :data:`decima.systems.spark.decision.DECISION_COLUMNS`."""
+    rows = state.decision_rows
+    row = NUM_COLUMNS * state.num_decisions_logged
+    stage = int(state.action[STAGE])
+    job = NONE if stage == NONE else state.stage_job[stage]
+    rows[row] = state.now_ms
+    rows[row + 1] = state.source_job
+    rows[row + 2] = state.num_source
+    rows[row + 3] = state.num_frontier
+    rows[row + JOB_COLUMN] = job
+    for part in range(NUM_PARTS):
+        rows[row + PART_COLUMNS[part]] = state.action[part]
+    if stage != NONE:
+        rows[row + PART_COLUMNS[STAGE]] = stage - state.job_first_stage[job]
+    rows[row + USED_COLUMN] = used
+    state.num_decisions_logged += 1
+
+
+@njit
+def _apply_delay(state):
+    """Carry out a decision to delay a stage, which takes no executor: the round goes on. Returns an error code."""
+    stage = int(state.action[STAGE])
+    limit = int(state.action[LIMIT])
+    if stage == NONE:
+        return DELAY_OF_IDLING
+    if state.action[CLASS] != DEFAULTS[CLASS]:
+        return CLASS_OF_DELAY
+    if not valid_delay(state.action[DELAY]):
+        return DELAY_OUT_OF_RANGE
+    if stage < 0 or stage >= state.num_stages or not state.stage_in_frontier[stage]:
+        return NOT_IN_FRONTIER
+    error = refuse_delay(state, stage)
+    if error != 0:
+        return error
+    if state.timer_assign and limit < 1:
+        return LIMIT_TOO_SMALL
+    if state.log_decisions:
+        _record_decision(state, 0)
+    state.num_decisions += 1
+    start_slot(state, stage, state.action[DELAY], limit)
+    return 0
+
+
+@njit
+def _refuse_class(state, stage, kind):
+    """Why executors of a class cannot be given to a stage: a code, 0 if they can."""
+    if kind < 0 or kind >= state.num_classes:
+        return CLASS_UNKNOWN
+    if not fits_class(state, stage, kind):
+        return CLASS_TOO_SMALL
+    return 0 if state.class_offers[kind] > 0 else CLASS_NOT_OFFERED
+
+
+@njit
+def _commit_by_class(state, stage, kind, used):
+    """Promise offered executors of a class, or of all that fit, the smallest first."""
+    for each in range(state.num_classes):
+        count = min(used, state.class_offers[each])
+        if count > 0 and kind in (ANY_CLASS, each) and (stage == NONE or fits_class(state, stage, each)):
+            commit(state, state.source * state.num_classes + each, stage, count)
+            state.class_offers[each] -= count
+            used -= count
+
+
+@njit
+def _apply_action(state):
+    """Carry out the decision in ``action``; returns an error code, 0 if it was valid."""
+    if state.action[DELAY] != 0.0:
+        return _apply_delay(state)
+    stage = int(state.action[STAGE])
+    kind = int(state.action[CLASS])
+    available = state.num_source
+    if stage == NONE:
+        used = int(state.action[LIMIT])
+        if state.idle_selected:
+            return IDLE_TWICE
+        if kind != ANY_CLASS:
+            return CLASS_OF_DELAY
+    else:
+        if stage < 0 or stage >= state.num_stages or not state.stage_in_frontier[stage]:
+            return NOT_IN_FRONTIER
+        if kind != ANY_CLASS:
+            error = _refuse_class(state, stage, kind)
+            if error != 0:
+                return error
+        available = fitting_offers(state, stage, kind)
+        used = int(state.action[LIMIT])
+        if state.job_limit:
+            used = min(used - job_allocation(state, state.stage_job[stage]), available)
+        used = min(used, stage_room(state, stage))
+    if used <= 0:
+        return LIMIT_TOO_SMALL
+    if used > state.num_source:
+        return LIMIT_TOO_LARGE
+    used = min(used, available)
+    if state.log_decisions:
+        _record_decision(state, used)
+    state.num_decisions += 1
+    if state.num_classes == 1:
+        commit(state, state.source, stage, used)
+        state.class_offers[0] -= used
+    else:
+        _commit_by_class(state, stage, kind, used)
+    if stage == NONE:
+        state.idle_selected = 1
+    else:
+        state.stage_selected[stage] = 1
+        state.selected[state.num_selected] = stage
+        state.num_selected += 1
+        update_saturation(state, stage)
+        update_frontier(state, stage)
+    state.num_source -= used
+    _show_offers(state)
+    return 0
+
+
+# ---- events ---------------------------------------------------------------------------------------------------------
+
+
+@njit
+def _count_area(state):
+    """Bring the integral of active jobs up to now; call before their number changes."""
+    state.area_ms += state.num_active * (state.now_ms - state.area_time_ms)
+    state.area_time_ms = state.now_ms
+
+
+@njit
+def _admit_job(state, job):
+    """The job enters the system."""
+    _count_area(state)
+    state.job_state[job] = ACTIVE
+    state.active[state.num_active] = job
+    state.num_active += 1
+    first = state.job_first_stage[job]
+    end = state.job_first_stage[job + 1]
+    state.job_unsaturated[job] = end - first
+    state.num_jobs_unsaturated += 1
+    state.job_unfinished[job] = end - first
+    for stage in range(first, end):
+        count_unexhausted(state, stage, 1)
+        row = state.stage_row[stage]
+        parents = state.parent_offset[row + 1] - state.parent_offset[row]
+        state.stage_unsaturated_parents[stage] = parents
+        state.stage_unfinished_parents[stage] = parents
+        if parents == 0:
+            add_runnable(state, stage)
+        update_frontier(state, stage)
+    mark_all_pools(state)
+
+
+@njit
+def _retire_job(state, job):
+    """The job has finished: its executors belong to nobody, promises and moves to it lose their destination."""
+    _count_area(state)
+    state.job_state[job] = FINISHED
+    state.job_finish_ms[job] = state.now_ms
+    state.completion_order[state.num_done] = job
+    state.num_done += 1
+    state.num_active -= 1
+    index = 0
+    while state.active[index] != job:
+        index += 1
+    while index < state.num_active:
+        state.active[index] = state.active[index + 1]
+        index += 1
+    for kind in range(state.num_classes):
+        executor = state.pool_head[job * state.num_classes + kind]
+        while executor != NONE:
+            after = state.pool_next[executor]
+            pool_remove(state, executor)
+            join_null_pool(state, executor)
+            executor = after
+    mark_all_pools(state)
+    if state.job_bound and not state.reoffer:
+        # Executors that could serve no other job before are offered now.
+        state.calling = 1
+    drop_commitments(state, job)
+    if state.job_moving[job] > 0:
+        for executor in range(state.num_executors):
+            if state.executor_moving[executor]:
+                stage = state.executor_destination[executor]
+                if stage != NONE and state.stage_job[stage] == job:
+                    state.executor_destination[executor] = NONE
+                    keep_of_class(state, job, executor, -1)
+        state.job_moving[job] = 0
+
+
+@njit
+def _finish_stage(state, stage):
+    """Mark the stage finished and make its children runnable; returns how many became so."""
+    state.stage_finish_ms[stage] = state.now_ms
+    job = state.stage_job[stage]
+    state.job_unfinished[job] -= 1
+    row = state.stage_row[stage]
+    first = state.job_first_stage[job]
+    enabled = 0
+    for index in range(state.child_offset[row], state.child_offset[row + 1]):
+        child = first + state.child[index]
+        state.stage_unfinished_parents[child] -= 1
+        if state.stage_unfinished_parents[child] == 0:
+            add_runnable(state, child)
+            enabled += 1
+            if state.runnable_only:
+                update_frontier(state, child)
+    if enabled > 0:
+        mark_all_pools(state)
+        state.job_calls[job] = state.calls
+    return enabled
+
+
+@njit
+def _drained_stage_event(state, executor, stage, finished):
+    """A task ended and its stage has no further one: §5.2 scheduling events (i) and (ii)."""
+    job = state.stage_job[stage]
+    enabled = _finish_stage(state, stage) if finished else 0
+    if state.commit_head[of_class(state, stage, executor)] != NONE:
+        fulfil_one(state, stage, executor)
+        if enabled > 0 and state.pool_size[job] > 0:
+            _open_pool_round(state, job, True)
+    elif enabled > 0:
+        join_job_pool(state, executor)
+        mark_pool(state, state.executor_pool[executor])
+        _open_pool_round(state, job, True)
+    else:
+        _open_executor_round(state, executor, job)
+    if state.job_unfinished[job] == 0:
+        if state.num_free > 0 and state.executor_job[executor] == job and state.executor_pool[executor] == NONE:
+            # The last executor is offered without a job; it keeps no tie to the stage that made it free.
+            leave_stage(state, executor)
+            detach(state, executor)
+            state.source = state.num_stages + state.num_jobs
+        _retire_job(state, job)
+
+
+@njit
+def _executor_arrival_event(state, executor):
+    """An executor reaches the job it moved to."""
+    state.executor_events += 1
+    state.executor_moving[executor] = 0
+    stage = state.executor_destination[executor]
+    state.executor_destination[executor] = NONE
+    if stage == NONE:
+        fall_back(state, executor)
+        return
+    job = state.stage_job[stage]
+    state.stage_moving[stage] -= 1
+    state.job_moving[job] -= 1
+    state.executor_job[executor] = job
+    state.job_attached[job] += 1
+    if state.stage_next[stage] >= state.stage_tasks[stage]:
+        fall_back(state, executor)
+    elif state.stage_unfinished_parents[stage] == 0:
+        launch(state, executor, stage)
+    else:
+        wait_for_stage(state, executor)
+    update_saturation(state, stage)
+
+
+@njit
+def _slot_end_event(state):
+    """The slot of a stage ends: every idle executor is called up, in either mode.
+
+    First those of the stage's own job are offered, the reserved ones too, as when a stage becomes runnable. With
+    ``timer_assign`` the stage gets idle executors instead, and what is left is offered. Returns False if the time limit
+    comes first.
+    """
+    end_ms = state.slot_end_ms[state.timer_heap[0]]
+    if end_ms > state.time_limit_ms:
+        state.now_ms = state.time_limit_ms
+        state.truncated = 1
+        return False
+    state.now_ms = end_ms
+    state.slot_events += 1
+    stage = end_first_slot(state)
+    job = state.stage_job[stage]
+    mark_all_pools(state)
+    state.job_calls[job] = state.calls
+    state.calling = not state.reoffer
+    if state.timer_assign:
+        assign_idle(state, stage)
+    elif state.pool_size[job] > 0:
+        _open_pool_round(state, job, True)
+    return True
+
+
+@njit
+def _next_event(state):
+    """Handle the earliest event. Returns False when there is none (or the time limit comes first)."""
+    if state.num_timers > 0 and timer_is_next(state):
+        return _slot_end_event(state)
+    arrival = state.next_arrival < state.num_arrivals
+    if not arrival and state.heap_size == 0:
+        return False
+    time = state.heap_ms[0]
+    if arrival:
+        arrival_ms = state.job_arrival_ms[state.arrival_order[state.next_arrival]]
+        # Arrivals were there first, so they win ties.
+        arrival = state.heap_size == 0 or arrival_ms <= time
+        if arrival:
+            time = arrival_ms
+    if time > state.time_limit_ms:
+        if state.num_done < state.num_jobs:  # else only moves to jobs that are gone are left
+            state.now_ms = state.time_limit_ms
+            state.truncated = 1
+        return False
+    state.now_ms = time
+    if arrival:
+        state.job_events += 1
+        job = state.arrival_order[state.next_arrival]
+        state.next_arrival += 1
+        _admit_job(state, job)
+        if state.pool_size[state.num_jobs] > 0:
+            _open_pool_round(state, state.num_jobs, True)
+        return True
+    kind = heap_kind(state)
+    executor = heap_subject(state)
+    if kind == MOVE:
+        heap_pop(state)
+        _executor_arrival_event(state, executor)
+        return True
+    state.task_events += 1
+    stage = state.executor_stage[executor]
+    finished = state.stage_finished_tasks[stage] + 1
+    state.stage_finished_tasks[stage] = finished
+    if state.stage_next[stage] < state.stage_tasks[stage]:
+        heap_repeat_top(state, take_task(state, stage, executor, REST))
+        update_saturation(state, stage)
+    else:
+        heap_pop(state)
+        _drained_stage_event(state, executor, stage, finished == state.stage_tasks[stage])
+    return True
+
+
+# ---- entry points ---------------------------------------------------------------------------------------------------
+
+
+@cached(njit(cache=True, nogil=True))
+def reset(address):
+    """Put a zero-filled state (with its lists set to NONE) at time 0 and open the first round."""
+    state = state_at(address)
+    for record in range(state.num_commits):
+        state.commit_next[record] = record + 1 if record + 1 < state.num_commits else NONE
+    state.commit_free = 0
+    executor = 0
+    for kind in range(state.num_classes):
+        for _ in range(state.class_executors[kind]):
+            state.executor_class[executor] = kind
+            join_null_pool(state, executor)
+            executor += 1
+    for job in range(state.num_jobs):
+        if state.job_state[job] == ARRIVING and state.job_initial[job]:
+            _admit_job(state, job)
+    _open_pool_round(state, state.num_jobs, True)
+
+
+@cached(njit(cache=True, nogil=True))
+def advance(address):
+    """Run until a decision is needed from the caller, the run ends or time is up; returns one of the codes above."""
+    state = state_at(address)
+    until = clock_ns() + PATIENCE_NS
+    work = 0
+    while True:
+        if state.num_source > 0:
+            if state.job_bound and not state.round_bound:
+                bar_other_jobs(state)
+            if state.log_decisions and state.num_decisions_logged == state.max_decisions_logged:
+                return LOG_FULL
+            if state.has_action:
+                state.has_action = 0
+            elif state.decide_fn != 0:
+                call_decide(state.decide_fn, state)
+            else:
+                return NEEDS_DECISION
+            state.error = _apply_action(state)
+            if state.error != 0:
+                return INVALID
+            if state.num_source == 0:
+                _close_round(state)
+            elif state.reoffer and state.num_frontier == 0:
+                _forget_selections(state)
+            work += WORK_OF_DECISION
+        elif state.reoffer and _open_marked_round(state):
+            pass
+        elif state.calling:
+            if not _open_marked_round(state):
+                state.calling = 0
+        elif not _next_event(state):
+            _count_area(state)
+            if state.truncated or state.num_done == state.num_jobs:
+                return DONE
+            return DEADLOCK
+        work += 1
+        if work >= WORK:
+            work = 0
+            if clock_ns() > until:
+                return PAUSED

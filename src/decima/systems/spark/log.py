@@ -1,0 +1,112 @@
+"""Log of a run, task by task and decision by decision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from decima.systems.spark.decision import (
+    DECISION_COLUMNS,
+    DEFAULTS,
+    DELAY,
+    JOB_COLUMN,
+    LIMIT,
+    NONE_COLUMNS,
+    NUM_FIRST_COLUMNS,
+    PART_COLUMNS,
+    PARTS,
+    STAGE,
+)
+
+if TYPE_CHECKING:
+    import pandas
+
+    from decima.systems.spark.state import ClusterState
+
+# Columns of the decision log that are no whole numbers.
+_NUMBERS = {"time_ms", *(part.column for part in PARTS if not part.whole)}
+WAVE_NAMES = ("fresh", "first", "rest")
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeLog:
+    """Log of one run; a copy, independent of the state it came from."""
+
+    job: np.ndarray  # int32 [tasks], in order of launch
+    stage: np.ndarray  # int32 [tasks], index inside the job
+    executor: np.ndarray  # int32 [tasks]
+    wave: np.ndarray  # int32 [tasks], 0 fresh, 1 first, 2 rest
+    start_ms: np.ndarray  # float64 [tasks]
+    finish_ms: np.ndarray  # float64 [tasks]
+    decisions: np.ndarray  # float64 [decisions, columns], columns of ``DECISION_COLUMNS``, -1 for none
+
+    @classmethod
+    def of_state(cls, state: ClusterState) -> EpisodeLog:
+        """Copy the logs of a state that has run with both logs on."""
+        count = state.num_tasks_logged
+        stage = state.task_stage[:count]
+        job = state.stage_job[stage]
+        return cls(
+            job=job,
+            stage=stage - state.job_first_stage[job],
+            executor=state.task_executor[:count].copy(),
+            wave=state.task_wave[:count].copy(),
+            start_ms=state.task_start_ms[:count].copy(),
+            finish_ms=state.task_finish_ms[:count].copy(),
+            decisions=state.logged_decisions.copy(),
+        )
+
+    def tasks(self) -> pandas.DataFrame:
+        """Table with one row per task: job, stage, executor, wave, start_s, finish_s."""
+        import pandas
+
+        return pandas.DataFrame(
+            {
+                "job": self.job,
+                "stage": self.stage,
+                "executor": self.executor,
+                "wave": pandas.Categorical.from_codes(self.wave, WAVE_NAMES),
+                "start_s": self.start_ms / 1000.0,
+                "finish_s": self.finish_ms / 1000.0,
+            }
+        )
+
+    def delays(self) -> pandas.DataFrame:
+        """Table with one row per slot, in order of their beginning: job, stage, start_s, end_s.
+
+        A slot ends when its time is over, also where the run was cut before.
+        """
+        import pandas
+
+        rows = self.decisions[self.decisions[:, PART_COLUMNS[DELAY]] > 0.0]
+        return pandas.DataFrame(
+            {
+                "job": rows[:, JOB_COLUMN].astype(np.int64),
+                "stage": rows[:, PART_COLUMNS[STAGE]].astype(np.int64),
+                "start_s": rows[:, 0] / 1000.0,
+                "end_s": (rows[:, 0] + rows[:, PART_COLUMNS[DELAY]]) / 1000.0,
+            }
+        )
+
+    def decision_columns(self) -> tuple[str, ...]:
+        """Columns of :meth:`decision_lists`: parts behind the limit only up to the last one that a decision has."""
+        present = NUM_FIRST_COLUMNS
+        for part in range(LIMIT + 1, len(PARTS)):
+            if (self.decisions[:, PART_COLUMNS[part]] != DEFAULTS[part]).any():
+                present = PART_COLUMNS[part] + 1
+        return DECISION_COLUMNS[:present]
+
+    def decision_lists(self) -> list[list]:
+        """Write decisions as the reference runs do: a list per decision, with None where there is no job or stage."""
+        columns = self.decision_columns()
+        maybe = [name in NONE_COLUMNS for name in columns]
+        whole = [name not in _NUMBERS for name in columns]
+        return [
+            [
+                None if none and value < 0 else int(value) if count else value
+                for none, count, value in zip(maybe, whole, row, strict=True)
+            ]
+            for row in self.decisions[:, : len(columns)].tolist()
+        ]

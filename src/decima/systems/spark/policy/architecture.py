@@ -1,0 +1,384 @@
+"""Architecture of a policy network: one record, from which TensorFlow and the compiled core derive the same network.
+
+No TensorFlow here: running a stored policy needs only its architecture and its weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from decima.core.checks import is_number, is_whole
+from decima.core.errors import ConfigError, UnknownSchedulerError
+from decima.learning.perceptron import MAX_WIDTH, NetworkShape, Perceptron
+from decima.systems.spark.policy.features import (
+    AS_LOGARITHMS,
+    CODES,
+    FEATURES,
+    JOB_FEATURES,
+    SETS,
+    WITHOUT_DURATIONS,
+    Feature,
+)
+from decima.systems.spark.settings import MAX_CLASSES, MAX_EXECUTORS
+
+if TYPE_CHECKING:
+    from decima.systems.spark.schedulers.interface import CompiledScheduler
+
+LIMITS = ("input", "output", "stage", "none")
+IDLES = ("timer", "hold")
+DELAY_LENGTHS = ("task", "work", "granted")
+DELAY_CONTEXTS = ("job", "embedding")
+JOB_SHAPES = ("auto", "none", "heads", "features", "replaced")
+#: The numbers of :mod:`decima.systems.spark.policy.features` that say what shape a job has.
+SHAPE_FEATURES = ("job_path", "job_width")
+MAX_DELAYS = 1000  # lengths of slots to choose from
+MAX_LEVELS = 1000  # of a grid of limits
+#: What q sees of the class of a pair (stage, class).
+CLASS_INPUTS = (
+    "memory of the class, of the largest one's",
+    "CPUs of the class, of the largest one's",
+    "log(1 + executors of the class on offer)",
+    "classes above the smallest one that the stage fits",
+)
+# Chance of no slot before anything is learned.
+NO_DELAY_CHANCE = 0.98
+# Limits enter the score function divided by this.
+LIMIT_SCALE = 50.0
+# On a grid their logarithms do, times this.
+LOG_SCALE = 0.25
+NO_RESIDUAL = "none"
+# Scores of a rule, see :mod:`.residual`: of a place in the order of stages, of an executor more or
+# less, and how many places, or executors, differ in score. Untrained, a sampled policy departs from the rule at one
+# decision in four.
+STAGE_STEP, LIMIT_STEP = 3.0, 2.0
+MOST_PLACES, MOST_EXECUTORS_OFF = 5, 8
+
+
+@dataclass(frozen=True)
+class Architecture(NetworkShape):
+    """Shape of a policy network (§5.1, §5.2, §6.1) and the options of the paper's ablations.
+
+    Notation: x features of a stage, e its embedding, y embedding of its job, z of the cluster, l a parallelism limit.
+    """
+
+    kind: ClassVar[str] = "decima"
+    name: str = "paper"  # ``"paper"``, ``"released"`` or a name of your own
+    # Features that a stage has at least, a name in :data:`.SETS`: those of §6.1 or those of the
+    # published code.
+    features: str = "paper"
+    feature_log: bool = False  # tasks and durations of the paper's features enter as logarithms
+    embedding: int = 16  # width of e, y and z
+    hidden: tuple[int, ...] = (32, 16)  # hidden widths of the transformations f and g
+    score_hidden: tuple[int, ...] = (32, 16)  # hidden widths of the score functions q and w
+    linear_input: bool = True  # x enters through one linear layer; else through a perceptron with ``hidden``
+    rectified_outputs: bool = False  # the transformations rectify their outputs too
+    summary_g: bool = True  # the job and cluster summaries have a second transformation g, as in Eq. (1)
+    score_output_bias: bool = False  # q and w have a bias at their output
+    # What w sees besides y, z and l: the chosen stage's embedding (``"embedding"``) or the three job features of the
+    # published code (``"job"``).
+    limit_context: str = "embedding"
+    graph_embedding: bool = True  # off: q and w see x only (§7.4, "no graph embedding")
+    two_level: bool = True  # off: messages are summed without the second transformation g (appendix E)
+    # How limits are encoded (Figure 15a): ``"input"`` of w, one ``"output"`` of w per limit, a limit for the
+    # ``"stage"`` instead of its job, or ``"none"`` at all (§7.4, "no parallelism control").
+    limit: str = "input"
+    durations: bool = True  # off: task durations are hidden (appendix J)
+    interarrival_hint: bool = False  # the mean interarrival time is a further feature (§7.4, Table 2)
+    # Whether all parents of the stage have finished is a further feature. Differs: §6.1 does not list it, but there
+    # every candidate is runnable; here stages may be given executors ahead of time.
+    runnable_feature: bool = False
+    # Largest cluster the policy may be used on; the number of outputs if ``limit`` is ``"output"``.
+    max_executors: int = 200
+    more_features: tuple[
+        str, ...
+    ] = ()  # further entries of :data:`decima.systems.spark.policy.features.FEATURES`, by name
+    # Deliberate idle slots (Duan and Wu): g; above 0 a third head d chooses r from 0 to g for a chosen stage that may
+    # be delayed, and r > 0 delays it by r l / g. Differs: they speak of g outputs for the g + 1 values.
+    delays: int = 0
+    # What idling means: ``"timer"`` delays the stage; ``"hold"``, for ``delays`` 1 only, leaves all offered executors
+    # idle until the next event, and is chosen only while some executor is at work.
+    idle: str = "timer"
+    # The length l of a stage: nominal duration of one ``"task"``, its ``"work"`` on one executor, or that work over the
+    # executors ``"granted"``.
+    delay_length: str = "task"
+    delay_context: str = "job"  # d sees y and z (``"job"``), or the stage's ``"embedding"`` e too
+    # Where the critical path and the average width of jobs enter: appended at the ``"heads"`` q, w and d, among the
+    # ``"features"`` x, there in the places of two others (``"replaced"``), or not at all (``"none"``); ``"auto"``: at
+    # the heads where there is d and durations are seen.
+    job_shape: str = "auto"
+    replaced_seed: int = 0  # which two of ``features`` they replace, drawn by this seed
+    # Number of executor classes that the policy is made for; above 0 it chooses among pairs (stage, class) that fit and
+    # are on offer, by one softmax (§7.3), and q sees the class (:data:`CLASS_INPUTS`). 0: classes are left to best fit.
+    executor_classes: int = 0
+    # Number of limits to choose from, on a geometric grid from 1 to the size of the cluster
+    # (:meth:`limit_levels`); their logarithms are the input of w. 0: every limit.
+    limit_grid: int = 0
+    # z is made of the mean over jobs, not of the sum, so that it does not grow with the cluster and its jobs.
+    cluster_mean: bool = False
+    # The rule whose scores are added to those of q and w, a text such as ``"capped_srw"`` with its parameters: the
+    # network learns what is to be changed of it. ``"none"``: the network's scores alone. The last layers of q and w are
+    # 0 at first: untrained, the likeliest decision is the rule's.
+    residual: str = NO_RESIDUAL
+    # The rule's scores are divided by this: the lower, the more rarely a policy that is sampled departs from the rule.
+    residual_temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.limit not in LIMITS:
+            raise ConfigError(f"limit must be one of {', '.join(LIMITS)}, got {self.limit!r}")
+        if self.features not in SETS:
+            raise ConfigError(f"features must be one of {', '.join(SETS)}, got {self.features!r}")
+        more = self.more_features
+        object.__setattr__(self, "more_features", (more,) if isinstance(more, str) else tuple(more))
+        for name in self.more_features:
+            if name not in CODES:
+                raise ConfigError(f"more_features: unknown feature {name!r}; known: {', '.join(CODES)}")
+        if self.limit_context not in ("embedding", "job"):
+            raise ConfigError(f"limit_context must be 'embedding' or 'job', got {self.limit_context!r}")
+        if self.limit_context == "job" and self.features != "released":
+            raise ConfigError("limit_context 'job' needs the features of the published code")
+        if self.feature_log and self.features != "paper":
+            raise ConfigError("feature_log needs the features of the paper")
+        self._check_idling()
+        self._check_classes()
+        self._check_residual()
+        for name in ("hidden", "score_hidden"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        numbers = [("max_executors", self.max_executors, MAX_EXECUTORS), ("embedding", self.embedding, MAX_WIDTH)]
+        numbers += [(name, width, MAX_WIDTH) for name in ("hidden", "score_hidden") for width in getattr(self, name)]
+        for name, value, most in numbers:
+            if not is_whole(value) or not 1 <= value <= most:
+                raise ConfigError(f"{name} must be in whole numbers from 1 to {most}, got {value!r:.60}")
+
+    def _check_idling(self) -> None:
+        """Refuse options of idle slots that are out of range or contradict each other."""
+        if not is_whole(self.delays) or not 0 <= self.delays <= MAX_DELAYS:
+            raise ConfigError(f"delays must be a whole number from 0 to {MAX_DELAYS}, got {self.delays!r:.60}")
+        choices = (("idle", IDLES), ("delay_length", DELAY_LENGTHS), ("delay_context", DELAY_CONTEXTS))
+        for name, allowed in (*choices, ("job_shape", JOB_SHAPES)):
+            if getattr(self, name) not in allowed:
+                raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r:.60}")
+        if self.idle == "hold" and self.delays != 1:
+            raise ConfigError(f"idle 'hold' is a choice of yes or no, it needs delays=1, got delays={self.delays}")
+        if not is_whole(self.replaced_seed) or self.replaced_seed < 0:
+            raise ConfigError(f"replaced_seed must be a whole number from 0 on, got {self.replaced_seed!r:.60}")
+        if self.job_shape == "heads" and not self.durations:
+            raise ConfigError("job_shape 'heads' shows task durations, which durations=False hides")
+
+    def _check_classes(self) -> None:
+        """Refuse options of executor classes and limits on a grid that are out of range or contradict each other."""
+        for name, most in (("executor_classes", MAX_CLASSES), ("limit_grid", MAX_LEVELS)):
+            value = getattr(self, name)
+            if not is_whole(value) or (value != 0 and not 2 <= value <= most):
+                raise ConfigError(f"{name} must be 0 or a whole number from 2 to {most}, got {value!r:.60}")
+        if self.limit_grid and self.limit not in ("input", "stage"):
+            raise ConfigError(f"limit_grid needs the limit as an input of w, got limit={self.limit!r}")
+        if self.delays and (self.executor_classes or self.limit_grid):
+            raise ConfigError("idle slots (delays) work neither with executor_classes nor with limit_grid")
+
+    def _check_residual(self) -> None:
+        """Refuse a rule that has no scores, or options that these do not go with."""
+        if not (is_number(self.residual_temperature) and self.residual_temperature > 0.0):
+            raise ConfigError(f"residual_temperature must be a number above 0, got {self.residual_temperature!r:.60}")
+        if self.residual == NO_RESIDUAL:
+            if self.residual_temperature != 1.0:
+                raise ConfigError("residual_temperature needs residual, the rule whose scores are divided by it")
+            return
+        if self.delays or self.executor_classes or self.limit_grid:
+            raise ConfigError("residual works neither with idle slots (delays) nor with executor_classes or limit_grid")
+        self.make_rule()
+
+    def make_rule(self) -> CompiledScheduler:
+        """The rule whose scores are added.
+
+        Raises:
+            ConfigError: There is no such rule, a parameter is wrong, or it has no scores.
+        """
+        from decima.systems.spark.schedulers.capped_srw import NAME
+        from decima.systems.spark.schedulers.registry import make_scheduler
+
+        try:
+            rule = make_scheduler(self.residual)
+        except UnknownSchedulerError as error:
+            raise ConfigError(f"residual: {error}") from error
+        if rule.name != NAME:
+            raise ConfigError(f"residual must be none or {NAME}, with parameters if any, got {self.residual!r:.60}")
+        return rule
+
+    @classmethod
+    def paper(cls, **changes) -> Architecture:
+        """12,736 parameters (§6.1), in the reading that gives exactly this number."""
+        return cls(**changes)
+
+    @classmethod
+    def released(cls, **changes) -> Architecture:
+        """4,770 parameters: the network of the published code with its own features."""
+        values = {
+            "name": "released",
+            "features": "released",
+            "embedding": 8,
+            "hidden": (16, 8),
+            "score_hidden": (32, 16, 8),
+            "linear_input": False,
+            "rectified_outputs": True,
+            "summary_g": False,
+            "score_output_bias": True,
+            "limit_context": "job",
+        }
+        return cls(**(values | changes))
+
+    @classmethod
+    def classes(cls, **changes) -> Architecture:
+        """The paper's network for executors of four classes and clusters of any size (§7.3)."""
+        values = {
+            "name": "classes",
+            "features": "classes",
+            "executor_classes": 4,
+            "limit_grid": 60,
+            "cluster_mean": True,
+            "max_executors": MAX_EXECUTORS,
+        }
+        return cls(**(values | changes))
+
+    @classmethod
+    def named(cls, name: str, **changes) -> Architecture:
+        """``"paper"``, ``"released"`` or ``"classes"``, some fields replaced."""
+        makers = {"paper": cls.paper, "released": cls.released, "classes": cls.classes}
+        if name not in makers:
+            raise ConfigError(f"unknown architecture {name!r}; known: {', '.join(makers)}")
+        unknown = set(changes) - {field.name for field in fields(cls)}
+        if unknown:
+            raise ConfigError(f"unknown option of an architecture: {', '.join(sorted(unknown))}")
+        return makers[name](**changes)
+
+    @cached_property
+    def stage_features(self) -> tuple[Feature, ...]:
+        """The features x of a stage, in order."""
+        names = SETS[self.features]
+        shape = SHAPE_FEATURES if self.durations else ("hidden",) * len(SHAPE_FEATURES)
+        if self.job_shape == "replaced":
+            places = np.random.default_rng(self.replaced_seed).choice(len(names), len(shape), replace=False)
+            given = dict(zip(sorted(places.tolist()), shape, strict=True))
+            names = tuple(given.get(place, name) for place, name in enumerate(names))
+        for exchange, wanted in ((AS_LOGARITHMS, self.feature_log), (WITHOUT_DURATIONS, not self.durations)):
+            names = tuple(exchange.get(name, name) if wanted else name for name in names)
+        names += ("interarrival",) * self.interarrival_hint + ("runnable",) * self.runnable_feature
+        names += ("delayed",) * (self.delays > 0 and self.idle == "timer")
+        if self.job_shape == "features":
+            names += shape
+        return tuple(FEATURES[CODES[name]] for name in (*names, *self.more_features))
+
+    @property
+    def num_features(self) -> int:
+        """Width of x."""
+        return len(self.stage_features)
+
+    @property
+    def stage_score_width(self) -> int:
+        """Width of the input of q: [x, e, c, y, s, z], or [x, c, s].
+
+        s is the shape of the job if the heads see it, c the class of the pair if there are classes.
+        """
+        embeddings = 3 * self.embedding if self.graph_embedding else 0
+        return self.num_features + embeddings + self.class_width + self.shape_width
+
+    @property
+    def class_width(self) -> int:
+        """Numbers of the class of a pair (stage, class) among the inputs of q."""
+        return len(CLASS_INPUTS) if self.executor_classes else 0
+
+    def limit_levels(self, executors: int) -> np.ndarray:
+        """Limits to choose from on a cluster of some size, int32 [l] ascending; empty: every limit.
+
+        The grid is geometric from 1 to ``executors``, rounded, its lower end stretched so that all levels differ.
+        """
+        count = min(self.limit_grid, executors)
+        steps = np.arange(count)
+        levels = np.rint(float(executors) ** (steps / max(1, count - 1)))
+        return (np.maximum.accumulate(levels - steps) + steps).astype(np.int32)
+
+    @property
+    def shape_width(self) -> int:
+        """Numbers of the shape of a job that are appended at the heads."""
+        shown = self.job_shape == "heads" or (self.job_shape == "auto" and self.delays > 0 and self.durations)
+        return len(SHAPE_FEATURES) if shown else 0
+
+    @property
+    def limit_score_width(self) -> int:
+        """Width of the input of w without l: [e, y, s, z], [job features, y, s, z], or [x, s]."""
+        if not self.graph_embedding:
+            return self.num_features + self.shape_width
+        own = self.embedding if self.limit_context == "embedding" else JOB_FEATURES
+        return 2 * self.embedding + self.shape_width + own
+
+    @property
+    def delay_score_width(self) -> int:
+        """Width of the input of d: [y, s, z], [e, y, s, z], or [x, s]."""
+        if not self.graph_embedding:
+            return self.num_features + self.shape_width
+        return (2 + (self.delay_context == "embedding")) * self.embedding + self.shape_width
+
+    @cached_property
+    def perceptrons(self) -> tuple[Perceptron, ...]:
+        """The networks in the order of the flat weight vector; absent ones are left out."""
+        x, e = self.num_features, self.embedding
+        rectified = self.rectified_outputs
+
+        def transformation(name: str, width: int) -> Perceptron:
+            return Perceptron(name, (width, *self.hidden, e), output_activation=rectified)
+
+        nets = []
+        if self.graph_embedding:
+            nets.append(Perceptron("input", (x, e)) if self.linear_input else transformation("input", x))
+            nets.append(transformation("stage_f", e))
+            if self.two_level:
+                nets.append(transformation("stage_g", e))
+            nets.append(transformation("job_f", x + e))
+            if self.summary_g and self.two_level:
+                nets.append(transformation("job_g", e))
+            nets.append(transformation("cluster_f", e))
+            if self.summary_g and self.two_level:
+                nets.append(transformation("cluster_g", e))
+        bias = self.score_output_bias
+        nets.append(Perceptron("q", (self.stage_score_width, *self.score_hidden, 1), output_bias=bias))
+        if self.limit != "none":
+            width = self.limit_score_width + (self.limit != "output")
+            outputs = self.max_executors if self.limit == "output" else 1
+            nets.append(Perceptron("w", (width, *self.score_hidden, outputs), output_bias=bias))
+        if self.delays > 0:
+            nets.append(Perceptron("d", (self.delay_score_width, *self.score_hidden, self.delays + 1)))
+        return tuple(nets)
+
+    def last_layers(self) -> np.ndarray:
+        """Places of the weights of the last layers of the heads q and w in the flat vector, int [n]."""
+        marked = np.zeros(self.num_parameters, np.float32)
+        for name, part in self.split(marked).items():
+            if name.rpartition("/")[0] in self._last_layers():
+                part[:] = 1.0
+        return np.flatnonzero(marked)
+
+    def _last_layers(self) -> list[str]:
+        """Names of the last layers of the heads q and w."""
+        return [f"{net.name}/{len(net.widths) - 2}" for net in self.perceptrons if net.name in ("q", "w")]
+
+    def initial_weights(self, seed: int) -> np.ndarray:
+        """Random weights, float32 [num_parameters]: Glorot-uniform kernels, zero biases.
+
+        With a rule's scores beside theirs, the last kernels of q and w are 0. The last layer of d is such that r = 0
+        has the chance :data:`NO_DELAY_CHANCE` in every state, all others one chance: a policy that slots at random is
+        too bad to learn from.
+        """
+        weights = super().initial_weights(seed)
+        if self.residual != NO_RESIDUAL:
+            parts = self.split(weights)
+            for name in self._last_layers():
+                parts[f"{name}/kernel"][:] = 0.0
+        if self.delays > 0:
+            outputs = self.delays + 1
+            last = outputs * (self.perceptrons[-1].widths[-2] + 1)  # numbers in the last kernel and its bias
+            weights[-last:] = 0.0
+            weights[-outputs] = np.log(NO_DELAY_CHANCE / (1.0 - NO_DELAY_CHANCE) * self.delays)
+        return weights

@@ -1,0 +1,268 @@
+"""Features of stages, the numbers that the policy sees: each is one entry here.
+
+An architecture names a tuple of entries (:attr:`.Architecture.stage_features`); widths, the
+layout of the compiled policy and the descriptions in notebooks follow from it. A new feature is a compiled function and
+an entry in :data:`FEATURES`; ``Architecture(more_features=("its name",))`` uses it.
+
+Source: §6.1 (set ``paper``), the published code (set ``released``); §7.3 for requests, in the set ``classes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log1p
+
+from numba import njit
+
+from decima.systems.spark.fields import ACTIVE, NONE
+from decima.systems.spark.policy.fields import policy_of
+from decima.systems.spark.rules.choices import job_held, remaining_work_ms
+
+# What ``since_smaller`` looks at: the last so many arrivals; and its largest value.
+ARRIVALS_SEEN = 64
+LONGEST_SINCE_MS = 1e6
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One number that is known of an unfinished stage.
+
+    Attributes:
+        name: Name by which architectures choose it.
+        scale: What the computed value is multiplied with, so that it comes near 1.
+        doc: Meaning and unit of the value before that.
+        compute: Compiled function (state, stage) -> number.
+    """
+
+    name: str
+    scale: float
+    doc: str
+    compute: Callable
+
+
+@njit
+def _tasks_unfinished(state, stage):
+    return float(state.stage_tasks[stage] - state.stage_finished_tasks[stage])
+
+
+@njit
+def _log_tasks(state, stage):
+    return log1p(_tasks_unfinished(state, stage))
+
+
+@njit
+def _tasks_to_launch(state, stage):
+    return float(state.stage_tasks[stage] - state.stage_next[stage])
+
+
+@njit
+def _duration_ms(state, stage):
+    return state.row_nominal_ms[state.stage_row[stage]]
+
+
+@njit
+def _log_duration(state, stage):
+    return log1p(_duration_ms(state, stage) * 0.1)
+
+
+@njit
+def _work_to_launch_ms(state, stage):
+    """Work that is not launched. Differs: the published code takes the duration of the stage's last task."""
+    return _tasks_to_launch(state, stage) * _duration_ms(state, stage)
+
+
+@njit
+def _stage_executors(state, stage):
+    return float(state.stage_executors[stage] + state.stage_moving[stage] + state.stage_commit[stage])
+
+
+@njit
+def _job_executors(state, stage):
+    return float(job_held(state, state.stage_job[stage]))
+
+
+@njit
+def _offered(state, stage):
+    return float(state.num_source)
+
+
+@njit
+def _offered_own(state, stage):
+    job = state.stage_job[stage]
+    return 1.0 if job == state.source_job and state.job_state[job] == ACTIVE else -1.0
+
+
+@njit
+def _interarrival_ms(state, stage):
+    return policy_of(state).net_hint_ms
+
+
+@njit
+def _runnable(state, stage):
+    return float(state.stage_runnable[stage])
+
+
+@njit
+def _hidden(state, stage):
+    return 0.0
+
+
+@njit
+def _delayed(state, stage):
+    return 1.0 if state.stage_slot[stage] else 0.0
+
+
+@njit
+def _executor_share(state, stage):
+    return _stage_executors(state, stage) / state.num_executors
+
+
+@njit
+def _offered_share(state, stage):
+    return float(state.num_source) / state.num_executors
+
+
+@njit
+def _log_executors(state, stage):
+    return log1p(_stage_executors(state, stage))
+
+
+@njit
+def _log_job_executors(state, stage):
+    return log1p(_job_executors(state, stage))
+
+
+@njit
+def _log_job_work(state, stage):
+    return log1p(remaining_work_ms(state, state.stage_job[stage]) * 0.001)
+
+
+@njit
+def _log_executors_per_job(state, stage):
+    return log1p(float(state.num_executors) / state.num_active)
+
+
+@njit
+def _of_largest(state, asked, sizes):
+    """What is asked for, of what the largest class has; 0 where one class fits everything."""
+    most = 0.0
+    for kind in range(state.num_classes):
+        most = max(most, sizes[kind])
+    return asked / most
+
+
+@njit
+def _memory(state, stage):
+    return _of_largest(state, state.stage_memory[stage], state.class_memory)
+
+
+@njit
+def _cpu(state, stage):
+    return _of_largest(state, state.stage_cpu[stage], state.class_cpu)
+
+
+@njit
+def _remaining_ms(state, stage):
+    """Mean time that its running tasks still take if they take their nominal duration."""
+    if state.stage_next[stage] == state.stage_finished_tasks[stage]:
+        return 0.0
+    return max(0.0, _duration_ms(state, stage) - _running_age_ms(state, stage))
+
+
+@njit
+def _running_age_ms(state, stage):
+    """Mean time since the tasks that run began."""
+    if state.stage_next[stage] == state.stage_finished_tasks[stage]:
+        return 0.0
+    ended = state.free_executors[0] if state.num_free > 0 and state.source == stage else NONE
+    count = 0
+    total = 0.0
+    for executor in range(state.num_executors):
+        if (
+            state.executor_stage[executor] == stage
+            and state.executor_pool[executor] == NONE
+            and not state.executor_moving[executor]
+            and executor != ended
+        ):
+            count += 1
+            total += state.now_ms - state.executor_start_ms[executor]
+    return total / count if count > 0 else 0.0
+
+
+@njit
+def _since_smaller_ms(state, stage):
+    work = state.job_work_ms[state.stage_job[stage]]
+    since = state.now_ms
+    for index in range(state.next_arrival - 1, max(state.next_arrival - 1 - ARRIVALS_SEEN, -1), -1):
+        job = state.arrival_order[index]
+        since = state.now_ms - state.job_arrival_ms[job]
+        if state.job_work_ms[job] < work:
+            return min(since, LONGEST_SINCE_MS)
+    return min(since if state.next_arrival > ARRIVALS_SEEN else state.now_ms, LONGEST_SINCE_MS)
+
+
+@njit
+def _job_path_ms(state, stage):
+    return policy_of(state).net_shape_ms[2 * state.stage_job[stage]]
+
+
+@njit
+def _job_width(state, stage):
+    return policy_of(state).net_shape_ms[2 * state.stage_job[stage] + 1]
+
+
+FEATURES = (
+    Feature("tasks", 1 / 200, "tasks not finished", _tasks_unfinished),
+    Feature("duration", 1 / 10_000, "nominal task duration, ms", _duration_ms),
+    Feature("executors", 1 / 20, "executors at the stage, on their way or promised", _stage_executors),
+    Feature("offered", 1 / 20, "executors on offer", _offered),
+    Feature("own", 1.0, "1 if the executors on offer are the job's, else −1", _offered_own),
+    Feature("job_executors", 1 / 20, "executors that the job holds", _job_executors),
+    Feature("own_twice", 2.0, "1 if the executors on offer are the job's, else −1", _offered_own),
+    Feature("work", 1 / 100_000, "work not launched, ms", _work_to_launch_ms),
+    Feature("tasks_to_launch", 1 / 200, "tasks not launched", _tasks_to_launch),
+    Feature("log_tasks", 1 / 4, "log(1 + tasks not finished)", _log_tasks),
+    Feature("log_duration", 1 / 4, "log(1 + nominal task duration / 10 ms)", _log_duration),
+    Feature("hidden", 1.0, "nothing: 0 in place of what depends on durations", _hidden),
+    Feature("interarrival", 1 / 50_000, "mean interarrival time, ms", _interarrival_ms),
+    Feature("runnable", 1.0, "1 if all parents have finished", _runnable),
+    Feature("delayed", 1.0, "1 if the stage was delayed", _delayed),
+    Feature("running_age", 1 / 100_000, "mean time since its running tasks began, ms", _running_age_ms),
+    Feature("remaining", 1 / 100_000, "mean nominal time that its running tasks still take, ms", _remaining_ms),
+    Feature("executor_share", 1.0, "executors at the stage, on their way or promised, of all", _executor_share),
+    Feature("offered_share", 1.0, "executors on offer, of all", _offered_share),
+    Feature("since_smaller", 1 / 100_000, "time since a job with less work arrived, ms", _since_smaller_ms),
+    Feature("job_path", 1 / 100_000, "critical path of the whole job, one task per stage, ms", _job_path_ms),
+    Feature("job_width", 1 / 20, "average width of the whole job: work over critical path", _job_width),
+    Feature("memory", 1.0, "memory that a task asks for, of the largest class's", _memory),
+    Feature("cpu", 1.0, "CPUs that a task asks for, of the largest class's", _cpu),
+    Feature("log_executors", 1 / 4, "log(1 + executors at the stage, on their way or promised)", _log_executors),
+    Feature("log_job_executors", 1 / 4, "log(1 + executors that the job holds)", _log_job_executors),
+    Feature("log_job_work", 1 / 4, "log(1 + unfinished tasks times nominal duration of the job, s)", _log_job_work),
+    Feature("executors_per_job", 1 / 4, "log(1 + executors of the cluster / jobs in it)", _log_executors_per_job),
+)
+# Place of every entry, by its name.
+CODES = {feature.name: code for code, feature in enumerate(FEATURES)}
+
+SETS = {
+    "paper": ("tasks", "duration", "executors", "offered", "own"),
+    "released": ("job_executors", "own_twice", "offered", "work", "tasks_to_launch"),
+    # Clusters of any size: logarithms, and nothing that changes for all jobs whenever executors are offered.
+    "classes": (
+        "log_tasks",
+        "log_duration",
+        "log_executors",
+        "own",
+        "runnable",
+        "memory",
+        "log_job_executors",
+        "log_job_work",
+        "executors_per_job",
+    ),
+}
+# What takes the place of features whose values are to be logarithms, or hidden because they depend on durations.
+AS_LOGARITHMS = {"tasks": "log_tasks", "duration": "log_duration"}
+WITHOUT_DURATIONS = {"duration": "hidden", "log_duration": "hidden", "work": "hidden", "log_job_work": "hidden"}
+# So many features at the beginning of the set ``released`` are the same for all stages of a job.
+JOB_FEATURES = 3

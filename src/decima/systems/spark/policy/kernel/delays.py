@@ -1,0 +1,138 @@
+"""Idle slots of the learned policy: whether it may choose one, which one, and how long that is.
+
+Source: Duan and Wu, deliberate idle slots.
+"""
+
+from math import log
+
+from numba import njit
+
+from decima.core.checks import LARGEST_MS
+from decima.systems.spark.policy.fields import policy_of
+from decima.systems.spark.policy.kernel.embedding import run_layers
+from decima.systems.spark.policy.kernel.layout import (
+    DELAY_CONTEXT,
+    DELAY_LENGTH,
+    DELAYS,
+    HOLD,
+    LENGTH_GRANTED,
+    LENGTH_TASK,
+    LIMIT,
+    LIMIT_INPUT,
+    LIMIT_OUTPUT,
+    D,
+)
+from decima.systems.spark.policy.kernel.scores import best_index, draw_index, scores_finite, stage_context, weigh_scores
+from decima.systems.spark.rules.choices import offers_working
+from decima.systems.spark.rules.delays import refuse_delay, slot_length_ms
+
+_slot_length_ms = njit(slot_length_ms)
+
+
+@njit
+def _may_hold(state):
+    """Whether offered executors may be left idle without bringing the cluster to a halt.
+
+    Some executor is at work, and none that is at work is among those offered: the last one that works cannot hold.
+    """
+    return state.heap_size > 0 and not offers_working(state)
+
+
+@njit
+def delay_free(state, stage):
+    """Whether the head d chooses for a stage of the frontier: 1 if it may be delayed, else 0."""
+    policy = policy_of(state)
+    if policy.net_layout[DELAYS] == 0 or refuse_delay(state, stage) != 0:
+        return 0
+    if policy.net_layout[HOLD]:
+        return 1 if _may_hold(state) else 0
+    return 1 if _slot_length_ms(state, stage) > 0.0 else 0
+
+
+@njit
+def _weigh_delays(state, stage):
+    """Scores of all r in ``net_score`` and their weights; returns the best r and the sum of the weights."""
+    policy = policy_of(state)
+    count = policy.net_layout[DELAYS] + 1
+    width = stage_context(state, stage, policy.net_layout[DELAY_CONTEXT])
+    run_layers(state, D, 0, policy.net_input, 0, width, 1, policy.net_score, 0, count)
+    if not scores_finite(state, count):
+        return 0, 0.0
+    return best_index(state, count), weigh_scores(state, count)
+
+
+@njit
+def _log_chance(state, best, total, chosen):
+    """Logarithm of the probability of one of the weighed r."""
+    score = policy_of(state).net_score
+    return float(score[chosen]) - float(score[best]) - log(total)
+
+
+@njit
+def choose_delay(state, stage, uniform):
+    """Choose r for a stage that may be delayed; returns it and the logarithm of its probability."""
+    policy = policy_of(state)
+    best, total = _weigh_delays(state, stage)
+    if total == 0.0:
+        return 0, 0.0
+    count = policy.net_layout[DELAYS] + 1
+    chosen = best if policy.net_greedy else draw_index(state, count, total, uniform)
+    return chosen, _log_chance(state, best, total, chosen)
+
+
+@njit
+def delay_of_teacher(state, stage, length_ms, used):
+    """The r nearest to what a teacher chose for a stage that may be delayed, and the logarithm of its probability.
+
+    Args:
+        state: A cluster state with a policy.
+        stage: The stage.
+        length_ms: Length of the teacher's slot in ms; 0 for none, and anything above where the policy holds instead.
+        used: Executors that the stage would get now.
+    """
+    most = policy_of(state).net_layout[DELAYS]
+    chosen = 0
+    if length_ms > 0.0:
+        chosen = int(min(max(round(length_ms / delay_ms(state, stage, 1, used)), 1.0), float(most)))
+    best, total = _weigh_delays(state, stage)
+    if total == 0.0:
+        return 0, 0.0
+    return chosen, _log_chance(state, best, total, chosen)
+
+
+@njit
+def effects_when_delayed(state, limits, classes):
+    """How many of the limits differ in effect where the stage is delayed; 1: the limit does not matter.
+
+    Args:
+        state: A cluster state with a policy.
+        limits: Number of limits to choose from.
+        classes: How many of them differ in effect without a delay.
+    """
+    layout = policy_of(state).net_layout
+    if layout[HOLD]:
+        return 1
+    if state.timer_assign:
+        # More executors may be idle when the slot ends than are offered now.
+        every = state.job_limit and (layout[LIMIT] == LIMIT_INPUT or layout[LIMIT] == LIMIT_OUTPUT)
+        return limits if every else classes
+    return classes if layout[DELAY_LENGTH] == LENGTH_GRANTED else 1
+
+
+@njit
+def delay_ms(state, stage, chosen, used):
+    """Length of the slot in ms.
+
+    Args:
+        state: A cluster state with a policy.
+        stage: The stage to delay.
+        chosen: r, at least 1.
+        used: Executors that the stage would get now.
+    """
+    layout = policy_of(state).net_layout
+    length = _slot_length_ms(state, stage)
+    if layout[DELAY_LENGTH] != LENGTH_TASK:
+        length *= state.stage_tasks[stage]
+    if layout[DELAY_LENGTH] == LENGTH_GRANTED:
+        length /= used
+    return min(length, LARGEST_MS) * chosen / layout[DELAYS]

@@ -1,0 +1,224 @@
+"""Embeddings of stages, jobs and the cluster (§5.1), computed anew only for jobs whose features changed.
+
+Jobs that changed are embedded in groups: the stages of a group are sorted children first, by the longest path to a
+stage without children, and every level is one matrix product per layer. Children of an unfinished stage are unfinished,
+so that order is the same throughout a run.
+"""
+
+import numpy as np
+from numba import njit
+
+from decima.learning.dense import call_dense
+from decima.systems.spark.fields import NONE
+from decima.systems.spark.policy.fields import policy_of
+from decima.systems.spark.policy.kernel.layout import (
+    CLUSTER_F,
+    CLUSTER_G,
+    CLUSTER_MEAN,
+    EMBEDDING,
+    FIRST_NET,
+    GRAPH,
+    INPUT,
+    JOB_F,
+    JOB_G,
+    NET_HEAD,
+    NET_SIZE,
+    NUM_FEATURES,
+    STAGE_F,
+    STAGE_G,
+    WIDTH,
+)
+from decima.systems.spark.policy.kernel.observation import observe_job
+
+# Rows that pass through a perceptron together: their activations stay in the nearest cache.
+ROWS = 32
+# A group is embedded when it has this many stages.
+GROUP = 256
+
+
+@njit
+def run_layers(state, net, start, x, x_first, x_stride, rows, out, o_first, o_stride):
+    """Send rows through the layers of a perceptron from layer ``start`` on; with none left they are copied."""
+    policy = policy_of(state)
+    layout = policy.net_layout
+    at = FIRST_NET + net * NET_SIZE
+    count = layout[at]
+    if start >= count:
+        for row in range(rows):
+            for k in range(layout[at + 2]):
+                out[o_first + row * o_stride + k] = x[x_first + row * x_stride + k]
+        return
+    w = policy.net_weights
+    half = ROWS * layout[WIDTH]
+    for first in range(0, rows, ROWS):
+        number = min(ROWS, rows - first)
+        source, s_first, s_stride = x, x_first + first * x_stride, x_stride
+        for layer in range(start, count):
+            entry = at + NET_HEAD + 4 * layer
+            inputs = layout[entry + 2]
+            outputs = layout[entry + 3]
+            last = layer == count - 1
+            target = out if last else policy.net_hidden
+            t_first = o_first + first * o_stride if last else (layer & 1) * half
+            t_stride = o_stride if last else outputs
+            rectify = layout[at + 1] if last else 1
+            call_dense(
+                policy.net_dense, source, s_first, s_stride, number, inputs, w, layout[entry], w, layout[entry + 1], 0,
+                target, t_first, t_stride, outputs, rectify,
+            )  # fmt: skip
+            source, s_first, s_stride = target, t_first, t_stride
+
+
+@njit
+def _sort_by_level(state, stages, levels):
+    """Fill ``net_order``, ``net_slot`` and ``net_level_end``; returns the number of levels.
+
+    Every level is two entries of ``net_level_end``: stages that send a message, then those whose parents are finished.
+    """
+    policy = policy_of(state)
+    end = policy.net_level_end
+    for key in range(2 * levels + 1):
+        end[key] = 0
+    top = 0
+    for index in range(stages):
+        stage = policy.net_stages[index]
+        level = state.row_level[state.stage_row[stage]]
+        top = max(top, level + 1)
+        end[2 * level + (state.stage_unfinished_parents[stage] == 0) + 1] += 1
+    for key in range(2 * top):
+        end[key + 1] += end[key]
+    for index in range(stages):
+        stage = policy.net_stages[index]
+        key = 2 * state.row_level[state.stage_row[stage]] + (state.stage_unfinished_parents[stage] == 0)
+        slot = end[key]
+        end[key] = slot + 1
+        policy.net_order[slot] = stage
+        policy.net_slot[stage] = slot
+    return top
+
+
+@njit
+def _add_messages(state, slot, embedding):
+    """Sum of the messages of a stage's children, into its row of ``net_sum``."""
+    policy = policy_of(state)
+    stage = policy.net_order[slot]
+    row = state.stage_row[stage]
+    first_stage = state.job_first_stage[state.stage_job[stage]]
+    place = slot * embedding
+    for k in range(embedding):
+        policy.net_sum[place + k] = np.float32(0.0)
+    for index in range(state.child_offset[row], state.child_offset[row + 1]):
+        child = policy.net_slot[first_stage + state.child[index]] * embedding
+        for k in range(embedding):
+            policy.net_sum[place + k] += policy.net_message[child + k]
+
+
+@njit
+def _embed_stages(state, stages):
+    """Embed all stages of the group: e, in ``net_rows``."""
+    policy = policy_of(state)
+    features = policy.net_layout[NUM_FEATURES]
+    embedding = policy.net_layout[EMBEDDING]
+    width = features + embedding
+    rows = policy.net_rows
+    top = _sort_by_level(state, stages, policy.net_num_levels)
+    for slot in range(stages):
+        place = policy.net_order[slot] * width
+        for k in range(features):
+            rows[slot * width + k] = policy.net_xe[place + k]
+    run_layers(state, INPUT, 0, rows, 0, width, stages, policy.net_h, 0, embedding)
+    start = 0
+    for level in range(top):
+        sending = policy.net_level_end[2 * level]
+        end = policy.net_level_end[2 * level + 1]
+        if level > 0:
+            for slot in range(start, end):
+                _add_messages(state, slot, embedding)
+            run_layers(
+                state, STAGE_G, 0, policy.net_sum, start * embedding, embedding, end - start,
+                rows, start * width + features, width,
+            )  # fmt: skip
+            for slot in range(start, end):
+                for k in range(embedding):
+                    rows[slot * width + features + k] += policy.net_h[slot * embedding + k]
+        else:
+            for slot in range(start, end):
+                for k in range(embedding):
+                    rows[slot * width + features + k] = policy.net_h[slot * embedding + k]
+        run_layers(
+            state, STAGE_F, 0, rows, start * width + features, width, sending - start,
+            policy.net_message, start * embedding, embedding,
+        )  # fmt: skip
+        start = end
+    for slot in range(stages):
+        place = policy.net_order[slot] * width
+        for k in range(features, width):
+            policy.net_xe[place + k] = rows[slot * width + k]
+
+
+@njit
+def _embed_group(state, stages, jobs):
+    """Embed a group: e of its stages, y and f_cluster(y) of its jobs."""
+    policy = policy_of(state)
+    _embed_stages(state, stages)
+    embedding = policy.net_layout[EMBEDDING]
+    width = policy.net_layout[NUM_FEATURES] + embedding
+    run_layers(state, JOB_F, 0, policy.net_rows, 0, width, stages, policy.net_message, 0, embedding)
+    first = 0
+    for index in range(jobs):
+        end = first + policy.net_job_size[policy.net_jobs[index]]
+        for k in range(embedding):
+            total = 0.0
+            for position in range(first, end):
+                total += policy.net_message[policy.net_slot[policy.net_stages[position]] * embedding + k]
+            policy.net_sum[index * embedding + k] = np.float32(total)
+        first = end
+    run_layers(state, JOB_G, 0, policy.net_sum, 0, embedding, jobs, policy.net_h, 0, embedding)
+    run_layers(state, CLUSTER_F, 0, policy.net_h, 0, embedding, jobs, policy.net_message, 0, embedding)
+    for index in range(jobs):
+        place = policy.net_jobs[index] * embedding
+        for k in range(embedding):
+            policy.net_y[place + k] = policy.net_h[index * embedding + k]
+            policy.net_cluster_f[place + k] = policy.net_message[index * embedding + k]
+
+
+@njit
+def _embed_cluster(state):
+    """Embed the cluster: z, from the sum or the mean over all active jobs."""
+    policy = policy_of(state)
+    embedding = policy.net_layout[EMBEDDING]
+    for k in range(embedding):
+        policy.net_total[k] = 0.0
+    for index in range(state.num_active):
+        place = state.active[index] * embedding
+        for k in range(embedding):
+            policy.net_total[k] += policy.net_cluster_f[place + k]
+    jobs = float(state.num_active) if policy.net_layout[CLUSTER_MEAN] else 1.0
+    for k in range(embedding):
+        policy.net_sum[k] = np.float32(policy.net_total[k] / jobs)
+    run_layers(state, CLUSTER_G, 0, policy.net_sum, 0, embedding, 1, policy.net_z, 0, embedding)
+
+
+@njit
+def embed(state):
+    """Bring features and embeddings of all active jobs and of the cluster up to date."""
+    policy = policy_of(state)
+    graph = policy.net_layout[GRAPH]
+    stages = 0
+    jobs = 0
+    for index in range(state.num_active):
+        job = state.active[index]
+        end = observe_job(state, job, stages)
+        if end == NONE or not graph:
+            continue
+        policy.net_jobs[jobs] = job
+        jobs += 1
+        stages = end
+        if stages >= GROUP:
+            _embed_group(state, stages, jobs)
+            stages = 0
+            jobs = 0
+    if jobs > 0:
+        _embed_group(state, stages, jobs)
+    if graph:
+        _embed_cluster(state)

@@ -1,0 +1,101 @@
+"""Features of unfinished stages, as the compiled policy stores them."""
+
+import numpy as np
+from numba import njit
+
+from decima.systems.spark.fields import NONE
+from decima.systems.spark.policy.architecture import SHAPE_FEATURES
+from decima.systems.spark.policy.features import CODES, FEATURES
+from decima.systems.spark.policy.fields import policy_of
+from decima.systems.spark.policy.kernel.layout import EMBEDDING, FIRST_FEATURE, NUM_FEATURES, SHAPE_SEEN
+
+
+def _storing(first_code, end_code):
+    """Compiled function that stores any feature with a code in a range; it finds the one by bisection."""
+    middle = (first_code + end_code) // 2
+    if middle > first_code:
+        store_lower, store_upper = _storing(first_code, middle), _storing(middle, end_code)
+
+        @njit
+        def store_either(state, code, first, end, place, stride):
+            if code < middle:
+                return store_lower(state, code, first, end, place, stride)
+            return store_upper(state, code, first, end, place, stride)
+
+        return store_either
+    compute, scale = FEATURES[first_code].compute, FEATURES[first_code].scale
+
+    @njit
+    def store(state, code, first, end, place, stride):
+        policy = policy_of(state)
+        stages = policy.net_stages
+        x = policy.net_xe
+        changed = 0
+        for index in range(first, end):
+            stage = stages[index]
+            value = np.float32(compute(state, stage) * scale)
+            at = stage * stride + place
+            if x[at] != value:
+                x[at] = value
+                changed = 1
+        return changed
+
+    return store
+
+
+# (state, code of the feature, first and end in ``net_stages``, place among the features, numbers per stage): stores the
+# feature of these stages in ``net_xe``; 1 if a value differs from what was there.
+_store_feature = _storing(0, len(FEATURES))
+
+
+_PATH_SCALE, _WIDTH_SCALE = (FEATURES[CODES[name]].scale for name in SHAPE_FEATURES)
+
+
+@njit
+def _observe_shape(state, job):
+    """Bring the critical path and the average width of the whole job up to date; 1 if they differ from what was known.
+
+    They never change while a job lives, but another job may take its place in a long-lived state.
+    """
+    policy = policy_of(state)
+    path = 0.0
+    for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
+        path = max(path, state.row_path_ms[state.stage_row[stage]])
+    width = state.job_work_ms[job] / path if path > 0.0 else 0.0
+    at = 2 * job
+    changed = 1 if policy.net_shape_ms[at] != path or policy.net_shape_ms[at + 1] != width else 0
+    policy.net_shape_ms[at] = path
+    policy.net_shape_ms[at + 1] = width
+    policy.net_shape[at] = np.float32(path * _PATH_SCALE)
+    policy.net_shape[at + 1] = np.float32(width * _WIDTH_SCALE)
+    return changed
+
+
+@njit
+def observe_job(state, job, first):
+    """Bring x of the job's unfinished stages up to date, number them and list them in ``net_stages`` from ``first`` on.
+
+    Stages only ever finish, so their number tells whether they are the same ones.
+
+    Returns:
+        End of the list if the job differs from what was known, else NONE.
+    """
+    policy = policy_of(state)
+    layout = policy.net_layout
+    features = layout[NUM_FEATURES]
+    stride = features + layout[EMBEDDING]
+    end = first
+    for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
+        if state.stage_finished_tasks[stage] < state.stage_tasks[stage]:
+            policy.net_stages[end] = stage
+            policy.net_position[stage] = end - first
+            end += 1
+    changed = _observe_shape(state, job) if layout[SHAPE_SEEN] else 0
+    for place in range(features):
+        changed |= _store_feature(state, layout[FIRST_FEATURE + place], first, end, place, stride)
+    count = end - first
+    if changed or count != policy.net_job_size[job]:
+        policy.net_job_size[job] = count
+        policy.net_job_instance[job] = NONE
+        return end
+    return NONE

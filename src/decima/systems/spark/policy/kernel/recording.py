@@ -1,0 +1,130 @@
+"""Compiled recording of decisions: which job graphs were seen, what was chosen, a state summary for a baseline.
+
+A job graph is recorded once for as long as its features do not change; decisions refer to it.
+"""
+
+from numba import njit
+
+from decima.core.decision import places
+from decima.systems.spark.decision import LIMIT, PARTS
+from decima.systems.spark.fields import NONE
+from decima.systems.spark.policy.fields import policy_of
+from decima.systems.spark.policy.kernel.layout import CLASS_WIDTH, EMBEDDING, NUM_FEATURES, RESIDUAL, SHAPE_WIDTH
+from decima.systems.spark.policy.kernel.residual import wanted_executors
+from decima.systems.spark.policy.kernel.summary import NUM_SUMMARY, summarise
+
+# Stage and limit: of the limit the record has the choice and its range, of both the logarithm of their probability.
+# Where a rule's scores are added, it has the limit that the rule wants. Of an idle slot it has r, whether the network
+# was free to choose it, and the logarithm of its probability.
+CHOSEN = PARTS[: LIMIT + 1]
+_RANGES = [f"{part.name}{end}" for part in CHOSEN[1:] for end in ("", "_low", "_high")]
+CHOICE_COLUMNS = ("choice", *_RANGES, "class_low", "class_high", "classes", "delay", "delay_free", "limit_wanted")
+_LOG_PROBS = (*(f"log_prob_{part.name}" for part in CHOSEN), "log_prob_class", "log_prob_delay")
+VALUE_COLUMNS = (*_LOG_PROBS, "time_ms", "area_ms")
+NUM_CHOICE, NUM_VALUE = len(CHOICE_COLUMNS), len(VALUE_COLUMNS)
+C, V = places(CHOICE_COLUMNS), places(VALUE_COLUMNS)
+
+
+@njit
+def _has_room(state, count):
+    """Whether one more decision with ``count`` candidates fits; counts its new job graphs."""
+    policy = policy_of(state)
+    instances = 0
+    nodes = 0
+    for index in range(state.num_active):
+        job = state.active[index]
+        if policy.net_job_instance[job] == NONE:
+            instances += 1
+            nodes += policy.net_job_size[job]
+    return (
+        policy.rec_decisions < policy.rec_max_decisions
+        and policy.rec_instances + instances <= policy.rec_max_instances
+        and policy.rec_nodes + nodes <= policy.rec_max_nodes
+        and policy.rec_pairs + state.num_active <= policy.rec_max_pairs
+        and policy.rec_candidates + count <= policy.rec_max_candidates
+    )
+
+
+@njit
+def _record_instance(state, job):
+    """Append the job's unfinished stages with their features."""
+    policy = policy_of(state)
+    instance = policy.rec_instances
+    node = policy.rec_nodes
+    features = policy.net_layout[NUM_FEATURES]
+    width = features + policy.net_layout[EMBEDDING]
+    first = state.job_first_stage[job]
+    for stage in range(first, state.job_first_stage[job + 1]):
+        if state.stage_finished_tasks[stage] < state.stage_tasks[stage]:
+            policy.rec_node_row[node] = state.stage_row[stage]
+            policy.rec_node_local[node] = stage - first
+            for k in range(features):
+                policy.rec_x[node * features + k] = policy.net_xe[stage * width + k]
+            node += 1
+    shape = policy.net_layout[SHAPE_WIDTH]
+    for k in range(shape):
+        policy.rec_shape[instance * shape + k] = policy.net_shape[job * shape + k]
+    policy.rec_nodes = node
+    policy.rec_instances = instance + 1
+    policy.rec_instance_first[instance + 1] = node
+    policy.net_job_instance[job] = instance
+
+
+@njit
+def record_decision(
+    state, count, choice, log_stage, limit, low, high, class_low, class_high, classes, log_limit, log_class,
+    delay, delay_free, log_delay
+):  # fmt: skip
+    """Append a decision; sets ``rec_full`` and records no more when there is no room for it."""
+    policy = policy_of(state)
+    if policy.rec_full or not _has_room(state, count):
+        policy.rec_full = 1
+        return
+    decision = policy.rec_decisions
+    pair = policy.rec_pairs
+    for index in range(state.num_active):
+        job = state.active[index]
+        if policy.net_job_instance[job] == NONE:
+            _record_instance(state, job)
+        policy.rec_pair_instance[pair] = policy.net_job_instance[job]
+        pair += 1
+    policy.rec_pairs = pair
+    policy.rec_decision_pairs[decision + 1] = pair
+    first = policy.rec_candidates
+    for index in range(count):
+        stage = policy.net_candidates[index]
+        instance = policy.net_job_instance[state.stage_job[stage]]
+        policy.rec_candidate_instance[first + index] = instance
+        policy.rec_candidate_node[first + index] = policy.rec_instance_first[instance] + policy.net_position[stage]
+        policy.rec_candidate_class[first + index] = policy.net_candidate_class[index]
+    width = policy.net_layout[CLASS_WIDTH]
+    for k in range(count * width):
+        policy.rec_class[first * width + k] = policy.net_class[k]
+    residual = policy.net_layout[RESIDUAL]
+    for k in range(count * residual):
+        policy.rec_prior[first + k] = policy.net_prior[k]
+    policy.rec_candidates = first + count
+    policy.rec_decision_candidates[decision + 1] = first + count
+    row = NUM_CHOICE * decision
+    policy.rec_choice[row + C.choice] = first + choice
+    policy.rec_choice[row + C.limit] = limit
+    policy.rec_choice[row + C.limit_low] = low
+    policy.rec_choice[row + C.limit_high] = high
+    policy.rec_choice[row + C.class_low] = class_low
+    policy.rec_choice[row + C.class_high] = class_high
+    policy.rec_choice[row + C.classes] = classes
+    policy.rec_choice[row + C.delay] = delay
+    policy.rec_choice[row + C.delay_free] = delay_free
+    wanted = 0
+    if residual and classes > 1:
+        wanted = low - 1 + wanted_executors(state, policy.net_candidates[choice], classes)
+    policy.rec_choice[row + C.limit_wanted] = wanted
+    row = NUM_VALUE * decision
+    policy.rec_values[row + V.log_prob_stage] = log_stage
+    policy.rec_values[row + V.log_prob_limit] = log_limit
+    policy.rec_values[row + V.log_prob_class] = log_class
+    policy.rec_values[row + V.log_prob_delay] = log_delay
+    policy.rec_values[row + V.time_ms] = state.now_ms
+    policy.rec_values[row + V.area_ms] = state.area_ms + state.num_active * (state.now_ms - state.area_time_ms)
+    summarise(state, NUM_SUMMARY * decision)
+    policy.rec_decisions = decision + 1

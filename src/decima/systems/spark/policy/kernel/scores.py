@@ -1,0 +1,379 @@
+"""Scores of stages, or of pairs (stage, class), and of parallelism limits, and choices among them (§5.2, §7.3)."""
+
+from math import exp, log, log1p
+
+import numpy as np
+from numba import njit
+
+from decima.learning.dense import call_dense
+from decima.systems.spark.fields import NONE
+from decima.systems.spark.policy.architecture import LIMIT_SCALE, LOG_SCALE
+from decima.systems.spark.policy.features import JOB_FEATURES
+from decima.systems.spark.policy.fields import policy_of
+from decima.systems.spark.policy.kernel.embedding import run_layers
+from decima.systems.spark.policy.kernel.layout import (
+    CLASS_WIDTH,
+    CONTEXT,
+    CONTEXT_EMBEDDING,
+    CONTEXT_JOB,
+    EMBEDDING,
+    FIRST_NET,
+    GRAPH,
+    LIMIT,
+    LIMIT_GRID,
+    LIMIT_NONE,
+    LIMIT_OUTPUT,
+    LIMIT_STAGE,
+    NET_HEAD,
+    NET_SIZE,
+    NUM_FEATURES,
+    SHAPE_WIDTH,
+    Q,
+    W,
+)
+from decima.systems.spark.rules.choices import job_allocation
+from decima.systems.spark.rules.classes import ANY_CLASS, fits_class, fitting_offers
+from decima.systems.spark.rules.frontier import stage_room
+
+# What the layout says of a layer.
+_KERNEL, _BIAS, _INPUTS, _OUTPUTS = range(4)
+
+
+@njit
+def _first_layer(state, net, part):
+    """A number of the entry of a perceptron's first layer."""
+    policy = policy_of(state)
+    return policy.net_layout[FIRST_NET + net * NET_SIZE + NET_HEAD + part]
+
+
+@njit
+def _rectifies_first(state, net):
+    """Whether the first layer is a hidden one."""
+    policy = policy_of(state)
+    return 1 if policy.net_layout[FIRST_NET + net * NET_SIZE] > 1 else 0
+
+
+@njit
+def list_candidates(state):
+    """Put what can be chosen into ``net_candidates``, jobs in order of arrival, stages by index; returns its size.
+
+    That is the frontier, or with classes its pairs with the classes that fit and are on offer, the smallest first.
+    """
+    count = 0
+    for index in range(state.num_active):
+        job = state.active[index]
+        if state.job_frontier[job] > 0:
+            for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
+                if state.stage_in_frontier[stage]:
+                    count = _list_pairs(state, stage, count)
+    return count
+
+
+@njit
+def _list_pairs(state, stage, count):
+    """Append a stage of the frontier to the candidates, once for every class; returns their new number."""
+    policy = policy_of(state)
+    if policy.net_layout[CLASS_WIDTH] == 0:
+        policy.net_candidates[count] = stage
+        policy.net_candidate_class[count] = ANY_CLASS
+        return count + 1
+    smallest = NONE
+    for kind in range(state.num_classes):
+        if not fits_class(state, stage, kind):
+            continue
+        if smallest == NONE:
+            smallest = kind
+        if state.class_offers[kind] > 0:
+            policy.net_candidates[count] = stage
+            policy.net_candidate_class[count] = kind
+            _see_class(state, kind, kind - smallest, count * policy.net_layout[CLASS_WIDTH])
+            count += 1
+    return count
+
+
+@njit
+def _see_class(state, kind, larger, place):
+    """Put what q sees of a class into ``net_class``, in the order of ``CLASS_INPUTS``."""
+    policy = policy_of(state)
+    most_memory = 0.0
+    most_cpu = 0.0
+    for each in range(state.num_classes):
+        most_memory = max(most_memory, state.class_memory[each])
+        most_cpu = max(most_cpu, state.class_cpu[each])
+    policy.net_class[place] = np.float32(state.class_memory[kind] / most_memory)
+    policy.net_class[place + 1] = np.float32(state.class_cpu[kind] / most_cpu)
+    policy.net_class[place + 2] = np.float32(log1p(float(state.class_offers[kind])) * LOG_SCALE)
+    policy.net_class[place + 3] = np.float32(larger)
+
+
+@njit
+def score_stages(state, count):
+    """Put q of the candidates into ``net_score``. What z contributes to the first layer is computed once."""
+    policy = policy_of(state)
+    features = policy.net_layout[NUM_FEATURES]
+    embedding = policy.net_layout[EMBEDDING]
+    graph = policy.net_layout[GRAPH]
+    width = features + embedding
+    shape = policy.net_layout[SHAPE_WIDTH]
+    kinds = policy.net_layout[CLASS_WIDTH]
+    own = width if graph else features
+    inputs = own + kinds + (embedding if graph else 0) + shape
+    for index in range(count):
+        stage = policy.net_candidates[index]
+        place = index * inputs
+        for k in range(own):
+            policy.net_input[place + k] = policy.net_xe[stage * width + k]
+        for k in range(kinds):
+            policy.net_input[place + own + k] = policy.net_class[index * kinds + k]
+        job = state.stage_job[stage]
+        if graph:
+            for k in range(embedding):
+                policy.net_input[place + own + kinds + k] = policy.net_y[job * embedding + k]
+        for k in range(shape):
+            policy.net_input[place + inputs - shape + k] = policy.net_shape[job * shape + k]
+    kernel = _first_layer(state, Q, _KERNEL)
+    bias = _first_layer(state, Q, _BIAS)
+    outputs = _first_layer(state, Q, _OUTPUTS)
+    rectify = _rectifies_first(state, Q)
+    w = policy.net_weights
+    shared, s_first = w, bias
+    if graph:
+        call_dense(
+            policy.net_dense, policy.net_z, 0, embedding, 1, embedding, w, kernel + inputs * outputs, w, bias, 0,
+            policy.net_base, 0, outputs, outputs, 0,
+        )  # fmt: skip
+        shared, s_first = policy.net_base, 0
+    call_dense(
+        policy.net_dense, policy.net_input, 0, inputs, count, inputs, w, kernel, shared, s_first, 0,
+        policy.net_first, 0, outputs, outputs, rectify,
+    )  # fmt: skip
+    run_layers(state, Q, 1, policy.net_first, 0, outputs, count, policy.net_score, 0, 1)
+
+
+@njit
+def _levels_up_to(state, limit):
+    """How many levels of the grid are at most ``limit``."""
+    levels = policy_of(state).net_levels
+    low = 0
+    high = min(policy_of(state).net_layout[LIMIT_GRID], state.num_executors)
+    while low < high:
+        middle = (low + high) // 2
+        if levels[middle] <= limit:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit
+def limit_at(state, base, index):
+    """The allowed limit of a place: ``base + 1 + index``, or on a grid the level that is so many above ``base``."""
+    policy = policy_of(state)
+    if policy.net_layout[LIMIT_GRID] == 0 or base >= state.num_executors:
+        return base + 1 + index
+    return policy.net_levels[_levels_up_to(state, base) + index]
+
+
+@njit
+def limit_range(state, stage, kind):
+    """Limits of a stage, or of a stage with executors of one class.
+
+    Limit ``l`` uses ``min(l - base, most)`` of the offered executors.
+
+    Args:
+        state: A cluster state with a policy.
+        stage: The stage.
+        kind: The class, ``ANY_CLASS`` for best fit.
+
+    Returns:
+        (base, the executors that limits count from; number of limits, see :func:`limit_at`; how many of them differ in
+        effect, all from the last of these on being alike; most).
+    """
+    policy = policy_of(state)
+    encoding = policy.net_layout[LIMIT]
+    if encoding == LIMIT_STAGE:
+        base = state.stage_executors[stage] + state.stage_commit[stage] + state.stage_moving[stage]
+    else:
+        base = job_allocation(state, state.stage_job[stage])
+    offered = state.num_source if kind == ANY_CLASS else fitting_offers(state, stage, kind)
+    usable = min(offered, stage_room(state, stage))
+    if encoding == LIMIT_NONE:
+        return base, usable, 1, usable
+    last = max(state.num_executors, base + 1)
+    most = min(usable, last - base)
+    if policy.net_layout[LIMIT_GRID] == 0 or base >= state.num_executors:
+        return base, last - base, most, most
+    below = _levels_up_to(state, base)
+    limits = _levels_up_to(state, last) - below
+    return base, limits, _levels_up_to(state, base + most - 1) - below + 1, most
+
+
+@njit
+def nearest_limit(state, base, classes, most, wanted):
+    """Place of the limit whose effect is nearest to using ``wanted`` executors, the smaller one of two.
+
+    Args:
+        state: A cluster state with a policy.
+        base: Executors that limits count from.
+        classes: Number of limits that differ in effect.
+        most: Executors that the last of them uses.
+        wanted: Executors to use.
+    """
+    best = 0
+    nearest = most + wanted
+    for index in range(classes):
+        used = most if index == classes - 1 else limit_at(state, base, index) - base
+        if abs(used - wanted) < nearest:
+            best = index
+            nearest = abs(used - wanted)
+    return best
+
+
+@njit
+def stage_context(state, stage, own):
+    """What w sees besides the limit, or d, into ``net_input``; returns its width.
+
+    Args:
+        state: A cluster state with a policy.
+        stage: The chosen stage.
+        own: What is seen of the stage itself, one of the contexts of the layout.
+    """
+    policy = policy_of(state)
+    shape = policy.net_layout[SHAPE_WIDTH]
+    job = state.stage_job[stage]
+    features = policy.net_layout[NUM_FEATURES]
+    embedding = policy.net_layout[EMBEDDING]
+    place = stage * (features + embedding)
+    if not policy.net_layout[GRAPH]:
+        for k in range(features):
+            policy.net_input[k] = policy.net_xe[place + k]
+        for k in range(shape):
+            policy.net_input[features + k] = policy.net_shape[job * shape + k]
+        return features + shape
+    count = 0
+    if own == CONTEXT_JOB:
+        for k in range(JOB_FEATURES):
+            policy.net_input[k] = policy.net_xe[place + k]
+        count = JOB_FEATURES
+    elif own == CONTEXT_EMBEDDING:
+        for k in range(embedding):
+            policy.net_input[k] = policy.net_xe[place + features + k]
+        count = embedding
+    for k in range(embedding):
+        policy.net_input[count + k] = policy.net_y[job * embedding + k]
+        policy.net_input[count + embedding + shape + k] = policy.net_z[k]
+    for k in range(shape):
+        policy.net_input[count + embedding + k] = policy.net_shape[job * shape + k]
+    return count + 2 * embedding + shape
+
+
+@njit
+def score_limits(state, stage, base, count):
+    """Put w of the ``count`` limits above ``base`` into ``net_score``; the part without the limit is computed once."""
+    policy = policy_of(state)
+    width = stage_context(state, stage, policy.net_layout[CONTEXT])
+    if policy.net_layout[LIMIT] == LIMIT_OUTPUT:
+        run_layers(state, W, 0, policy.net_input, 0, width, 1, policy.net_first, 0, 0)
+        outputs = policy.net_layout[FIRST_NET + W * NET_SIZE + 2]
+        for index in range(count):
+            policy.net_score[index] = policy.net_first[min(base + index, outputs - 1)]
+        return
+    w = policy.net_weights
+    kernel = _first_layer(state, W, _KERNEL)
+    outputs = _first_layer(state, W, _OUTPUTS)
+    call_dense(
+        policy.net_dense, policy.net_input, 0, width, 1, width, w, kernel, w, _first_layer(state, W, _BIAS), 0,
+        policy.net_base, 0, outputs, outputs, 0,
+    )  # fmt: skip
+    for index in range(count):
+        if policy.net_layout[LIMIT_GRID]:
+            policy.net_limits[index] = np.float32(log(float(limit_at(state, base, index))) * LOG_SCALE)
+        else:
+            policy.net_limits[index] = np.float32((base + 1 + index) * (1.0 / LIMIT_SCALE))
+    call_dense(
+        policy.net_dense, policy.net_limits, 0, 1, count, 1, w, kernel + width * outputs, policy.net_base, 0, 0,
+        policy.net_first, 0, outputs, outputs, _rectifies_first(state, W),
+    )  # fmt: skip
+    run_layers(state, W, 1, policy.net_first, 0, outputs, count, policy.net_score, 0, 1)
+
+
+@njit
+def scores_finite(state, count):
+    """Whether all scores are finite numbers; notes it in ``no_answer`` if not."""
+    policy = policy_of(state)
+    total = 0.0
+    for index in range(count):
+        total += float(policy.net_score[index]) * 0.0
+    if total == 0.0:
+        return True
+    state.no_answer = 1
+    return False
+
+
+@njit
+def weigh_scores(state, count):
+    """Softmax without the division: weights into ``net_weight``, up to a factor; returns their sum."""
+    policy = policy_of(state)
+    largest = policy.net_score[0]
+    for index in range(1, count):
+        largest = max(largest, policy.net_score[index])
+    total = 0.0
+    for index in range(count):
+        weight = exp(float(policy.net_score[index]) - float(largest))
+        policy.net_weight[index] = weight
+        total += weight
+    return total
+
+
+@njit
+def draw_index(state, count, total, uniform):
+    """Index drawn in proportion to ``net_weight``."""
+    policy = policy_of(state)
+    left = uniform * total
+    for index in range(count - 1):
+        left -= policy.net_weight[index]
+        if left < 0.0:
+            return index
+    return count - 1
+
+
+@njit
+def best_index(state, count):
+    """Index of the largest score, the first one if several are."""
+    policy = policy_of(state)
+    best = 0
+    for index in range(1, count):
+        if policy.net_score[index] > policy.net_score[best]:
+            best = index
+    return best
+
+
+@njit
+def best_class(state, count, classes):
+    """Effect, 1 to ``classes``, whose limits are likeliest together; that with the fewest executors if several are."""
+    policy = policy_of(state)
+    best = 0
+    most = -1.0
+    for used in range(classes):
+        weight = policy.net_weight[used]
+        if used == classes - 1:
+            for index in range(classes, count):
+                weight += policy.net_weight[index]
+        if weight > most:
+            best = used
+            most = weight
+    return best + 1
+
+
+@njit
+def log_class_weight(state, count, classes, used):
+    """Logarithm of the summed weights of all limits with the effect ``used``; finite however small they are."""
+    policy = policy_of(state)
+    end = count if used == classes else used
+    largest = policy.net_score[used - 1]
+    for index in range(used, end):
+        largest = max(largest, policy.net_score[index])
+    total = 0.0
+    for index in range(used - 1, end):
+        total += exp(float(policy.net_score[index]) - float(largest))
+    return log(total) + float(largest) - float(policy.net_score[best_index(state, count)])

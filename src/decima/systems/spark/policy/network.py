@@ -1,0 +1,391 @@
+"""The policy network in TensorFlow: probabilities of recorded decisions, for losses and gradients.
+
+Running a policy does not need this module; :mod:`.inference` computes the same network in compiled
+code.
+
+Source: §5.1 Eq. 1, §5.2. Notation as in :class:`decima.systems.spark.policy.architecture.Architecture`.
+"""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import tensorflow as tf
+from spektral.layers import MessagePassing
+
+from decima.learning.perceptron import LEAK, Perceptron
+from decima.systems.spark.policy.architecture import (
+    LIMIT_SCALE,
+    LIMIT_STEP,
+    LOG_SCALE,
+    MOST_EXECUTORS_OFF,
+    NO_RESIDUAL,
+    Architecture,
+)
+from decima.systems.spark.policy.batch import TENSORS, GraphBatch
+from decima.systems.spark.policy.features import JOB_FEATURES
+
+# Score of a limit that is not allowed; finite, so that no gradient is NaN.
+_NEVER = -1e30
+
+
+def signature(architecture: Architecture, num_levels: int) -> dict[str, tf.TensorSpec]:
+    """Specification of a batch's tensors, with which a function of them is traced once for all batches.
+
+    Args:
+        architecture: Shape of the network.
+        num_levels: ``num_levels`` of the network and of :meth:`GraphBatch.tensors`.
+    """
+    fixed = {"F": architecture.num_features, "L": num_levels, "S": architecture.shape_width}
+    fixed["E"] = architecture.class_width
+    fixed["A"] = int(architecture.residual != NO_RESIDUAL)
+    return {
+        name: tf.TensorSpec([fixed.get(size) for size in shape], tf.as_dtype(dtype), name=name)
+        for name, (dtype, shape) in TENSORS.items()
+    }
+
+
+class PerceptronLayer(keras.layers.Layer):
+    """A fully connected network: ``[..., inputs] -> [..., outputs]``, float32.
+
+    Args:
+        perceptron: Its widths and options.
+    """
+
+    def __init__(self, perceptron: Perceptron) -> None:
+        super().__init__(name=perceptron.name)
+        self.perceptron = perceptron
+        self.kernels, self.biases = [], []
+        for name, shape in perceptron.shapes:
+            _, layer, kind = name.split("/")
+            weight = self.add_weight(name=f"{kind}_{layer}", shape=shape, initializer="zeros", dtype="float32")
+            (self.kernels if kind == "kernel" else self.biases).append(weight)
+        if len(self.biases) < len(self.kernels):
+            self.biases.append(None)
+        self.built = True
+
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        """Outputs of the network."""
+        return self.after_first(tf.matmul(inputs, self.kernels[0]))
+
+    def parts(self, *widths: int) -> list[tf.Tensor]:
+        """The first kernel cut into blocks of rows, for inputs of which some are shared by many rows."""
+        return tf.split(tf.convert_to_tensor(self.kernels[0]), widths)
+
+    def after_first(self, values: tf.Tensor) -> tf.Tensor:
+        """Outputs from the product of the inputs with the first kernel."""
+        last = len(self.kernels) - 1
+        for layer, (kernel, bias) in enumerate(zip(self.kernels, self.biases, strict=True)):
+            if layer > 0:
+                values = tf.matmul(values, kernel)
+            if bias is not None:
+                values = tf.nn.bias_add(values, bias)
+            if layer < last or self.perceptron.output_activation:
+                values = tf.nn.leaky_relu(values, LEAK)
+        return values
+
+
+class StageMessages(MessagePassing):
+    """Messages from children to parents: ``g(sum of f(e_u) over the children u)``, without g if there is none.
+
+    Called with ``[e, a]``, embeddings [N, width] and a sparse matrix [N, N] with a[child, parent] = 1, it gives the
+    messages that every stage receives; with ``[e, a, x]``, f sees the features x of an edge after the embedding of the
+    child. The network uses :meth:`receive`, which visits the stages of one level only.
+
+    Args:
+        f: Transformation of a child's embedding, followed by the features of the edge if there are any.
+        g: Transformation of the sum, or None.
+
+    Source: §5.1, Eq. 1.
+    """
+
+    def __init__(self, f: PerceptronLayer, g: PerceptronLayer | None) -> None:
+        super().__init__(aggregate=_sum_of_sorted, name="stage_messages")
+        self.f, self.g = f, g
+        self.built = True
+
+    def receive(
+        self, e: tf.Tensor, sources: tf.Tensor, targets: tf.Tensor, edges: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        """Messages to the stages of one level.
+
+        Args:
+            e: Float32 [nodes below, width], embeddings of all stages below that level.
+            sources: Int32 [edges], children, indices into ``e``.
+            targets: Int32 [edges], parents inside the level, ascending; each stage of it has a child.
+            edges: Float32 [edges, features] of the edges, None for none.
+
+        Returns:
+            Float32 [nodes of the level, width].
+        """
+        self.index_sources, self.index_targets, self.n_nodes = sources, targets, None
+        return self.update(self.aggregate(self.message(e, edges)))
+
+    def propagate(self, x: tf.Tensor, a: tf.SparseTensor, e: tf.Tensor | None = None, **kwargs) -> tf.Tensor:
+        """Messages to all stages at once; see the class. Features ``e`` are in the order of the entries of ``a``."""
+        self.index_sources, self.index_targets = a.indices[:, 0], a.indices[:, 1]
+        self.n_nodes = tf.shape(x)[0]
+        return self.update(self.aggregate(self.message(x, e)))
+
+    def message(self, x: tf.Tensor, e: tf.Tensor | None = None, **kwargs) -> tf.Tensor:
+        """Transformed embeddings of the children, one row per edge, with the features ``e`` of the edge if given."""
+        sent = self.get_sources(x)
+        return self.f(sent if e is None else tf.concat([sent, e], axis=1))
+
+    def update(self, embeddings: tf.Tensor, **kwargs) -> tf.Tensor:
+        """Transformed sums."""
+        return embeddings if self.g is None else self.g(embeddings)
+
+
+def _sum_of_sorted(values: tf.Tensor, index: tf.Tensor, count: tf.Tensor | None) -> tf.Tensor:
+    """Sums of rows with the same index; the indices ascend and miss no value if the count is left out."""
+    if count is None:
+        return tf.math.segment_sum(values, index)
+    return sum_by(values, index, count)
+
+
+@tf.custom_gradient
+def sum_by(values: tf.Tensor, index: tf.Tensor, count: tf.Tensor):
+    """Sums [count, width] of the rows with the same index, in any order; its gradient is one gather."""
+    return tf.math.unsorted_segment_sum(values, index, count), lambda up: (tf.gather(up, index), None, None)
+
+
+@tf.custom_gradient
+def gather_ascending(values: tf.Tensor, index: tf.Tensor):
+    """Rows of ``values``, where indices ascend and miss none: the gradient is a sum of neighbours, not a scatter."""
+    return tf.gather(values, index), lambda up: (tf.math.segment_sum(up, index), None)
+
+
+class DecimaNetwork(keras.Model):
+    """Probabilities of recorded decisions.
+
+    Called with the tensors of :class:`decima.systems.spark.policy.batch.GraphBatch`, it returns float32 [D] each:
+
+    - ``log_prob_stage``: log-probability of the chosen stage among the candidates.
+    - ``log_prob_limit``, ``log_prob_class``: log-probability of the chosen limit among the allowed ones, and of all
+      limits with its effect; 0 where every limit has the same effect.
+    - ``log_prob_delay``: log-probability of the chosen idle slot or of none; 0 where there was no such choice. Only if
+      the architecture has the head d.
+    - ``entropy_stage``, ``entropy_limit``, ``entropy_class``, ``entropy_delay``: entropies of these distributions in
+      nats.
+
+    Args:
+        architecture: Shape of the network.
+        num_levels: Levels of the deepest job graph it is traced for.
+        weights: Float32 [parameters]; zeros when omitted.
+    """
+
+    def __init__(self, architecture: Architecture, num_levels: int, weights: np.ndarray | None = None) -> None:
+        super().__init__(name=f"decima_{architecture.name}")
+        self.architecture = architecture
+        self.num_levels = num_levels
+        self.perceptrons = [PerceptronLayer(perceptron) for perceptron in architecture.perceptrons]
+        self._by_name = {layer.name: layer for layer in self.perceptrons}
+        if architecture.graph_embedding:
+            self.messages = StageMessages(self._by_name["stage_f"], self._by_name.get("stage_g"))
+        self.built = True
+        if weights is not None:
+            self.set_flat(weights)
+
+    @property
+    def signature(self) -> dict[str, tf.TensorSpec]:
+        """Specification of the tensors that it is called with."""
+        return signature(self.architecture, self.num_levels)
+
+    def tensors(self, batch: GraphBatch, decisions: np.ndarray) -> dict[str, np.ndarray]:
+        """What it is called with for some decisions of a batch, int [D]."""
+        return batch.tensors(decisions, self.num_levels)
+
+    def set_flat(self, weights: np.ndarray) -> None:
+        """Take over all weights, float32 [parameters] in the order of ``Architecture.shapes``."""
+        parts = self.architecture.split(np.asarray(weights, dtype=np.float32))
+        for variable, value in zip(self.trainable_variables, parts.values(), strict=True):
+            variable.assign(value)
+
+    def call(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Log-probabilities and entropies; see the class."""
+        embeddings = self.embed(batch) if self.architecture.graph_embedding else None
+        residual = self.architecture.residual != NO_RESIDUAL
+        scores = self.stage_scores(batch, embeddings)
+        if residual:
+            scores += batch["candidate_prior"][:, 0]
+        log_prob, entropy = softmax_of_segments(scores, batch["candidate_decision"], batch["choice"])
+        result = {"log_prob_stage": log_prob, "entropy_stage": entropy}
+        if self.architecture.delays > 0:
+            columns = _softmax_of_rows(self.delay_scores(batch, embeddings), batch["delay_chosen"])
+            spread = tf.scatter_nd(batch["delay_decision"][:, None], columns, [tf.size(log_prob), 2])
+            result |= {"log_prob_delay": spread[:, 0], "entropy_delay": spread[:, 1]}
+        names = ("log_prob_limit", "log_prob_class", "entropy_limit", "entropy_class")
+        if self.architecture.limit == "none":
+            return result | {name: tf.zeros_like(log_prob) for name in names}
+        scores = self.limit_scores(batch, embeddings)
+        if residual:
+            scores += _limit_scores_of_rule(batch, self.architecture.residual_temperature)
+        columns = _softmax_of_limits(scores, batch)
+        spread = tf.scatter_nd(batch["limit_decision"][:, None], columns, [tf.size(log_prob), len(names)])
+        return result | dict(zip(names, tf.unstack(spread, axis=1), strict=True))
+
+    def embed(self, batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Embeddings e [N, width], y [instances, width] and z [D, width]."""
+        net, x = self._by_name, batch["x"]
+        e = self.embed_stages(batch)
+        y = sum_by(net["job_f"](tf.concat([x, e], axis=1)), batch["node_instance"], batch["num_instances"])
+        if "job_g" in net:
+            y = net["job_g"](y)
+        summary = tf.math.segment_mean if self.architecture.cluster_mean else tf.math.segment_sum
+        z = summary(tf.gather(net["cluster_f"](y), batch["pair_instance"]), batch["pair_decision"])
+        if "cluster_g" in net:
+            z = net["cluster_g"](z)
+        return e, y, z
+
+    def embed_stages(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Embeddings e [N, width]; of the batch it needs x, levels and edges."""
+        sources = tf.split(batch["edge_source"], batch["edge_level_sizes"], num=self.num_levels)
+        targets = tf.split(batch["edge_target"], batch["edge_level_sizes"], num=self.num_levels)
+        h = tf.split(self._by_name["input"](batch["x"]), batch["level_sizes"], num=self.num_levels)
+        below = h[:1]
+        for level in range(1, self.num_levels):
+            e = tf.concat(below, axis=0)
+            below.append(self.messages.receive(e, sources[level], targets[level]) + h[level])
+        return tf.concat(below, axis=0)
+
+    def stage_scores(self, batch: dict[str, tf.Tensor], embeddings: tuple | None) -> tf.Tensor:
+        """Score q of every candidate, float32 [C]."""
+        architecture, q = self.architecture, self._by_name["q"]
+        if embeddings is None:
+            instance = tf.gather(batch["run_instance"], batch["candidate_run"])
+            x = self._with_class(tf.gather(batch["x"], batch["candidate_node"]), batch)
+            return q(self._with_shape_of(x, batch, instance))[:, 0]
+        # Jobs and clusters are shared by many candidates: their part of the first layer is computed once for each.
+        e, y, z = embeddings
+        width = architecture.embedding
+        own = architecture.num_features + width + architecture.class_width
+        for_stage, for_y, for_z = q.parts(own, width + architecture.shape_width, width)
+        stage = tf.concat([tf.gather(part, batch["candidate_node"]) for part in (batch["x"], e)], axis=1)
+        stage = self._with_class(stage, batch)
+        job = tf.gather(tf.matmul(self._with_shape(y, batch), for_y), batch["run_instance"])
+        cluster = gather_ascending(tf.matmul(z, for_z), batch["run_decision"])
+        first = tf.matmul(stage, for_stage) + gather_ascending(job + cluster, batch["candidate_run"])
+        return q.after_first(first)[:, 0]
+
+    def limit_scores(self, batch: dict[str, tf.Tensor], embeddings: tuple | None) -> tf.Tensor:
+        """Score w of every limit for the chosen stages, float32 [K, l]."""
+        architecture, w = self.architecture, self._by_name["w"]
+        context = self._context(batch, embeddings, batch["limit_decision"], architecture.limit_context)
+        if architecture.limit == "output":
+            return tf.gather(w(context), batch["limits"] - 1, axis=1)
+        # The first layer is linear: the part of the context and that of the limit are computed apart and added.
+        for_context, for_limit = w.parts(architecture.limit_score_width, 1)
+        limits = tf.cast(batch["limits"], tf.float32)
+        scaled = tf.math.log(limits) * LOG_SCALE if architecture.limit_grid else limits / LIMIT_SCALE
+        first = tf.matmul(context, for_context)[:, None, :] + scaled[:, None] * for_limit
+        shape = tf.shape(first)
+        scores = w.after_first(tf.reshape(first, [shape[0] * shape[1], first.shape[2]]))
+        return tf.reshape(scores, shape[:2])
+
+    def delay_scores(self, batch: dict[str, tf.Tensor], embeddings: tuple | None) -> tf.Tensor:
+        """Score d of every r for the chosen stages of decisions that were free to choose it, float32 [B, g + 1]."""
+        own = "embedding" if self.architecture.delay_context == "embedding" else "none"
+        return self._by_name["d"](self._context(batch, embeddings, batch["delay_decision"], own))
+
+    def _with_class(self, values: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """[values, c] of every candidate, the values alone where classes are not chosen."""
+        return tf.concat([values, batch["candidate_class"]], axis=1) if self.architecture.class_width else values
+
+    def _with_shape(self, y: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """[y, s] of every instance, y alone where the heads do not see the shapes s of jobs."""
+        return tf.concat([y, batch["shape"]], axis=1) if self.architecture.shape_width else y
+
+    def _context(
+        self, batch: dict[str, tf.Tensor], embeddings: tuple | None, decisions: tf.Tensor, own: str
+    ) -> tf.Tensor:
+        """What w (without limits) or d sees at some decisions, float32 [decisions, width].
+
+        Args:
+            batch: Tensors of the batch.
+            embeddings: e, y and z, None without a graph embedding.
+            decisions: Int32, which decisions.
+            own: What it sees of the chosen stage itself: its ``"embedding"``, features of its ``"job"`` or ``"none"``.
+        """
+        chosen = tf.gather(batch["choice"], decisions)
+        node = tf.gather(batch["candidate_node"], chosen)
+        instance = tf.gather(batch["run_instance"], tf.gather(batch["candidate_run"], chosen))
+        if embeddings is None:
+            return self._with_shape_of(tf.gather(batch["x"], node), batch, instance)
+        e, y, z = embeddings
+        parts = [tf.gather(self._with_shape(y, batch), instance), tf.gather(z, decisions)]
+        if own == "embedding":
+            parts.insert(0, tf.gather(e, node))
+        elif own == "job":
+            parts.insert(0, tf.gather(batch["x"], node)[:, :JOB_FEATURES])
+        return tf.concat(parts, axis=1)
+
+    def _with_shape_of(self, x: tf.Tensor, batch: dict[str, tf.Tensor], instance: tf.Tensor) -> tf.Tensor:
+        """[x, s] with the shapes s of the jobs of some instances, x alone where the heads do not see them."""
+        return tf.concat([x, tf.gather(batch["shape"], instance)], axis=1) if self.architecture.shape_width else x
+
+
+def _softmax_of_rows(scores: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
+    """Log-probability of the chosen column of every row, and the row's entropy, float32 [rows, 2]."""
+    log_prob = tf.nn.log_softmax(scores, axis=1)
+    entropy = -tf.reduce_sum(tf.exp(log_prob) * log_prob, axis=1)
+    return tf.stack([tf.gather(log_prob, chosen, batch_dims=1), entropy], axis=1)
+
+
+def softmax_of_segments(scores: tf.Tensor, segment: tf.Tensor, choice: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Log-probability of the choices and entropy of softmaxes over consecutive rows.
+
+    Args:
+        scores: Float32 [C].
+        segment: Int32 [C], ascending without gaps.
+        choice: Int32 [D], index of the chosen row of each segment.
+
+    Returns:
+        Float32 [D] each.
+    """
+    highest = tf.stop_gradient(tf.math.segment_max(scores, segment))
+    shifted = scores - gather_ascending(highest, segment)
+    weights = tf.exp(shifted)
+    sums = tf.math.segment_sum(tf.stack([weights, weights * shifted], axis=1), segment)
+    log_sum = tf.math.log(sums[:, 0])
+    return tf.gather(shifted, choice) - log_sum, log_sum - sums[:, 1] / sums[:, 0]
+
+
+def _limit_scores_of_rule(batch: dict[str, tf.Tensor], temperature: float) -> tf.Tensor:
+    """What a rule adds to the scores of limits, float32 [K, l]; see :mod:`.residual`."""
+    limits = batch["limits"][None, :]
+    high, tail, wanted = (batch[f"limit_{part}"][:, None] for part in ("high", "tail", "wanted"))
+    off = tf.minimum(tf.abs(tf.minimum(limits, tail) - wanted), MOST_EXECUTORS_OFF)
+    alike = tf.math.log(tf.cast(high - tail + 1, tf.float32))
+    return -LIMIT_STEP / temperature * tf.cast(off, tf.float32) - tf.where(limits >= tail, alike, 0.0)
+
+
+def _softmax_of_limits(scores: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+    """Log-probability of the chosen limit and of its effect class, entropies over limits and over classes.
+
+    Args:
+        scores: Float32 [K, l].
+        batch: Tensors of the batch.
+
+    Returns:
+        Float32 [K, 4].
+    """
+    limits = batch["limits"][None, :]
+    low, high, tail, chosen = (batch[f"limit_{part}"][:, None] for part in ("low", "high", "tail", "chosen"))
+    allowed = (limits >= low) & (limits <= high)
+    log_prob = tf.nn.log_softmax(tf.where(allowed, scores, _NEVER), axis=1)
+    in_tail = allowed & (limits >= tail)
+    log_tail = tf.reduce_logsumexp(tf.where(in_tail, log_prob, _NEVER), axis=1)
+    plain = tf.reduce_sum(tf.where(limits == chosen, log_prob, 0.0), axis=1)
+    surprise = -tf.exp(log_prob) * log_prob
+    alone = tf.reduce_sum(tf.where(allowed & ~in_tail, surprise, 0.0), axis=1)
+    together = tf.reduce_sum(tf.where(in_tail, surprise, 0.0), axis=1)
+    return tf.stack(
+        [
+            plain,
+            tf.where(chosen[:, 0] >= tail[:, 0], log_tail, plain),
+            alone + together,
+            alone - tf.exp(log_tail) * log_tail,
+        ],
+        axis=1,
+    )

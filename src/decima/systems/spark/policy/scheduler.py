@@ -1,0 +1,366 @@
+"""``LearnedScheduler``: a trained network wherever a scheduler is wanted; ``record_episode`` for training."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from decima.core.errors import ConfigError, InvalidDecisionError
+from decima.core.record import Record
+from decima.learning.dense import dense_layer
+from decima.systems.spark.loop import offers
+from decima.systems.spark.policy.architecture import NO_RESIDUAL, SHAPE_FEATURES, Architecture
+from decima.systems.spark.policy.fields import POLICY, POLICY_SLOT
+from decima.systems.spark.policy.kernel.embedding import GROUP, ROWS
+from decima.systems.spark.policy.kernel.inference import decide_learned, decide_outside
+from decima.systems.spark.policy.kernel.layout import pack_layout
+from decima.systems.spark.policy.record import (
+    CAPACITIES,
+    EpisodeRecord,
+    RecordFullError,
+    bind_buffers,
+    buffer_extents,
+    collect_record,
+    enlarge_buffers,
+    policy_record,
+    record_width,
+)
+from decima.systems.spark.schedulers.arrivals import form_for
+from decima.systems.spark.schedulers.fields import bind_parameters, rule_record
+from decima.systems.spark.schedulers.interface import (
+    CompiledScheduler,
+    Decision,
+    Observation,
+    Scheduler,
+    decision_parts,
+    run_decision,
+)
+from decima.systems.spark.seeding import spawn_generators
+from decima.systems.spark.state import ClusterState
+
+
+class LearnedScheduler(CompiledScheduler):
+    """A policy network as a scheduler: inside the core like a heuristic, or through ``decide``.
+
+    One object may serve many states in many threads: it never changes, whatever does lies in the state.
+
+    Args:
+        architecture: Shape of the network.
+        weights: Float32 [architecture.num_parameters], in the order of ``architecture.shapes``.
+        greedy: Take the likeliest stage and the likeliest number of executors; else sample both.
+        name: Name in results.
+        record: Record every decision, see :func:`record_episode`.
+        teacher: A scheduler to imitate: its choices are what is recorded. Where it idles or delays a stage, nothing
+            is. Its other decisions are recorded with r = 0, not as a free choice: a teacher that knows no idle slots
+            says nothing about them. One that is not compiled decides outside of the core, in :func:`record_episode`.
+        teacher_idles: Record also that the teacher idles or does not, if it does so in the way of the architecture:
+            the r nearest to its slot, 0 where it could have delayed the stage and did not; where it holds, r = 1 for a
+            stage of the policy's own.
+        teacher_share: Probability that the teacher's decision is carried out, not the policy's own.
+        interarrival_s: Mean interarrival time in seconds that the policy is told, if it has that feature; taken
+            from the workload when omitted, which then needs jobs that arrive over time.
+
+    Raises:
+        ConfigError: The weights do not fit the architecture, or are not finite; an argument is out of range.
+    """
+
+    decision = decide_learned
+
+    def __init__(
+        self,
+        architecture: Architecture,
+        weights: np.ndarray,
+        greedy: bool = True,
+        name: str = "decima",
+        record: bool = False,
+        teacher: Scheduler | None = None,
+        teacher_share: float = 1.0,
+        interarrival_s: float | None = None,
+        teacher_idles: bool = False,
+    ) -> None:
+        self._architecture = architecture
+        self.weights = weights
+        self.greedy = bool(greedy)
+        self.name = name
+        self.record = bool(record)
+        self.teacher = teacher
+        self.teacher_share = teacher_share
+        self.teacher_idles = bool(teacher_idles)
+        self.interarrival_s = interarrival_s
+        self.values = {}
+        self._layout = pack_layout(architecture)
+        self._rule = None if architecture.residual == NO_RESIDUAL else architecture.make_rule()
+        if teacher is not None and not isinstance(teacher, Scheduler):
+            raise ConfigError(f"the teacher must be a scheduler, got {type(teacher).__name__}")
+        if getattr(teacher, "decision", None) is decide_learned:
+            raise ConfigError(f"the teacher is the learned policy {teacher.name}, which would teach itself")
+        self._inside = teacher if isinstance(teacher, CompiledScheduler) else None
+        if not 0.0 <= teacher_share <= 1.0:
+            raise ConfigError(f"teacher_share must be from 0 to 1, got {teacher_share!r}")
+        if interarrival_s is not None and not 0.0 <= interarrival_s < math.inf:
+            raise ConfigError(f"interarrival_s must be a finite number of at least 0, got {interarrival_s!r}")
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    @property
+    def architecture(self) -> Architecture:
+        """Shape of the network."""
+        return self._architecture
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Weights, float32 [architecture.num_parameters], read-only; others of that form may take their place."""
+        return self._weights
+
+    @weights.setter
+    def weights(self, weights: np.ndarray) -> None:
+        self._weights = _checked_weights(self._architecture, weights)
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__ |= state
+        self._weights.setflags(write=False)
+
+    def __repr__(self) -> str:
+        kind = "greedy" if self.greedy else "sampled"
+        return f"LearnedScheduler({self.name!r}, architecture {self.architecture.name!r}, {kind})"
+
+    def bind(self, state: ClusterState, hint_ms: float | None = None) -> None:
+        """Give the state everything the policy needs, before a run or in the middle of one.
+
+        Args:
+            state: Of the run.
+            hint_ms: Mean interarrival time that the policy is told, where the state does not know what is to arrive.
+
+        Raises:
+            ConfigError: The cluster is larger than the policy was made for, or has another number of classes; or the
+                policy has the mean interarrival time as a feature, is not told it, and no job arrives later.
+        """
+        executors = state.settings.executors
+        if executors > self.architecture.max_executors:
+            raise ConfigError(
+                f"the policy {self.name} is made for at most {self.architecture.max_executors} executors, "
+                f"the cluster has {executors}"
+            )
+        wanted = self.architecture.executor_classes
+        if wanted not in (0, state.num_classes):
+            raise ConfigError(
+                f"the policy {self.name} is made for {wanted} classes of executors, the cluster has {state.num_classes}"
+            )
+        rule = self._bind_rules(state)
+        known = state.policy.architecture if isinstance(state.policy, LearnedScheduler) else None
+        if known != self.architecture:
+            parameters = 0 if rule is None else len(rule.parameters)
+            state.attach(POLICY_SLOT, Record(POLICY, _extents(self.architecture, self._layout, parameters, state)))
+        record = policy_record(state)
+        if rule is not None:
+            record.bind("net_rule_params", _values(rule))
+        # In the middle of a run what is known of the jobs stays, if an equal network found it.
+        hint_ms, bound = self._hint_ms(state) if hint_ms is None else hint_ms, record.net_weights
+        alike = (record.net_record, record.net_hint_ms) == (self.record, hint_ms)
+        if not (alike and (bound is self.weights or np.array_equal(bound, self.weights))):
+            record.configure(net_ready=0)
+        record.bind("net_layout", self._layout, copy=False)
+        record.bind("net_levels", self.architecture.limit_levels(executors), copy=False)
+        record.bind("net_weights", self.weights, copy=False)
+        if self.record and record_width(state) != self.architecture.num_features:
+            bind_buffers(state, self.architecture.num_features)
+        record.configure(
+            net_dense=dense_layer.address,
+            net_teacher=self._teacher_address,
+            net_rule=0 if rule is None else rule.decision.address,
+            net_num_rule_params=record.extents["rule parameter"],
+            net_greedy=self.greedy,
+            net_record=self.record,
+            net_teacher_idles=self.teacher_idles,
+            net_num_levels=(len(record.net_level_end) - 1) // 2,
+            net_teacher_share=self.teacher_share,
+            net_hint_ms=hint_ms,
+            net_temperature=self.architecture.residual_temperature,
+        )
+        state.policy = self
+
+    @property
+    def _teacher_address(self) -> int:
+        """Address of the function that the core asks for the teacher's decision, 0 for none."""
+        if self.teacher is None:
+            return 0
+        return (decide_outside if self._inside is None else self._inside.decision).address
+
+    def _bind_rules(self, state: ClusterState) -> CompiledScheduler | None:
+        """Give the state the parameters of the teacher, or of the rule whose scores are added.
+
+        Returns:
+            The rule, in its form for the jobs of the state.
+        """
+        if self._inside is not None:
+            self._inside.bind(state)
+        if self._rule is None:
+            return None
+        rule = form_for(self._rule, bool(np.any(state.job_arrival_ms > 0.0)))
+        if self._inside is None:
+            rule.bind(state)
+        else:  # it decides with the teacher's record, where its own parameters take the place of the teacher's
+            known = rule_record(state).params.tolist()
+            bind_parameters(state, known + [0.0] * (len(rule.parameters) - len(known)))
+        return rule
+
+    def _hint_ms(self, state: ClusterState) -> float:
+        if not self.architecture.interarrival_hint:
+            return 0.0
+        if self.interarrival_s is not None:
+            return 1000.0 * self.interarrival_s
+        later = len(state.arrival_order)
+        last_ms = float(state.job_arrival_ms.max()) if later else 0.0
+        if not last_ms > 0.0:
+            raise ConfigError(
+                f"the policy {self.name} is told the mean gap between arrivals, and these jobs have none: they are all "
+                "there at the start; expected jobs that arrive over time"
+            )
+        return last_ms / later
+
+    def reset(self, rng: np.random.Generator) -> None:
+        """Nothing to forget: the state notices that a run begins."""
+
+    def decide(self, observation: Observation) -> Decision:
+        """The same decision as inside the core.
+
+        Raises:
+            InvalidDecisionError: A score of the network is not a finite number.
+        """
+        state = observation.state
+        if state.policy is not self:
+            self.bind(state)
+        else:
+            self._bind_rules(state)
+        decision = run_decision(self.decision, state)
+        if state.no_answer:
+            raise InvalidDecisionError(state.describe_invalid())
+        return decision
+
+
+def _checked_weights(architecture: Architecture, weights: np.ndarray) -> np.ndarray:
+    """A read-only copy of the weights."""
+    if not isinstance(weights, np.ndarray) or weights.dtype != np.float32:
+        kind = weights.dtype if isinstance(weights, np.ndarray) else type(weights).__name__
+        raise ConfigError(f"weights must be a float32 array, got {kind}")
+    architecture.split(weights)
+    if not np.isfinite(weights).all():
+        index = int(np.flatnonzero(~np.isfinite(weights))[0])
+        raise ConfigError(f"weights must be finite, number {index} is {weights[index]}")
+    weights = np.array(weights)
+    weights.setflags(write=False)
+    return weights
+
+
+def _values(rule: CompiledScheduler) -> np.ndarray:
+    """Values of the parameters of a rule in their order, float64 [parameters]."""
+    return np.array([rule.values[item.name] for item in rule.parameters])
+
+
+def _extents(architecture: Architecture, layout: np.ndarray, parameters: int, state: ClusterState) -> dict[str, int]:
+    """Lengths of the arrays of the policy's record, by extent; no room for recorded decisions.
+
+    Args:
+        architecture: Shape of the network.
+        layout: The same as integers.
+        parameters: Parameters of the rule whose scores are added.
+        state: The cluster.
+    """
+    stages, jobs = state.tables.num_stages, state.tables.num_jobs
+    executors = state.settings.executors
+    features, embedding = architecture.num_features, architecture.embedding
+    width = max(max(net.widths) for net in architecture.perceptrons)
+    group = min(stages, GROUP + int(np.diff(state.job_first_stage).max()))
+    choices = stages * max(1, architecture.executor_classes)
+    levels = len(architecture.limit_levels(executors))
+    limits = levels or executors + 1
+    rows = max(choices, limits, architecture.delays + 1)
+    shape, kinds = len(SHAPE_FEATURES), architecture.class_width
+    return buffer_extents(dict.fromkeys(CAPACITIES, 0), features) | {
+        "stage": stages,
+        "job": jobs,
+        "choice": choices,
+        "choice x class": choices * kinds,
+        "choice x rule": choices * (parameters > 0),
+        "rule parameter": parameters,
+        "layout entry": len(layout),
+        "level": levels,
+        "weight": architecture.num_parameters,
+        "stage x (x, e)": stages * (features + embedding),
+        "job x y": jobs * embedding,
+        "job x shape": jobs * shape,
+        "embedding": embedding,
+        "group": group,
+        "2 levels + 1": 2 * (int(state.row_level.max()) + 1) + 1,
+        "group x (x, e)": group * (features + embedding),
+        "group x e": group * embedding,
+        "hidden": 2 * ROWS * width,
+        "input": choices * (features + 2 * embedding + kinds + shape) + 3 * embedding + shape,
+        "width": width,
+        "first": max(rows * width, architecture.max_executors),
+        "score": rows,
+        "limit": limits,
+        "sum": max(jobs, embedding),
+    }
+
+
+def record_episode(
+    state: ClusterState, scheduler: LearnedScheduler, seed: int, branch: tuple[int, int] | None = None
+) -> EpisodeRecord:
+    """Run one episode and return its record; with the buffers too small it is run again with larger ones.
+
+    Args:
+        state: The cluster; it may be used again and again, which saves the buffers' set-up.
+        scheduler: A scheduler with ``record`` on.
+        seed: Source of durations and of the policy's choices, as in ``decima.simulate``.
+        branch: A decision, counted from 0, and the source of the policy's choices from there on; episodes that differ
+            in the latter alone are equal before. Only without a teacher outside of the core.
+
+    Raises:
+        ConfigError: The scheduler does not record.
+        DeadlockError: The teacher parked every executor.
+        SchedulerError: A teacher that is not compiled returned no decision.
+    """
+    if not scheduler.record:
+        raise ConfigError(f"the scheduler {scheduler.name} does not record; make it with record=True")
+    while True:
+        scheduler.bind(state)
+        _run(state, scheduler, seed, branch)
+        try:
+            return collect_record(state)
+        except RecordFullError:
+            enlarge_buffers(state, scheduler.architecture.num_features)
+
+
+def _run(state: ClusterState, scheduler: LearnedScheduler, seed: int, branch: tuple[int, int] | None) -> None:
+    """Run an episode to its end; see :func:`record_episode`."""
+    rng, policy_rng = spawn_generators(seed)
+    if scheduler.teacher is not None and not isinstance(scheduler.teacher, CompiledScheduler):
+        _run_taught(state, scheduler, rng, policy_rng)
+        return
+    decide_fn = scheduler.decision.address
+    state.start(rng, policy_rng, 0 if branch else decide_fn)
+    if branch:
+        first, later = branch
+        for number, _ in enumerate(offers(state)):
+            if number == first:
+                state.hand_over(np.random.default_rng(later), decide_fn)
+                break
+            state.decide(*decision_parts(run_decision(scheduler.decision, state)))
+        else:
+            return  # there were no more decisions
+    state.advance()
+
+
+def _run_taught(
+    state: ClusterState, scheduler: LearnedScheduler, rng: np.random.Generator, policy_rng: np.random.Generator
+) -> None:
+    """Run an episode to its end; the teacher, which is not compiled, is asked before every decision."""
+    state.start(rng, policy_rng)
+    scheduler.teacher.reset(policy_rng)
+    observation = Observation(state)
+    for _ in offers(state):
+        state.decide(*decision_parts(scheduler.teacher.decide(observation)))
+        run_decision(scheduler.decision, state)  # puts what is carried out in the place of what the teacher said

@@ -1,0 +1,276 @@
+"""What a policy is trained for: jobs, cluster and objective, and which sequences it may see."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from decima.core.checks import check_whole, is_number
+from decima.core.errors import ConfigError
+from decima.core.files import plain
+from decima.core.objectives import get_objective
+from decima.systems.spark.settings import Settings
+from decima.systems.spark.tables import WorkloadTables, stage_levels
+from decima.workload.jobs import Workload
+from decima.workload.sources import TRAINING_SEED, get_source, parse_jobs
+
+KINDS = ("batch", "stream")
+# What has an end of its own: every sequence, every rollout, or none, when all episodes have the mean length.
+ENDS = ("sequence", "rollout", "fixed")
+# Tests have sequence seeds below 100,000, tuning those from there on, validation and training begin here.
+VALIDATION_SEED = TRAINING_SEED + 50_000
+SEQUENCE_SEED = TRAINING_SEED + 100_000
+# What validation is compared with: parameters tuned on sequences that no test sees.
+REFERENCES: dict[str, dict[str, dict[str, Any]]] = {
+    "batch": {
+        "weighted_fair": {"alpha": -1.3, "order": 1, "stage_rule": 0, "sticky": 1},
+        "capped_srw": {"preset": "batch"},
+    },
+    "stream": {
+        "weighted_fair": {"alpha": 0.1, "order": 1, "stage_rule": 0, "sticky": 0},
+        "capped_srw": {"preset": "stream"},
+    },
+}
+
+
+@dataclass(frozen=True)
+class JobSequence:
+    """Description of one workload, enough to draw it anywhere."""
+
+    seed: int  # seed of the workload
+    interarrival_s: float | None = None  # mean gap of a stream; None for a batch
+    time_limit_s: float | None = None  # end of the episode; None: when all jobs are done
+
+
+@dataclass(frozen=True)
+class Task:
+    """Jobs, cluster and objective.
+
+    Raises:
+        ConfigError: A value is out of range.
+    """
+
+    kind: str = "batch"  # ``"batch"`` (all jobs at the start) or ``"stream"`` (one at the start, others arrive)
+    source: str = "tpch"  # name of a workload source, ``"tpch"`` for example
+    jobs: int | None = None  # jobs of a batch; of a stream, those that arrive later (at most)
+    # Mean gap of a stream, or the lowest and highest mean: each sequence then has its own in between.
+    interarrival_s: float | tuple[float, float] = 25.0
+    sizes: str = "paper"  # job sizes to draw from
+    executors: int = 50  # executors of the cluster
+    mode: str = "paper"  # rules of the simulator
+    objective: str = "avg_jct"  # name of a registered objective
+    settings: dict = field(default_factory=dict)  # further fields of :class:`decima.systems.spark.settings.Settings`
+    options: dict = field(default_factory=dict)  # further options of the workload source
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ConfigError(f"kind must be 'batch' or 'stream', got {self.kind!r}")
+        get_source(self.source)
+        jobs = self.jobs if self.jobs is not None else {"batch": 20, "stream": 200}[self.kind]
+        check_whole("jobs", jobs, least=1)
+        object.__setattr__(self, "jobs", int(jobs))
+        gaps = self.interarrival_s
+        gaps = tuple(gaps) if isinstance(gaps, (tuple, list)) else (gaps, gaps)
+        if len(gaps) != 2 or not all(is_number(gap) for gap in gaps) or not 0.0 < gaps[0] <= gaps[1] < float("inf"):
+            raise ConfigError(
+                f"interarrival_s must be a number above 0, or a low and a high one, got {self.interarrival_s!r}"
+            )
+        object.__setattr__(self, "interarrival_s", gaps[0] if gaps[0] == gaps[1] else gaps)
+        object.__setattr__(self, "objective", get_objective(self.objective).name)
+        _ = self.cluster
+
+    @classmethod
+    def of_jobs(cls, text: str, **values) -> Task:
+        """Make a task from the text that says which jobs.
+
+        Args:
+            text: A workload source with options, as :func:`decima.workload.sources.parse_jobs` takes it.
+            **values: The other fields.
+
+        Raises:
+            ConfigError: The text means no jobs that can be drawn for training, or a value is out of range.
+        """
+        spec = parse_jobs(text)
+        if spec.source is None:
+            raise ConfigError(f"jobs {text!r}: expected a source to draw from; a file has the same jobs for every seed")
+        if spec.arrivals == "trace":
+            raise ConfigError(f"jobs {text!r}: a trace has its own arrivals; expected n or interarrival_s, to draw")
+        if spec.initial != 1:
+            raise ConfigError(f"jobs {text!r}: a stream to train on begins with one job, got initial={spec.initial}")
+        options = dict(spec.options) | ({} if spec.requests == "none" else {"requests": spec.requests})
+        return cls(
+            "batch" if spec.arrivals == "batch" else "stream",
+            source=spec.source.name,
+            jobs=spec.n,
+            interarrival_s=spec.interarrival_s,
+            sizes=options.pop("sizes", "paper"),
+            options=options,
+            **values,
+        )
+
+    @classmethod
+    def on(cls, cluster: Settings, **fields) -> Task:
+        """Make a task on a given cluster.
+
+        Args:
+            cluster: Settings of one of the modes, with any changes.
+            **fields: The other fields of the task.
+        """
+        mode = Settings.of_mode(cluster.mode, executors=cluster.executors).as_dict()
+        changes = {name: value for name, value in cluster.as_dict().items() if value != mode.get(name)}
+        return cls(executors=cluster.executors, mode=cluster.mode, settings=changes, **fields)
+
+    @cached_property
+    def cluster(self) -> Settings:
+        """Settings of the simulated cluster without a time limit."""
+        return Settings.of_mode(self.mode, executors=self.executors, **self.settings)
+
+    @property
+    def metric(self) -> str:
+        """Column of the score that selects checkpoints, that of the objective."""
+        return get_objective(self.objective).column
+
+    @property
+    def streaming(self) -> bool:
+        """Whether jobs arrive over time."""
+        return self.kind == "stream"
+
+    @property
+    def label(self) -> str:
+        """Description for logs and cards."""
+        arrivals = ""
+        if self.streaming:
+            gaps = np.atleast_1d(self.interarrival_s)
+            arrivals = " at " + "-".join(f"{gap:g}" for gap in gaps) + " s"
+        label = get_source(self.source).label
+        return f"{label}, {self.kind} of {self.jobs} jobs{arrivals}, {self.executors} executors"
+
+    @property
+    def data_version(self) -> str:
+        """Workload source and digest of the data behind it."""
+        options = {name: value for name, value in self.options.items() if name != "requests"}
+        return f"{self.source} sha256:{get_source(self.source).digest(**options)}"
+
+    def as_dict(self) -> dict:
+        """Fields by name, JSON-ready."""
+        values = asdict(self)
+        if isinstance(self.interarrival_s, tuple):
+            values["interarrival_s"] = list(self.interarrival_s)
+        values["settings"] = plain(self.settings)  # classes of executors are tuples
+        if not self.options:  # as in cards from before there were any
+            del values["options"]
+        return values
+
+    @classmethod
+    def from_dict(cls, values: dict) -> Task:
+        """Inverse of :meth:`as_dict`."""
+        unknown = set(values) - {item.name for item in fields(cls)}
+        if unknown:
+            raise ConfigError(f"unknown field of a task: {', '.join(sorted(unknown))}")
+        return cls(**values)
+
+    def sequence_settings(self, sequence: JobSequence) -> Settings:
+        """The cluster for one sequence.
+
+        Raises:
+            ConfigError: The sequence has a time limit that the rules ignore.
+        """
+        if sequence.time_limit_s is None:
+            return self.cluster
+        if not self.cluster.time_limit_applies:
+            raise ConfigError(
+                f"mode {self.mode} never ends an episode early; set episode_start_s to none in the recipe, "
+                "or time_limit_applies in the settings"
+            )
+        return self.cluster.replace(time_limit_ms=1000.0 * sequence.time_limit_s)
+
+    def workload(self, sequence: JobSequence) -> Workload:
+        """Draw the jobs; of a stream with a time limit those that arrive in time and one more."""
+        source = get_source(self.source)
+        if not self.streaming:
+            return source.batch(self.jobs, sequence.seed, self.sizes, **self.options)
+        workload = source.stream(self.jobs, sequence.interarrival_s, sequence.seed, self.sizes, **self.options)
+        if sequence.time_limit_s is None:
+            return workload
+        kept = 1 + int(np.searchsorted(workload.arrival_ms, 1000.0 * sequence.time_limit_s, side="right"))
+        if kept >= len(workload):
+            return workload
+        return Workload(workload.jobs[:kept], workload.label, workload.universe)
+
+    def training_sequences(
+        self, seed: int, iteration: int, count: int, mean_length_s: float | None = None
+    ) -> list[JobSequence]:
+        """Sequences of one iteration, a function of the arguments alone.
+
+        Args:
+            seed: Seed of the training run.
+            iteration: From 0.
+            count: Number of sequences.
+            mean_length_s: Mean of the exponential episode length (line 3 of Algorithm 1); None: no end.
+        """
+        rng = np.random.default_rng([seed, iteration, 0])
+        sequences = []
+        for _ in range(count):
+            number = SEQUENCE_SEED + int(rng.integers(2**31 - SEQUENCE_SEED))
+            position, length = rng.uniform(), rng.exponential()
+            limit_s = None if mean_length_s is None else max(mean_length_s * length, 1.0)
+            sequences.append(JobSequence(number, self._gap(position), limit_s))
+        return sequences
+
+    def validation_sequences(self, count: int) -> list[JobSequence]:
+        """The same sequences at every validation; mean gaps spread evenly."""
+        if count > SEQUENCE_SEED - VALIDATION_SEED:
+            raise ConfigError(f"at most {SEQUENCE_SEED - VALIDATION_SEED} validation sequences, got {count}")
+        return [JobSequence(VALIDATION_SEED + k, self._gap((k + 0.5) / count)) for k in range(count)]
+
+    def _gap(self, position: float) -> float | None:
+        if not self.streaming:
+            return None
+        low, high = np.broadcast_to(self.interarrival_s, 2)
+        return float(low + position * (high - low))
+
+    def reference_schedulers(self) -> dict:
+        """Heuristics that validation is compared with, by name."""
+        from decima.systems.spark.schedulers import make_scheduler
+
+        return {name: make_scheduler(name, **values) for name, values in REFERENCES[self.kind].items()}
+
+
+def sequences_of_rollouts(
+    sequences: list[JobSequence], rollouts: int, ends: str, mean_length_s: float | None, seed: int, iteration: int
+) -> list[JobSequence]:
+    """What each rollout of an iteration runs: the sequences, repeated one by one, with their ends.
+
+    Args:
+        sequences: As :meth:`Task.training_sequences` draws them.
+        rollouts: Rollouts of each.
+        ends: One of :data:`ENDS`.
+        mean_length_s: Mean length of the episodes of streams; None: no end.
+        seed: Seed of the training run.
+        iteration: From 0.
+    """
+    repeated = [sequence for sequence in sequences for _ in range(rollouts)]
+    if mean_length_s is None or ends == "sequence":
+        return repeated
+    lengths = np.ones(len(repeated))
+    if ends == "rollout":
+        lengths = np.random.default_rng([seed, iteration, 3]).exponential(size=len(repeated))
+    limits_s = np.maximum(mean_length_s * lengths, 1.0)
+    return [replace(each, time_limit_s=float(limit_s)) for each, limit_s in zip(repeated, limits_s, strict=True)]
+
+
+def rollout_seeds(seed: int, iteration: int, count: int) -> list[int]:
+    """Seeds of the episodes of one iteration: task durations and the policy's draws."""
+    rng = np.random.default_rng([seed, iteration, 1])
+    return [int(value) for value in rng.integers(2**62, size=count)]
+
+
+def children_of(task: Task) -> tuple[np.ndarray, np.ndarray, int]:
+    """Edges of the task's profiles: ``child_offset`` and ``child`` of the tables, and stages on the longest path."""
+    workload = task.workload(task.validation_sequences(1)[0])
+    tables = WorkloadTables(workload, task.cluster)
+    depth = 1 + max(max(stage_levels(profile)) for profile in workload.universe)
+    return tables.arrays["child_offset"], tables.arrays["child"], depth

@@ -1,0 +1,86 @@
+"""What a compiled scheduler asks about jobs, and how it says what it has decided."""
+
+from numba import njit
+
+from decima.systems.spark.decision import CLASS, DEFAULTS, LIMIT, NUM_PARTS, STAGE
+from decima.systems.spark.fields import ACTIVE, NONE
+
+
+@njit
+def job_held(state, job):
+    """Executors of the job: attached, moving to it, or promised to it by others."""
+    return state.job_attached[job] + state.job_moving[job] + state.job_commit[job]
+
+
+@njit
+def job_allocation(state, job):
+    """Executors the job holds and keeps, apart from those being offered now; a limit must exceed it (§5.2)."""
+    held = job_held(state, job) - state.job_outgoing[job]
+    if job == state.source_job and state.job_state[job] == ACTIVE:
+        held -= state.num_source
+    return held
+
+
+@njit
+def remaining_work_ms(state, job):
+    """Remaining work of a job in ms: unfinished tasks times nominal duration, over its stages."""
+    work = 0.0
+    for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
+        unfinished = state.stage_tasks[stage] - state.stage_finished_tasks[stage]
+        work += unfinished * state.row_nominal_ms[state.stage_row[stage]]
+    return work
+
+
+@njit
+def offers_working(state):
+    """Whether executors that still work are among those offered.
+
+    If they were left idle, they might be the last ones to work, and nothing would offer an executor again.
+    """
+    source = state.source
+    return state.commit_ahead and source < state.num_stages and state.stage_executors[source] > 1
+
+
+@njit
+def choose(state, stage, executors):
+    """Decide: use ``executors`` of the offered ones for ``stage``; other parts of the decision take their defaults."""
+    action = state.action
+    action[STAGE] = stage
+    action[LIMIT] = executors
+    if state.job_limit:
+        action[LIMIT] += job_allocation(state, state.stage_job[stage])
+    for part in range(LIMIT + 1, NUM_PARTS):
+        action[part] = DEFAULTS[part]
+
+
+@njit
+def choose_class(state, stage, executors, kind):
+    """Decide: use ``executors`` of the offered ones of a class for ``stage``; of the only class, if there is one."""
+    choose(state, stage, executors)
+    if state.num_classes > 1:
+        state.action[CLASS] = kind
+
+
+@njit
+def choose_idle(state):
+    """Decide: leave all offered executors idle."""
+    action = state.action
+    action[STAGE] = NONE
+    action[LIMIT] = state.num_source
+    for part in range(LIMIT + 1, NUM_PARTS):
+        action[part] = DEFAULTS[part]
+
+
+def kept_executors(state, jobs):
+    """Executors that jobs hold and do not give away, those being offered now included.
+
+    The same sum stands in :func:`job_allocation` for compiled code.
+
+    Args:
+        state: A state, or whatever has its arrays of jobs.
+        jobs: Job id, or int array [n].
+
+    Returns:
+        int32, shaped as ``jobs``.
+    """
+    return state.job_attached[jobs] + state.job_moving[jobs] + state.job_commit[jobs] - state.job_outgoing[jobs]

@@ -1,0 +1,36 @@
+"""Durations of tasks (§6.2: wave, start-up, slowdown by parallelism)."""
+
+from numba import njit
+
+from decima.core.random import draw_below, draw_uniform, next_raw
+
+# Situations of a task launch, in the order of the duration lists.
+FRESH, FIRST, REST = 0, 1, 2
+
+
+@njit
+def launch_duration(state, stage, situation):
+    """Duration in ms of the next task of ``stage`` (§6.2: wave, start-up, slowdown by parallelism)."""
+    row = state.stage_row[stage]
+    executors = state.job_attached[state.stage_job[stage]]
+    if executors >= state.grid_width:
+        executors = state.grid_width - 1
+    cell = state.row_grid[row] * state.grid_width + executors
+    left = state.grid_left[cell]
+    right = state.grid_right[cell]
+    base = state.row_list[row] + situation
+    if state.sampled:
+        level = left
+        if left != right:
+            raw = next_raw(state.duration_next, state.duration_rng)
+            if not draw_uniform(raw) >= state.grid_weight[cell]:
+                level = right
+        chosen = base + 3 * level
+        raw = next_raw(state.duration_next, state.duration_rng)
+        index = draw_below(raw, state.list_length[chosen])
+        return state.values_ms[state.list_offset[chosen] + index] + state.list_add_ms[chosen]
+    mean = state.list_mean_ms[base + 3 * left]
+    if left != right:
+        weight = state.grid_weight[cell]
+        mean = (1.0 - weight) * mean + weight * state.list_mean_ms[base + 3 * right]
+    return mean

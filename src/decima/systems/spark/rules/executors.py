@@ -1,0 +1,138 @@
+"""What an executor does next: run a task, move to another job, wait, or idle."""
+
+from numba import njit
+
+from decima.core.heap import heap_push
+from decima.systems.spark.fields import MOVE, NONE, TASK
+from decima.systems.spark.rules.classes import count_unexhausted, fits_class, keep_of_class, no_stage_left, of_class
+from decima.systems.spark.rules.durations import FIRST, FRESH, REST, launch_duration
+from decima.systems.spark.rules.frontier import first_frontier_stage, remove_runnable, show_classes, update_saturation
+from decima.systems.spark.rules.pools import (
+    detach,
+    join_job_pool,
+    join_own_pool,
+    leave_stage,
+    mark_pool,
+    release_class,
+    reserve_executor,
+)
+
+
+@njit
+def record_task(state, stage, executor, wave, duration):
+    """Append to the task log."""
+    row = state.num_tasks_logged
+    state.task_stage[row] = stage
+    state.task_executor[row] = executor
+    state.task_wave[row] = wave
+    state.task_start_ms[row] = state.now_ms
+    state.task_finish_ms[row] = state.now_ms + duration
+    state.num_tasks_logged = row + 1
+
+
+@njit
+def take_task(state, stage, executor, situation):
+    """Count the next task of the stage as launched and return its finish time."""
+    duration = launch_duration(state, stage, situation)
+    state.busy_ms += duration
+    state.executor_start_ms[executor] = state.now_ms
+    if state.log_tasks:
+        record_task(state, stage, executor, situation, duration)
+    launched = state.stage_next[stage] + 1
+    state.stage_next[stage] = launched
+    if launched == state.stage_tasks[stage]:
+        remove_runnable(state, stage)
+        count_unexhausted(state, stage, -1)
+        if state.num_classes > 1:
+            job = state.stage_job[stage]
+            for kind in range(state.num_classes):
+                if no_stage_left(state, job, kind):
+                    release_class(state, job, kind)
+    return state.now_ms + duration
+
+
+@njit
+def launch(state, executor, stage):
+    """The executor starts the next task of a runnable stage of its own job."""
+    last = state.executor_last[executor]
+    situation = REST if last == stage else (FIRST if last != NONE else FRESH)
+    if state.executor_stage[executor] != stage:
+        leave_stage(state, executor)
+        state.executor_stage[executor] = stage
+        state.stage_executors[stage] += 1
+        if state.num_classes > 1:
+            state.stage_class_executors[of_class(state, stage, executor)] += 1
+    finish = take_task(state, stage, executor, situation)
+    state.executor_last[executor] = stage
+    heap_push(state, finish, TASK, executor)
+
+
+@njit
+def start_move(state, executor, stage):
+    """The executor leaves for a stage, as a rule of another job, and arrives after the moving delay (§6.2)."""
+    leave_stage(state, executor)
+    detach(state, executor)
+    state.executor_destination[executor] = stage
+    state.executor_moving[executor] = 1
+    state.stage_moving[stage] += 1
+    state.job_moving[state.stage_job[stage]] += 1
+    keep_of_class(state, state.stage_job[stage], executor, 1)
+    heap_push(state, state.now_ms + state.moving_delay_ms, MOVE, executor)
+
+
+@njit
+def idle_on_decision(state, executor):
+    """The executor idles in its pool because the scheduler said so.
+
+    That holds until all idle executors are called up (``reoffer``); if it happened since the decision, it is offered.
+    """
+    if state.reoffer and state.executor_calls[executor] != state.calls:
+        mark_pool(state, state.executor_pool[executor])
+
+
+@njit
+def wait_for_stage(state, executor):
+    """The executor idles in its job's pool for a stage of the job that is not runnable yet.
+
+    It is offered again when a stage of the job becomes runnable, not when one of another job does; at once if that
+    happened since the decision (``reoffer``).
+    """
+    join_job_pool(state, executor)
+    pool = state.executor_pool[executor]
+    if state.reoffer and state.executor_calls[executor] < state.job_calls[pool]:
+        mark_pool(state, pool)
+        return
+    reserve_executor(state, executor)
+
+
+@njit
+def fall_back(state, executor):
+    """Its destination has no task left: what the executor does without asking the scheduler.
+
+    Differs: with ``reoffer`` it goes to its pool and is offered; the released simulator sends it to the first runnable,
+    unsaturated stage of its job, else (unless ``job_bound``) to the first frontier stage of all jobs, else to its pool.
+    It fits the stages it is sent to.
+    """
+    job = state.executor_job[executor]
+    state.executor_calls[executor] = NONE
+    if state.reoffer:
+        mark_pool(state, join_own_pool(state, executor))
+        return
+    if job != NONE:
+        stage = state.runnable_head[job]
+        while stage != NONE:
+            if not state.stage_saturated[stage] and fits_class(state, stage, state.executor_class[executor]):
+                launch(state, executor, stage)
+                update_saturation(state, stage)
+                return
+            stage = state.runnable_next[stage]
+    if state.num_classes > 1:
+        show_classes(state, 1 << state.executor_class[executor])
+    if state.num_frontier > 0 and (job == NONE or not state.job_bound):
+        for index in range(state.num_active):
+            stage = first_frontier_stage(state, state.active[index])
+            if stage != NONE:
+                start_move(state, executor, stage)
+                update_saturation(state, stage)
+                return
+    join_own_pool(state, executor)

@@ -1,0 +1,170 @@
+"""Deliberate idle slots: a stage is withheld until a timer ends, so that executors stay free for jobs to come.
+
+A withheld stage is neither in the frontier nor in its job's list of runnable stages, so that no other rule meets it. It
+uses no executor. When its slot ends, it comes back at the end of that list, as if it had just become runnable.
+
+Source: Duan and Wu, deliberate idle slots. Differs: executors are not held for the stage, only the stage is withheld.
+"""
+
+from numba import njit
+
+from decima.core.checks import LARGEST_MS
+from decima.systems.spark.fields import NONE, OVER, WITHHELD
+from decima.systems.spark.rules.choices import job_held
+from decima.systems.spark.rules.classes import fits_class
+from decima.systems.spark.rules.executors import launch, start_move
+from decima.systems.spark.rules.frontier import (
+    add_runnable,
+    leave_frontier,
+    remove_runnable,
+    stage_room,
+    update_frontier,
+    update_saturation,
+)
+from decima.systems.spark.rules.pools import pool_remove
+
+
+@njit
+def valid_delay(delay_ms):
+    """Whether a delay is a number above 0 that is not too large."""
+    return 0.0 < delay_ms <= LARGEST_MS
+
+
+# ---- timers: a heap of stages, the earliest end first, ties in the order in which the slots began --------------------
+
+
+@njit
+def _earlier(state, one, other):
+    end = state.slot_end_ms
+    return end[one] < end[other] or (end[one] == end[other] and state.slot_order[one] < state.slot_order[other])
+
+
+@njit
+def _push_timer(state, stage):
+    heap = state.timer_heap
+    hole = state.num_timers
+    state.num_timers = hole + 1
+    while hole > 0:
+        parent = (hole - 1) >> 1
+        if _earlier(state, heap[parent], stage):
+            break
+        heap[hole] = heap[parent]
+        hole = parent
+    heap[hole] = stage
+
+
+@njit
+def _pop_timer(state):
+    heap = state.timer_heap
+    first = heap[0]
+    size = state.num_timers - 1
+    state.num_timers = size
+    last = heap[size]
+    hole = 0
+    child = 1
+    while child < size:
+        if child + 1 < size and _earlier(state, heap[child + 1], heap[child]):
+            child += 1
+        if _earlier(state, last, heap[child]):
+            break
+        heap[hole] = heap[child]
+        hole = child
+        child = 2 * hole + 1
+    heap[hole] = last
+    return first
+
+
+@njit
+def timer_is_next(state):
+    """Whether the earliest slot ends before every other event; at the same instant the others come first."""
+    end_ms = state.slot_end_ms[state.timer_heap[0]]
+    if state.heap_size > 0 and state.heap_ms[0] <= end_ms:
+        return False
+    if state.next_arrival < state.num_arrivals:
+        return end_ms < state.job_arrival_ms[state.arrival_order[state.next_arrival]]
+    return True
+
+
+# ---- slots ----------------------------------------------------------------------------------------------------------
+
+
+@njit
+def start_slot(state, stage, delay_ms, limit):
+    """Withhold a stage of the frontier that may be delayed."""
+    state.stage_slot[stage] = WITHHELD
+    state.slot_limit[stage] = limit
+    state.slot_end_ms[stage] = state.now_ms + delay_ms
+    state.slot_order[stage] = state.sequence
+    state.sequence += 1
+    remove_runnable(state, stage)
+    leave_frontier(state, stage)
+    _push_timer(state, stage)
+
+
+@njit
+def end_first_slot(state):
+    """End the earliest slot; returns its stage, which may be chosen again."""
+    stage = _pop_timer(state)
+    state.stage_slot[stage] = OVER
+    add_runnable(state, stage)
+    update_frontier(state, stage)
+    return stage
+
+
+@njit
+def _assign_from(state, pool, reserved, stage, most):
+    """Send up to ``most`` executors of a pool that fit to the stage, smallest class first; returns how many."""
+    used = 0
+    for kind in range(state.num_classes):
+        executor = state.pool_head[pool * state.num_classes + kind] if fits_class(state, stage, kind) else NONE
+        while executor != NONE and used < most and stage_room(state, stage) > 0:
+            after = state.pool_next[executor]
+            if reserved or not state.executor_reserved[executor]:
+                pool_remove(state, executor)
+                state.executor_calls[executor] = state.calls
+                if state.executor_job[executor] == state.stage_job[stage]:
+                    launch(state, executor, stage)
+                else:
+                    start_move(state, executor, stage)
+                update_saturation(state, stage)
+                used += 1
+            executor = after
+    return used
+
+
+@njit
+def _fitting_idle(state, stage):
+    """Executors that idle in the pool of the stage's job and fit the stage."""
+    pool = state.stage_job[stage]
+    if state.num_classes == 1:
+        return state.pool_size[pool]
+    count = 0
+    for kind in range(state.num_classes):
+        executor = state.pool_head[pool * state.num_classes + kind] if fits_class(state, stage, kind) else NONE
+        while executor != NONE:
+            count += 1
+            executor = state.pool_next[executor]
+    return count
+
+
+@njit
+def assign_idle(state, stage):
+    """Send idle executors to the stage up to the limit that it was delayed with.
+
+    First those of its own job, the reserved ones too, then those without a job, then those that idle in other jobs in
+    order of arrival (not if ``job_bound``).
+    """
+    job = state.stage_job[stage]
+    limit = state.slot_limit[stage]
+    kept = job_held(state, job) - state.job_outgoing[job]
+    own = limit
+    if state.job_limit:
+        own = limit - (kept - _fitting_idle(state, stage))
+    used = _assign_from(state, job, True, stage, own)
+    # Idle executors of the job are among those that it holds.
+    left = limit - kept if state.job_limit else limit - used
+    left -= _assign_from(state, state.num_jobs, False, stage, left)
+    if not state.job_bound:
+        for index in range(state.num_active):
+            if state.active[index] != job:
+                left -= _assign_from(state, state.active[index], False, stage, left)

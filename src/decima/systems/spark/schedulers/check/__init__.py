@@ -1,0 +1,296 @@
+"""Check whether a scheduler keeps to the interface, in the manner of Gymnasium's ``check_env``."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from decima.core.errors import ConfigError, DeadlockError, InvalidDecisionError, SchedulerError
+from decima.systems.spark.decision import DELAY, PART_COLUMNS
+from decima.systems.spark.engine import (
+    CLASS_NOT_OFFERED,
+    CLASS_TOO_SMALL,
+    CLASS_UNKNOWN,
+    LIMIT_TOO_LARGE,
+    LIMIT_TOO_SMALL,
+    NOT_IN_FRONTIER,
+)
+from decima.systems.spark.loop import new_state, offers
+from decima.systems.spark.rules.delays import DELAY_BEGUN, DELAY_NOT_RUNNABLE, DELAY_OF_IDLING, DELAYED_BEFORE
+from decima.systems.spark.schedulers.check.cases import CLASSES, small_workloads
+from decima.systems.spark.schedulers.check.guard import StateGuard
+from decima.systems.spark.schedulers.interface import CompiledScheduler, Observation, Scheduler, decision_parts
+from decima.systems.spark.schedulers.registry import make_scheduler
+from decima.systems.spark.seeding import spawn_generators
+from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import ClusterState
+from decima.workload.jobs import Workload
+
+_HINTS = {
+    NOT_IN_FRONTIER: "choose from observation.frontier, anew at every decision",
+    LIMIT_TOO_SMALL: "a limit counts all executors of the stage's job and must exceed job.allocation; "
+    "observation.grant(stage, executors) adds it",
+    LIMIT_TOO_LARGE: "in mode released a limit counts offered executors; observation.grant(stage, executors) is right "
+    "in every mode",
+    CLASS_UNKNOWN: "a class is an index into observation.classes",
+    CLASS_NOT_OFFERED: "observation.offers has the executors on offer of each class",
+    CLASS_TOO_SMALL: "stage.fits says which classes a stage fits",
+    DELAY_NOT_RUNNABLE: "delay only where stage.delayable says so",
+    DELAY_BEGUN: "delay only where stage.delayable says so",
+    DELAYED_BEFORE: "delay only where stage.delayable says so",
+    DELAY_OF_IDLING: "Decision.idle() waits for the next event, whenever that is",
+}
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What was tried."""
+
+    name: str  # name of the scheduler
+    kind: str  # ``"compiled"`` or ``"Python"``
+    cases: int  # combinations of workload, mode and number of executors
+    runs: int  # runs of all cases
+    decisions: int  # decisions of all runs
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} ({self.kind}) keeps to the interface: "
+            f"{self.cases} cases, {self.runs} runs, {self.decisions:,} decisions"
+        )
+
+
+@dataclass(frozen=True)
+class _Trace:
+    """What a run did."""
+
+    decisions: np.ndarray
+    completion_ms: np.ndarray
+
+
+def check_scheduler(
+    scheduler: str | Scheduler,
+    *,
+    parameters: Mapping[str, float] | None = None,
+    workloads: Workload | Mapping[str, Workload] | None = None,
+    executors: Sequence[int] = (1, 3, 50),
+    modes: Sequence[str] = ("paper", "released"),
+    seed: int = 0,
+) -> CheckReport:
+    """Try a scheduler on small workloads and raise on the first thing that is wrong.
+
+    It must have the three parts of the interface, choose only what can be chosen, finish all jobs, decide the same for
+    the same seed, forget the last run on ``reset``, draw chance only from the generator given there, and change neither
+    the cluster nor the workload. A compiled scheduler must also decide the same inside the core as through ``decide``.
+
+    Args:
+        scheduler: Registered name, or any object with ``name``, ``reset`` and ``decide``.
+        parameters: Parameters of a scheduler given by name.
+        workloads: What to run instead of the built-in small workloads.
+        executors: Cluster sizes.
+        modes: Rules; a scheduler that gives its limits itself instead of by ``observation.grant`` suits one mode only.
+        seed: Source of durations and of the scheduler's chance.
+
+    Raises:
+        SchedulerError: Says what was got, what was expected and the likely mistake.
+        UnknownSchedulerError: The name is not registered.
+    """
+    scheduler = make_scheduler(scheduler, **(parameters or {}))
+    if workloads is None:
+        workloads = small_workloads()
+    elif isinstance(workloads, Workload):
+        workloads = {workloads.label: workloads}
+    cases = [
+        _Case(scheduler, name, workload, settings, seed)
+        for name, workload in workloads.items()
+        for mode in modes
+        for settings in _clusters(workload, mode, executors)
+    ]
+    if not cases:
+        raise ConfigError("nothing to check with; expected at least one workload, one mode and one number of executors")
+    compiled = isinstance(scheduler, CompiledScheduler)
+    pristine = None if compiled else _copied(scheduler)
+    traces: list[_Trace] = []
+    for case in cases:
+        traces += case.check_compiled() if compiled else case.check_python(pristine)
+    decisions = sum(len(trace.decisions) for trace in traces)
+    kind = "compiled" if compiled else "Python"
+    return CheckReport(scheduler.name, kind, len(cases), len(traces), decisions)
+
+
+def _clusters(workload: Workload, mode: str, executors: Sequence[int]) -> list[Settings]:
+    """Clusters to try a workload on: of so many executors, or of the classes that its requests are made for."""
+    if (workload.requests[:, 0] > 0.0).any():
+        return [Settings.of_mode(mode, classes=CLASSES)]
+    return [Settings.of_mode(mode, executors=number) for number in executors]
+
+
+class _Case:
+    """One scheduler on one workload and cluster."""
+
+    def __init__(self, scheduler: Scheduler, label: str, workload: Workload, settings: Settings, seed: int) -> None:
+        self._scheduler = scheduler
+        self._where = (
+            f"scheduler {scheduler.name!r}, workload {label!r}, mode {settings.mode}, "
+            f"executors {settings.executors}{' in classes' if settings.classes else ''}, seed {seed}"
+        )
+        self._workload = workload
+        self._settings = settings
+        self._seed = seed
+
+    def check_python(self, pristine: Scheduler | None) -> list[_Trace]:
+        """Run the same object twice and require the same decisions."""
+        traces = [self._run(self._scheduler) for _ in range(2)]
+        if difference := _difference(*traces):
+            raise self._error(
+                f"two runs with the same seed differ {difference}; expected the same decisions; "
+                f"{self._why_they_differ(pristine)}"
+            )
+        return traces
+
+    def check_compiled(self) -> list[_Trace]:
+        """Run inside the core and through ``decide`` and require the same decisions."""
+        inside = [self._run_inside() for _ in range(2)]
+        if difference := _difference(*inside):
+            raise self._error(
+                f"two runs inside the core with the same seed differ {difference}; expected the same decisions; draw "
+                "chance from state.policy_rng only, and set job_key and job_share before reading them"
+            )
+        outside = self._run(self._scheduler)
+        if difference := _difference(inside[0], outside):
+            raise self._error(
+                f"the run inside the core and the one through decide differ {difference}; expected the same decisions; "
+                "decide must do what the compiled function does, and draw nothing when the frontier is empty"
+            )
+        return [*inside, outside]
+
+    def _why_they_differ(self, pristine: Scheduler | None) -> str:
+        """Name the likely mistake, found by two runs of objects that have never run."""
+        chance = "draw chance from the generator given to reset(rng)"
+        leftover = "reset must forget the last run"
+        if pristine is None:
+            return f"{chance}, and {leftover}"
+        fresh = [self._run(copy.deepcopy(pristine)) for _ in range(2)]
+        return chance if _difference(*fresh) else leftover
+
+    def _state(self) -> ClusterState:
+        return new_state(self._workload, self._settings, log_decisions=True)
+
+    def _run_inside(self) -> _Trace:
+        state = self._state()
+        self._scheduler.bind(state)
+        state.start(*spawn_generators(self._seed), self._scheduler.decision.address)
+        guard = StateGuard(state)
+        with self._explaining(state):
+            state.advance()
+        guard.require_workload(self._error)
+        return _trace(state)
+
+    def _run(self, scheduler: Scheduler) -> _Trace:
+        state = self._state()
+        rng, policy_rng = spawn_generators(self._seed)
+        state.start(rng, policy_rng)
+        observation = Observation(state)
+        with _GlobalChance(self._error), self._explaining(state):
+            self._call("reset", scheduler.reset, policy_rng)
+            guard = StateGuard(state)
+            for _ in offers(state):
+                guard.look()
+                decision = self._call("decide", scheduler.decide, observation)
+                guard.require_untouched(observation, self._error)
+                try:
+                    parts = decision_parts(decision)
+                except SchedulerError as error:
+                    raise self._error(str(error)) from error
+                state.decide(*parts)
+        guard.require_workload(self._error)
+        return _trace(state)
+
+    def _call(self, name: str, method, argument):
+        """Call the scheduler and say where it was if it raises."""
+        try:
+            return method(argument)
+        except Exception as error:
+            raise self._error(f"{name} raised {type(error).__name__}: {error}; expected no exception") from error
+
+    @contextmanager
+    def _explaining(self, state: ClusterState) -> Iterator[None]:
+        """Tell what the core refuses with the place and the likely mistake."""
+        try:
+            yield
+        except InvalidDecisionError as error:
+            hint = _HINTS.get(state.error, "")
+            if state.decide_fn and state.num_frontier == 0:
+                hint = "inside the core decide is also called with an empty frontier: call choose_idle there"
+            raise self._error(f"{error}{'; ' if hint else ''}{hint}") from error
+        except DeadlockError as error:
+            raise self._error(
+                f"{error}; expected all jobs to finish; idle only while tasks are running that will lead to another "
+                "decision"
+            ) from error
+
+    def _error(self, message: str) -> SchedulerError:
+        return SchedulerError(f"{self._where}: {message}")
+
+
+class _GlobalChance:
+    """Notices draws from the global generators of NumPy and ``random``, and puts their state back."""
+
+    def __init__(self, make_error) -> None:
+        self._make_error = make_error
+
+    def __enter__(self) -> None:
+        self._numpy = np.random.get_state()  # noqa: NPY002
+        self._python = random.getstate()
+
+    def __exit__(self, kind, *_) -> None:
+        touched = []
+        if _comparable(np.random.get_state()) != _comparable(self._numpy):  # noqa: NPY002
+            touched.append("numpy.random")
+        if random.getstate() != self._python:
+            touched.append("random")
+        np.random.set_state(self._numpy)  # noqa: NPY002
+        random.setstate(self._python)
+        if touched and kind is None:
+            raise self._make_error(
+                f"the global generator of {' and of '.join(touched)} was used or seeded; expected it untouched; "
+                "draw chance from the generator given to reset(rng)"
+            )
+
+
+def _comparable(numpy_state: tuple) -> tuple:
+    return tuple(part.tobytes() if isinstance(part, np.ndarray) else part for part in numpy_state)
+
+
+def _copied(scheduler: Scheduler) -> Scheduler | None:
+    """A copy that has never run, if the object can be copied."""
+    try:
+        return copy.deepcopy(scheduler)
+    except Exception:  # only the diagnosis of a failure gets less precise
+        return None
+
+
+def _trace(state: ClusterState) -> _Trace:
+    return _Trace(state.logged_decisions.copy(), state.job_finish_ms.copy())
+
+
+def _difference(first: _Trace, second: _Trace) -> str:
+    """Where two runs part, empty if they do not."""
+    for number, rows in enumerate(zip(first.decisions, second.decisions, strict=False)):
+        if not np.array_equal(*rows):
+            return f"from decision {number} on ({_row(rows[0])} against {_row(rows[1])})"
+    if len(first.decisions) != len(second.decisions):
+        return f"in the number of decisions ({len(first.decisions)} against {len(second.decisions)})"
+    return "" if np.array_equal(first.completion_ms, second.completion_ms) else "in the completion times"
+
+
+def _row(row: np.ndarray) -> str:
+    job, stage, limit = (int(value) for value in row[4:7])
+    delay_ms = row[PART_COLUMNS[DELAY]]
+    delay = f", delay {delay_ms:g} ms" if delay_ms else ""
+    chosen = "idle" if stage < 0 else f"job {job}, stage {stage}, limit {limit}{delay}"
+    return f"{row[0] / 1000:.3f} s: {chosen}"

@@ -1,0 +1,69 @@
+"""What compiled heuristics keep beside the state of the cluster: parameters, hints from outside, keys and shares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numba import njit
+
+from decima.core.record import F64, GIVEN, FieldGroup, Record, RecordType, fields
+
+if TYPE_CHECKING:
+    from decima.systems.spark.state import ClusterState
+
+RULE = RecordType(
+    "the record of heuristics",
+    FieldGroup.of("parameters", fields(F64, "parameter", GIVEN, params="parameters of the rule, in their order")),
+    FieldGroup.of(
+        "hints from outside, 0 unless given",
+        fields(
+            F64,
+            "job",
+            GIVEN,
+            job_rank="jobs are served in ascending order of it",
+            job_limit_cap="most executors the job may hold, 0: no cap",
+            job_order_factor="natural logarithm of a factor on the remaining work that orders the job",
+            job_share_factor="natural logarithm of a factor on the weight of the job's share",
+        ),
+        fields(
+            F64,
+            "stage",
+            GIVEN,
+            stage_rank="stages are served in ascending order of it",
+            stage_delay_ms="time in ms for which the stage is withheld when it would get its first executor, 0: none",
+        ),
+    ),
+    FieldGroup.of(
+        "what a rule computes",
+        fields(
+            F64,
+            "job",
+            job_key="jobs are served in ascending order of it",
+            job_share="executors the job should hold",
+        ),
+    ),
+)
+_SLOT = "rule_record"
+_rule_at = RULE.at
+
+
+@njit
+def rule_of(state):
+    """Record of the heuristic that decides about a cluster state."""
+    return _rule_at(state.rule_record)
+
+
+def rule_record(state: ClusterState) -> Record:
+    """Record of heuristics that is attached to a state, made on first use."""
+    if _SLOT not in state.attached:
+        extents = {name: state.extents[name] for name in ("job", "stage")}
+        state.attach(_SLOT, Record(RULE, extents | {"parameter": 0}))
+    return state.attached[_SLOT]
+
+
+def bind_parameters(state: ClusterState, values: list[float]) -> Record:
+    """Give a state the parameters of the heuristic that will decide; returns the record of heuristics."""
+    record = rule_record(state)
+    record.extents["parameter"] = len(values)
+    record.bind("params", values)
+    return record

@@ -1,0 +1,216 @@
+"""Schedulers by name, and the texts that say who decides.
+
+A text is ``NAME`` or ``NAME:KEY=VALUE,KEY=VALUE``; a preset, or the first of a scheduler's options, may be given first
+without its key, as in ``weighted_fair:paper``, ``decima:tpch-stream`` or ``replay:run.json``. The path of a card that
+``decima tune`` wrote (``.json``), or of a stored policy (``.weights.h5``), stands for the scheduler it describes.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import reprlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from decima.core.errors import ConfigError, UnknownSchedulerError
+from decima.core.files import read_json
+from decima.core.grammar import Option, hint, read_options, read_value, split_options
+from decima.systems.spark.schedulers.arrivals import BATCH, STREAM, ByArrivals
+from decima.systems.spark.schedulers.interface import Scheduler
+from decima.systems.spark.schedulers.protocol import require_protocol
+
+CARD = ".json"
+WEIGHTS = ".weights.h5"
+LEARNED = "decima"
+# Schedulers of packages above this one, and the modules that register them; imported when they are asked for.
+_ELSEWHERE = {
+    LEARNED: "decima.systems.spark.policy.learned",
+    "lookahead": "decima.systems.spark.lookahead.scheduler",
+    "remote": "decima.connect.service.simulator_client",
+}
+
+
+PRESET = "preset"
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Values of parameters under a name of their own; what is given beside it goes before them."""
+
+    name: str  # behind the name of the scheduler: ``weighted_fair:paper``
+    doc: str  # what it is for
+    values: Mapping[str, Any]  # by name; other parameters have their declared defaults
+
+
+@dataclass(frozen=True)
+class _Entry:
+    name: str
+    factory: Callable[..., Scheduler]
+    options: tuple[Option, ...]
+    presets: dict[str, Preset]
+
+    def make(self, values: dict[str, Any]) -> Scheduler:
+        if not self.presets:
+            return self.factory(**values)
+        given = dict(values)
+        preset = given.pop(PRESET, None)
+        if preset is not None:
+            if preset not in self.presets:
+                known = f"{hint(preset, self.presets)}; it has: {', '.join(self.presets)}"
+                raise ConfigError(f"scheduler {self.name} has no preset {preset!r}{known}")
+            return self.factory(**(self.presets[preset].values | given))
+        batch, stream = (self.presets[kind].values | given for kind in (BATCH, STREAM))
+        if batch == stream:
+            return self.factory(**batch)
+        return ByArrivals(self.name, self.factory(**batch), self.factory(**stream), given)
+
+
+_ENTRIES: dict[str, _Entry] = {}
+
+
+def register(name: str, *, options: Iterable[Option] = (), presets: Iterable[Preset] = ()) -> Callable:
+    """Decorator: make ``factory(**parameters) -> Scheduler`` known as ``name``; its docstring is the description.
+
+    Args:
+        name: For ``make_scheduler``.
+        options: Keywords that are more than numbers; the first may be given without its key in a text. A scheduler
+            with options can be listed without being made, which may need files.
+        presets: Named values of the parameters. Those called ``batch`` and ``stream`` have to be among them: they are
+            the default for such jobs, and the factory makes compiled schedulers with one decision of both.
+
+    Raises:
+        ConfigError: One of these two is missing.
+    """
+    by_name = {preset.name: preset for preset in presets}
+    if by_name and not {BATCH, STREAM} <= by_name.keys():
+        known = ", ".join(by_name)
+        raise ConfigError(f"scheduler {name} has presets {known}; expected {BATCH} and {STREAM} among them")
+
+    def wrap(factory):
+        _ENTRIES[name] = _Entry(name, factory, tuple(options), by_name)
+        return factory
+
+    return wrap
+
+
+def _load() -> None:
+    """Import the modules of this package, each of which may register schedulers."""
+    package = __name__.rpartition(".")[0]
+    for module in pkgutil.iter_modules(import_module(package).__path__, f"{package}."):
+        if not module.ispkg:
+            import_module(module.name)
+
+
+def list_schedulers(*, bare: bool = False) -> list[str]:
+    """Names that ``make_scheduler`` knows, sorted.
+
+    Args:
+        bare: Only those that can be made from their name alone.
+    """
+    _load()
+    names = sorted({*_ENTRIES, *_ELSEWHERE})
+    return [name for name in names if not any(option.required for option in scheduler_options(name))] if bare else names
+
+
+def describe_scheduler(name: str) -> str:
+    """First line of the documentation of a scheduler."""
+    return (_entry(name).factory.__doc__ or "").strip().split("\n")[0]
+
+
+def scheduler_options(name: str) -> tuple[Option, ...]:
+    """Options of a scheduler that are more than the numbers in its ``parameters``; none for most."""
+    return _entry(name).options
+
+
+def scheduler_presets(name: str) -> tuple[Preset, ...]:
+    """Presets of a scheduler; none for most."""
+    return tuple(_entry(name).presets.values())
+
+
+def _entry(name: str) -> _Entry:
+    if name not in _ENTRIES:
+        _load()
+        if name in _ELSEWHERE:
+            import_module(_ELSEWHERE[name])
+    if name not in _ENTRIES:
+        known = list_schedulers()
+        raise UnknownSchedulerError(f"unknown scheduler {name!r}{hint(name, known)}; known: {', '.join(known)}")
+    return _ENTRIES[name]
+
+
+def make_scheduler(scheduler: str | Scheduler, **parameters) -> Scheduler:
+    """Make a scheduler of a text; an object that already is one is returned as it is.
+
+    Args:
+        scheduler: ``"fair"``, ``"weighted_fair:alpha=-1"``, ``"weighted_fair:paper"``,
+            ``"decima:tpch-stream,greedy=false"``, ``"remote:127.0.0.1:50051"``, ``"replay:run.json"``, the path of a
+            tuned card or of a policy, or an object.
+        **parameters: Parameters by name; they go before those of the text. ``preset`` names one of its presets, whose
+            values hold for the others. Without one, a scheduler that has presets is its ``batch`` or its ``stream``,
+            whichever the jobs of a run are.
+
+    Raises:
+        UnknownSchedulerError: The name is not registered; the message lists those that are.
+        SchedulerError: The object lacks a part of the interface; the message says which.
+        ConfigError: A parameter or a preset is unknown, a parameter out of range, or one is given for an object.
+    """
+    if isinstance(scheduler, str):
+        name, values = read_scheduler(scheduler)
+        return _entry(name).make(values | parameters)
+    require_protocol(scheduler)
+    if parameters:
+        raise ConfigError(
+            f"parameters ({', '.join(parameters)}) were given for the scheduler object {scheduler.name!r}; "
+            "expected them with a name only, an object is made with its own"
+        )
+    return scheduler
+
+
+def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
+    """Name and typed parameters of the scheduler that a text means, a preset among them by its name.
+
+    Raises:
+        UnknownSchedulerError: No scheduler has that name.
+        ConfigError: A parameter is not of the form ``KEY=VALUE``, or the file is no card.
+    """
+    name, colon, rest = text.partition(":")
+    values: dict[str, Any] = {}
+    if name.endswith(WEIGHTS):
+        name, colon, rest = LEARNED, ":", f"{name},{rest}".rstrip(",")
+    elif name.endswith(CARD):
+        name, values = _read_card(Path(name))
+    entry = _entry(name)
+    options, presets = entry.options, entry.presets
+    first = options[0].name if options else None
+    if presets and (first is None or rest.partition(",")[0] in presets):
+        first = PRESET
+    _, texts = split_options(f"{name}{colon}{rest}", first)
+    if presets and PRESET in texts:
+        values[PRESET] = texts.pop(PRESET)
+    where = f"scheduler {text!r}"
+    if options:
+        return name, values | read_options(texts, options, where)
+    return name, values | {key: read_value(value, float, f"{where}: {key}") for key, value in texts.items()}
+
+
+def scheduler_text(scheduler: Scheduler) -> str:
+    """Text from which :func:`make_scheduler` makes a scheduler like the given one."""
+    values = ",".join(f"{key}={value}" for key, value in getattr(scheduler, "values", {}).items())
+    return f"{scheduler.name}:{values}" if values else scheduler.name
+
+
+def _read_card(path: Path) -> tuple[str, dict[str, float]]:
+    """Name and parameters of a scheduler from the card that its tuning wrote."""
+    try:
+        card = read_json(path)
+        name, parameters = card["scheduler"], dict(card["parameters"])
+    except OSError as error:
+        raise ConfigError(f"cannot read the card {path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path} is not a card of tuned parameters: {error!r:.200}") from error
+    if not isinstance(name, str):
+        raise ConfigError(f"{path} is not a card of tuned parameters: its scheduler is {reprlib.repr(name)}")
+    return name, parameters

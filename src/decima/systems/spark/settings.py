@@ -1,0 +1,234 @@
+"""Settings of a simulated cluster: one record of named switches; the two modes are two sets of values."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from decima.core.checks import LARGEST_MS, is_number, is_whole
+from decima.core.errors import ConfigError
+from decima.core.grammar import read_value
+
+LEVEL_RULES = ("interpolate", "inverted", "left", "right")
+DURATIONS = ("sampled", "mean")
+TIMER_ENDS = ("offer", "assign")
+MAX_EXECUTORS = 1_000_000
+MAX_CLASSES = 8
+
+
+class ExecutorClass(NamedTuple):
+    """Executors of one size."""
+
+    memory: float  # memory of each, in the unit of the requests of stages, above 0
+    executors: int  # how many there are, at least 1
+    cpu: float = 1.0  # CPUs of each, above 0
+
+    @property
+    def label(self) -> str:
+        """Size in messages: ``0.25``, or ``0.25x2`` with two CPUs."""
+        return f"{self.memory:g}" if self.cpu == 1.0 else f"{self.memory:g}x{self.cpu:g}"
+
+
+def read_classes(text: str) -> tuple[ExecutorClass, ...]:
+    """Read classes as the command line has them: ``0.25:50,1:50``, or ``0.25x1:50,1x4:50`` with CPUs.
+
+    Raises:
+        ConfigError: The text is not of that form.
+    """
+    classes = []
+    for part in text.split(","):
+        size, colon, executors = part.partition(":")
+        memory, times, cpu = size.partition("x")
+        if not (memory.strip() and colon and executors.strip() and bool(times) == bool(cpu.strip())):
+            raise ConfigError(f"classes: {part!r} is no class of executors; expected MEMORY:EXECUTORS, such as 0.25:50")
+        where = f"classes: {part.strip()!r}"
+        sizes = [read_value(value, float, where) for value in (memory, cpu or "1")]
+        classes.append(ExecutorClass(sizes[0], read_value(executors, int, where), sizes[1]))
+    return tuple(classes)
+
+
+def check_classes(classes: Sequence) -> tuple[ExecutorClass, ...]:
+    """Classes in ascending order of memory, then of CPUs.
+
+    Args:
+        classes: One (memory, executors) or (memory, executors, CPUs) per class.
+
+    Raises:
+        ConfigError: A class is malformed or there twice, or there are more than `MAX_CLASSES`.
+    """
+    try:
+        read = [ExecutorClass(*each) for each in classes]
+    except TypeError:
+        expected = "expected (memory, executors) or (memory, executors, CPUs) each"
+        raise ConfigError(f"classes are {classes!r:.80}; {expected}") from None
+    for each in read:
+        if not all(is_number(size) and 0.0 < size < float("inf") for size in (each.memory, each.cpu)):
+            raise ConfigError(f"class {tuple(each)!r:.80}: memory and CPUs must be finite numbers above 0")
+        if not is_whole(each.executors) or each.executors < 1:
+            number = each.executors
+            raise ConfigError(f"class {each.label}: executors must be a whole number of at least 1, got {number!r}")
+    read = sorted(
+        (ExecutorClass(float(each.memory), int(each.executors), float(each.cpu)) for each in read),
+        key=lambda each: (each.memory, each.cpu),
+    )
+    if len(read) > MAX_CLASSES:
+        raise ConfigError(f"there are {len(read)} classes of executors; expected at most {MAX_CLASSES}")
+    for one, other in pairwise(read):
+        if (one.memory, one.cpu) == (other.memory, other.cpu):
+            raise ConfigError(f"class {one.label} is given twice; give it once, with the executors of both")
+    return tuple(read)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Parameters of the simulated cluster. Times in ms.
+
+    Mode ``paper`` is the default; :meth:`released` gives the rules of the authors' published simulator. Every
+    difference between the two is one field here and one row of ``docs/deviations.md``.
+    """
+
+    executors: int = 50  # executors (task slots), 1 to `MAX_EXECUTORS`; with `classes` those of all classes
+    mode: str = "paper"  # name of the set of rules, kept for titles and files
+    durations: str = "sampled"  # ``"sampled"`` from the profile, or its ``"mean"`` (deterministic)
+    moving_delay_ms: float = 2000.0  # idle time of an executor that changes jobs (§6.2, effect 2)
+    warmup_delay_ms: float = 1000.0  # added to a first-wave duration where a new executor's own was not measured
+    # How durations for an executor count between two profiled ones are found: ``"interpolate"`` (nearer level more
+    # likely; mean durations linearly), ``"inverted"`` (released code: nearer level *less* likely), ``"left"`` or
+    # ``"right"`` (released code without chance).
+    level_rule: str = "interpolate"
+    # The action's limit is the parallelism of the job (§5.2) instead of a number of offered executors.
+    job_limit: bool = True
+    # Idle executors are called up, that is offered again, whenever a stage becomes runnable or a job ends, and
+    # executors that find their destination drained are offered instead of being sent elsewhere by a fixed rule.
+    # Executors that wait for a stage of their own job are reserved: they are offered when a stage of that job becomes
+    # runnable. When every stage of the frontier was chosen and executors are left, the stages that can use more may be
+    # chosen again.
+    reoffer: bool = True
+    keep_warm: bool = True  # an executor that idles in its own job's pool keeps its JVM and is not "fresh" afterwards
+    time_limit_applies: bool = True  # runs end at ``time_limit_ms``; the released simulator ignores its limit
+    # When a stage drains, executors still running on it are offered along with the first free one.
+    commit_ahead: bool = True
+    runnable_only: bool = False  # the frontier holds runnable stages only, not those whose parents are merely saturated
+    # What happens when the slot of a delayed stage ends: ``"offer"``: the idle executors are offered, and the scheduler
+    # decides anew; ``"assign"``: idle executors go to the stage up to the limit it was delayed with, what is left is
+    # offered.
+    timer_end: str = "offer"
+    delay_once: bool = True  # a stage may be delayed once only
+    job_bound: bool = False  # executors stay with a job until it ends: they are offered to its own stages only
+    first_wave: bool = True  # effect 1 of §6.2, first waves slower than later ones
+    startup: bool = True  # effect 2 of §6.2, moving delay and slower tasks on fresh executors
+    inflation: bool = True  # effect 3 of §6.2, slower tasks at high parallelism; off: the lowest profiled level is used
+    time_limit_ms: float = float("inf")  # end of the episode, infinite by default
+    # Classes of executors, each an `ExecutorClass`, in ascending order of size; a stage runs where its request fits.
+    # Without any the executors are alike and fit everything.
+    classes: tuple = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", check_classes(self.classes))
+        if self.classes:
+            total = sum(each.executors for each in self.classes)
+            if self.executors not in (type(self).executors, total):
+                raise ConfigError(f"executors is {self.executors!r}, and the classes have {total}; leave executors out")
+            object.__setattr__(self, "executors", total)
+        whole = is_number(self.executors) and self.executors == self.executors // 1  # not so of NaN and infinity
+        if not whole or self.executors < 1:
+            raise ConfigError(f"executors must be a whole number of at least 1, got {self.executors!r}")
+        if self.executors > MAX_EXECUTORS:
+            raise ConfigError(f"executors must be at most {MAX_EXECUTORS}, got {self.executors!r}")
+        object.__setattr__(self, "executors", int(self.executors))
+        if self.durations not in DURATIONS:
+            raise ConfigError(f"durations must be one of {', '.join(DURATIONS)}, got {self.durations!r}")
+        if self.level_rule not in LEVEL_RULES:
+            raise ConfigError(f"level_rule must be one of {', '.join(LEVEL_RULES)}, got {self.level_rule!r}")
+        if self.timer_end not in TIMER_ENDS:
+            raise ConfigError(f"timer_end must be one of {', '.join(TIMER_ENDS)}, got {self.timer_end!r}")
+        for name in ("moving_delay_ms", "warmup_delay_ms"):
+            value = getattr(self, name)
+            if not (is_number(value) and 0.0 <= value <= LARGEST_MS):
+                raise ConfigError(f"{name} must be a number from 0 to {LARGEST_MS:g}, got {value!r}")
+        if not (is_number(self.time_limit_ms) and self.time_limit_ms > 0.0):
+            raise ConfigError(f"time_limit_ms must be above 0, got {self.time_limit_ms!r}")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(field.default, bool) and not isinstance(value, (bool, np.bool_)):
+                raise ConfigError(f"{field.name} must be True or False, got {value!r}")
+
+    @classmethod
+    def paper(cls, **overrides) -> "Settings":
+        """Rules as the paper states them."""
+        return cls(**overrides)
+
+    @classmethod
+    def released(cls, **overrides) -> "Settings":
+        """Rules of the published simulator, bit for bit; mean durations take the left level, as its reference runs."""
+        rule = "left" if overrides.get("durations") == "mean" else "inverted"
+        values = {
+            "mode": "released",
+            "level_rule": rule,
+            "job_limit": False,
+            "reoffer": False,
+            "keep_warm": False,
+            "time_limit_applies": False,
+        }
+        return cls(**(values | overrides))
+
+    @classmethod
+    def simplified(cls, **overrides) -> "Settings":
+        """The environment of appendix H: no waves, no start-up or moving cost, no slowdown by parallelism."""
+        values = {
+            "mode": "simplified",
+            "durations": "mean",
+            "first_wave": False,
+            "startup": False,
+            "inflation": False,
+        }
+        return cls(**(values | overrides))
+
+    @classmethod
+    def of_mode(cls, mode: str, **overrides) -> "Settings":
+        """Settings of the mode ``paper``, ``released`` or ``simplified``, some of them replaced."""
+        makers = {"paper": cls.paper, "released": cls.released, "simplified": cls.simplified}
+        if mode not in list(makers):
+            raise ConfigError(f"mode must be one of {', '.join(makers)}, got {mode!r}")
+        unknown = set(overrides) - {field.name for field in fields(cls)}
+        if unknown:
+            raise ConfigError(f"unknown simulator setting: {', '.join(sorted(unknown))}")
+        return makers[mode](**overrides)
+
+    @classmethod
+    def chosen(
+        cls, cluster: "Settings | None", executors: int | None = None, mode: str | None = None, **overrides
+    ) -> "Settings":
+        """A cluster that is given whole as it is, else that of a mode with some fields replaced.
+
+        Raises:
+            ConfigError: Both were given, or a field is unknown or out of range.
+        """
+        named = {"executors": executors, "mode": mode}
+        given = {name: value for name, value in named.items() if value is not None} | overrides
+        if cluster is None:
+            return cls.of_mode(given.pop("mode", "paper"), **given)
+        if given:
+            raise ConfigError(f"{', '.join(given)} cannot be given beside cluster; use cluster.replace(...)")
+        return cluster
+
+    @property
+    def label(self) -> str:
+        """For titles."""
+        classes = f" in {len(self.classes)} classes" if len(self.classes) > 1 else ""
+        return f"{self.executors} executors{classes}, mode {self.mode}"
+
+    def replace(self, **changes) -> "Settings":
+        """A copy with some fields changed; other classes bring their own number of executors."""
+        if "classes" in changes and "executors" not in changes:
+            changes["executors"] = type(self).executors
+        return replace(self, **changes)
+
+    def as_dict(self) -> dict:
+        """Fields by name, for cards and result files; without classes if there are none."""
+        values = asdict(self)
+        if not self.classes:
+            del values["classes"]
+        return values

@@ -1,0 +1,324 @@
+"""``ClusterState``: the memory of one run, seen from Python as NumPy arrays and from compiled code as a pointer."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from decima.core.checks import LARGEST_MS
+from decima.core.errors import DeadlockError, InvalidDecisionError, RecordError
+from decima.core.interrupts import check_stop
+from decima.core.random import generator_addresses
+from decima.core.record import Record
+from decima.systems.spark import engine
+from decima.systems.spark.decision import CLASS, DEFAULTS, NUM_COLUMNS, NUM_PARTS, parts_of
+from decima.systems.spark.fields import CLUSTER
+from decima.systems.spark.rules import delays
+from decima.systems.spark.settings import Settings
+from decima.systems.spark.tables import WorkloadTables
+
+# Rows of the decision log at first; it grows.
+FIRST_DECISIONS = 1024
+_INVALID = {
+    engine.NOT_IN_FRONTIER: "it is not in the frontier",
+    engine.LIMIT_TOO_SMALL: "the limit gives it no executor",
+    engine.LIMIT_TOO_LARGE: "the limit exceeds the executors offered",
+    engine.IDLE_TWICE: "idling was already chosen in this round",
+    engine.CLASS_UNKNOWN: "there is no such class of executors",
+    engine.CLASS_NOT_OFFERED: "no executor of that class is offered",
+    engine.CLASS_TOO_SMALL: "the stage asks for more than executors of that class have",
+    engine.CLASS_OF_DELAY: "a class of executors is chosen only with a stage that gets some",
+    delays.DELAY_OUT_OF_RANGE: f"a delay must be a number of ms from 0 to {LARGEST_MS:g}",
+    delays.DELAY_NOT_RUNNABLE: "a stage cannot be delayed before its parents have finished",
+    delays.DELAY_BEGUN: "a stage cannot be delayed that has a task launched or an executor promised or on its way",
+    delays.DELAYED_BEFORE: "it was delayed before, and a stage may be delayed once (delay_once)",
+    delays.DELAY_OF_IDLING: "idling has no delay; choose the stage that is to be delayed",
+}
+
+
+class ClusterState(Record):
+    """State of one simulated cluster.
+
+    Every field of :mod:`decima.systems.spark.fields` is an attribute: scalars as Python numbers, arrays as NumPy views
+    (no copies); so are those of the records attached to it. ``start`` begins a run, ``advance`` continues it; both may
+    be repeated on the same object.
+
+    Attributes:
+        tables: The workload.
+        settings: The cluster.
+        policy: The learned policy that is bound to the state, None if none is.
+        attached: Records of compiled schedulers, by the scalar that holds their address.
+    """
+
+    def __init__(
+        self,
+        tables: WorkloadTables,
+        settings: Settings,
+        *,
+        log_tasks: bool = False,
+        log_decisions: bool = False,
+    ) -> None:
+        executors = int(settings.executors)
+        classes = tables.extents["class"]
+        extents = {
+            "executor": executors,
+            "pool": tables.num_jobs + 1,
+            "source": tables.num_stages + tables.num_jobs + 1,
+            "commit": executors + 8,
+            "pool class": (tables.num_jobs + 1) * classes,
+            "source class": (tables.num_stages + tables.num_jobs + 1) * classes,
+            "stage class": tables.num_stages * classes if classes > 1 else 0,
+            "job class": tables.num_jobs * classes if classes > 1 else 0,
+            "part": NUM_PARTS,
+            "logged task": tables.num_tasks if log_tasks else 0,
+            "logged decision x column": FIRST_DECISIONS * NUM_COLUMNS if log_decisions else 0,
+        }
+        super().__init__(CLUSTER, tables.extents | extents)
+        self.tables = tables
+        self.settings = settings
+        self.policy: object | None = None
+        self.attached: dict[str, Record] = {}
+        self._generators: tuple[np.random.Generator, np.random.Generator] | None = None
+        self._bind_tables()
+        self.configure(
+            num_jobs=tables.num_jobs,
+            num_stages=tables.num_stages,
+            num_executors=executors,
+            num_commits=self.extents["commit"],
+            grid_width=tables.grid_width,
+            num_arrivals=len(self.arrival_order),
+            num_classes=classes,
+            num_groups=tables.extents["group"],
+            offered_classes=(1 << classes) - 1,
+            sampled=settings.durations == "sampled",
+            job_limit=settings.job_limit,
+            reoffer=settings.reoffer,
+            commit_ahead=settings.commit_ahead,
+            keep_warm=settings.keep_warm,
+            runnable_only=settings.runnable_only,
+            timer_assign=settings.timer_end == "assign",
+            delay_once=settings.delay_once,
+            job_bound=settings.job_bound,
+            log_tasks=log_tasks,
+            log_decisions=log_decisions,
+            moving_delay_ms=settings.moving_delay_ms if settings.startup else 0.0,
+            time_limit_ms=settings.time_limit_ms if settings.time_limit_applies else np.inf,
+        )
+
+    def _bind_tables(self) -> None:
+        for name, array in self.tables.arrays.items():
+            super().bind(name, array, copy=False)
+
+    def bind(self, name: str, values, *, copy: bool = True) -> None:
+        """Refuse: the given arrays of a state are the tables of its workload, and compiled code trusts their contents.
+
+        Raises:
+            RecordError: Always; arrays for schedulers are given to their own record.
+        """
+        what = "is a table of its workload" if name in self.tables.arrays else "is none that can be given"
+        raise RecordError(
+            f"array {name} of the cluster state {what}; expected an array of the record of a scheduler "
+            "(decima.systems.spark.schedulers.fields.rule_record)"
+        )
+
+    def attach(self, slot: str, record: Record) -> None:
+        """Let compiled schedulers find a record of theirs, and its fields be attributes of the state.
+
+        Args:
+            slot: Scalar of the state for its address.
+            record: The record; what a run changes of it begins anew with every run.
+        """
+        self.attached[slot] = record
+        self.put(**{slot: record.address})
+
+    def __getattr__(self, name: str):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            for record in self.__dict__.get("attached", {}).values():
+                if name in record.layout.offsets:
+                    return getattr(record, name)
+            raise
+
+    def start(self, rng: np.random.Generator, policy_rng: np.random.Generator, decide_fn: int = 0) -> None:
+        """Begin a run at time 0 with every executor free.
+
+        Args:
+            rng: Source of task durations.
+            policy_rng: Source of chance of a compiled scheduler.
+            decide_fn: Address of a compiled scheduler, 0 if decisions come through :meth:`decide`.
+        """
+        for record in (self, *self.attached.values()):
+            record.restart()
+        self._use(rng, policy_rng)
+        self.put(decide_fn=decide_fn, max_decisions_logged=len(self.decision_rows) // NUM_COLUMNS)
+        engine.reset(self.address)
+
+    def _use(self, rng: np.random.Generator, policy_rng: np.random.Generator) -> None:
+        self._generators = (rng, policy_rng)  # their memory must outlive the run
+        duration_rng, duration_next = generator_addresses(rng)
+        policy, policy_next = generator_addresses(policy_rng)
+        self.put(
+            duration_rng=duration_rng,
+            duration_next=duration_next,
+            policy_rng=policy,
+            policy_next=policy_next,
+        )
+
+    def hand_over(self, policy_rng: np.random.Generator, decide_fn: int) -> None:
+        """Let a compiled scheduler make the open decision and all later ones.
+
+        Args:
+            policy_rng: Source of its chance.
+            decide_fn: Its address.
+        """
+        self._use(self._generators[0], policy_rng)
+        self.put(decide_fn=decide_fn)
+
+    def copy(self) -> ClusterState:
+        """A state that continues from here on its own, with the same chance: both then run alike.
+
+        So do states that :mod:`copy` and :mod:`pickle` make, also in other processes.
+        """
+        return copy.deepcopy(self)
+
+    def __deepcopy__(self, memo: dict) -> ClusterState:
+        other = memo[id(self)] = ClusterState(self.tables, self.settings)
+        for slot, record in self.attached.items():
+            other.attach(slot, Record(record.layout, record.extents))
+        if self._generators is not None:
+            other._use(*copy.deepcopy(self._generators, memo))
+        self.copy_into(other)
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = ("tables", "settings", "policy", "attached", "_generators")
+        return super().__getstate__() | {"given": {}, "own": {name: self.__dict__[name] for name in names}}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        super().__setstate__(kept)
+        self.__dict__ |= kept["own"]
+        self._bind_tables()
+        for slot, record in self.attached.items():
+            self.attach(slot, record)
+        if self._generators is not None:
+            self._use(*self._generators)
+
+    def copy_into(self, other: ClusterState) -> None:
+        """Make another state of the same workload and cluster what this one is, generators included.
+
+        Raises:
+            RecordError: The other state is of another workload or cluster, or has other records attached.
+        """
+        if other.attached.keys() != self.attached.keys():
+            raise RecordError(
+                f"a copy of a state with {', '.join(self.attached) or 'nothing'} attached needs the same; "
+                f"the other has {', '.join(other.attached) or 'nothing'}"
+            )
+        super().copy_into(other)
+        other.extents = dict(self.extents)
+        for slot, record in self.attached.items():
+            record.copy_into(other.attached[slot])
+        other.policy = self.policy
+        mine, theirs = self._generators, other._generators
+        if mine is None:
+            return
+        if theirs is None or not _alike(mine, theirs):
+            other._use(*copy.deepcopy(mine))  # the same generator twice stays one
+            return
+        for rng, twin in zip(mine, theirs, strict=True):
+            twin.bit_generator.state = rng.bit_generator.state
+
+    def advance(self) -> bool:
+        """Run to the next decision of the caller (True) or to the end (False).
+
+        Ctrl-C ends it within a fraction of a second; the run can then be continued by another call.
+
+        Raises:
+            WorkerError: This thread was told to stop (:mod:`decima.core.interrupts`).
+            InvalidDecisionError: A decision cannot be carried out.
+            DeadlockError: No event is left and jobs are unfinished.
+        """
+        while True:
+            code = engine.advance(self.address)
+            if code == engine.PAUSED:
+                check_stop()
+                continue
+            if code == engine.LOG_FULL:
+                self.resize(**{"logged decision x column": 2 * len(self.decision_rows)})
+                self.put(max_decisions_logged=len(self.decision_rows) // NUM_COLUMNS)
+                continue
+            if code == engine.INVALID:
+                raise InvalidDecisionError(self.describe_invalid())
+            if code == engine.DEADLOCK:
+                waiting = np.flatnonzero(self.job_state == 1)
+                raise DeadlockError(
+                    f"no event is left at {self.now_ms / 1000:.1f} s but {len(waiting)} of {self.num_jobs} jobs are "
+                    f"unfinished (first: job {waiting[0]}): the scheduler parked every executor"
+                )
+            return code == engine.NEEDS_DECISION
+
+    def decide(self, stage: int, limit: int | None = None, *options: float) -> None:
+        """Hand over a decision for the open round; :meth:`advance` carries it out.
+
+        Args:
+            stage: Stage id, -1 to idle.
+            limit: Parallelism limit of the stage's job (``job_limit``), else executors of this source to use; to idle,
+                the number of executors that do, all that are offered when omitted.
+            *options: Further parts of a decision in the order of :data:`decima.systems.spark.decision.PARTS`; their
+                defaults where omitted.
+        """
+        limit = self.num_source if limit is None else limit
+        parts = (stage, limit, *options)
+        self.action[:] = (*parts, *DEFAULTS[len(parts) :])
+        self.put(has_action=1)
+
+    @property
+    def logged_decisions(self) -> np.ndarray:
+        """Decisions logged so far, float64 [decisions, columns of ``DECISION_COLUMNS``]."""
+        return self.decision_rows.reshape(-1, NUM_COLUMNS)[: self.num_decisions_logged]
+
+    def frontier(self) -> np.ndarray:
+        """Stage ids that may be chosen now, jobs in order of arrival, stages by index."""
+        members = np.flatnonzero(self.stage_in_frontier)
+        rank = np.zeros(self.num_jobs, dtype=np.int64)
+        active = self.active[: self.num_active]
+        rank[active] = np.arange(len(active))
+        return members[np.argsort(rank[self.stage_job[members]], kind="stable")]
+
+    def describe_invalid(self) -> str:
+        """Why the decision in ``action`` cannot be carried out."""
+        stage, limit, delay_ms, kind = parts_of(self.action)
+        if self.no_answer:
+            return (
+                f"decision {self.num_decisions} at {self.now_ms / 1000:.3f} s: the policy has no choice: a score of "
+                "its network is not a finite number; the weights are too large"
+            )
+        if stage == -1:
+            what = "idling"
+        elif 0 <= stage < self.num_stages:
+            job = self.stage_job[stage]
+            what = f"stage {stage - self.job_first_stage[job]} of job {job}"
+        else:
+            what = f"stage id {stage}"
+        more = f" and delay {delay_ms:g} ms" if delay_ms != 0.0 else ""
+        more += f" and executor class {kind}" if kind != DEFAULTS[CLASS] else ""
+        offered = f"{self.num_source}"
+        if self.num_classes > 1:
+            offered += f", by class {self.class_offers.tolist()}"
+        frontier = [(int(self.stage_job[s]), int(s - self.job_first_stage[self.stage_job[s]])) for s in self.frontier()]
+        shown = ", ".join(map(str, frontier[:8])) + (", ..." if len(frontier) > 8 else "")
+        return (
+            f"decision {self.num_decisions} at {self.now_ms / 1000:.3f} s: cannot choose {what} with limit {limit}"
+            f"{more}: {_INVALID[self.error]}; executors offered: {offered}; "
+            f"(job, stage) that can be chosen: [{shown}]"
+        )
+
+
+def _alike(mine: tuple, theirs: tuple) -> bool:
+    """Whether the second pair of generators can take over the states of the first: same kinds, none in both pairs."""
+    kinds = [[type(rng.bit_generator) for rng in pair] for pair in (mine, theirs)]
+    apart = not {id(rng) for rng in mine} & {id(rng) for rng in theirs}
+    return apart and kinds[0] == kinds[1] and (mine[0] is mine[1]) == (theirs[0] is theirs[1])

@@ -1,0 +1,153 @@
+"""Decisions that go on from a schedule that was begun: what a service does whose client executes the schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from decima.core.cache import cached
+from decima.core.errors import WorkloadError
+from decima.systems.unequal.engine import ListRule, begin_decisions, decide_now, offer
+from decima.systems.unequal.fields import plan_at
+from decima.systems.unequal.placement import NONE, put
+from decima.systems.unequal.settings import DECISIONS
+
+_PLAN = DECISIONS.index("plan")
+_UNKNOWN_PARENT, _OVERLAP = 1, 2
+
+
+class Copy(NamedTuple):
+    """Copy of a node on an executor."""
+
+    node: int
+    executor: int
+    start_s: float
+    finish_s: float
+    executed: bool = False  # it has been executed at these times; else they are expected
+
+
+def decide(
+    rule: ListRule, copies: Sequence[Copy | tuple], available_s: np.ndarray, now_s: float, most: int | None = None
+) -> list[Copy]:
+    """Decide what can be decided now, given what was decided and executed before.
+
+    With ``plan``, a node can be decided when its parents are; else when they were executed. What was to be finished by
+    now and was not executed counts as finishing now. Copies that were decided by the same rule, and whose times are as
+    expected, are continued by the schedule that the rule makes of the whole instance.
+
+    Args:
+        rule: The rule and its instance; jobs whose arrival is later than now are not looked at.
+        copies: What was decided so far, in that order; plain tuples with the fields of :class:`Copy` are quicker made.
+        available_s: Time before which an executor takes nothing further, whatever its copies say, float64 [executors].
+        now_s: Time of the decisions in seconds.
+        most: Most nodes to decide; all that can be decided when omitted.
+
+    Returns:
+        Further copies in the order in which they were decided; the copy of a parent goes before the node it is for.
+
+    Raises:
+        WorkloadError: A copy lies on another one, comes before its parents, or is one too many; or a copy was executed
+            later than now.
+        PolicyError: The rule is a network whose scores are not finite.
+    """
+    planner = rule.planner
+    instance, duplicate = planner.instance, planner.rules.duplicate
+    columns = np.fromiter(chain.from_iterable(copies), np.float64, 5 * len(copies)).reshape(-1, 5)
+    rows, times = columns[:, [0, 1, 4]].astype(np.int64), np.ascontiguousarray(columns[:, 2:4])
+    decided = len(np.unique(rows[:, 0]))
+    if len(copies) > (2 if duplicate else 1) * decided or decided > len(instance):
+        allowed = "two copies on average" if duplicate else "one copy"
+        raise WorkloadError(f"{len(copies)} copies of {decided} nodes; the scheduler makes {allowed} of a node at most")
+    if (late := (rows[:, 2] != 0) & (times[:, 1] > now_s)).any():
+        copy = int(np.argmax(late))
+        where = instance.node_name(copies[copy][0])
+        raise WorkloadError(f"node {where} was executed by {times[copy, 1]:g}; expected at most now, {now_s:g}")
+    address = planner.record.address
+    wrong, kind = _restore(address, now_s, rows, times, np.ascontiguousarray(available_s, dtype=np.float64))
+    if wrong >= 0:
+        copy = Copy(*copies[wrong])
+        where = f"node {instance.node_name(copy.node)} on executor {instance.cluster.names[copy.executor]}"
+        if kind == _OVERLAP:
+            span = f"from {copy.start_s:g} to {copy.finish_s:g}"
+            raise WorkloadError(f"{where} {span} lies on a copy that was told before")
+        raise WorkloadError(f"{where} is told before its parents; expected copies in the order of their decisions")
+    rule.resume()
+    first = planner.record.copies
+    go_on(address, now_s, len(instance) if most is None else most)
+    rule.check()
+    record = planner.record
+    columns = (record.copy_node, record.copy_executor, record.copy_start, record.copy_finish)
+    made = zip(*(column[first : record.copies].tolist() for column in columns), strict=True)
+    return [Copy(*each) for each in made]
+
+
+@cached(njit(cache=True, nogil=True))
+def _restore(address, now, rows, times, available):
+    """Put copies where they are; the number of the first one that cannot be there and why, else -1 and 0."""
+    state = plan_at(address)
+    begin_decisions(state)
+    executed = np.full(state.nodes, np.inf)
+    for copy in range(len(rows)):
+        node = rows[copy, 0]
+        executor = rows[copy, 1]
+        start = times[copy, 0]
+        finish = times[copy, 1]
+        for edge in range(state.parent_start[node], state.parent_start[node + 1]):
+            if state.first_copy[state.parent[edge]] == NONE:
+                return copy, _UNKNOWN_PARENT
+        if state.first_copy[node] == NONE:
+            state.left[state.job[node]] -= state.mean_time[node]
+        if start < state.available[executor] and not _in_a_gap(state, executor, start, finish):
+            return copy, _OVERLAP
+        put(state, node, executor, start, finish)
+        if rows[copy, 2]:
+            executed[node] = min(executed[node], finish)
+    for copy in range(len(rows)):
+        if not rows[copy, 2] and state.copy_finish[copy] < now:
+            state.copy_finish[copy] = now
+            state.available[rows[copy, 1]] = max(state.available[rows[copy, 1]], now)
+    for node in range(state.nodes):
+        state.finish[node] = np.inf
+    for copy in range(len(rows)):
+        state.finish[rows[copy, 0]] = min(state.finish[rows[copy, 0]], state.copy_finish[copy])
+    for executor in range(state.executors):
+        state.available[executor] = max(state.available[executor], available[executor])
+    for place_in_time in range(state.nodes):
+        node = state.arriving[place_in_time]
+        if state.arrival[node] > now:
+            break
+        if state.first_copy[node] == NONE:
+            since = state.arrival[node]
+            waiting = 0
+            for edge in range(state.parent_start[node], state.parent_start[node + 1]):
+                parent = state.parent[edge]
+                if state.decision == _PLAN:
+                    waiting += state.first_copy[parent] == NONE
+                else:
+                    waiting += executed[parent] == np.inf
+                    since = max(since, executed[parent])
+            state.waiting[node] = waiting
+            if waiting == 0:
+                offer(state, node, since)
+    return -1, 0
+
+
+@njit
+def _in_a_gap(state, executor, start, finish):
+    """Whether an executor has nothing else between two times, of which the first is before its last finish."""
+    gap = state.gap_last[executor]
+    while gap != NONE:
+        if state.gap_start[gap] <= start:
+            return finish <= state.gap_end[gap]
+        gap = state.gap_before[gap]
+    return False
+
+
+@cached(njit(cache=True, nogil=True))
+def go_on(address, now, most):
+    """Decide up to so many nodes at a time, going on from where a plan is; :func:`decide` puts it there."""
+    decide_now(plan_at(address), now, most)

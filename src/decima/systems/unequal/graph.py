@@ -1,0 +1,85 @@
+"""Adjacency lists of DAGs as flat arrays, and orders over them."""
+
+import numpy as np
+from numba import njit
+
+from decima.core.cache import cached
+from decima.core.graphs import topological_order
+
+__all__ = ["lists", "longest_down", "longest_up", "pop", "push", "topological_order"]
+
+
+def lists(
+    key: np.ndarray, other: np.ndarray, data: np.ndarray, nodes: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Edges grouped by one end, one group behind the other.
+
+    Args:
+        key: The end to group by, int64 [edges].
+        other: The other end, int64 [edges]; ascending inside a group.
+        data: Value of each edge, float64 [edges].
+        nodes: Number of nodes.
+
+    Returns:
+        Where each group begins, int64 [nodes + 1]; the other ends and the values in the order of the groups.
+    """
+    order = np.lexsort((other, key))
+    start = np.zeros(nodes + 1, dtype=np.int64)
+    np.cumsum(np.bincount(key, minlength=nodes), out=start[1:])
+    return start, other[order], data[order]
+
+
+@cached(njit(cache=True, nogil=True))
+def longest_down(order, child_start, child, node_value, edge_value):
+    """Largest sum of nodes and edges on a path from each node down, its own value included, float64 [nodes]."""
+    length = np.zeros(len(order))
+    for place in range(len(order) - 1, -1, -1):
+        node = order[place]
+        longest = 0.0
+        for edge in range(child_start[node], child_start[node + 1]):
+            longest = max(longest, edge_value[edge] + length[child[edge]])
+        length[node] = node_value[node] + longest
+    return length
+
+
+@cached(njit(cache=True, nogil=True))
+def longest_up(order, parent_start, parent, node_value, edge_value, first):
+    """Largest sum of nodes and edges above each node, float64 [nodes]; ``first`` is what a path begins with there."""
+    length = np.zeros(len(order))
+    for node in order:
+        longest = first[node]
+        for edge in range(parent_start[node], parent_start[node + 1]):
+            above = parent[edge]
+            longest = max(longest, length[above] + node_value[above] + edge_value[edge])
+        length[node] = longest
+    return length
+
+
+@njit
+def push(heap, size, value):
+    """Add a number to a heap in an int64 array that holds ``size`` of them; the new size."""
+    hole = size
+    while hole > 0 and heap[(hole - 1) >> 1] > value:
+        heap[hole] = heap[(hole - 1) >> 1]
+        hole = (hole - 1) >> 1
+    heap[hole] = value
+    return size + 1
+
+
+@njit
+def pop(heap, size):
+    """Remove the smallest number of a heap in an int64 array that holds ``size`` of them; the new size."""
+    size -= 1
+    value = heap[size]
+    hole = 0
+    child = 1
+    while child < size:
+        if child + 1 < size and heap[child + 1] < heap[child]:
+            child += 1
+        if heap[child] >= value:
+            break
+        heap[hole] = heap[child]
+        hole = child
+        child = 2 * hole + 1
+    heap[hole] = value
+    return size

@@ -1,0 +1,48 @@
+"""Tuning of the linear rule: CMA-ES over schedules of drawn instances, all made with the same memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from decima.evaluation.cma_search import Minimum, minimize
+from decima.systems.unequal.engine import Planner
+from decima.systems.unequal.policy.features import static_features
+from decima.systems.unequal.schedulers.linear_rule import NAMES
+from decima.systems.unequal.schedulers.ranks import rank_up
+from decima.systems.unequal.settings import Rules
+from decima.systems.unequal.workload import Instance
+
+#: Priorities are within this range; their scale has no effect.
+LARGEST = 4.0
+
+
+def tune(instances: Sequence[Instance], rules: Rules, budget: int, seed: int = 0) -> Minimum:
+    """Find coefficients of the linear rule with short schedules.
+
+    Args:
+        instances: What to schedule; the score is the mean makespan over that of the upward rank.
+        rules: How nodes are decided and placed.
+        budget: Candidates to try, each on all instances.
+        seed: 0 or more.
+
+    Returns:
+        Coefficients in the order of ``NAMES`` of the rule, and their score.
+    """
+    planners = [Planner(each, rules) for each in instances]
+    features = [static_features(each, NAMES, logarithms=True).astype(np.float64) for each in instances]
+    usual_s = np.array([planner.run(rank_up(each)) for planner, each in zip(planners, instances, strict=True)])
+
+    def score(candidates: np.ndarray) -> np.ndarray:
+        lengths = [
+            [planner.run(x @ weights) for planner, x in zip(planners, features, strict=True)]
+            for weights in LARGEST * (2.0 * candidates - 1.0)
+        ]
+        return (np.array(lengths) / usual_s).mean(axis=1)
+
+    start = np.full(len(NAMES), 0.5)
+    start[NAMES.index("rank_up")] = 0.5 + 0.5 / LARGEST
+    found = minimize(score, start, sigma=0.1, bounds=(0.0, 1.0), budget=budget, seed=seed)
+    found.x = LARGEST * (2.0 * found.x - 1.0)
+    return found

@@ -1,0 +1,71 @@
+"""What schedules are judged by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from decima.systems.unequal import graph
+from decima.systems.unequal.result import Schedule
+from decima.systems.unequal.workload import Instance
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Numbers about one schedule."""
+
+    makespan_s: float  # from time 0 until the last job completes
+    speedup: float  # Eq. 13: all nodes one after the other on the best executor, over the makespan
+    slr: float  # Eq. 14: makespan over the longest path with the smallest times; NaN where jobs arrive later than 0
+    avg_jct_s: float  # mean time from arrival to completion of a job
+    utilisation: float  # part of executors x makespan that nodes are executed in, 0 to 1
+    duplicates: int  # copies beyond one per node
+    duplicated: float  # part of the executed time that further copies take, 0 to 1
+    transferred: float  # data sent between executors, each copy reading the copy whose data arrives first
+
+
+def metrics(schedule: Schedule) -> Metrics:
+    """Judge a schedule, which has to be a valid one; copies that finish after the makespan count as work, too."""
+    instance = schedule.instance
+    makespan_s = schedule.makespan_s
+    busy = schedule.finish_s - schedule.start_s
+    reads = schedule.sources()
+    return Metrics(
+        makespan_s=makespan_s,
+        speedup=_over(sequential_s(instance), makespan_s),
+        slr=_over(makespan_s, critical_path_s(instance)) if instance.arrival_s.max() == 0.0 else float("nan"),
+        avg_jct_s=float(np.mean(schedule.completion_s - [job.arrival_s for job in instance.jobs])),
+        utilisation=_over(float(busy.sum()), len(instance.cluster) * float(schedule.finish_s.max())),
+        duplicates=int(schedule.duplicate.sum()),
+        duplicated=_over(float(busy[schedule.duplicate].sum()), float(busy.sum())),
+        transferred=_transferred(schedule, reads),
+    )
+
+
+def sequential_s(instance: Instance) -> float:
+    """Time in seconds of all nodes one after the other on the executor that is best for that (Eq. 13)."""
+    cluster = instance.cluster
+    if cluster.costs is not None:
+        return float(cluster.costs.sum(axis=0).min())
+    return float(instance.work.sum() / cluster.speeds.max())
+
+
+def critical_path_s(instance: Instance) -> float:
+    """Length in seconds of the longest path of all jobs with each node's smallest time and no transfers (Eq. 14)."""
+    start, child, data = instance.children
+    lengths = graph.longest_down(instance.order, start, child, instance.least_time_s, np.zeros(len(data)))
+    return float(lengths.max())
+
+
+def _over(part: float, whole: float) -> float:
+    return part / whole if whole > 0.0 else float("nan")
+
+
+def _transferred(schedule: Schedule, reads: np.ndarray) -> float:
+    start, _, data = schedule.instance.parents
+    # Reads come copy by copy, in the order of each node's parents.
+    edges = [np.arange(start[node], start[node + 1]) for node in schedule.node]
+    sent = data[np.concatenate(edges)] if edges else np.zeros(0)
+    apart = schedule.executor[reads[:, 0]] != schedule.executor[reads[:, 1]]
+    return float(sent[apart].sum())

@@ -1,0 +1,224 @@
+"""The shortest schedule of a small instance, with and without copies of nodes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from decima.core.checks import is_number
+from decima.core.errors import ConfigError, DecimaError
+from decima.core.progress import progress_bar
+from decima.systems.unequal.optimum import cp_sat, exact_kernel
+from decima.systems.unequal.optimum.bounds import lower_bound
+from decima.systems.unequal.optimum.priority_search import search
+from decima.systems.unequal.result import Schedule
+from decima.systems.unequal.schedulers.registry import list_schedulers, make_scheduler
+from decima.systems.unequal.settings import SLOTS, Rules
+from decima.systems.unequal.workload import Instance
+
+MOST_NODES = 64
+#: Ways to the proof: the search of this package, and CP-SAT of OR-Tools (``pip install 'decima-sched[exact]'``).
+SOLVERS = ("search", "cp_sat")
+_STEPS = 20_000  # partial schedules between two looks at the clock
+_TRIES = 40  # for each node, of the search for the schedule that it begins with
+
+
+class NotProvedError(DecimaError, RuntimeError):
+    """Time was up before the optimum was proved."""
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """A schedule that is proved to be the shortest."""
+
+    schedule: Schedule
+    makespan_s: float
+    bound_s: float  # no schedule is shorter; the makespan, or with CP-SAT up to a millionth of it less
+    explored: int  # partial schedules, or branches of CP-SAT, that were looked at
+    elapsed_s: float
+
+
+def optimum(
+    instance: Instance,
+    *,
+    duplicate: bool = True,
+    solver: str = "search",
+    time_limit_s: float = 60.0,
+    progress: str | None = None,
+) -> Optimum:
+    """Find the shortest schedule and prove that there is no shorter one.
+
+    Args:
+        instance: Jobs and cluster, at most 64 nodes; some 10 nodes on 3 executors are proved within seconds.
+        duplicate: Whether nodes may be copied; the proof holds for any number of copies.
+        solver: ``search``, a branch and bound over all schedules, or ``cp_sat``, which proves larger instances and
+            needs OR-Tools; its proof leaves a millionth of the makespan open where times are not whole numbers.
+        time_limit_s: Seconds after which to give up.
+        progress: Label of a line of progress; none without.
+
+    Raises:
+        ConfigError: The instance is too large, the solver is unknown or not installed, or the time limit is not above
+            0.
+        NotProvedError: Time was up; the message has the best schedule and the bound.
+    """
+    if solver not in SOLVERS:
+        raise ConfigError(f"solver is {solver!r}; expected {' or '.join(SOLVERS)}")
+    if len(instance) > MOST_NODES:
+        raise ConfigError(
+            f"the instance has {len(instance)} nodes; the search for the optimum takes {MOST_NODES} at most"
+        )
+    if not is_number(time_limit_s) or not time_limit_s > 0.0:
+        raise ConfigError(f"time_limit_s is {time_limit_s!r}; expected a number above 0")
+    begin = time.monotonic()
+    known = _start(instance, duplicate)
+    floor_s = lower_bound(instance, duplicate=duplicate)
+    tables = _Tables(instance)
+    explored = 0
+    done = known.makespan_s <= floor_s * (1.0 + 1e-12)
+    with progress_bar(progress, 1.0, share=True) as bar:
+
+        def left() -> bool:
+            """Show the time gone; whether there is more."""
+            gone = (time.monotonic() - begin) / time_limit_s
+            bar.update(min(1.0, gone) - bar.n)
+            return gone < 1.0
+
+        if done:
+            floor_s = known.makespan_s
+        elif solver == "search":
+            search = _Search(tables, duplicate, known.makespan_s)
+            while not done and left():
+                done = search.step(_STEPS)
+            explored = int(search.counts[exact_kernel.EXPLORED])
+            if search.found[0, 0]:
+                known = tables.schedule(search.found[1 : 1 + search.found[0, 0]].tolist())
+            if done:
+                floor_s = known.makespan_s
+        else:
+            answer = cp_sat.solve(
+                instance,
+                tables.times_s,
+                tables.sent_s,
+                duplicate=duplicate,
+                most_s=known.makespan_s,
+                time_limit_s=max(0.0, begin + time_limit_s - time.monotonic()),
+                tick=left,
+            )
+            done, explored = answer.proved, answer.branches
+            floor_s = max(floor_s, answer.bound_s)
+            if answer.copies:
+                known = min(known, tables.schedule(answer.copies), key=lambda schedule: schedule.makespan_s)
+    if not done:
+        raise NotProvedError(
+            f"no proof within {time_limit_s:g} s: the best schedule found takes {known.makespan_s:g} s, and none "
+            f"takes less than {floor_s:g} s"
+        )
+    known = replace(known, scheduler="optimum", settings={"duplicate": duplicate})
+    floor_s = min(floor_s, known.makespan_s)  # which may be one rounding below a bound that is reached
+    return Optimum(known, known.makespan_s, floor_s, explored, time.monotonic() - begin)
+
+
+def _start(instance: Instance, duplicate: bool) -> Schedule:
+    """The best schedule of all schedulers and of a short search."""
+    schedules = [
+        search(instance, _TRIES * len(instance), rules=Rules(slots=slots, duplicate=duplicate)).schedule
+        for slots in SLOTS
+    ]
+    for name in list_schedulers():
+        made = make_scheduler(name)
+        if duplicate or not made.rules.duplicate:
+            schedules.append(made.schedule(instance))
+        elif "duplicate" in made.entry.open:
+            schedules.append(make_scheduler(name, duplicate=False).schedule(instance))
+    return min(schedules, key=lambda schedule: schedule.makespan_s)
+
+
+class _Tables:
+    """Execution and transfer times of an instance, and schedules by the order of their copies."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        cluster = instance.cluster
+        executors = len(cluster)
+        costs = cluster.costs
+        # float64 [nodes, executors] and [edges, senders, receivers], edges by child
+        self.times_s = instance.work[:, None] / cluster.speeds if costs is None else np.array(costs)
+        rates = np.full((executors, executors), cluster.rate) if cluster.uniform else np.array(cluster.rate)
+        self.sent_s = cluster.latency_s + instance.parents[2][:, None, None] / rates
+
+    def schedule(self, copies: Iterable[tuple[int, int]]) -> Schedule:
+        """Copies of nodes on executors, each as early as those before it allow."""
+        instance, times, sent = self.instance, self.times_s, self.sent_s
+        parent_start, parent, _ = instance.parents
+        free_s = np.zeros(times.shape[1])
+        finish_s = np.full(times.shape, np.inf)
+        nodes, executors, starts, finishes = [], [], [], []
+        for node, executor in copies:
+            start_s = max(float(free_s[executor]), float(instance.arrival_s[node]))
+            for edge in range(parent_start[node], parent_start[node + 1]):
+                there = finish_s[parent[edge]] + sent[edge, :, executor]
+                there[executor] = finish_s[parent[edge], executor]
+                start_s = max(start_s, float(there.min()))
+            nodes.append(node)
+            executors.append(executor)
+            starts.append(start_s)
+            finishes.append(start_s + times[node, executor])
+            free_s[executor] = finish_s[node, executor] = finishes[-1]
+        return Schedule(instance, nodes, executors, starts, finishes)
+
+
+class _Search:
+    """Memory of a search that goes on step by step."""
+
+    def __init__(self, tables: _Tables, duplicate: bool, best_s: float) -> None:
+        instance, times, sent = tables.instance, tables.times_s, tables.sent_s
+        nodes, executors = times.shape
+        depths = (nodes * executors if duplicate else nodes) + 1
+        options = nodes * executors
+        parent_start, parent, _ = instance.parents
+        self.counts = np.zeros(exact_kernel.NUM_COUNTS, dtype=np.int64)
+        self.best = np.array([best_s])
+        self.found = np.zeros((1 + depths, 2), dtype=np.int64)
+        option_counts = np.zeros((depths, 2), dtype=np.int64)
+        option_counts[0, 0] = -1
+        now = np.zeros((depths, 2))
+        self._arguments = (
+            self.counts,
+            self.best,
+            instance.order,
+            times,
+            sent,
+            parent_start,
+            parent,
+            *instance.children[:2],
+            instance.arrival_s,
+            _twins(times, instance.cluster.uniform),
+            bool((times > 0.0).all()),
+            duplicate,
+            np.full((nodes, executors), np.inf),
+            np.zeros(nodes, dtype=np.int64),
+            np.zeros((depths, executors)),
+            now,
+            np.zeros((depths, 2), dtype=np.int64),
+            self.found,
+            np.zeros((depths, options, 2), dtype=np.int64),
+            np.zeros((depths, options, 2)),
+            option_counts,
+        )
+
+    def step(self, budget: int) -> bool:
+        """Go on with the search; whether it is over."""
+        return exact_kernel.explore(budget, *self._arguments) == exact_kernel.DONE
+
+
+def _twins(times: np.ndarray, uniform: bool) -> np.ndarray:
+    """For each executor a lower one that is the same in everything, or -1."""
+    twins = np.full(times.shape[1], -1)
+    for executor in range(times.shape[1] if uniform else 0):
+        for other in range(executor):
+            if np.array_equal(times[:, executor], times[:, other]):
+                twins[executor] = other
+    return twins

@@ -1,0 +1,115 @@
+"""Search for good priorities of one instance: what the order of the nodes could gain, whoever finds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from decima.core.checks import check_whole
+from decima.core.progress import progress_bar
+from decima.systems.unequal.engine import Planner
+from decima.systems.unequal.optimum.bounds import lower_bound
+from decima.systems.unequal.result import Schedule
+from decima.systems.unequal.schedulers.linear_rule import COEFFICIENTS, linear_priority
+from decima.systems.unequal.schedulers.ranks import rank_up
+from decima.systems.unequal.settings import Rules
+from decima.systems.unequal.workload import Instance
+
+_DISCOUNTS = (1.0, 0.5, 0.25, 0.1, 0.0)
+_SHARES = (0.02, 0.05, 0.15, 0.5)  # of the nodes that one try changes
+_SPREADS = (0.02, 0.1, 0.4)  # standard deviation of what a logarithm changes by
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best schedule of a search."""
+
+    schedule: Schedule
+    priority: np.ndarray  # float64 [nodes]; the largest goes first
+    makespan_s: float
+    start_s: float  # makespan of the best rank that the search began with
+    tries: int  # schedules made
+
+
+def search(
+    instance: Instance, budget: int = 4000, seed: int = 0, *, rules: Rules | None = None, progress: str | None = None
+) -> Found:
+    """Look for priorities with a short schedule by changing the best ones known at random.
+
+    Begins with upward ranks whose transfers count fully, in part or not at all. A try multiplies the priorities of some
+    nodes, or of all nodes of a job, by log-normal factors; it is kept if the schedule is no longer. The search ends
+    early where the lower bound is reached.
+
+    Args:
+        instance: Jobs and cluster.
+        budget: Schedules to make.
+        seed: 0 or more.
+        rules: How nodes are placed; planned, with copies and insertion, when omitted.
+        progress: Label of a progress bar; none without.
+
+    Raises:
+        ConfigError: ``budget`` or ``seed`` is out of range.
+    """
+    check_whole("budget", budget, least=1)
+    check_whole("seed", seed, least=0)
+    rng = np.random.default_rng(seed)
+    planner = Planner(instance, Rules(slots="insertion") if rules is None else rules)
+    floor_s = lower_bound(instance) * (1.0 + 1e-12)
+    starts = [rank_up(instance, transfers=discount) for discount in _DISCOUNTS][:budget]
+    lengths = [planner.run(priority) for priority in starts]
+    tries = len(starts)
+    best = int(np.argmin(lengths))
+    priority, makespan_s = starts[best], lengths[best]
+    start_s = makespan_s
+    with progress_bar(progress, budget, "schedule", done=tries) as bar:
+        while tries < budget and makespan_s > floor_s:
+            changed = priority * _factors(instance, rng)
+            length_s = planner.run(changed)
+            if length_s <= makespan_s:
+                priority, makespan_s = changed, length_s
+            tries += 1
+            bar.update()
+    planner.run(priority)
+    settings = {"budget": budget, "seed": seed}
+    schedule = replace(planner.schedule(), scheduler="search", settings=settings)
+    return Found(schedule, priority, makespan_s, start_s, tries)
+
+
+def rule_priorities(instance: Instance, rules: Rules) -> list[np.ndarray]:
+    """Priorities of simple rules: upward ranks whose transfers count fully, in part or not at all; the linear rule.
+
+    Args:
+        instance: Jobs and cluster.
+        rules: When nodes are decided, on which the weights of the linear rule depend.
+
+    Returns:
+        Float64 [nodes] each.
+    """
+    ranks = [rank_up(instance, transfers=discount) for discount in _DISCOUNTS]
+    return [*ranks, linear_priority(instance, COEFFICIENTS[rules.decision])]
+
+
+def best_rule_priority(instance: Instance, rules: Rules) -> np.ndarray:
+    """Priorities of the simple rule whose schedule of this instance is the shortest, float64 [nodes].
+
+    Where jobs arrive later, that looks into the future: only the whole schedule says which rule it is.
+
+    Args:
+        instance: Jobs and cluster.
+        rules: How nodes are decided and placed.
+    """
+    planner = Planner(instance, rules)
+    return min(rule_priorities(instance, rules), key=planner.run)
+
+
+def _factors(instance: Instance, rng: np.random.Generator) -> np.ndarray:
+    """Factors on priorities, float64 [nodes]: log-normal for some nodes or for one job, 1 for the others."""
+    spread = rng.choice(_SPREADS)
+    if rng.random() < 0.25:
+        job = int(rng.integers(len(instance.jobs)))
+        factors = np.ones(len(instance))
+        factors[instance.first_node[job] : instance.first_node[job + 1]] = np.exp(rng.normal(0.0, spread))
+        return factors
+    chosen = rng.random(len(instance)) < max(rng.choice(_SHARES), 1.0 / len(instance))
+    return np.where(chosen, np.exp(rng.normal(0.0, spread, len(instance))), 1.0)

@@ -1,0 +1,121 @@
+"""The network that chooses nodes, in TensorFlow: definition, losses and gradients.
+
+Source: section IV-A, Eqs. 7 and 8; section V-A for the sizes. Choosing nodes does not need this module;
+:mod:`decima.systems.unequal.policy.kernel` computes the same in compiled code.
+"""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from decima.systems.spark.policy.network import PerceptronLayer, StageMessages, softmax_of_segments, sum_by
+from decima.systems.unequal.policy.architecture import JOBS, NODES, NodeArchitecture
+from decima.systems.unequal.policy.batch import TENSORS, NodeBatch
+
+
+class NodeMessages(StageMessages):
+    """Messages from children to parents, all nodes at once: ``g(sum of e over the children)`` (Eq. 7)."""
+
+    def to_all(self, e: tf.Tensor, children: tf.Tensor, parents: tf.Tensor) -> tf.Tensor:
+        """Messages that every node receives.
+
+        Args:
+            e: Float32 [nodes, width].
+            children: Int32 [edges].
+            parents: Int32 [edges].
+        """
+        self.index_sources, self.index_targets, self.n_nodes = children, parents, tf.shape(e)[0]
+        return self.update(self.aggregate(self.message(e)))
+
+
+class NodeNetwork(keras.Model):
+    """Probabilities of recorded choices of nodes, and scores of all nodes that could be chosen.
+
+    Called with the tensors of :class:`decima.systems.unequal.policy.batch.NodeBatch` it returns what
+    :class:`decima.systems.spark.policy.network.DecimaNetwork` does, float32 [D] each; limits do not exist and have 0.
+
+    Args:
+        architecture: Shape of the network.
+        depth: Nodes on the longest path of any job; messages that go all the way up take so many rounds.
+        weights: Float32 [parameters]; zeros when omitted.
+    """
+
+    def __init__(self, architecture: NodeArchitecture, depth: int, weights: np.ndarray | None = None) -> None:
+        super().__init__(name=f"nodes_{architecture.name}")
+        self.architecture, self.depth = architecture, depth
+        self.perceptrons = [PerceptronLayer(perceptron) for perceptron in architecture.perceptrons]
+        self._by_name = {layer.name: layer for layer in self.perceptrons}
+        if architecture.graph:
+            self.messages = NodeMessages(self._by_name.get("f", tf.identity), self._by_name["g"])
+        self.built = True
+        if weights is not None:
+            self.set_flat(weights)
+
+    @property
+    def signature(self) -> dict[str, tf.TensorSpec]:
+        """Specification of the tensors that it is called with."""
+        fixed = {"F": len(self.architecture.node_features), "S": self.architecture.context}
+        return {
+            name: tf.TensorSpec([fixed.get(size) for size in shape], tf.as_dtype(dtype), name=name)
+            for name, (dtype, shape) in TENSORS.items()
+        }
+
+    def tensors(self, batch: NodeBatch, decisions: np.ndarray) -> dict[str, np.ndarray]:
+        """What it is called with for some decisions of a batch, int [D]."""
+        return batch.tensors(decisions)
+
+    def set_flat(self, weights: np.ndarray) -> None:
+        """Take over all weights, float32 [parameters] in the order of the architecture's ``shapes``."""
+        parts = self.architecture.split(np.asarray(weights, dtype=np.float32))
+        for variable, value in zip(self.trainable_variables, parts.values(), strict=True):
+            variable.assign(value)
+
+    def call(self, batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Log-probabilities and entropies; see the class."""
+        log_prob, entropy = softmax_of_segments(self.scores(batch), batch["candidate_decision"], batch["choice"])
+        none = tf.zeros_like(log_prob)
+        return {
+            "log_prob_stage": log_prob,
+            "entropy_stage": entropy,
+            **dict.fromkeys(("log_prob_limit", "log_prob_class", "entropy_limit", "entropy_class"), none),
+        }
+
+    def embed(self, batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Embeddings e [N, width], y [graphs, width] and z [D, width]."""
+        net, architecture, x = self._by_name, self.architecture, batch["x"]
+        base = net["input"](x)
+        if architecture.edge_features:
+            base += net["h"](batch["outgoing"][:, None])
+        children, parents = batch["edge_child"], batch["edge_parent"]
+        e = base
+        if architecture.layers:
+            for _ in range(architecture.layers):
+                e = self.messages.to_all(e, children, parents) + base
+        else:
+            inner = sum_by(tf.ones_like(parents, tf.float32)[:, None], parents, tf.shape(x)[0]) > 0.0
+            for _ in range(self.depth - 1):
+                e = tf.where(inner, self.messages.to_all(e, children, parents), 0.0) + base
+        sent = net["job_f"](tf.concat([x, e], axis=1)) if architecture.message_f else e
+        y = net["job_g"](sum_by(sent, batch["node_graph"], batch["graphs"]) / NODES)
+        of_jobs = net["cluster_f"](y) if architecture.message_f else y
+        together = tf.math.segment_sum(tf.gather(of_jobs, batch["pair_graph"]), batch["pair_decision"])
+        return e, y, net["cluster_g"](together / JOBS)
+
+    def scores(self, batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Score q of every node that could be decided, float32 [C]."""
+        architecture, q = self.architecture, self._by_name["q"]
+        features, width = len(architecture.node_features), architecture.embedding
+        if not architecture.graph:
+            for_node, for_all = q.parts(features, architecture.context)
+            first = tf.gather(tf.matmul(batch["x"], for_node), batch["candidate_node"])
+            first += tf.gather(tf.matmul(batch["summary"], for_all), batch["candidate_decision"])
+            return q.after_first(first)[:, 0]
+        # Nodes, jobs and decisions are shared by many candidates: their parts of the first layer are computed once.
+        e, y, z = self.embed(batch)
+        for_node, for_job, for_all = q.parts(features + width, width, width + architecture.context)
+        first = tf.gather(tf.matmul(tf.concat([batch["x"], e], axis=1), for_node), batch["candidate_node"])
+        first += tf.gather(tf.matmul(y, for_job), batch["candidate_graph"])
+        first += tf.gather(tf.matmul(tf.concat([z, batch["summary"]], axis=1), for_all), batch["candidate_decision"])
+        return q.after_first(first)[:, 0]

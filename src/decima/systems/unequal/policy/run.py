@@ -1,0 +1,280 @@
+"""Training of a policy on unequal executors: agent, validation, run and recipes, for the trainer of all systems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from decima.core.errors import ConfigError
+from decima.learning.algorithms.imitation import register_teachers
+from decima.learning.gradient import Learner
+from decima.learning.loss import CRITIC, PROBABILITIES
+from decima.learning.recipes import register_recipe
+from decima.learning.returns import Episode
+from decima.learning.rollout import RolloutBackend, RolloutJob, Teacher
+from decima.learning.run import TrainingRun
+from decima.learning.validation import Score
+from decima.systems.spark.policy.task import rollout_seeds
+from decima.systems.unequal.engine import Planner
+from decima.systems.unequal.optimum.bounds import lower_bound
+from decima.systems.unequal.policy.architecture import NodeArchitecture
+from decima.systems.unequal.policy.batch import NodeBatch, SeenInstance
+from decima.systems.unequal.policy.critic import NodeCritic
+from decima.systems.unequal.policy.network import NodeNetwork
+from decima.systems.unequal.policy.planner import PolicyPlanner
+from decima.systems.unequal.policy.task import TEACHERS, NodeEpisode, NodeEpisodes, NodeSequence, NodeTask
+
+SYSTEM = "plan"
+_CHUNK = 256
+_FAST = {
+    "algorithm": "ppo",
+    "teacher": f"{SYSTEM}/linear_rank",
+    "teacher_iterations": 80,
+    "teacher_sequences": 6,
+    "teacher_lr": 3e-3,
+    "teacher_lr_end": 5e-4,
+    "epochs": 2,
+    "minibatches": 4,
+    "sequences": 4,
+    "rollouts": 8,
+    "lr_start": 3e-4,
+    "lr_end": 5e-5,
+    "lr_shape": "geometric",
+    "gradient_norm": 1.0,
+    "loss_reduction": "mean",
+    "entropy_start": 0.0,
+    "entropy_end": 0.0,
+    "entropy_iterations": None,
+    "effect_classes": True,
+    "baseline": "regression",
+    "baseline_memory": 0.9,
+    "normalise": "sequence",
+    "reward_scale_s": 1.0,
+    "episode_start_s": None,
+    "differential": False,
+    "validate_every": 10,
+    "validation_sequences": 40,
+    "validation_seeds": 0,
+    "iterations": 180,
+}
+# Algorithm 1, where episodes begin with 50 decisions and grow by 2 per iteration.
+_PAPER = {
+    "algorithm": "actor_critic",
+    "episode_start_s": 50.0,
+    "episode_end_s": 1000.0,
+    "episode_growth_s": 2.0,
+    "validation_seeds": 0,
+    "validate_every": 20,
+    "validation_sequences": 40,
+    "iterations": 800,
+}
+register_recipe("paper-lachesis-batch", **_PAPER)
+register_recipe("paper-lachesis-stream", **_PAPER)
+register_recipe("fast-lachesis-batch", **_FAST)
+register_recipe("fast-lachesis-stream", **_FAST)
+
+
+def _make_teacher(name: str, **parameters: float) -> str:
+    """The name of a rule that can be imitated.
+
+    Raises:
+        ConfigError: There is none of that name, or it was given parameters.
+    """
+    if name not in TEACHERS:
+        raise ConfigError(f"unknown scheduler {name!r} to imitate; known: {', '.join(TEACHERS)}")
+    if parameters:
+        raise ConfigError(f"{name} has no parameter {next(iter(parameters))!r} as a teacher; it has none")
+    return name
+
+
+register_teachers(SYSTEM, _make_teacher)
+
+
+class NodeAgent:
+    """A network that chooses nodes, as algorithms see it.
+
+    Rewards are minus the growth of the schedule over the lower bound of its instance, so that all instances count
+    alike; their sum is minus the makespan over the bound. Times are decisions, of which every run of an instance has as
+    many as nodes.
+
+    Args:
+        task: What to draw.
+        architecture: Shape of the network.
+        seed: Source of the initial weights, of instances and of all chance in episodes.
+        backend: Where episodes run; closed with the agent.
+        threads: Threads of the gradient; no result depends on it.
+        betas: Decay of Adam's first and second moments.
+        epsilon: Adam's epsilon.
+    """
+
+    columns = ("decisions", "above_bound", "teacher_followed")
+    headline = "above_bound"
+    summary_width = 2
+    learns: tuple[str, ...] = (PROBABILITIES, CRITIC)
+
+    def __init__(
+        self,
+        task: NodeTask,
+        architecture: NodeArchitecture,
+        seed: int,
+        backend: RolloutBackend,
+        *,
+        threads: int = 1,
+        betas: tuple[float, float] = (0.9, 0.999),
+        epsilon: float = 1e-8,
+    ) -> None:
+        self.task, self.architecture, self.seed = task, architecture, seed
+        self.streaming = task.streaming
+        self._backend = backend
+        self.network = NodeNetwork(architecture, task.depth())
+        weights = architecture.initial_weights(seed)
+        self.learner = Learner(self.network, weights, threads=threads, betas=betas, epsilon=epsilon, chunk=_CHUNK)
+        self._adam = {"betas": betas, "epsilon": epsilon}
+        self._seen: dict[NodeSequence, tuple[SeenInstance, float]] = {}
+
+    @cached_property
+    def critic(self) -> NodeCritic:
+        """Values of nodes, for algorithms with a critic; made when one asks for it."""
+        return NodeCritic(self.network, self.seed + 1, **self._adam)
+
+    def collect(
+        self, iteration: int, sequences: int, rollouts: int, mean_length_s: float | None, teacher: Teacher | None = None
+    ) -> list[NodeEpisode]:
+        """Run episodes; ``mean_length_s`` counts decisions, as Algorithm 1 does, behind which nothing is learned."""
+        drawn = self.task.training_sequences(self.seed, iteration, sequences)
+        seeds = rollout_seeds(self.seed, iteration, sequences * rollouts)
+        runs = [sequence for sequence in drawn for _ in range(rollouts)]
+        jobs = [RolloutJob(sequence, seed, teacher) for sequence, seed in zip(runs, seeds, strict=True)]
+        done = self._backend.collect(self.architecture, self.learner.weights, jobs)
+        self._seen = {sequence: self._see(sequence) for sequence in drawn}
+        if mean_length_s is None:
+            return done
+        lengths = np.random.default_rng([self.seed, iteration, 4]).exponential(mean_length_s, len(drawn))
+        ends = np.repeat(np.maximum(2, lengths.astype(int)), rollouts)
+        return [replace(each, record=each.record.until(end)) for each, end in zip(done, ends.tolist(), strict=True)]
+
+    def _see(self, sequence: NodeSequence) -> tuple[SeenInstance, float]:
+        instance = self.task.instance(sequence)
+        return SeenInstance(instance, self.architecture), lower_bound(instance)
+
+    def episodes(self, records: Sequence[NodeEpisode]) -> list[Episode]:
+        """Episodes whose times count decisions."""
+        made = []
+        for each in records:
+            length = each.record.length_s / self._seen[each.sequence][1]
+            steps = np.arange(len(length) - 1, dtype=np.float64)
+            summary = np.stack([length[:-1], length[:-1] ** 2], axis=1)
+            made.append(Episode(steps, float(len(steps)), -np.diff(length), summary))
+        return made
+
+    def batch(self, records: Sequence[NodeEpisode]) -> NodeBatch:
+        """The records with what was seen of their instances."""
+        return NodeBatch([self._seen[each.sequence][0] for each in records], [each.record for each in records])
+
+    def useful_decisions(self, records: Sequence[NodeEpisode]) -> list[np.ndarray]:
+        """Decisions with several nodes to choose from, whose probability was below 1."""
+        groups, first = [], 0
+        for each in records:
+            groups.append(first + np.flatnonzero(each.record.candidates() > 1))
+            first += len(each.record.chosen)
+        return groups
+
+    def recorded_log_prob(self, records: Sequence[NodeEpisode], effect_classes: bool) -> np.ndarray:
+        """Log-probabilities of all decisions; there are no limits, so ``effect_classes`` has no effect."""
+        return np.concatenate([each.record.log_prob for each in records]).astype(np.float32)
+
+    def describe(self, records: Sequence[NodeEpisode]) -> dict[str, float]:
+        """Number of decisions, mean length of the schedules over the bound, share of the teacher's choices taken."""
+        lengths = [each.record.length_s[-1] / self._seen[each.sequence][1] for each in records]
+        followed = np.concatenate([each.record.chosen == each.record.wanted for each in records])
+        return {
+            "decisions": len(followed),
+            "above_bound": float(np.mean(lengths)),
+            "teacher_followed": float(followed.mean()),
+        }
+
+    def close(self) -> None:
+        """End the workers."""
+        self._backend.close()
+        self.learner.close()
+
+
+class NodeValidation:
+    """Schedules of the likeliest choices on fixed instances: mean makespan over the lower bound.
+
+    Args:
+        task: What to draw.
+        architecture: Shape of the network.
+        sequences: Number of instances.
+    """
+
+    lower_is_better = True
+
+    def __init__(self, task: NodeTask, architecture: NodeArchitecture, sequences: int) -> None:
+        instances = [task.instance(sequence) for sequence in task.validation_sequences(sequences)]
+        self._bounds = np.array([lower_bound(instance) for instance in instances])
+        self._planners = [PolicyPlanner(instance, task.rules, architecture) for instance in instances]
+        self._task = task
+        self._references: dict[str, float] | None = None
+        self.columns = ("val_greedy", *(f"val_ratio_{name}" for name in TEACHERS))
+
+    @property
+    def references(self) -> dict[str, float]:
+        """Score of each rule that can be imitated, with the task's rules of placement; computed once."""
+        if self._references is None:
+            self._references = {}
+            for name, priority in TEACHERS.items():
+                lengths = []
+                for planner in self._planners:
+                    own = Planner(planner.instance, self._task.rules)
+                    lengths.append(own.run(priority(planner.instance, self._task.rules)))
+                self._references[name] = float(np.mean(np.array(lengths) / self._bounds))
+        return self._references
+
+    def measure(self, weights: np.ndarray) -> Score:
+        """Score of weights, and its ratio to those of the references."""
+        score = float(np.mean(np.array([planner.run(weights) for planner in self._planners]) / self._bounds))
+        ratios = {f"val_ratio_{name}": score / value for name, value in self.references.items()}
+        return Score(score, "greedy", {"val_greedy": score} | ratios)
+
+
+@dataclass(frozen=True)
+class NodeRun(TrainingRun):
+    """One training of a policy that chooses nodes; every architecture fits every task.
+
+    Raises:
+        ConfigError: The recipe's teacher is a rule of another system.
+    """
+
+    task: NodeTask
+    architecture: NodeArchitecture
+
+    def __post_init__(self) -> None:
+        teacher = self.recipe.imitation.teacher
+        if teacher is not None and not teacher.startswith(f"{SYSTEM}/"):
+            known = ", ".join(f"{SYSTEM}/{name}" for name in TEACHERS)
+            raise ConfigError(f"recipe: teacher {teacher!r} does not order nodes; known: {known}")
+
+    def rollout_work(self) -> NodeEpisodes:
+        """Function that runs an episode."""
+        return NodeEpisodes(self.task)
+
+    def agent(self, backend: RolloutBackend, threads: int) -> NodeAgent:
+        """What acts and learns."""
+        adam = self.recipe.adam
+        return NodeAgent(
+            self.task,
+            self.architecture,
+            self.seed,
+            backend,
+            threads=threads,
+            betas=(adam.adam_beta1, adam.adam_beta2),
+            epsilon=adam.adam_epsilon,
+        )
+
+    def validation(self, threads: int) -> NodeValidation:
+        """What measures weights."""
+        return NodeValidation(self.task, self.architecture, self.recipe.budget.validation_sequences)

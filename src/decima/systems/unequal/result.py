@@ -1,0 +1,113 @@
+"""Schedules: when which executor executes which copy of which node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from decima.core.errors import ConfigError
+from decima.systems.unequal.checking import InvalidScheduleError, frozen
+from decima.systems.unequal.workload import Instance
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Copies of nodes on executors, in the order in which they were decided.
+
+    Nothing is checked here but the lengths of the arrays; :func:`decima.systems.unequal.validate` checks the rest.
+    """
+
+    instance: Instance
+    node: Sequence[int]  # int64 [copies]
+    executor: Sequence[int]  # int64 [copies]
+    start_s: Sequence[float]  # float64 [copies], seconds
+    finish_s: Sequence[float]  # float64 [copies], seconds
+    duplicate: Sequence[bool] | None = None  # bool [copies]: a further copy of a node; worked out when omitted
+    scheduler: str = ""  # who made it
+    settings: dict[str, Any] = field(default_factory=dict)  # what it was made with, for result files
+
+    def __post_init__(self) -> None:
+        kinds = {"node": np.int64, "executor": np.int64, "start_s": np.float64, "finish_s": np.float64}
+        for name, kind in kinds.items():
+            object.__setattr__(self, name, frozen(np.array(getattr(self, name), dtype=kind)))
+        if self.duplicate is None:
+            duplicate = np.ones(len(self.node), dtype=bool)
+            duplicate[np.unique(self.node, return_index=True)[1]] = False
+        else:
+            duplicate = np.array(self.duplicate, dtype=bool)
+        object.__setattr__(self, "duplicate", frozen(duplicate))
+        lengths = {len(getattr(self, name)) for name in (*kinds, "duplicate")}
+        if len(lengths) > 1:
+            raise InvalidScheduleError(f"the arrays of a schedule have {sorted(lengths)} entries; expected one length")
+
+    def __len__(self) -> int:
+        return len(self.node)
+
+    @cached_property
+    def first_finish_s(self) -> np.ndarray:
+        """Finish of each node's first copy, float64 [nodes]; infinite for a node without a copy."""
+        first = np.full(len(self.instance), np.inf)
+        np.minimum.at(first, self.node, self.finish_s)
+        return frozen(first)
+
+    @cached_property
+    def completion_s(self) -> np.ndarray:
+        """Completion of each job, float64 [jobs]: its last node's first copy finishes."""
+        return frozen(np.maximum.reduceat(self.first_finish_s, self.instance.first_node[:-1]))
+
+    @property
+    def makespan_s(self) -> float:
+        """Time in seconds from 0 until the last job completes."""
+        return float(self.completion_s.max())
+
+    def frame(self) -> pandas.DataFrame:
+        """One row per copy: job, node (name), executor (name), start_s, finish_s, duplicate."""
+        import pandas
+
+        instance = self.instance
+        job = instance.job_of_node[self.node]
+        names = [instance.jobs[j].nodes[i - instance.first_node[j]] for i, j in zip(self.node, job, strict=True)]
+        return pandas.DataFrame(
+            {
+                "job": [instance.jobs[each].name for each in job],
+                "node": names,
+                "executor": [instance.cluster.names[each] for each in self.executor],
+                "start_s": self.start_s,
+                "finish_s": self.finish_s,
+                "duplicate": self.duplicate,
+            }
+        )
+
+    def sources(self) -> np.ndarray:
+        """Copy that each copy reads each parent from, int64 [reads, 2]: copy that is read, copy that reads.
+
+        It is the one whose data arrives first, the one decided first among equals (Eq. 2, nearest copy).
+
+        Raises:
+            ConfigError: A parent has no copy.
+        """
+        start, parent, data = self.instance.parents
+        copies: list[list[int]] = [[] for _ in range(len(self.instance))]
+        for copy, node in enumerate(self.node.tolist()):
+            copies[node].append(copy)
+        finish, executor = self.finish_s.tolist(), self.executor.tolist()
+        reads = []
+        for copy, node in enumerate(self.node.tolist()):
+            for edge in range(start[node], start[node + 1]):
+                if not copies[parent[edge]]:
+                    raise ConfigError(f"node {self.instance.node_name(int(parent[edge]))} is not in the schedule")
+                read = min(
+                    copies[parent[edge]],
+                    key=lambda each: (
+                        finish[each] + self.instance.transfer_s(data[edge], executor[each], executor[copy])
+                    ),
+                )
+                reads.append((read, copy))
+        return np.array(reads, dtype=np.int64).reshape(-1, 2)

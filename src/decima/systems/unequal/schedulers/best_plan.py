@@ -1,0 +1,45 @@
+"""Best plan: the policy and simple rules plan the instance, the shortest plan is kept."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from decima.systems.unequal.engine import Planner
+from decima.systems.unequal.optimum.priority_search import best_rule_priority
+from decima.systems.unequal.policy.planner import PolicyPlanner
+from decima.systems.unequal.policy.scheduler import load
+from decima.systems.unequal.result import Schedule
+from decima.systems.unequal.schedulers.registry import Text, register
+from decima.systems.unequal.settings import Rules
+from decima.systems.unequal.workload import Instance
+
+#: Name that means no policy.
+NONE = "none"
+_POLICY = Text("policy", "name of a stored policy, or path of its .weights.h5; none: rules alone", "lachesis-batch")
+
+
+@register(
+    "best_plan",
+    "best of several plans",
+    "this project",
+    Rules(slots="insertion"),
+    open=("slots", "duplicate", "transfers", "drop_unread"),
+    texts=(_POLICY,),
+)
+def best_plan(instance: Instance, rules: Rules, rng: np.random.Generator, policy: str) -> Schedule:
+    """The shortest of the plans of a policy and of simple rules, all made before anything is executed; DEFT.
+
+    The rules are upward ranks whose transfers count fully, in part or not at all, and the linear rule. Jobs that arrive
+    later are known to it.
+
+    Raises:
+        PolicyError: The policy cannot be read, or its scores are not finite.
+    """
+    planner = Planner(instance, rules)
+    shortest_s = planner.run(best_rule_priority(instance, rules))
+    best = planner.schedule()
+    if policy == NONE:
+        return best
+    stored = load(policy)
+    network = PolicyPlanner(instance, rules, stored.architecture)
+    return network.planner.schedule() if network.run(stored.weights) < shortest_s else best

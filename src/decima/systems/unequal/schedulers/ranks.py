@@ -1,0 +1,32 @@
+"""Ranks of nodes: how long the way from a node to the end of its job is, and from the beginning to it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from decima.systems.unequal import graph
+from decima.systems.unequal.workload import Instance
+
+
+def rank_up(instance: Instance, *, transfers: float = 1.0) -> np.ndarray:
+    """Longest way down from each node, itself included: mean execution and transfer times, float64 [nodes], seconds.
+
+    Args:
+        instance: Jobs and cluster.
+        transfers: Factor on the transfer times; 0 gives the static level.
+
+    Source: Eq. 5; the mean rate is the mean over all pairs of executors.
+    """
+    start, child, data = instance.children
+    mean_s = transfers * instance.cluster.mean_transfer_s(data)
+    return graph.longest_down(instance.order, start, child, instance.mean_time_s, mean_s)
+
+
+def rank_down(instance: Instance) -> np.ndarray:
+    """Longest way from the beginning to each node, itself not included, float64 [nodes], seconds.
+
+    Source: Eq. 6, with mean speed and mean rate as in Eq. 5.
+    """
+    start, parent, data = instance.parents
+    mean_s = instance.cluster.mean_transfer_s(data)
+    return graph.longest_up(instance.order, start, parent, instance.mean_time_s, mean_s, np.zeros(len(instance)))

@@ -1,0 +1,39 @@
+"""Settings of list schedulers: when a node is decided, and where a copy of it may go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from decima.core.errors import ConfigError
+
+DECISIONS = ("plan", "event", "idle")
+SLOTS = ("append", "insertion")
+TRANSFERS = ("finish", "decision")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How nodes are decided and placed, whatever the order in which they are taken.
+
+    Raises:
+        ConfigError: A value is unknown, or two of them contradict each other.
+    """
+
+    # ``plan``: at the job's arrival, as soon as the parents are assigned. ``event``: when the parents have finished, on
+    # any executor. ``idle``: when the parents have finished and an executor is free, on a free one.
+    decision: str = "plan"
+    slots: str = "append"  # ``append`` behind what an executor was given, or ``insertion`` into the first gap that fits
+    duplicate: bool = True  # whether a further copy of one parent may be placed in front of a node (Eq. 10)
+    # When data is sent: at the ``finish`` of the parent to wherever it is needed later, or after the ``decision`` only.
+    transfers: str = "finish"
+    # Whether copies that nothing reads are dropped at the end, and what follows moves up; with ``plan`` only.
+    drop_unread: bool = False
+
+    def __post_init__(self) -> None:
+        for name, known in (("decision", DECISIONS), ("slots", SLOTS), ("transfers", TRANSFERS)):
+            if getattr(self, name) not in known:
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; expected {' or '.join(known)}")
+        if self.decision == "idle" and self.slots == "insertion":
+            raise ConfigError("slots=insertion has no effect with decision=idle: a free executor has no gaps to come")
+        if self.drop_unread and self.decision != "plan":
+            raise ConfigError("drop_unread needs decision=plan: elsewhere the copy may have been executed already")

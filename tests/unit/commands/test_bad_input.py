@@ -1,0 +1,337 @@
+"""Whatever is wrong with the input: exit code 2, one sentence, and no file is written."""
+
+import copy
+import json
+import os
+import socket
+
+import pytest
+
+from decima.core import config
+from decima.workload.tpch import fetch
+from tests.unit.commands.calls import DIAMOND, refuse, write_json
+from tests.unit.workload.tpch.raw_files import write_set
+
+
+def diamond(stage=0, job=0, **changes):
+    """The small jobs with some keys of one stage replaced; None removes a key."""
+    content = copy.deepcopy(DIAMOND)
+    body = content[job]["stages"][stage]
+    for key, value in changes.items():
+        if value is None:
+            del body[key]
+        else:
+            body[key] = value
+    return content
+
+
+BAD_JOBS = {
+    "cyclic DAG": (diamond(parents=["join"]), r"job 'diamond': .*cycle"),
+    "stage is its own parent": (diamond(parents=["scan"]), r"job 'diamond'"),
+    "dangling parent by name": (diamond(1, parents=["scam"]), r"stage 'left': parent 'scam' does not exist"),
+    "dangling parent by index": (diamond(1, parents=[7]), r"job 'diamond', stage 'left': .*7"),
+    "zero tasks": (diamond(tasks=0), r"job 'diamond', stage 'scan': .*0"),
+    "negative tasks": (diamond(tasks=-3), r"job 'diamond', stage 'scan': .*-3"),
+    "NaN duration": (diamond(1, duration_ms=float("nan")), r"job 'diamond', stage 'left'.*nan"),
+    "negative duration": (diamond(1, duration_ms=[5, -1]), r"job 'diamond', stage 'left'.*-1"),
+    "infinite duration": (diamond(1, duration_ms=float("inf")), r"job 'diamond', stage 'left'.*inf"),
+    "missing profile level": (diamond(2, durations={}), r"stage 'right'.*level"),
+    "profile level without durations": (
+        diamond(2, durations={"2": 500, "20": {"rest": []}}),
+        r"job 'diamond', stage 'right'.*level 20",
+    ),
+    "no durations at all": (diamond(1, duration_ms=None), r"stage 'left': .*'duration_ms' and 'durations'"),
+    "zero memory": (diamond(1, memory=0), r"stage 'left': memory is 0; expected a finite number above 0"),
+    "NaN memory": (diamond(1, memory=float("nan")), r"stage 'left': memory is nan"),
+    "memory that is a text": (diamond(1, memory="much"), r"stage 'left': memory is \"much\"; expected a number"),
+    "negative request": ([DIAMOND[0] | {"requests": [1, -1, 1, 1]}], r"stage 'left': memory is -1.0"),
+    "too few requests": ([DIAMOND[0] | {"requests": [1]}], r"requests are .*of each of 4 stages"),
+    "empty job list": ([], r"no jobs; expected at least one"),
+    "job without stages": ([{"stages": []}], r"no stages; expected at least one"),
+    "NaN arrival": ([DIAMOND[0] | {"arrival_ms": float("nan")}], r"arrival_ms is nan"),
+    "negative arrival": ([DIAMOND[0] | {"arrival_ms": -1}], r"arrival_ms is -1"),
+    "unknown query": ([{"size": "2g", "query": 23}], r"query 23 is unknown; expected 1 to 22"),
+    "unknown size": ([{"size": "3g", "query": 1}], r"size '3g' is unknown"),
+    "neither stages nor query": ([{"arrival_ms": 0}], r"key 'size' is missing"),
+    "not a list": (7, r"expected an object"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), BAD_JOBS.values(), ids=BAD_JOBS)
+def test_malformed_jobs(content, message, tmp_path, folder, match):
+    jobs = write_json(tmp_path / "jobs.json", content)
+    outputs = ("--out", folder / "r.json", "--log", folder / "t.parquet", "--gantt", folder / "g.png")
+    match(message, refuse("simulate", "--jobs", jobs, *outputs))
+    match(message, refuse("workload", "describe", jobs, "--out", folder / "t.csv"))
+    assert list(folder.iterdir()) == []
+
+
+@pytest.fixture
+def match():
+    def check(pattern, text):
+        with pytest.raises(ValueError, match=pattern):  # shows pattern and text when they differ
+            raise ValueError(text)
+
+    return check
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "line 1, column 1"),
+        (b'[{"stages": [', "line 1, column 1"),
+        (b"[1, 2,]", "line 1"),
+        (b"\xff\xfe\x00", "not JSON text"),
+        (b"[" * 100_000, "not JSON text"),
+        (b'[{"stages": [], "stages": []}]', "given twice"),
+    ],
+)
+def test_job_file_that_is_not_json(text, message, tmp_path, folder):
+    path = tmp_path / "jobs.json"
+    path.write_bytes(text)
+    sentence = refuse("simulate", "--jobs", path, "--out", folder / "r.json")
+    assert message in sentence
+    assert str(path) in sentence
+    assert list(folder.iterdir()) == []
+
+
+def test_job_file_that_is_not_there(tmp_path):
+    assert "No such file" in refuse("simulate", "--jobs", tmp_path / "no.json")
+    assert "Is a directory" in refuse("simulate", "--jobs", tmp_path)
+    assert "no profile file" in refuse("workload", "describe", tmp_path / "no.parquet")
+
+
+def test_damaged_parquet(tmp_path):
+    path = tmp_path / "profiles.parquet"
+    path.write_bytes(b"PAR1 and so on")
+    assert "truncated, damaged or not a parquet file" in refuse("simulate", "--jobs", path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--executors", 0], "executors must be a whole number of at least 1, got 0"),
+        (["--executors", -5], "executors must be a whole number of at least 1, got -5"),
+        (["--executors", "many"], "'--executors'"),
+        (["--executors", 2.5], "'--executors'"),
+        (["--executors", 10**30], "'--executors'"),
+        (["--scheduler", "unfair"], "unknown scheduler 'unfair'; did you mean 'fair'?; known: capped_srw,"),
+        (["--scheduler", "replay"], "expected their file: replay:FILE"),
+        (["--mode", "fast"], "mode must be one of paper, released, simplified, got 'fast'"),
+        (["--durations", "median"], "durations must be one of sampled, mean, got 'median'"),
+        (["--set", "settings.level_rule=middle"], "must be one of interpolate, inverted, left, right, got 'middle'"),
+        (["--set", "settings.moving_delay_ms=-1"], "moving_delay_ms must be a number from 0 to 1e+15, got -1"),
+        (["--set", "settings.moving_delay_ms=nan"], "moving_delay_ms is 'nan'; expected a number"),
+        (["--set", "settings.warmup_delay_ms=inf"], "warmup_delay_ms must be a number from 0 to 1e+15, got inf"),
+        (["--time-limit-s", 0], "time_limit_ms must be above 0"),
+        (["--time-limit-s", "nan"], "time_limit_ms must be above 0"),
+        (["--mode", "released", "--time-limit-s", 5], "no effect in mode released"),
+        (["--seed", -1], "seed must be a whole number of at least 0, got -1"),
+        (["--seed", 1.5], "'--seed'"),
+        (["--set", "settings.moving_delay_ms"], "'settings.moving_delay_ms' is no option; expected KEY=VALUE"),
+        (["--set", "moving_delay_ms=1"], "--set moving_delay_ms=1: expected a key that begins with settings."),
+        (["--set", "settings.moving_delay=1"], "settings.moving_delay is unknown; did you mean 'moving_delay_ms'"),
+        (["--set", "settings.keep_warm=maybe"], "--set settings.keep_warm is 'maybe'; expected true or false"),
+        (["--set", "settings.executors=3"], "this has an option of its own, --executors"),
+        (["--set", "settings.classes=1:3"], "this has an option of its own, --classes"),
+        (["--classes", ""], "'' is no class of executors; expected MEMORY:EXECUTORS"),
+        (["--classes", "0.5:2,0.5:3"], "class 0.5 is given twice"),
+        (["--classes", "0.5:0"], "class 0.5: executors must be a whole number of at least 1, got 0"),
+        (["--classes", "nan:2"], "expected a number"),
+        (["--classes", "0.5:2", "--executors", 3], "executors is 3, and the classes have 2; leave executors out"),
+        (["--scheduler", "fair:sticky"], "'fair:sticky': 'sticky' is no option; expected KEY=VALUE"),
+        (["--scheduler", "fair:sticky=yes"], "sticky is 'yes'; expected a number"),
+        (["--scheduler", "fair:=1"], "'=1' is no option"),
+        (["--scheduler", "fair:sticky=1,sticky=0"], "sticky is given twice"),
+        (["--scheduler", "fair:sticky=2"], "sticky must be from 0 to 1, got 2"),
+        (["--scheduler", "fair:sticky=nan"], "sticky is 'nan'; expected a number"),
+        (["--scheduler", "fair:alpha=1"], "scheduler fair has no parameter 'alpha'; it has: sticky, stage_rule"),
+        (["--no-such-option"], "No such option: --no-such-option"),
+        (["surplus"], "surplus"),
+        (["--scheduler"], "requires an argument"),
+    ],
+)
+def test_option_out_of_range(options, message, jobs, folder):
+    assert message in refuse("simulate", "--jobs", jobs, "--out", folder / "r.json", *options)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["synthetic:n=0"], "n is 0; expected an integer of at least 1"),
+        (["synthetic:n=x"], "n is 'x'; expected a whole number"),
+        ([f"synthetic:n={10**30}"], "expected at most 10,000,000"),
+        (["synthetic:sizes=huge"], "'huge' is unknown"),
+        (["synthetic:sizes="], "is unknown"),
+        (["synthetic:arrivals=batch,interarrival_s=3"], "interarrival_s describe a stream"),
+        (["google"], "unknown jobs 'google'; expected a workload source (tpch, "),
+        (["synthetic:interarrival_s=0"], "expected a finite number above 0"),
+        (["synthetic:interarrival_s=nan"], "expected a number"),
+        (["synthetic:n=0,initial=0"], "expected an integer of at least 1"),
+        (["synthetic:interarrival_s=20-45"], "a range of gaps is for training"),
+        (["synthetic", "--seed", -2], "seed is -2; expected an integer of at least 0"),
+    ],
+)
+def test_workload_that_cannot_be_drawn(options, message, folder):
+    write = ["workload", "write", "--out", folder / "w.json"]
+    for command in (["workload", "describe"], write, ["simulate", "--jobs"]):
+        assert message in refuse(*command, *options)
+    assert list(folder.iterdir()) == []
+
+
+REPLAYS = {
+    "stage whose parents run": ([[0, 3, 5]], "decision 0 at 0.000 s: cannot choose stage 3 of job 0"),
+    "stage chosen twice": ([[0, 0, 1], [0, 0, 1]], "decision 1: cannot choose stage 0 of job 0"),
+    "job that has not arrived": ([[1, 0, 1]], "cannot choose stage 0 of job 1"),
+    "no such job": ([[9, 0, 1]], "there is no job 9; expected 0 to 3"),
+    "no such stage": ([[0, 4, 1]], "job 0 has no stage 4; expected 0 to 3"),
+    "limit of nothing": ([[0, 0, 0]], "the limit gives it no executor"),
+    "too few decisions": ([[0, 0, 6]], "asks for decision 1 at 0.000 s, but only 1 are logged"),
+    "no decisions": ([], "asks for decision 0 at 0.000 s, but only 0 are logged"),
+    "every executor parked": ([[None, None, 10], [None, None, 10], [None, None, 10], [None, None, 10]], "no event is"),
+    "not a list": ({"actions": []}, "expected a list of decisions"),
+    "a row of two": ([[0, 0]], "decision 0 is [0, 0]; expected [job, stage, limit] and if wanted delay_ms"),
+    "a row that is none": ([5], "decision 0 is 5"),
+    "stage without job": ([[None, 0, 1]], "decision 0 is [null, 0, 1]"),
+    "job without stage": ([[0, None, 1]], "decision 0 is [0, null, 1]"),
+    "negative": ([[0, -1, 1]], "decision 0 is [0, -1, 1]"),
+    "text": ([[0, 0, "1"]], 'decision 0 is [0, 0, "1"]'),
+    "true": ([[0, 0, True]], "decision 0 is [0, 0, true]"),
+    "fraction": ([[0, 0, 1.5]], "decision 0 is [0, 0, 1.5]"),
+    "huge": ([[0, 0, 2**70]], "expected whole numbers"),
+    "NaN": ([[0, 0, float("nan")]], "decision 0 is [0, 0, NaN]"),
+}
+
+
+@pytest.mark.parametrize(("rows", "message"), REPLAYS.values(), ids=REPLAYS)
+def test_replay_that_cannot_be_followed(rows, message, jobs, tmp_path, folder):
+    decisions = write_json(tmp_path / "decisions.json", rows)
+    options = ("--mode", "released", "--durations", "mean", "--executors", 10)
+    call = ("simulate", "--jobs", jobs, "--scheduler", f"replay:{decisions}", *options)
+    sentence = refuse(*call, "--out", folder / "r.json")
+    assert message in sentence
+    assert list(folder.iterdir()) == []
+
+
+def test_replay_file_that_cannot_be_read(jobs, tmp_path):
+    assert "No such file" in refuse("simulate", "--jobs", jobs, "--scheduler", f"replay:{tmp_path / 'no.json'}")
+    broken = tmp_path / "broken.json"
+    broken.write_text("[[0, 0, 1")
+    assert "is not JSON text" in refuse("simulate", "--jobs", jobs, "--scheduler", f"replay:{broken}")
+    broken.write_bytes(b"\xff")
+    assert "is not JSON text" in refuse("simulate", "--jobs", jobs, "--scheduler", f"replay:{broken}")
+
+
+def test_output_that_cannot_be_written(jobs, tmp_path, folder):
+    (folder / "file").write_text("content")
+    call = ("simulate", "--jobs", jobs)
+    assert "is not a folder" in refuse(*call, "--out", folder / "file" / "r.json")
+    assert "ends in .json" in refuse(*call, "--out", folder / "r.txt")
+    assert "ends in .parquet or .csv" in refuse(*call, "--log", folder / "t.json")
+    for command in (call, ("compare", "fair", "fifo", "--jobs", jobs)):
+        assert "ends in .png or .pdf or .html" in refuse(*command, "--gantt", folder / "g.gif")
+    (folder / "r.json").mkdir()
+    assert "it is a folder" in refuse(*call, "--out", folder / "r.json")
+    assert "the command reads that file" in refuse(*call, "--out", jobs)
+    assert json.loads(jobs.read_text()) == DIAMOND
+    fifo = folder / "pipe.json"
+    os.mkfifo(fifo)
+    assert "not a regular file" in refuse(*call, "--out", fifo)
+    assert sorted(path.name for path in folder.iterdir()) == ["file", "pipe.json", "r.json"]
+    assert (folder / "file").read_text() == "content"
+
+
+def test_output_folder_without_permission(jobs, folder, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: path != folder)  # the superuser may write anywhere
+    assert f"no permission to write in {folder}" in refuse("simulate", "--jobs", jobs, "--out", folder / "r.json")
+
+
+def test_disk_that_fails_while_writing(jobs, folder, monkeypatch):
+    (folder / "r.json").write_text("old")
+
+    def fail(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    sentence = refuse("simulate", "--jobs", jobs, "--out", folder / "r.json")
+    assert sentence == f"cannot write {folder / 'r.json'}: No space left on device"
+    assert [path.name for path in folder.iterdir()] == ["r.json"]
+    assert (folder / "r.json").read_text() == "old"
+
+
+@pytest.fixture
+def mirror(tmp_path, monkeypatch):
+    """Mirror with three small files that the package expects; no data yet."""
+    files = {f"2g/adj_mat_{query}.npy": f"content {query}".encode() for query in range(1, 4)}
+    write_set(tmp_path / "mirror" / "tpch", monkeypatch, files)
+    monkeypatch.setenv(config.MIRROR_VARIABLE, str(tmp_path / "mirror"))
+    monkeypatch.setenv(config.DATA_DIR_VARIABLE, str(tmp_path / "data"))
+    return tmp_path / "mirror" / "tpch"
+
+
+def files_in(folder):
+    return sorted(path.name for path in folder.rglob("*") if path.is_file())
+
+
+def test_corrupted_download(mirror, tmp_path):
+    (mirror / "2g" / "adj_mat_1.npy").write_bytes(b"an error page")
+    assert "adj_mat_1.npy: got SHA-256" in refuse("data", "fetch", "tpch")
+    assert files_in(tmp_path / "data") == []
+
+
+def test_forced_fetch_that_fails_keeps_what_is_there(mirror, tmp_path):
+    (tmp_path / "data" / "raw" / "tpch" / "2g").mkdir(parents=True)
+    (tmp_path / "data" / "raw" / "tpch" / "2g" / "adj_mat_1.npy").write_bytes(b"content 1")
+    (mirror / "2g" / "adj_mat_3.npy").unlink()
+    assert "adj_mat_3.npy: No such file" in refuse("data", "fetch", "tpch", "--force")
+    assert files_in(tmp_path / "data") == ["adj_mat_1.npy"]
+
+
+def test_no_network(mirror, tmp_path, monkeypatch):
+    with socket.socket() as unused:  # bound but not listening: connections are refused
+        unused.bind(("127.0.0.1", 0))
+        monkeypatch.delenv(config.MIRROR_VARIABLE)
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        monkeypatch.setattr(fetch, "BASE_URL", f"http://127.0.0.1:{unused.getsockname()[1]}")
+        sentence = refuse("data", "fetch", "tpch")
+    assert "cannot fetch http://127.0.0.1" in sentence
+    assert config.MIRROR_VARIABLE in sentence
+    assert files_in(tmp_path) == files_in(mirror)
+
+
+def test_data_that_was_not_fetched(tmp_path, folder, monkeypatch):
+    monkeypatch.setenv(config.DATA_DIR_VARIABLE, str(tmp_path / "data"))
+    for command in (["workload", "describe"], ["simulate", "--out", folder / "r.json"]):
+        assert "run 'decima data fetch tpch'" in refuse(*command)
+    assert "is missing" in refuse("data", "prepare", "tpch")
+    assert "unknown data set 'google'; expected tpch or alibaba or cloud-vm" in refuse("data", "fetch", "google")
+    assert list(folder.iterdir()) == []
+
+
+def test_command_that_does_not_exist():
+    assert "No such command 'simulat'" in refuse("simulat")
+    assert refuse("workload") == "Missing command."
+    assert "Missing argument" in refuse("data", "fetch")
+    assert "Missing option '--out'" in refuse("workload", "write", "synthetic")
+
+
+def test_a_module_that_is_not_installed(monkeypatch):
+    from experiments import params
+
+    def need(run):
+        raise ModuleNotFoundError("No module named 'papermill'", name="papermill")
+
+    monkeypatch.setattr(params, "resolve_run", need)
+    assert refuse("report") == "papermill is not installed; 'decima doctor' says what is missing for what"
+
+
+def test_a_trace_that_cannot_be_read(tmp_path, folder):
+    alibaba = ["workload", "alibaba", "--out", folder / "w.json", "--report", folder / "r.csv"]
+    assert "there is no file" in refuse(*alibaba, "--raw", tmp_path)
+    (tmp_path / "batch_task.csv").write_text("M1,1,j_1\n")
+    assert "expected csv with the columns task_name, instance_num" in refuse(*alibaba, "--raw", tmp_path)
+    assert "--like generates jobs and reads no files" in refuse(*alibaba, "--raw", tmp_path, "--like", "3")
+    assert "--mix is of generated jobs" in refuse(*alibaba, "--raw", tmp_path, "--mix", "paper")
+    assert "fraction is 2.0" in refuse(*alibaba, "--like", "3", "--fraction", "2")
+    assert list(folder.iterdir()) == []

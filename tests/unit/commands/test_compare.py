@@ -1,0 +1,223 @@
+"""`decima compare` and `decima tune`."""
+
+import re
+
+import pandas
+import pytest
+
+import decima
+from decima.workload import synthetic_batch, synthetic_poisson
+from tests.unit.commands.calls import read_json, refuse, run, succeed
+
+SMALL = ("--jobs", "synthetic:n=3,sizes=xs+s", "--executors", 8)
+
+
+def test_scores_are_those_of_the_library(folder):
+    path = folder / "scores.csv"
+    result = run(
+        "compare", "fifo", "weighted_fair:alpha=0.5,sticky=0", "fair", *SMALL, "--seeds", 4, "--seed", 2, "--out", path
+    )
+    assert result.exit_code == 0, result.stderr
+    expected = decima.compare(
+        {
+            "fifo": "fifo",
+            "weighted_fair:alpha=0.5,sticky=0": decima.make_scheduler("weighted_fair", alpha=0.5, sticky=0),
+            "fair": "fair",
+        },
+        lambda seed: synthetic_batch(3, seed, ["xs", "s"]),
+        executors=8,
+        seeds=range(2, 6),
+    )
+    pandas.testing.assert_frame_equal(pandas.read_csv(path), expected.scores, check_exact=True)
+    lines = result.stdout.splitlines()
+    assert lines[:-1] == str(expected).splitlines()
+    best = expected.summary().iloc[0]
+    assert lines[-1].startswith(f"best of 3 schedulers on synthetic: {best.scheduler} with {best.mean_s:.2f} s")
+    assert lines[-1].endswith(f"; wrote {path}")
+
+
+@pytest.mark.parametrize("ending", ["png", "html"])
+def test_schedules_of_the_first_seed_above_each_other(ending, folder):
+    path = folder / f"both.{ending}"
+    assert succeed("compare", "fifo", "fair", *SMALL, "--seeds", 2, "--gantt", path).endswith(f"; wrote {path}")
+    assert path.stat().st_size > 10_000
+    if ending == "html":
+        page = path.read_text(encoding="utf-8")
+        assert "FIFO: average JCT" in page
+        assert "fair: average JCT" in page
+
+
+def test_baseline_metric_and_file_of_jobs(jobs, folder):
+    path = folder / "scores.parquet"
+    call = ("compare", "random", "fair", "--jobs", jobs, "--seeds", 3, "--executors", 4)
+    line = succeed(*call, "--baseline", "fair", "--metric", "makespan_s", "--out", path)
+    table = pandas.read_parquet(path)
+    assert table["seed"].tolist() == [0, 1, 2] * 2
+    assert table["avg_jct_s"].nunique() > 2  # durations and decisions differ by seed
+    assert "makespan, jobs, 4 executors, mode paper, 3 runs each" in run(*call, "--metric", "makespan_s").stdout
+    assert line.startswith("best of 2 schedulers on jobs: fair with ")
+    assert "against fair" not in line
+    assert succeed(*call, "--threads", 1, "--baseline", "fair", "--metric", "makespan_s", "--out", path) == line
+
+
+def test_several_gaps_are_one_table_of_what_each_gives_alone(folder):
+    path = folder / "scores.csv"
+    call = ("compare", "fifo", "fair", "--jobs", "synthetic:n=4,sizes=xs+s", "--executors", 4, "--seeds", 3)
+    result = run(*call, "--interarrival-s", "45,2.5", "--out", path)
+    assert result.exit_code == 0, result.stderr
+    scores = pandas.read_csv(path)
+    assert scores["interarrival_s"].tolist() == [45.0] * 6 + [2.5] * 6
+    for gap, part in scores.groupby("interarrival_s", sort=False):
+        alone = decima.compare(
+            ["fifo", "fair"],
+            lambda seed, gap=gap: synthetic_poisson(4, gap, seed, ["xs", "s"]),
+            executors=4,
+            seeds=range(3),
+        )
+        found = part.drop(columns="interarrival_s").reset_index(drop=True)
+        pandas.testing.assert_frame_equal(found, alone.scores, check_exact=True)
+    lines = result.stdout.splitlines()
+    assert lines[1].split()[:2] == ["gap", "[s]"]
+    assert [line.split()[0] for line in lines[2:-1]] == ["45", "45", "2.5", "2.5"]
+    assert re.match(r"best of 2 schedulers on synthetic: 45 s: \w+ with .* s.*, 2\.5 s: \w+ with .*; wrote ", lines[-1])
+
+
+def test_what_a_time_limit_cut_at_one_of_several_gaps_is_told():
+    call = ("compare", "fifo", "fair", "--jobs", "synthetic:n=4,sizes=xs", "--executors", 50, "--seeds", 2)
+    lines = run(*call, "--interarrival-s", "500,1", "--set", "settings.time_limit_ms=60000").stdout.splitlines()
+    assert "unfinished jobs" in lines[1]
+    assert [int(line.split()[-1]) > 0 for line in lines[2:6]] == [True, True, False, False]
+    assert "The time limit cut runs" in lines[6]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--interarrival-s", "45,-25"], "gap '-25' of '45,-25': expected a finite number of seconds above 0"),
+        (["--interarrival-s", "0"], "expected a finite number of seconds above 0"),
+        (["--interarrival-s", "inf"], "inf"),
+        (["--interarrival-s", "45,25,45.0"], "gap '45.0' of '45,25,45.0' is given twice"),
+        (["--interarrival-s", "45,,25"], "expected a number"),
+        (["--interarrival-s", ""], "expected a number"),
+        (["--jobs", "synthetic:arrivals=batch", "--interarrival-s", "45,25"], "expected them with arrivals=poisson"),
+        (["--jobs", "synthetic:interarrival_s=9", "--interarrival-s", "45,25"], "interarrival_s is given twice"),
+        (["--jobs", "jobs.json", "--interarrival-s", "45,25"], "a file has arrivals of its own"),
+        (["--interarrival-s", "45,25", "--gantt", "both.png"], "--gantt draws the runs of one gap"),
+    ],
+)
+def test_bad_gaps(arguments, message, folder):
+    path = folder / "scores.csv"
+    assert message in refuse("compare", "fair", "--jobs", "synthetic", "--out", path, *arguments)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_time_limit_is_told(jobs):
+    limit = ("--set", "settings.time_limit_ms=1500")
+    result = run("compare", "fifo", "fair", "--jobs", jobs, "--seeds", 2, "--executors", 4, *limit)
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert "unfinished jobs" in lines[1]
+    assert "The time limit cut runs" in lines[4]
+    assert re.match(r"best of 2 schedulers on jobs: \w+ with at least \d+\.\d\d s \(\d+ jobs? unfinished\)$", lines[-1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Missing argument 'SCHEDULER...'"),
+        (["nope"], "unknown scheduler 'nope'"),
+        (["fair", "fair"], "scheduler 'fair' is given twice"),
+        (["fair:sticky"], "expected KEY=VALUE"),
+        (["fair:alpha=1"], "no parameter 'alpha'"),
+        (["no.json"], "cannot read the card no.json: No such file"),
+        (["fair", "--baseline", "fifo"], "baseline 'fifo' is not among the compared schedulers: fair"),
+        (["fair", "--metric", "speed"], "unknown objective 'speed'; known: avg_jct"),
+        (["fair", "--seeds", 0], "'--seeds'"),
+        (["fair", "--seed", -1], "'--seed'"),
+        (["fair", "--threads", 0], "'--threads'"),
+        (["fair", "--executors", 0], "executors must be a whole number of at least 1, got 0"),
+        (["fair", "--jobs", "synthetic:n=0"], "n is 0"),
+    ],
+)
+def test_bad_comparison(arguments, message, folder):
+    path = folder / "scores.csv"
+    assert message in refuse("compare", "--jobs", "synthetic", "--out", path, *arguments)
+    assert list(folder.iterdir()) == []
+
+
+def tune(folder, *more):
+    return succeed(
+        *("tune", "capped_srw:stage_rule=0", *SMALL, "--train", 2, "--test", 2, "--budget", 12, "--seed", 1), *more
+    )
+
+
+def test_tuned_parameters_are_a_scheduler_everywhere(jobs, folder):
+    path = folder / "tuned.json"
+    line = tune(folder, "--baseline", "fair", "--out", path)
+    assert line.startswith("capped_srw tuned on synthetic: ")
+    assert line.endswith(f" against its defaults; wrote {path}")
+    card = read_json(path)
+    assert card["scheduler"] == "capped_srw"
+    assert card["parameters"]["stage_rule"] == 0.0
+    assert "stage_rule" not in card["tuned"]
+    assert card["train"]["seeds"] == [1, 2]
+    assert card["test"]["seeds"] == [1_000_001, 1_000_002]
+    assert {score["policy"] for score in card["scores"]} == {"tuned", "default", "fair"}
+    succeed("simulate", "--jobs", jobs, "--scheduler", path, "--out", folder / "r.json")
+    result = read_json(folder / "r.json")
+    assert result["scheduler"] == "capped_srw"
+    assert result["parameters"] == decima.make_scheduler(str(path)).values
+    succeed("simulate", "--jobs", jobs, "--scheduler", f"{path}:c0=2", "--out", folder / "r.json")
+    assert read_json(folder / "r.json")["parameters"] == decima.make_scheduler(str(path)).values | {"c0": 2.0}
+    assert succeed("compare", path, "fair", *SMALL, "--seeds", 2).startswith("best of 2 schedulers")
+
+
+def test_search_continues_from_its_checkpoint(folder):
+    first, second = folder / "first.json", folder / "second.json"
+    tune(folder, "--out", first)
+    checkpoint = folder / "search.json"
+    tune(folder, "--checkpoint", checkpoint)
+    kept = checkpoint.read_bytes()
+    tune(folder, "--checkpoint", checkpoint, "--out", second)
+    assert checkpoint.read_bytes() == kept
+    assert second.read_bytes() == first.read_bytes()
+    call = ("tune", "capped_srw", *SMALL, "--train", 3, "--test", 0, "--budget", 6, "--checkpoint", checkpoint)
+    assert "belongs to another search" in refuse(*call, "--out", folder / "third.json")
+    assert not (folder / "third.json").exists()
+    assert checkpoint.read_bytes() == kept
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Missing argument 'SCHEDULER'"),
+        (["nope"], "unknown scheduler 'nope'"),
+        (["released_fair"], "scheduler released_fair has no parameter to tune"),
+        (["capped_srw:c0=99"], "scheduler capped_srw: c0 must be from "),
+        (["capped_srw", "--budget", 0], "'--budget'"),
+        (["capped_srw", "--train", 0], "'--train'"),
+        (["capped_srw", "--seed", 2_000_000], "seed + train must be at most 1000000"),
+        (["capped_srw", "--baseline", "nope"], "unknown scheduler 'nope'"),
+        (["capped_srw", "--metric", "speed"], "unknown objective 'speed'"),
+        (["capped_srw", "--mode", "fast"], "mode must be one of"),
+    ],
+)
+def test_bad_tuning(arguments, message, folder):
+    assert message in refuse("tune", *arguments, *SMALL, "--out", folder / "tuned.json")
+    assert list(folder.iterdir()) == []
+
+
+def test_a_grid_keeps_the_whole_table(folder):
+    table, path = folder / "grid.csv", folder / "tuned.json"
+    jobs = ["weighted_fair", "--jobs", "synthetic:n=3,sizes=xs", "--executors", "5", "--train", "2", "--test", "1"]
+    line = succeed("tune", *jobs, "--grid", "alpha=-1+0,order=0+1", "--table", table, "--out", path)
+    assert line.startswith("weighted_fair tuned on synthetic: ")
+    assert len(pandas.read_csv(table)) == 4
+    assert read_json(path)["search"] == {"grid": {"alpha": [-1.0, 0.0], "order": [0.0, 1.0]}}
+    table.unlink()
+    path.unlink()
+    wrong = ["tune", *jobs, "--out", path, "--table", table]
+    assert "--table keeps the scores of a grid" in refuse(*wrong)
+    assert "beta" in refuse(*wrong, "--grid", "beta=1")
+    assert "expected no --grid with it" in refuse(*wrong, "--grid", "alpha=1", "--checkpoint", folder / "c.json")
+    assert list(folder.iterdir()) == []

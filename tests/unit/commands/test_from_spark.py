@@ -1,0 +1,100 @@
+"""`decima workload from-spark`."""
+
+import shutil
+
+import pandas
+import pytest
+
+from decima.workload import load
+from tests.unit.commands.calls import refuse, run, succeed
+from tests.unit.connect.event_lines import LOGS, small_log, write
+
+SIDE = ["jobs.report.csv", "jobs.runs.csv", "jobs.sizes.csv"]
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_profiles_and_tables_of_a_real_log(folder):
+    line = succeed("workload", "from-spark", LOGS / "queries.zstd", "--out", folder / "jobs.parquet")
+    assert line == f"1 event log: 3 profiles of 6 runs, 52 tasks; wrote {folder / 'jobs.parquet'}"
+    assert names(folder) == ["jobs.parquet", *SIDE]
+    workload = load(folder / "jobs.parquet")
+    assert workload.label == "jobs"
+    assert [job.name for job in workload.jobs] == ["join", "subquery", "scan"]
+    sizes, runs, report = (pandas.read_csv(folder / name, keep_default_na=False) for name in reversed(SIDE))
+    assert sizes["job"].unique().tolist() == ["join", "subquery", "scan"]
+    assert runs["job"].tolist() == ["join", "join", "subquery", "subquery", "scan", "scan"]
+    assert report.columns.tolist() == ["app_id", "item", "reason", "count", "detail"]
+
+
+def test_what_was_used_and_skipped_is_printed(folder):
+    result = run("workload", "from-spark", LOGS / "failed-task.zstd", "--out", folder / "jobs.parquet")
+    assert result.exit_code == 0
+    printed = [line.strip() for line in result.stdout.splitlines()]
+    assert "1  query: used" in printed
+    assert "1  query: a job failed or was cancelled" in printed
+    assert "1  task: task failed or was killed" in printed
+
+
+def test_several_logs_and_a_folder(folder, tmp_path):
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    write(logs / "one", small_log(1))
+    write(logs / "two", small_log(2, "q#1"))
+    write(tmp_path / "three", small_log(3, "q#2"))
+    line = succeed("workload", "from-spark", logs, tmp_path / "three", "--out", folder / "jobs.parquet")
+    assert line.startswith("3 event logs: 1 profile of 3 runs, 9 tasks")
+    assert load(folder / "jobs.parquet").jobs[0].profile.stages[0].levels == (1, 2, 3)
+
+
+def test_only_named_queries(folder):
+    copy = shutil.copy(LOGS / "unnamed.snappy", folder / "log")
+    line = succeed("workload", "from-spark", copy, "--named-only", "--out", folder / "jobs.parquet")
+    assert line.startswith("1 event log: 1 profile of 1 run")
+    assert load(folder / "jobs.parquet").jobs[0].name == "nightly count"
+
+
+def test_profiles_can_be_simulated(folder):
+    succeed("workload", "from-spark", LOGS / "adaptive.zstd", "--out", folder / "jobs.parquet")
+    line = succeed("simulate", "--jobs", folder / "jobs.parquet", "--scheduler", "fair", "--executors", 2)
+    assert "3" in line
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "holds no event of a Spark event log (it is empty)"),
+        (b"hello\n", "holds no event of a Spark event log (1 lines not a JSON event)"),
+        (b"ZV\x01\x00", "is compressed with lzf, which is not supported"),
+    ],
+)
+def test_files_that_are_no_log(content, sentence, folder):
+    path = folder / "log"
+    path.write_bytes(content)
+    assert sentence in refuse("workload", "from-spark", path, "--out", folder / "jobs.parquet")
+    assert names(folder) == ["log"]
+
+
+def test_log_without_a_complete_query(folder):
+    path = write(folder / "log", small_log()[:-1])
+    result = run("workload", "from-spark", path, "--out", folder / "jobs.parquet")
+    assert result.exit_code == 2
+    assert result.stderr == "error: no complete query in 1 event log; nothing was written\n"
+    assert "1  query: a job did not end in the log" in result.stdout
+    assert names(folder) == ["log"]
+
+
+def test_bad_paths(folder):
+    missing = folder / "missing"
+    assert refuse("workload", "from-spark", missing, "--out", folder / "j.parquet") == f"no event log at {missing}"
+    sentence = refuse("workload", "from-spark", LOGS / "plain", "--out", folder / "j.json")
+    assert sentence == f"cannot write {folder / 'j.json'}: expected a name that ends in .parquet"
+
+
+def test_output_never_replaces_a_log(folder):
+    path = write(folder / "jobs.parquet", small_log())
+    assert "the command reads that file" in refuse("workload", "from-spark", path, "--out", path)
+    path = write(folder / "jobs.report.csv", small_log())
+    assert "the command reads that file" in refuse("workload", "from-spark", path, "--out", folder / "jobs.parquet")

@@ -1,0 +1,129 @@
+"""`decima exhaustive` and `decima bound`."""
+
+import pandas
+import pytest
+
+from decima import make_scheduler
+from decima.evaluation.run import score_matrix
+from decima.systems.spark.optimum.bounds import lower_bound
+from decima.systems.spark.optimum.exhaustive import exhaustive_search
+from decima.systems.spark.optimum.idle_value import TwoClassCluster, idle_value
+from decima.systems.spark.optimum.schedule_search import search_schedule
+from decima.systems.spark.settings import Settings
+from decima.workload import synthetic_batch
+from tests.unit.commands.calls import read_json, refuse, run, succeed, write_json
+
+SMALL = ("--jobs", "synthetic:n=4,sizes=xs", "--executors", 5, "--seed", 3)
+
+
+@pytest.mark.parametrize("options", [(), ("--best-only",), ("--runnable-only",)])
+def test_exhaustive_search(options, folder):
+    path = folder / "best.json"
+    line = succeed("exhaustive", *SMALL, *options, "--out", path)
+    expected = exhaustive_search(synthetic_batch(4, 3, ["xs"]), 5, runnable_only="--runnable-only" in options)
+    document = read_json(path)
+    assert document["best_order"] == list(expected.best_order)
+    assert document["best_avg_jct_s"] == expected.best_avg_jct_s
+    assert document["best_completion_s"] == expected.best_completion_s.tolist()
+    assert document["sjf_avg_jct_s"] == expected.sjf_avg_jct_s
+    assert document["num_orders"] == 24
+    if options == ("--best-only",):
+        assert document["distribution"] is None
+    else:
+        assert sum(document["distribution"]["counts"]) == 24
+    assert line.startswith("synthetic (4 jobs, 5 executors): best of 24 orders: average JCT ")
+    assert line.endswith(f"; wrote {path}")
+
+
+def test_bad_exhaustive_search(jobs, folder):
+    path = folder / "best.json"
+    sentence = refuse("exhaustive", "--jobs", "synthetic:n=11", "--out", path)
+    assert "11 jobs, and the number of their orders grows as the factorial; at most 10 jobs" in sentence
+    assert "job 1 arrives at 2.5 s" in refuse("exhaustive", "--jobs", jobs, "--out", path)
+    assert "'--limit'" in refuse("exhaustive", *SMALL, "--limit", 0, "--out", path)
+    assert "executors must be" in refuse("exhaustive", *SMALL, "--executors", 0, "--out", path)
+    empty = write_json(folder / "jobs.json", [])
+    assert "no jobs; expected at least one" in refuse("exhaustive", "--jobs", empty, "--out", path)
+    assert list(folder.iterdir()) == [empty]
+
+
+def test_bound_is_what_the_library_computes(folder):
+    path = folder / "bounds.csv"
+    line = succeed("bound", "fifo", "weighted_fair:alpha=0", *SMALL, "--instances", 2, "--budget", 60, "--out", path)
+    settings = Settings.paper(executors=5, durations="mean")
+    workloads = [synthetic_batch(4, seed, ["xs"]) for seed in (3, 4)]
+    heuristics = [make_scheduler("fifo"), make_scheduler("weighted_fair", alpha=0)]
+    scores = score_matrix(workloads, heuristics, settings, seeds=[3, 4])
+    table = pandas.read_csv(path).pivot(index="instance", columns="policy", values="avg_jct_s")
+    assert table.index.tolist() == [3, 4]
+    assert table["fifo"].tolist() == scores[0].tolist()
+    assert table["weighted_fair:alpha=0"].tolist() == scores[1].tolist()
+    assert table["lower_bound"].tolist() == [lower_bound(each, settings).avg_jct_s for each in workloads]
+    assert table["search"].tolist() == [
+        search_schedule(each, settings, 60, seed=seed).avg_jct_s for each, seed in zip(workloads, (3, 4), strict=True)
+    ]
+    assert (table["lower_bound"] <= table["search"]).all()
+    mean = table.mean()
+    assert f"(2 instances, 4 jobs each, mean durations): best found {mean.drop('lower_bound').min():.2f} s" in line
+    assert line.endswith(f"lower bound {mean['lower_bound']:.2f} s; wrote {path}")
+
+
+def test_bound_without_search_on_a_file(jobs):
+    result = run("bound", "--jobs", jobs, "--budget", 0, "--executors", 3)
+    assert result.exit_code == 0, result.stderr
+    policies = [line.split()[0] for line in result.stdout.splitlines()[1:-1]]
+    assert policies == ["fair", "weighted_fair", "capped_srw", "lower_bound"]
+
+
+def test_bound_with_delays_compares_equal_budgets(folder):
+    path = folder / "bounds.csv"
+    jobs = ("--jobs", "two_class:n=6,load=0.8,executors=1", "--executors", 1)
+    result = run("bound", "fifo", *jobs, "--budget", 60, "--delays", "--out", path)
+    assert result.exit_code == 0, result.stderr
+    table = pandas.read_csv(path).set_index("policy")["avg_jct_s"]
+    assert list(table.index) == ["fifo", "search", "search_twice", "search_delays", "lower_bound"]
+    assert table["lower_bound"] <= table["search_delays"] <= table["search"] <= table["fifo"]
+    gain = 100.0 * (1.0 - table["search_delays"] / table["search_twice"])
+    assert f"delays gain {gain:.2f} % for one who knows what comes" in result.stdout
+
+
+def test_bad_bound(jobs, folder):
+    call = ("bound", "--jobs", jobs, "--out", folder / "bounds.csv")
+    assert "unknown scheduler 'nope'" in refuse(*call, "nope")
+    assert "executors must be" in refuse(*call, "--executors", 0)
+    assert "'--budget'" in refuse(*call, "--budget", -1)
+    assert "'--instances'" in refuse(*call, "--instances", 0)
+    assert "scheduler 'fair' is given twice" in refuse(*call, "fair", "fair")
+    assert "ends in .csv or .parquet" in refuse("bound", "--jobs", jobs, "--out", folder / "bounds.json")
+    assert "expected a budget above 0" in refuse(*call, "--delays", "--budget", 0)
+    assert list(folder.iterdir()) == []
+
+
+def test_idle_value_is_what_the_library_computes(folder):
+    path, rule = folder / "value.json", folder / "rule.csv"
+    options = ("--executors", 2, "--long-s", 50, "--share", 0.1, "--load", 0.5, "--step-s", 10)
+    line = succeed("idle-value", *options, "--out", path, "--rule", rule)
+    expected = idle_value(TwoClassCluster(2, 50.0, 10.0, 0.1, 0.5), step_s=10.0)
+    document = read_json(path)
+    assert {name: document[name] for name in expected.as_dict()} == expected.as_dict()
+    assert (document["executors"], document["long_s"], document["load"]) == (2, 50.0, 0.5)
+    assert (document["most_short"], document["most_long"]) == expected.queues
+    assert pandas.read_csv(rule).equals(expected.rule())
+    assert line.startswith("2 executors, 50 and 10 s, 0.1 of the jobs long, load 0.5: average JCT ")
+    assert line.endswith(f"; wrote {path} and {rule}")
+    lines = run("idle-value", *options).stdout.splitlines()
+    assert [float(number) for number in lines[3].split()[-2:]] == [
+        pytest.approx(expected.gain_percent, abs=6e-4), pytest.approx(expected.coarse_gain_percent, abs=6e-4),
+    ]  # fmt: skip
+    assert sum("waiting: an executor stays idle in" in line for line in lines) == 4
+
+
+def test_bad_idle_value(folder):
+    call = ("idle-value", "--out", folder / "value.json")
+    assert "executors is 0" in refuse(*call, "--executors", 0)
+    assert "load is 1.2" in refuse(*call, "--load", 1.2)
+    assert "share is -0.1" in refuse(*call, "--share", -0.1)
+    assert "long_s is 5.0; expected seconds, no less than short_s (10)" in refuse(*call, "--long-s", 5)
+    assert "step_s is 3; expected a whole part of short_s, 10 s" in refuse(*call, "--step-s", 3)
+    assert "ends in .csv or .parquet" in refuse(*call, "--rule", folder / "rule.json")
+    assert list(folder.iterdir()) == []

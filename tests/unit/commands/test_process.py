@@ -1,0 +1,117 @@
+"""The installed command as its own process: exit codes, streams, quick help, interruption."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import pytest
+
+import decima
+from tests.unit.commands.calls import read_json, run
+
+COMMAND = Path(sysconfig.get_path("scripts")) / "decima"
+
+
+def decima_process(*arguments, command=(str(COMMAND),), **options):
+    words = [*command, *(str(argument) for argument in arguments)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, **options)
+
+
+def test_help_and_version():
+    shown = decima_process("--help")
+    assert shown.returncode == 0
+    for name in ("simulate", "schedulers", "workload", "data"):
+        assert f" {name} " in shown.stdout
+    assert decima_process().stdout == shown.stdout
+    assert decima_process("--version").stdout == f"decima-sched {decima.__version__}\n"
+    module = decima_process("--version", command=(sys.executable, "-m", "decima"))
+    assert module.stdout == f"decima-sched {decima.__version__}\n"
+
+
+@pytest.mark.parametrize("command", [[], ["simulate"], ["workload", "describe"], ["data", "fetch"], ["schedulers"]])
+def test_help_loads_no_heavy_library(command):
+    code = (
+        "import sys, decima.cli\n"
+        f"try:\n    decima.cli.app({[*command, '--help']!r}, prog_name='decima')\n"
+        "except SystemExit as end:\n    assert end.code == 0, end.code\n"
+        "print('\\n' + ' '.join(sys.modules))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(shown.stdout.splitlines()[-1].split())
+    assert "decima.commands.simulate" in loaded
+    assert loaded.isdisjoint({"numpy", "numba", "pandas", "pyarrow", "matplotlib", "tensorflow", "networkx", "tqdm"})
+
+
+def test_success_and_failure(jobs, folder):
+    done = decima_process("simulate", "--jobs", jobs, "--out", folder / "r.json")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert done.stdout.startswith("fair on jobs (4 jobs, ")
+    assert done.stdout.count("\n") == 1
+    here = run("simulate", "--jobs", jobs, "--out", folder / "here.json")
+    assert here.stdout.replace("here.json", "r.json") == done.stdout
+    assert read_json(folder / "here.json") == read_json(folder / "r.json")
+    for wrong in (["--executors", "0"], ["--scheduler", "x"], ["--executors"], ["--unknown"]):
+        failed = decima_process("simulate", "--jobs", jobs, "--out", folder / "no.json", *wrong)
+        assert failed.returncode == 2
+        assert failed.stdout == ""
+        assert failed.stderr.startswith("error: ")
+        assert failed.stderr.count("\n") == 1
+    assert sorted(path.name for path in folder.iterdir()) == ["here.json", "r.json"]
+
+
+def test_reader_that_goes_away():
+    code = f"{COMMAND} workload describe synthetic:n=20000 | head -n 1; exit ${{PIPESTATUS[0]}}"
+    shown = subprocess.run(["bash", "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    assert shown.stdout.split()[0] == "name"
+    assert (shown.returncode, shown.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["schedulers"], ["simulate", "--executors", "0"]])
+def test_nobody_reads_anything(words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run([COMMAND, *words], stdout=writer, stderr=writer, timeout=300, check=False)
+    os.close(writer)
+    assert ended.returncode == 1
+
+
+def test_interrupted_run_leaves_no_file(tmp_path, folder):
+    """SIGINT while it reads its jobs from a pipe that nobody writes to."""
+    pipe = tmp_path / "jobs.json"
+    os.mkfifo(pipe)
+    words = [str(COMMAND), "simulate", "--jobs", str(pipe), "--out", str(folder / "r.json")]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with pipe.open("w"):  # returns when the command has opened the other end
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert (stdout, stderr) == ("", "error: interrupted\n")
+    assert list(folder.iterdir()) == []
+
+
+def test_no_network(tmp_path):
+    environment = {key: value for key, value in os.environ.items() if key.lower() != "no_proxy"}
+    environment.pop("DECIMA_DATA_MIRROR", None)
+    # Nothing listens on the discard port of this machine.
+    environment |= {"DECIMA_DATA_DIR": str(tmp_path / "data"), "HTTPS_PROXY": "http://127.0.0.1:9"}
+    failed = decima_process("data", "fetch", "tpch", env=environment)
+    assert failed.returncode == 2
+    assert failed.stderr.startswith("error: cannot fetch https://")
+    assert failed.stderr.count("\n") == 1
+    assert "DECIMA_DATA_MIRROR" in failed.stderr
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_result_is_strict_json(jobs, folder):
+    decima_process("simulate", "--jobs", jobs, "--time-limit-s", "0.5", "--out", folder / "r.json")
+    content = (folder / "r.json").read_text()
+    assert json.loads(content)["makespan_ms"] is None
+    assert "NaN" not in content
+    assert "Infinity" not in content

@@ -1,0 +1,225 @@
+"""`decima simulate`: result file, task log, Gantt chart, replay."""
+
+import pandas
+import pytest
+
+import decima
+from tests.unit.commands.calls import DIAMOND, read_json, run, succeed, write_json
+
+OPTIONS = ("--executors", 5, "--set", "settings.moving_delay_ms=100")
+
+
+def test_result_file_says_what_the_library_says(jobs, folder):
+    line = succeed("simulate", "--jobs", jobs, "--scheduler", "fifo", *OPTIONS, "--seed", 3, "--out", folder / "r.json")
+    expected = decima.simulate(jobs, "fifo", executors=5, seed=3, moving_delay_ms=100.0, log=True)
+    document = read_json(folder / "r.json")
+    assert document["scheduler"] == "fifo"
+    assert document["seed"] == 3
+    assert document["label"] == "jobs"
+    assert document["settings"]["mode"] == "paper"
+    assert document["settings"]["moving_delay_ms"] == 100.0
+    assert document["settings"]["time_limit_ms"] is None
+    assert document["parameters"] == {"sticky": 1.0, "stage_rule": 0.0}
+    assert [job["arrival_ms"] for job in document["jobs"]] == [0, 2500, 1000, 0]
+    assert [job["initial"] for job in document["jobs"]] == [True, False, False, False]
+    assert document["completion_ms"] == expected.completion_ms.tolist()
+    assert document["completion_order"] == expected.completion_order.tolist()
+    assert document["makespan_ms"] == expected.makespan_ms
+    assert document["avg_jct_ms"] == expected.avg_jct_ms
+    assert document["num_decisions"] == expected.num_decisions == len(document["decisions"])
+    assert document["num_events"] == expected.num_events
+    assert document["node_finish_ms"] == [times.tolist() for times in expected.stage_finish_ms]
+    assert document["decisions"] == expected.log.decision_lists()
+    assert line.startswith("fifo on jobs (4 jobs, 5 executors, mode paper, sampled durations): average JCT ")
+    assert f"{expected.avg_jct_s:.2f} s, makespan {expected.makespan_s:.1f} s, " in line
+    assert line.endswith(f"; wrote {folder / 'r.json'}")
+
+
+def test_same_seed_same_bytes_and_another_seed_others(jobs, folder):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        succeed(
+            "simulate",
+            "--jobs",
+            jobs,
+            "--scheduler",
+            "random",
+            *OPTIONS,
+            "--seed",
+            seed,
+            "--out",
+            folder / f"{name}.json",
+        )
+    assert (folder / "a.json").read_bytes() == (folder / "b.json").read_bytes()
+    assert read_json(folder / "a.json")["decisions"] != read_json(folder / "c.json")["decisions"]
+
+
+def test_output_is_optional_and_files_are_replaced(jobs, folder):
+    line = succeed("simulate", "--jobs", jobs)
+    assert "wrote" not in line
+    (folder / "r.json").write_text("old")
+    succeed("simulate", "--jobs", jobs, "--out", folder / "r.json")
+    assert read_json(folder / "r.json")["scheduler"] == "fair"
+    succeed("simulate", "--jobs", jobs, "--out", folder / "new" / "folder" / "r.json")
+    assert (folder / "new" / "folder" / "r.json").read_bytes() == (folder / "r.json").read_bytes()
+
+
+def test_parameters_of_the_scheduler(jobs, folder):
+    out = folder / "r.json"
+    succeed("simulate", "--jobs", jobs, "--scheduler", "weighted_fair:alpha=-1.5,sticky=0", "--out", out)
+    parameters = read_json(folder / "r.json")["parameters"]
+    assert parameters["alpha"] == -1.5
+    assert parameters["sticky"] == 0.0
+
+
+@pytest.mark.parametrize(("arrivals", "preset"), [("batch", "batch"), ("poisson,interarrival_s=5", "stream")])
+def test_parameters_are_those_of_the_form_for_the_jobs(arrivals, preset, folder):
+    for name in ("weighted_fair", "decima"):
+        words = ("--jobs", f"synthetic:n=2,sizes=xs,arrivals={arrivals}", "--executors", 3, "--out", folder / "r.json")
+        succeed("simulate", "--scheduler", name, *words)
+        chosen = read_json(folder / "r.json")
+        succeed("simulate", "--scheduler", f"{name}:{preset}", *words)
+        assert chosen == read_json(folder / "r.json")
+        assert chosen["parameters"]
+
+
+@pytest.mark.parametrize("mode", ["paper", "released", "simplified"])
+def test_modes_set_rules_and_durations(mode, jobs, folder):
+    succeed("simulate", "--jobs", jobs, "--mode", mode, "--durations", "mean", "--out", folder / "r.json")
+    settings = read_json(folder / "r.json")["settings"]
+    assert settings["mode"] == mode
+    assert settings["level_rule"] == {"released": "left"}.get(mode, "interpolate")
+    changed = ("--set", "settings.level_rule=right")
+    succeed("simulate", "--jobs", jobs, "--mode", mode, *changed, "--out", folder / "r.json")
+    settings = read_json(folder / "r.json")["settings"]
+    assert settings["level_rule"] == "right"
+    assert settings["durations"] == {"simplified": "mean"}.get(mode, "sampled")
+
+
+def test_time_limit_leaves_null_for_what_did_not_finish(jobs, folder):
+    line = succeed("simulate", "--jobs", jobs, *OPTIONS, "--time-limit-s", 1.5, "--out", folder / "r.json")
+    document = read_json(folder / "r.json")
+    assert document["truncated"] is True
+    assert document["end_ms"] == 1500.0
+    assert document["makespan_ms"] is None
+    assert document["num_unfinished"] == document["completion_ms"].count(None) > 0
+    assert document["node_finish_ms"][1] == [None]
+    assert f"{document['num_unfinished']} unfinished" in line
+    assert "makespan" not in line
+    line = succeed("simulate", "--jobs", jobs, *OPTIONS, "--time-limit-s", 0.001, "--out", folder / "r.json")
+    assert "no job finished in 0.0 s" in line
+    assert read_json(folder / "r.json")["avg_jct_ms"] is None
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_task_log(ending, jobs, folder):
+    path = folder / f"tasks.{ending}"
+    succeed("simulate", "--jobs", jobs, *OPTIONS, "--log", path)
+    tasks = pandas.read_parquet(path) if ending == "parquet" else pandas.read_csv(path)
+    assert list(tasks.columns) == ["job", "stage", "executor", "wave", "start_s", "finish_s"]
+    assert tasks.groupby(["job", "stage"]).size().tolist() == [6, 3, 2, 1, 3, 4, 1]
+    assert (tasks["finish_s"] > tasks["start_s"]).all()
+    assert set(tasks["executor"]) <= set(range(5))
+
+
+@pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("html", b"<!DOCTYPE html>")])
+def test_gantt_chart(ending, magic, jobs, folder):
+    path = folder / f"chart.{ending}"
+    succeed("simulate", "--jobs", jobs, *OPTIONS, "--gantt", path)
+    assert path.read_bytes().startswith(magic)
+    assert list(folder.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("ending", ["png", "html"])
+def test_gantt_chart_of_nothing(ending, jobs, folder):
+    result = run("simulate", "--jobs", jobs, "--time-limit-s", 0.001, "--gantt", folder / f"chart.{ending}")
+    assert result.exit_code == 2
+    assert "no task was launched" in result.stderr
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", ["paper", "released", "simplified"])
+@pytest.mark.parametrize("scheduler", ["random", "capped_srw"])
+def test_replay_of_a_result_file_repeats_the_run(mode, scheduler, jobs, folder):
+    call = ("simulate", "--jobs", jobs, "--mode", mode, *OPTIONS, "--seed", 7)
+    succeed(*call, "--scheduler", scheduler, "--out", folder / "r.json")
+    first = read_json(folder / "r.json")
+    rows = [row[4:7] for row in first["decisions"]]
+    for name, content in (("rows", rows), ("log", first["decisions"]), ("object", {"decisions": rows})):
+        decisions = write_json(folder / f"{name}.json", content)
+        line = succeed(*call, "--scheduler", f"replay:{decisions}", "--out", folder / "again.json")
+        again = read_json(folder / "again.json")
+        assert line.startswith("replay on jobs")
+        assert again.pop("scheduler") == "replay"
+        assert again.pop("parameters") == {"file": str(decisions)}
+        assert again == {key: value for key, value in first.items() if key not in ("scheduler", "parameters")}
+
+
+def test_leftover_decisions_are_an_error(jobs, folder):
+    succeed("simulate", "--jobs", jobs, "--out", folder / "r.json")
+    document = read_json(folder / "r.json")
+    logged = len(document["decisions"])
+    document["decisions"].append(document["decisions"][-1])
+    decisions = write_json(folder / "more.json", document)
+    result = run("simulate", "--jobs", jobs, "--scheduler", f"replay:{decisions}")
+    assert result.exit_code == 2
+    assert f"{logged + 1} decisions are logged, but the run ended after {logged}" in result.stderr
+
+
+def test_time_limit_and_replay_go_together(jobs, folder):
+    call = ("simulate", "--jobs", jobs, "--time-limit-s", 1.2, *OPTIONS)
+    succeed(*call, "--out", folder / "r.json")
+    succeed(*call, "--scheduler", f"replay:{folder / 'r.json'}", "--out", folder / "again.json")
+    assert read_json(folder / "again.json")["completion_ms"] == read_json(folder / "r.json")["completion_ms"]
+
+
+def test_no_job_at_the_start(folder):
+    content = [
+        {"arrival_ms": time, "initial": False, "stages": [{"tasks": 2, "duration_ms": 10}]} for time in (30, 0, 5)
+    ]
+    jobs = write_json(folder / "jobs.json", content)
+    for mode in ("released", "paper"):
+        succeed(
+            "simulate",
+            "--jobs",
+            jobs,
+            "--mode",
+            mode,
+            "--set",
+            "settings.moving_delay_ms=0",
+            "--executors",
+            100,
+            "--out",
+            folder / "r.json",
+        )
+        document = read_json(folder / "r.json")
+        assert document["decisions"][0] == [0.0, None, 100, 0, None, None, 100, 100]
+        assert document["completion_ms"] == [40.0, 10.0, 15.0]
+        assert document["completion_order"] == [1, 2, 0]
+        assert document["num_events"] == {"task": 6, "job": 3, "executor": 6}
+
+
+@pytest.mark.parametrize("arrivals", ["batch", "poisson"])
+def test_drawn_workload(arrivals, folder):
+    drawn = f"synthetic:arrivals={arrivals},n=4,sizes=xs+s"
+    line = succeed("simulate", "--jobs", drawn, "--seed", 5, "--out", folder / "r.json")
+    jobs = 4 if arrivals == "batch" else 5
+    assert line.startswith(f"fair on synthetic ({jobs} jobs, 50 executors")
+    succeed("workload", "write", drawn, "--seed", 5, "--out", folder / "w.json")
+    succeed("simulate", "--jobs", folder / "w.json", "--seed", 5, "--out", folder / "again.json")
+    assert read_json(folder / "again.json") == read_json(folder / "r.json")
+
+
+def test_tpch_jobs(tpch_data, folder):
+    jobs = write_json(
+        folder / "jobs.json",
+        [{"size": "10g", "query": 9, "arrival_ms": 0, "initial": True}, {"size": "2g", "query": 1, "arrival_ms": 7}],
+    )
+    line = succeed("simulate", "--jobs", jobs, "--mode", "released", "--durations", "mean", "--out", folder / "r.json")
+    assert line.startswith("fair on jobs (2 jobs, 50 executors, mode released, mean durations)")
+    assert [job["name"] for job in read_json(folder / "r.json")["jobs"]] == ["q9-10g", "q1-2g"]
+
+
+def test_names_in_any_alphabet(folder):
+    jobs = write_json(folder / "auftrag-ü.json", [DIAMOND[0] | {"name": "Größe λ"}])
+    succeed("simulate", "--jobs", jobs, "--out", folder / "r.json")
+    assert read_json(folder / "r.json")["jobs"][0]["name"] == "Größe λ"

@@ -1,0 +1,149 @@
+"""`decima spark profile` and `decima spark slim`: options, refusals, what is written."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from decima.connect.cluster import machine, tpch_tables
+from decima.workload import read_profiles
+from measure import alone
+from measure.alone import Measurement, PlannedApplication
+from measure.records import append_alone_run, read_alone_runs
+from tests.unit.commands.calls import refuse, run, succeed
+
+DATA = Path(__file__).parents[3] / "data" / "spark"
+LOGS = Path(__file__).parents[1] / "connect" / "logs"
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Plans of the measurements that would be made; none is."""
+    plans = []
+
+    def check(self):
+        plans.append(self)
+        raise machine.SparkError("no Spark in this test")
+
+    monkeypatch.setattr(Measurement, "check", check)
+    return plans
+
+
+@pytest.mark.parametrize("counts", [("1", "2", "4"), ("1,2,4",), ("1 2 4",)])
+def test_lists_may_be_written_with_blanks_or_commas(tmp_path, asked, counts):
+    sentence = refuse(
+        *(
+            "spark",
+            "profile",
+            "--scale",
+            "0.5",
+            "1",
+            "--executors",
+            *counts,
+            "--repetitions",
+            2,
+            "--out",
+            tmp_path / "o",
+        )
+    )
+    assert sentence == "no Spark in this test"
+    applications = asked[0].applications
+    assert len(applications) == 2 * 3 * 2
+    assert applications[0] == PlannedApplication(0.5, 1, 0, ("warm", "fresh"))
+    assert applications[1] == PlannedApplication(0.5, 2, 0, ("warm",))
+    assert applications[2] == PlannedApplication(0.5, 4, 0, ("warm", "fresh"))
+    assert applications[-1] == PlannedApplication(1.0, 4, 1, ("warm",))
+    assert not (tmp_path / "o").exists()
+
+
+def test_fresh_runs_where_asked(tmp_path, asked):
+    refuse("spark", "profile", "--executors", 1, 2, 3, "--fresh-at", 2, "--out", tmp_path)
+    assert [one.kinds for one in asked[0].applications[:3]] == [("warm",), ("warm", "fresh"), ("warm",)]
+    refuse("spark", "profile", "--executors", "1,2", "--fresh-at", "", "--out", tmp_path)
+    assert {one.kinds for one in asked[1].applications} == {("warm",)}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--scale", "big"), "--scale big: expected numbers"),
+        (("--scale", "0"), "expected positive numbers"),
+        (("--scale", "nan"), "expected positive numbers"),
+        (("--executors", "1.5"), "--executors 1.5: expected whole numbers"),
+        (("--executors", "2", "2"), "each once"),
+        (("--executors", ""), "executor counts []: expected positive numbers"),
+        (("--executors", "-1"), "expected positive numbers"),
+        (("--fresh-at", "9"), "expected some of the executor counts"),
+        (("--repetitions", "0"), "0 repetitions: expected at least 1"),
+        (("--memory-mb", "1"), "greater than or equal to 512"),
+    ],
+)
+def test_wrong_options(tmp_path, asked, options, message):
+    assert message in refuse("spark", "profile", "--out", tmp_path / "o", *options)
+    assert asked == []
+    assert not (tmp_path / "o").exists()
+
+
+def test_out_must_be_a_folder(tmp_path, asked):
+    (tmp_path / "file").touch()
+    assert "it is not a folder" in refuse("spark", "profile", "--out", tmp_path / "file")
+
+
+def test_what_is_missing_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(alone, "require_spark", lambda: None)
+    monkeypatch.setattr(tpch_tables, "generator", lambda: ["tpchgen-cli"])
+    assert "MiB of memory" in refuse("spark", "profile", "--memory-mb", 10**7, "--out", tmp_path)
+    monkeypatch.undo()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert "Spark needs Java 17" in refuse("spark", "profile", "--out", tmp_path)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    assert "pip install 'decima-sched[spark]'" in refuse("spark", "profile", "--out", tmp_path)
+
+
+def test_slim_copies_logs(tmp_path):
+    source = tmp_path / "events"
+    source.mkdir()
+    shutil.copy(LOGS / "plain", source / "sf1-e4-r0-a0.jsonl")
+    shutil.copy(LOGS / "queries.zstd", source / "sf1-e3-r0-a0.jsonl.zstd")
+    line = succeed("spark", "slim", source, "--out", tmp_path / "slim")
+    assert sorted(path.name for path in (tmp_path / "slim").iterdir()) == [
+        "sf1-e3-r0-a0.jsonl.zstd",
+        "sf1-e4-r0-a0.jsonl.zstd",
+    ]
+    assert line.startswith("wrote 2 logs, ")
+
+
+def test_slim_refuses(tmp_path):
+    assert "no event log at" in refuse("spark", "slim", tmp_path / "none", "--out", tmp_path / "slim")
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        shutil.copy(LOGS / "plain", tmp_path / name / "log")
+    same = tmp_path / "a", tmp_path / "b"
+    assert "two of the 2 logs have the same name" in refuse("spark", "slim", *same, "--out", tmp_path / "slim")
+
+
+def test_help_names_the_commands():
+    assert {"profile", "slim"} <= set(run("spark", "--help").stdout.split())
+
+
+def test_what_was_measured_already_becomes_a_profile_without_spark(tmp_path, asked):
+    one = "sf0.25-e4-r0-a0.jsonl.zstd"
+    (tmp_path / "events").mkdir()
+    shutil.copy(DATA / "events" / one, tmp_path / "events" / one)
+    runs = [run for run in read_alone_runs(DATA) if run.log == one]
+    for run_ in runs:
+        append_alone_run(tmp_path, run_)
+    options = ("--scale", 0.25, "--executors", 4, "--repetitions", 1, "--out", tmp_path)
+    last = succeed("spark", "profile", *options)
+    assert asked == []  # 22 warm and 22 fresh runs are there
+    assert last == f"wrote 22 profiles to {tmp_path / 'profile.parquet'}"
+    profiles = {profile.name: profile for profile in read_profiles(tmp_path / "profile.parquet")}
+    assert profiles.keys() == {f"q{number}-0.25g" for number in range(1, 23)}
+    for name, profile_ in profiles.items():
+        (warm,) = (one for one in runs if one.query == f"q{int(name[1:-6]):02d}" and one.kind == "warm")
+        # One-core executors: what warm tasks took fits into the duration of the query on four of them.
+        work_ms = sum(stage.num_tasks * np.mean([*stage.first[0], *stage.rest[0]]) for stage in profile_.stages)
+        assert warm.duration_s < work_ms / 1000.0 < 4 * warm.duration_s
+        assert all(stage.levels == (4,) for stage in profile_.stages)

@@ -1,0 +1,177 @@
+"""`decima train`: a run from the command line, its files, its continuation, and what it refuses."""
+
+import hashlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from decima.core.errors import ConfigError
+from decima.learning.store import read_policy
+from decima.workload import embedded
+from experiments.params import read_params
+from tests.unit.commands.calls import read_json, refuse, succeed
+
+BATCH, STREAM = "embedded:n=3", "embedded:arrivals=poisson,n=3"
+SMALL = ["--executors", 6, "--workers", 2]
+BRIEF = [
+    *("--set", "recipe.teacher_sequences=2", "--set", "recipe.validation_sequences=2", "--set", "recipe.rollouts=2"),
+    *("--set", "recipe.teacher_iterations=1", "--set", "recipe.validate_every=1", "--set", "recipe.sequences=1"),
+]
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    """A finished run of three iterations and its summary."""
+    folder = tmp_path_factory.mktemp("train") / "run"
+    return folder, succeed("train", BATCH, "--out", folder, *SMALL, *BRIEF, "--iterations", 3, "--seed", 4)
+
+
+def test_a_run_writes_a_policy_with_its_card(run_folder):
+    folder, summary = run_folder
+    assert summary.startswith(f"fast-batch on {embedded.LABEL}, batch of 3 jobs, 6 executors: 3 iterations, best ")
+    assert summary.endswith(f"; wrote {folder / 'policy.weights.h5'}")
+    assert {path.name for path in folder.iterdir()} == {
+        "checkpoint.npz",
+        "curve.csv",
+        "events",
+        "policy.json",
+        "policy.weights.h5",
+    }
+    card = read_json(folder / "policy.json")
+    assert (card["seed"], card["iterations"], card["task"]["jobs"]) == (4, 3, 3)
+    assert card["recipe"]["teacher"] == "capped_srw"
+    assert card["data"] == f"embedded sha256:{hashlib.sha256(embedded.PATH.read_bytes()).hexdigest()}"
+    assert len(card["curve"]["val_greedy"]) == 3
+    scores = card["curve"]["val_greedy"] + card["curve"]["val_sampled"]
+    assert card["validation"]["score_s"] == min(scores)
+    assert card["greedy"] == (min(card["curve"]["val_greedy"]) == min(scores))
+
+
+def test_resume_goes_on_and_another_policy_name_is_taken(run_folder, tmp_path):
+    folder, summary = run_folder
+    before = read_policy(folder / "policy")
+    again = succeed(
+        *("train", BATCH, "--out", folder, *SMALL, *BRIEF, "--iterations", 3, "--seed", 4),
+        *("--resume", "--policy", tmp_path / "models" / "small"),
+    )
+    assert again.split("; wrote ")[0] == summary.split("; wrote ")[0]
+    stored = read_policy(tmp_path / "models" / "small")
+    assert stored.name == "small"
+    assert np.array_equal(stored.weights, before.weights)
+
+
+def test_other_networks_and_streams(tmp_path):
+    summary = succeed(
+        *("train", f"{STREAM},interarrival_s=20-40", "--out", tmp_path / "run", *SMALL, *BRIEF, "--iterations", 1),
+        *("--architecture", "released", "--set", "architecture.limit=none"),
+        *("--set", "settings.moving_delay_ms=0", "--set", "settings.runnable_only=true"),
+        *("--set", "architecture.hidden=4", "--recipe", "fast", "--set", "recipe.episode_start_s=none"),
+    )
+    assert "stream of 3 jobs at 20-40 s" in summary
+    stored = read_policy(tmp_path / "run" / "policy")
+    assert stored.card["task"]["settings"] == {"moving_delay_ms": 0, "runnable_only": True}
+    architecture = stored.architecture
+    assert (architecture.name, architecture.limit, architecture.hidden) == ("released", "none", (4,))
+
+
+DECIMAS = [name for name, block in read_params("training").items() if isinstance(block["jobs"], dict)]
+
+
+@pytest.mark.parametrize("name", DECIMAS)
+def test_parameters_of_the_pipeline_describe_the_stored_policies(name, monkeypatch, tmp_path):
+    planned = []
+
+    def stop(*arguments):
+        planned.extend(arguments)
+        raise ConfigError("planned")
+
+    monkeypatch.setattr("decima.learning.run.TrainingRun", stop)
+    assert refuse("train", "--params", name, "--out", tmp_path) == "planned"
+    task, recipe, architecture, seed = planned
+    card = read_policy(name).card
+    stored = {key: value for key, value in card["recipe"].items() if key in recipe.as_dict()}
+    assert (task.as_dict(), architecture, seed) == (card["task"], read_policy(name).architecture, card["seed"])
+    assert {key: recipe.as_dict()[key] for key in stored} == stored
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trickle"], "unknown jobs 'trickle'; expected a workload source"),
+        (["jobs.json"], "expected a source to draw from; a file has the same jobs for every seed"),
+        ([f"{STREAM},initial=2"], "a stream to train on begins with one job, got initial=2"),
+        ([BATCH, "--set", "recipe.iterations=none"], "nothing ends the training"),
+        ([BATCH, "--iterations", 0], "recipe: iterations must be a whole number of at least 1"),
+        ([BATCH, "--minutes", -1], "recipe: wall_seconds must be a number above 0"),
+        ([BATCH, "--recipe", "slow"], "unknown recipe 'slow'; known: fast, paper"),
+        ([BATCH, "--recipe", "none.yaml"], "cannot read recipe none.yaml"),
+        ([BATCH, "--set", "recipe.lr_start"], "expected KEY=VALUE"),
+        ([BATCH, "--set", "lr_start=1"], "expected a key that begins with settings. or recipe. or architecture."),
+        ([BATCH, "--set", "recipe.lr_strat=1"], "did you mean 'lr_start'"),
+        ([BATCH, "--set", "recipe.lr_start=fast"], "recipe: lr_start is 'fast'; expected a number"),
+        ([BATCH, "--set", "recipe.teacher=fiar"], "recipe: teacher: unknown scheduler 'fiar'; did you mean 'fair'?"),
+        ([BATCH, "--architecture", "large"], "unknown architecture 'large'"),
+        ([BATCH, "--set", "architecture.limits=none"], "architecture.limits is unknown; did you mean 'limit'?"),
+        ([BATCH, "--set", "architecture.limit=all"], "limit must be one of"),
+        ([BATCH, "--set", "settings.keep_warmer=true"], "settings.keep_warmer is unknown; did you mean 'keep_warm'?"),
+        ([BATCH, "--set", "settings.mode=released"], "this has an option of its own, --mode"),
+        ([BATCH, "--set", "architecture.max_executors=5"], "the task has 6 executors, the architecture all"),
+        ([f"{STREAM},interarrival_s=often"], "interarrival_s is 'often'; expected a number"),
+        ([f"{STREAM},interarrival_s=-5"], "interarrival_s must be a number above 0"),
+        ([BATCH, "--objective", "cost"], "unknown objective 'cost'; known: avg_jct"),
+        ([BATCH, "--backend", "cloud"], "backend must be"),
+        ([BATCH, "--seed", -1], "seed must be a whole number of at least 0"),
+        ([BATCH, "--resume"], "cannot resume: there is no"),
+        (
+            [STREAM, "--mode", "released", "--set", "recipe.episode_start_s=1000"],
+            "mode released never ends an episode early",
+        ),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments, message, tmp_path):
+    folder = tmp_path / "run"
+    stop = [] if {"--iterations", "--minutes", "recipe.iterations=none"} & set(arguments) else ["--iterations", 2]
+    assert message in refuse("train", *arguments, "--out", folder, *SMALL, *stop)
+    assert not (folder / "policy.json").exists()
+
+
+def test_folders_that_cannot_be_used(run_folder, tmp_path):
+    folder, _ = run_folder
+    common = ("train", BATCH, *SMALL, *BRIEF, "--iterations", 3)
+    assert "already holds a training run: resume it" in refuse(*common, "--seed", 4, "--out", folder)
+    other = refuse(*common, "--seed", 4, "--set", "recipe.clip=0.5", "--resume", "--out", folder)
+    assert "its recipe is another one (clip is 0.2 there, 0.5 here)" in other
+    assert "it is not a folder" in refuse(*common, "--out", folder / "curve.csv")
+    (folder / "checkpoint.npz").rename(tmp_path / "kept")
+    (folder / "checkpoint.npz").write_bytes((tmp_path / "kept").read_bytes()[:1000])
+    assert "is damaged or no checkpoint" in refuse(*common, "--seed", 4, "--resume", "--out", folder)
+    (tmp_path / "kept").replace(folder / "checkpoint.npz")
+
+
+@pytest.mark.slow
+def test_ctrl_c_is_one_line_and_the_run_can_go_on(tmp_path):
+    folder = tmp_path / "run"
+    command = ["train", BATCH, "--out", folder, *SMALL, *BRIEF, "--iterations", 2000]
+    command = [sys.executable, "-m", "decima", *map(str, command)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    curve = folder / "curve.csv"
+    deadline = time.monotonic() + 240.0
+    while not (curve.exists() and curve.read_text().count("\n") > 3):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert out == ""
+    *lines, error = err.splitlines()
+    assert all(line.startswith("train: ") for line in lines)  # of progress, on a slow machine
+    assert error.startswith("error: interrupted after ")
+    assert error.endswith(f"--resume continues {folder}")
+    done = int(error.split()[3])
+    summary = succeed("train", BATCH, "--out", folder, *SMALL, *BRIEF, "--iterations", done + 1, "--resume")
+    assert f": {done + 1} iterations," in summary

@@ -1,0 +1,96 @@
+"""`decima workload`: sources, describe, write."""
+
+import pandas
+import pytest
+
+from decima.workload import load, synthetic_batch, synthetic_poisson
+from decima.workload.sources import JOB_OPTIONS, PRESETS, get_source, list_sources
+from tests.unit.commands.calls import refuse, run, succeed
+
+
+def test_describe_shows_a_row_per_job_and_a_summary(jobs, folder):
+    result = run("workload", "describe", jobs, "--out", folder / "t.csv")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["name", "stages", "tasks", "work_s", "critical_path_s", "arrival_s"]
+    assert [line.split()[1] for line in lines[1:4]] == ["diamond", "late", "early"]
+    # 6 tasks of (900 + 700 + 300 + 350.5) / 4, 3 of 400, 2 of (3 x 500 + 600) / 4 and one of 100 ms
+    assert lines[1].split()[2:] == ["4", "12", "5.7", "1.2", "0.0"]
+    assert lines[-1].startswith(
+        "jobs: 4 jobs, 7 stages, 20 tasks, work 9.2 s, longest critical path 1.2 s, last arrival 2.5 s"
+    )
+    table = pandas.read_csv(folder / "t.csv")
+    assert table["tasks"].tolist() == [12, 3, 4, 1]
+    assert table["arrival_s"].tolist() == [0.0, 2.5, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("ending", ["json", "parquet"])
+def test_write_keeps_profiles_of_the_drawn_jobs(ending, folder):
+    path = folder / f"w.{ending}"
+    line = succeed("workload", "write", "synthetic:n=3", "--seed", 8, "--out", path)
+    assert line.startswith("synthetic: 3 jobs, ")
+    assert line.endswith(f"; wrote {path}")
+    expected = synthetic_batch(3, 8)
+    written = load(path)
+    assert all(a.profile.equals(b.profile) for a, b in zip(written.jobs, expected.jobs, strict=True))
+    assert list(folder.iterdir()) == [path]
+
+
+def test_write_keeps_arrivals(folder):
+    options = ("synthetic:n=6,interarrival_s=4,initial=2", "--seed", 1)
+    succeed("workload", "write", *options, "--out", folder / "w.json")
+    expected = synthetic_poisson(6, 4.0, 1, initial=2)
+    assert load(folder / "w.json").arrival_ms.tolist() == expected.arrival_ms.tolist()
+    assert load(folder / "w.json").initial.tolist() == [True] * 2 + [False] * 6
+    assert "parquet holds profiles without arrival times" in refuse(
+        "workload", "write", *options, "--out", folder / "w.parquet"
+    )
+    assert [path.name for path in folder.iterdir()] == ["w.json"]
+
+
+def test_files_are_written_there_and_back(folder):
+    succeed("workload", "write", "synthetic:n=3", "--out", folder / "a.json")
+    succeed("workload", "write", folder / "a.json", "--out", folder / "b.parquet")
+    succeed("workload", "write", folder / "b.parquet", "--out", folder / "c.json")
+    first, last = load(folder / "a.json"), load(folder / "c.json")
+    assert all(a.profile.equals(b.profile) for a, b in zip(first.jobs, last.jobs, strict=True))
+    assert "the command reads that file" in refuse("workload", "write", folder / "a.json", "--out", folder / "a.json")
+    assert "ends in .json or .parquet" in refuse("workload", "write", folder / "a.json", "--out", folder / "a.csv")
+
+
+def test_tpch_is_the_default(tpch_data):
+    line = succeed("workload", "describe")
+    assert line.startswith("TPC-H: 20 jobs, ")
+    assert succeed("workload", "describe", "tpch:sizes=2g+5g") != line
+    assert succeed("workload", "describe", "tpch:arrivals=poisson,n=4").startswith("TPC-H: 5 jobs, ")
+
+
+def test_every_source_is_listed_with_its_options():
+    lines = run("workload", "sources").stdout.splitlines()
+    words = [line.split()[0] for line in lines]
+    for name in list_sources():
+        place = words.index(name)
+        options = [option.name for option in get_source(name).options]
+        assert words[place + 1 : place + 1 + len(options)] == options
+    shared, named = words.index("all"), words.index("with")
+    assert words[shared + 1 : named] == [option.name for option in JOB_OPTIONS]
+    assert words[named + 1 : -1] == list(PRESETS)
+
+
+def test_bad_options_of_generated_jobs_are_one_sentence():
+    assert refuse("workload", "describe", "two_class:share=2") == (
+        "share is 2.0; expected the part of jobs that are long, from 0 to 1"
+    )
+    assert "alpha is 7.0" in refuse("simulate", "--jobs", "mixed:7,base=embedded", "--scheduler", "fair")
+    assert "load is -1.0" in refuse("workload", "describe", "rare_long:load=-1")
+
+
+def test_the_trace_is_reported_and_written(folder):
+    line = succeed(
+        "workload", "alibaba", "--like", "60", "--mix", "paper", "--part", "train", "--fraction", "0.5",
+        "--executors", "3000", "--out", folder / "w.json", "--report", folder / "r.csv",
+    )  # fmt: skip
+    jobs = load(folder / "w.json")
+    assert f"Alibaba-like (generated): {len(jobs)} jobs of 60" in line
+    assert "3,000 executors become 1,500" in line
+    assert (folder / "r.csv").read_text().startswith("what,count\njobs,60\n")

@@ -1,0 +1,169 @@
+"""Nothing outlives the process that started it, however that ends."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from decima.connect.cluster import machine, processes, standalone
+
+# A daemon with a child of its own, as a worker has executors; the second kind does not listen to SIGTERM.
+TREE = "sleep 300 & echo $$ $!; wait"
+STUBBORN = "trap '' TERM; sleep 300 & echo $$ $!; while true; do wait; done"
+
+
+def start(script):
+    process = subprocess.Popen(["/bin/sh", "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    return process, [int(word) for word in process.stdout.readline().split()]
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(condition, seconds=10.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_ending_a_group_ends_children_too():
+    process, pids = start(TREE)
+    assert all(alive(pid) for pid in pids)
+    processes.end_group(process)
+    assert not any(alive(pid) for pid in pids)
+    processes.end_group(process)
+    process.stdout.close()
+
+
+def test_who_ignores_the_polite_signal_is_killed(monkeypatch):
+    monkeypatch.setattr(processes, "STOP_S", 0.3)
+    process, pids = start(STUBBORN)
+    processes.end_group(process)
+    wait_until(lambda: not any(alive(pid) for pid in pids))
+    process.stdout.close()
+
+
+# Starts a tree and its guard, tells the ids, then waits to be ended.
+PARENT = """
+import subprocess, sys, time
+from decima.connect.cluster import processes
+tree = subprocess.Popen(["/bin/sh", "-c", {script!r}], stdout=subprocess.PIPE, text=True, start_new_session=True)
+guard = processes.guard([tree.pid])
+print(tree.stdout.readline().strip(), guard.pid, flush=True)
+with processes.ended_by_signals():
+    try:
+        time.sleep(300)
+    finally:
+        print("closed", flush=True)
+        {ending}
+"""
+CLEAN = "processes.end_group(tree); processes.release(guard)"
+
+
+@pytest.mark.parametrize(
+    ("number", "said", "code"),
+    [
+        (signal.SIGINT, ["closed"], 1),
+        (signal.SIGTERM, ["closed"], 128 + signal.SIGTERM),
+        (signal.SIGHUP, ["closed"], 128 + signal.SIGHUP),
+        (signal.SIGKILL, [], -signal.SIGKILL),
+    ],
+)
+def test_no_process_is_left_after_a_signal(number, said, code):
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT.format(script=TREE, ending=CLEAN)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    with parent:
+        pids = [int(word) for word in parent.stdout.readline().split()]
+        assert len(pids) == 3
+        assert all(alive(pid) for pid in pids)
+        time.sleep(0.2)  # until it sleeps
+        os.kill(parent.pid, number)
+        assert parent.stdout.read().splitlines() == said
+        assert parent.wait() in (code, -number)
+    wait_until(lambda: not any(alive(pid) for pid in pids))
+
+
+def test_a_released_guard_kills_nothing():
+    process, pids = start(TREE)
+    watching = processes.guard([process.pid])
+    processes.release(watching)
+    assert watching.returncode == 0
+    assert all(alive(pid) for pid in pids)
+    processes.end_group(process)
+    process.stdout.close()
+    processes.release(None)
+
+
+def test_signals_are_as_before_after_the_block():
+    before = signal.getsignal(signal.SIGTERM)
+    with processes.ended_by_signals(), contextlib.suppress(SystemExit):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
+        pytest.fail("the signal did not end the block")
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_free_port_can_be_bound():
+    with socket.socket() as probe:
+        probe.bind((standalone.HOST, processes.free_port()))
+
+
+def test_command_lines_bind_to_the_loopback_address(monkeypatch, tmp_path):
+    monkeypatch.setattr(standalone, "spark_home", lambda: tmp_path)
+    master = standalone.master_command(7077)
+    assert master[0] == str(tmp_path / "bin" / "spark-class")
+    assert master[1].endswith(".Master")
+    assert " ".join(master[2:]) == "--host 127.0.0.1 --port 7077 --webui-port 0"
+    worker = standalone.worker_command("spark://127.0.0.1:7077", 3, 2048, tmp_path / "work")
+    assert worker[1].endswith(".Worker")
+    assert "--cores 3 --memory 6144M" in " ".join(worker)
+    assert worker[-1] == "spark://127.0.0.1:7077"
+
+
+def test_a_daemon_that_does_not_start_is_reported_and_nothing_stays(monkeypatch):
+    monkeypatch.setattr(standalone, "require_spark", lambda: None)
+    command = ["/bin/sh", "-c", "echo address already in use; exit 1"]
+    monkeypatch.setattr(standalone, "master_command", lambda port: command)
+    spark = standalone.StandaloneCluster(executors=1)
+    with pytest.raises(machine.SparkError, match=r"master did not start .* address already in use"), spark:
+        pytest.fail("the block must not be entered")
+    assert spark.processes == []
+    assert spark.guard is None
+    assert not spark.folder.exists()
+
+
+def test_java_that_is_missing_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(machine.SparkError, match=f"none was found in JAVA_HOME={tmp_path}"):
+        machine.java_command()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(machine.SparkError, match="none was found on the PATH: install openjdk"):
+        machine.java_command()
+
+
+def test_pyspark_that_is_missing_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(machine.SparkError, match=r"pyspark is not installed: pip install 'decima-sched\[spark\]'"):
+        machine.require_spark()
+
+
+def test_too_little_memory_is_said():
+    machine.check_memory(1, 16, 16)
+    with pytest.raises(machine.SparkError, match=r"4 executors of 1048576 MiB need .* MiB are free"):
+        machine.check_memory(4, 2**20)

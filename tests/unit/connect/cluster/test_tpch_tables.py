@@ -1,0 +1,88 @@
+"""Generated tables: kept, complete or not there at all."""
+
+import math
+import shutil
+import sys
+from collections import namedtuple
+
+import pytest
+
+from decima.connect.cluster import tpch_tables
+from decima.core.errors import ConfigError, SparkError
+
+
+@pytest.fixture
+def calls(tmp_path, monkeypatch):
+    """A generator that writes what it is told to, and notes its arguments."""
+    noted = tmp_path / "calls"
+    script = tmp_path / "generator.py"
+    script.write_text(
+        "import sys, pathlib\n"
+        f"open({str(noted)!r}, 'a').write(' '.join(sys.argv[1:]) + '\\n')\n"
+        "folder = pathlib.Path(sys.argv[sys.argv.index('-o') + 1])\n"
+        f"for name in {tpch_tables.NAMES!r}:\n"
+        "    (folder / f'{name}.parquet').write_text('table')\n"
+        "    if (folder.parent / 'fail').exists(): sys.exit('no space left')\n"
+    )
+    monkeypatch.setattr(tpch_tables, "generator", lambda: [sys.executable, str(script)])
+    return lambda: noted.read_text().splitlines() if noted.exists() else []
+
+
+def test_tables_are_generated_once_per_scale(tmp_path, calls):
+    folder = tpch_tables.generate(0.5, tmp_path / "data", threads=2)
+    assert folder == tmp_path / "data" / "sf0.5"
+    assert sorted(path.stem for path in folder.iterdir()) == sorted(tpch_tables.NAMES)
+    assert len(calls()) == 1
+    assert "-s 0.5 " in calls()[0]
+    assert calls()[0].endswith("-n 2")
+    assert tpch_tables.generate(0.5, tmp_path / "data") == folder
+    assert len(calls()) == 1
+    tpch_tables.generate(1, tmp_path / "data")
+    assert len(calls()) == 2
+
+
+def test_a_failed_generator_leaves_nothing(tmp_path, calls):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "fail").touch()
+    with pytest.raises(SparkError, match="no space left"):
+        tpch_tables.generate(0.5, tmp_path / "data")
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["fail"]
+    (tmp_path / "data" / "fail").unlink()
+    tpch_tables.generate(0.5, tmp_path / "data")
+    assert len(calls()) == 2
+
+
+def test_a_table_that_is_missing_is_generated_again(tmp_path, calls):
+    folder = tpch_tables.generate(0.5, tmp_path)
+    (folder / "orders.parquet").unlink()
+    tpch_tables.generate(0.5, tmp_path)
+    assert (folder / "orders.parquet").is_file()
+    assert len(calls()) == 2
+
+
+def test_too_full_a_disk_is_said_before_anything_is_written(tmp_path, calls, monkeypatch):
+    usage = namedtuple("usage", "total used free")(10**9, 10**9, 100 * 2**20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(SparkError, match=r"has 100 MiB left; scale factor 1 needs 400"):
+        tpch_tables.generate(1, tmp_path)
+    assert calls() == []
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf])
+def test_scale_must_be_a_positive_number(tmp_path, scale):
+    with pytest.raises(ConfigError, match="expected a positive number"):
+        tpch_tables.generate(scale, tmp_path)
+
+
+def test_without_the_generator_the_message_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SparkError, match=r"pip install 'decima-sched\[spark\]'"):
+        tpch_tables.generate(1, tmp_path)
+
+
+def test_folder_of_the_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("DECIMA_SPARK_DATA", str(tmp_path))
+    assert tpch_tables.cache_folder() == tmp_path
+    monkeypatch.delenv("DECIMA_SPARK_DATA")
+    assert "decima" in str(tpch_tables.cache_folder())

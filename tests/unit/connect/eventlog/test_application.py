@@ -1,0 +1,292 @@
+"""Tables of real logs (`logs/`, made by `make_logs.py`) and of lines made by hand."""
+
+import numpy as np
+import pytest
+
+from decima.connect.eventlog.application import read_event_log, read_event_logs
+from decima.core.errors import ConfigError, EventLogError
+from tests.unit.connect.event_lines import (
+    LOGS,
+    T0,
+    executor_added,
+    executor_removed,
+    job_end,
+    job_start,
+    line,
+    small_log,
+    stage,
+    task_end,
+    write,
+)
+
+
+def read(tmp_path, lines):
+    return read_event_log(write(tmp_path / "log", lines))
+
+
+def counts(application, item):
+    report = application.report[application.report["item"] == item]
+    return dict(zip(report["reason"], report["count"], strict=True))
+
+
+def dag(application, query):
+    return application.stages[application.stages["query"] == query].parents.tolist()
+
+
+def test_queries_without_adaptive_execution():
+    log = read_event_log(LOGS / "queries.zstd")
+    assert (log.name, log.adaptive, log.ended) == ("queries", False, True)
+    assert log.spark_version.startswith("4.")
+    assert log.queries["query"].tolist() == [f"{name}#{n}" for n in (0, 1) for name in ("join", "subquery", "scan")]
+    assert log.queries.name.tolist() == ["join", "subquery", "scan"] * 2
+    # Three scans, two joins, the sum; the subquery is a job of its own, which the main job waits for.
+    for repetition in (0, 1):
+        assert dag(log, f"join#{repetition}") == [(), (), (), (1, 2), (0, 3), (4,)]
+        assert dag(log, f"subquery#{repetition}") == [(), (0,), (1,), (2,)]
+        assert dag(log, f"scan#{repetition}") == [(), (0,)]
+    assert (log.queries.job_ids.map(len) == [1, 2, 1] * 2).all()
+    assert (log.tasks.use == "used").all()
+    assert (log.queries.executors == 2).all()
+    assert log.queries.alone.all()
+    assert (log.queries.skipped == "").all()
+
+
+def test_adaptive_execution_gives_one_dag_per_query():
+    log = read_event_log(LOGS / "adaptive.zstd")
+    for repetition in (0, 1):
+        # Each scan, join and sum was a Spark job with repeated ancestors; the limit reads the last shuffle.
+        assert dag(log, f"join#{repetition}") == [(), (), (), (0, 1), (2, 3), (4,)]
+        assert dag(log, f"scan#{repetition}") == [(), (0,)]
+    assert log.queries.job_ids.map(len).min() > 1
+    # Repeated ancestors were skipped: each stage ran under one id, and no task ran twice.
+    assert (log.stages.spark_stage_ids.map(len) == 1).all()
+    assert (log.stages.num_tasks == log.stages.tasks_seen).all()
+
+
+def test_broadcast_jobs_come_before_the_stages_that_wait_for_them():
+    log = read_event_log(LOGS / "broadcast.lz4")
+    for repetition in (0, 1):
+        assert dag(log, f"join#{repetition}") == [(), (), (0, 1), (2,)]
+        # A scalar subquery beside the first shuffle of the query itself.
+        assert dag(log, f"subquery#{repetition}") == [(), (), (0,), (1, 2)]
+    kinds = log.stages[log.stages["query"] == "join#0"].kind.tolist()
+    assert kinds == ["result", "result", "shuffle", "result"]
+
+
+def test_queries_without_a_name_are_executions_groups_or_jobs():
+    log = read_event_log(LOGS / "unnamed.snappy")
+    assert log.queries["query"].tolist() == ["execution-0", "group-night"]
+    assert log.queries.name.tolist() == [f"{log.app_id}/execution-0", "nightly count"]
+    # Two actions of one group, the second after the first; its first shuffle reads the cached table.
+    assert dag(log, "group-night") == [(), (0,), (1,), (2,)]
+
+
+def test_failed_tasks_are_left_out_and_a_failed_query_too():
+    log = read_event_log(LOGS / "failed-task.zstd")
+    assert log.queries.skipped.tolist() == ["", "a job failed or was cancelled"]
+    retry = log.tasks[log.tasks["query"] == "retry#0"]
+    assert sorted(retry[retry.stage == 0].status) == ["failed", "success", "success", "success"]
+    assert retry[retry.status == "failed"].use.tolist() == ["task failed or was killed"]
+    assert log.stages.tasks_seen.tolist() == [3, 2]
+    assert set(log.tasks[log.tasks["query"] == "broken#0"].use) == {"query not used"}
+
+
+def test_speculative_copy_that_won_is_used_and_the_killed_one_is_not():
+    log = read_event_log(LOGS / "speculation.zstd")
+    slow = log.tasks[log.tasks.partition == 0]
+    assert sorted(zip(slow.speculative, slow.status, slow.use, strict=True)) == [
+        (False, "killed", "task failed or was killed"),
+        (True, "success", "used"),
+    ]
+    assert log.stages.tasks_seen.tolist() == [8]
+    assert set(log.executors.host) == {"127.0.0.2", "127.0.0.3"}
+
+
+def test_killed_executor():
+    log = read_event_log(LOGS / "killed-executor.zstd")
+    removed = log.executors[log.executors.removed_ms.notna()]
+    assert len(removed) == 1
+    assert (log.queries.skipped == "").all()
+    lost = log.tasks[log.tasks.end_reason == "ExecutorLostFailure"]
+    assert set(lost.executor) == set(removed.executor)
+    assert not (lost.use == "used").any()
+    # The lost map outputs were computed again, by later attempts of the stage, and each partition counts once.
+    assert "task had succeeded before" in set(log.tasks.use)
+    assert (log.stages.tasks_seen == log.stages.num_tasks).all()
+    assert log.tasks.stage_attempt.max() > 0
+
+
+def test_times_and_sizes_by_hand(tmp_path):
+    lines = [
+        executor_added(cores=1, **{"Request Time": T0 - 2500}),
+        job_start(0, [stage(0)], 10),
+        task_end(
+            0,
+            0,
+            20,
+            120,
+            info={"Getting Result Time": T0 + 110},
+            **{
+                "Task Metrics": {
+                    "Executor Run Time": 60,
+                    "Executor CPU Time": 50_000_000,
+                    "Executor Deserialize Time": 7,
+                    "Result Serialization Time": 3,
+                    "JVM GC Time": 4,
+                    "Shuffle Read Metrics": {"Remote Bytes Read": 100, "Local Bytes Read": 11, "Fetch Wait Time": 2},
+                    "Shuffle Write Metrics": {"Shuffle Bytes Written": 5},
+                    "Input Metrics": {"Bytes Read": 9},
+                }
+            },
+        ),
+        job_end(0, 130),
+    ]
+    log = read(tmp_path, lines)
+    (task,) = log.tasks.to_dict("records")
+    assert task["duration_ms"] == 100.0
+    assert (task["run_ms"], task["cpu_ms"], task["deserialize_ms"], task["gc_ms"]) == (60.0, 50.0, 7.0, 4.0)
+    assert task["getting_result_ms"] == 10.0
+    assert task["scheduler_delay_ms"] == 100 - 60 - 7 - 3 - 10
+    assert (task["shuffle_read_bytes"], task["shuffle_write_bytes"], task["input_bytes"]) == (111.0, 5.0, 9.0)
+    assert np.isnan(task["output_bytes"])
+    assert log.executors.start_delay_ms.tolist() == [2500.0]
+    assert log.queries.duration_ms.tolist() == [120.0]
+    assert log.queries.busy.tolist() == [100 / 120]
+
+
+def test_executor_count_is_weighted_by_time(tmp_path):
+    lines = [
+        executor_added("1", -1000),
+        executor_added("2", 250, cores=2),
+        job_start(0, [stage(0)], 0),
+        task_end(0, 0, 0, 900),
+        executor_removed("1", 500),
+        job_end(0, 1000),
+    ]
+    # One slot for half of the time, two for three quarters.
+    assert read(tmp_path, lines).queries.executors.tolist() == [0.5 + 1.5]
+
+
+def test_slots_of_an_executor_depend_on_the_cores_of_a_task(tmp_path):
+    lines = [
+        line("SparkListenerEnvironmentUpdate", **{"Spark Properties": {"spark.task.cpus": "2"}}),
+        executor_added(cores=5),
+        *small_log()[1:],
+    ]
+    assert read(tmp_path, lines).executors.slots.tolist() == [2]
+
+
+def test_executor_that_was_never_announced_is_inferred(tmp_path):
+    log = read(tmp_path, small_log()[1:])
+    assert log.executors[["added_ms", "slots", "inferred"]].to_dict("records") == [
+        {"added_ms": float(T0), "slots": 1, "inferred": True}
+    ]
+    assert counts(log, "note executor") == {"not announced in the log: cores and times inferred": 1}
+
+
+def test_queries_that_overlap_know_it(tmp_path):
+    other = [
+        job_start(7, [stage(70)], 300, **{"decima.query": "other"}),
+        task_end(70, 70, 800, 900, 0, "1"),
+        job_end(7, 900),
+    ]
+    log = read(tmp_path, small_log() + other + small_log(at=900, query="q#1", first_id=2)[1:])
+    assert log.queries.alone.tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("properties", "query", "name"),
+    [
+        ({"decima.query": "q5#3"}, "q5#3", "q5"),
+        ({"decima.query": "q5#3", "decima.profile": "five"}, "q5#3", "five"),
+        ({"spark.sql.execution.id": "4"}, "execution-4", "log/execution-4"),
+        ({"spark.sql.execution.id": "4", "spark.sql.execution.root.id": "3"}, "execution-3", "log/execution-3"),
+        ({"spark.sql.execution.id": "4", "spark.job.description": " nightly "}, "execution-4", "nightly"),
+        ({"spark.jobGroup.id": "g"}, "group-g", "log/group-g"),
+        ({"spark.sql.execution.id": "4", "spark.jobGroup.id": "g"}, "execution-4", "log/execution-4"),
+        ({"decima.query": "x", "spark.sql.execution.id": "4"}, "x", "x"),
+        ({}, "job-0", "log/job-0"),
+    ],
+)
+def test_what_makes_a_query_and_its_name(properties, query, name, tmp_path):
+    lines = [executor_added(), job_start(0, [stage(0)], **properties), task_end(0, 0, 0, 5), job_end(0, 5)]
+    log = read(tmp_path, lines)
+    assert log.queries[["query", "name"]].to_numpy().tolist() == [[query, name]]
+
+
+def test_subquery_joins_its_root_execution(tmp_path):
+    ids = "spark.sql.execution.id", "spark.sql.execution.root.id"
+    lines = [
+        executor_added(),
+        job_start(0, [stage(0)], 0, **{ids[0]: "2", ids[1]: "1"}),
+        task_end(0, 0, 0, 5),
+        job_end(0, 5),
+        job_start(1, [stage(1)], 6, **{ids[0]: "1", ids[1]: "1"}),
+        task_end(1, 1, 6, 9),
+        job_end(1, 9),
+    ]
+    log = read(tmp_path, lines)
+    assert log.queries["query"].tolist() == ["execution-1"]
+    assert dag(log, "execution-1") == [(), (0,)]
+
+
+@pytest.mark.parametrize(("ended", "skipped"), [(True, ""), (False, "a job failed or was cancelled")])
+def test_job_cancelled_by_adaptive_execution_does_not_spoil_its_query(ended, skipped, tmp_path):
+    execution = {"spark.sql.execution.id": "1"}
+    end = line("org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd", executionId=1, errorMessage="")
+    lines = [
+        executor_added(),
+        job_start(0, [stage(0)], 0, **execution),
+        job_start(1, [stage(1)], 0, **execution),
+        task_end(0, 0, 0, 5),
+        task_end(1, 1, 5, 6, reason="TaskKilled"),
+        job_end(0, 5),
+        job_end(1, 6, "JobFailed"),
+    ]
+    log = read(tmp_path, lines + [end] * ended)
+    assert log.queries.skipped.tolist() == [skipped]
+    if ended:
+        assert set(log.tasks.use) == {"used", "stage of a job that was cancelled"}
+
+
+@pytest.mark.parametrize(
+    ("change", "skipped"),
+    [
+        (lambda lines: lines[:-1], "a job did not end in the log"),
+        (lambda lines: [*lines[:2], lines[-1]], "no task of it in the log, or its stages form a cycle"),
+        (lambda lines: [*lines[:-1], job_end(0, 900, "JobFailed")], "a job failed or was cancelled"),
+        (lambda lines: [lines[0], lines[1].replace(b'"Number of Tasks":1', b'"Number of Tasks":0'), *lines[2:]],
+         "a stage of a job could not be read"),
+        (lambda lines: [lines[0], lines[1].replace(b'"Parent IDs":[]', b'"Parent IDs":[2]', 1), *lines[2:]],
+         "no task of it in the log, or its stages form a cycle"),
+    ],
+)  # fmt: skip
+def test_why_a_query_is_skipped(change, skipped, tmp_path):
+    log = read(tmp_path, change(small_log()))
+    assert log.queries.skipped.tolist() == [skipped]
+    assert counts(log, "query") == {skipped: 1}
+    assert not (log.tasks.use == "used").any()
+
+
+def test_lines_that_are_no_events_are_counted(tmp_path):
+    junk = [b"\n", b"not json\n", b"[1]\n", b"{}\n", b"\xff\xfe\n", b'{"Event":5}\n', b'{"Event":"Unknown"}\n']
+    log = read(tmp_path, [*small_log(), *junk, b'{"Event":"Sp'])
+    # A number is an event name nobody knows; the cut line is no JSON.
+    assert counts(log, "line") == {"read": 6, "empty": 1, "not a JSON event": 5, "of no use here": 2}
+    assert counts(log, "note file") == {"the last line has no end": 1}
+    assert counts(log, "query") == {"used": 1}
+
+
+def test_a_file_without_any_event_is_no_log(tmp_path):
+    with pytest.raises(EventLogError, match="no event of a Spark event log"):
+        read(tmp_path, [b"hello\n", b'{"a": 1}\n'])
+    with pytest.raises(EventLogError, match="it is empty"):
+        read(tmp_path, [])
+
+
+def test_several_logs_need_the_plural(tmp_path):
+    for name in ("a", "b"):
+        write(tmp_path / name, small_log())
+    with pytest.raises(ConfigError, match="holds 2 event logs"):
+        read_event_log(tmp_path)
+    assert [log.app_id for log in read_event_logs([tmp_path])] == ["a", "b"]

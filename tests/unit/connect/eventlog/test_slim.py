@@ -1,0 +1,88 @@
+"""Slim copies of event logs read the same and hold nothing of the machine."""
+
+import json
+from pathlib import Path
+
+import cramjam
+import pandas
+import pytest
+
+from decima.connect.eventlog.application import read_event_log
+from decima.connect.eventlog.profiles import collect_profiles
+from decima.connect.eventlog.slim import slim_log
+from decima.core.errors import DataUnavailableError, EventLogError
+
+LOGS = Path(__file__).parents[1] / "logs"
+KINDS = ("plain", "queries.zstd", "adaptive.zstd", "broadcast.lz4", "failed-task.zstd", "killed-executor.zstd")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_copy_reads_the_same(name, tmp_path):
+    copy = tmp_path / "copy.zstd"
+    size = slim_log(LOGS / name, copy)
+    assert size == copy.stat().st_size
+    before, after = read_event_log(LOGS / name), read_event_log(copy)
+    for table in ("tasks", "stages", "queries", "executors"):
+        pandas.testing.assert_frame_equal(getattr(before, table), getattr(after, table))
+    for field in ("app_id", "name", "spark_version", "adaptive", "start_ms", "end_ms", "ended"):
+        assert getattr(before, field) == getattr(after, field), field
+    one, other = collect_profiles([before]), collect_profiles([after])
+    pandas.testing.assert_frame_equal(one.runs, other.runs)
+    assert [profile.name for profile in one.profiles] == [profile.name for profile in other.profiles]
+    assert [profile.work_ms for profile in one.profiles] == [profile.work_ms for profile in other.profiles]
+
+
+def test_a_copy_of_a_copy_is_the_same(tmp_path):
+    slim_log(LOGS / "plain", tmp_path / "one.zstd")
+    slim_log(tmp_path / "one.zstd", tmp_path / "two.zstd")
+    assert (tmp_path / "one.zstd").read_bytes() == (tmp_path / "two.zstd").read_bytes()
+
+
+def test_nothing_of_the_machine_stays(tmp_path):
+    log = tmp_path / "log"
+    properties = {
+        "spark.eventLog.dir": "file:///home/somebody/logs",
+        "spark.driver.extraClassPath": "/home/somebody/x.jar",
+        "spark.executor.extraJavaOptions": "-Djava.io.tmpdir=/home/somebody",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.task.cpus": "1",
+    }
+    stage = {
+        "Stage ID": 0,
+        "Number of Tasks": 2,
+        "Parent IDs": [],
+        "Details": "at /home/somebody/x.py",
+        "RDD Info": [{"RDD ID": 1, "Name": "/home/somebody/t.parquet", "Scope": '{"id":"3","name":"Scan parquet"}'}],
+    }
+    environment = {"Spark Properties": properties, "System Properties": {"user.home": "/home/somebody"}}
+    lines = [
+        {"Event": "SparkListenerEnvironmentUpdate", **environment},
+        {
+            "Event": "SparkListenerJobStart",
+            "Job ID": 0,
+            "Submission Time": 5,
+            "Stage Infos": [stage],
+            "Stage IDs": [0],
+            "Properties": {"decima.query": "q01#0", "spark.home": "/home/somebody"},
+        },
+        {"Event": "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart", "details": "/home/somebody"},
+    ]
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    slim_log(log, tmp_path / "copy.zstd")
+    content = bytes(cramjam.zstd.decompress((tmp_path / "copy.zstd").read_bytes())).decode()
+    assert "somebody" not in content
+    kept = [json.loads(line) for line in content.splitlines()]
+    assert [line["Event"].removeprefix("SparkListener") for line in kept] == ["EnvironmentUpdate", "JobStart"]
+    assert kept[0]["Spark Properties"] == {"spark.sql.adaptive.enabled": "false", "spark.task.cpus": "1"}
+    assert kept[1]["Properties"] == {"decima.query": "q01#0"}
+    assert json.loads(kept[1]["Stage Infos"][0]["RDD Info"][0]["Scope"])["name"] == "Scan parquet"
+
+
+def test_damaged_logs_are_refused_rather_than_made_to_look_whole(tmp_path):
+    content = (LOGS / "plain").read_bytes()
+    (tmp_path / "cut").write_bytes(content[: len(content) // 2])
+    with pytest.raises(EventLogError, match="damaged"):
+        slim_log(tmp_path / "cut", tmp_path / "copy.zstd")
+    assert not (tmp_path / "copy.zstd").exists()
+    with pytest.raises(DataUnavailableError):
+        slim_log(tmp_path / "nothing", tmp_path / "copy.zstd")

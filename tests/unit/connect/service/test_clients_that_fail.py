@@ -1,0 +1,215 @@
+"""Clients that are killed, silent or slow: they harm themselves, and what they held is given back."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+
+import decima
+from decima.connect.service import metrics
+from decima.connect.service import scheduler_pb2 as protocol
+from decima.connect.service.client import ServiceClient
+from decima.connect.service.limits import Limits
+from decima.connect.service.simulator_client import RemoteScheduler
+from decima.workload import synthetic_batch
+from tests.drivers import Watching
+from tests.services import process, running, sessions_of
+from tests.unit.connect.service.test_server import full_request, open_request, require_works
+
+JOBS = synthetic_batch(4, seed=2)
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+ENDLESS = """
+import decima, sys
+from decima.connect.service.simulator_client import RemoteScheduler
+from decima.workload import synthetic_batch
+remote = RemoteScheduler(sys.argv[1])
+print("begins", flush=True)
+while True:
+    decima.simulate(synthetic_batch(8, seed=1), remote, 10)
+"""
+
+
+def until(true, seconds=180.0):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"not so after {seconds} s"
+        time.sleep(0.02)
+
+
+def test_service_killed_and_started_again_under_a_client():
+    """The schedule is that of an undisturbed run: nothing is decided twice, nothing is left out."""
+    here = decima.simulate(JOBS, "fair", 10, 1, log=True)
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(process("--scheduler", "fair", "--port", 0))
+        remote = RemoteScheduler(first.target, patience_s=120.0)
+        seen = []
+
+        def look(_):
+            seen.append(None)
+            if len(seen) == 25:
+                os.kill(first.pid, signal.SIGKILL)
+                first.wait(60)
+                stack.enter_context(process("--scheduler", "fair", "--port", first.target.rsplit(":", 1)[1]))
+
+        there = decima.simulate(JOBS, Watching(remote, look), 10, 1, log=True)
+        assert len(seen) > 30
+        assert there.log.decision_lists() == here.log.decision_lists()
+        assert (remote._session.times_opened, remote.fallbacks) == (2, 0)
+        remote.close()
+
+
+def test_killed_clients_are_forgotten_with_all_they_held():
+    with running(sessions_of("fair", limits=Limits(lease_s=1.0))) as service:
+        clients = [
+            subprocess.Popen([sys.executable, "-c", ENDLESS, service.target], stdout=subprocess.PIPE, text=True)
+            for _ in range(2)
+        ]
+        try:
+            until(lambda: service.sessions.num_jobs > 2)
+        finally:
+            for client in clients:
+                client.kill()
+                client.wait(60)
+                client.stdout.close()
+        assert service.decisions > 0
+        until(lambda: len(service.sessions) == 0)
+        assert not any(service.sessions.budget.taken.values())
+        require_works(service.target)
+
+
+def test_executors_of_a_killed_driver_go_to_the_others():
+    """A driver that is killed without a word, in the middle of its stream of commands."""
+    driver = """
+import sys, time, grpc
+from decima.connect.service import scheduler_pb2 as protocol
+from decima.connect.service.wire import NAME
+from tests.unit.connect.service.test_server import full_request
+channel = grpc.insecure_channel(sys.argv[1])
+stream = channel.unary_stream(f"/{NAME}/Watch")(protocol.WatchRequest(session=sys.argv[2]).SerializeToString())
+next(stream)
+request = full_request()
+request.session, request.sequence, request.full, request.executors = sys.argv[2], 1, True, 0
+request.jobs[0].stages[0].num_tasks = 9
+request.ClearField("offer")
+channel.unary_unary(f"/{NAME}/Decide")(request.SerializeToString())
+print("there", flush=True)
+time.sleep(600)
+"""
+    with running(sessions_of("fifo", limits=Limits(driver_lease_s=900.0))) as service:
+        opened = [service.sessions.open(open_request(shared_cluster="c")).session for _ in range(2)]
+        command = [sys.executable, "-c", driver, service.target, opened[0]]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as killed:
+            assert killed.stdout.readline() == "there\n"
+            with ServiceClient(service.target, deadline_s=60.0) as client:
+                request = full_request()
+                request.session, request.sequence, request.full, request.executors = opened[1], 1, True, 0
+                request.jobs[0].stages[0].num_tasks = 9
+                request.ClearField("offer")
+                assert client.call("Decide", request, protocol.Decision).command.target == 0
+                killed.kill()
+                killed.wait(60)
+                # At once, not after its lease: the stream is broken.
+                until(lambda: service.sessions.find(opened[1]).session.target == 4)
+        assert len(service.sessions) == 1
+
+
+def test_slow_and_silent_connections_are_closed():
+    """Nothing at all, half a preface, a preface byte by byte; others work meanwhile."""
+    with running(sessions_of("fair"), handshake_s=1.0) as service:
+        with contextlib.ExitStack() as stack:
+            connections = [
+                stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 60)) for _ in range(30)
+            ]
+            for number, connection in enumerate(connections):
+                connection.sendall(PREFACE[: number % 3 * 8])
+                connection.settimeout(30.0)
+            begin = time.monotonic()
+            slow = connections[0]
+            with contextlib.suppress(ConnectionError):
+                for byte in PREFACE[:-1]:
+                    slow.sendall(bytes([byte]))
+                    time.sleep(0.1)
+            require_works(service.target)
+            for connection in connections:
+                with contextlib.suppress(ConnectionError):
+                    while connection.recv(4096):
+                        pass
+            assert time.monotonic() - begin < 25.0
+        require_works(service.target)
+
+
+def test_slow_senders_and_readers_hold_up_nobody():
+    """Requests whose bytes come slowly, and clients that do not read what they are told."""
+    with running(sessions_of("fair")) as service, contextlib.ExitStack() as stack:
+        # A call as gRPC sends it, up to the last byte of its message.
+        headers = b"\x83\x86\x04\x1e/decima.service.Scheduler/Open\x01\x09127.0.0.1"
+        headers += b"\x40\x0ccontent-type\x10application/grpc\x40\x02te\x08trailers"
+        message = b"\0\0\0\0\x04" + protocol.OpenRequest(version=1, executors=4).SerializeToString()
+        call = PREFACE + frame(4, 0, 0, b"") + frame(1, 4, 1, headers) + frame(0, 1, 1, message)
+        with socket.create_connection(("127.0.0.1", service.port), 60) as connection:
+            connection.sendall(call)
+            until(lambda: len(service.sessions) == 1)  # these bytes are a call
+        slow = []
+        for _ in range(20):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 60))
+            connection.sendall(call[:-2])
+            slow.append(connection)
+        deaf = [stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 60)) for _ in range(20)]
+        for connection in deaf:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.sendall(call)
+        until(lambda: len(service.sessions) == 21)
+        require_works(service.target)
+        for connection in slow:
+            connection.sendall(call[-2:])
+        until(lambda: len(service.sessions) == 41)
+
+
+def frame(kind, flags, stream, payload):
+    """A frame of HTTP/2."""
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+
+def test_slow_readers_of_metrics(monkeypatch):
+    monkeypatch.setattr(metrics, "READER_S", 0.5)
+    with running(sessions_of("fair"), metrics_port=0) as service, contextlib.ExitStack() as stack:
+        before = threading.active_count()
+        readers = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", service.metrics_port), 60)) for _ in range(40)
+        ]
+        for number, reader in enumerate(readers):
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            reader.sendall((b"", b"GET /met", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\n\r\n")[number % 4])
+        require_works(service.target)
+        with urllib.request.urlopen(f"http://127.0.0.1:{service.metrics_port}/metrics", timeout=60) as page:
+            assert b"decima_sessions" in page.read()
+        until(lambda: threading.active_count() <= before + 2)
+        require_works(service.target)
+
+
+def test_metrics_are_counted_while_sessions_come_and_go():
+    """Prometheus reads in a thread of its own."""
+    sessions, errors, stop = sessions_of("fair"), [], threading.Event()
+
+    def read():
+        try:
+            while not stop.is_set():
+                sessions.num_jobs  # noqa: B018
+        except RuntimeError as error:
+            errors.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    keys = []
+    for number in range(800):
+        keys.append(sessions.open(open_request(shared_cluster="c" if number % 2 else "")).session)
+        if len(keys) > 20:
+            sessions.remove(keys.pop(0))
+    stop.set()
+    reader.join(60)
+    assert errors == []

@@ -1,0 +1,149 @@
+"""Several drivers share one cluster: executors move between them by targets, and none is lost or given twice."""
+
+import numpy as np
+import pytest
+
+from decima.connect.service import scheduler_pb2 as protocol
+from decima.connect.service.errors import RefusalError
+from decima.connect.service.steps import finish
+from tests.services import expire, sessions_of
+from tests.unit.connect.service.shared import Manager, SimulatedDriver, SimulatedJob
+
+
+def run(manager, most=2000):
+    for _ in range(most):
+        manager.tick()
+        if not any(driver.jobs for driver in manager.drivers):
+            return
+    raise AssertionError("jobs are left")
+
+
+def test_one_driver_gets_what_it_can_use():
+    manager = Manager(8)
+    driver = SimulatedDriver(sessions_of("fair"), manager, "a", {"j": SimulatedJob([5, 2], 3)})
+    assert driver.target == 0
+    manager.tick()
+    assert driver.target == 5
+    run(manager)
+    assert manager.most == 5
+    # Five tasks at once, then two: a tick to ask and one to come, 3 + 3 ticks of work.
+    assert driver.finish["j"] == 8
+    for _ in range(2):
+        manager.tick()
+    assert (driver.target, driver.registered) == (0, 0)
+
+
+def test_fair_share_moves_executors_to_a_new_application():
+    sessions, manager = sessions_of("fair:sticky=0"), Manager(6)
+    first = SimulatedDriver(sessions, manager, "a", {"j": SimulatedJob([200], 2)})
+    for _ in range(10):
+        manager.tick()
+    assert (first.target, first.registered) == (6, 6)
+    second = SimulatedDriver(sessions, manager, "b", {"j": SimulatedJob([200], 2, 10_000.0)})
+    for _ in range(10):
+        manager.tick()
+    assert [(driver.target, driver.registered) for driver in (first, second)] == [(3, 3), (3, 3)]
+    run(manager)
+    assert manager.most == 6
+
+
+def test_fifo_leaves_the_first_application_what_it_can_use():
+    sessions, manager = sessions_of("fifo"), Manager(6)
+    first = SimulatedDriver(sessions, manager, "a", {"j": SimulatedJob([40, 4], 2)})
+    second = SimulatedDriver(sessions, manager, "b", {"j": SimulatedJob([30], 2, 1.0)})
+    for _ in range(10):
+        manager.tick()
+    assert (first.target, second.target) == (6, 0)
+    run(manager)
+    assert first.finish["j"] < second.finish["j"]
+
+
+@pytest.mark.parametrize("how", ["closes", "expires"])
+def test_executors_of_a_dead_driver_go_to_the_others(how):
+    sessions, manager = sessions_of("fair:sticky=0"), Manager(4)
+    first = SimulatedDriver(sessions, manager, "a", {"j": SimulatedJob([1000], 2)})
+    second = SimulatedDriver(sessions, manager, "b", {"j": SimulatedJob([1000], 2)})
+    for _ in range(10):
+        manager.tick()
+    assert (first.target, second.target) == (2, 2)
+    if how == "closes":
+        first.die()
+    else:
+        manager.drivers.remove(first)
+        sessions._open[first.session].used -= 1e6
+        assert expire(sessions) == 1
+    for _ in range(10):
+        manager.tick()
+    assert (second.target, second.registered) == (4, 4)
+    second.die()
+    assert len(sessions) == 0
+    assert sessions._clusters == {}
+
+
+def test_idle_executors_are_called_up_for_a_new_job():
+    """Nobody gives back executors for which nobody has a use, until there is one."""
+    sessions, manager = sessions_of("fair"), Manager(4)
+    first = SimulatedDriver(sessions, manager, "a", {"j": SimulatedJob([4, 1], 20)})
+    for _ in range(25):
+        manager.tick()
+    assert (first.target, first.registered, len(first.busy)) == (4, 4, 1)
+    second = SimulatedDriver(sessions, manager, "b", {"j": SimulatedJob([3], 1)})
+    for _ in range(3):
+        manager.tick()
+    assert (first.target, second.target) == (1, 3)
+    run(manager)
+
+
+@pytest.mark.parametrize("scheduler", ["fair", "fifo", "sjf_cp", "weighted_fair", "capped_srw", "random", "decima"])
+def test_random_applications_all_finish(scheduler):
+    sessions = sessions_of(scheduler)
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        manager = Manager(int(rng.integers(2, 9)))
+
+        def job(rng=rng):
+            tasks = rng.integers(1, 9, rng.integers(1, 4)).tolist()
+            return SimulatedJob(tasks, int(rng.integers(1, 6)), float(rng.integers(100)))
+
+        drivers = [SimulatedDriver(sessions, manager, f"d{n}", {"j0": job()}) for n in range(3)]
+        for tick in range(60):
+            manager.tick()
+            if tick % 10 == 3:
+                drivers[int(rng.integers(3))].add(f"j{tick}", job())
+        run(manager)
+        assert manager.most <= manager.executors
+        for driver in drivers:
+            driver.die()
+    assert len(sessions) == 0
+
+
+def test_a_broken_report_leaves_nothing_to_choose():
+    sessions, manager = sessions_of("fair"), Manager(4)
+    driver = SimulatedDriver(sessions, manager, "a", {"j": SimulatedJob([9], 2)})
+    other = SimulatedDriver(sessions, manager, "b", {"j": SimulatedJob([9], 2)})
+    manager.tick()
+    driver.sequence += 1
+    bad = protocol.DecideRequest(session=driver.session, sequence=driver.sequence, executors=2)
+    bad.states.add(job="j").stages.add(stage=0, launched=3, finished=4)
+    session = sessions.find(driver.session).session
+    with pytest.raises(RefusalError, match="finished <= launched"):
+        finish(session.decide(bad))
+    assert session._cluster.mirror.num_frontier == len(other.jobs)
+    for _ in range(5):
+        other.tick()
+    with pytest.raises(RefusalError, match="not known; send everything"):
+        driver.call("", 0)
+
+
+def test_a_driver_must_mean_the_cluster_that_is_there():
+    sessions, manager = sessions_of("fair", "fifo"), Manager(4)
+    SimulatedDriver(sessions, manager, "a", {})
+    for wrong, message in (
+        ({"executors": 5}, "shared cluster 'c' has executors 4, got 5"),
+        ({"mode": "released"}, "has mode paper, got released"),
+        ({"moving_delay_ms": 3.0}, "has moving_delay_ms 0.0, got 3.0"),
+        ({"scheduler": "fifo"}, "has scheduler fair, got 'fifo'"),
+    ):
+        with pytest.raises(RefusalError, match=message):
+            SimulatedDriver(sessions, manager, "b", {}, **wrong)
+    assert len(sessions) == 1

@@ -1,0 +1,226 @@
+"""Services that go away, answer nonsense, or are treated badly."""
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+from concurrent import futures
+
+import grpc
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import decima
+from decima.connect.service import scheduler_pb2 as protocol
+from decima.connect.service.client import ClientSession, ServiceAwayError, ServiceClient
+from decima.connect.service.simulator_client import RemoteScheduler
+from decima.connect.service.wire import NAME
+from decima.core.errors import ServiceError
+from decima.systems.spark.schedulers import make_scheduler
+from decima.workload import synthetic_batch
+from tests.drivers import Watching
+from tests.services import leave, process, running, sessions_of
+from tests.unit.connect.service.test_server import code_of, full_request, open_request, raw, require_works
+
+JOBS = synthetic_batch(4, seed=2)
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+
+class Interrupting(Watching):
+    """Does something before its n-th decision."""
+
+    def __init__(self, inner, number, action):
+        self.left = number
+
+        def look(_):
+            self.left -= 1
+            if self.left == 0:
+                action()
+
+        super().__init__(inner, look)
+
+
+def test_service_restarted_during_a_run():
+    here = decima.simulate(JOBS, "fair", 10, 1, log=True)
+    with contextlib.ExitStack() as stack:
+        services = [stack.enter_context(contextlib.ExitStack())]
+        first = services[0].enter_context(running(sessions_of("fair")))
+        remote = RemoteScheduler(first.target)
+
+        def restart():
+            services[0].close()
+            stack.enter_context(running(sessions_of("fair"), port=first.port))
+
+        there = decima.simulate(JOBS, Interrupting(remote, 20, restart), 10, 1, log=True)
+        assert there.log.decision_lists() == here.log.decision_lists()
+        assert remote._session.times_opened == 2
+        assert remote.fallbacks == 0
+        remote.close()
+
+
+def test_killed_service_and_fallback():
+    """FIFO in this process goes on where fair in the other one was killed; nothing is left undone."""
+    with process("--scheduler", "fair", "--port", 0) as service:
+        fallback = make_scheduler("fifo")
+        remote = RemoteScheduler(service.target, fallback=fallback, patience_s=0.0)
+        killing = Interrupting(remote, 20, lambda: (os.kill(service.pid, signal.SIGKILL), service.wait(60)))
+        there = decima.simulate(JOBS, killing, 10, 1, log=True)
+    assert there.num_unfinished == 0
+    assert remote.fallbacks == 20 - killing.left - 19 > 10
+    fair = decima.simulate(JOBS, "fair", 10, 1, log=True).log.decision_lists()
+    assert there.log.decision_lists()[:19] == fair[:19]
+
+
+def test_service_away_without_fallback():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        remote = RemoteScheduler(f"127.0.0.1:{probe.getsockname()[1]}", patience_s=0.1)
+        with pytest.raises(ServiceAwayError, match=r"the service at 127\.0\.0\.1:\d+ does not answer"):
+            decima.simulate(JOBS, remote, 3)
+
+
+@contextlib.contextmanager
+def false_service(answer):
+    """Opens sessions; `answer(request)` gives the bytes that it answers to Decide."""
+
+    def decide(data, _context):
+        return answer(protocol.DecideRequest.FromString(data))
+
+    reply = protocol.OpenReply(session="s", version=1, scheduler="false").SerializeToString()
+    methods = {"Open": lambda *_: reply, "Decide": decide, "Close": lambda *_: b""}
+    handlers = {name: grpc.unary_unary_rpc_method_handler(method) for name, method in methods.items()}
+    server = grpc.server(futures.ThreadPoolExecutor(2))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(NAME, handlers),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        server.stop(None).wait()
+
+
+def decision(**fields):
+    return lambda request: protocol.Decision(**({"sequence": request.sequence} | fields)).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda _: b"\xff\xff nonsense", "answered Decide with no Decision"),
+        (decision(sequence=77, idle=True), "answered call 1 as call 77"),
+        (decision(job="0", stage=99, limit=1), "stage 99 of job 0, which cannot be chosen"),
+        (decision(job="0", stage=-1, limit=1), "stage -1 of job 0, which cannot be chosen"),
+        (decision(job="12", limit=1), "chose job '12', which does not exist"),
+        (decision(job="first", limit=1), "chose job 'first', which does not exist"),
+        (decision(), "chose job '', which does not exist"),
+    ],
+)
+def test_wrong_answers(answer, message):
+    with false_service(answer) as target:
+        with pytest.raises(ServiceError, match=message):
+            decima.simulate(JOBS, RemoteScheduler(target), 3)
+        remote = RemoteScheduler(target, fallback=make_scheduler("fair"))
+        there = decima.simulate(JOBS, remote, 3, 1)
+        assert 0 < remote.fallbacks <= there.num_decisions
+        assert there.completion_ms.tolist() == decima.simulate(JOBS, "fair", 3, 1).completion_ms.tolist()
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(["Open", "Decide", "Close", "Watch"]), st.binary(max_size=200))
+def test_random_messages(service, method, data):
+    try:
+        raw(service.target, method, data)
+    except grpc.RpcError as error:
+        if error.code() is grpc.StatusCode.INTERNAL and method != "Watch":
+            raise
+    assert code_of(raw, service.target, "Decide", b"") is grpc.StatusCode.NOT_FOUND
+
+
+@settings(max_examples=60)
+@given(st.binary(max_size=300), st.sampled_from([b"", PREFACE, PREFACE + b"\0\0\0\4\0\0\0\0\0"]))
+def test_random_bytes_on_a_connection(service, data, start):
+    with contextlib.suppress(ConnectionError), socket.create_connection(("127.0.0.1", service.port), 20) as connection:
+        connection.sendall(start + data)
+    assert code_of(raw, service.target, "Decide", b"") is grpc.StatusCode.NOT_FOUND
+
+
+def test_thousand_connections(service):
+    """Half of them silent, half of them with a client that opens a session and is never heard of again."""
+    before = len(service.sessions)
+    with contextlib.ExitStack() as stack:
+        for number in range(500):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 60))
+            if number % 2:
+                connection.sendall(PREFACE[: number % len(PREFACE)])
+        waiting = []
+        for number in range(500):
+            channel = stack.enter_context(grpc.insecure_channel(service.target, [("number", number)]))
+            call = channel.unary_unary(f"/{NAME}/Open")
+            waiting.append(call.future(open_request().SerializeToString(), timeout=60, wait_for_ready=True))
+        for call in waiting:
+            assert protocol.OpenReply.FromString(call.result()).session
+        assert len(service.sessions) == before + 500
+        require_works(service.target)
+    for key in list(service.sessions._open):
+        leave(service.sessions, key)
+    require_works(service.target)
+
+
+def test_slow_readers_do_not_pile_up_commands():
+    """Drivers that never read their stream, and one whose target goes up and down."""
+    with running(sessions_of("fifo")) as service, grpc.insecure_channel(service.target) as channel:
+        opening = channel.unary_unary(f"/{NAME}/Open")
+        request = open_request(shared_cluster="c").SerializeToString()
+        keys = [protocol.OpenReply.FromString(opening(request, timeout=20)).session for _ in range(20)]
+        watch = channel.unary_stream(f"/{NAME}/Watch")
+        streams = [watch(protocol.WatchRequest(session=key).SerializeToString()) for key in keys]
+        for stream in streams:
+            next(stream)
+        decide = channel.unary_unary(f"/{NAME}/Decide")
+        for sequence in range(1, 200):
+            request = full_request() if sequence % 2 else protocol.DecideRequest()
+            request.session, request.sequence, request.full = keys[0], sequence, True
+            request.executors = 3 if request.jobs else 2
+            request.offer.executors = request.executors
+            reply = protocol.Decision.FromString(decide(request.SerializeToString(), timeout=20))
+            assert reply.command.number <= 2 * sequence + 2
+        read = [protocol.Command.FromString(next(streams[0])).number]
+        while read[-1] < reply.command.number:
+            read.append(protocol.Command.FromString(next(streams[0])).number)
+        assert read == sorted(set(read))
+        for stream in streams:
+            stream.cancel()
+
+
+def test_concurrent_sessions_are_isolated(service):
+    """Several simulations at once on one service: each has the schedule it has alone."""
+    expected = [decima.simulate(JOBS, "fair", 10, seed) for seed in range(4)]
+    results = [None] * 4
+
+    def simulate(seed):
+        remote = RemoteScheduler(service.target, "fair")
+        results[seed] = decima.simulate(JOBS, remote, 10, seed)
+        remote.close()
+
+    threads = [threading.Thread(target=simulate, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    for mine, theirs in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(mine.completion_ms, theirs.completion_ms)
+
+
+def test_a_service_that_fails_is_not_asked_again():
+    calls = []
+
+    def abort(request):
+        calls.append(request.full)
+        raise LookupError
+
+    with false_service(abort) as target, ServiceClient(target) as client, pytest.raises(ServiceError, match="refuses"):
+        ClientSession(client, open_request()).decide(full_request)
+    assert calls == [True]

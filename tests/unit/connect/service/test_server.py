@@ -1,0 +1,300 @@
+"""The service over the network: status codes, health, metrics, token, TLS, sizes."""
+
+import contextlib
+import queue
+import time
+import urllib.request
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from decima.connect.service import scheduler_pb2 as protocol
+from decima.connect.service.client import ClientSession, ServiceClient
+from decima.connect.service.limits import Limits
+from decima.connect.service.security import Security, is_loopback, read_token
+from decima.connect.service.wire import NAME
+from decima.core.errors import ServiceError
+from tests.services import make_certificate, running, sessions_of
+
+TOKEN = "0123456789abcdef"
+
+
+def open_request(**fields):
+    return protocol.OpenRequest(**({"version": 1, "executors": 4} | fields))
+
+
+def full_request(_=True):
+    request = protocol.DecideRequest(executors=4, offer=protocol.Offer(executors=3))
+    request.jobs.add(job="j", stages=[protocol.Stage(stage=0, num_tasks=2)])
+    request.states.add(job="j", runnable=[0], schedulable=[0])
+    return request
+
+
+def require_works(target, **options):
+    """Open, ask, close."""
+    with ServiceClient(target, **options) as client:
+        session = ClientSession(client, open_request())
+        reply = session.decide(full_request)
+        assert (reply.job, reply.executors) == ("j", 2)
+        session.close()
+
+
+def code_of(call, *arguments, **fields):
+    with pytest.raises(grpc.RpcError) as caught:
+        call(*arguments, **fields)
+    return caught.value.code()
+
+
+def raw(target, method, data, **options):
+    """Send bytes that need not be a message."""
+    with grpc.insecure_channel(target) as channel:
+        return channel.unary_unary(f"/{NAME}/{method}")(data, timeout=20, **options)
+
+
+def health(target):
+    with grpc.insecure_channel(target) as channel:
+        return health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=NAME), timeout=20).status
+
+
+def test_health(service):
+    assert health(service.target) == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_metrics(service):
+    require_works(service.target)
+    assert code_of(raw, service.target, "Decide", b"\xff") is grpc.StatusCode.INVALID_ARGUMENT
+    with urllib.request.urlopen(f"http://127.0.0.1:{service.metrics_port}/metrics", timeout=20) as page:
+        lines = page.read().decode().splitlines()
+    values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    assert float(values['decima_decisions_total{outcome="stage",scheduler="fifo"}']) >= 1
+    assert float(values['decima_calls_total{code="INVALID_ARGUMENT",method="Decide"}']) >= 1
+    assert float(values['decima_decision_seconds_count{scheduler="fifo"}']) >= 1
+    assert float(values["decima_sessions"]) == len(service.sessions)
+    assert float(values["decima_active_jobs"]) == 0
+
+
+def test_wrong_calls(service):
+    target = service.target
+    unknown = protocol.DecideRequest(session="nothing", sequence=1).SerializeToString()
+    assert code_of(raw, target, "Decide", unknown) is grpc.StatusCode.NOT_FOUND
+    assert code_of(raw, target, "Open", b"\x08\x07") is grpc.StatusCode.INVALID_ARGUMENT
+    assert code_of(raw, target, "Guess", b"") is grpc.StatusCode.UNIMPLEMENTED
+    assert raw(target, "Close", protocol.CloseRequest(session="nothing").SerializeToString()) == b""
+    require_works(target)
+
+
+def test_oversized_message(service):
+    large = protocol.DecideRequest(session="x" * (5 * 1024 * 1024)).SerializeToString()
+    assert code_of(raw, service.target, "Decide", large) is grpc.StatusCode.RESOURCE_EXHAUSTED
+    require_works(service.target)
+
+
+def test_sessions_expire_by_themselves():
+    with running(sessions_of("fifo", limits=Limits(lease_s=0.2))) as service, ServiceClient(service.target) as client:
+        session = ClientSession(client, open_request())
+        session.decide(full_request)
+        while len(service.sessions):
+            service.loop.call_soon_threadsafe(lambda: None)
+        # The client opens another one and tells everything.
+        assert session.decide(full_request).job == "j"
+        assert session.times_opened == 2
+
+
+def test_token():
+    with running(sessions_of("fifo"), security=Security(TOKEN)) as service:
+        require_works(service.target, token=TOKEN)
+        request = open_request().SerializeToString()
+        for metadata in ((), [("authorization", TOKEN)], [("authorization", f"Bearer {TOKEN}x")]):
+            for method in ("Open", "Decide", "Close"):
+                code = code_of(raw, service.target, method, request, metadata=metadata)
+                assert code is grpc.StatusCode.UNAUTHENTICATED
+        assert len(service.sessions) == 0
+        client = ServiceClient(service.target, token="wrong")
+        with client, pytest.raises(ServiceError, match=r"the token is missing or wrong \(UNAUTHENTICATED\)"):
+            ClientSession(client, open_request()).decide(full_request)
+        assert health(service.target) == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_tls(certificate, tmp_path):
+    cert, key = certificate
+    with running(sessions_of("fifo"), security=Security(TOKEN, cert, key)) as service:
+        require_works(service.target, token=TOKEN, tls_ca=cert)
+        for wrong in ({}, {"tls_ca": make_certificate(tmp_path, "other")[0]}):
+            client = ServiceClient(service.target, token=TOKEN, **wrong)
+            with client, pytest.raises(ServiceError, match="does not answer"):
+                ClientSession(client, open_request(), patience_s=0.3).decide(full_request)
+        require_works(service.target, token=TOKEN, tls_ca=cert)
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.8.8", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("10.1.2.3", False),
+        ("example.org", False),
+    ],
+)
+def test_loopback(host, expected):
+    assert is_loopback(host) is expected
+    if not expected:
+        with pytest.raises(ServiceError, match="can be reached from other machines: give a token"):
+            Security().check(host)
+    Security(TOKEN).check(host)
+
+
+def test_tokens_are_read(tmp_path, monkeypatch):
+    monkeypatch.delenv("DECIMA_SERVICE_TOKEN", raising=False)
+    assert read_token(None) is None
+    monkeypatch.setenv("DECIMA_SERVICE_TOKEN", TOKEN)
+    assert read_token(None) == TOKEN
+    path = tmp_path / "token"
+    path.write_text(f"{TOKEN}-file\n")
+    assert read_token(path) == f"{TOKEN}-file"
+    for content in ("short", "with a space in it", "späte zeichen sind nicht ascii"):
+        path.write_text(content)
+        with pytest.raises(ServiceError):
+            read_token(path)
+    assert TOKEN not in repr(Security(TOKEN))
+
+
+def test_commands_are_streamed_to_drivers():
+    """The stream is the driver's life: when it breaks, its executors go to others."""
+    with running(sessions_of("fifo")) as service:
+        channels = [grpc.insecure_channel(service.target, [("n", n)]) for n in range(2)]
+        sessions = []
+        for channel in channels:
+            client = channel.unary_unary(f"/{NAME}/Open")
+            request = open_request(shared_cluster="c").SerializeToString()
+            sessions.append(protocol.OpenReply.FromString(client(request, timeout=20)).session)
+        streams = []
+        for channel, session in zip(channels, sessions, strict=True):
+            watch = channel.unary_stream(f"/{NAME}/Watch")
+            streams.append(watch(protocol.WatchRequest(session=session).SerializeToString()))
+            assert protocol.Command.FromString(next(streams[-1])).target == 0
+        again = channels[0].unary_stream(f"/{NAME}/Watch")
+        request = protocol.WatchRequest(session=sessions[0]).SerializeToString()
+        assert code_of(lambda: next(again(request))) is grpc.StatusCode.INVALID_ARGUMENT
+        for channel, session in zip(channels, sessions, strict=True):
+            request = full_request()
+            request.session, request.sequence, request.full, request.executors = session, 1, True, 0
+            request.jobs[0].stages[0].num_tasks = 9
+            request.ClearField("offer")
+            channel.unary_unary(f"/{NAME}/Decide")(request.SerializeToString(), timeout=20)
+        assert protocol.Command.FromString(next(streams[0])).target == 4
+        channels[0].close()
+        assert protocol.Command.FromString(next(streams[1])).target == 4
+        assert len(service.sessions) == 1
+        channels[1].close()
+
+
+class Stream:
+    """Decisions over one stream."""
+
+    def __init__(self, channel, **options):
+        self._messages = queue.SimpleQueue()
+        self.call = channel.stream_stream(f"/{NAME}/Decisions")(iter(self._messages.get, None), **options)
+
+    def ask(self, request):
+        self._messages.put(request.SerializeToString())
+        return protocol.Decision.FromString(next(self.call))
+
+    def end(self):
+        self._messages.put(None)
+
+
+@contextlib.contextmanager
+def asking(target, **options):
+    """A stream, and a session to ask about in it."""
+    with ServiceClient(target) as client, grpc.insecure_channel(target) as channel:
+        session = client.call("Open", open_request(), protocol.OpenReply).session
+        stream = Stream(channel, **options)
+        try:
+            yield channel, stream, session
+        finally:
+            stream.end()
+            client.call("Close", protocol.CloseRequest(session=session), protocol.CloseReply)
+
+
+def require_soon(condition):
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def report_of(session, sequence, full=True):
+    request = full_request()
+    request.session, request.sequence, request.full = session, sequence, full
+    if not full:
+        request.ClearField("jobs")
+        request.ClearField("states")
+    return request
+
+
+def test_decisions_over_a_stream(service):
+    """A refusal ends the stream with its status; the session goes on with a report of everything in another one."""
+    with asking(service.target) as (channel, stream, session):
+        first = stream.ask(report_of(session, 1))
+        assert (first.sequence, first.job, first.executors) == (1, "j", 2)
+        assert stream.ask(report_of(session, 2, full=False)).sequence == 2
+        assert code_of(stream.ask, report_of(session, 9, full=False)) is grpc.StatusCode.FAILED_PRECONDITION
+        again = Stream(channel)
+        assert again.ask(report_of(session, 9)).job == "j"
+        again.end()
+        assert next(again.call, None) is None
+        assert again.call.code() is grpc.StatusCode.OK
+
+
+def test_a_stream_that_is_garbage(service):
+    with grpc.insecure_channel(service.target) as channel:
+        call = channel.stream_stream(f"/{NAME}/Decisions")(iter([b"\xff"]))
+        assert code_of(lambda: next(call)) is grpc.StatusCode.INVALID_ARGUMENT
+    require_works(service.target)
+
+
+def test_a_stream_shows_its_token():
+    secured = running(sessions_of("fifo"), security=Security(TOKEN))
+    with secured as service, grpc.insecure_channel(service.target) as channel:
+        stream = Stream(channel)
+        assert code_of(stream.ask, report_of("s", 1)) is grpc.StatusCode.UNAUTHENTICATED
+        stream = Stream(channel, metadata=[("authorization", f"Bearer {TOKEN}")])
+        assert code_of(stream.ask, report_of("s", 1)) is grpc.StatusCode.NOT_FOUND
+
+
+def test_a_silent_stream_does_not_keep_the_service_from_ending():
+    with contextlib.ExitStack() as stack:
+        with running(sessions_of("fifo"), grace_s=60.0) as service:
+            channel = stack.enter_context(grpc.insecure_channel(service.target))
+            opened = channel.unary_unary(f"/{NAME}/Open")(open_request().SerializeToString(), timeout=20)
+            stream = Stream(channel)
+            stream.ask(report_of(protocol.OpenReply.FromString(opened).session, 1))
+            begin = time.monotonic()
+        assert time.monotonic() - begin < 30
+        assert code_of(lambda: next(stream.call)) is grpc.StatusCode.UNAVAILABLE
+
+
+def test_a_client_that_is_gone_leaves_no_stream(service):
+    channel = grpc.insecure_channel(service.target)
+    opened = channel.unary_unary(f"/{NAME}/Open")(open_request().SerializeToString(), timeout=20)
+    stream = Stream(channel)
+    stream.ask(report_of(protocol.OpenReply.FromString(opened).session, 1))
+    require_soon(lambda: len(service._silent) == 1)
+    channel.close()
+    require_soon(lambda: not service._silent)
+    require_works(service.target)
+
+
+def test_watching_is_for_drivers(service):
+    with ServiceClient(service.target) as client, grpc.insecure_channel(service.target) as channel:
+        session = client.call("Open", open_request(), protocol.OpenReply).session
+        watch = channel.unary_stream(f"/{NAME}/Watch")
+        for key, code in ((session, grpc.StatusCode.INVALID_ARGUMENT), ("nothing", grpc.StatusCode.NOT_FOUND)):
+            request = protocol.WatchRequest(session=key).SerializeToString()
+            assert code_of(lambda request=request: next(watch(request, timeout=20))) is code
+        client.call("Close", protocol.CloseRequest(session=session), protocol.CloseReply)

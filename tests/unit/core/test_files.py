@@ -1,0 +1,60 @@
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from decima.core.files import atomic_path, atomic_write_bytes, atomic_write_text, sole_use
+
+
+def test_text_and_bytes_are_written_as_given(tmp_path):
+    atomic_write_text(tmp_path / "new" / "a.txt", "é\n")
+    assert (tmp_path / "new" / "a.txt").read_bytes() == "é\n".encode()
+    atomic_write_bytes(tmp_path / "new" / "a.txt", b"\x00")
+    assert (tmp_path / "new" / "a.txt").read_bytes() == b"\x00"
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["a.txt"]
+
+
+def test_error_leaves_the_old_file(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+
+    def write_half():
+        with atomic_path(path) as temporary:
+            temporary.write_text("half")
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        write_half()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_temporary_name_keeps_the_ending(tmp_path):
+    with atomic_path(tmp_path / "figure.png") as temporary:
+        assert temporary.suffix == ".png"
+        assert temporary.parent == tmp_path
+        temporary.write_bytes(b"x")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX systems")
+def test_permissions_are_those_of_any_new_file(tmp_path):
+    (tmp_path / "plain").write_text("")
+    atomic_write_text(tmp_path / "ours", "")
+    mode = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "ours")]
+    assert mode[0] == mode[1]
+
+
+def test_a_folder_is_locked_until_its_user_is_gone(tmp_path):
+    folder = tmp_path / "new"
+    with sole_use(folder) as first:
+        with sole_use(folder) as second:
+            assert (first, second) == (True, False)
+        code = "import sys, pathlib, decima.core.files as files\n"
+        code += "with files.sole_use(pathlib.Path(sys.argv[1])) as alone:\n    print(alone)"
+        command = [sys.executable, "-c", code, str(folder)]
+        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
+    with sole_use(folder) as third:
+        assert third
+    assert list(folder.iterdir()) == []

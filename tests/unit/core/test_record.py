@@ -1,0 +1,153 @@
+"""Records of several types in one process, what may be bound to them, copies."""
+
+import numpy as np
+import pytest
+from numba import njit
+
+from decima.core.errors import DecimaError, RecordError
+from decima.core.heap import heap_fields, heap_kind, heap_pop, heap_push, heap_repeat_top, heap_subject
+from decima.core.record import ADDRESS, BUFFER, F64, GIVEN, I32, I64, RUN, FieldGroup, Record, RecordType, fields
+
+SHOP = RecordType(
+    "the shop",
+    FieldGroup.of(
+        "all",
+        fields(I64, None, customers="in the shop"),
+        fields(I64, None, ADDRESS, owner="address of the owner"),
+        fields(F64, "shelf", GIVEN, price="of what lies there"),
+        fields(I32, "shelf", RUN, -1, stock="pieces, -1: never counted"),
+        fields(F64, "sale", BUFFER, sales="what was paid"),
+        heap_fields("customer"),
+    ),
+)
+TRUCK = RecordType("the truck", FieldGroup.of("all", fields(F64, None, customers="served, of another type")))
+EXTENTS = {"shelf": 3, "sale": 2, "customer": 8}
+
+
+@njit
+def _sell(shop_address, truck_address, shelf):
+    shop = SHOP_AT(shop_address)
+    truck = TRUCK_AT(truck_address)
+    shop.customers += 1
+    shop.stock[shelf] -= 1
+    shop.sales[0] += shop.price[shelf]
+    truck.customers += 0.5
+
+
+SHOP_AT, TRUCK_AT = SHOP.at, TRUCK.at
+
+
+def test_two_types_in_one_process():
+    shop, truck = Record(SHOP, EXTENTS), Record(TRUCK, {})
+    shop.restart()
+    shop.sales[:] = 0.0
+    shop.bind("price", [1.0, 2.0, 4.0])
+    for shelf in (1, 1, 2):
+        _sell(shop.address, truck.address, shelf)
+    assert (shop.customers, truck.customers) == (3, 1.5)
+    assert shop.stock.tolist() == [-1, -3, -2]
+    assert shop.sales[0] == 8.0
+    shop.restart()
+    assert (shop.customers, shop.stock.tolist(), shop.price[2]) == (0, [-1, -1, -1], 4.0)
+
+
+def test_a_copy_goes_its_own_way_and_keeps_its_own_addresses():
+    shop, other = Record(SHOP, EXTENTS), Record(SHOP, EXTENTS)
+    shop.bind("price", [1.0, 2.0, 4.0])
+    shop.configure(customers=5)
+    shop.put(owner=7)
+    shop.stock[:] = (1, 2, 3)
+    shop.copy_into(other)
+    assert (other.customers, other.owner, other.stock.tolist()) == (5, 0, [1, 2, 3])
+    assert other.price is shop.price
+    _sell(other.address, Record(TRUCK, {}).address, 0)
+    assert (other.stock.tolist(), shop.stock.tolist()) == ([0, 2, 3], [1, 2, 3])
+    with pytest.raises(RecordError, match="same type and extents"):
+        shop.copy_into(Record(SHOP, EXTENTS | {"shelf": 4000}))
+
+
+def test_buffers_keep_what_they_hold_when_they_grow():
+    shop = Record(SHOP, EXTENTS)
+    shop.sales[:] = (1.0, 2.0)
+    shop.resize(sale=4)
+    assert shop.sales[:2].tolist() == [1.0, 2.0]
+    assert len(shop.sales) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("price", [1.0, 2.0], "array price of the shop: got 2 numbers; expected 3 of float64, one per shelf"),
+        ("price", 1.0, "array price of the shop: got 0 dimensions"),
+        ("price", [[1.0, 2.0, 3.0]], r"got 2 dimensions, shape \(1, 3\); expected 3"),
+        ("price", [1.0, np.nan, 2.0], "got NaN at place 1; expected 3"),
+        ("price", ["a", "b", "c"], "got type <U1"),
+        ("price", [1j, 2j, 3j], "got type complex128; expected 3 of float64"),
+        ("price", [[1.0], [2.0, 3.0], []], "got rows of different lengths"),
+        ("cost", [1.0, 2.0, 3.0], "the shop has no array 'cost' to be given; it has: price"),
+        ("stock", [1, 2, 3], "no array 'stock' to be given"),
+        ("customers", [1], "no array 'customers' to be given"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_changes_nothing(name, values, message):
+    shop = Record(SHOP, EXTENTS)
+    shop.bind("price", [1.0, 2.0, 4.0])
+    with pytest.raises(RecordError, match=message) as caught:
+        shop.bind(name, values)
+    assert isinstance(caught.value, DecimaError)
+    assert shop.price.tolist() == [1.0, 2.0, 4.0]
+
+
+def test_arrays_that_are_not_copied_are_of_the_very_type():
+    shop = Record(SHOP, EXTENTS)
+    own = np.ones(3)
+    shop.bind("price", own, copy=False)
+    assert shop.price is own
+    with pytest.raises(RecordError, match="got type int64; expected 3 of float64"):
+        shop.bind("price", np.ones(3, dtype=np.int64), copy=False)
+    with pytest.raises(RecordError, match="not contiguous"):
+        shop.bind("price", np.ones(6)[::2], copy=False)
+
+
+def test_arrays_that_a_rule_needs_must_have_been_given():
+    shop = Record(SHOP, EXTENTS)
+    with pytest.raises(RecordError, match="the till reads the array price, which was not given; expected 3 of float64"):
+        shop.require(("price",), "the till")
+    shop.bind("price", [1, 2, 3])
+    shop.require(("price",), "the till")
+    shop.release("price")
+    assert shop.price.tolist() == [0.0, 0.0, 0.0]
+    with pytest.raises(RecordError, match="which was not given"):
+        shop.require(("price",), "the till")
+
+
+def test_every_extent_has_a_length():
+    with pytest.raises(RecordError, match="array sales of the shop: the extent 'sale' has no length"):
+        Record(SHOP, {"shelf": 1, "customer": 1})
+
+
+@njit
+def _push_and_pop(address, times, kinds, order):
+    shop = SHOP_AT(address)
+    for index in range(len(times)):
+        heap_push(shop, times[index], kinds[index], index)
+    count = 0
+    repeated = False
+    while shop.heap_size > 0:
+        order[count, 0] = heap_kind(shop)
+        order[count, 1] = heap_subject(shop)
+        count += 1
+        if heap_kind(shop) == 2 and not repeated:
+            repeated = True
+            heap_repeat_top(shop, shop.heap_ms[0] + 100.0)
+        else:
+            heap_pop(shop)
+
+
+def test_events_come_by_time_then_in_the_order_of_their_pushes_with_kind_and_subject():
+    shop = Record(SHOP, EXTENTS)
+    times = np.array([3.0, 1.0, 2.0, 1.0, 1.0, 2.0])
+    kinds = np.array([0, 1, 2, 3, 1, 0])
+    order = np.zeros((7, 2), dtype=np.int64)
+    _push_and_pop(shop.address, times, kinds, order)
+    assert order.tolist() == [[1, 1], [3, 3], [1, 4], [2, 2], [0, 5], [0, 0], [2, 2]]

@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+
+import decima
+from decima.core import system as systems
+from decima.core.errors import ConfigError
+from decima.core.objectives import get_objective
+from decima.core.system import TASK_COLUMNS, get_system, list_systems, objective_of, register_system, system_of
+from decima.evaluation.pool import RunPool
+from decima.evaluation.tuning import tune
+from decima.plotting.gantt import gantt_of
+from decima.systems.cloud import PlacementSettings
+from decima.systems.cloud.generator import Generator
+from decima.systems.spark.settings import Settings
+from decima.workload import synthetic_poisson
+from tests.toy_system import MachineSettings, Orders, SingleMachine
+
+TOY = SingleMachine()
+ORDERS = [Orders((0.0, 1.0, 2.0, 2.5), tuple(np.random.default_rng(k).uniform(0.5, 9.0, 4))) for k in range(4)]
+# Workload, settings and two schedulers of every system.
+CASES = {
+    "spark": (synthetic_poisson(5, 10.0), Settings(executors=4), ("fifo", "fair")),
+    "vm_placement": (Generator("burst", n=8).draw(0), PlacementSettings(), ("rr", "ilp")),
+    "single_machine": (ORDERS[0], MachineSettings(2.0), ("in_order", "rule")),
+}
+
+
+@pytest.fixture
+def toy():
+    """The toy is registered, and forgotten again."""
+    yield register_system(TOY)
+    del systems._SYSTEMS[TOY.name]
+
+
+@pytest.fixture(params=[*list_systems(), TOY.name])
+def case(request, toy):
+    """System, workload, settings and names of schedulers; a registered system without a case fails."""
+    return get_system(request.param), *CASES[request.param]
+
+
+# ---- what every system keeps to -----------------------------------------------------------------------------------
+
+
+def test_settings_and_workloads_tell_the_system(case):
+    system, workload, settings, names = case
+    assert system_of(settings) is system
+    assert isinstance(workload, system.workload_type)
+    assert settings.label
+    assert set(names) <= set(system.list_schedulers())
+    assert all(get_objective(name).name == name for name in system.objectives())
+
+
+def test_the_same_seed_gives_the_same_run(case):
+    system, workload, settings, names = case
+    used = system.state(system.tables(workload, settings), settings)
+    for seed in (0, 1, 0):
+        for name in names:
+            new = system.state(system.tables(workload, settings), settings)
+            for state in (used, new):
+                system.run(state, system.make_scheduler(name), seed)
+            again, expected = system.outcome(used), system.outcome(new)
+            np.testing.assert_array_equal(again.completion_ms, expected.completion_ms)
+
+
+def test_outcomes_outlive_the_state(case):
+    system, workload, settings, names = case
+    state = system.state(system.tables(workload, settings), settings)
+    system.run(state, system.make_scheduler(names[0]), 0)
+    outcome = system.outcome(state)
+    before = outcome.completion_ms.copy()
+    system.run(state, system.make_scheduler(names[1]), 1)
+    np.testing.assert_array_equal(outcome.completion_ms, before)
+    assert (system.outcome(state).completion_ms != before).any()
+
+
+def test_results_have_tasks_scores_and_a_gantt_chart(case):
+    system, workload, settings, names = case
+    result = decima.simulate(workload, names[1], seed=3, cluster=settings, log=True)
+    assert (result.workload, result.settings, result.scheduler, result.seed) == (workload, settings, names[1], 3)
+    tasks = result.task_frame()
+    assert tuple(tasks.columns) == TASK_COLUMNS
+    assert tasks["executor"].between(0, result.num_executors - 1).all()
+    assert (tasks["finish_s"] >= tasks["start_s"]).all()
+    ends_s = tasks.groupby("job")["finish_s"].max().to_numpy()
+    np.testing.assert_allclose(ends_s, result.outcome.completion_ms / 1000.0)
+    assert (ends_s > workload.arrival_ms / 1000.0).all()
+    for name in system.objectives():
+        assert np.isfinite(get_objective(name).score(result.outcome))
+    average = get_objective("avg_jct").score(result.outcome)
+    assert f"average JCT {average:.1f} s" in gantt_of(result).get_title(loc="left")
+
+
+def test_pools_score_what_single_runs_do(case):
+    system, workload, settings, names = case
+    pool = RunPool([workload, workload], settings, seeds=[4, 5], workers=2)
+    found = pool.measure([system.make_scheduler(name) for name in names], ("avg_jct", "makespan"))
+    for row, name in enumerate(names):
+        for column, seed in enumerate((4, 5)):
+            outcome = decima.simulate(workload, name, seed=seed, cluster=settings).outcome
+            for objective in ("avg_jct", "makespan"):
+                known = get_objective(objective)
+                assert found[known.column][row, column] == known.score(outcome)
+
+
+# ---- a second one, of which no module knows ----------------------------------------------------------------------
+
+
+def test_another_system_is_compared_and_tuned(toy):
+    compared = decima.compare(["in_order", "rule"], ORDERS, cluster=MachineSettings(), metric="slowdown")
+    assert compared.title == "mean slowdown, orders, one machine of speed 1, 4 runs each"
+    means = compared.summary("avg_jct").set_index("scheduler")["mean_s"]
+    assert means["rule"] < means["in_order"]
+    tuned = tune("rule", ORDERS[:3], MachineSettings(), test=ORDERS[3:], baseline="in_order", budget=20, seed=1)
+    assert tuned.tuned == ("haste",)
+    assert tuned.train["tuned"].mean() <= tuned.train["default"].mean()
+    assert tuned.make().values == tuned.parameters
+
+
+def test_bad_input(toy):
+    with pytest.raises(ConfigError, match="expected a Orders, got Workload"):
+        RunPool([synthetic_poisson(2, 1.0)], MachineSettings())
+    with pytest.raises(ConfigError, match="objective p90_jct does not apply to the single machine"):
+        objective_of(toy, "p90_jct")
+    with pytest.raises(ConfigError, match=r"expected the settings of a system \(.*\), got 3 \(int\)"):
+        system_of(3)
+    with pytest.raises(ConfigError, match="unknown system 'cloud'; known: single_machine, spark, vm_placement"):
+        get_system("cloud")
+    with pytest.raises(ConfigError, match="executors cannot be given beside cluster"):
+        decima.simulate(ORDERS[0], "rule", 4, cluster=MachineSettings())

@@ -1,0 +1,137 @@
+"""Import closures of a small package with every kind of import, and what is known of this one."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments import closure as module
+from experiments.closure import closure, digest
+
+FILES = {
+    "__init__.py": "",
+    "top/__init__.py": "",
+    "top/commands.py": """
+        from pkg.top.helpers import one, two
+        from pkg import lazy, low
+        def first():
+            from pkg.low import inner
+            return one(), low.plain.VALUE
+        def second(low):
+            return two(low.other.VALUE), lazy.drawn
+        def third():
+            return lazy.given
+        def fourth():
+            from pkg.lazy import given
+            return given
+    """,
+    "top/helpers.py": """
+        from pkg.low import a, b
+        LIMIT = b.VALUE
+        def one():
+            return a.VALUE
+        def two(value):
+            return LIMIT
+    """,
+    "low/__init__.py": "",
+    "low/inner.py": """
+        from typing import TYPE_CHECKING
+        if TYPE_CHECKING:
+            from pkg.low import types_only
+        import pkg.low.base as base
+        TABLE = open("rows.csv")
+    """,
+    "low/rows.csv": "1,2",
+    "low/found/__init__.py": "",
+    "low/found/registry.py": """
+        import pkgutil
+        def load():
+            return list(pkgutil.iter_modules())
+    """,
+    "low/found/member.py": "",
+    "low/dynamic.py": """
+        from importlib import import_module
+        def load(name):
+            return import_module(f"{__package__}.found.{name}")
+    """,
+    "lazy/__init__.py": """
+        from importlib import import_module
+        from typing import TYPE_CHECKING
+        if TYPE_CHECKING:
+            from pkg.lazy.source import given as given
+        def __getattr__(name):
+            return import_module(f"{__name__}.{name}")
+    """,
+    "lazy/drawn.py": "",
+    "lazy/source.py": "given = 1",
+    **{f"low/{name}.py": "VALUE = 1" for name in ("a", "b", "base", "plain", "other", "types_only")},
+}
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Let the closure see the small package instead of this one."""
+    root = tmp_path / "pkg"
+    for name, text in FILES.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = text.splitlines()
+        path.write_text("\n".join(line.removeprefix("        ") for line in lines))
+    caches = (module.find_module, module._parsed, module._uses, module._content_digest)
+    monkeypatch.setattr(module, "PACKAGE", root)
+    monkeypatch.setattr(module, "SLICED", ("pkg.top",))
+    for cached in caches:
+        cached.cache_clear()
+    yield root
+    for cached in caches:
+        cached.cache_clear()
+
+
+def found(*entries, source=""):
+    return {path.relative_to("pkg").as_posix() for path in closure(entries, source)} - {
+        name for name in FILES if name.endswith("__init__.py")
+    }
+
+
+def test_of_a_sliced_module_only_what_the_entry_reaches_counts(package):
+    first = {"top/commands.py", "top/helpers.py"}
+    first |= {f"low/{name}" for name in ("a.py", "plain.py", "inner.py", "base.py", "rows.csv")}
+    assert found("pkg.top.commands:first") == first
+    # The argument hides the package of the same name.
+    assert found("pkg.top.commands:second") == {"top/commands.py", "top/helpers.py", "low/b.py", "lazy/drawn.py"}
+    assert found("pkg.top.commands:third") == {"top/commands.py", "lazy/source.py"}
+    assert found("pkg.top.commands:fourth") == {"top/commands.py", "lazy/source.py"}
+    assert found("pkg.top.commands") >= first | {"low/b.py", "lazy/drawn.py", "lazy/source.py"}
+
+
+def test_modules_that_a_package_finds_itself_count(package):
+    assert found("pkg.low.found.registry") == {"low/found/registry.py", "low/found/member.py"}
+    assert found("pkg.low.dynamic") == {"low/dynamic.py", "low/found/registry.py", "low/found/member.py"}
+
+
+def test_imports_for_type_checkers_do_not_count_and_packages_on_the_way_do(package):
+    files = {path.as_posix() for path in closure(["pkg.low.inner"])}
+    inside = ("__init__.py", "low/__init__.py", "low/inner.py", "low/base.py", "low/rows.csv")
+    assert files == {f"pkg/{name}" for name in inside}
+
+
+def test_code_outside_the_package_is_followed(package):
+    code = "import pkg\nfrom pkg import lazy\nlazy.drawn\npkg.low.a.VALUE"
+    assert found(source=code) == {"lazy/drawn.py", "low/a.py"}
+
+
+def test_the_digest_changes_with_the_code_and_not_with_the_place(package):
+    before = digest(closure(["pkg.low.inner"]))
+    assert digest(closure(["pkg.low.inner"])) == before
+    (package / "low" / "base.py").write_text("VALUE = 2")
+    module._content_digest.cache_clear()
+    assert digest(closure(["pkg.low.inner"])) != before
+
+
+def test_what_the_commands_of_the_package_execute():
+    fidelity = closure(["experiments.decima.s14_fidelity:compute"])
+    assert Path("decima/spark/fidelity/tables.py") in fidelity
+    assert Path("decima/simulator/engine.py") in fidelity
+    batch = closure(["experiments.decima.s07_batch:compute"])
+    assert Path("decima/evaluation/statistics.py") in batch
+    assert Path("decima/policy/core/inference.py") in batch
+    assert Path("decima/schedulers/capped_srw.py") in batch

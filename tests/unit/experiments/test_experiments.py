@@ -1,0 +1,330 @@
+"""Every experiment on a tiny run of the embedded workload, in a checkout of its own."""
+
+import contextlib
+import fnmatch
+import inspect
+import json
+import shutil
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+import yaml
+
+from decima.core.errors import ConfigError, PolicyError
+from decima.learning.store import save_policy
+from decima.systems.spark.policy.architecture import Architecture
+from decima.workload import embedded
+from experiments import tables as store
+from experiments.closure import PACKAGE, closure
+from experiments.decima import s13_learning as learning
+from experiments.experiment import experiment, experiment_names
+from experiments.figures import figure as plain_figure
+from experiments.figures import figure_names
+from experiments.params import run_names
+from experiments.pipeline import command_entries
+from tests.unit.connect.planted_logs import write_folders
+from tests.unit.measure.fidelity.test_simulation import LEVELS, job
+
+ROOT = Path(__file__).parents[3]
+TINY = {
+    "workload": "embedded",
+    "profiles": "src/decima/workload/data/tpch_spark_embedded.parquet",
+    "executors": 10,
+    "policies": {"batch": "tiny", "stream": "tiny", "busy": "tiny", "released": "tiny"},
+    **{name: dict(experiment(name).tiny) for name in experiment_names()},
+}
+COLUMNS = {
+    "tuning": {"tuned": {"arrivals", "scheduler", "parameters"}},
+    "motivation": {"fig02_parallelism": {"job", "executors", "seed", "runtime_s"}},
+    "effects": {"effects": {"setting", "scheduler", "seed", "avg_jct_s"}, "switches": {"base", "switch", "arrivals"}},
+    "measured": {
+        "measured_parameters": {"effect", "of", "query", "exponent", "low", "high"},
+        "measured_residuals": {"query", "stage", "scale", "wave", "level", "residual"},
+        "measured_holdout": {"held_out", "wave", "form", "error_percent", "bias_percent"},
+        "measured_slowdown": {"wave", "source", "level", "slowdown"},
+        "measured_jobs": {"source", "query", "size_gb", "tasks", "work_s"},
+    },
+    "policy": {
+        "policy_stages": {"job", "stage", "finished"},
+        "policy_nodes": {"job", "stage", "level", "x0", "x4", "e0", "e15"},
+        "policy_candidates": {"job", "stage", "q", "probability", "chosen"},
+        "policy_limits": {"limit", "w", "probability", "used"},
+        "policy_parity": {"quantity", "numbers", "largest_difference"},
+    },
+    "variance": {
+        "variance_arrivals": {"sequence", "arrival_s", "work_s"},
+        "variance_explained": {"time_s", "time_baseline_s", "input_baseline_s", "share", "parted"},
+    },
+    "batch": {
+        "batch": {"scheduler", "seed", "avg_jct_s"},
+        "batch_changes": {"against", "scheduler", "change_percent", "low", "high"},
+        "alpha_batch": {"alpha", "sticky", "stage_rule"},
+    },
+    "stream": {
+        "stream": {"scheduler", "seed", "interarrival_s"},
+        "stream_changes": {"interarrival_s", "against", "scheduler", "change_percent"},
+        "stream_series": {"time_s", "active_jobs"},
+        "stream_executed": {"scheduler", "job", "executed_s", "executors"},
+    },
+    "latency": {"latency": {"time_s", "active_jobs", "latency_ms"}, "latency_jobs": {"jobs", "latency_ms"}},
+    "learning": {"learning_runs": {"run", "stored_as"}, "learning_budgets": {"budget_min", "change_percent"}},
+    "real_spark": {
+        "real_spark": {"where", "batch", "repetition", "scheduler", "avg_jct_s", "makespan_s"},
+        "real_spark_changes": {"where", "metric", "against", "scheduler", "pairs", "change_percent", "low", "high"},
+        "real_spark_jobs": {"where", "batch", "scheduler", "job", "query", "real_s", "simulated_s"},
+        "real_spark_tasks": {"where", "scheduler", "job", "job_name", "executor", "start_s", "finish_s"},
+        "real_spark_runs": {"scheduler", "usable", "wait_share", "foreign_share"},
+        "real_spark_latency": {"scheduler", "decisions", "steered_share", "round_trip_ms_median"},
+    },
+    "released": {"released": {"arrivals", "scheduler", "seed", "avg_jct_s"}},
+    "bounds": {"bounds": {"arrivals", "instance", "policy", "avg_jct_s"}},
+    "fidelity": {
+        "fidelity_runs": {"setting", "name", "executors", "repetition", "variant", "profile", "real_s", "simulated_s"},
+        "fidelity_floor": {"setting", "name", "real_s", "others_s", "error"},
+        "fidelity_summary": {"setting", "profile", "variant", "mean_percent", "p95_percent", "bias_percent"},
+    },
+    "appendix_a": {"appendix_a": {"policy", "epsilon_s", "makespan_s", "paper_s"}},
+    "appendix_e": {"appendix_e": {"scheme", "seed", "iteration", "accuracy"}, "appendix_e_graphs": {"guess_accuracy"}},
+    "appendix_g": {
+        "appendix_g_series": {"workload", "scheduler", "time_s", "active_jobs", "executors_per_job"},
+        "appendix_g_jobs": {"workload", "scheduler", "arrival_s", "jct_s", "work_s"},
+        "appendix_g_profile": {"workload", "scheduler", "seed", "size", "memory", "executors", "avg_jct_s"},
+    },
+    "ablations": {"ablation_changes": {"start", "interarrival_s", "against", "scheduler", "change_percent"}},
+    "generalisation": {
+        "generalisation_changes": {"interarrival_s", "against", "scheduler", "change_percent"},
+        "generalisation_executors": {"executors", "against", "change_percent"},
+        "generalisation_queries": {"queries", "scheduler", "seed", "avg_jct_s"},
+    },
+    "appendix_i": {
+        "appendix_i": {"workload", "jobs", "executors", "scheduler", "seed", "avg_jct_s"},
+        "appendix_i_changes": {"against", "scheduler", "seeds", "change_percent", "low", "high"},
+    },
+    "appendix_j": {
+        "appendix_j": {"arrivals", "scheduler", "seed", "avg_jct_s"},
+        "appendix_j_estimates": {"spread", "scheduler", "seed", "avg_jct_s"},
+    },
+    "appendix_h": {"appendix_h": {"batch", "policy", "avg_jct_s"}},
+}
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A folder that passes for a checkout, with a tiny run, a policy that knows nothing and curves of its training."""
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
+    write_params(tmp_path, TINY)
+    store_policy(tmp_path, seed=0)
+    rng = np.random.default_rng(0)
+    write_folders(tmp_path / "data", [job(f"q{number:02d}", 1.0, rng) for number in (1, 2)], LEVELS)
+    shutil.copytree(ROOT / "data" / "spark" / "experiment", tmp_path / "data" / "spark" / "experiment")
+    training = tmp_path / "models" / "training"
+    training.mkdir()
+    values = {
+        "run": "tiny-0", "setting": "tiny", "recipe": "fast-batch", "variant": "recipe", "seed": 0, "iterations": 20,
+        "wall_s": 130.0, "cpu_s": 300.0, "cores": 4, "stored_as": "tiny", "test_greedy_s": 1.0, "test_sampled_s": 1.0,
+    }  # fmt: skip
+    others = {**values, "setting": learning.ENCODINGS, "variant": "limit as output"}
+    write_table(training / "runs.csv", learning.RUN_COLUMNS, {**values, "note": ""}, {**others, "note": ""})
+    curve = [(0, 0.0, 0.0, 50.0, 51.0), (10, 50.0, 150.0, "", ""), (20, 130.0, 300.0, 30.0, 31.0)]
+    pandas.DataFrame(curve, columns=learning.CURVE_COLUMNS).to_csv(training / "tiny-0.csv", index=False)
+    reference = {"setting": "tiny", "scheduler": "weighted_fair", "avg_jct_s": 40.0}
+    others = {**reference, "setting": learning.ENCODINGS}
+    write_table(training / "references.csv", learning.REFERENCE_COLUMNS, reference, others)
+    write_table(training / "ideas.csv", learning.IDEA_COLUMNS, {
+        "idea": "less", "setting": "tiny", "change_percent": 1.0, "low": 0.0, "high": 2.0, "kept": "no", "note": "",
+    })  # fmt: skip
+    for name in ("cloud.csv", "cloud_grid.csv", "cloud_ablation.csv"):
+        shutil.copy(ROOT / "models" / "training" / name, training)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def store_policy(folder, seed):
+    architecture = Architecture.paper()
+    save_policy(folder / "models" / "tiny", architecture, architecture.initial_weights(seed), {"greedy": True})
+
+
+def write_table(path, columns, *rows):
+    pandas.DataFrame(list(rows), columns=columns).to_csv(path, index=False)
+
+
+def write_params(folder, run):
+    (folder / "params.yaml").write_text(yaml.safe_dump({"runs": {"tiny": run}}))
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_every_experiment_writes_its_tables_and_draws_its_figures(checkout, name):
+    for needed in experiment(name).needs:
+        store.load(needed, "tiny", progress=False)
+    with executed_files() as files:
+        tables = store.load(name, "tiny", progress=False)
+    assert files <= set(closure(*command_entries(f"decima evaluate {name} --run tiny")))
+    for table, columns in COLUMNS.get(name, {}).items():
+        assert columns <= set(tables[table].columns)
+    for table, frame in tables.items():
+        assert len(frame), table
+        assert not frame.isna().any(axis=None), table
+    card = json.loads((checkout / "reports" / "tiny" / "cards" / f"{name}.json").read_text())
+    assert card["workload"] == embedded.LABEL
+    assert card["parameters"] == TINY[name]
+    chosen = experiment(name)
+    assert chosen.name == name
+    assert chosen.figures
+    for table, patterns in chosen.may_differ.items():
+        assert all(fnmatch.filter(tables[table].columns, pattern) for pattern in patterns)
+    for figure in figure_names(name):
+        check_figure(plain_figure(figure, tables, "tiny"))
+
+
+@contextlib.contextmanager
+def executed_files():
+    """Files of the package whose functions are called meanwhile, in any thread.
+
+    Bodies of modules and classes do not count, nor what a package does when somebody asks for a name it does not have:
+    TensorFlow looks into all modules that a function sees.
+    """
+    found = set()
+
+    def note(frame, event, _):
+        code = frame.f_code
+        if event == "call" and code.co_flags & inspect.CO_OPTIMIZED and code.co_qualname != "__getattr__":
+            found.add(code.co_filename)
+
+    files = set()
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        yield files
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    inside = (Path(name) for name in found if Path(name).is_relative_to(PACKAGE))
+    files |= {path.relative_to(PACKAGE.parent) for path in inside}
+
+
+def check_figure(made):
+    """A figure says what it shows and how many runs, and nothing of it lies outside."""
+    assert "(" in made.get_suptitle()  # of the workload
+    assert any(character.isdigit() for character in made.caption)
+    made.canvas.draw()
+    width, height = made.canvas.get_width_height()
+    for text in (made._suptitle, made._supxlabel):
+        box = text.get_window_extent()
+        assert 0 <= box.x0 <= box.x1 <= width
+        assert 0 <= box.y0 <= box.y1 <= height
+
+
+def test_tables_are_computed_once_and_again_when_parameters_change(checkout, monkeypatch):
+    calls = []
+    original = store.run_experiment
+
+    def counted(*args, **kwargs):
+        calls.append(args)
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(store, "run_experiment", counted)
+    first = store.load("appendix_a", "tiny", progress=False)
+    again = store.load("appendix_a", "tiny", progress=False)
+    assert len(calls) == 1
+    assert again["appendix_a"].equals(first["appendix_a"])
+    write_params(checkout, TINY | {"appendix_a": {"epsilon_s": [0.2]}})
+    changed = store.load("appendix_a", "tiny", progress=False)
+    assert len(calls) == 2
+    assert set(changed["appendix_a"]["epsilon_s"]) == {0.2}
+
+
+def test_of_two_that_want_the_same_tables_one_computes(checkout, monkeypatch):
+    calls, begun, second_waits = [], threading.Event(), threading.Event()
+    original, original_lock = store.run_experiment, store.sole_use
+
+    def slow(*args, **kwargs):
+        calls.append(args)
+        begun.set()
+        second_waits.wait(5.0)
+        return original(*args, **kwargs)
+
+    def noticed_lock(*args, **kwargs):
+        if begun.is_set():
+            second_waits.set()
+        return original_lock(*args, **kwargs)
+
+    monkeypatch.setattr(store, "run_experiment", slow)
+    monkeypatch.setattr(store, "sole_use", noticed_lock)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(store.load, "appendix_a", "tiny")
+        assert begun.wait(60.0)
+        second = pool.submit(store.load, "appendix_a", "tiny")
+        assert first.result()["appendix_a"].equals(second.result()["appendix_a"])
+    assert second_waits.is_set()
+    assert len(calls) == 1
+
+
+def test_tables_are_computed_again_when_the_weights_of_a_policy_change(checkout):
+    first = store.load("motivation", "tiny", progress=False)["fig03_summary"]
+    store_policy(checkout, seed=1)
+    second = store.load("motivation", "tiny", progress=False)["fig03_summary"]
+    policy = first["scheduler"].str.startswith("decima")
+    assert first[~policy].equals(second[~policy])
+    assert not first[policy].equals(second[policy])
+
+
+def test_both_ways_to_run_a_policy_are_compared(checkout):
+    tables = store.load("batch", "tiny", progress=False)
+    assert {"decima", "decima_sampled", "weighted_fair", "weighted_fair_arrival"} <= set(tables["batch"]["scheduler"])
+    pairs = set(zip(tables["batch_changes"]["against"], tables["batch_changes"]["scheduler"], strict=True))
+    baselines = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")
+    assert pairs == {
+        (against, name)
+        for against in baselines
+        for name in ("capped_srw", "decima", "decima_sampled")
+        if against != name
+    }
+
+
+def test_a_policy_that_is_not_there_is_one_clear_error(checkout):
+    (checkout / "models" / "tiny.weights.h5").unlink()
+    with pytest.raises(PolicyError, match=r"policy tiny lacks its weights: there is no file .*tiny\.weights\.h5"):
+        store.load("variance", "tiny", progress=False)
+
+
+def test_the_compiled_policy_agrees_with_tensorflow(checkout):
+    parity = store.load("policy", "tiny", progress=False)["policy_parity"]
+    assert len(parity) == 7
+    assert parity["numbers"].min() > 1
+    assert parity["largest_difference"].max() < 1e-5
+
+
+def test_curves_keep_rows_with_a_validation_and_both_forms_of_the_recipe_have_one_name(checkout):
+    tables = store.load("learning", "tiny", progress=False)
+    assert tables["learning_curves"]["iteration"].to_list() == [0, 20]
+    assert set(tables["learning_runs"]["recipe"]) == {"fast"}
+    budgets = tables["learning_budgets"].set_index("budget_min")
+    assert budgets["best_s"].to_dict() == {1: 50.0, 2: 50.0}  # the better one came later than two minutes
+    assert budgets.loc[1, "change_percent"] == pytest.approx(25.0)
+
+
+def test_results_do_not_depend_on_the_number_of_threads(checkout):
+    paths = [store.run_experiment("batch", "tiny", threads=n, progress=False)["batch"] for n in (1, 3)]
+    contents = []
+    for threads, path in zip((1, 3), paths, strict=True):
+        store.run_experiment("batch", "tiny", threads=threads, progress=False)
+        contents.append(path.read_bytes())
+    assert contents[0] == contents[1]
+
+
+def test_wrong_names_are_refused(checkout):
+    with pytest.raises(ConfigError, match="unknown experiment 'nothing'"):
+        store.load("nothing", "tiny")
+    with pytest.raises(ConfigError, match=r"unknown run 'other'; params\.yaml has: tiny"):
+        store.load("batch", "other")
+
+
+def test_outside_a_checkout_the_error_says_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="not inside a checkout"):
+        run_names()

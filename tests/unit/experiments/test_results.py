@@ -1,0 +1,164 @@
+"""The folder of results that the repository shows: how it is made, and the one that is committed."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from decima.cli import app
+from decima.core.errors import ConfigError
+from experiments import reference, report, results
+from experiments.experiment import experiment_names
+from experiments.figures import draw, figure_names
+from tests.unit.plotting import frames
+
+ROOT = Path(__file__).parents[3]
+COMMITTED = sorted((ROOT / "reports" / "results").glob("*/README.md"))
+PARAMS = """
+runs:
+  tpch-full: {workload: tpch, executors: 50, policies: {batch: one, stream: two}}
+  tpch-quick: {}
+results:
+  tpch-full: {figure_kb: 60, table_kb: 1}
+"""
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """Figures of the experiment."""
+    root = tmp_path_factory.mktemp("drawn")
+    (root / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
+    (root / "params.yaml").write_text(PARAMS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        draw("batch", "tpch-full", frames.tables(), root / "figures")
+    return root / "figures"
+
+
+@pytest.fixture
+def run(drawn, tmp_path, monkeypatch):
+    """Folder of a run of one experiment, in a checkout of its own."""
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
+    (tmp_path / "params.yaml").write_text(PARAMS)
+    (tmp_path / "notebooks").mkdir()
+    for name in ("07-baselines.ipynb", "07-decima.ipynb"):
+        shutil.copy(ROOT / "notebooks" / name, tmp_path / "notebooks" / name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(results, "experiment_names", lambda: ["batch"])
+    folder = tmp_path / "reports" / "tpch-full"
+    shutil.copytree(drawn, folder / "figures" / "batch")
+    (folder / "tables" / "batch").mkdir(parents=True)
+    for name in ("batch", "batch_changes", "alpha_batch"):
+        frames.tables()[name].to_csv(folder / "tables" / "batch" / f"{name}.csv", index=False)
+    return folder
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def pictures(page):
+    """Alternative text and path of every picture of a page."""
+    return re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", page.read_text(encoding="utf-8"))
+
+
+def test_every_figure_is_small_and_has_caption_notebook_and_tables(run):
+    folder = results.collect("tpch-full")
+    shown = [Path(path) for _, path in pictures(folder / "README.md")]
+    assert [path.stem for path in shown] == figure_names("batch")
+    assert {path.suffix for path in shown} == {".svg", ".png"}
+    for path in shown:
+        assert (folder / path).stat().st_size <= 60 * 1024
+    page = (folder / "README.md").read_text()
+    assert "### §7.2, Figure 9a (batch)" in page
+    assert "#### Figure 9a: batched arrivals (TPC-H)" in page
+    assert "\n5 batches of 20 jobs, one seed each, 50 executors; policy one, Decima: greedy. Notebook: " in page
+    assert "[07-decima](../../../notebooks/07-decima.ipynb)" in page
+
+
+def test_a_vector_graphic_over_the_limit_becomes_a_picture_of_its_size(run):
+    large = [path for path in (run / "figures" / "batch").glob("*.svg") if path.stat().st_size > 60 * 1024]
+    assert large
+    folder = results.collect("tpch-full")
+    with Image.open(folder / "figures" / "batch" / f"{large[0].stem}.png") as kept:
+        with Image.open(large[0].with_suffix(".png")) as whole:
+            assert kept.width / whole.width == pytest.approx(kept.height / whole.height, abs=0.01)
+        assert kept.width > 500
+
+
+def test_a_table_over_the_limit_is_named_and_kept_by_its_digest(run):
+    assert (run / "tables" / "batch" / "alpha_batch.csv").stat().st_size > 1024
+    folder = results.collect("tpch-full")
+    kept = {path.name for path in (folder / "tables").rglob("*.csv")}
+    assert {"batch.csv"} <= kept
+    assert "alpha_batch.csv" not in kept
+    rows = len(frames.tables()["alpha_batch"])
+    assert f"| batch/alpha_batch | {rows} |" in (folder / "README.md").read_text()
+
+
+def test_equal_results_give_equal_files(run):
+    first = contents(results.collect("tpch-full"))
+    assert contents(results.collect("tpch-full")) == first
+
+
+def test_a_run_is_compared_with_what_is_kept(run, monkeypatch):
+    monkeypatch.setattr(report, "reproduce", lambda profile: "tpch-full")
+    with pytest.raises(ConfigError, match=r"nothing to compare run tpch-full with: .*digests\.json is missing"):
+        reference.compare_with_kept("tpch-full")
+    assert reference.record("tpch-full") == results.results_folder("tpch-full")
+    answer = CliRunner().invoke(app, ["reproduce", "--profile", "full", "--check"])
+    assert answer.exit_code == 0
+    assert "3 of 3 tables equal the kept ones byte for byte" in answer.output
+    assert "4 of 4 figures are equal" in answer.output
+    for name in ("batch", "alpha_batch"):
+        path = run / "tables" / "batch" / f"{name}.csv"
+        path.write_text(re.sub(r"\d$", "9", path.read_text(), count=1, flags=re.MULTILINE))
+    (run / "figures" / "batch" / "fig09a_batch.svg").write_text("another font")
+    answer = CliRunner().invoke(app, ["reproduce", "--profile", "full", "--check"])
+    assert answer.exit_code == 1
+    assert "batch/batch: DIFFERS (" in answer.output
+    assert "batch/alpha_batch: DIFFERS (which columns is not known: only its digest is kept)" in answer.output
+    assert "figures with other bytes: batch/fig09a_batch.svg" in answer.output
+
+
+def test_what_is_missing_is_named(run):
+    with pytest.raises(ConfigError, match=r"results of run tpch-quick are not kept; params.yaml names .* tpch-full"):
+        results.collect("tpch-quick")
+    before = contents(results.collect("tpch-full"))
+    (run / "figures" / "batch" / "fig09a_batch.svg").unlink()
+    answer = CliRunner().invoke(app, ["results", "--run", "tpch-full"])
+    assert answer.exit_code == 2
+    assert "fig09a_batch.svg is missing; run: decima plot batch --run tpch-full" in answer.output
+    assert contents(results.results_folder("tpch-full")) == before  # nothing was deleted
+
+
+def test_files_of_figures_say_what_they_show(drawn):
+    words = results._words(drawn / "fig09a_batch.svg")
+    assert words["title"] == "Figure 9a: batched arrivals (TPC-H)"
+    assert words["description"].startswith("5 batches of 20 jobs")
+    assert words["source"] == "batch"
+
+
+# ---- what is committed ---------------------------------------------------------------------------------------------
+
+committed = pytest.mark.parametrize("page", COMMITTED, ids=lambda page: page.parent.name)
+
+
+@committed
+def test_committed_results_have_every_figure_with_a_caption(page):
+    shown = pictures(page)
+    expected = {name for each in experiment_names() for name in figure_names(each)}
+    assert {Path(path).stem for _, path in shown} == expected
+    for alternative, path in shown:
+        assert len(alternative) > 40, path
+        assert (page.parent / path).is_file(), path
+
+
+@committed
+def test_committed_results_are_small(page):
+    sizes = [path.stat().st_size for path in page.parent.rglob("*") if path.is_file()]
+    assert sum(sizes) < 8 * 1024**2
+    assert max(sizes) <= 100 * 1024

@@ -1,0 +1,122 @@
+"""The site: what a browser finds on pages of it, and that every page is in its table of contents."""
+
+import base64
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.wait import WebDriverWait
+from typer.testing import CliRunner
+
+from decima.cli import app
+from decima.core.errors import ConfigError, DecimaError
+from decima.plotting import style
+from experiments import site
+from experiments.report import notebook_slugs
+
+ROOT = Path(__file__).parents[3]
+SHOWN = ("02-motivation", "07-decima", "18-appendix-h")
+PAGES = ("README", "docs/results", *(f"notebooks/{slug}" for slug in SHOWN))
+SIZES = """
+return [...document.querySelectorAll("article img")].map((each) => [each.complete ? each.naturalWidth : 0, each.alt])
+"""
+
+
+def figure(title):
+    made = style.new_figure()
+    made.subplots().plot([1, 2], [3, 4])
+    return style.entitle(made, title, "5 seeds.", "TPC-H")
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Folder of a site of five pages; its notebooks were executed, as far as their first figure goes."""
+    notebooks = tmp_path_factory.mktemp("notebooks")
+    for slug in SHOWN:
+        notebook = nbformat.read(ROOT / "notebooks" / f"{slug}.ipynb", as_version=4)
+        cell = next(cell for cell in notebook.cells if "experiments.figure(" in cell.source)
+        png, words = figure(slug)._repr_png_()
+        output = nbformat.v4.output_from_msg(
+            {
+                "header": {"msg_type": "display_data"},
+                "content": {"data": {"image/png": base64.b64encode(png).decode()}, "metadata": {"image/png": words}},
+            }
+        )
+        cell.outputs = [output]
+        nbformat.write(notebook, notebooks / f"{slug}.ipynb")
+    target = tmp_path_factory.mktemp("site")
+    command = site.sphinx_command(target)
+    command.remove("-W")  # links to pages that are left out here lead nowhere
+    patterns = " ".join(f"{page}.*" for page in ("docs/index", *PAGES))
+    environment = site.sphinx_environment(notebooks) | {"DECIMA_SITE_PAGES": patterns}
+    built = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    return target
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_browser_finds_the_figures_of_a_page(page, pages, browser):
+    browser.get((pages / f"{page}.html").as_uri())
+    assert browser.find_element(By.TAG_NAME, "h1").text
+    found = browser.execute_script(SIZES)
+    assert all(width > 0 and alt for width, alt in found), found
+    if page.startswith("notebooks/"):
+        assert found[-1][1] == f"{page.partition('/')[2]} (TPC-H). 5 seeds."
+    elif page == "README":
+        assert len(found) == len(re.findall(r"!\[", (ROOT / "README.md").read_text()))
+
+
+def test_the_search_finds_a_page(pages, browser):
+    browser.get((pages / "search.html").as_uri() + "?q=weighted+fair")
+    WebDriverWait(browser, 20).until(lambda driver: driver.find_elements(By.CSS_SELECTOR, "ul.search li a"))
+    titles = {link.text for link in browser.find_elements(By.CSS_SELECTOR, "ul.search li a")}
+    assert "Results" in titles
+
+
+def test_every_page_is_in_the_table_of_contents():
+    index = (ROOT / "docs" / "index.md").read_text()
+    blocks = re.findall(r"```\{toctree\}\n(.*?)```", index, re.DOTALL)
+    listed = {re.sub(r".*<(.+)>", r"\1", line) for block in blocks for line in block.splitlines()}
+    assert {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"} <= listed
+    assert {f"/notebooks/{slug}" for slug in notebook_slugs()} | {"/notebooks/00-start-here"} <= listed
+
+
+def test_without_executed_notebooks_it_says_what_to_do(tmp_path, monkeypatch):
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
+    (tmp_path / "params.yaml").write_text("runs: {tpch-quick: {}, tpch-full: {}}")
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "07-decima.ipynb").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    answer = CliRunner().invoke(app, ["site"])
+    assert answer.exit_code == 2
+    assert answer.stderr.count("\n") == 1
+    assert "none of tpch-quick, tpch-full has all of them" in answer.stderr
+    assert "run: decima notebook all --run tpch-quick" in answer.stderr
+    with pytest.raises(ConfigError, match="unknown run 'other'"):
+        site.build_site("other")
+
+
+def test_the_run_that_has_its_notebooks_is_shown_and_a_warning_is_an_error(tmp_path, monkeypatch):
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
+    (tmp_path / "params.yaml").write_text("runs: {tpch-quick: {}, tpch-full: {}}")
+    for folder in (tmp_path / "notebooks", tmp_path / "reports" / "tpch-full" / "notebooks"):
+        folder.mkdir(parents=True)
+        (folder / "07-decima.ipynb").write_text("{}")
+    (tmp_path / "docs").mkdir()
+    conf = "import os\nprint(os.environ['DECIMA_SITE_NOTEBOOKS'])\nroot_doc = 'docs/index'\n"
+    (tmp_path / "docs" / "conf.py").write_text(conf)
+    (tmp_path / "docs" / "index.rst").write_text("Title\n=====\n")
+    monkeypatch.chdir(tmp_path)
+    assert site.build_site() == tmp_path / "build" / "site" / "index.html"
+    assert (tmp_path / "build" / "site" / "docs" / "index.html").is_file()
+    (tmp_path / "docs" / "index.rst").write_text("Title\n=====\n\n:doc:`nowhere`\n")
+    with pytest.raises(DecimaError, match="not built without warnings"):
+        site.build_site("tpch-full")
+
+
+def test_sphinx_runs_in_this_environment():
+    assert site.sphinx_command(Path("out"))[0] == sys.executable

@@ -1,0 +1,203 @@
+"""What holds for every registered algorithm, those of tomorrow included: nobody is named here."""
+
+from dataclasses import fields, is_dataclass
+
+import numpy as np
+import pytest
+
+from decima.core.errors import ConfigError
+from decima.learning.algorithms import configuration_of, list_algorithms, make_algorithm, what_learns
+from decima.learning.budget import Progress
+from decima.learning.checkpoint import Checkpoint
+from decima.learning.loss import CRITIC, EPISODES, PROBABILITIES, VALUES
+from decima.learning.recipe import Recipe
+from decima.learning.run import TrainingRun
+from decima.systems.cloud.policy.architecture import PlacementArchitecture
+from decima.systems.cloud.policy.run import PlacementRun
+from decima.systems.cloud.policy.task import PlacementTask
+from tests.unit.learning import toys
+from tests.unit.learning.small import NETWORK, STREAM, TASK, same_arrays, without_times
+
+assert toys.Evolution  # registered with its module
+NAMES = list_algorithms()
+SMALL = {
+    "sequences": 2,
+    "rollouts": 2,
+    "teacher": "fair",
+    "teacher_iterations": 1,
+    "teacher_sequences": 3,
+    "episode_start_s": 60.0,
+    "episode_end_s": 90.0,
+    "validate_every": 2,
+    "validation_sequences": 2,
+    "checkpoint_every": 1,
+    "iterations": 4,
+    "memory": 25,
+    "memory_first": 15,
+    "target_every": 2,
+    "explore_start": 0.5,
+    "expert": "lookahead:40",
+    "pairs": 2,
+}
+# Values of actions are learned where there is an agent that has them.
+VM_TASKS = {
+    False: PlacementTask(("generated:n=4",), reward="table3"),
+    True: PlacementTask(("generated:pattern=burst,n=5",), reward="table3"),
+}
+VM_NETWORK = PlacementArchitecture.named("paper", 12, hidden=(4,), masked=True)
+
+
+def of_spark(streaming, recipe):
+    return TrainingRun(STREAM if streaming else TASK, recipe, NETWORK, 1)
+
+
+def of_nodes(streaming, recipe):
+    from decima.systems.unequal.policy.architecture import NodeArchitecture
+    from decima.systems.unequal.policy.run import NodeRun
+    from decima.systems.unequal.policy.task import NodeTask
+
+    kind = "lachesis-stream" if streaming else "lachesis-batch"
+    task = NodeTask(kind, source="embedded", jobs=(2, 3), executors=(2, 3), ccr=(1.0, 3.0))
+    recipe = recipe.replace(teacher="plan/linear_rank")
+    return NodeRun(task, recipe, NodeArchitecture(embedding=4, hidden=(4,), score_hidden=(4,)), 1)
+
+
+def of_vms(streaming, recipe):
+    return PlacementRun(VM_TASKS[streaming], recipe, VM_NETWORK, 1)
+
+
+# A system whose agents have what an algorithm makes better.
+SYSTEMS = {PROBABILITIES: of_spark, EPISODES: of_spark, CRITIC: of_nodes, VALUES: of_vms}
+
+
+def run_of(name, streaming=False):
+    known = Recipe.documentation(name)
+    values = {key: value for key, value in SMALL.items() if key in known}
+    learned = what_learns(name)
+    if learned == VALUES:
+        recipe = Recipe.of_fields(algorithm=name, **(values | {"teacher": None}))
+    else:
+        recipe = Recipe.named("fast", algorithm=name, **values)
+    return SYSTEMS[learned](streaming, recipe)
+
+
+def train(name, folder, streaming=False, resume=False, **options):
+    return run_of(name, streaming).trainer(folder, tensorboard=False, **({"workers": 2} | options)).train(resume)
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def whole(request, tmp_path_factory):
+    """Name, folder and outcome of an uninterrupted run."""
+    folder = tmp_path_factory.mktemp(request.param)
+    return request.param, folder, train(request.param, folder)
+
+
+def assert_same_run(one, other):
+    one, other = Checkpoint.load(one), Checkpoint.load(other)
+    assert same_arrays(one.arrays, other.arrays)
+    assert without_times(one.curve) == without_times(other.curve)
+    for key in one.counters:
+        assert key.endswith("_s") or one.counters[key] == other.counters[key]
+
+
+def test_it_learns(whole):
+    name, _, trained = whole
+    assert trained.iterations == 4
+    assert np.isfinite(trained.weights).all()
+    assert not np.array_equal(trained.weights, run_of(name).architecture.initial_weights(1))
+    assert trained.score > 0.0
+
+
+def test_the_number_of_workers_changes_nothing(whole, tmp_path):
+    name, folder, _ = whole
+    train(name, tmp_path, workers=1)
+    assert_same_run(folder, tmp_path)
+
+
+def test_on_streams_processes_are_as_good_as_threads(whole, tmp_path):
+    name, _, _ = whole
+    train(name, tmp_path / "threads", True)
+    train(name, tmp_path / "processes", True, backend="processes")
+    assert_same_run(tmp_path / "threads", tmp_path / "processes")
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_resumed_is_uninterrupted_bit_for_bit(whole, tmp_path, monkeypatch):
+    """The run is killed in its first iteration, after the first phase, and once more before the end."""
+    name, folder, _ = whole
+    save = Checkpoint.save
+    for last in (0, 1, 3):
+
+        def save_some(self, path, last=last):
+            if self.counters["iteration"] > last:
+                raise Killed
+            save(self, path)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Checkpoint, "save", save_some)
+            with pytest.raises(Killed):
+                train(name, tmp_path, resume=last > 0)
+        assert Checkpoint.load(tmp_path).counters["iteration"] == last
+    train(name, tmp_path, resume=True)
+    assert_same_run(folder, tmp_path)
+
+
+def test_states_stay_as_they_are_and_are_all_there_is(whole, tmp_path):
+    name, _, _ = whole
+    first, second = (run_of(name).trainer(tmp_path / part, tensorboard=False).algorithm for part in ("one", "two"))
+    first.begin()
+    first.iterate(Progress(0, 0, 0.0))
+    state = first.state()
+    kept = {key: values.copy() for key, values in state.arrays.items()}
+    row = first.iterate(Progress(1, 1, 0.25))
+    assert same_arrays(state.arrays, kept)
+    second.restore(state)
+    assert without_times([second.iterate(Progress(1, 1, 0.25))]) == without_times([row])
+    assert np.array_equal(second.weights, first.weights)
+    assert same_arrays(second.state().arrays, first.state().arrays)
+    assert second.state().counters == first.state().counters
+    for algorithm in (first, second):
+        algorithm.close()
+
+
+def test_rows_have_declared_columns_only(whole, tmp_path):
+    name, _, trained = whole
+    trainer = run_of(name).trainer(tmp_path, tensorboard=False)
+    declared = set(trainer.columns)
+    assert trainer.algorithm.headline in trainer.algorithm.columns
+    assert {column for row in trained.curve for column in row} <= declared
+    assert trainer.algorithm.headline in trained.curve[0]
+    trainer.algorithm.close()
+
+
+def test_weights_are_a_copy(whole, tmp_path):
+    algorithm = run_of(whole[0]).trainer(tmp_path, tensorboard=False).algorithm
+    algorithm.weights[:] = np.nan
+    assert np.isfinite(algorithm.weights).all()
+    algorithm.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_field_is_documented_and_frozen(name):
+    configuration = configuration_of(name)
+    assert is_dataclass(configuration)
+    assert configuration.__dataclass_params__.frozen
+    for item in fields(configuration):
+        assert item.metadata["doc"].endswith("."), item.name
+    recipe = run_of(name).recipe
+    assert Recipe.of_fields(**recipe.as_dict()) == recipe
+    assert set(recipe.as_dict()) == set(Recipe.documentation(name))
+
+
+def test_an_agent_without_values_is_refused():
+    class Agent:
+        learns = (PROBABILITIES,)
+
+    values = [name for name in NAMES if what_learns(name) != PROBABILITIES]
+    assert values
+    for name in values:
+        with pytest.raises(ConfigError, match=f"algorithm {name} needs an agent with {what_learns(name)}"):
+            make_algorithm(name, configuration_of(name)(), Agent(), 0)

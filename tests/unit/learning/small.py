@@ -1,0 +1,38 @@
+"""A task and recipes so small that a training run takes seconds."""
+
+import numpy as np
+
+from decima.learning.recipe import Recipe
+from decima.systems.spark.policy.architecture import Architecture
+from decima.systems.spark.policy.task import Task
+
+TASK = Task("batch", source="embedded", jobs=4, executors=8)
+STREAM = Task("stream", source="embedded", jobs=6, interarrival_s=(15.0, 30.0), executors=8)
+NETWORK = Architecture.paper(embedding=4, hidden=(4,), score_hidden=(4,), max_executors=8)
+
+
+def quick_recipe(**changes):
+    """Two sequences, three rollouts each, four iterations, the first of them imitation."""
+    values = {
+        "sequences": 2,
+        "rollouts": 3,
+        "iterations": 4,
+        "teacher_iterations": 1,
+        "teacher_sequences": 4,
+        "validate_every": 2,
+        "validation_sequences": 2,
+        "checkpoint_every": 2,
+    }
+    return Recipe.named("fast", **(values | changes))
+
+
+def same_arrays(one, other):
+    """Whether two dictionaries hold the same arrays, bit for bit."""
+    return one.keys() == other.keys() and all(
+        one[name].dtype == other[name].dtype and np.array_equal(one[name], other[name], equal_nan=True) for name in one
+    )
+
+
+def without_times(rows):
+    """Rows of a curve without what depends on the clock."""
+    return [{name: value for name, value in row.items() if name not in ("wall_s", "cpu_s")} for row in rows]

@@ -1,0 +1,136 @@
+import errno
+import json
+
+import numpy as np
+import pytest
+
+from decima.core import files
+from decima.core.errors import CheckpointError
+from decima.learning.checkpoint import FILE_NAME, Checkpoint
+
+
+def checkpoint(value=1.0):
+    arrays = {"weights": np.full(3, value, np.float32), "best": np.arange(2.0)}
+    return Checkpoint({"seed": 3}, {"iteration": 4, "best_score": None}, arrays, [{"jct_s": 0.1, "kl": float("nan")}])
+
+
+def test_round_trip_is_exact(tmp_path):
+    checkpoint(1.0 / 3.0).save(tmp_path)
+    found = Checkpoint.load(tmp_path)
+    assert found.about == {"seed": 3}
+    assert found.counters == {"iteration": 4, "best_score": None}
+    assert found.curve[0]["jct_s"] == 0.1
+    assert np.isnan(found.curve[0]["kl"])
+    assert found.arrays["weights"].dtype == np.float32
+    assert found.arrays["weights"].tolist() == [np.float32(1.0 / 3.0)] * 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == [FILE_NAME]
+
+
+@pytest.mark.parametrize("failing", ["write", "sync", "rename"])
+def test_full_disk_leaves_the_last_good_checkpoint(tmp_path, monkeypatch, failing):
+    checkpoint(1.0).save(tmp_path)
+    before = (tmp_path / FILE_NAME).read_bytes()
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    target = {"write": (np, "savez"), "sync": (files.os, "fsync"), "rename": (files.os, "replace")}
+    with monkeypatch.context() as patch:
+        patch.setattr(*target[failing], full)
+        with pytest.raises(CheckpointError, match=r"cannot write .*No space left on device; the last good checkpoint"):
+            checkpoint(2.0).save(tmp_path)
+    assert (tmp_path / FILE_NAME).read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
+
+
+def test_killed_while_writing_leaves_the_old_checkpoint(tmp_path, monkeypatch):
+    checkpoint(1.0).save(tmp_path)
+
+    class Killed(BaseException):
+        pass
+
+    def kill(*_):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, "replace", kill)
+        with pytest.raises(Killed):
+            checkpoint(2.0).save(tmp_path)
+    assert Checkpoint.load(tmp_path).arrays["weights"][0] == 1.0
+
+
+def test_damaged_files_are_refused(tmp_path):
+    with pytest.raises(CheckpointError, match="cannot resume: there is no"):
+        Checkpoint.load(tmp_path)
+    path = tmp_path / FILE_NAME
+    checkpoint().save(tmp_path)
+    content = path.read_bytes()
+    for damaged in (b"", content[: len(content) // 2], content[:-30], b"\x00" * 500):
+        path.write_bytes(damaged)
+        with pytest.raises(CheckpointError, match="is damaged or no checkpoint"):
+            Checkpoint.load(tmp_path)
+    np.savez(path, weights=np.zeros(2))
+    with pytest.raises(CheckpointError, match="is damaged or no checkpoint"):
+        Checkpoint.load(tmp_path)
+
+
+def test_other_versions_are_refused(tmp_path):
+    document = json.dumps({"version": 0, "about": {}, "counters": {}, "curve": []})
+    np.savez(tmp_path / FILE_NAME, document=np.frombuffer(document.encode(), np.uint8))
+    with pytest.raises(CheckpointError, match="has version 0, expected 3"):
+        Checkpoint.load(tmp_path)
+
+
+def edited(path, **changes):
+    with np.load(path) as content:
+        arrays = {name: content[name] for name in content.files} | changes
+    np.savez(path, **{name: values for name, values in arrays.items() if values is not None})
+
+
+def document(path, **changes):
+    with np.load(path) as content:
+        values = json.loads(content["document"].tobytes())
+    return np.frombuffer(json.dumps(values | changes).encode(), np.uint8)
+
+
+def test_edited_files_are_refused(tmp_path):
+    path = tmp_path / FILE_NAME
+    for changes in (
+        {"weights": np.full(2, 1.0, np.float32)},
+        {"weights": np.full(3, 1.5, np.float32)},
+        {"weights": np.full(3, 1.0)},
+        {"weights": np.full((3, 1), 1.0, np.float32)},
+        {"best": None},
+        {"more": np.zeros(1)},
+        {"checksum": None},
+        {"checksum": np.zeros(32, np.uint8)},
+    ):
+        checkpoint().save(tmp_path)
+        edited(path, **changes)
+        with pytest.raises(CheckpointError, match="is damaged or was edited"):
+            Checkpoint.load(tmp_path)
+    for changes in ({"counters": {"iteration": -5}}, {"about": {}}, {"curve": []}):
+        checkpoint().save(tmp_path)
+        edited(path, document=document(path, **changes))
+        with pytest.raises(CheckpointError, match="is damaged or was edited"):
+            Checkpoint.load(tmp_path)
+
+
+def test_what_would_fill_the_memory_is_not_read(tmp_path):
+    path = tmp_path / FILE_NAME
+    np.savez_compressed(path, document=np.zeros(10**6, np.uint8))
+    with pytest.raises(CheckpointError, match=r"entry 'document\.npy' is compressed"):
+        Checkpoint.load(tmp_path)
+    checkpoint().save(tmp_path)
+    content = path.read_bytes()
+    assert content.count(b"(2,), ") == 1
+    path.write_bytes(content.replace(b"(2,), ", b"(2000000000000,), ").replace(b" " * 12 + b"\n", b"\n"))
+    with pytest.raises(CheckpointError, match="is damaged or no checkpoint"):
+        Checkpoint.load(tmp_path)
+
+
+@pytest.mark.parametrize("text", [b"[1]", b"{}", b"[" * 100_000, b"\xff"])
+def test_documents_of_another_kind_are_refused(tmp_path, text):
+    np.savez(tmp_path / FILE_NAME, document=np.frombuffer(text, np.uint8))
+    with pytest.raises(CheckpointError, match="is damaged or no checkpoint"):
+        Checkpoint.load(tmp_path)

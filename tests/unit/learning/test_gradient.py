@@ -1,0 +1,181 @@
+import numpy as np
+import pytest
+
+from decima.core.errors import TrainingError
+from decima.learning.gradient import Learner, chunks
+from decima.learning.loss import Loss, shuffled_parts
+from decima.learning.rollout import RolloutJob, Rollouts
+from decima.systems.spark.policy.agent import recorded_log_prob, useful_decisions
+from decima.systems.spark.policy.batch import GraphBatch
+from decima.systems.spark.policy.network import DecimaNetwork
+from decima.systems.spark.policy.task import children_of, rollout_seeds
+from tests.unit.learning.small import NETWORK, TASK, same_arrays
+
+WEIGHTS = NETWORK.initial_weights(1)
+
+
+@pytest.fixture(scope="module")
+def records():
+    backend = Rollouts(TASK, "threads", 2)
+    sequence = TASK.training_sequences(0, 0, 1)[0]
+    found = backend.collect(NETWORK, WEIGHTS, [RolloutJob(sequence, seed) for seed in rollout_seeds(0, 0, 4)])
+    backend.close()
+    return found
+
+
+@pytest.fixture(scope="module")
+def batch(records):
+    return GraphBatch(records, *children_of(TASK)[:2])
+
+
+def flat(network):
+    return np.concatenate([variable.numpy().reshape(-1) for variable in network.trainable_variables])
+
+
+def make_learner(threads=1, chunk=40):
+    return Learner(DecimaNetwork(NETWORK, children_of(TASK)[2]), WEIGHTS, threads=threads, chunk=chunk)
+
+
+@pytest.fixture(scope="module")
+def learner():
+    made = make_learner()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def inputs(records):
+    decisions = np.concatenate(useful_decisions(records))
+    rng = np.random.default_rng(0)
+    everything = np.concatenate([recorded_log_prob(record, True) for record in records])
+    return decisions, rng.normal(size=len(decisions)), everything[decisions]
+
+
+def test_recorded_probabilities_are_those_of_the_network(learner, batch, inputs):
+    decisions, advantages, recorded = inputs
+    found = learner.gradient(batch, decisions, advantages, recorded, Loss(ratio=True))
+    assert found.sums["log_prob"] == pytest.approx(float(recorded.sum()), rel=1e-5)
+    assert abs(found.mean("kl")) < 1e-6
+    assert found.sums["clipped"] == 0.0
+
+
+def test_gradient_does_not_depend_on_threads_and_hardly_on_chunks(learner, batch, inputs):
+    loss = Loss(entropy_weight=0.1)
+    one = learner.gradient(batch, *inputs, loss)
+    several = make_learner(threads=3)
+    assert np.array_equal(one.values, several.gradient(batch, *inputs, loss).values)
+    several.close()
+    whole = make_learner(chunk=10_000)
+    other = whole.gradient(batch, *inputs, loss)
+    whole.close()
+    np.testing.assert_allclose(one.values, other.values, rtol=1e-3, atol=1e-4 * np.abs(one.values).max())
+    assert one.sums == pytest.approx(other.sums, rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize("effect_classes", [True, False])
+@pytest.mark.parametrize("ratio", [True, False])
+def test_gradient_is_the_slope_of_the_loss(learner, batch, inputs, ratio, effect_classes):
+    decisions, advantages, recorded = inputs
+    loss = Loss(ratio, 10.0, 0.3, effect_classes)
+    start = learner.state()
+    found = learner.gradient(batch, decisions, advantages, recorded, loss)
+    direction = found.values / np.linalg.norm(found.values)
+    step = 5e-4
+
+    def value(sign):
+        learner.restore(start | {"weights": WEIGHTS + np.float32(sign * step) * direction})
+        sums = learner.gradient(batch, decisions, advantages, recorded, loss).sums
+        if ratio:
+            return sums["loss"]
+        entropy = sums["entropy_stage"] + sums["entropy_limit"]
+        return log_loss(learner, batch, decisions, advantages, recorded, effect_classes) - 0.3 * entropy
+
+    slope = (value(1.0) - value(-1.0)) / (2.0 * step)
+    learner.restore(start)
+    assert slope == pytest.approx(float(np.linalg.norm(found.values)), rel=0.02)
+
+
+def log_loss(learner, batch, decisions, advantages, recorded, effect_classes):
+    """-sum of A log P, one decision at a time."""
+    total = 0.0
+    for index in range(len(decisions)):
+        part = slice(index, index + 1)
+        loss = Loss(False, 10.0, 0.0, effect_classes)
+        found = learner.gradient(batch, decisions[part], advantages[part], recorded[part], loss)
+        total -= advantages[index] * found.sums["log_prob"]
+    return total
+
+
+def test_clipped_ratios_have_no_gradient(learner, batch, inputs):
+    decisions, _, recorded = inputs
+    ones = np.ones(len(decisions))
+    far = learner.gradient(batch, decisions, ones, recorded - 1.0, Loss(ratio=True, clip=0.2))
+    assert far.sums["clipped"] == len(decisions)
+    assert not far.values.any()
+    assert far.sums["loss"] == pytest.approx(-1.2 * len(decisions), rel=1e-5)
+    back = learner.gradient(batch, decisions, -ones, recorded - 1.0, Loss(ratio=True, clip=0.2))
+    assert np.abs(back.values).max() > 0.0
+
+
+def test_not_finite_gradients_are_refused(learner, batch, inputs):
+    decisions, advantages, recorded = inputs
+    spoilt = advantages.copy()
+    spoilt[3] = np.nan
+    with pytest.raises(TrainingError, match="is not finite"):
+        learner.gradient(batch, decisions, spoilt, recorded, Loss())
+
+
+def test_adam_follows_its_formula_and_its_state_comes_back():
+    learner = make_learner()
+    rng = np.random.default_rng(0)
+    gradients = [rng.normal(size=NETWORK.num_parameters).astype(np.float32) for _ in range(3)]
+    weights, m, v = WEIGHTS.astype(np.float64), 0.0, 0.0
+    for step, gradient in enumerate(gradients, start=1):
+        if step == 3:
+            middle = learner.state()
+        norm = learner.apply(gradient, 0.01, largest_norm=5.0)
+        assert norm == pytest.approx(np.linalg.norm(gradient))
+        scaled = gradient * 5.0 / norm
+        m, v = 0.9 * m + 0.1 * scaled, 0.999 * v + 0.001 * scaled**2
+        weights = weights - 0.01 * (m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
+    np.testing.assert_allclose(learner.weights, weights, atol=1e-5)
+    np.testing.assert_array_equal(flat(learner.network), learner.weights)
+    end = learner.state()
+    learner.restore(middle)
+    np.testing.assert_array_equal(flat(learner.network), middle["weights"])
+    learner.apply(gradients[2], 0.01, largest_norm=5.0)
+    assert same_arrays(learner.state(), end)
+    learner.restart_adam()
+    assert not any(value.any() for name, value in learner.state().items() if name != "weights")
+    learner.close()
+
+
+def test_chunks_cover_all_decisions():
+    for count in (1, 3, 511, 512, 513, 5000):
+        parts = chunks(count, 512)
+        assert [index for part in parts for index in range(count)[part]] == list(range(count))
+        assert max(part.stop - part.start for part in parts) <= 512
+    assert len(chunks(1700, 512)) == 4
+    assert len(chunks(300, 512)) == 1
+
+
+def test_parts_are_random_but_keep_neighbours_together():
+    groups = [np.arange(0, 200), np.arange(1000, 1130)]
+    parts = shuffled_parts(groups, 3, np.random.default_rng(0), segment=50)
+    assert sorted(np.concatenate(parts).tolist()) == [*range(200), *range(1000, 1130)]
+    assert len(parts) == 3
+    for part in parts:
+        assert np.mean(np.diff(part) == 1) > 0.9
+    again = shuffled_parts(groups, 3, np.random.default_rng(0), segment=50)
+    assert all(np.array_equal(one, other) for one, other in zip(parts, again, strict=True))
+    assert len(shuffled_parts([np.arange(10)], 4, np.random.default_rng(0))) == 1
+
+
+def test_decisions_without_a_choice_are_left_out(records):
+    groups = useful_decisions(records)
+    first = 0
+    for record, group in zip(records, groups, strict=True):
+        for decision in range(len(record)):
+            candidates = record.decision_candidates[decision + 1] - record.decision_candidates[decision]
+            assert (first + decision in group) == (candidates > 1 or record.classes[decision] > 1)
+        first += len(record)

@@ -1,0 +1,183 @@
+"""Training a policy that may idle: the gradient of the third head, exact runs, and that it learns."""
+
+import numpy as np
+import pytest
+
+from decima.learning.budget import Progress
+from decima.learning.checkpoint import Checkpoint
+from decima.learning.gradient import Learner
+from decima.learning.loss import Loss
+from decima.learning.recipe import Recipe
+from decima.learning.rollout import RolloutJob, Rollouts, Teacher
+from decima.learning.run import TrainingRun
+from decima.systems.spark.policy import architecture as architectures
+from decima.systems.spark.policy.agent import DecimaAgent, recorded_log_prob, useful_decisions
+from decima.systems.spark.policy.architecture import Architecture
+from decima.systems.spark.policy.batch import GraphBatch
+from decima.systems.spark.policy.network import DecimaNetwork
+from decima.systems.spark.policy.task import Task, children_of, rollout_seeds
+from tests.unit.learning.small import quick_recipe, same_arrays, without_times
+
+SMALL = {"embedding": 4, "hidden": (4,), "score_hidden": (4,), "max_executors": 8}
+TIMER = Architecture.paper(delays=3, delay_context="embedding", **SMALL)
+HOLD = Architecture.paper(delays=1, idle="hold", more_features=("running_age", "since_smaller"), **SMALL)
+TASK = Task.of_jobs("two_class:n=8,load=0.8,executors=2", executors=2)
+
+
+@pytest.fixture
+def as_likely_as_not(monkeypatch):
+    """Idling is as likely as not at first."""
+    monkeypatch.setattr(architectures, "NO_DELAY_CHANCE", 0.5)
+
+
+def records_of(architecture, weights, count=4):
+    backend = Rollouts(TASK, "threads", 1)
+    sequence = TASK.training_sequences(0, 0, 1)[0]
+    found = backend.collect(architecture, weights, [RolloutJob(sequence, seed) for seed in rollout_seeds(0, 0, count)])
+    backend.close()
+    return found
+
+
+@pytest.mark.usefixtures("as_likely_as_not")
+@pytest.mark.parametrize("architecture", [TIMER, HOLD], ids=["timer", "hold"])
+def test_gradient_is_the_slope_of_the_loss(architecture):
+    weights = architecture.initial_weights(1)
+    records = records_of(architecture, weights)
+    batch = GraphBatch(records, *children_of(TASK)[:2])
+    learner = Learner(DecimaNetwork(architecture, children_of(TASK)[2]), weights)
+    decisions = np.concatenate(useful_decisions(records))
+    recorded = np.concatenate([recorded_log_prob(record, True) for record in records])[decisions]
+    advantages = np.random.default_rng(0).normal(size=len(decisions))
+    loss = Loss(True, 10.0, 0.3)
+    found = learner.gradient(batch, decisions, advantages, recorded, loss)
+    assert found.sums["log_prob"] == pytest.approx(float(recorded.sum()), rel=1e-5)
+    assert found.sums["entropy_delay"] > 0.0
+    parts = architecture.split(found.values)
+    assert all(np.abs(parts[f"d/1/{kind}"]).max() > 0.0 for kind in ("kernel", "bias"))
+    start = learner.state()
+    direction = found.values / np.linalg.norm(found.values)
+
+    def value(step):
+        learner.restore(start | {"weights": weights + np.float32(step) * direction})
+        return learner.gradient(batch, decisions, advantages, recorded, loss).sums["loss"]
+
+    slope = (value(5e-4) - value(-5e-4)) / 1e-3
+    learner.close()
+    assert slope == pytest.approx(float(np.linalg.norm(found.values)), rel=0.02)
+
+
+def test_a_free_slot_alone_makes_a_decision_useful():
+    records = records_of(TIMER, TIMER.initial_weights(0), count=1)
+    record = records[0]
+    alone = (np.diff(record.decision_candidates) == 1) & (record.classes == 1) & (record.delay_free > 0)
+    assert alone.any()
+    assert set(np.flatnonzero(alone)) <= set(useful_decisions(records)[0])
+    np.testing.assert_array_equal(recorded_log_prob(record, True)[alone], record.log_prob_delay[alone])
+
+
+def train(folder, workers=2, resume=False):
+    run = TrainingRun(TASK, quick_recipe(), TIMER, 1)
+    return run.trainer(folder, tensorboard=False, workers=workers).train(resume)
+
+
+def test_runs_are_exact(tmp_path, monkeypatch):
+    """The number of workers and an interruption change nothing."""
+    train(tmp_path / "two")
+    save = Checkpoint.save
+
+    def save_some(self, path):
+        if self.counters["iteration"] > 2:
+            raise KeyboardInterrupt
+        save(self, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "save", save_some)
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path / "one", workers=1)
+    assert Checkpoint.load(tmp_path / "one").counters["iteration"] == 2
+    train(tmp_path / "one", workers=1, resume=True)
+    two, one = (Checkpoint.load(tmp_path / name) for name in ("two", "one"))
+    assert same_arrays(two.arrays, one.arrays)
+    assert without_times(two.curve) == without_times(one.curve)
+
+
+@pytest.mark.usefixtures("as_likely_as_not")
+def test_it_learns_not_to_delay_the_only_jobs_there_are():
+    """Two jobs and two executors: every slot is a loss."""
+    task = Task.of_jobs("two_class:arrivals=batch,n=2", executors=2)
+    rates = {"lr_start": 3e-2, "lr_end": 3e-2, "minibatches": 2}
+    recipe = Recipe.named("fast", sequences=2, rollouts=8, teacher=None, teacher_iterations=0, **rates)
+    agent = DecimaAgent(task, TIMER, 0, Rollouts(task, "threads", 1))
+    algorithm = recipe.make_algorithm(agent, 0)
+
+    def share_of_slots():
+        records = agent.collect(1000, 4, 10, None)
+        free = np.concatenate([record.delay_free for record in records]) > 0
+        return float(np.mean(np.concatenate([record.delay for record in records])[free] > 0))
+
+    assert 0.3 < share_of_slots() < 0.7
+    algorithm.begin()
+    for iteration in range(15):
+        algorithm.iterate(Progress(iteration, iteration, 0.0))
+    after = share_of_slots()
+    algorithm.close()
+    assert after < 0.15
+
+
+# Weights of the linear rule by its ``hold``: it idles where a running task ends soon.
+IDLING = ({"base": 0.3, "soon": -1.0}, {"base": 0.7, "soon": -0.5, "hold": 1.0})
+
+
+def lessons(architecture, hold, idles, share=1.0):
+    """Records of a teacher that idles."""
+    backend = Rollouts(TASK, "threads", 1)
+    sequence = TASK.training_sequences(0, 0, 1)[0]
+    teacher = Teacher("idle_rule", tuple(IDLING[hold].items()), share, idles)
+    jobs = [RolloutJob(sequence, seed, teacher) for seed in rollout_seeds(0, 0, 3)]
+    records = backend.collect(architecture, architecture.initial_weights(1), jobs)
+    backend.close()
+    return records
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+@pytest.mark.parametrize(("architecture", "hold"), [(TIMER, 0), (HOLD, 1)], ids=["timer", "hold"])
+def test_a_teacher_that_idles_is_recorded_as_the_network_would(architecture, hold, share):
+    records = lessons(architecture, hold, True, share)
+    batch = GraphBatch(records, *children_of(TASK)[:2])
+    learner = Learner(DecimaNetwork(architecture, children_of(TASK)[2]), architecture.initial_weights(1))
+    decisions = np.concatenate(useful_decisions(records))
+    recorded = np.concatenate([recorded_log_prob(record, True) for record in records])[decisions]
+    found = learner.gradient(batch, decisions, np.ones(len(decisions)), recorded, Loss(effect_classes=True))
+    learner.close()
+    assert found.sums["log_prob"] == pytest.approx(float(recorded.sum()), rel=1e-5)
+    free = np.concatenate([record.delay_free for record in records])
+    chosen = np.concatenate([record.delay for record in records])
+    assert 0 < (chosen > 0).sum() < free.sum()
+    assert chosen.max() <= architecture.delays
+    assert (free[chosen > 0] == 1).all()
+
+
+@pytest.mark.parametrize(("architecture", "hold", "idles"), [(TIMER, 0, False), (TIMER, 1, True), (HOLD, 0, True)])
+def test_idling_that_is_no_lesson_is_left_out(architecture, hold, idles):
+    """Not wanted, or done in another way than the network's."""
+    records = lessons(architecture, hold, idles)
+    assert all((record.delay == 0).all() for record in records)
+    assert any(record.delay_free.any() for record in records) == idles
+
+
+def test_recipe_idle_learns_to_idle_from_its_teacher():
+    recipe = Recipe.named("idle", teacher_parameters=IDLING[1], teacher_lr=1e-2, minibatches=2)
+    agent = DecimaAgent(TASK, HOLD, 0, Rollouts(TASK, "threads", 1))
+    algorithm = recipe.make_algorithm(agent, 0)
+    first = algorithm.iterate(Progress(0, 0, 0.0))["cross_entropy"]
+    for iteration in range(1, 12):
+        last = algorithm.iterate(Progress(iteration, iteration, 0.0))["cross_entropy"]
+    algorithm.close()
+    assert last < 0.6 * first
+
+
+def test_another_teacher_of_recipe_idle_says_nothing_about_slots():
+    recipe = Recipe.named("idle", teacher="capped_srw")
+    assert not recipe.imitation.teacher_idles
+    assert recipe.imitation.teacher_parameters == {}
+    assert Recipe.named("idle", teacher_parameters={"c0": 1.0}).imitation.teacher_idles

@@ -1,0 +1,338 @@
+"""Trained policies on disk: what was written comes back, anything else is refused with a reason."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import ClassVar
+
+import h5py
+import numpy as np
+import pytest
+
+import decima
+from decima.core.errors import DecimaError, PolicyError
+from decima.learning import store
+from decima.learning.perceptron import NetworkShape, Perceptron
+from decima.learning.store import list_policies, load_policy, read_policy, renew_card, save_policy
+from decima.systems.spark.policy.architecture import Architecture
+
+SMALL = Architecture.paper(embedding=4, hidden=(5,), score_hidden=(6,))
+
+
+@pytest.fixture
+def models(tmp_path, tmp_path_factory, monkeypatch):
+    """The models folder of an empty checkout around the current folder; the package brings no policies."""
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
+    (tmp_path / "models").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(store, "_PACKAGE", tmp_path_factory.mktemp("site-packages") / "decima")
+    return tmp_path / "models"
+
+
+@pytest.fixture
+def weights():
+    return SMALL.initial_weights(1)
+
+
+@pytest.fixture
+def saved(models, weights):
+    return save_policy(models / "decima-batch", SMALL, weights, {"seed": 7})
+
+
+def edit_card(path, **changes):
+    card_path = path.with_name("decima-batch.json")
+    card = json.loads(card_path.read_text())
+    card.update(changes)
+    card_path.write_text(json.dumps(card))
+
+
+def test_weights_architecture_and_card_come_back(models, saved, weights):
+    assert saved == models / "decima-batch.weights.h5"
+    assert sorted(path.name for path in models.iterdir()) == ["decima-batch.json", "decima-batch.weights.h5"]
+    for name in ("decima-batch", saved, str(saved), models / "decima-batch", models / "decima-batch.json"):
+        policy = read_policy(name)
+        assert (policy.name, policy.architecture, policy.path) == ("decima-batch", SMALL, saved)
+        np.testing.assert_array_equal(policy.weights, weights)
+        assert policy.weights.dtype == np.float32
+        assert policy.card["seed"] == 7
+        assert policy.card["parameters"] == SMALL.num_parameters
+    np.testing.assert_array_equal(read_policy(saved).weights, weights)
+
+
+def test_file_holds_one_array_per_layer(saved, weights):
+    with h5py.File(saved) as file:
+        for name, values in SMALL.split(weights).items():
+            np.testing.assert_array_equal(file[name][()], values)
+
+
+def test_the_same_policy_gives_the_same_bytes(models, weights):
+    first = save_policy(models / "a", SMALL, weights, {}).read_bytes()
+    assert save_policy(models / "b", SMALL, weights, {}).read_bytes() == first
+
+
+def test_card_takes_numpy_values_and_nothing_that_is_not_json(models, weights):
+    card = {"score": np.float32(2.5), "curve": [{"jct": np.arange(2)}], "last": float("nan"), "few": (1, np.int64(2))}
+    policy = read_policy(save_policy(models / "a", SMALL, weights, card))
+    found = {key: policy.card[key] for key in card}
+    assert found == {"score": 2.5, "curve": [{"jct": [0, 1]}], "last": None, "few": [1, 2]}
+    with pytest.raises(PolicyError, match=r"card of policy b cannot be written as JSON.*object"):
+        save_policy(models / "b", SMALL, weights, {"what": object()})
+    with pytest.raises(PolicyError, match="has architecture, name of its own"):
+        save_policy(models / "b", SMALL, weights, {"name": "x", "architecture": {}})
+    assert list_policies() == ["a"]
+
+
+def test_bad_weights_are_not_written(models, weights):
+    with pytest.raises(PolicyError, match="must be float32, got float64"):
+        save_policy(models / "a", SMALL, weights.astype(float), {})
+    with pytest.raises(PolicyError, match="weights, got an array of shape"):
+        save_policy(models / "a", SMALL, weights[:-1], {})
+    weights[3] = np.nan
+    with pytest.raises(PolicyError, match="1 of 20 numbers in input/0/kernel are NaN or infinite"):
+        save_policy(models / "a", SMALL, weights, {})
+    assert list(models.iterdir()) == []
+
+
+def test_a_failed_write_leaves_the_old_policy(saved, weights, monkeypatch):
+    before = saved.read_bytes()
+
+    def full(*args, **kwargs):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(h5py.Group, "create_dataset", full)
+    with pytest.raises(OSError, match="no space left"):
+        save_policy(saved, SMALL, 2 * weights, {})
+    monkeypatch.undo()
+    assert saved.read_bytes() == before
+    assert len(list(saved.parent.iterdir())) == 2
+    np.testing.assert_array_equal(read_policy(saved).weights, weights)
+
+
+def test_scheduler(saved, weights):
+    scheduler = load_policy("decima-batch")
+    assert (scheduler.name, scheduler.greedy, scheduler.architecture) == ("decima-batch", True, SMALL)
+    np.testing.assert_array_equal(scheduler.weights, weights)
+    assert load_policy("decima-batch", greedy=False).greedy is False
+    assert decima.load_policy is load_policy
+
+
+def test_card_says_how_the_policy_is_meant_to_be_run(models, weights):
+    path = save_policy(models / "decima-batch", SMALL, weights, {"greedy": False})
+    assert load_policy(path).greedy is False
+    assert load_policy(path, greedy=True).greedy is True
+    edit_card(path, greedy="no")
+    with pytest.raises(PolicyError, match="has greedy = 'no', expected true or false"):
+        load_policy(path)
+
+
+def test_unknown_names_suggest_close_ones(models, weights):
+    with pytest.raises(PolicyError, match=r"unknown policy 'decima'; none is stored \(in .*models"):
+        load_policy("decima")
+    for name in ("decima-batch", "decima-stream", "other"):
+        save_policy(models / name, SMALL, weights, {})
+    with pytest.raises(PolicyError, match=r"'decima-bach'; did you mean 'decima-batch'.*known: decima-batch, decima"):
+        load_policy("decima-bach")
+    assert list_policies() == ["decima-batch", "decima-stream", "other"]
+    for wrong in ("", " ", b"decima"):
+        with pytest.raises(PolicyError, match="given by its name or path"):
+            load_policy(wrong)
+
+
+def test_policies_of_the_package_are_found_after_those_of_the_checkout(models, weights, monkeypatch):
+    packaged = store._PACKAGE / "models"
+    save_policy(packaged / "shipped", SMALL, weights, {})
+    save_policy(packaged / "both", SMALL, weights, {"from": "package"})
+    save_policy(models / "both", SMALL, weights, {"from": "checkout"})
+    assert list_policies() == ["both", "shipped"]
+    assert read_policy("both").card["from"] == "checkout"
+    monkeypatch.chdir("/")
+    assert read_policy("both").card["from"] == "package"
+    assert read_policy("shipped").path == packaged / "shipped.weights.h5"
+
+
+def test_missing_files_are_named(models, saved):
+    with pytest.raises(PolicyError, match=r"policy nothing lacks its weights: there is no file .*nothing.weights"):
+        load_policy(models / "nothing")
+    (models / "decima-batch.json").unlink()
+    with pytest.raises(PolicyError, match="policy decima-batch lacks its card: there is no file"):
+        load_policy("decima-batch")
+    saved.unlink()
+    with pytest.raises(PolicyError, match="unknown policy"):
+        load_policy("decima-batch")
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, 0.5, -1])
+def test_truncated_weights_are_refused(saved, size):
+    content = saved.read_bytes()
+    saved.write_bytes(content[: int(len(content) * size) if isinstance(size, float) else size])
+    with pytest.raises(PolicyError, match=r"decima-batch.weights.h5 is cut short or damaged"):
+        load_policy(saved)
+
+
+def test_flipped_bytes_never_give_other_weights(saved, weights):
+    content = bytearray(saved.read_bytes())
+    refused = 0
+    for position in range(0, len(content), 97):
+        broken = content.copy()
+        broken[position] ^= 0x55
+        saved.write_bytes(broken)
+        try:
+            found = read_policy(saved).weights
+        except DecimaError:
+            refused += 1
+        else:
+            np.testing.assert_array_equal(found, weights)
+    assert refused > 5
+
+
+def test_weights_of_another_architecture_are_refused(models, saved):
+    other = SMALL.replace(embedding=3)
+    save_policy(models / "other", other, other.initial_weights(0), {})
+    os.replace(models / "other.weights.h5", saved)
+    with pytest.raises(PolicyError, match=r"another architecture: input/0/kernel has shape \(5, 3\).*expects \(5, 4\)"):
+        load_policy(saved)
+    none = SMALL.replace(limit="none")
+    save_policy(models / "other", none, none.initial_weights(0), {})
+    os.replace(models / "other.weights.h5", saved)
+    with pytest.raises(PolicyError, match=r"w/0/kernel has shape none.*expects \(13, 6\)"):
+        load_policy(saved)
+    save_policy(models / "other", SMALL, SMALL.initial_weights(0), {})
+    os.replace(models / "other.weights.h5", saved)
+    edit_card(saved, architecture=none.as_dict())
+    with pytest.raises(PolicyError, match=r"w/0/bias has shape \(6,\).*expects none"):
+        load_policy(saved)
+
+
+def test_weights_of_another_policy_are_refused(models, saved):
+    save_policy(models / "other", SMALL, SMALL.initial_weights(2), {})
+    os.replace(models / "other.weights.h5", saved)
+    with pytest.raises(PolicyError, match=r"checksum [0-9a-f]{12}\.\.\., decima-batch.json expects"):
+        load_policy(saved)
+
+
+def test_weights_that_are_not_finite_or_not_float32_are_refused(saved):
+    with h5py.File(saved, "r+") as file:
+        file["q/0/bias"][2] = np.inf
+    with pytest.raises(PolicyError, match="1 of 6 numbers in q/0/bias are NaN or infinite"):
+        load_policy(saved)
+    with h5py.File(saved, "r+") as file:
+        del file["q/0/bias"]
+        file.create_dataset("q/0/bias", data=np.zeros(6))
+    with pytest.raises(PolicyError, match="holds float64 in q/0/bias, expected float32"):
+        load_policy(saved)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no valid JSON"),
+        ("{", "no valid JSON"),
+        ("[1]", "got list, expected an object"),
+        ("{}", "format None, expected the card of a policy with 2"),
+        ('{"format": 3}', "format 3, expected"),
+        ('{"format": 1}', "format 1, expected .* with 2; decima.learning.store.renew_card brings it up to date"),
+        ("[" * 100_000, "no valid JSON"),
+        ('{"format": ' + "[" * 500 + "]" * 500 + "}", "format .*, expected"),
+        ('{"format": 2}', "says nothing of the architecture: got None"),
+        ('{"format": 2, "architecture": {"depth": 3}}', "unknown fields: depth"),
+        ('{"format": 2, "architecture": {"embedding": "16"}}', "embedding = '16' in its architecture.* like int"),
+        ('{"format": 2, "architecture": {"limit": "job"}}', "no valid architecture: limit must be one of"),
+        ('{"format": 2, "architecture": {"hidden": ["x"]}}', "no valid architecture"),
+        ('{"format": 2, "architecture": {"hidden": [2.7]}}', "hidden must be in whole numbers from 1 to 65536"),
+        ('{"format": 2, "architecture": {"score_hidden": [0]}}', "score_hidden must be in whole numbers from 1"),
+        ('{"format": 2, "architecture": {"max_executors": 1000000000000}}', "max_executors .* to 1000000, got 1000"),
+    ],
+)
+def test_broken_cards_are_refused(saved, text, message):
+    saved.with_name("decima-batch.json").write_text(text)
+    with pytest.raises(PolicyError, match=r"decima-batch\.json.*" + message):
+        load_policy(saved)
+
+
+@pytest.mark.parametrize("change", [{"durations": False}, {"feature_log": True}, {"max_executors": 100}])
+def test_an_architecture_of_the_same_shapes_is_not_mistaken_for_that_of_the_policy(saved, change):
+    assert SMALL.replace(**change).shapes == SMALL.shapes
+    edit_card(saved, architecture=SMALL.replace(**change).as_dict())
+    with pytest.raises(PolicyError, match="the architecture is not the one that the policy was made with"):
+        load_policy(saved)
+
+
+def test_a_large_array_is_refused_before_it_is_read(saved):
+    with h5py.File(saved, "r+") as file:
+        file.create_dataset("more", shape=(10**10,), dtype=np.float32, chunks=(2**20,), compression="gzip")
+    with pytest.raises(PolicyError, match=r"more has shape \(10000000000,\).*expects none"):
+        load_policy(saved)
+
+
+def test_a_file_far_larger_than_its_weights_is_not_read(saved):
+    with open(saved, "r+b") as file:
+        file.truncate(2**40)
+    with pytest.raises(PolicyError, match=r"has 1,099,511,627,776 bytes, its card's architecture expects at most"):
+        load_policy(saved)
+
+
+def test_an_old_card_is_renewed_and_nothing_else_in_it_changes(saved, weights):
+    card_path = saved.with_name("decima-batch.json")
+    new = card_path.read_text()
+    old = json.loads(new) | {"format": 1}
+    del old["policy_sha256"]
+    card_path.write_text(json.dumps(old))
+    with pytest.raises(PolicyError, match="has format 1, expected the card of a policy with 2; decima"):
+        load_policy(saved)
+    assert renew_card(saved) == card_path
+    assert card_path.read_text() == new
+    np.testing.assert_array_equal(read_policy(saved).weights, weights)
+    with pytest.raises(PolicyError, match="has format 2, expected the card of a policy with 1"):
+        renew_card(saved)
+    card_path.write_text(json.dumps(old | {"weights_sha256": "0" * 64}))
+    with pytest.raises(PolicyError, match="the two files are not of one policy"):
+        renew_card(saved)
+
+
+def test_card_without_checksum_is_refused(saved):
+    edit_card(saved, policy_sha256=None)
+    with pytest.raises(PolicyError, match=r"the card says None\.\.\.: the architecture is not"):
+        load_policy(saved)
+    edit_card(saved, weights_sha256=None)
+    with pytest.raises(PolicyError, match=r"expects None\.\.\.: the two files are not of one policy"):
+        load_policy(saved)
+
+
+def test_loading_needs_no_tensorflow(saved):
+    code = (
+        f"import sys, decima; decima.load_policy({str(saved)!r}); "
+        "print(sorted({'tensorflow', 'keras', 'spektral', 'matplotlib'} & set(sys.modules)))"
+    )
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert finished.stdout.strip() == "[]"
+
+
+@dataclass(frozen=True)
+class Toy(NetworkShape):
+    """The architecture of another system."""
+
+    kind: ClassVar[str] = "toy"
+    name: str = "toy"
+    width: int = 3
+
+    @property
+    def perceptrons(self):
+        return (Perceptron("only", (self.width, 1)),)
+
+
+def test_policies_of_other_systems_are_stored_alike_and_not_taken_for_decimas(models, weights):
+    toy = Toy(width=2)
+    path = save_policy(models / "toy", toy, toy.initial_weights(0), {})
+    stored = read_policy("toy", Toy)
+    assert stored.architecture == toy
+    assert np.array_equal(stored.weights, toy.initial_weights(0))
+    assert list_policies("toy") == ["toy"]
+    assert "toy" not in list_policies()
+    with pytest.raises(PolicyError, match=r"toy\.json is the card of a policy of kind 'toy', expected 'decima'"):
+        read_policy(path)
+    save_policy(models / "ours", SMALL, SMALL.initial_weights(0), {})
+    assert "kind" not in json.loads((models / "ours.json").read_text())
+    with pytest.raises(PolicyError, match=r"kind 'decima', expected 'toy'"):
+        read_policy("ours", Toy)

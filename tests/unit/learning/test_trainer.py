@@ -1,0 +1,325 @@
+import csv
+import errno
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from decima.core.errors import CheckpointError, ConfigError, TrainingError
+from decima.core.files import sole_use
+from decima.learning import checkpoint as checkpoints
+from decima.learning import trainer as trainers
+from decima.learning.algorithms.policy_gradient import PolicyGradient
+from decima.learning.budget import Budget
+from decima.learning.checkpoint import FILE_NAME, Checkpoint
+from decima.learning.gradient import Learner
+from decima.learning.logs import CURVE_NAME, EVENTS_NAME
+from decima.learning.recipe import Recipe
+from decima.learning.run import TrainingRun
+from decima.learning.trainer import Trainer
+from decima.learning.validation import Score, TaskValidation
+from decima.systems.spark.policy.agent import DecimaAgent
+from decima.systems.spark.policy.task import Task
+from tests.unit.learning.small import NETWORK, STREAM, TASK, quick_recipe, same_arrays, without_times
+from tests.unit.learning.toys import Climber, Height
+
+
+def make(folder, recipe=None, task=TASK, seed=1, **options):
+    options = {"workers": 2, "tensorboard": False} | options
+    return TrainingRun(task, recipe or quick_recipe(), NETWORK, seed).trainer(folder, **options)
+
+
+def assert_same_run(one, other):
+    assert same_arrays(one.arrays, other.arrays)
+    assert without_times(one.curve) == without_times(other.curve)
+    counters = [{k: v for k, v in found.counters.items() if not k.endswith("_s")} for found in (one, other)]
+    assert counters[0] == counters[1]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Folder and outcome of an uninterrupted run."""
+    folder = tmp_path_factory.mktemp("whole")
+    return folder, make(folder).train()
+
+
+def test_a_run_leaves_curve_checkpoint_and_best_weights(whole):
+    folder, trained = whole
+    with open(folder / CURVE_NAME, encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["phase"] for row in rows] == ["imitation", "ppo", "ppo", "ppo"]
+    assert [row["iteration"] for row in rows] == ["0", "1", "2", "3"]
+    assert list(rows[0])[:4] == ["iteration", "wall_s", "cpu_s", "phase"]
+    assert {"cross_entropy", "teacher_share", "kl", "val_greedy", "val_ratio_capped_srw"} < set(rows[0])
+    validated = [row for row in rows if row["val_greedy"]]
+    assert [row["iteration"] for row in validated] == ["0", "1", "3"]
+    scores = [float(row[name]) for row in validated for name in ("val_greedy", "val_sampled")]
+    assert trained.score == min(scores)
+    assert trained.mode == ("greedy" if min(scores) in scores[::2] else "sampled")
+    assert list(trained.references) == ["weighted_fair", "capped_srw"]
+    assert np.isfinite(trained.weights).all()
+    assert not np.array_equal(trained.weights, NETWORK.initial_weights(1))
+    assert {path.name for path in folder.iterdir()} == {CURVE_NAME, FILE_NAME}
+
+
+def test_the_best_weights_have_the_best_score(whole):
+    _, trained = whole
+    found = TaskValidation(TASK, NETWORK, 2, 1, threads=1).measure(trained.weights)
+    assert (found.score, found.mode) == (trained.score, trained.mode)
+    assert found.row["val_ratio_weighted_fair"] == trained.score / trained.references["weighted_fair"]
+
+
+def test_another_seed_is_another_run(whole, tmp_path):
+    trained = make(tmp_path, quick_recipe(iterations=1), seed=2).train()
+    assert trained.curve[0]["jct_s"] != whole[1].curve[0]["jct_s"]
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("moment", ["before the checkpoint", "between checkpoint and curve", "inside an iteration"])
+def test_resumed_is_uninterrupted_bit_for_bit(whole, tmp_path, monkeypatch, moment):
+    def kill(*_, **__):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        trainer = make(tmp_path)
+        if moment == "before the checkpoint":  # that after iteration 2 never reaches the disk
+            save = Checkpoint.save
+
+            def save_first(self, folder):
+                if self.counters["iteration"] >= 2:
+                    raise Killed
+                save(self, folder)
+
+            patch.setattr(Checkpoint, "save", save_first)
+        elif moment == "between checkpoint and curve":
+            add = trainers.TrainingLog.add
+
+            def add_two(self, row, *others):
+                if row["iteration"] == 2:
+                    raise Killed
+                add(self, row, *others)
+
+            patch.setattr(trainers.TrainingLog, "add", add_two)
+        else:
+            apply, steps = Learner.apply, []
+
+            def apply_some(self, *arguments):
+                steps.append(1)
+                if len(steps) == 20:  # in the middle of the updates of iteration 2
+                    raise Killed
+                return apply(self, *arguments)
+
+            patch.setattr(Learner, "apply", apply_some)
+        with pytest.raises(Killed):
+            trainer.train()
+    stored = Checkpoint.load(tmp_path)
+    assert stored.counters["iteration"] < 4
+    make(tmp_path).train(resume=True)
+    assert_same_run(Checkpoint.load(whole[0]), Checkpoint.load(tmp_path))
+    with open(tmp_path / CURVE_NAME, encoding="utf-8") as file:
+        resumed = without_times(csv.DictReader(file))
+    with open(whole[0] / CURVE_NAME, encoding="utf-8") as file:
+        assert resumed == without_times(csv.DictReader(file))
+
+
+def test_ctrl_c_saves_the_last_whole_iteration(whole, tmp_path, monkeypatch):
+    collect = DecimaAgent.collect
+
+    def interrupted(self, iteration, *others):
+        if iteration == 3:
+            raise KeyboardInterrupt
+        return collect(self, iteration, *others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DecimaAgent, "collect", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            make(tmp_path, quick_recipe(checkpoint_every=100)).train()
+    assert Checkpoint.load(tmp_path).counters["iteration"] == 3
+    trained = make(tmp_path, quick_recipe(checkpoint_every=100)).train(resume=True)
+    assert np.array_equal(trained.weights, whole[1].weights)
+
+
+def test_a_finished_run_resumes_to_the_same_outcome(whole):
+    trained = make(whole[0]).train(resume=True)
+    assert np.array_equal(trained.weights, whole[1].weights)
+    assert trained.score == whole[1].score
+    assert trained.iterations == 4
+
+
+def test_a_folder_with_a_run_is_not_overwritten(whole, tmp_path):
+    before = (whole[0] / FILE_NAME).read_bytes()
+    with pytest.raises(CheckpointError, match="already holds a training run: resume it, or choose another folder"):
+        make(whole[0]).train()
+    assert (whole[0] / FILE_NAME).read_bytes() == before
+    with pytest.raises(CheckpointError, match="cannot resume: there is no"):
+        make(tmp_path).train(resume=True)
+    with pytest.raises(CheckpointError, match=r"its recipe is another one .lr_start is [0-9.]+ there, 0.5 here"):
+        make(whole[0], quick_recipe(lr_start=0.5)).train(resume=True)
+    with pytest.raises(CheckpointError, match=r"its seed is another one .1 there, 2 here"):
+        make(whole[0], seed=2).train(resume=True)
+    with pytest.raises(CheckpointError, match=r"its task is another one .executors is 8 there, 7 here"):
+        make(whole[0], task=Task("batch", source="embedded", jobs=4, executors=7)).train(resume=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda stored: stored.arrays.update({"algorithm.weights": stored.arrays["algorithm.weights"][:-1]}),
+        lambda stored: stored.arrays.pop("algorithm.adam_1"),
+        lambda stored: stored.arrays.pop("best"),
+        lambda stored: stored.counters.pop("algorithm"),
+        lambda stored: stored.counters.pop("best_score"),
+        lambda stored: stored.counters.update(iteration=-5),
+        lambda stored: stored.curve.pop(),
+    ],
+    ids=["weights", "adam", "best", "algorithm", "counter", "iteration", "curve"],
+)
+def test_a_checkpoint_with_other_parts_is_not_resumed(whole, tmp_path, change):
+    stored = Checkpoint.load(whole[0])
+    change(stored)
+    stored.save(tmp_path)
+    with pytest.raises(CheckpointError, match=f"cannot resume {tmp_path}: the checkpoint"):
+        make(tmp_path).train(resume=True)
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    with sole_use(tmp_path), pytest.raises(CheckpointError, match=f"another process trains in {tmp_path}"):
+        climb(tmp_path).train()
+    assert list(tmp_path.iterdir()) == []
+    climb(tmp_path, iterations=2).train()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match=r"cannot write .*/file/run: Not a directory"):
+        climb(tmp_path / "file" / "run").train()
+
+
+def test_full_disk_is_one_error_and_the_last_good_checkpoint_stays(tmp_path, monkeypatch):
+    write, written = checkpoints.atomic_path, []
+
+    def full_after_two(path):
+        written.append(path)
+        if len(written) > 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints, "atomic_path", full_after_two)
+        with pytest.raises(CheckpointError, match="No space left on device; the last good checkpoint is intact"):
+            make(tmp_path).train()
+    assert Checkpoint.load(tmp_path).counters["iteration"] == 2
+
+
+def test_a_gradient_that_is_not_finite_ends_the_run(tmp_path, monkeypatch):
+    advantages = PolicyGradient.advantages
+
+    def spoil(self, *arguments):
+        result = advantages(self, *arguments)
+        result.values[0][:] = np.nan
+        return result
+
+    monkeypatch.setattr(PolicyGradient, "advantages", spoil)
+    with pytest.raises(TrainingError, match=r"iteration 1: the \w+ of \d+ decisions is not finite; the last good"):
+        make(tmp_path, quick_recipe(checkpoint_every=1)).train()
+    stored = Checkpoint.load(tmp_path)
+    assert stored.counters["iteration"] == 1
+    assert np.isfinite(stored.arrays["algorithm.weights"]).all()
+
+
+def test_streams_by_algorithm_1(tmp_path):
+    recipe = Recipe.named(
+        "paper",
+        rollouts=4,
+        iterations=3,
+        episode_start_s=60.0,
+        episode_end_s=90.0,
+        validate_every=3,
+        validation_sequences=2,
+        checkpoint_every=1,
+    )
+    trained = make(tmp_path, recipe, STREAM).train()
+    assert [row["phase"] for row in trained.curve] == ["reinforce"] * 3
+    assert all(row["updates"] == 1 for row in trained.curve)
+    assert trained.curve[0]["entropy_weight"] == 1.0
+    stored = Checkpoint.load(tmp_path)
+    assert len(stored.arrays["algorithm.rate_rewards"]) == sum(row["decisions"] for row in trained.curve)
+    assert stored.arrays["algorithm.rate_rewards"].max() <= 0.0
+
+
+def test_tensorboard_events_are_written(tmp_path):
+    recipe = quick_recipe(iterations=1, teacher_iterations=0, sequences=1, rollouts=2)
+    make(tmp_path, recipe, tensorboard=True).train()
+    assert any((tmp_path / EVENTS_NAME).iterdir())
+
+
+def test_wall_time_ends_a_run(tmp_path):
+    recipe = quick_recipe(iterations=None, teacher_iterations=0, wall_seconds=0.01)
+    trained = make(tmp_path, recipe).train()
+    assert trained.iterations == 1
+    assert trained.curve[-1]["val_greedy"] > 0.0
+
+
+def test_arguments_are_checked(tmp_path):
+    with pytest.raises(ConfigError, match="nothing ends the training"):
+        make(tmp_path, quick_recipe(iterations=None))
+    with pytest.raises(ConfigError, match="the task has 50 executors, the architecture allows 8"):
+        make(tmp_path, task=Task(source="embedded"))
+    with pytest.raises(ConfigError, match="backend must be"):
+        make(tmp_path, backend="cloud")
+
+
+def climb(folder, iterations=4, **changes):
+    budget = Budget(iterations=iterations, **({"validate_every": 1, "checkpoint_every": 1} | changes))
+    return Trainer(Climber(), Height(), budget, folder, identity={"who": "climber"}, tensorboard=False)
+
+
+def test_an_algorithm_without_agent_and_a_score_of_which_more_is_better(tmp_path):
+    trainer = climb(tmp_path)
+    trained = trainer.train()
+    assert (trained.score, trained.mode, trained.iteration, trained.iterations) == (3.0, "standing", 2, 4)
+    assert trained.weights == np.float32(3.0)
+    assert trained.references == {"sea": 0.0}
+    assert [row["height"] for row in trained.curve] == [1.0, 3.0, 2.0, 0.0]
+    assert trainer.algorithm.closed
+    assert (tmp_path / CURVE_NAME).read_text().startswith("iteration,wall_s,cpu_s,step,height\n")
+
+
+def test_a_large_memory_is_neither_copied_nor_kept_from_the_checkpoint(tmp_path):
+    trainer = climb(tmp_path)
+    memory = np.zeros(1_000_000)
+    state = trainer.algorithm.state
+    trainer.algorithm.state = lambda: replace(state(), arrays=state().arrays | {"replay": memory})
+    assert trainer._checkpoint().arrays["algorithm.replay"] is memory
+    trainer.train()
+    assert Checkpoint.load(tmp_path).arrays["algorithm.replay"].shape == memory.shape
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    algorithm = Climber()
+    algorithm.columns = ("height",)
+    with pytest.raises(ConfigError, match="two parts of the training have a column 'height'"):
+        Trainer(algorithm, Height(), Budget(iterations=1), tmp_path, identity={})
+
+
+def test_a_column_that_was_not_declared_is_refused(tmp_path):
+    trainer = climb(tmp_path)
+    trainer.columns = ("iteration", "wall_s", "cpu_s", "height")
+    with pytest.raises(TrainingError, match="iteration 0: the algorithm gave a value for 'step'"):
+        trainer.train()
+
+
+class Flat(Height):
+    """A validation that finds all weights equal."""
+
+    lower_is_better = True
+
+    def measure(self, weights):
+        return Score(1.0, "lying", {"height": 1.0})
+
+
+def test_of_equal_weights_the_last_are_kept(tmp_path):
+    budget = Budget(iterations=3, validate_every=1)
+    trained = Trainer(Climber(), Flat(), budget, tmp_path, identity={}, tensorboard=False).train()
+    assert trained.iteration == 3
+    assert trained.weights.tolist() == [2.0]

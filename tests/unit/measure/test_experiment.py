@@ -1,0 +1,156 @@
+"""Plan, resumption and rejection of contended runs of the experiment on real Spark, on a bench that runs nothing."""
+
+import contextlib
+from dataclasses import asdict, replace
+
+import pytest
+
+from decima.connect.cluster.contention import Load
+from decima.connect.cluster.tpch_queries import NAMES
+from decima.core.errors import ConfigError, SparkError
+from measure.experiment import Experiment, Outcome
+from measure.plan import Plan
+from measure.records import CONTROL, BatchRecord, BatchRun, QueryTimes, read_records
+
+SMALL = Plan(0.25, executors=2, queries=3, batches=2, repetitions=2, schedulers=("fifo", "fair"), rounds_per_start=3)
+ABOUT = {"schedulers": {"fifo": {}, "fair": {}}}
+
+
+class Bench:
+    """Runs take no time; those in `busy` are contended as often as it says; after `stop` runs it fails."""
+
+    def __init__(self, busy=None, stop=None):
+        self.busy, self.stop = dict(busy or {}), stop
+        self.blocks, self.keys = [], []
+
+    @contextlib.contextmanager
+    def application(self, block, number):
+        self.blocks.append(block)
+        self.log = f"app-{number:02d}.json"
+        yield self
+
+    def measure(self, run, key):
+        if self.stop is not None and len(self.keys) >= self.stop:
+            raise SparkError("the machine went away")
+        self.keys.append(key)
+        left = self.busy.get(run.key, 0)
+        self.busy[run.key] = left - 1
+        wait_s = 9.0 if left > 0 else 0.5
+        queries = tuple(QueryTimes(name, 1000.0, 2000.0, 1) for name in SMALL.batch(run.batch))
+        return Outcome(queries, Load(run_s=1.0, wait_s=wait_s, foreign_share=0.0, load_average=1.0, pressure=None))
+
+
+def experiment(folder, plan=SMALL, **changes):
+    return Experiment(folder, plan, ABOUT, **({"wait_limit": 0.5, "foreign_limit": 0.2} | changes))
+
+
+def test_every_scheduler_meets_every_batch_in_every_round():
+    runs = SMALL.runs()
+    expected = {(b, r, s) for b in range(2) for r in range(2) for s in ("fifo", "fair", CONTROL)}
+    assert {(run.batch, run.repetition, run.scheduler) for run in runs} == expected
+    assert len(runs) == len(expected)
+    blocks = list(SMALL.blocks())
+    assert [len({(run.batch, run.repetition) for run in block.runs}) for block in blocks] == [3, 3, 1, 1]
+    assert all(block.control == (run.scheduler == CONTROL) for block in blocks for run in block.runs)
+
+
+def test_orders_are_shuffled_and_depend_on_the_seed_alone():
+    plan = replace(SMALL, repetitions=20, control=False)
+    orders = [tuple(run.scheduler for run in plan.runs()[index : index + 2]) for index in range(0, 80, 2)]
+    assert set(orders) == {("fifo", "fair"), ("fair", "fifo")}
+    assert plan.runs() == Plan.from_dict(plan.as_dict()).runs()
+    assert plan.runs() != replace(plan, seed=1).runs()
+
+
+def test_batches_hold_different_queries():
+    plan = Plan(1, queries=12)
+    assert len(set(plan.batch(0))) == 12
+    assert set(plan.batch(0)) <= set(NAMES)
+    assert plan.batch(0) != plan.batch(1)
+    assert sorted(replace(plan, queries=22).batch(0)) == list(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"scale": 0}, "expected a positive number"),
+        ({"queries": 23}, "queries must be at most 22"),
+        ({"repetitions": 0}, "repetitions must be a whole number of at least 1"),
+        ({"schedulers": ("fair", "fair")}, "given twice"),
+        ({"schedulers": (CONTROL,)}, "use --control"),
+        ({"schedulers": (), "control": False}, "no scheduler given"),
+        ({"warmups": -1}, "warmups must be a whole number of at least 0"),
+    ],
+)
+def test_plans_that_cannot_be(change, message):
+    with pytest.raises(ConfigError, match=message):
+        replace(SMALL, **change)
+
+
+def test_everything_is_measured_once_and_kept(tmp_path):
+    bench = Bench()
+    experiment(tmp_path).measure(bench)
+    assert sorted(bench.keys) == sorted(f"{run.key}-a0" for run in SMALL.runs())
+    found = read_records(tmp_path)
+    assert {record.run for record in found} == set(SMALL.runs())
+    assert not any(record.contended for record in found)
+    assert all(BatchRecord.from_dict(asdict(record)) == record for record in found)
+    again = Bench()
+    experiment(tmp_path).measure(again)
+    assert again.blocks == []
+
+
+def test_an_interrupted_experiment_goes_on_where_it_stopped(tmp_path):
+    first, second = Bench(stop=5), Bench()
+    with pytest.raises(SparkError):
+        experiment(tmp_path).measure(first)
+    experiment(tmp_path).measure(second)
+    assert len(first.keys) == 5
+    assert sorted(first.keys + second.keys) == sorted(f"{run.key}-a0" for run in SMALL.runs())
+
+
+def test_contended_runs_are_repeated_until_the_attempts_are_used_up(tmp_path):
+    once, always = SMALL.runs()[0], SMALL.runs()[-1]
+    bench = Bench(busy={once.key: 1, always.key: 99})
+    measured = experiment(tmp_path)
+    measured.measure(bench)
+    assert [record.contended for record in measured.attempts(once)] == [True, False]
+    assert [record.contended for record in measured.attempts(always)] == [True] * SMALL.attempts
+    assert not measured.is_open(always)
+    assert measured.missing() == []
+    assert {record.key for record in measured.attempts(once)} == {f"{once.key}-a0", f"{once.key}-a1"}
+
+
+def test_other_processes_make_a_run_contended_too(tmp_path):
+    bench = Bench()
+    busy = Load(run_s=9.0, wait_s=0.0, foreign_share=0.3, load_average=1.0, pressure=None)
+    bench.measure = lambda run, key: Outcome((), busy)
+    measured = experiment(tmp_path, replace(SMALL, attempts=1, batches=1, repetitions=1, control=False))
+    measured.measure(bench)
+    assert all(record.contended for record in measured.records)
+
+
+def test_a_folder_belongs_to_one_plan(tmp_path):
+    experiment(tmp_path)
+    with pytest.raises(ConfigError, match="another plan: queries is 3 there, 4 here"):
+        experiment(tmp_path, replace(SMALL, queries=4))
+    with pytest.raises(ConfigError, match=r"another limit: wait_share is 0\.5 there, 0\.4 here"):
+        experiment(tmp_path, wait_limit=0.4)
+    with pytest.raises(ConfigError, match="another scheduler: "):
+        Experiment(tmp_path, SMALL, {"schedulers": {"fifo": {}, "fair": {"alpha": 1}}}, 0.5, 0.2)
+
+
+def test_damaged_records_are_named(tmp_path):
+    measured = experiment(tmp_path)
+    measured.measure(Bench())
+    path = tmp_path / "runs" / f"{measured.records[0].key}.json"
+    path.write_text('{"run": {}}')
+    with pytest.raises(ConfigError, match="is no record of a run"):
+        experiment(tmp_path)
+    path.write_text("{")
+    with pytest.raises(ConfigError, match="is not JSON"):
+        experiment(tmp_path)
+
+
+def test_runs_have_names_for_files():
+    assert BatchRun(1, 0, "weighted_fair").key == "b1-r0-weighted_fair"

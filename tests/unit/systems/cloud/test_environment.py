@@ -1,0 +1,260 @@
+"""The compiled environment: stepped by hand, beside the plain-Python oracle, and what always holds."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decima.systems.cloud import RELEASED, TABLE_4, Billing, PlacementSettings, place
+from decima.systems.cloud import engine as core
+from decima.systems.cloud.fields import GOES_ON
+from decima.systems.cloud.generator import Generator
+from decima.systems.cloud.objectives import OBJECTIVES
+from decima.systems.cloud.state import give_chance, new_state
+from decima.systems.cloud.system import Episode
+from decima.systems.cloud.traces import load_trace
+from decima.systems.cloud.workload import jobs_of_rows
+from tests.placement_oracle import PlainPlacement, random_episode
+from tests.unit.systems.cloud.cases import FIGURE_2, FIGURE_2_JOBS, TWO_KINDS, drawn_jobs
+
+FIGURE = PlacementSettings(cluster=FIGURE_2, beta=1.0)
+
+
+def begun(workload, chosen):
+    episode = Episode.of(workload, chosen)
+    episode.start(0)
+    return episode.state
+
+
+def test_figure_2_a_first_vm_twice():
+    state = begun(FIGURE_2_JOBS, FIGURE)
+    assert [core.step(state.address, action) for action in (1, 1)] == [1.0, -200.0]
+    assert state.status != GOES_ON
+
+
+def test_figure_2_b_waits_for_the_second_job():
+    state = begun(FIGURE_2_JOBS, FIGURE)
+    rewards = [core.step(state.address, action) for action in (1, 2, 0, 2)]
+    # Job 1 from 0 to 10 on both VMs, 30 units; job 2 from 10 to 30 on the large one, 40 units; at most 39 s x 3 units.
+    assert rewards[:3] == [1.0, 1.0, -1.0]
+    assert rewards[3] == pytest.approx(10_000.0 * (1.0 - 70.0 / (39.0 * 3.0)))
+    assert state.now_s == 10.0
+    assert state.cost == pytest.approx(70.0)
+    assert state.run_s.tolist() == [10.0, 20.0]
+
+
+def test_actions_that_end_the_episode():
+    state = begun(FIGURE_2_JOBS, FIGURE)
+    assert core.step(state.address, 0) == -200.0  # nothing runs
+    state = begun(FIGURE_2_JOBS, FIGURE)
+    assert [core.step(state.address, action) for action in (2, 0)] == [1.0, -200.0]  # partly placed
+    released = PlacementSettings.of_mode("released", cluster=FIGURE_2)
+    state = begun(FIGURE_2_JOBS, released)
+    assert [core.step(state.address, action) for action in (2, 0)] == [1.0, -50.0]
+    # Both executors of job 1 on the large VM leave 4 cores for job 2: in mode released one has to wait first.
+    state = begun(FIGURE_2_JOBS, released)
+    assert [core.step(state.address, action) for action in (2, 2)] == [1.0, -200.0]
+
+
+def test_overlapping_jobs_are_paid_once_and_gaps_are_not_paid():
+    rows = [(0, 1, 1, 1, 1, 1, 10), (4, 2, 1, 1, 1, 1, 10), (30, 3, 1, 1, 1, 1, 10)]
+    state = begun(jobs_of_rows(rows, "three"), PlacementSettings(cluster=TWO_KINDS))
+    for _ in rows:
+        core.step(state.address, 1)
+    assert state.used_s.tolist() == [24.0, 0.0, 0.0]
+    assert state.job_price.tolist() == [10.0, 4.0, 10.0]
+
+
+@pytest.mark.parametrize(
+    ("billing", "billed", "finish"),
+    [
+        (Billing(minimum_s=15.0), [15.0 + 15.0], [10.0, 14.0, 40.0]),
+        (Billing(minimum_s=30.0), [40.0], [10.0, 14.0, 40.0]),  # the third job prolongs what is paid for
+        (Billing(granularity_s=8.0), [16.0 + 16.0], [10.0, 14.0, 40.0]),
+        (Billing(granularity_s=3600.0), [3600.0], [10.0, 14.0, 40.0]),
+        (Billing(boot_s=5.0), [15.0 + 15.0], [15.0, 14.0, 45.0]),
+    ],
+)
+def test_billing(billing, billed, finish):
+    rows = [(0, 1, 1, 1, 1, 1, 10), (4, 2, 1, 1, 1, 1, 10), (30, 3, 1, 1, 1, 1, 10)]
+    state = begun(jobs_of_rows(rows, "three"), PlacementSettings(cluster=TWO_KINDS, billing=billing))
+    for _ in rows:
+        core.step(state.address, 1)
+    assert state.used_s.tolist() == [*billed, 0.0, 0.0]
+    assert state.finish_s.tolist() == finish
+    assert state.run_s.tolist() == [10.0, 10.0, 10.0]
+
+
+CHOICES = [
+    PlacementSettings(cluster=TWO_KINDS, beta=0.3),
+    PlacementSettings.of_mode("paper", cluster=TWO_KINDS, beta=0.5, spread_rule="not_all_one", look_ahead="whole"),
+    PlacementSettings.of_mode("released", cluster=TWO_KINDS, beta=0.5),
+    PlacementSettings(cluster=TWO_KINDS, billing=Billing(granularity_s=10.0, minimum_s=15.0)),
+    PlacementSettings(cluster=TWO_KINDS, billing=Billing(boot_s=3.0)),
+]
+
+
+@given(st.integers(0, 10**6), st.sampled_from(CHOICES), st.booleans())
+@settings(max_examples=20)
+def test_step_by_step_as_the_oracle(seed, chosen, valid_only):
+    workload, rng = drawn_jobs(seed), np.random.default_rng(seed)
+    plain, state = PlainPlacement(workload, chosen), begun(workload, chosen)
+    other, mask = new_state(workload, chosen), np.zeros(4, dtype=np.int8)
+    while not plain.over:
+        core.masked(state.address, other.address, mask)
+        if chosen.rules.look_ahead == "none":
+            assert mask.astype(bool).tolist() == plain.mask()
+            if plain.job < 2:
+                assert plain.mask() == plain.tried_mask()
+        actions = np.flatnonzero(plain.mask()) if valid_only or rng.random() < 0.9 else np.arange(4)
+        action = int(rng.choice(actions)) if len(actions) else 0
+        assert core.step(state.address, action) == pytest.approx(plain.step(action))
+        assert (state.now_s, state.job, state.placed) == (plain.now_s, plain.job, plain.placed % 99) or plain.over
+        assert state.free_cores.tolist() == plain.cores
+        assert state.cost == pytest.approx(plain.cost())
+    assert (state.status == 1) == plain.complete
+    done = len(plain.run_s)
+    assert state.finish_s[:done].tolist() == pytest.approx(plain.finish_s)
+    assert state.run_s[:done].tolist() == pytest.approx(plain.run_s)
+    assert state.num_good == plain.good
+
+
+def test_masks_under_the_look_ahead_are_what_trying_gives():
+    chosen = PlacementSettings.of_mode("released", cluster=TWO_KINDS)
+    masked = 0
+    for seed in range(20):
+        workload, rng = drawn_jobs(seed, gap=2.0), np.random.default_rng(seed)
+        plain, state = PlainPlacement(workload, chosen), begun(workload, chosen)
+        other, mask = new_state(workload, chosen), np.zeros(4, dtype=np.int8)
+        while not plain.over:
+            core.masked(state.address, other.address, mask)
+            for action in range(1, 4):
+                expected = plain.mask()[action]
+                if expected:
+                    twin = PlainPlacement(workload, chosen)
+                    for taken in state.action[: state.steps].tolist():
+                        twin.step(taken)
+                    twin.step(action)
+                    masked += twin.over and not twin.complete
+                    expected = twin.complete or not twin.over
+                assert mask[action] == expected
+            actions = np.flatnonzero(mask)
+            action = int(rng.choice(actions)) if len(actions) else 1
+            assert core.step(state.address, action) == pytest.approx(plain.step(action))
+    assert masked > 0
+
+
+@given(st.integers(0, 10**6), st.sampled_from([PlacementSettings(cluster=TWO_KINDS), CHOICES[3], CHOICES[4]]))
+@settings(max_examples=15)
+def test_what_always_holds_in_mode_paper(seed, chosen):
+    workload = drawn_jobs(seed, n=8, gap=4.0)
+    result = place(workload, "random", chosen, seed).require_complete()
+    log, jobs = result.executors(), result.jobs()
+    assert log.groupby("job").size().to_dict() == {job.id: job.executors for job in workload.jobs}
+    for time in np.unique(log["placed_s"]):
+        there = log[(log["placed_s"] <= time) & (log["finish_s"] > time)].groupby("vm")[["cores", "memory_gb"]].sum()
+        for vm, used in there.iterrows():
+            assert used["cores"] <= TWO_KINDS.vms[vm].cores
+            assert used["memory_gb"] <= TWO_KINDS.vms[vm].memory_gb
+    assert (np.diff(result.action_s) >= 0.0).all()
+    assert (np.diff(jobs["placed_s"]) >= 0.0).all()
+    assert (jobs["placed_s"] >= jobs["arrival_s"]).all()
+    assert (result.job_cost >= 0.0).all()
+    assert result.job_cost.sum() == pytest.approx(result.cost)
+    assert result.vms()["cost"].sum() == pytest.approx(result.cost)
+    constant = 10_000.0 * (chosen.beta + (1.0 - chosen.beta) * (1.0 + 1.0 / 0.3))
+    assert constant - result.losses.sum() == pytest.approx(result.reward)
+
+
+def test_equal_vms_are_interchangeable():
+    workload = drawn_jobs(3)
+    chosen = PlacementSettings(cluster=TWO_KINDS)
+    first = place(workload, "random", chosen, seed=1)
+    state = begun(workload, chosen)
+    for action in first.actions.tolist():
+        core.step(state.address, {1: 2, 2: 1}.get(action, action))
+    assert state.cost == pytest.approx(first.cost)
+    assert state.finish_s.tolist() == first.finish_s.tolist()
+
+
+def test_random_episodes_are_complete_and_repeatable():
+    workload, costs = Generator(n=30, pattern="burst").draw(0), []
+    for _ in range(2):
+        state = new_state(workload, PlacementSettings())
+        rng = np.random.default_rng(5)
+        give_chance(state, rng)
+        steps = core.random_episodes(state.address, 3)
+        assert state.status == 1
+        assert steps >= 3 * sum(job.executors for job in workload.jobs)
+        costs.append(state.cost)
+    assert costs[0] == costs[1]
+
+
+def test_random_episodes_have_the_oracle_s_distribution():
+    import random
+
+    workload, chosen = drawn_jobs(1), PlacementSettings(cluster=TWO_KINDS)
+    state, rng = new_state(workload, chosen), np.random.default_rng(0)
+    give_chance(state, rng)
+    steps = []
+    for _ in range(400):
+        core.random_episodes(state.address, 1)
+        steps.append(state.steps)
+    plain, chance = PlainPlacement(workload, chosen), random.Random(0)
+    expected = [random_episode(plain, chance) for _ in range(400)]
+    assert np.mean(steps) == pytest.approx(np.mean(expected), abs=0.25)
+
+
+# Reference runs of the published environment (one thousand prices are 0.24 $ per 3600 units), beta 1 and 0.5.
+REFERENCE = {
+    ("normal", "rr"): (174, 0, 13463.8, 54.554, 44, 7227.002, 7461.3244),
+    ("normal", "fill"): (174, 0, 10932.0, 61.088, 18, 7780.9821, 5593.7693),
+    ("burst", "rr"): (424, 92, 13808.0, 62.199, 71, 8849.306, 7430.9283),
+    ("burst", "fill"): (425, 93, 13491.2, 66.156, 34, 8880.19, 6251.124),
+}
+
+
+@pytest.mark.parametrize(("trace", "rule"), REFERENCE)
+def test_mode_released_repeats_the_published_environment(trace, rule, published):
+    steps, waits, cost, duration, good, *returns = REFERENCE[trace, rule]
+    workload = load_trace(trace)
+    for beta, expected in zip((1.0, 0.5), returns, strict=True):
+        result = place(workload, rule, PlacementSettings.of_mode("released", beta=beta))
+        assert (result.steps, result.waits, result.good_placements) == (steps, waits, good)
+        assert round(result.cost * 3600.0 / 0.24, 4) == cost
+        assert round(result.mean_duration_s, 3) == duration
+        assert round(result.table_3_return, 4) == expected
+
+
+def test_a_random_policy_costs_a_third_less_where_the_clock_goes_back(published):
+    workload = load_trace("burst")
+    true_clock = PlacementSettings.of_mode("paper", cluster=RELEASED)
+    costs = [
+        np.mean([place(workload, "random_placing", chosen, seed).cost for seed in range(20)])
+        for chosen in (PlacementSettings.of_mode("released"), true_clock)
+    ]
+    assert 0.6 < costs[0] / costs[1] < 0.75
+
+
+def test_an_incomplete_episode_says_so():
+    episode = Episode.of(FIGURE_2_JOBS, FIGURE)
+    episode.start(0)
+    for action in (1, 1):
+        core.step(episode.state.address, action)
+    from decima.core.errors import ConfigError
+    from decima.systems.cloud.system import VM_PLACEMENT
+
+    result = VM_PLACEMENT.result(episode, "hand", 0)
+    assert not result.complete
+    assert result.table_3_return == -199.0
+    assert np.isnan(result.finish_s).all()
+    assert (result.where == -1).all()
+    assert np.isnan(result.score(OBJECTIVES["cost"]))
+    with pytest.raises(ConfigError, match="hand: the episode ended at job 1: the executor does not fit the VM"):
+        result.require_complete()
+
+
+def test_table_4():
+    assert (len(TABLE_4), TABLE_4.cores, TABLE_4.memory_gb) == (12, 96, 384.0)
+    assert TABLE_4.price_per_hour == pytest.approx(5.76)
+    assert set(TABLE_4.describe()["price_per_core_hour"].round(9)) == {0.06}

@@ -1,0 +1,302 @@
+"""Jobs and lists of VMs: sources, csv files, and what is wrong with bad ones."""
+
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from decima.core import config
+from decima.core.errors import ChecksumError, ConfigError, DataUnavailableError, DecimaError, WorkloadError
+from decima.systems.cloud import (
+    TABLE_4,
+    Billing,
+    Cluster,
+    PlacementJob,
+    PlacementSettings,
+    PlacementWorkload,
+    Rules,
+    VmType,
+    load_cluster,
+    load_jobs,
+    make_cluster,
+    parse_placement_jobs,
+    place,
+    traces,
+)
+from decima.systems.cloud.dag_jobs import DagJobs
+from decima.systems.cloud.generator import MEAN_DURATION_S, SHARES, Generator, redrawn
+from decima.workload import synthetic_batch
+
+HEADER = "arrival_s,id,type,cores,memory_gb,executors,duration_s\n"
+GOOD = HEADER + "0,1,cpu,2,4,3,50\n2.5,7,network,1,1.5,2,10\n"
+VMS = "type,cores,memory_gb,quantity,price_per_hour\nsmall,4,16,2,0.2\nbig,16,64,1,0.7\n"
+
+
+def written(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_jobs_of_a_file(tmp_path):
+    workload = load_jobs(written(tmp_path / "mine.csv", GOOD))
+    assert workload.label == "mine"
+    assert workload.jobs[1] == PlacementJob(2.5, 7, 3, 1, 1.5, 2, 10.0)
+    assert workload.jobs[1].memory_mib == 1536
+    assert workload.arrival_ms.tolist() == [0.0, 2500.0]
+    spec = parse_placement_jobs(str(tmp_path / "mine.csv"))
+    assert spec.path == tmp_path / "mine.csv"
+    again, other = spec.workloads([0, 1])
+    assert again is other
+    assert again.signature() == workload.signature()
+    workload.frame().to_csv(tmp_path / "again.csv", index=False)
+    assert load_jobs(tmp_path / "again.csv").signature() == workload.signature()
+
+
+ROW = "0,1,1,2,4,3,50"
+BAD_JOBS = {
+    "no header": ("1,2,3\n", r"column arrival_s is missing"),
+    "no rows": (HEADER, r"has no rows"),
+    "empty": ("", r"column arrival_s is missing"),
+    "unknown column": (HEADER.strip() + ",deadline\n" + ROW + ",5\n", r"column 'deadline' is unknown"),
+    "column twice": (HEADER.strip() + ",id\n" + ROW + ",5\n", r"column id is there twice"),
+    "short row": (HEADER + "0,1,1\n", r"line 2: 3 values for 7 columns"),
+    "zero cores": (HEADER + "0,1,1,0,4,3,50\n", r"line 2: cores is '0'; expected a whole number of at least 1"),
+    "half a core": (HEADER + "0,1,1,1.5,4,3,50\n", r"line 2: cores is '1.5'; expected a whole number"),
+    "negative memory": (HEADER + "0,1,1,2,-4,3,50\n", r"line 2: memory_gb is '-4'; expected a number above 0"),
+    "no executors": (HEADER + "0,1,1,2,4,0,50\n", r"line 2: executors is '0'"),
+    "NaN duration": (HEADER + "0,1,1,2,4,3,nan\n", r"line 2: duration_s is 'nan'"),
+    "infinite duration": (HEADER + "0,1,1,2,4,3,inf\n", r"line 2: duration_s is 'inf'"),
+    "word": (HEADER + "0,1,1,two,4,3,50\n", r"line 2: cores is 'two'"),
+    "negative arrival": (HEADER + "-1,1,1,2,4,3,50\n", r"line 2: arrival_s is '-1'"),
+    "unknown type": (HEADER + "0,1,4,2,4,3,50\n", r"line 2: type is '4'; expected 1, 2 or 3, or one of cpu"),
+    "type in words": (HEADER + "0,1,gpu,2,4,3,50\n", r"line 2: type is 'gpu'; expected 1, 2 or 3, or one of cpu"),
+    "repeated id": (HEADER + ROW + "\n5,1,1,2,4,3,50\n", r"line 3: id 1 was there before"),
+    "unsorted": (HEADER + "9,1,1,2,4,3,50\n5,2,1,2,4,3,50\n", r"line 3: arrival_s is 5 after 9"),
+    "many executors": (HEADER + "0,1,1,2,4,1e9,50\n", r"line 2.*executors is 1000000000"),
+    "open quote": (HEADER + '"0,1,1,2,4,3,50\n', r"unexpected end of data"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_JOBS.values(), ids=BAD_JOBS)
+def test_bad_job_files(text, message, tmp_path):
+    with pytest.raises(WorkloadError, match=message):
+        load_jobs(written(tmp_path / "bad.csv", text))
+
+
+def test_a_file_that_is_no_text(tmp_path):
+    (tmp_path / "bad.csv").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(WorkloadError, match="no csv file in UTF-8"):
+        load_jobs(tmp_path / "bad.csv")
+
+
+def test_jobs_made_by_hand_are_checked():
+    job = PlacementJob(0.0, 1, 1, 2, 4.0, 3, 50.0)
+    for changes in (
+        {"cores": 0},
+        {"cores": 2.0},
+        {"executors": -1},
+        {"memory_gb": float("nan")},
+        {"duration_s": 0.0},
+        {"type": 4},
+        {"arrival_s": float("inf")},
+        {"id": -1},
+    ):
+        with pytest.raises(WorkloadError, match=next(iter(changes))):
+            replace(job, **changes)
+    with pytest.raises(WorkloadError, match="no jobs"):
+        PlacementWorkload((), "none")
+    with pytest.raises(WorkloadError, match="id 1 occurs 2 times"):
+        PlacementWorkload((job, job), "twice")
+    with pytest.raises(WorkloadError, match="job 2 arrives at 1 s, after job 1 at 3 s"):
+        PlacementWorkload((replace(job, arrival_s=3.0), replace(job, arrival_s=1.0, id=2)), "unsorted")
+
+
+def test_a_job_too_large_for_the_cluster():
+    huge = PlacementWorkload((PlacementJob(0.0, 5, 1, 8, 4.0, 9, 50.0),), "huge")
+    with pytest.raises(
+        WorkloadError, match=r"job 5: 8 of its 9 executors \(8 cores, 4 GB each\) fit the empty cluster"
+    ):
+        place(huge)
+
+
+# ---- VMs ------------------------------------------------------------------------------------------------------------
+
+
+def test_vms_of_a_file(tmp_path):
+    cluster = load_cluster(written(tmp_path / "mine.csv", VMS))
+    assert (len(cluster), cluster.cores, cluster.currency, cluster.label) == (3, 24, "USD", "mine")
+    assert cluster.names == ("small-1", "small-2", "big-1")
+    euros = VMS.replace("hour\n", "hour,currency\n").replace("0.2\n", "0.2,EUR\n").replace("0.7\n", "0.7,EUR\n")
+    assert make_cluster(written(tmp_path / "eur.csv", euros)).currency == "EUR"
+    assert make_cluster("table4") is TABLE_4
+
+
+def test_lists_of_prices_have_as_many_cores_and_memory_costs_extra():
+    for name in ("families", "compute"):
+        cluster = make_cluster(name)
+        assert cluster.cores == TABLE_4.cores
+        by_memory = sorted(cluster.types, key=lambda kind: kind.memory_gb / kind.cores)
+        per_core = [kind.price_per_hour / kind.cores for kind in by_memory]
+        assert per_core == sorted(per_core)
+        assert per_core[0] < per_core[-1]
+
+
+BAD_VMS = {
+    "mixed currencies": (
+        "type,cores,memory_gb,quantity,price_per_hour,currency\na,1,1,1,1,USD\nb,1,1,1,1,EUR\n",
+        "line 3: currency is 'EUR' after 'USD'",
+    ),
+    "zero price": (VMS.replace("0.7", "0"), "line 3: price_per_hour is '0'; expected a number above 0"),
+    "negative price": (VMS.replace("0.7", "-1"), "line 3: price_per_hour is '-1'"),
+    "NaN price": (VMS.replace("0.7", "nan"), "line 3: price_per_hour is 'nan'"),
+    "no cores": (VMS.replace("big,16", "big,0"), "line 3: cores is '0'"),
+    "no quantity": (VMS.replace("64,1", "64,0"), "line 3: quantity is '0'"),
+    "listed twice": (VMS.replace("big", "small"), "line 3: type 'small' is listed twice"),
+    "no name": (VMS.replace("big", ""), "line 3: type is empty"),
+    "no price": (VMS.replace("price_per_hour", "price"), "column price_per_hour is missing"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_VMS.values(), ids=BAD_VMS)
+def test_bad_vm_files(text, message, tmp_path):
+    with pytest.raises(WorkloadError, match=message):
+        load_cluster(written(tmp_path / "bad.csv", text))
+
+
+def test_bad_settings():
+    for make, message in (
+        (lambda: make_cluster("table5"), "unknown list of VMs 'table5'; did you mean 'table4'?"),
+        (lambda: VmType("a", 0, 1.0, 1, 1.0), "VM type a: cores is 0"),
+        (lambda: VmType("a", 1, 1.0, 1, float("nan")), "price_per_hour is nan"),
+        (lambda: Cluster(()), "the list has 0 VMs"),
+        (lambda: PlacementSettings(beta=1.5), "beta is 1.5; expected the weight of cost, from 0 to 1"),
+        (lambda: PlacementSettings(beta=float("nan")), "beta is nan"),
+        (lambda: PlacementSettings.of_mode("fast"), "mode must be one of paper, released, got 'fast'"),
+        (lambda: Billing(boot_s=-1.0), "billing.boot_s is -1.0"),
+        (lambda: Rules(look_ahead="far"), "rules.look_ahead must be one of none, shares, whole, got 'far'"),
+        (lambda: Rules(penalty_percent=0.0), "rules.penalty_percent is 0.0"),
+        (lambda: Rules(wait_reward="much"), "rules.wait_reward is 'much'"),
+        (lambda: Rules(clock_goes_back=1), "rules.clock_goes_back must be true or false"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            make()
+        assert message in str(caught.value)
+
+
+# ---- sources --------------------------------------------------------------------------------------------------------
+
+
+def test_generated_jobs_are_as_documented():
+    drawn = Generator(n=4000).draw(1)
+    types = np.array([job.type for job in drawn.jobs])
+    for kind, share in SHARES.items():
+        assert np.mean(types == kind) == pytest.approx(share, abs=0.02)
+        durations = [job.duration_s for job in drawn.jobs if job.type == kind]
+        assert np.mean(durations) == pytest.approx(MEAN_DURATION_S[kind], rel=0.05)
+    assert max(job.cores * job.executors for job in drawn.jobs) <= 24
+    assert max(job.memory_gb * job.executors for job in drawn.jobs) <= 60
+    gaps = np.diff([job.arrival_s for job in drawn.jobs])
+    assert gaps.mean() == pytest.approx(60.0, rel=0.05)
+    burst = Generator("burst", n=4000).draw(1)
+    assert np.diff([job.arrival_s for job in burst.jobs]).mean() == pytest.approx(6.0, rel=0.05)
+    assert [replace(job, arrival_s=0.0) for job in burst.jobs] == [replace(job, arrival_s=0.0) for job in drawn.jobs]
+
+
+def test_sources_by_text():
+    assert len(parse_placement_jobs("generated").workload()) == 50
+    burst = parse_placement_jobs("generated:pattern=burst,n=7")
+    assert len(burst.workload(1)) == 7
+    assert burst.workload(1).signature() == burst.workload(1).signature() != burst.workload(2).signature()
+    for text, message in (
+        ("generate", "unknown source of jobs 'generate'; did you mean 'generated'?"),
+        ("generated:load=3", "has no option 'load'"),
+        ("generated:n=many", "is 'many'; expected a whole number"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            parse_placement_jobs(text)
+        assert message in str(caught.value)
+    for text in ("generated:n=0", "generated:interarrival_s=0", "generated:pattern=rare", "dag:type=7,n=1"):
+        with pytest.raises(ConfigError):
+            parse_placement_jobs(text).workload()
+
+
+def test_dag_jobs_run_alone():
+    workload = synthetic_batch(3, 1, ["xs"])
+    made = DagJobs(most_executors=3, cores=1, memory_gb=2.0, type=2, scale=0.5).convert(workload, seed=4)
+    from decima import simulate
+    from decima.workload import Job, Workload
+
+    for job, placed in zip(workload.jobs, made.jobs, strict=True):
+        alone = Workload((Job(job.profile),), "alone")
+        expected = simulate(alone, "fair", executors=placed.executors, seed=4).makespan_s
+        assert placed.duration_s == pytest.approx(0.5 * expected)
+        assert (placed.type, placed.cores, placed.memory_gb) == (2, 1, 2.0)
+    text = parse_placement_jobs("dag:jobs=synthetic,n=3,interarrival_s=30,scale=0.1").workload(2)
+    assert len(text) == 3
+    assert place(text, "ilp_exact").complete
+
+
+def test_redrawn_jobs_come_from_the_trace(published):
+    trace = traces.load_trace("normal")
+    drawn = redrawn(trace, 60.0, seed=3)
+    assert len(drawn) == 50
+    known = {replace(job, arrival_s=0.0, id=0) for job in trace.jobs}
+    assert {replace(job, arrival_s=0.0, id=0) for job in drawn.jobs} <= known
+    assert parse_placement_jobs("redrawn:trace=burst").workload(1).label == "burst trace, drawn anew"
+
+
+def test_published_traces(published):
+    normal, burst = traces.load_trace("normal"), traces.load_trace("burst")
+    assert (len(normal), len(burst)) == (50, 100)
+    assert normal.jobs[0] == PlacementJob(57.0, 1, 3, 3, 4.0, 6, 100.0)
+    with pytest.raises(WorkloadError, match="unknown trace 'slow'"):
+        traces.load_trace("slow")
+
+
+@pytest.fixture
+def mirror(tmp_path, monkeypatch):
+    """A mirror with two files of its own, and an empty data folder."""
+    folder = tmp_path / "mirror" / "cloud_vm"
+    folder.mkdir(parents=True)
+    for name in traces.CHECKSUMS:
+        (folder / name).write_text("0,1,1,2,4,3,50\n")
+    digest = hashlib.sha256(b"0,1,1,2,4,3,50\n").hexdigest()
+    monkeypatch.setattr(traces, "CHECKSUMS", dict.fromkeys(traces.CHECKSUMS, digest))
+    monkeypatch.setenv(config.MIRROR_VARIABLE, str(tmp_path / "mirror"))
+    monkeypatch.setenv(config.DATA_DIR_VARIABLE, str(tmp_path / "data"))
+    return folder
+
+
+def test_fetching_verifies_and_keeps(mirror):
+    with pytest.raises(DataUnavailableError, match="run 'decima data fetch cloud-vm'"):
+        traces.load_trace("normal")
+    folder = traces.fetch_traces()
+    assert len(traces.load_trace("normal")) == 1
+    (folder / "jobs.csv").write_text("changed")
+    with pytest.raises(ChecksumError, match="got SHA-256"):
+        traces.load_trace("normal")
+    traces.fetch_traces()
+    assert traces.traces_available()
+
+
+def test_a_corrupted_download_leaves_nothing(mirror):
+    (mirror / "jobs_burst.csv").write_text("corrupt")
+    with pytest.raises(ChecksumError, match=r"jobs_burst\.csv: got SHA-256"):
+        traces.fetch_traces()
+    assert not traces.traces_folder().exists()
+    (mirror / "jobs_burst.csv").unlink()
+    with pytest.raises(DataUnavailableError, match="has no readable file"):
+        traces.fetch_traces()
+
+
+def test_no_network(tmp_path, monkeypatch):
+    monkeypatch.delenv(config.MIRROR_VARIABLE, raising=False)
+    monkeypatch.setenv(config.DATA_DIR_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(traces, "BASE_URL", "http://127.0.0.1:9")
+    with pytest.raises(
+        DataUnavailableError, match=r"cannot fetch http://127.0.0.1:9/jobs.csv: .*The source 'generated'"
+    ):
+        traces.fetch_traces()
+    assert list(tmp_path.iterdir()) == []
+    assert issubclass(DataUnavailableError, DecimaError)

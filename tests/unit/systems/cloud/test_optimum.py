@@ -1,0 +1,222 @@
+"""The exact optimum against brute force, a mixed-integer program and known values; the search; bounds."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from decima.core.errors import ConfigError, WorkloadError
+from decima.systems.cloud import Billing, Cluster, PlacementSettings, VmType, place
+from decima.systems.cloud.generator import Generator
+from decima.systems.cloud.optimum.best import EXACT, SEARCHED, STARTS, optimum
+from decima.systems.cloud.optimum.periods import periods
+from decima.systems.cloud.optimum.problem import Problem, latest_starts
+from decima.systems.cloud.optimum.search import search
+from decima.systems.cloud.traces import load_trace
+from decima.systems.cloud.workload import NETWORK_BOUND, jobs_of_rows
+from tests.placement_oracle import PlainPlacement
+from tests.unit.systems.cloud.cases import TWO_KINDS, drawn_jobs
+
+LARGE = Cluster((VmType("a", 4, 8.0, 3, 3600.0), VmType("b", 8, 16.0, 2, 7000.0)), label="large")
+
+
+def brute_force(workload, chosen):
+    """Greatest R_epi over all placements of jobs that start as soon as they fit, by the plain environment."""
+    best = [-np.inf]
+
+    def go_on(taken):
+        plain = PlainPlacement(workload, chosen)
+        for action in taken:
+            plain.step(action)
+        while not plain.over and not any(plain.mask()[1:]):
+            plain.step(0)
+            taken = [*taken, 0]
+        if plain.over:
+            best[0] = max(best[0], plain.reward())
+            return
+        job = plain.jobs[plain.job]
+        vms = range(1, len(plain.vms) + 1)
+        for chosen_vms in itertools.combinations_with_replacement(vms, job.executors):
+            counts = np.bincount(chosen_vms, minlength=len(plain.vms) + 1)[1:]
+            rooms = [
+                min(cores // job.cores, int(memory // job.memory_gb))
+                for cores, memory in zip(plain.cores, plain.memory, strict=True)
+            ]
+            if (counts <= rooms).all():
+                go_on([*taken, *chosen_vms])
+
+    go_on([])
+    return best[0]
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.7, 1.0])
+@pytest.mark.parametrize("gap", [2.0, 12.0])
+def test_the_exact_optimum_is_that_of_brute_force(beta, gap):
+    for seed in range(2):
+        workload = drawn_jobs(seed, n=4, gap=gap)
+        rule = ("all_different", "not_all_one")[seed % 2]
+        chosen = PlacementSettings.of_mode("paper", cluster=TWO_KINDS, beta=beta, spread_rule=rule)
+        found = optimum(workload, chosen)
+        assert found.kind == EXACT
+        assert found.result.reward == pytest.approx(brute_force(workload, chosen), abs=1e-6)
+        assert found.reward_bound == pytest.approx(found.result.reward, abs=1e-6)
+
+
+def program(workload, chosen):
+    """Least loss of jobs that all start when they arrive, as one mixed-integer program; no network-bound ones.
+
+    Variables: executors y of job k on VM v, the same w where the job is badly placed, b whether it is, z whether a VM
+    is in use between two moments of change.
+    """
+    problem, vms, jobs = Problem.of(workload, chosen), chosen.cluster.vms, workload.jobs
+    ends = [[job.arrival_s, job.arrival_s + job.duration_s, job.arrival_s + 1.3 * job.duration_s] for job in jobs]
+    moments = sorted({moment for each in ends for moment in each})
+    spans = list(itertools.pairwise(moments))
+    count, V, T = len(jobs), len(vms), len(spans)
+    y = np.arange(count * V).reshape(count, V)
+    w = y + count * V
+    b = np.arange(count) + 2 * count * V
+    z = (np.arange(V * T) + 2 * count * V + count).reshape(V, T)
+    size = int(z.max()) + 1
+    cost, rows, lows, highs = np.zeros(size), [], [], []
+
+    def row(terms, low, high):
+        values = np.zeros(size)
+        for variable, value in terms:
+            values[variable] += value
+        rows.append(values)
+        lows.append(low)
+        highs.append(high)
+
+    wc, wt = problem.weights[:2]
+    for v, vm in enumerate(vms):
+        for t, (begin, end) in enumerate(spans):
+            cost[z[v, t]] = wc * vm.price_per_hour / 3600.0 * (end - begin)
+            for need, capacity in ((lambda job: job.cores, vm.cores), (lambda job: job.memory_gb, vm.memory_gb)):
+                base = [(y[k, v], need(job)) for k, job in enumerate(jobs) if ends[k][0] <= begin < ends[k][1]]
+                more = [
+                    (w[k, v], need(job)) for k, job in enumerate(jobs) if ends[k][1] - 1e-9 <= begin < ends[k][2] - 1e-9
+                ]
+                row([*base, *more, (z[v, t], -capacity)], -np.inf, 0.0)
+    for k, job in enumerate(jobs):
+        cost[b[k]] = wt * 0.3 * job.duration_s
+        row([(y[k, v], 1.0) for v in range(V)], job.executors, job.executors)
+        for v in range(V):
+            row([(w[k, v], 1.0), (y[k, v], -1.0), (b[k], -job.executors)], -job.executors, np.inf)
+            row([(y[k, v], 1.0), (b[k], -job.executors)], -np.inf, 1.0)
+    return cost, rows, lows, highs, size, wt * sum(job.duration_s for job in jobs)
+
+
+@pytest.mark.parametrize("beta", [0.4, 1.0])
+def test_the_exact_optimum_is_that_of_a_mixed_integer_program(beta):
+    compared = 0
+    for seed in range(6):
+        jobs = [job for job in drawn_jobs(seed, n=5, gap=6.0, cores=2).jobs if job.type != NETWORK_BOUND]
+        workload = type(drawn_jobs(0))(tuple(jobs), "spread")
+        chosen = PlacementSettings(cluster=LARGE, beta=beta)
+        problem = Problem.of(workload, chosen)
+        if (latest_starts(problem) > problem.jobs[0]).any():
+            continue
+        cost, rows, lows, highs, size, constant = program(workload, chosen)
+        found = milp(
+            cost,
+            constraints=LinearConstraint(np.array(rows), lows, highs),
+            integrality=np.ones(size),
+            bounds=Bounds(0.0, np.where(np.arange(size) < 2 * len(jobs) * len(LARGE), 3.0, 1.0)),
+        )
+        best = optimum(workload, chosen)
+        loss = problem.loss(best.result.job_cost, best.result.run_s)
+        assert loss == pytest.approx(found.fun + constant, rel=1e-6)
+        compared += 1
+    assert compared >= 3
+
+
+def test_bounds_optimum_and_rules_are_in_order():
+    for seed in range(3):
+        workload = Generator(n=10).draw(seed)
+        for beta in (0.5, 1.0):
+            chosen = PlacementSettings(beta=beta)
+            found = optimum(workload, chosen, nodes=200_000, budget=2000)
+            assert found.reward_bound >= found.result.reward - 1e-6
+            assert found.work_bound <= found.interval_bound <= found.result.cost + 1e-9
+            for name in ("rr", "aep", "ff", *STARTS, "random_placing"):
+                other = place(workload, name, chosen, seed=1)
+                assert other.reward <= found.result.reward + 1e-6, name
+                assert other.cost >= found.interval_bound
+            assert place(workload, "random", chosen, seed=1).cost >= found.work_bound
+
+
+def test_periods_are_independent():
+    workload = Generator(n=40).draw(5)
+    problem = Problem.of(workload, PlacementSettings())
+    found = periods(problem)
+    assert [first for first, _ in found[1:]] == [last for _, last in found[:-1]]
+    assert len(found) > 5
+    for seed in range(10):
+        result = place(workload, "random_placing", PlacementSettings(), seed)
+        for first, _ in found[1:]:
+            assert result.finish_s[:first].max() <= result.arrival_s[first]
+
+
+def test_the_published_normal_trace(published):
+    normal = load_trace("normal")
+    for beta, cost, duration in (
+        (1.0, 0.5272, 56.61),
+        (0.9, 0.6054, 52.02),
+        (0.75, 0.6397, 51.38),
+        (0.25, 0.6397, 51.38),
+    ):
+        found = optimum(normal, PlacementSettings(beta=beta))
+        assert found.kind == EXACT
+        assert (round(found.result.cost, 4), round(found.result.mean_duration_s, 2)) == (cost, duration)
+        assert found.proved_periods == found.periods > 10
+    assert round(found.work_bound, 3) == 0.408
+    waits = optimum(normal, waits=True, budget=3000)
+    assert waits.kind == SEARCHED
+    assert waits.result.cost < 0.5272
+
+
+def test_the_search_is_repeatable_and_no_worse_than_what_it_begins_with():
+    workload, chosen = Generator("burst", n=15).draw(2), PlacementSettings(beta=0.8)
+    first, again = (optimum(workload, chosen, nodes=0, budget=1500, seed=3) for _ in range(2))
+    assert first.kind == SEARCHED
+    assert first.result.where.tolist() == again.result.where.tolist()
+    assert first.result.reward >= max(place(workload, name, chosen).reward for name in STARTS)
+    unchanged = optimum(workload, chosen, nodes=0, budget=0)
+    assert unchanged.result.reward == pytest.approx(max(place(workload, name, chosen).reward for name in STARTS))
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        PlacementSettings(billing=Billing(granularity_s=3600.0)),
+        PlacementSettings(billing=Billing(boot_s=20.0)),
+        PlacementSettings.of_mode("released"),
+    ],
+)
+def test_where_periods_depend_on_each_other_it_is_searched(chosen):
+    workload = Generator(n=8).draw(1)
+    found = optimum(workload, chosen, budget=500)
+    assert found.kind == SEARCHED
+    assert found.proved_periods == 0
+    assert found.interval_bound is None
+    assert found.work_bound <= found.result.cost
+    assert (found.reward_bound is None) == (chosen.mode == "released")
+
+
+def test_a_period_that_is_too_long_is_searched():
+    workload = Generator("burst", n=20).draw(2)
+    found = optimum(workload, nodes=300, budget=200)
+    assert found.kind == SEARCHED
+    assert found.proved_periods < found.periods
+    assert found.reward_bound > found.result.reward
+
+
+def test_bad_input():
+    with pytest.raises(ConfigError, match="nodes must be a whole number of at least 0"):
+        optimum(drawn_jobs(0), nodes=-1)
+    with pytest.raises(ConfigError, match="budget must be a whole number"):
+        search(drawn_jobs(0), PlacementSettings(), [place(drawn_jobs(0), "rr").where], budget=1.5)
+    with pytest.raises(WorkloadError, match="fit the empty cluster"):
+        optimum(jobs_of_rows([(0, 1, 1, 9, 1, 20, 10)], "huge"))

@@ -1,0 +1,260 @@
+"""Placement rules: by hand on toys, against each other, against HiGHS and brute force."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from decima.core.errors import ConfigError, SchedulerError, UnknownSchedulerError
+from decima.systems.cloud import (
+    Cluster,
+    PlacementSettings,
+    VmType,
+    compare_placements,
+    list_placements,
+    make_placement,
+    place,
+    register_placement,
+)
+from decima.systems.cloud.generator import Generator
+from decima.systems.cloud.schedulers import registry
+from decima.systems.cloud.schedulers.compiled import cheapest_here
+from decima.systems.cloud.schedulers.ilp_highs import solve
+from decima.systems.cloud.schedulers.registry import placement_entries
+from decima.systems.cloud.schedulers.view import View
+from decima.systems.cloud.system import Episode
+from decima.systems.cloud.traces import load_trace
+from decima.systems.cloud.workload import jobs_of_rows
+from tests.unit.systems.cloud.cases import TWO_KINDS, drawn_jobs
+
+SETTINGS = PlacementSettings(cluster=TWO_KINDS)
+ROOMY = Cluster((VmType("a", 4, 16.0, 2, 0.24), VmType("b", 8, 32.0, 2, 0.40)), label="roomy")
+
+
+def where(rule, rows, cluster=ROOMY, **options):
+    return place(jobs_of_rows(rows, "hand"), rule, PlacementSettings(cluster=cluster, **options)).where.tolist()
+
+
+ONE = (0, 1, 1, 2, 2, 3, 60)  # CPU-bound, three executors of two cores
+NETWORK = (0, 1, 3, 2, 2, 3, 60)
+
+
+@pytest.mark.parametrize(
+    ("rule", "rows", "expected"),
+    [
+        ("rr", [ONE, (5, 2, 1, 1, 1, 1, 9)], [0, 1, 2, 0]),
+        ("rr_continuing", [ONE, (5, 2, 1, 1, 1, 1, 9)], [0, 1, 2, 3]),
+        ("rr", [(0, 1, 1, 4, 2, 6, 60)], [0, 1, 2, 3, 2, 3]),  # a second turn where there is room
+        ("rrc", [ONE], [0, 0, 1]),
+        ("rrc", [(0, 1, 1, 3, 2, 1, 60), (1, 2, 1, 1, 1, 2, 9)], [0, 0, 1]),  # one core is left on VM 1
+        ("ff", [(0, 1, 1, 3, 2, 1, 60), (1, 2, 1, 2, 1, 1, 9)], [0, 1]),
+        ("ff", [(0, 1, 1, 8, 2, 1, 60), (1, 2, 1, 2, 1, 1, 9), (2, 3, 1, 2, 1, 2, 5)], [2, 0, 0, 1]),
+        ("fill", [ONE], [0, 0, 1]),
+        ("aep", [ONE], [0, 1, 2]),
+        ("aep", [NETWORK], [0, 0, 1]),
+        ("aep_inverted", [ONE], [0, 0, 1]),
+        ("aep_inverted", [NETWORK], [0, 1, 2]),
+        ("gio", [ONE], [0, 0, 1]),  # the small VM twice, then the other small one
+        ("ilp", [ONE], [2, 2, 2]),  # one large VM for 0.40 instead of two small ones for 0.48
+        ("ilp_exact", [NETWORK], [2, 2, 2]),
+        ("good_first", [ONE], [0, 1, 2]),
+        ("good_first", [NETWORK], [2, 2, 2]),
+    ],
+)
+def test_placements_by_hand(rule, rows, expected):
+    assert where(rule, rows) == expected
+
+
+def test_beta_weighs_cost_against_duration():
+    assert where("ilp_beta", [ONE], beta=1.0) == [2, 2, 2]
+    assert where("ilp_beta", [ONE], beta=0.0) == [0, 1, 2]
+    assert where("ilp_beta:beta=0", [ONE], beta=1.0) == [0, 1, 2]
+
+
+def test_a_running_vm_is_cheaper_than_a_new_one():
+    rows = [(0, 1, 1, 2, 2, 1, 60), (10, 2, 2, 2, 2, 1, 20)]
+    for rule in ("ilp", "ilp_exact", "gio", "good_first"):
+        assert where(rule, rows) == [0, 0]
+
+
+def views(seed, chosen=SETTINGS):
+    """States on the way of a random episode, where a job that fits is shown."""
+    workload = drawn_jobs(seed, n=8, gap=3.0, most=4, cores=2)
+    episode = Episode.of(workload, chosen)
+
+    class Watch:
+        name = "watch"
+
+        def __init__(self):
+            self.rng = np.random.default_rng(seed)
+
+        def place(self, view):
+            if not view.fits:
+                return None
+            found.append((cheapest_here(episode.state.address, view.job.duration_s), *solve(view, 10.0), brute(view)))
+            vms = [vm for vm, room in enumerate(view.room) for _ in range(room)]
+            return self.rng.permutation(vms)[: view.job.executors].tolist()
+
+    found = []
+    episode.run(Watch(), seed)
+    return found
+
+
+def brute(view):
+    """Least added cost over all counts per VM."""
+    costs, rooms = view.added_cost(view.job.duration_s), view.room
+    counts = itertools.product(*(range(int(room) + 1) for room in rooms))
+    return min(costs[np.array(each) > 0].sum() for each in counts if sum(each) == view.job.executors)
+
+
+def test_enumeration_highs_and_brute_force_agree():
+    compared = [found for seed in range(6) for found in views(seed)]
+    assert len(compared) > 30
+    for enumerated, _, highs, least in compared:
+        assert enumerated == pytest.approx(highs, abs=1e-9)
+        assert enumerated == pytest.approx(least, abs=1e-9)
+
+
+@pytest.mark.parametrize("spread_rule", ["all_different", "not_all_one"])
+def test_what_knows_the_effect_of_placement_finds_the_best_of_all_placements(spread_rule):
+    """One job on an empty cluster: every count per VM is tried."""
+    for seed in range(12):
+        workload = drawn_jobs(seed, n=1, most=5, cores=2)
+        for beta in (0.0, 0.6, 1.0):
+            chosen = PlacementSettings.of_mode("paper", cluster=TWO_KINDS, beta=beta, spread_rule=spread_rule)
+            job = workload.jobs[0]
+            rooms = [min(vm.cores // job.cores, int(vm.memory_gb // job.memory_gb)) for vm in TWO_KINDS.vms]
+            scores = []
+            for counts in itertools.product(*(range(room + 1) for room in rooms)):
+                if sum(counts) == job.executors:
+                    given = [vm for vm, count in enumerate(counts) for _ in range(count)]
+                    scores.append(place(workload, Fixed(given), chosen).reward)
+            found = place(workload, f"ilp_beta:beta={beta}", chosen).reward
+            assert found == pytest.approx(max(scores))
+            if beta == 1.0:
+                assert place(workload, "ilp_exact", chosen).reward == pytest.approx(max(scores))
+
+
+class Fixed:
+    name = "fixed"
+
+    def __init__(self, vms):
+        self.vms = vms
+
+    def place(self, view):
+        return self.vms
+
+
+@pytest.mark.parametrize("name", list_placements())
+def test_every_rule_finishes_under_every_rule_set(name):
+    workload = Generator(n=12, pattern="burst").draw(1)
+    for mode in ("paper", "released"):
+        results = [place(workload, name, PlacementSettings.of_mode(mode, beta=0.5), seed=2) for _ in range(2)]
+        if (name, mode) == ("learned", "released"):
+            # It places executor by executor, and the published look-ahead may leave the last one no valid VM.
+            assert results[0].complete or results[0].status == "waited with a job partly placed"
+            continue
+        assert results[0].complete
+        assert results[0].cost == results[1].cost > 0.0
+        assert results[0].where.tolist() == results[1].where.tolist()
+
+
+def test_rules_are_documented():
+    for entry in placement_entries():
+        assert entry.doc
+        assert entry.source
+    from pathlib import Path
+
+    page = (Path(__file__).parents[4] / "docs" / "cloud.md").read_text(encoding="utf-8")
+    for name in list_placements():
+        assert f"`{name}`" in page, name
+
+
+def test_rules_on_the_published_traces(published):
+    """Costs and durations of the package's own earlier runs, and the paper's 0.78 $ and 1.07 $ of AEP within 6 %."""
+    normal, burst = load_trace("normal"), load_trace("burst")
+    costs = {name: place(normal, name).cost for name in ("rr", "rrc", "aep", "gio", "ilp", "ilp_exact")}
+    expected = {"rr": 0.808, "rrc": 0.652, "aep": 0.754, "gio": 0.650, "ilp": 0.568, "ilp_exact": 0.546}
+    assert costs == pytest.approx(expected, abs=6e-4)
+    good = place(normal, "good_first")
+    assert (round(good.mean_duration_s, 2), good.good_placements) == (51.38, 49)
+    aep = place(burst, "aep")
+    assert (round(aep.cost, 3), round(aep.mean_duration_s, 1), aep.good_placements) == (1.134, 61.7, 77)
+    assert abs(costs["aep"] / 0.78 - 1.0) < 0.06
+    assert abs(aep.cost / 1.07 - 1.0) < 0.06
+
+
+# ---- rules of one's own, and bad ones -----------------------------------------------------------------------------
+
+
+class First:
+    """Everything on the first VMs with room."""
+
+    name = "first"
+
+    def place(self, view):
+        if not view.fits:
+            return None
+        return [vm for vm, room in enumerate(view.room) for _ in range(room)][: view.job.executors]
+
+
+def test_a_rule_of_one_s_own_is_like_the_compiled_one():
+    workload = Generator(n=20, pattern="burst").draw(3)
+    own, compiled = place(workload, First()), place(workload, "fill")
+    assert own.where.tolist() == compiled.where.tolist()
+    assert own.cost == compiled.cost
+    assert own.waits == compiled.waits
+
+
+def test_a_registered_rule_is_found_by_name():
+    register_placement("first", "first VMs with room", "a test", First)
+    try:
+        assert "first" in list_placements()
+        compared = compare_placements(["first", "fill"], "generated:n=5", seeds=2)
+        assert set(compared.scores["scheduler"]) == {"first", "fill"}
+    finally:
+        del registry._ENTRIES["first"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ([0], "expected 3 numbers of VMs"),
+        ([0, 1, 9], "expected numbers of VMs from 0 to 3"),
+        ([0, 0, 0], "3 executors on VM 0, which has room for 2"),
+        (["a", "b", "c"], "expected 3 numbers of VMs"),
+        (None, "waits with job 1 although nothing runs"),
+    ],
+)
+def test_answers_that_cannot_be_carried_out(answer, message):
+    with pytest.raises(SchedulerError, match=f"scheduler fixed.*{message}"):
+        place(jobs_of_rows([ONE], "hand"), Fixed(answer), PlacementSettings(cluster=ROOMY))
+
+
+def test_bad_names_and_parameters():
+    with pytest.raises(UnknownSchedulerError, match="unknown scheduler 'lip'; did you mean"):
+        make_placement("lip")
+    with pytest.raises(ConfigError, match=r"beta is 2\.0; expected the weight of cost, from 0 to 1"):
+        make_placement("ilp_beta:beta=2")
+    with pytest.raises(ConfigError, match="has no option 'gamma'"):
+        make_placement("ilp_beta:gamma=2")
+    with pytest.raises(ConfigError, match=r"has no parameter 'gamma'; it has: beta"):
+        make_placement("ilp_beta", gamma=2)
+    with pytest.raises(ConfigError, match=r"limit_s is 0\.0"):
+        make_placement("ilp_highs:limit_s=0")
+    with pytest.raises(SchedulerError, match="is no placement rule"):
+        make_placement(3)
+
+
+def test_a_solver_over_its_time_limit():
+    with pytest.raises(SchedulerError, match="ilp_highs, job 1: no proven optimum within limit_s=1e-09"):
+        place("generated", "ilp_highs:limit_s=1e-9")
+
+
+def test_views_tell_the_moment():
+    episode = Episode.of(jobs_of_rows([ONE], "hand"), PlacementSettings(cluster=ROOMY))
+    episode.start(0)
+    view = View(episode.workload, episode.settings, episode.state)
+    assert (view.now_s, view.job.id, view.may_wait, view.fits) == (0.0, 1, False, True)
+    assert view.room.tolist() == [2, 2, 4, 4]
+    np.testing.assert_allclose(view.added_cost(36.0), [0.0024, 0.0024, 0.004, 0.004])

@@ -1,0 +1,202 @@
+"""Executor placement through the shared parts of the project: comparison, workers, Gantt charts, results, Gymnasium."""
+
+import copy
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.utils.env_checker import check_env
+
+import decima
+import decima.systems.cloud.gym
+from decima.core.errors import ConfigError, InvalidDecisionError
+from decima.plotting.gantt import gantt_of
+from decima.systems.cloud import PlacementSettings, compare_placements, make_placement, place
+from decima.systems.cloud.generator import Generator
+from decima.systems.cloud.gym.observation import JOB_COLUMNS, VM_COLUMNS
+from decima.systems.cloud.objectives import COST, OBJECTIVES, placement_objective
+from decima.systems.cloud.workload import jobs_of_rows
+from tests.unit.systems.cloud.cases import FIGURE_2, FIGURE_2_JOBS, TWO_KINDS, drawn_jobs
+
+ID = "decima/VmPlacement-v0"
+
+
+def test_comparison_is_paired_and_independent_of_workers():
+    names = ["aep", "ilp_exact", "random"]
+    first, second = (compare_placements(names, "generated:n=10", seeds=4, workers=workers) for workers in (1, 2))
+    assert first.scores.equals(second.scores)
+    table = first.summary().set_index("scheduler")
+    assert table.loc["aep", "change_percent"] == 0.0
+    low, high = table.loc["ilp_exact", ["change_low", "change_high"]]
+    assert low <= table.loc["ilp_exact", "change_percent"] <= high < 0.0
+    for name in OBJECTIVES:
+        assert np.isfinite(
+            first.summary(placement_objective(name))[
+                "mean" if name in ("cost", "good", "waits", "reward") else "mean_s"
+            ]
+        ).all()
+    assert first.title.startswith("cost, generated, normal, Table 4, 12 VMs, billed per second, beta 1, 4 runs")
+
+
+def test_the_general_comparison_takes_it_too():
+    workloads = [Generator(n=6).draw(seed) for seed in range(3)]
+    compared = decima.compare(["aep", "ilp"], workloads, cluster=PlacementSettings(), metric=COST)
+    expected = compare_placements(["aep", "ilp"], workloads, seeds=3)
+    assert compared.summary()["mean"].tolist() == expected.summary()["mean"].tolist()
+
+
+def test_bad_comparisons():
+    for arguments, message in (
+        ((["aep", "aep"],), "scheduler aep is given twice"),
+        (([],), "no scheduler given"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            compare_placements(*arguments)
+    with pytest.raises(ConfigError, match="baseline 'rr' is not among"):
+        compare_placements(["aep"], baseline="rr")
+    with pytest.raises(ConfigError, match="unknown metric 'price'"):
+        compare_placements(["aep"], metric="price", seeds=1)
+    with pytest.raises(ConfigError, match="known at the end of an episode only"):
+        COST.cost(None)
+    with pytest.raises(ConfigError, match="parameters are for rules given by name"):
+        make_placement(make_placement("rr"), beta=1.0)
+
+
+def test_results_of_an_episode():
+    result = place(FIGURE_2_JOBS, "rr", PlacementSettings(cluster=FIGURE_2))
+    assert (result.cost, result.mean_duration_s, result.response_s) == (pytest.approx(70.0), 15.0, pytest.approx(19.5))
+    assert (result.good_placements, result.waits, result.steps) == (2, 1, 4)
+    assert result.table_3_return == pytest.approx(1.0 + 1.0 - 1.0 + result.reward)
+    jobs = result.jobs()
+    assert jobs["vms"].tolist() == ["small-1+large-1", "large-1"]
+    assert jobs["placed_s"].tolist() == [0.0, 10.0]
+    vms = result.vms()
+    assert vms["billed_s"].tolist() == [10.0, 30.0]
+    assert vms["executors"].tolist() == [1, 2]
+    use = result.use()
+    assert use["time_s"].tolist() == [0.0, 10.0, 30.0]
+    assert use["vms"].tolist() == [2, 1, 0]
+    assert use["cores"].tolist() == [8, 6, 0]
+    assert use["price_per_hour"].tolist() == [10800.0, 7200.0, 0.0]
+    assert result.as_dict()["currency"] == "USD"
+
+
+def test_executors_on_one_vm_have_rows_of_their_own():
+    rows = [(0, 1, 1, 1, 1, 3, 10), (4, 2, 3, 1, 1, 1, 10), (14, 3, 1, 1, 1, 1, 5)]
+    result = place(jobs_of_rows(rows, "lanes"), "fill", PlacementSettings(cluster=TWO_KINDS))
+    tasks = result.task_frame()
+    assert tasks["executor"].tolist() == [0, 1, 2, 3, 0]  # the first job is badly placed and ends at 13 s
+    assert result.vm_rows().tolist() == [0, 4, 5, 6]
+    for _, lane in tasks.groupby("executor"):
+        ordered = lane.sort_values("start_s")
+        assert (ordered["start_s"].to_numpy()[1:] >= ordered["finish_s"].to_numpy()[:-1]).all()
+    assert "average JCT" in gantt_of(result).get_title(loc="left")
+
+
+# ---- Gymnasium ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"observation": "paper", "prices": True, "job_id": "type", "reward": "per_job", "beta": 0.5},
+        {"mode": "released"},
+        {"workload": "generated:pattern=burst,n=5", "render_mode": "ansi"},
+    ],
+)
+def test_the_environment_passes_gymnasium_s_check(options):
+    gymnasium.register_envs(decima.systems.cloud.gym)
+    env = gymnasium.make(ID, **options)
+    check_env(env.unwrapped, skip_render_check="render_mode" not in options)
+
+
+def masked_episode(env, seed):
+    observation, info = env.reset(seed=seed)
+    env.action_space.seed(seed)
+    rewards, over = [], False
+    while not over:
+        action = env.action_space.sample(mask=info["action_mask"])
+        observation, reward, over, _, info = env.step(action)
+        np.testing.assert_array_equal(observation["action_mask"], info["action_mask"])
+        rewards.append(reward)
+    return rewards, info
+
+
+def test_rewards_of_table_3_and_per_job():
+    for beta in (0.0, 0.3, 1.0):
+        options = {"workload": drawn_jobs(2, n=8, gap=3.0), "cluster": TWO_KINDS, "beta": beta}
+        by_table, info = masked_episode(gymnasium.make(ID, **options).unwrapped, 5)
+        assert info["status"] == "all jobs are placed"
+        assert set(by_table[:-1]) <= {1.0, -1.0}
+        assert by_table[-1] == info["reward"]
+        by_job, again = masked_episode(gymnasium.make(ID, reward="per_job", **options).unwrapped, 5)
+        assert again["reward"] == info["reward"]
+        constant = 10_000.0 * (beta + (1.0 - beta) * (1.0 + 1.0 / 0.3))
+        assert sum(by_job) == pytest.approx(info["reward"] - constant)
+
+
+def test_observations():
+    env = gymnasium.make(ID, workload=FIGURE_2_JOBS, cluster=FIGURE_2, observation="paper", prices=True).unwrapped
+    observation, info = env.reset(seed=0)
+    assert observation["state"].tolist() == [4, 8, 8, 16, 1, 4, 8, 2, 3600, 7200]
+    assert info["action_mask"].tolist() == [0, 1, 1]
+    observation, _, _, _, info = env.step(1)
+    assert observation["state"].tolist() == [0, 0, 8, 16, 1, 4, 8, 1, 3600, 7200]
+    assert info["action_mask"].tolist() == [0, 0, 1]
+    observation, _, _, _, info = env.step(2)
+    assert (info["job"], info["clock_s"]) == (2, 1.0)
+    assert info["action_mask"].tolist() == [1, 0, 0]
+    full = gymnasium.make(ID, workload=FIGURE_2_JOBS, cluster=FIGURE_2).unwrapped
+    full.reset(seed=0)
+    observation = full.step(2)[0]
+    vms = dict(zip(VM_COLUMNS, observation["vms"].T.tolist(), strict=True))
+    assert vms["executors_here"] == [0, 1]
+    assert vms["room"] == [1, 1]
+    assert vms["added_cost"] == pytest.approx([10.0, 20.0])
+    job = dict(zip(JOB_COLUMNS, observation["job"].tolist(), strict=True))
+    assert (job["cpu_bound"], job["network_bound"], job["executors_left"], job["jobs_left"]) == (1, 0, 1, 2)
+
+
+def test_copies_go_on_alike():
+    env = gymnasium.make(ID, workload=drawn_jobs(4), cluster=TWO_KINDS).unwrapped
+    _, info = env.reset(seed=0)
+    env.step(int(np.flatnonzero(info["action_mask"])[0]))
+    twin = copy.deepcopy(env)
+    for _ in range(3):
+        action = int(np.flatnonzero(env._mask())[-1])
+        (one, *rest), (two, *other) = env.step(action), twin.step(action)
+        assert rest[:3] == other[:3]
+        for name, values in one.items():
+            np.testing.assert_array_equal(values, two[name])
+
+
+def test_what_the_environment_refuses():
+    env = gymnasium.make(ID, workload=FIGURE_2_JOBS, cluster=FIGURE_2, invalid_action="error").unwrapped
+    with pytest.raises(ResetNeeded, match="none has begun"):
+        env.step(0)
+    env.reset(seed=0)
+    before = env._episode.state.steps
+    with pytest.raises(InvalidDecisionError, match="action 0 is masked: waiting is not valid for job 1 at 0 s"):
+        env.step(0)
+    assert env._episode.state.steps == before
+    env.step(1)
+    with pytest.raises(InvalidDecisionError, match="an executor on small-1 is not valid for job 1"):
+        env.step(1)
+    for action in (3, -1, 1.5, "one", None):
+        with pytest.raises(ConfigError, match="expected 0 to wait, or the number of a VM up to 2"):
+            env.step(action)
+    for options, message in (
+        ({"observation": "pixels"}, "observation must be paper or full"),
+        ({"reward": "none"}, "reward must be paper or per_job"),
+        ({"invalid_action": "ignore"}, "invalid_action must be end or error"),
+        ({"beta": 7.0}, "beta is 7.0"),
+        ({"gamma": 7.0}, "unknown setting"),
+        ({"workload": 3}, "expected a PlacementWorkload"),
+        ({"settings": PlacementSettings(), "beta": 0.5}, "expected one of them"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            gymnasium.make(ID, **options)
+    with pytest.raises(ConfigError, match="unknown options of reset: jobs"):
+        env.reset(options={"jobs": 3})

@@ -1,0 +1,569 @@
+"""The Gymnasium environment: Gymnasium's own check, hand-stepped toys, and agreement with `simulate`."""
+
+import subprocess
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.utils.env_checker import check_env, data_equivalence
+
+import decima
+from decima.core.errors import ConfigError, InvalidDecisionError
+from decima.systems.spark.gym import ENVIRONMENT_ID
+from decima.systems.spark.gym.environment import SparkClusterEnv
+from decima.systems.spark.gym.padded import JOB_FEATURES, LAYOUT, STAGE_FEATURES
+from decima.systems.spark.schedulers import Observation, make_scheduler
+from decima.systems.spark.schedulers.interface import decision_parts
+from decima.workload import save, synthetic_batch, synthetic_poisson
+from tests.toy_jobs import job, one_stage, stage, workload
+
+CHAIN = workload(job(stage("a", 2, 1.0), stage("b", 1, 3.0, 0)))
+
+
+def stream(seed):
+    return synthetic_poisson(6, 20.0, seed=seed, initial=0)
+
+
+CONFIGURATIONS = {
+    "default": {},
+    "one executor": {"executors": 1, "workload": synthetic_batch(3)},
+    "one job": {"workload": CHAIN},
+    "stream": {"workload": stream, "executors": 10, "objective": "makespan"},
+    "released": {"mode": "released", "workload": synthetic_batch(4, seed=2), "executors": 7},
+    "simplified": {"mode": "simplified", "workload": synthetic_batch(2), "log": True},
+    "time limit": {"workload": stream, "time_limit_ms": 60_000.0, "max_stages": 200},
+    "delays": {"workload": stream, "executors": 10, "delay_steps": 4},
+    "many executors": {"executors": 300, "workload": synthetic_batch(2)},
+}
+
+
+def random_episode(env, seed, masked=True, idle=True):
+    """Every (observation, reward, terminated, truncated, info) of an episode of random actions."""
+    env.action_space.seed(seed)
+    observation, info = env.reset(seed=seed)
+    yield observation, 0.0, False, False, info
+    over = False
+    while not over:
+        if not idle:
+            info["action_mask"][0][-1] = 0
+        action = env.action_space.sample(mask=info["action_mask"] if masked else None)
+        step = env.step(action)
+        _, _, terminated, truncated, info = step
+        over = terminated or truncated
+        yield step
+
+
+def first_choice(observation, limit):
+    """Action: the first stage that may be chosen."""
+    return int(np.flatnonzero(observation["stage_mask"])[0]), limit
+
+
+# ---- Gymnasium ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_gymnasium_finds_nothing_wrong(name):
+    check_env(gymnasium.make(ENVIRONMENT_ID, **CONFIGURATIONS[name]).unwrapped)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "import decima, gymnasium; gymnasium.register_envs(decima.gym); name = 'decima/SparkCluster-v0'",
+        "import gymnasium; import decima.systems.spark.gym; name = 'decima/SparkCluster-v0'",
+        "import gymnasium; name = 'decima.systems.spark.gym:decima/SparkCluster-v0'",
+        "import decima, gymnasium, importlib; importlib.reload(decima.gym); name = 'decima/SparkCluster-v0'",
+    ],
+)
+def test_environment_is_known_once_its_package_is_imported(statements):
+    code = f"{statements}\nprint(type(gymnasium.make(name).unwrapped).__name__)"
+    command = [sys.executable, "-W", "error::UserWarning", "-c", code]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (finished.stdout, finished.stderr) == ("SparkClusterEnv\n", "")
+
+
+def test_importing_decima_leaves_gymnasium_to_others():
+    code = (
+        "import sys\nbefore = list(sys.meta_path)\nimport decima\nassert 'gymnasium' not in sys.modules\n"
+        "import gymnasium\nassert sys.meta_path == before\nassert 'decima/SparkCluster-v0' not in gymnasium.registry"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_vector_environment():
+    toy = {"workload": CHAIN, "executors": 1, "mode": "simplified"}
+    vector = gymnasium.make_vec(ENVIRONMENT_ID, num_envs=2, vectorization_mode="sync", **toy)
+    observation, _ = vector.reset(seed=0)
+    assert observation["stages"].shape == (2, 2, len(STAGE_FEATURES))
+    _, reward, *_ = vector.step(np.array([[0, 1], [1, 1]]))
+    assert reward.tolist() == [-2.0, 0.0]  # the second may not be chosen
+    vector.close()
+
+
+# ---- determinism and agreement with simulate ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("name", ["stream", "released", "time limit"])
+def test_two_copies_agree_at_every_step(name, masked):
+    copies = [SparkClusterEnv(**CONFIGURATIONS[name]) for _ in range(2)]
+    episodes = [list(zip(range(400), random_episode(env, seed=3, masked=masked), strict=False)) for env in copies]
+    assert len(episodes[0]) == len(episodes[1]) > 2
+    for (number, first), (_, second) in zip(*episodes, strict=True):
+        assert data_equivalence(first, second, exact=True), f"the copies differ at step {number}"
+
+
+def test_seed_chooses_workload_and_durations_and_the_next_episode_is_another():
+    env = SparkClusterEnv(workload=stream, executors=10)
+    first = [env.reset(seed=seed)[1]["time_ms"] for seed in (1, 1, 2)]
+    assert first[0] == first[1] != first[2]
+    env.reset(seed=1)
+    again = [env.reset()[1]["time_ms"] for _ in range(2)]
+    assert again[0] != again[1]
+    assert first[0] not in again
+
+
+@pytest.mark.parametrize("scheduler", ["fair", "capped_srw", "released_fifo", "random"])
+@pytest.mark.parametrize("mode", ["paper", "released"])
+def test_a_heuristic_in_the_environment_gives_the_run_of_simulate(mode, scheduler):
+    jobs = synthetic_poisson(8, 15.0, seed=4)
+    expected = decima.simulate(jobs, scheduler, executors=12, seed=5, mode=mode, log=True)
+
+    heuristic = make_scheduler(scheduler)
+    env = SparkClusterEnv(jobs, 12, mode, invalid_action="error", log=True)
+    _, info = env.reset(seed=5)
+    terminated = False
+    while not terminated:
+        chosen, limit, *_ = decision_parts(heuristic.decide(Observation(env.state)))
+        slot = env.padding.stages if chosen < 0 else env.slot_of(chosen)
+        _, _, terminated, truncated, info = env.step((slot, limit or 1))
+        assert not truncated
+    result = env.result()
+    np.testing.assert_array_equal(result.completion_ms, expected.completion_ms)
+    np.testing.assert_array_equal(result.log.decisions, expected.log.decisions)
+    assert (info["avg_jct_s"], info["makespan_s"]) == (expected.avg_jct_s, expected.makespan_s)
+    assert info["num_unfinished"] == 0
+
+
+# ---- a toy, stepped by hand -----------------------------------------------------------------------------------------
+
+
+def test_chain_step_by_step():
+    env = SparkClusterEnv(CHAIN, 1, "simplified")
+    observation, info = env.reset(seed=0)
+    assert list(observation) == [part.name for part in LAYOUT]
+    expected = {
+        # num_tasks, to launch, unfinished, mean duration, path work, executors, coming, runnable
+        "stages": [[2, 2, 2, 1, 5, 0, 0, 1], [1, 1, 1, 3, 3, 0, 0, 0]],
+        "stage_job": [0, 0],
+        "edges": [[0, 1]],
+        "stage_mask": [1, 0, 0],  # b waits for a; idling would end everything
+        "jobs": [[0, 5, 5]],
+        "job_allocation": [0],
+        "job_min_limit": [1],
+        "source_job": [-1],
+        "free_executors": [1],
+        "time_s": [0],
+    }
+    assert {name: values.tolist() for name, values in observation.items()} == expected
+    assert [mask.tolist() for mask in info["action_mask"]] == [[1, 0, 0], [1]]
+
+    observation, reward, terminated, truncated, info = env.step((0, 1))
+    assert (reward, terminated, truncated) == (-2.0, False, False)  # two tasks after one another
+    expected |= {
+        "stages": [[2, 0, 0, 1, 5, 0, 0, 0], [1, 1, 1, 3, 3, 0, 0, 1]],
+        "stage_mask": [0, 1, 0],
+        "jobs": [[2, 5, 3]],
+        "source_job": [0],
+        "time_s": [2],
+    }
+    assert {name: values.tolist() for name, values in observation.items()} == expected
+    assert info["time_ms"] == 2000.0
+
+    observation, reward, terminated, truncated, info = env.step((1, 1))
+    assert (reward, terminated, truncated) == (-3.0, True, False)
+    assert (info["avg_jct_s"], info["makespan_s"], info["num_unfinished"], info["deadlock"]) == (5.0, 5.0, 0, False)
+    empty = env.padding.empty() | {"time_s": np.array([5.0], dtype=np.float32)}
+    assert data_equivalence(observation, empty, exact=True)
+    with pytest.raises(ResetNeeded, match="call reset"):
+        env.step((0, 1))
+
+
+def test_rows_are_jobs_in_the_system_by_arrival():
+    jobs = workload(one_stage(1, 10.0, name="first"), one_stage(2, 4.0, at_s=3.0), one_stage(1, 1.0, at_s=8.0))
+    env = SparkClusterEnv(jobs, 2, "simplified")
+    observation, info = env.reset(seed=0)
+    assert (info["jobs"].tolist(), observation["stage_job"].tolist()) == ([0], [0, -1, -1])
+    # One executor works until 10 s. Job 1 comes at 3 s for the other, which ends its two tasks at 11 s.
+    observation, reward, *_, info = env.step((0, 1))
+    assert (reward, info["time_ms"], info["jobs"].tolist()) == (-3.0, 3000.0, [0, 1])
+    assert observation["job_allocation"].tolist() == [1, 0, 0]
+    assert observation["stage_mask"].tolist() == [0, 1, 0, 1]
+    observation, reward, *_, info = env.step((1, 1))
+    # At 8 s job 2 comes but nobody is free; at 10 s job 0 is done: 7 s of two jobs and 2 s of one more.
+    assert (reward, info["time_ms"], info["jobs"].tolist()) == (-16.0, 10000.0, [1, 2])
+    assert observation["jobs"][:, JOB_FEATURES.index("age_s")].tolist() == [7.0, 2.0, 0.0]
+    _, reward, terminated, *_ = env.step(first_choice(observation, 2))
+    assert (reward, terminated) == (-2.0, True)  # both end at 11 s
+
+
+def test_waiting_for_the_first_job_counts():
+    jobs = workload(one_stage(1, 2.0, at_s=5.0))
+    for objective, total in (("avg_jct", -2.0), ("makespan", -7.0)):
+        env = SparkClusterEnv(jobs, 1, "simplified", objective=objective)
+        _, info = env.reset(seed=0)
+        assert info["time_ms"] == 5000.0
+        assert env.step((0, 1))[1] == total
+
+
+# ---- rewards --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["default", "stream", "simplified"])
+def test_rewards_add_up_to_minus_the_objective(name):
+    values = CONFIGURATIONS[name] | {"log": True}
+    for objective in ("avg_jct", "makespan"):
+        env = SparkClusterEnv(**(values | {"objective": objective}))
+        steps = list(random_episode(env, seed=1, idle=False))
+        assert steps[-1][2:4] == (True, False)
+        result = env.result()
+        cost = result.jct_ms.sum() / 1000.0 if objective == "avg_jct" else result.makespan_s
+        assert sum(step[1] for step in steps) == pytest.approx(-cost, rel=1e-12)
+        assert all(step[1] <= 0 for step in steps)
+
+
+def test_own_objective():
+    def squared_jct_of_finished(state):
+        return float(np.nansum((state.job_finish_ms - state.job_arrival_ms) ** 2))
+
+    env = SparkClusterEnv(synthetic_batch(4), 10, objective=squared_jct_of_finished)
+    rewards = [step[1] for step in random_episode(env, seed=0, idle=False)]
+    assert sum(rewards) == pytest.approx(-np.sum(env.result().jct_ms ** 2), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("objective", "message"),
+    [
+        ("jcts", "unknown objective 'jcts'; known: avg_jct"),
+        (lambda state: float("nan"), r"objective <lambda> returned nan at 0\.0 s; expected a finite number"),
+        (lambda state: None, "returned None"),
+    ],
+)
+def test_bad_objective(objective, message):
+    with pytest.raises(ConfigError, match=message):
+        SparkClusterEnv(CHAIN, objective=objective).reset(seed=0)
+
+
+# ---- actions --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["default", "stream", "released", "one executor"])
+def test_masked_actions_are_never_invalid(name):
+    env = SparkClusterEnv(**(CONFIGURATIONS[name] | {"invalid_action": "error"}))
+    steps = list(random_episode(env, seed=7))
+    assert len(steps) > 20
+    assert not any(step[-1]["invalid_action"] for step in steps)
+
+
+@pytest.mark.parametrize("name", ["stream", "released"])
+def test_observation_shows_what_schedulers_see(name):
+    env = SparkClusterEnv(**CONFIGURATIONS[name])
+    compared = 0
+    for observation, *_, info in random_episode(env, seed=11):
+        seen = Observation(env.state)
+        if not observation["free_executors"][0]:
+            continue
+        compared += 1
+        slots = np.flatnonzero(observation["stage_mask"][:-1])
+        assert [env.slot_of(view.id) for view in seen.frontier] == slots.tolist()
+        assert info["jobs"].tolist() == [view.id for view in seen.jobs]
+        assert observation["free_executors"][0] == seen.num_free_executors
+        row = observation["source_job"][0]
+        assert (None if row < 0 else info["jobs"][row]) == (seen.source_job and seen.source_job.id)
+        for row, view in enumerate(seen.jobs):
+            assert observation["job_allocation"][row] == view.allocation
+            assert observation["jobs"][row].tolist() == pytest.approx(
+                [(seen.time_ms - view.arrival_ms) / 1000, view.work_ms / 1000, view.remaining_work_ms / 1000], rel=1e-6
+            )
+            for own in view.stages:
+                slot = env.slot_of(own.id)
+                assert observation["stage_job"][slot] == row
+                numbers = [own.num_tasks, own.tasks_to_launch, own.tasks_unfinished, own.mean_duration_ms / 1000]
+                numbers += [own.path_work_ms / 1000, own.executors, own.tasks_to_launch - own.room, int(own.runnable)]
+                assert observation["stages"][slot].tolist() == pytest.approx(numbers, rel=1e-6)
+        edges = observation["edges"][observation["edges"][:, 0] >= 0]
+        expected = {
+            (env.slot_of(view.stages[parent].id), env.slot_of(view.stages[index].id))
+            for view in seen.jobs
+            for index, own in enumerate(env._workload.jobs[view.id].profile.stages)
+            for parent in own.parents
+        }
+        assert len(edges) == len(expected)
+        assert set(map(tuple, edges.tolist())) == expected
+    assert compared > 10
+
+
+def test_least_limit_gives_one_executor_and_a_lower_one_is_invalid():
+    env = SparkClusterEnv(workload(*[one_stage(9, 1.0)] * 3), 5, "paper", invalid_action="error")
+    observation, _ = env.reset(seed=0)
+    observation, *_ = env.step((0, 3))
+    assert observation["job_min_limit"].tolist() == [4, 1, 1]
+    with pytest.raises(InvalidDecisionError, match="stage 0 of job 1 with limit 0: the limit gives it no executor"):
+        env.step((1, 0))
+    observation, *_ = env.step((1, 1))
+    assert observation["free_executors"].tolist() == [1]
+    assert observation["job_min_limit"].tolist() == [4, 2, 1]
+    assert observation["stage_mask"].tolist() == [0, 0, 1, 1]  # nothing is chosen twice in a round
+
+
+# two jobs and a running task, so that idling leads somewhere
+BUSY = workload(one_stage(1, 5.0), job(stage("a", 3, 1.0), stage("b", 1, 1.0, 0)))
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [
+        ((2, 3), "cannot choose stage 1 of job 1 with limit 3: it is not in the frontier"),
+        ((1, 0), "the limit gives it no executor"),
+        ((7, 3), "slot 7 holds no stage; expected 0 to 2, or 3 to idle"),
+        ((-1, 3), "slot -1 holds no stage"),
+    ],
+)
+def test_invalid_action_idles_and_says_so(action, reason):
+    outcomes = []
+    for chosen in (action, (3, 1)):
+        env = SparkClusterEnv(BUSY, 3)
+        env.reset(seed=0)
+        env.step((0, 1))
+        outcomes.append(env.step(chosen))
+    (*invalid, invalid_info), (*idle, idle_info) = outcomes
+    assert data_equivalence(invalid, idle, exact=True)
+    assert invalid_info.pop("invalid_action") is True
+    assert reason in invalid_info.pop("invalid_reason")
+    assert (idle_info.pop("invalid_action"), idle_info.pop("invalid_reason")) == (False, "")
+    assert data_equivalence(invalid_info, idle_info, exact=True)
+
+    strict = SparkClusterEnv(BUSY, 3, invalid_action="error")
+    strict.reset(seed=0)
+    before = strict.step((0, 1))[0]
+    with pytest.raises(InvalidDecisionError) as caught:
+        strict.step(action)
+    assert reason in str(caught.value)
+    assert data_equivalence(strict._view.observe(True), before, exact=True)  # nothing has happened
+    strict.step((1, 2))
+
+
+@pytest.mark.parametrize("action", [(2, 1), (1, 1)])
+def test_nothing_changes_where_even_idling_is_invalid(action):
+    env = SparkClusterEnv(CHAIN, 1)
+    before, _ = env.reset(seed=0)
+    after, reward, terminated, truncated, info = env.step(action)
+    assert data_equivalence(before, after, exact=True)
+    assert (reward, terminated, truncated, info["invalid_action"]) == (0.0, False, False, True)
+    strict = SparkClusterEnv(CHAIN, 1, invalid_action="error")
+    strict.reset(seed=0)
+    with pytest.raises(InvalidDecisionError, match="idling cannot be chosen: no event is ahead"):
+        strict.step((2, 1))
+
+
+@pytest.mark.parametrize("action", [3, (1,), (1, 2, 3), (0.5, 1), ("a", 1), None])
+def test_an_action_is_two_whole_numbers(action):
+    env = SparkClusterEnv(CHAIN, 1)
+    env.reset(seed=0)
+    with pytest.raises(InvalidDecisionError, match="expected 2 whole numbers"):
+        env.step(action)
+
+
+def test_numbers_beyond_those_of_the_core_mean_what_its_largest_means():
+    steps = []
+    for limit in (np.array([0, 2**64 - 1], dtype=np.uint64), (0, 2**63 - 1), (0, 2**31 - 1)):
+        env = SparkClusterEnv(BUSY, 3)
+        env.reset(seed=0)
+        steps.append(env.step(limit))
+    assert data_equivalence(steps[0], steps[1], exact=True)
+    assert data_equivalence(steps[0], steps[2], exact=True)
+    for mode in ("idle", "error"):
+        env = SparkClusterEnv(BUSY, 3, invalid_action=mode)
+        env.reset(seed=0)
+        action = np.array([2**64 - 1, 1], dtype=np.uint64)
+        if mode == "idle":
+            assert "slot 2147483647 holds no stage" in env.step(action)[4]["invalid_reason"]
+        else:
+            with pytest.raises(InvalidDecisionError, match="slot 2147483647 holds no stage"):
+                env.step(action)
+
+
+# ---- how episodes end -----------------------------------------------------------------------------------------------
+
+
+def test_time_limit_truncates_and_the_time_up_to_it_counts():
+    env = SparkClusterEnv(CHAIN, 1, "simplified", time_limit_ms=4000.0)
+    env.reset(seed=0)
+    env.step((0, 1))
+    _, reward, terminated, truncated, info = env.step((1, 1))
+    assert (reward, terminated, truncated) == (-2.0, False, True)
+    assert (info["time_ms"], info["num_unfinished"], info["deadlock"]) == (4000.0, 1, False)
+    assert "avg_jct_s" not in info
+    assert "makespan_s" not in info
+
+
+@pytest.mark.parametrize("mode", ["paper", "released"])
+def test_parking_every_executor_truncates(mode):
+    # The first executor that leaves a takes the second along into idleness, while b waits for somebody.
+    jobs = workload(job(stage("a", 2, 1.0), stage("b", 1, 1.0), stage("c", 1, 1.0, 0, 1)))
+    env = SparkClusterEnv(jobs, 2, mode)
+    env.reset(seed=0)
+    observation, *_ = env.step((0, 2))
+    assert observation["stage_mask"].tolist() == [0, 1, 0, 1]
+    _, _, terminated, truncated, info = env.step((3, 1))
+    assert (terminated, truncated, info["deadlock"], info["num_unfinished"]) == (False, True, True, 1)
+    with pytest.raises(ResetNeeded):
+        env.step((1, 1))
+
+
+# ---- construction ---------------------------------------------------------------------------------------------------
+
+
+def test_padding_is_exact_for_one_workload_and_enough_for_all_of_a_function():
+    env = SparkClusterEnv(BUSY)
+    assert (env.padding.jobs, env.padding.stages, env.padding.edges) == (2, 3, 1)
+    env = SparkClusterEnv(BUSY, max_jobs=1)
+    assert (env.padding.jobs, env.padding.stages, env.padding.edges) == (1, 2, 1)
+    env = SparkClusterEnv(lambda seed: synthetic_batch(3, seed))
+    largest = max(len(profile.stages) for profile in synthetic_batch(1).universe)
+    assert (env.padding.jobs, env.padding.stages) == (3, 3 * largest)
+
+
+@pytest.mark.parametrize(("name", "present"), [("jobs", 2), ("stages", 4), ("edges", 2)])
+def test_too_little_padding_is_an_error_that_says_what_is_needed(name, present):
+    late = job(stage("a", 1, 1.0), stage("b", 1, 1.0, 0), stage("c", 1, 1.0, 0), at_s=2.0)
+    env = SparkClusterEnv(workload(one_stage(1, 9.0), late), 2, **{f"max_{name}": 1})
+    env.reset(seed=0)
+    with pytest.raises(ConfigError, match=rf"^{present} {name} are in the system at 2\.0 s, more than the 1 "):
+        env.step((0, 1))
+    with pytest.raises(ResetNeeded):
+        env.step((0, 1))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"executors": 0}, "executors must be a whole number of at least 1, got 0"),
+        ({"mode": "spark"}, "mode must be one of"),
+        ({"moving_delay": 3}, "unknown simulator setting: moving_delay"),
+        ({"max_stages": 0}, "max_stages must be a whole number of at least 1, got 0"),
+        ({"max_jobs": 1.5}, "max_jobs must be a whole number"),
+        ({"max_jobs": float("nan")}, "max_jobs must be a whole number of at least 1, got nan"),
+        ({"max_edges": "9"}, "max_edges must be a whole number of at least 1, got '9'"),
+        ({"invalid_action": "ignore"}, "invalid_action must be idle or error, got 'ignore'"),
+        ({"render_mode": "human"}, "render_mode must be ansi or None, got 'human'"),
+        ({"workload": 3}, r"the workload is 3 \(int\); expected a Workload"),
+        ({"workload": lambda seed: None}, r"the workload is None \(NoneType\); expected a Workload"),
+    ],
+)
+def test_bad_parameters(values, message):
+    with pytest.raises(ConfigError, match=message):
+        SparkClusterEnv(**values)
+
+
+def test_workload_from_a_file_and_for_one_episode(tmp_path):
+    save(CHAIN, tmp_path / "chain.json")
+    env = SparkClusterEnv(tmp_path / "chain.json", 1, "simplified")
+    env.reset(seed=0)
+    assert env.step((0, 1))[1] == -2.0
+    env.reset(seed=0, options={"workload": workload(one_stage(3, 1.0))})
+    assert env.step((0, 1))[1] == -3.0
+    with pytest.raises(ConfigError, match="unknown options of reset: jobs; expected workload"):
+        env.reset(options={"jobs": CHAIN})
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, "1"])
+def test_bad_seed(seed):
+    with pytest.raises(gymnasium.error.Error, match="Seed must be"):
+        SparkClusterEnv(CHAIN).reset(seed=seed)
+
+
+def test_makespan_is_the_last_completion_even_if_an_executor_is_still_moving():
+    # Job 1 ends at 4 s with its executor there, while the other, sent at 3 s, is on its way until 5 s.
+    jobs = workload(one_stage(1, 1.0), one_stage(2, 1.0))
+    env = SparkClusterEnv(jobs, 2, warmup_delay_ms=0.0, objective="makespan", time_limit_ms=4500.0)
+    observation, _ = env.reset(seed=0)
+    rewards = []
+    for limit in (1, 1, 2):
+        observation, reward, *ends, info = env.step(first_choice(observation, limit))
+        rewards.append(reward)
+    assert ends == [True, False]
+    assert (info["makespan_s"], sum(rewards), info["num_unfinished"]) == (4.0, -4.0, 0)
+
+
+def test_step_result_and_render_need_an_episode():
+    env = SparkClusterEnv(CHAIN, render_mode="ansi")
+    for call in (lambda: env.step((0, 1)), env.result, env.render):
+        with pytest.raises(ResetNeeded):
+            call()
+
+
+def test_render_shows_time_executors_and_jobs():
+    env = SparkClusterEnv(BUSY, 3, "simplified", render_mode="ansi")
+    env.reset(seed=0)
+    env.step((0, 1))
+    env.step((1, 2))
+    lines = env.render().splitlines()
+    assert lines[0] == "1.0 s: 2 jobs in the system, 0 of 2 finished"
+    assert lines[1].startswith("executors: 3, ")
+    assert [line.split()[:3] for line in lines[3:]] == [["0", "job", "1.0"], ["1", "job", "1.0"]]
+    many = SparkClusterEnv(workload(*[one_stage(1, 1.0)] * 25), 3, render_mode="ansi")
+    many.reset(seed=0)
+    assert many.render().endswith("and 5 more")
+    silent = SparkClusterEnv(BUSY)
+    silent.reset(seed=0)
+    with pytest.warns(UserWarning, match="without a render mode"):
+        assert silent.render() is None
+
+
+# ---- delays ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_third_number_delays_a_stage_by_parts_of_its_task_duration():
+    env = SparkClusterEnv(CHAIN, 2, delay_steps=4, durations="mean", startup=False, log=True)
+    observation, info = env.reset(seed=0)
+    assert env.action_space.nvec.tolist() == [3, 2, 5]
+    assert observation["delay_mask"].tolist() == [1, 0]
+    assert info["action_mask"][2].tolist() == [1] * 5
+    observation, reward, *_, info = env.step((0, 1, 3))
+    # Nothing else can be chosen, so the executors idle until the slot ends after 3/4 of a second.
+    assert (info["time_ms"], reward, info["invalid_action"]) == (750.0, -0.75, False)
+    assert [observation[name].tolist() for name in ("delay_mask", "stage_delayed")] == [[0, 0], [1, 0]]
+    assert info["action_mask"][2].tolist() == [1, 0, 0, 0, 0]
+    observation, *_, info = env.step((0, 2, 1))
+    assert "it was delayed before" in info["invalid_reason"]
+    assert env.result().log.delays()["end_s"].tolist() == [0.75]
+
+
+def test_a_withheld_stage_is_shown_with_the_time_left():
+    jobs = workload(one_stage(1, 8.0), one_stage(1, 2.0))
+    env = SparkClusterEnv(jobs, 2, delay_steps=2, durations="mean")
+    env.reset(seed=0)
+    observation, *_, info = env.step((0, 1, 1))
+    assert info["time_ms"] == 0.0
+    assert observation["slot_left_s"].tolist() == [4.0, 0.0]
+    assert observation["stage_mask"].tolist() == [0, 1, 1]
+    assert observation["stages"][0, STAGE_FEATURES.index("runnable")] == 0.0
+
+
+def test_delays_that_an_environment_refuses():
+    env = SparkClusterEnv(CHAIN, 2, delay_steps=2, invalid_action="error")
+    env.reset(seed=0)
+    with pytest.raises(InvalidDecisionError, match="a delay of 3 steps cannot be chosen; expected 0 to 2"):
+        env.step((0, 1, 3))
+    with pytest.raises(InvalidDecisionError, match=r"expected 3 whole numbers \(slot, limit, delay\)"):
+        env.step((0, 1))
+    for steps in (-1, 1.5, True):
+        with pytest.raises(ConfigError, match="delay_steps must be a whole number of at least 0"):
+            SparkClusterEnv(CHAIN, 2, delay_steps=steps)
+    plain = SparkClusterEnv(CHAIN, 2, invalid_action="error")
+    plain.reset(seed=0)
+    with pytest.raises(InvalidDecisionError, match=r"expected 2 whole numbers \(slot, limit\)"):
+        plain.step((0, 1, 1))

@@ -1,0 +1,309 @@
+"""The scheduler ``lookahead``: what its plans may depend on, and what they may not."""
+
+import copy
+import inspect
+
+import numpy as np
+import pytest
+
+import decima
+from decima.core.errors import ConfigError
+from decima.systems.spark.fields import CLUSTER, SIZES
+from decima.systems.spark.lookahead import projection
+from decima.systems.spark.lookahead.copies import NO_FUTURE, Draw, Plan
+from decima.systems.spark.lookahead.future import draw_future
+from decima.systems.spark.lookahead.planner import Planner
+from decima.systems.spark.lookahead.scheduler import Lookahead
+from decima.systems.spark.lookahead.search import RunBudget, Search, TimeBudget, Trials
+from decima.systems.spark.lookahead.settings import PlanSettings
+from decima.systems.spark.loop import new_state, offers
+from decima.systems.spark.schedulers import check_scheduler, form_for, make_scheduler, scheduler_text
+from decima.systems.spark.schedulers.interface import run_decision
+from decima.systems.spark.seeding import spawn_generators
+from decima.systems.spark.settings import Settings
+from decima.systems.spark.system import run_state
+from decima.workload import embedded_batch, embedded_poisson, synthetic_batch, synthetic_poisson
+from decima.workload.jobs import Job, Workload
+
+BATCH, STREAM = synthetic_batch(5, seed=3), synthetic_poisson(7, 8.0, seed=3)
+BUDGET = 64
+
+
+def go_on(state, base):
+    decision = run_decision(base.decision, state)
+    state.decide(-1 if decision.stage is None else decision.stage, decision.parallelism_limit)
+
+
+def state_at_decision(workload, number, seed=0, **settings):
+    """A state that ``capped_srw`` has brought to a decision."""
+    state = new_state(workload, Settings(executors=12, **settings))
+    base = form_for(make_scheduler("capped_srw"), workload)
+    base.bind(state)
+    state.start(*spawn_generators(seed))
+    for count, _ in enumerate(offers(state)):
+        if count == number:
+            return state, base
+        go_on(state, base)
+    raise AssertionError(f"the run has no decision {number}")
+
+
+def plan_of(state, base, **options):
+    """Jobs, parameters and factors of a first plan, one after the other."""
+    planner = Planner(base, **({"draws": 4, "seed": 5} | options))
+    jobs, plan = planner.replan(state, lambda: RunBudget(300))
+    planner.close()
+    return np.concatenate([jobs, plan.parameters, plan.factors.ravel()])
+
+
+def jobs_there(state):
+    return state.active[: state.num_active].astype(np.int32)
+
+
+@pytest.mark.parametrize("mode", ["paper", "released"])
+@pytest.mark.parametrize("workload", [BATCH, STREAM], ids=["batch", "stream"])
+def test_no_candidates_are_the_rule(workload, mode):
+    plain = decima.simulate(workload, "capped_srw", 12, 4, mode=mode, log=True)
+    idle = decima.simulate(workload, "lookahead:0", 12, 4, mode=mode, log=True)
+    assert np.array_equal(plain.log.decisions, idle.log.decisions)
+    assert np.array_equal(plain.completion_ms, idle.completion_ms)
+
+
+def test_it_keeps_to_the_interface():
+    few = {"batch": synthetic_batch(2, seed=1), "stream": synthetic_poisson(3, 3.0, seed=2)}
+    report = check_scheduler(f"lookahead:{BUDGET},draws=2", workloads=few, executors=(7,))
+    assert (report.name, report.kind) == ("lookahead", "Python")
+
+
+def test_it_is_better_than_its_rule_on_average():
+    changes = []
+    for seed in range(4):
+        jobs = embedded_batch(10, seed)
+        plain, planned = (decima.simulate(jobs, text, 20, seed).avg_jct_s for text in ("capped_srw", "lookahead:200"))
+        changes.append(planned / plain - 1.0)
+    assert np.mean(changes) < 0.0
+
+
+def test_every_field_of_a_run_is_projected_or_left_behind_on_purpose():
+    """A field that is added to the simulator has to be thought about here."""
+    source = inspect.getsource(projection)
+    projected = {name for name in CLUSTER.fields_of_run if f"target.{name}" in source}
+    heap = {"heap_ms", "heap_order", "heap_event", "heap_size", "sequence"}
+    settings = {field.name for field in SIZES.fields}  # those of the copy, or of who makes it
+    counts = {"area_ms", "job_events", "executor_events", "slot_events", "num_decisions"}
+    logs = {"num_tasks_logged", "num_decisions_logged", "max_decisions_logged"}
+    past = {"num_done", "completion_order", "job_finish_ms", "stage_finish_ms"}
+    answers = {"action", "has_action", "no_answer", "truncated", "error"}
+    left = CLUSTER.fields_of_run.keys() - projected - heap - settings - counts - logs - past - answers
+    assert not left
+
+
+@pytest.mark.parametrize("done", [0, 1, 3])
+@pytest.mark.parametrize("workload", [BATCH, synthetic_poisson(7, 0.1, seed=3)], ids=["batch", "stream"])
+def test_a_copy_goes_on_as_the_run_does(workload, done):
+    """With mean durations there is nothing to draw: the copy's jobs spend the time there that those of the run do."""
+    state, base = state_at_decision(workload, 9, durations="mean")
+    while state.num_done < done:
+        go_on(state, base)
+        state.advance()
+    assert state.next_arrival == state.num_arrivals
+    jobs = jobs_there(state)
+    draw = Draw(state, base, len(jobs), len(state.stage_job))
+    draw.begin(state, jobs, NO_FUTURE, np.inf, 0)
+    own = np.array([base.values[item.name] for item in base.parameters])
+    found_ms = draw.cost_ms(Plan(own, np.zeros((2, len(jobs)))))
+    passed_ms = state.area_ms + state.num_active * (state.now_ms - state.area_time_ms)
+    go_on(state, base)
+    while state.advance():
+        go_on(state, base)
+    assert found_ms == pytest.approx(state.area_ms - passed_ms, rel=1e-12)
+
+
+@pytest.mark.parametrize("number", [15, 20])
+def test_true_durations_play_no_part(number):
+    state, base = state_at_decision(BATCH, number)
+    other = state.copy()
+    size = other.heap_size
+    tasks = np.flatnonzero(other.heap_event[:size] >> 32 == 0)
+    assert len(tasks) > 1
+    ends_ms = other.heap_ms[tasks]
+    other.heap_ms[tasks] = ends_ms[::-1] + np.random.default_rng(0).uniform(1.0, 1e6, len(tasks))
+    plan = plan_of(state, base)
+    assert plan[-2 * state.num_active :].any()
+    assert np.array_equal(plan, plan_of(other, base))
+
+
+def test_jobs_that_have_not_come_play_no_part():
+    later = synthetic_poisson(9, 5.0, seed=8)
+    plans = []
+    for jobs in (later.jobs[1:4], later.jobs[5:9]):
+        known = [Job(job.profile) for job in BATCH.jobs[:3]]
+        unknown = [Job(job.profile, 1e6 + job.arrival_ms) for job in jobs]
+        universe = tuple(dict.fromkeys((*BATCH.universe, *later.universe)))
+        state, base = state_at_decision(Workload((*known, *unknown), "jobs", universe), 2)
+        plans.append(plan_of(state, base, arrivals="poisson"))
+    assert np.array_equal(*plans)
+
+
+def test_plans_do_not_depend_on_the_threads():
+    state, base = state_at_decision(STREAM, 9)
+    one, three = (plan_of(state, base, threads=threads) for threads in (1, 3))
+    assert one[-2 * state.num_active :].any()
+    assert np.array_equal(one, three)
+
+
+def test_another_rule_finds_the_state_without_a_plan():
+    state = new_state(BATCH, Settings(executors=12))
+    run_state(state, make_scheduler("capped_srw"), 3)
+    before = state.job_finish_ms.copy()
+    run_state(state, make_scheduler("lookahead", budget=BUDGET), 3)
+    run_state(state, make_scheduler("capped_srw"), 3)
+    assert np.array_equal(before, state.job_finish_ms)
+
+
+def test_planned_runs_are_repeated_by_their_seed():
+    scheduler = make_scheduler("lookahead", budget=BUDGET, arrivals="poisson", horizon_s=500.0, draws=2)
+    first, again = (decima.simulate(STREAM, scheduler, 12, 4, log=True) for _ in range(2))
+    fresh = decima.simulate(STREAM, copy.deepcopy(scheduler), 12, 4, log=True)
+    assert np.array_equal(first.log.decisions, again.log.decisions)
+    assert np.array_equal(first.log.decisions, fresh.log.decisions)
+    assert scheduler.plans > 2
+    assert 0 < scheduler.runs <= scheduler.plans * BUDGET
+
+
+def test_plans_are_renewed_after_a_time():
+    plain, often = (make_scheduler(f"lookahead:{BUDGET}{option}") for option in ("", ",every_s=2"))
+    for scheduler in (plain, often):
+        decima.simulate(BATCH, scheduler, 12, 4)
+    assert often.plans > 2 * plain.plans
+    assert scheduler_text(often) == f"lookahead:budget={BUDGET},base=capped_srw,every_s=2.0"
+
+
+def test_ends_of_running_tasks_are_drawn_anew():
+    state, base = state_at_decision(BATCH, 20)
+    jobs = jobs_there(state)
+    draw = Draw(state, base, len(jobs), len(state.stage_job))
+    found = set()
+    for seed in range(40):
+        draw.begin(state, jobs, NO_FUTURE, np.inf, seed)
+        begin = draw._begin
+        assert begin.heap_size == state.heap_size
+        assert (begin.heap_ms[: begin.heap_size] >= state.now_ms).all()
+        found.add(tuple(begin.heap_ms[: begin.heap_size].tolist()))
+    assert len(found) > 20
+    state.put(now_ms=state.now_ms + 1e9)  # they run longer than any was measured
+    draw.begin(state, jobs, NO_FUTURE, np.inf, 0)
+    assert tuple(begin.heap_ms[: begin.heap_size].tolist()) not in found
+
+
+def test_jobs_to_come_are_like_those_seen():
+    state, _ = state_at_decision(embedded_poisson(12, 10.0, 1), 60)
+    seen = np.flatnonzero(state.job_state != 0)
+    assert 2 < len(seen) < 12
+    rng = np.random.default_rng(0)
+    futures = [draw_future(state, "poisson", 1e9, 50_000.0, rng) for _ in range(300)]
+    assert set(np.concatenate([future.like for future in futures]).tolist()) == set(seen.tolist())
+    times = np.concatenate([future.arrival_ms for future in futures])
+    assert state.now_ms < times.min()
+    assert times.max() < state.now_ms + 50_000.0
+    gap_ms = state.now_ms / np.count_nonzero(state.job_arrival_ms[seen] > 0.0)
+    assert np.mean([len(future.like) for future in futures]) == pytest.approx(50_000.0 / gap_ms, rel=0.2)
+    assert draw_future(state, "none", 1e9, 50_000.0, rng) is NO_FUTURE
+
+
+def noisy_bowl(goal, noise=0.0):
+    rng = np.random.default_rng(0)
+
+    def cost(draw, point, thread):
+        return float(100.0 + ((point - goal) ** 2).sum() + noise * rng.standard_normal())
+
+    return cost
+
+
+def test_search_finds_a_minimum_through_noise():
+    goal = np.linspace(-1.0, 1.0, 6)
+    trials = Trials(noisy_bowl(goal, noise=1.0), 4, RunBudget(2000))
+    found = Search(2, np.random.default_rng(1)).improve(trials, [4, 5, 7, 9])
+    assert ((found - goal) ** 2).sum() < 0.1 * (goal**2).sum()
+    assert trials.runs == 2000
+
+
+def test_a_search_goes_on_from_what_is_believed_of_jobs_that_are_still_there():
+    goal, search = np.array([0.0, 1.0, -1.0, 0.5]), Search(1, np.random.default_rng(1))
+    first = search.improve(Trials(noisy_bowl(goal), 4, RunBudget(400)), [3, 4, 8])
+    then = search.improve(Trials(noisy_bowl(np.zeros(4)), 4, RunBudget(0)), [4, 6, 8])
+    assert np.allclose(first, goal, atol=0.3)
+    assert np.array_equal(then, [first[0], first[2], 0.0, first[3]])
+
+
+def test_plans_that_do_worse_than_the_rule_are_given_up():
+    search = Search(0, np.random.default_rng(1))
+    found = search.improve(Trials(noisy_bowl(np.ones(3)), 4, RunBudget(200)), range(3))
+    assert np.abs(found).max() > 0.5
+    for _ in range(2):  # the rule has become best; nothing but the comparison is run
+        found = search.improve(Trials(noisy_bowl(np.zeros(3)), 4, RunBudget(2)), range(3))
+    assert not found.any()
+
+
+@pytest.mark.parametrize("ms", [5.0, 10.0, 50.0, 1000.0])
+def test_a_budget_in_time_is_kept(ms):
+    now = [0.0]
+
+    def cost(draw, point, thread):
+        now[0] += 0.0002 + 0.0001 * (draw == 3)
+        return float(1.0 + point @ point)
+
+    trials = Trials(cost, 4, TimeBudget(ms, clock=lambda: now[0]))
+    Search(0, np.random.default_rng(0)).improve(trials, range(3))
+    assert 0.9 * ms <= 1000.0 * now[0] <= 1.1 * ms
+
+
+def test_a_scheduler_keeps_its_budget_in_time():
+    now = [0.0]
+
+    def clock():
+        now[0] += 0.001
+        return now[0]
+
+    scheduler = Lookahead(make_scheduler("capped_srw"), PlanSettings.of_budget("90ms", draws=2), clock=clock)
+    decima.simulate(BATCH, scheduler, 12, 0)
+    assert scheduler.plans * 30 < scheduler.runs <= scheduler.plans * 90
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lookahead", "expected how much of it"),
+        ("lookahead:-1", "budget must be a whole number of at least 0, got -1"),
+        ("lookahead:7", "budget is 7 runs; expected 0, or at least"),
+        ("lookahead:0ms", "budget is 0.0 ms; expected milliseconds above 0"),
+        ("lookahead:-5ms", "expected milliseconds above 0"),
+        ("lookahead:soon", "budget is 'soon'; expected a whole number"),
+        ("lookahead:64,draws=0", "draws must be a whole number of at least 1"),
+        ("lookahead:64,threads=0", "threads must be a whole number of at least 1"),
+        ("lookahead:64,every_s=0", "every_s is 0.0; expected seconds above 0"),
+        ("lookahead:64,horizon_s=0", "horizon_s is 0.0; expected seconds above 0"),
+        ("lookahead:64,arrivals=known", "arrivals is 'known'; expected one of none, poisson"),
+        ("lookahead:64,base=fair", "scheduler fair has no factors that could be planned"),
+        ("lookahead:64,base=lookahead:64", "scheduler lookahead has no factors that could be planned"),
+        ("lookahead:64,depth=3", "has no option 'depth'"),
+    ],
+)
+def test_bad_input_is_one_sentence(text, message):
+    with pytest.raises(ConfigError, match=message) as error:
+        make_scheduler(text)
+    assert "\n" not in str(error.value)
+
+
+def test_a_horizon_shorter_than_a_task_is_refused():
+    scheduler = make_scheduler("lookahead", budget=BUDGET, horizon_s=0.001)
+    message = r"the horizon is 0\.001 s, but a task takes .* s; expected a horizon no shorter"
+    with pytest.raises(ConfigError, match=message):
+        decima.simulate(BATCH, scheduler, 12, 0)
+
+
+def test_the_text_of_a_scheduler_makes_it_again():
+    scheduler = make_scheduler("lookahead:100ms,base=capped_srw:c0=2+c1=1,draws=3")
+    again = make_scheduler(scheduler_text(scheduler))
+    assert again.values == scheduler.values
+    assert again.settings == scheduler.settings
+    assert again.base.values == scheduler.base.values

@@ -1,0 +1,139 @@
+"""Plans for executors of several classes and for rules that leave executors idle: copies, and what plans may know."""
+
+import numpy as np
+import pytest
+
+import decima
+from decima.systems.spark.lookahead.copies import NO_FUTURE, Draw, Plan
+from decima.systems.spark.loop import new_state, offers
+from decima.systems.spark.schedulers import form_for, make_scheduler
+from decima.systems.spark.schedulers.interface import decision_parts, run_decision
+from decima.systems.spark.seeding import spawn_generators
+from decima.systems.spark.settings import Settings
+from decima.workload.sources import get_source
+
+CLASSES = ((0.25, 3), (0.5, 3), (0.75, 3), (1.0, 3))
+# Rule, settings of the cluster, and whether stages ask for memory.
+CASES = {
+    "classes": ("capped_srw", {"classes": CLASSES}, "uniform"),
+    "priced": ("priced_srw", {"classes": CLASSES}, "uniform"),
+    "slots": ("idle_rule:base=0.4,remaining=-0.5,soon=0.3,waiting=-0.2,length=0.1", {"executors": 12}, "none"),
+    "holding": ("idle_rule:hold=1,base=0.7,busy=-0.3", {"executors": 12}, "none"),
+}
+HERE = pytest.mark.parametrize("case", CASES)
+MODE = pytest.mark.parametrize("mode", ["paper", "released"])
+
+
+def jobs_of(requests, streaming):
+    source = get_source("synthetic")
+    if streaming:
+        return source.stream(7, 3.0, seed=3, requests=requests)
+    return source.batch(7, seed=3, requests=requests)
+
+
+def run_of(case, streaming, mode="paper", **changes):
+    """A state in which nothing was decided yet, and the rule that is to decide."""
+    text, settings, requests = CASES[case]
+    workload = jobs_of(requests, streaming)
+    state = new_state(workload, Settings.of_mode(mode, **settings, **changes))
+    rule = form_for(make_scheduler(text), workload)
+    rule.bind(state)
+    state.start(*spawn_generators(2))
+    return state, rule
+
+
+def go_on(state, rule):
+    state.decide(*decision_parts(run_decision(rule.decision, state)))
+
+
+def jobs_there(state):
+    return state.active[: state.num_active].astype(np.int32)
+
+
+def spent_ms(state):
+    """Time that jobs have spent in the system."""
+    return state.area_ms + state.num_active * (state.now_ms - state.area_time_ms)
+
+
+@HERE
+@MODE
+@pytest.mark.parametrize("streaming", [False, True], ids=["batch", "stream"])
+def test_a_copy_goes_on_as_the_run_does_from_every_decision(case, mode, streaming):
+    """With mean durations nothing is drawn, so that a wrong field of a copy shows as another cost."""
+    state, rule = run_of(case, streaming, mode, durations="mean")
+    own = np.array([rule.values[item.name] for item in rule.parameters])
+    found, begun = [], []
+    for number, _ in enumerate(offers(state)):
+        if number % 7 == 0 and state.next_arrival == state.num_arrivals:
+            jobs = jobs_there(state)
+            draw = Draw(state, rule, len(jobs), len(state.stage_job))
+            draw.begin(state, jobs, NO_FUTURE, np.inf, 0)
+            found.append(draw.cost_ms(Plan(own, np.zeros((2, len(jobs))))))
+            begun.append(spent_ms(state))
+        go_on(state, rule)
+    assert len(found) > 5
+    assert found == pytest.approx(spent_ms(state) - np.array(begun), rel=1e-10)
+
+
+@HERE
+@MODE
+def test_no_candidates_are_the_rule(case, mode):
+    text, settings, requests = CASES[case]
+    workload = jobs_of(requests, True)
+    planned = f"lookahead:0,base={text.replace(',', '+')}"
+    plain, idle = (decima.simulate(workload, each, seed=4, mode=mode, log=True, **settings) for each in (text, planned))
+    assert np.array_equal(plain.log.decisions, idle.log.decisions)
+    assert np.array_equal(plain.completion_ms, idle.completion_ms)
+
+
+@HERE
+def test_plans_are_made_and_every_job_finishes(case):
+    text, settings, requests = CASES[case]
+    for streaming in (False, True):
+        scheduler = make_scheduler(f"lookahead:64,draws=2,arrivals=poisson,base={text.replace(',', '+')}")
+        result = decima.simulate(jobs_of(requests, streaming), scheduler, seed=4, **settings)
+        assert result.num_unfinished == 0
+        assert scheduler.plans > 2
+
+
+@pytest.mark.parametrize("case", ["classes", "slots"])
+def test_true_durations_play_no_part(case):
+    """Neither the ends of running tasks nor the sum of durations, which holds theirs, may be seen through a copy."""
+    state, rule = run_of(case, False)
+    for number, _ in enumerate(offers(state)):
+        if number == 30:
+            break
+        go_on(state, rule)
+    other = state.copy()
+    size = other.heap_size
+    tasks = np.flatnonzero(other.heap_event[:size] >> 32 == 0)
+    assert len(tasks) > 1
+    later_ms = np.random.default_rng(0).uniform(1.0, 1e6, len(tasks))
+    other.heap_ms[tasks] += later_ms
+    other.put(busy_ms=other.busy_ms + later_ms.sum())
+    jobs = jobs_there(state)
+    rng = np.random.default_rng(1)
+    own = np.array([rule.values[item.name] for item in rule.parameters])
+    plans = [Plan(own, rng.normal(0.0, 0.5, (2, len(jobs)))) for _ in range(20)]
+    costs = []
+    for each in (state, other):
+        draw = Draw(each, rule, len(jobs), len(state.stage_job))
+        draw.begin(each, jobs, NO_FUTURE, np.inf, 3)
+        costs.append([draw.cost_ms(plan) for plan in plans])
+    assert len(set(costs[0])) > 10
+    assert costs[0] == pytest.approx(costs[1], rel=1e-9)
+
+
+@HERE
+def test_a_state_copied_in_mid_episode_goes_on_alike(case):
+    state, rule = run_of(case, True)
+    for number, _ in enumerate(offers(state)):
+        if number == 25:
+            break
+        go_on(state, rule)
+    other = state.copy()
+    for each in (state, other):
+        go_on(each, rule)
+        while each.advance():
+            go_on(each, rule)
+    assert np.array_equal(state.job_finish_ms, other.job_finish_ms)

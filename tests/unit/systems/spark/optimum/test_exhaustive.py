@@ -1,0 +1,292 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decima.core.errors import ConfigError
+from decima.systems.spark.optimum.exhaustive import exhaustive_search
+from decima.systems.spark.optimum.order_search import OrderSearch, replay_settings
+from decima.systems.spark.schedulers import make_scheduler
+from decima.systems.spark.schedulers.fields import rule_record
+from decima.systems.spark.state import ClusterState
+from decima.systems.spark.system import run_state
+from decima.systems.spark.tables import WorkloadTables
+from decima.workload import synthetic_batch, tpch_batch
+from decima.workload.jobs import Job, Workload
+from decima.workload.profile import JobProfile, Stage
+from tests.unit.systems.spark.optimum import task_by_task
+
+
+def stage(name, tasks, duration_ms, parents=()):
+    return Stage(name, tasks, parents, (5,), ([],), ([],), ([duration_ms],))
+
+
+def job_of(*rows, name="job"):
+    return JobProfile(name, tuple(stage(f"s{index}", *row) for index, row in enumerate(rows)), "test")
+
+
+def batch_of(*profiles):
+    return Workload(tuple(Job(profile) for profile in profiles), "test")
+
+
+@st.composite
+def small_batches(draw, jobs=4, whole=True):
+    """Batches of small random DAGs; some jobs share a profile, many events fall together."""
+    value = st.integers(0, 4).map(float) if whole else st.floats(0.5, 100.0)
+    profiles = []
+    for number in range(draw(st.integers(1, jobs))):
+        rows = []
+        for index in range(draw(st.integers(1, 4))):
+            parents = draw(st.sets(st.integers(0, index - 1), max_size=2)) if index else set()
+            rows.append((draw(st.integers(1, 5)), draw(value), tuple(sorted(parents))))
+        profiles.append(job_of(*rows, name=f"job {number}"))
+    count = draw(st.integers(1, jobs))
+    return batch_of(*(profiles[draw(st.integers(0, len(profiles) - 1))] for _ in range(count)))
+
+
+def replay(workload, order, cluster):
+    """Completion times of one order in the event simulator."""
+    state = ClusterState(WorkloadTables(workload, cluster), cluster)
+    rule_record(state).bind("job_rank", np.argsort(order))
+    run_state(state, make_scheduler("priority", stay=-1), 0)
+    return state.job_finish_ms.copy()
+
+
+# ---- one order ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("runnable_only", [True, False])
+@pytest.mark.parametrize("whole", [True, False])
+def test_groups_run_as_single_tasks_do(runnable_only, whole):
+    @given(small_batches(whole=whole), st.integers(1, 6), st.randoms(use_true_random=False))
+    def check(workload, executors, chance):
+        order = list(range(len(workload)))
+        chance.shuffle(order)
+        found = OrderSearch(workload, executors, runnable_only=runnable_only).completion_ms(order)
+        assert found.tolist() == task_by_task.completion_ms(workload, order, executors, runnable_only).tolist()
+
+    check()
+
+
+@pytest.mark.parametrize("runnable_only", [True, False])
+@given(workload=small_batches(whole=False))
+def test_one_executor_as_in_the_event_simulator(runnable_only, workload):
+    # One executor: no two events at one instant, and the two must agree to the last bit.
+    search = OrderSearch(workload, 1, runnable_only=runnable_only)
+    order = list(range(len(workload)))[::-1]
+    assert search.completion_ms(order).tolist() == replay(workload, order, search.settings).tolist()
+
+
+@given(st.data())
+def test_single_tasks_as_in_the_event_simulator(data):
+    # Stages of one task each and durations that never sum to the same instant.
+    exponents = data.draw(st.permutations(range(12)))
+    profiles = []
+    for number in range(3):
+        rows = []
+        for index in range(4):
+            parents = tuple(sorted(data.draw(st.sets(st.integers(0, index - 1), max_size=2)))) if index else ()
+            rows.append((1, float(2 ** exponents[4 * number + index]), parents))
+        profiles.append(job_of(*rows, name=f"job {number}"))
+    workload = batch_of(*profiles)
+    search = OrderSearch(workload, data.draw(st.integers(1, 5)), runnable_only=True)
+    order = data.draw(st.permutations(range(3)))
+    assert search.completion_ms(order).tolist() == replay(workload, order, search.settings).tolist()
+
+
+@pytest.mark.parametrize(("runnable_only", "typical", "largest"), [(False, 0.005, 0.02), (True, 0.02, 0.15)])
+def test_near_the_event_simulator_where_events_fall_together(runnable_only, typical, largest):
+    rng = np.random.default_rng(0)
+    differences = []
+    for seed in range(3):
+        workload = synthetic_batch(n=8, seed=seed)
+        search = OrderSearch(workload, 20, runnable_only=runnable_only)
+        for _ in range(10):
+            order = rng.permutation(8)
+            ours, theirs = search.completion_ms(order).mean(), replay(workload, order, search.settings).mean()
+            differences.append(abs(theirs / ours - 1.0))
+    assert np.mean(differences) < typical
+    assert max(differences) < largest
+
+
+def test_executors_wait_for_the_first_job_unless_runnable_only():
+    # The first job's second stage (2 tasks) opens at 10; two of three executors wait for it, or take long tasks.
+    first = job_of((1, 10.0), (2, 10.0, (0,)), name="first")
+    second = job_of((3, 100.0), name="second")
+    workload = batch_of(first, second)
+    assert OrderSearch(workload, 3).completion_ms((0, 1)).tolist() == [20.0, 120.0]
+    assert OrderSearch(workload, 3, runnable_only=True).completion_ms((0, 1)).tolist() == [30.0, 130.0]
+
+
+def test_jobs_of_more_stages_than_a_word_has_bits():
+    wide = job_of(*[(1, float(2 + index % 7)) for index in range(130)], (3, 5.0, tuple(range(130))), name="wide")
+    workload = batch_of(wide, job_of((4, 3.0)))
+    for order in ((0, 1), (1, 0)):
+        for runnable_only in (True, False):
+            found = OrderSearch(workload, 7, runnable_only=runnable_only).completion_ms(order)
+            assert found.tolist() == task_by_task.completion_ms(workload, order, 7, runnable_only).tolist()
+
+
+# ---- all orders -----------------------------------------------------------------------------------------------------
+
+
+def every_order(workload, executors, runnable_only):
+    """(average JCT in ms, order) of all n! orders, each simulated for itself."""
+    search = OrderSearch(workload, executors, runnable_only=runnable_only)
+    orders = itertools.permutations(range(len(workload)))
+    return [(search.completion_ms(order).mean(), order) for order in orders]
+
+
+@pytest.mark.parametrize("runnable_only", [True, False])
+def test_sharing_and_bounds_lose_nothing(runnable_only):
+    @settings(max_examples=60)
+    @given(small_batches(jobs=5), st.integers(1, 6))
+    def check(workload, executors):
+        every = every_order(workload, executors, runnable_only)
+        values = np.array([value for value, _ in every]) / 1000.0
+        full = exhaustive_search(workload, executors, runnable_only=runnable_only, threads=2, bins=7)
+        pruned = exhaustive_search(workload, executors, runnable_only=runnable_only, threads=2, distribution=False)
+        assert full.best_avg_jct_s == pytest.approx(values.min(), rel=1e-12)
+        assert pruned.best_avg_jct_s == full.best_avg_jct_s
+        assert pruned.best_order == full.best_order
+        assert full.num_simulated == full.num_distinct
+        assert full.num_ruled_out == 0
+        assert pruned.distribution is None
+        shape = full.distribution
+        assert [shape.min_s, shape.median_s, shape.mean_s, shape.max_s] == pytest.approx(
+            [values.min(), np.median(values), values.mean(), values.max()]
+        )
+        assert shape.counts.sum() == full.num_orders == len(every)
+
+    check()
+
+
+@pytest.mark.parametrize("runnable_only", [True, False])
+def test_six_jobs_against_every_order_for_itself(runnable_only):
+    workload = synthetic_batch(n=6, seed=1)
+    every = every_order(workload, 10, runnable_only)
+    values = [value / 1000.0 for value, _ in every]
+    result = exhaustive_search(workload, 10, runnable_only=runnable_only, bins=5)
+    pruned = exhaustive_search(workload, 10, runnable_only=runnable_only, distribution=False)
+    assert result.best_avg_jct_s == pytest.approx(min(values), rel=1e-12)
+    assert result.best_order == pruned.best_order == min(every)[1]
+    assert result.distribution.median_s == pytest.approx(np.median(values))
+    edges = result.distribution.edges_s
+    assert result.distribution.counts.tolist() == np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0].tolist()
+    assert pruned.num_simulated < result.num_simulated == result.num_distinct
+    assert result.num_orders == math.factorial(6)
+    assert pruned.num_ruled_out > 0
+
+
+def test_jobs_of_one_profile_are_exchanged_for_free():
+    small, large = job_of((2, 3.0), name="small"), job_of((5, 9.0), (2, 1.0, (0,)), name="large")
+    workload = batch_of(large, small, small, large, small)
+    result = exhaustive_search(workload, 2, bins=3)
+    assert (result.num_orders, result.num_distinct) == (120, 10)
+    assert result.distribution.counts.sum() == 120
+    assert result.best_order == (1, 2, 4, 0, 3)
+
+
+def test_the_result_does_not_depend_on_threads():
+    workload = synthetic_batch(n=6, seed=3)
+    one, four = (exhaustive_search(workload, 15, threads=threads, distribution=False) for threads in (1, 4))
+    assert one.best_order == four.best_order
+    assert (one.num_simulated, one.num_ruled_out) == (four.num_simulated, four.num_ruled_out)
+
+
+def test_best_order_beats_shortest_job_first_where_parallelism_decides():
+    # The first job has less work (60 against 64), but most of its executors wait at first.
+    late = job_of((1, 30.0), (3, 10.0, (0,)), name="late")
+    wide = job_of((4, 16.0), name="wide")
+    result = exhaustive_search(batch_of(late, wide), 4)
+    assert result.sjf_order == (0, 1)
+    assert result.sjf_avg_jct_s == pytest.approx(0.048)
+    assert result.best_order == (1, 0)
+    assert result.best_avg_jct_s == pytest.approx(0.036)
+    assert result.best_completion_s.tolist() == pytest.approx([0.056, 0.016])
+    assert "best of 2 orders: average JCT 0.04 s, 25.0% below" in str(result)
+
+
+def test_replayed_numbers_come_from_the_event_simulator():
+    workload = synthetic_batch(n=5, seed=2)
+    result = exhaustive_search(workload, 10, bins=4)
+    cluster = replay_settings(10)
+    assert result.replayed_best_avg_jct_s == pytest.approx(replay(workload, result.best_order, cluster).mean() / 1000.0)
+    assert result.replayed_sjf_avg_jct_s == pytest.approx(replay(workload, result.sjf_order, cluster).mean() / 1000.0)
+
+
+def test_one_job():
+    result = exhaustive_search(batch_of(job_of((3, 10.0))), 2)
+    assert (result.best_order, result.num_orders, result.best_avg_jct_s) == ((0,), 1, pytest.approx(0.02))
+
+
+def test_tpch_batch_of_ten(tpch_data):
+    result = exhaustive_search(tpch_batch(n=10, seed=0), distribution=False)
+    assert result.num_orders == 3_628_800
+    assert result.num_simulated < 10_000
+    assert result.best_avg_jct_s <= result.sjf_avg_jct_s
+    assert result.replayed_best_avg_jct_s == pytest.approx(result.best_avg_jct_s, rel=0.005)
+
+
+# ---- bad input ------------------------------------------------------------------------------------------------------
+
+
+def test_refuses_large_batches_unless_the_limit_is_raised():
+    workload = batch_of(*[job_of((1, 1.0))] * 11)
+    with pytest.raises(ConfigError, match=r"has 11 jobs, and the number .*; at most 10"):
+        exhaustive_search(workload)
+    assert exhaustive_search(workload, 1, limit=11).best_avg_jct_s == pytest.approx(0.006)
+
+
+def test_refuses_a_distribution_that_does_not_fit_into_memory():
+    workload = batch_of(*[job_of((1, float(index + 1)), name=f"job {index}") for index in range(12)])
+    with pytest.raises(ConfigError, match=r"at most 100,000,000 orders, and 12 jobs have more"):
+        exhaustive_search(workload, limit=12)
+
+
+@pytest.mark.parametrize("limit", [10, 100_000])
+def test_refuses_a_batch_whose_number_of_orders_has_too_many_digits_to_be_shown(limit):
+    profiles = [job_of((1, 1.0), name=str(index)) for index in range(2000)]
+    with pytest.raises(ConfigError, match=r"has 2,000 jobs, and the number|and 2000 jobs have more"):
+        exhaustive_search(batch_of(*profiles), limit=limit)
+
+
+def test_jobs_that_take_no_time():
+    result = exhaustive_search(batch_of(job_of((1, 0.0)), job_of((2, 0.0), name="other")))
+    assert result.best_avg_jct_s == result.sjf_avg_jct_s == 0.0
+    assert str(result).startswith("best of 2 orders: average JCT 0.00 s, 0.0% below shortest job first (0.00 s)")
+
+
+def test_refuses_streams():
+    workload = Workload((Job(job_of((1, 1.0))), Job(job_of((1, 1.0)), arrival_ms=5000.0)), "stream")
+    with pytest.raises(ConfigError, match=r"'stream': job 1 arrives at 5 s"):
+        exhaustive_search(workload)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"executors": 0}, "executors must be a whole number of at least 1, got 0"),
+        ({"limit": 0}, "limit must be a whole number of at least 1, got 0"),
+        ({"bins": 2.5}, r"bins must be a whole number of at least 1, got 2\.5"),
+        ({"threads": 0}, "workers must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_refuses_bad_numbers(arguments, message):
+    with pytest.raises(ConfigError, match=message):
+        exhaustive_search(synthetic_batch(n=3, seed=0), **arguments)
+
+
+@pytest.mark.parametrize("order", [(0, 0), (0,), (1, 2)])
+def test_refuses_what_is_no_order(order):
+    search = OrderSearch(batch_of(job_of((1, 1.0)), job_of((2, 1.0))))
+    with pytest.raises(ConfigError, match="must name each job from 0 to 1 once"):
+        search.completion_ms(order)
+
+
+def test_refuses_what_is_no_workload():
+    with pytest.raises(ConfigError, match="expected a Workload, got list"):
+        exhaustive_search([job_of((1, 1.0))])

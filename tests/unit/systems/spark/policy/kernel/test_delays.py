@@ -1,0 +1,208 @@
+"""The third head of the learned policy: idle slots, chosen and recorded by the compiled network."""
+
+import numpy as np
+import pytest
+
+from decima.systems.spark.policy.architecture import Architecture
+from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
+from decima.systems.spark.schedulers import make_scheduler
+from decima.systems.spark.seeding import spawn_generators
+from decima.workload import synthetic_poisson
+from tests.policy_oracle import Oracle, record_decision
+from tests.toy_jobs import job, one_stage, stage, workload
+from tests.unit.systems.spark.policy.policies import make_state, random_state, random_weights, watch
+
+VARIANTS = {
+    "heads": Architecture.paper(delays=4),
+    "features": Architecture.paper(delays=3, job_shape="features", delay_length="work"),
+    "granted": Architecture.paper(delays=5, delay_context="embedding", delay_length="granted"),
+    "output": Architecture.paper(delays=2, limit="output", job_shape="none"),
+    "stage": Architecture.released(delays=2, limit="stage"),
+    "unlimited": Architecture.released(delays=2, limit="none", delay_context="embedding"),
+    "no graph": Architecture.paper(delays=4, graph_embedding=False),
+    "narrow": Architecture.paper(delays=40, hidden=(24,), score_hidden=(9,), embedding=5),
+    "hold": Architecture.paper(delays=1, idle="hold"),
+}
+
+
+def eager_weights(architecture, seed=0, none=1.0):
+    """Random weights whose head d finds no slot about ``none`` times as likely as each one."""
+    weights = random_weights(architecture, seed)
+    parts = architecture.split(weights)
+    kernel, bias = (parts[f"d/{len(architecture.score_hidden)}/{kind}"] for kind in ("kernel", "bias"))
+    kernel[:] = np.random.default_rng(seed).normal(scale=0.3, size=kernel.shape)
+    bias[:] = 0.0
+    bias[0] = np.log(none)
+    return weights
+
+
+def make_eager(architecture, seed=0, **options):
+    none = 0.5 if options.get("greedy", True) else architecture.delays
+    return LearnedScheduler(architecture, eager_weights(architecture, seed, none), **options)
+
+
+def states(count=10, **fixed):
+    return [random_state(seed, log=True, **fixed) for seed in range(count)]
+
+
+@pytest.mark.parametrize("greedy", [True, False])
+@pytest.mark.parametrize("timer_end", ["offer", "assign"])
+@pytest.mark.parametrize("name", VARIANTS)
+def test_decisions_by_definition(name, timer_end, greedy):
+    """Probabilities are those of the plain network; what is decided is what is recorded and what is carried out."""
+    architecture = VARIANTS[name]
+    policy = make_eager(architecture, record=True, greedy=greedy)
+    oracle = Oracle(architecture, policy.weights)
+    free = delayed = 0
+    for seed, state in enumerate(states(timer_end=timer_end)):
+        record = record_episode(state, policy, seed)
+        rows = state.logged_decisions
+        rows = rows[rows[:, 3] > 0]  # with an empty frontier nothing is asked of the network
+        assert len(rows) == len(record)
+        offset, child = state.child_offset, state.child
+
+        def children(row, offset=offset, child=child):
+            return child[offset[row] : offset[row + 1]]
+
+        for d in range(len(record)):
+            graphs, candidates, choice = record_decision(record, d, children)
+            limits = range(record.limit_low[d], record.limit_high[d] + 1)
+            answer = oracle.answer(graphs, candidates, choice, limits)
+            chosen = int(record.delay[d])
+            assert record.log_prob_stage[d] == pytest.approx(answer.log_prob_stage[choice], abs=1e-5)
+            if not record.delay_free[d]:
+                assert chosen == record.log_prob_delay[d] == 0
+            else:
+                assert record.log_prob_delay[d] == pytest.approx(answer.log_prob_delay[chosen], abs=1e-5)
+                assert not greedy or answer.log_prob_delay[chosen] >= answer.log_prob_delay.max() - 1e-5
+            if answer.log_prob_limit and record.classes[d] > 1:
+                log_class = answer.log_prob_class(record.class_low[d], record.class_high[d])
+                assert record.log_prob_class[d] == pytest.approx(log_class, abs=1e-5)
+                assert record.class_low[d] <= record.limit[d] <= record.class_high[d]
+            free += int(record.delay_free[d])
+            delayed += chosen > 0
+            check_carried_out(state, record, d, rows[d], architecture)
+    assert free > 20
+    assert delayed > 2
+
+
+def check_carried_out(state, record, d, row, architecture):
+    """Compare a row of the decision log with the record."""
+    node = record.candidate_node[record.choice[d]]
+    index, profile_row = record.node_local[node], record.node_row[node]
+    chosen = int(record.delay[d])
+    held = chosen > 0 and architecture.idle == "hold"
+    assert row[5] == (-1 if held else index)
+    if chosen == 0 or held:
+        assert row[8] == 0.0
+        return
+    assert row[7] == 0
+    length = state.row_nominal_ms[profile_row]
+    work = length * state.stage_tasks[state.stage_row == profile_row][0]
+    if architecture.delay_length == "granted":
+        parts = work * chosen / architecture.delays / row[8]
+        assert parts == pytest.approx(round(parts))
+        assert 1 <= round(parts) <= row[2]
+    else:
+        whole = work if architecture.delay_length == "work" else length
+        assert row[8] == pytest.approx(chosen * whole / architecture.delays)
+    limits = record.limit_high[d] - record.limit_low[d] + 1
+    if architecture.limit == "none" or (not state.timer_assign and architecture.delay_length != "granted"):
+        assert record.classes[d] == 1
+    elif state.timer_assign and state.job_limit and architecture.limit in ("input", "output"):
+        assert record.classes[d] == limits
+        assert row[6] == record.limit[d]
+
+
+@pytest.mark.parametrize("mode", ["paper", "released"])
+@pytest.mark.parametrize("name", ["heads", "granted", "hold"])
+def test_outside_the_core_as_inside(name, mode):
+    policy = make_eager(VARIANTS[name], greedy=False)
+    inside, outside = (make_state(synthetic_poisson(6, 20, 0), mode, log=True, executors=6) for _ in range(2))
+    policy.bind(inside)
+    inside.start(*spawn_generators(1), policy.decision.address)
+    inside.advance()
+    frees = []
+    watch(outside, policy, lambda observation: frees.append(observation.num_free_executors), seed=1)
+    np.testing.assert_array_equal(inside.logged_decisions, outside.logged_decisions)
+    assert len(frees) > 30
+    assert inside.num_done == inside.num_jobs
+
+
+@pytest.mark.parametrize("mode", ["paper", "released"])
+def test_a_head_that_never_idles_changes_nothing(mode):
+    plain = Architecture.paper()
+    hold = Architecture.paper(delays=1, idle="hold", job_shape="none")
+    weights = eager_weights(hold, none=1e300)
+    found = []
+    for architecture in (plain, hold):
+        state = make_state(synthetic_poisson(8, 20, 0), mode, log=True, executors=8)
+        policy = LearnedScheduler(architecture, weights[: architecture.num_parameters])
+        policy.bind(state)
+        state.start(*spawn_generators(1), policy.decision.address)
+        state.advance()
+        found.append(state.logged_decisions.copy())
+    np.testing.assert_array_equal(*found)
+
+
+def test_holding_waits_for_a_running_task():
+    """Two of three jobs run; the executor that is free first waits for the other one to end before the third begins."""
+    architecture = VARIANTS["hold"]
+    weights = eager_weights(architecture)
+    head = architecture.split(weights)
+    head["d/2/kernel"][:] = 0.0
+    head["d/2/bias"][:] = 0.0, 50.0  # holds whenever it may
+    state = make_state(
+        workload(one_stage(1, 5.0), one_stage(1, 3.0), one_stage(1, 4.0)),
+        executors=2,
+        log=True,
+        startup=False,
+        durations="mean",
+    )
+    record = record_episode(state, LearnedScheduler(architecture, weights, record=True), 0)
+    assert record.delay_free.tolist()[0] == 0  # nothing runs: there would be nothing to wait for
+    assert record.delay.tolist() == [0, 0, 1, 0]
+    first, second, third = sorted(state.job_finish_ms.tolist())
+    assert third - second == 12_000.0 - first - second
+
+
+def test_a_teacher_says_nothing_about_slots():
+    architecture = VARIANTS["heads"]
+    policy = make_eager(architecture, greedy=False, record=True, teacher=make_scheduler("fair"), teacher_share=0.5)
+    for seed, state in enumerate(states(4)):
+        record = record_episode(state, policy, seed)
+        assert len(record) > 0
+        assert not record.delay.any()
+        assert not record.delay_free.any()
+
+
+def test_numbers_of_jobs_and_ages_by_hand():
+    """Average width is work over the critical path; besides, a task's age and the arrival of a smaller job."""
+    names = ("job_path", "job_width", "running_age", "since_smaller", "delayed")
+    architecture = Architecture.paper(delays=1, job_shape="none", more_features=names)
+    first = architecture.num_features - len(names)
+    diamond = (stage("a", 2, 3.0), stage("b", 4, 5.0, 0), stage("c", 1, 1.0, 0), stage("d", 1, 2.0, 1, 2))
+    jobs = workload(job(*diamond), one_stage(1, 4.0, at_s=2.0))
+    policy = make_eager(architecture)
+    times, after = [], []
+
+    def look(observation):
+        width = architecture.num_features + architecture.embedding
+        state = observation.state
+        times.append(observation.time_ms)
+        if state.policy is not None:
+            after.append(state.net_xe.reshape(state.num_stages, width)[:, first : first + len(names)].copy())
+
+    state = make_state(jobs, executors=3, startup=False, durations="mean")
+    # What is seen of a decision is looked at before the next one.
+    watch(state, policy, look)
+    times = np.array(times)
+    scales = np.array([1e-5, 0.05, 1e-5, 1e-5, 1.0])
+    path, work = 10_000.0, 2 * 3000.0 + 4 * 5000.0 + 1000.0 + 2000.0
+    np.testing.assert_allclose(after[0][0, :2], np.array([path, work / path]) * scales[:2], rtol=1e-6)
+    np.testing.assert_allclose(after[0][0, 2:4], 0.0)
+    ages, since = (np.array([x[:4, column].max() for x in after]) / 1e-5 for column in (2, 3))
+    assert 0.0 < ages.max() <= 5000.0 + 1e-2
+    assert since.max() > 0.0
+    later = times[:-1] >= 2000.0
+    np.testing.assert_allclose(since[later & (since > 0)], times[:-1][later & (since > 0)] - 2000.0, atol=1.0)

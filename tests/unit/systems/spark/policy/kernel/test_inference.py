@@ -1,0 +1,239 @@
+"""The compiled network and its choices: against the plain definition, and the same however it is run."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from decima.core.decision import CompiledDecision
+from decima.core.errors import ConfigError, InvalidDecisionError
+from decima.systems.spark.policy.architecture import Architecture
+from decima.systems.spark.policy.record import CAPACITIES, bind_buffers, collect_record, policy_record
+from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
+from decima.systems.spark.schedulers import Observation
+from decima.systems.spark.seeding import spawn_generators
+from decima.systems.spark.system import run_state
+from decima.workload import synthetic_batch, synthetic_poisson
+from tests.drivers import Through
+from tests.policy_oracle import Oracle, record_decision
+from tests.unit.systems.spark.policy.policies import (
+    BASES,
+    architectures,
+    describe,
+    make_policy,
+    make_state,
+    random_state,
+    random_weights,
+    watch,
+)
+
+ARCHITECTURES = list(architectures())
+
+
+def answer_of(policy, record, decision, state):
+    """What the plain network says about a recorded decision."""
+    offset, child = state.child_offset, state.child
+    graphs, candidates, choice = record_decision(record, decision, lambda row: child[offset[row] : offset[row + 1]])
+    limits = range(record.limit_low[decision], record.limit_high[decision] + 1)
+    return Oracle(policy.architecture, policy.weights).answer(graphs, candidates, choice, limits)
+
+
+# ---- the plain definition -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=describe)
+@pytest.mark.parametrize("greedy", [True, False])
+def test_probabilities_by_definition(architecture, greedy):
+    policy = make_policy(architecture, greedy=greedy, record=True)
+    decisions = 0
+    for seed in range(16):
+        state = random_state(seed)
+        record = record_episode(state, policy, seed)
+        for d in range(len(record)):
+            answer = answer_of(policy, record, d, state)
+            local = int(record.choice[d] - record.decision_candidates[d])
+            assert record.log_prob_stage[d] == pytest.approx(answer.log_prob_stage[local], abs=1e-5)
+            if greedy:
+                assert answer.log_prob_stage[local] >= answer.log_prob_stage.max() - 1e-5
+            decisions += 1
+            if architecture.limit == "none":
+                assert record.log_prob_limit[d] == record.log_prob_class[d] == 0.0
+                continue
+            log_class = answer.log_prob_class(record.class_low[d], record.class_high[d])
+            assert record.log_prob_limit[d] == pytest.approx(answer.log_prob_limit[record.limit[d]], abs=1e-5)
+            assert record.log_prob_class[d] == pytest.approx(log_class, abs=1e-5)
+            if greedy:
+                tail = record.limit_low[d] + record.classes[d] - 1
+                others = [answer.log_prob_limit[limit] for limit in range(record.limit_low[d], tail)]
+                others.append(answer.log_prob_class(tail, record.limit_high[d]))
+                assert log_class >= max(others) - 1e-5
+                assert record.limit[d] == record.class_low[d]
+    assert decisions > 100
+
+
+@pytest.mark.parametrize("name", BASES)
+@pytest.mark.parametrize("sharpness", [3.0, 10.0, 30.0])
+def test_probabilities_of_sharp_policies(name, sharpness):
+    """Single precision leaves an error in proportion to the scores: below a millionth of the largest."""
+    architecture = Architecture.named(name)
+    weights = random_weights(architecture, 1)
+    parts = architecture.split(weights)
+    for net in ("q", "w"):
+        parts[f"{net}/{len(architecture.score_hidden)}/kernel"][:] *= sharpness
+    policy = LearnedScheduler(architecture, weights, greedy=False, record=True)
+    largest, sharpest = 0.0, 0.0
+    for seed in range(4):
+        state = make_state(synthetic_poisson(8, 15, seed), executors=10)
+        record = record_episode(state, policy, seed)
+        for d in range(0, len(record), 3):
+            answer = answer_of(policy, record, d, state)
+            local = int(record.choice[d] - record.decision_candidates[d])
+            largest = max(largest, abs(record.log_prob_stage[d] - answer.log_prob_stage[local]))
+            largest = max(largest, abs(record.log_prob_limit[d] - answer.log_prob_limit[record.limit[d]]))
+            sharpest = min(sharpest, answer.log_prob_stage.min(), *answer.log_prob_limit.values())
+    assert largest < 2e-6 * max(10.0, abs(sharpest))
+
+
+# ---- chance ---------------------------------------------------------------------------------------------------------
+
+
+class CountingGenerator:
+    """How many 64-bit numbers a run drew from the policy's generator."""
+
+    def __init__(self, seed):
+        self.rng, self.policy_rng = spawn_generators(seed)
+        self._start = spawn_generators(seed)[1]
+
+    def drawn(self, at_most=100_000):
+        end = self.policy_rng.bit_generator.state["state"]
+        for count in range(at_most):
+            if self._start.bit_generator.state["state"] == end:
+                return count
+            self._start.bit_generator.random_raw()
+        raise AssertionError("the generator is elsewhere")
+
+
+@pytest.mark.parametrize("limit", ["input", "output", "stage", "none"])
+@pytest.mark.parametrize(("greedy", "per_decision"), [(True, 0), (False, 2)])
+def test_draws_per_decision(limit, greedy, per_decision):
+    policy = make_policy(Architecture.paper(limit=limit), greedy=greedy, record=True)
+    state = make_state(synthetic_batch(5), executors=8)
+    counting = CountingGenerator(3)
+    policy.bind(state)
+    state.start(counting.rng, counting.policy_rng, policy.decision.address)
+    state.advance()
+    assert counting.drawn() == per_decision * len(collect_record(state))
+
+
+def test_recording_changes_nothing():
+    for seed in range(10):
+        finishes = []
+        for record in (False, True):
+            state = random_state(seed)
+            run_state(state, make_policy(greedy=False, record=record), seed)
+            finishes.append(state.job_finish_ms.copy())
+        np.testing.assert_array_equal(*finishes)
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_choices_follow_the_probabilities(name):
+    """4000 draws from one state: every stage and every limit as often as it should be, chi-square over all of them."""
+    policy = make_policy(name, greedy=False, record=True)
+    state = make_state(synthetic_batch(4), executors=6)
+    state.start(*spawn_generators(0))
+    assert state.advance()
+    policy.bind(state)
+    draws = 4000
+    bind_buffers(state, 5, dict.fromkeys(CAPACITIES, 64 * draws))
+    observation = Observation(state)
+    for _ in range(draws):
+        policy.decide(observation)
+    record = collect_record(state)
+    local = record.choice - record.decision_candidates[:-1]
+    first = answer_of(policy, record, 0, state)
+    pairs = {}
+    for candidate in np.unique(local):
+        decision = int(np.flatnonzero(local == candidate)[0])
+        for limit, log_prob in answer_of(policy, record, decision, state).log_prob_limit.items():
+            pairs[int(candidate), limit] = np.exp(first.log_prob_stage[candidate] + log_prob)
+    assert sum(pairs.values()) == pytest.approx(1.0, abs=1e-3)
+    drawn = np.array([np.sum((local == stage) & (record.limit == limit)) for stage, limit in pairs])
+    wanted = draws * np.array(list(pairs.values()))
+    common = wanted >= 5
+    statistic = np.sum((drawn - wanted)[common] ** 2 / wanted[common])
+    freedom = int(common.sum())
+    assert freedom > 10
+    assert statistic < freedom + 5 * np.sqrt(2 * freedom)
+
+
+# ---- the same however it is run -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=describe)
+@pytest.mark.parametrize("greedy", [True, False])
+def test_same_run_inside_the_core_and_through_decide(architecture, greedy):
+    policy = make_policy(architecture, greedy=greedy)
+    for seed in range(6):
+        finishes = []
+        for scheduler in (policy, Through(policy)):
+            state = random_state(seed)
+            run_state(state, scheduler, seed)
+            finishes.append(state.job_finish_ms.copy())
+        np.testing.assert_array_equal(*finishes)
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_threads_change_nothing(name):
+    policy = make_policy(name, greedy=False, record=True)
+    workloads = [synthetic_poisson(12, 10, seed) for seed in range(8)]
+
+    def run(index):
+        return record_episode(make_state(workloads[index], executors=10), policy, index)
+
+    alone = [run(index) for index in range(8)]
+    for threads in (2, 4):
+        with ThreadPoolExecutor(threads) as pool:
+            together = list(pool.map(run, range(8)))
+        for one, other in zip(alone, together, strict=True):
+            for field in ("choice", "limit", "x", "log_prob_stage", "log_prob_limit", "log_prob_class"):
+                np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_reused_embeddings_equal_computed_ones(name):
+    policy = make_policy(name, greedy=False, record=True)
+    for seed in range(8):
+        state = random_state(seed)
+        wanted = record_episode(state, policy, seed)
+        watch(state, policy, lambda _, state=state: policy_record(state).put(net_ready=0), seed)
+        anew = collect_record(state)
+        assert len(anew.instance_first) >= len(wanted.instance_first)
+        for field in ("limit", "log_prob_stage", "log_prob_limit", "log_prob_class"):
+            np.testing.assert_array_equal(getattr(anew, field), getattr(wanted, field))
+
+
+# ---- scores that are no numbers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("through", [False, True])
+@pytest.mark.parametrize("part", ["q/0/kernel", "w/2/kernel"])
+def test_scores_that_are_not_finite(part, through):
+    architecture = Architecture.paper()
+    weights = architecture.initial_weights(0)
+    architecture.split(weights)[part][:] = 3e38
+    policy = LearnedScheduler(architecture, weights)
+    state = make_state(synthetic_batch(3), executors=8)
+    with pytest.raises(InvalidDecisionError, match="not a finite number"):
+        run_state(state, Through(policy) if through else policy, 0)
+    run_state(state, make_policy(), 0)
+
+
+def test_one_compiled_function_for_all():
+    assert isinstance(LearnedScheduler.decision, CompiledDecision)
+    addresses = {make_policy(architecture).decision.address for architecture in ARCHITECTURES}
+    assert len(addresses) == 1
+
+
+def test_logarithmic_features_are_the_papers():
+    with pytest.raises(ConfigError, match="feature_log needs the features of the paper"):
+        Architecture.released(feature_log=True)

@@ -1,0 +1,82 @@
+"""Policies and states for tests of the learned scheduler."""
+
+import numpy as np
+
+from decima.systems.spark.policy.architecture import Architecture
+from decima.systems.spark.policy.scheduler import LearnedScheduler
+from decima.systems.spark.settings import Settings
+from decima.systems.spark.state import ClusterState
+from decima.systems.spark.system import run_state
+from decima.systems.spark.tables import WorkloadTables
+from tests.drivers import Watching
+from tests.random_clusters import random_settings, random_workload
+
+BASES = ("paper", "released")
+GAP_S = 12.0  # that policies are told
+# Options of architectures that change what is computed, one at a time.
+VARIANTS = (
+    {},
+    {"graph_embedding": False},
+    {"two_level": False},
+    {"limit": "output"},
+    {"limit": "stage"},
+    {"limit": "none"},
+    {"durations": False},
+    {"interarrival_hint": True},
+    {"runnable_feature": True},
+    {"more_features": ("runnable", "log_tasks")},
+    {"hidden": (24,), "score_hidden": (9,), "embedding": 5},
+)
+PAPER_VARIANTS = (*VARIANTS, {"feature_log": True}, {"linear_input": False}, {"rectified_outputs": True})
+
+
+def architectures():
+    """Both architectures with every option that both allow, and further ones of the paper's."""
+    yield from (Architecture.paper(**changes) for changes in PAPER_VARIANTS)
+    for changes in VARIANTS:
+        if changes != {"graph_embedding": False}:
+            yield Architecture.released(**changes)
+    yield Architecture.released(graph_embedding=False, limit_context="embedding")
+
+
+def describe(architecture):
+    """Name for a test's label: what differs from the base."""
+    base = Architecture.named(architecture.name).as_dict()
+    changed = [f"{name}={value}" for name, value in architecture.as_dict().items() if value != base[name]]
+    return "-".join([architecture.name, *changed])
+
+
+def random_weights(architecture, seed=0, scale=1.0):
+    """Weights with biases that are not zero."""
+    rng = np.random.default_rng(seed)
+    weights = architecture.initial_weights(seed) * scale
+    return (weights + rng.normal(scale=0.05, size=len(weights))).astype(np.float32)
+
+
+def make_policy(architecture="paper", seed=0, scale=1.0, interarrival_s=GAP_S, **options):
+    """A policy with random weights; those that want the gap are told one, since some jobs here have none."""
+    if isinstance(architecture, str):
+        architecture = Architecture.named(architecture)
+    weights = random_weights(architecture, seed, scale)
+    return LearnedScheduler(architecture, weights, interarrival_s=interarrival_s, **options)
+
+
+def make_state(workload, mode="paper", log=False, **settings):
+    """A state of the workload on a cluster of the mode."""
+    return state_of(workload, Settings.of_mode(mode, **settings), log=log)
+
+
+def state_of(workload, settings, log=False):
+    """A state of the workload on a cluster."""
+    return ClusterState(WorkloadTables(workload, settings), settings, log_decisions=log)
+
+
+def random_state(seed, log=False, **fixed):
+    """A random workload on a random cluster that policies cannot bring to a halt."""
+    rng = np.random.default_rng(seed)
+    return state_of(random_workload(rng), random_settings(rng, **fixed), log=log)
+
+
+def watch(state, policy, look, seed=0):
+    """Run a policy through ``decide``; ``look(observation)`` is called before each of its decisions."""
+    run_state(state, Watching(policy, look), seed)

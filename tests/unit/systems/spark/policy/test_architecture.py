@@ -1,0 +1,235 @@
+"""Shapes of the policy network: parameter counts of the paper and of the published code, options, initial weights."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from decima.core.errors import ConfigError
+from decima.learning.perceptron import LEAK, Perceptron
+from decima.systems.spark.policy.architecture import LIMIT_SCALE, SHAPE_FEATURES, Architecture
+from decima.systems.spark.policy.features import SETS
+
+
+def layers(*widths, output_bias=True):
+    """Numbers in a fully connected network of these widths."""
+    pairs = list(itertools.pairwise(widths))
+    return sum(i * o + o for i, o in pairs) - (0 if output_bias else widths[-1])
+
+
+def test_paper_has_12736_parameters():
+    """§6.1: six transformations and two score functions with hidden layers of 32 and 16 units, 12,736 in total.
+
+    Five features go through one linear layer into 16 numbers; the score functions end in one number without bias.
+    """
+    entry = 5 * 16 + 16
+    plain = layers(16, 32, 16, 16)  # f and g of stages, g of jobs, f and g of the cluster
+    job_f = layers(5 + 16, 32, 16, 16)
+    q = layers(5 + 3 * 16, 32, 16, 1, output_bias=False)
+    w = layers(3 * 16 + 1, 32, 16, 1, output_bias=False)
+    assert entry + 5 * plain + job_f + q + w == 12_736
+    architecture = Architecture.paper()
+    assert architecture.num_parameters == 12_736
+    assert [net.name for net in architecture.perceptrons] == [
+        "input",
+        "stage_f",
+        "stage_g",
+        "job_f",
+        "job_g",
+        "cluster_f",
+        "cluster_g",
+        "q",
+        "w",
+    ]
+
+
+def test_released_has_4770_parameters():
+    """The published code: 16 and 8 hidden units, 8 numbers per embedding, score functions with 32, 16 and 8."""
+    entry = layers(5, 16, 8, 8)
+    plain = layers(8, 16, 8, 8)  # f and g of stages, f of the cluster
+    job_f = layers(5 + 8, 16, 8, 8)
+    q = layers(5 + 3 * 8, 32, 16, 8, 1)
+    w = layers(3 + 2 * 8 + 1, 32, 16, 8, 1)
+    assert entry + 3 * plain + job_f + q + w == 4_770
+    assert Architecture.released().num_parameters == 4_770
+
+
+@pytest.mark.parametrize(
+    ("changes", "change"),
+    [
+        ({"interarrival_hint": True}, 16 + 32 + 32),  # input, f of jobs, q
+        ({"runnable_feature": True}, 16 + 32 + 32),
+        ({"two_level": False}, -3 * layers(16, 32, 16, 16)),
+        ({"summary_g": False}, -2 * layers(16, 32, 16, 16)),
+        ({"score_output_bias": True}, 2),
+        ({"linear_input": False}, layers(5, 32, 16, 16) - 96),
+        ({"limit": "none"}, -layers(49, 32, 16, 1, output_bias=False)),
+        ({"limit": "output", "max_executors": 100}, 99 * 16 - 32),
+        ({"limit": "stage"}, 0),
+        ({"durations": False}, 0),
+        ({"feature_log": True}, 0),
+        ({"rectified_outputs": True}, 0),
+    ],
+    ids=lambda value: "-".join(map(str, value)) if isinstance(value, dict) else "",
+)
+def test_options_add_or_drop_their_parameters(changes, change):
+    assert Architecture.paper(**changes).num_parameters - 12_736 == change
+
+
+def test_without_graph_embedding_only_score_functions_remain():
+    architecture = Architecture.paper(graph_embedding=False)
+    assert [net.widths for net in architecture.perceptrons] == [(5, 32, 16, 1), (6, 32, 16, 1)]
+
+
+def test_shapes_name_every_array_in_order():
+    perceptron = Perceptron("q", (7, 4, 1), output_bias=False)
+    assert perceptron.shapes == [("q/0/kernel", (7, 4)), ("q/0/bias", (4,)), ("q/1/kernel", (4, 1))]
+    names = [name for name, _ in Architecture.paper().shapes]
+    assert len(set(names)) == len(names)
+    assert names[:4] == ["input/0/kernel", "input/0/bias", "stage_f/0/kernel", "stage_f/0/bias"]
+
+
+def test_split_gives_views_that_cover_the_vector():
+    architecture = Architecture.released()
+    weights = np.arange(architecture.num_parameters, dtype=np.float32)
+    parts = architecture.split(weights)
+    np.testing.assert_array_equal(np.concatenate([part.reshape(-1) for part in parts.values()]), weights)
+    for name, shape in architecture.shapes:
+        assert parts[name].shape == shape
+        assert np.shares_memory(parts[name], weights)
+    with pytest.raises(ConfigError, match=r"released has 4770 weights, got an array of shape \(4769,\)"):
+        architecture.split(weights[1:])
+
+
+def test_initial_weights_are_glorot_uniform_and_follow_the_seed():
+    architecture = Architecture.paper()
+    weights = architecture.initial_weights(3)
+    assert weights.dtype == np.float32
+    np.testing.assert_array_equal(weights, architecture.initial_weights(3))
+    assert (weights != architecture.initial_weights(4)).any()
+    for name, part in architecture.split(weights).items():
+        if name.endswith("bias"):
+            assert not part.any()
+        else:
+            bound = np.sqrt(6 / sum(part.shape))
+            assert np.abs(part).max() <= bound
+            assert np.abs(part).max() > 0.75 * bound
+
+
+def test_dictionary_and_back():
+    architecture = Architecture.released(hidden=(4,), limit="stage")
+    values = architecture.as_dict()
+    assert values["hidden"] == [4]
+    assert Architecture(**values) == architecture
+    assert architecture.replace(limit="none").limit == "none"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"limit": "job"}, "limit must be one of input, output, stage, none, got 'job'"),
+        ({"features": "all"}, "features must be one of paper, released, classes, got 'all'"),
+        ({"limit_context": "stage"}, "limit_context must be"),
+        ({"limit_context": "job"}, "needs the features of the published code"),
+        ({"embedding": 0}, "embedding must be in whole numbers from 1 to 65536, got 0"),
+        ({"embedding": 2.5}, r"embedding must be in whole numbers from 1 to 65536, got 2\.5"),
+        ({"hidden": [0]}, "hidden must be in whole numbers from 1 to 65536, got 0"),
+        ({"score_hidden": (8, 2.7)}, r"score_hidden must be in whole numbers from 1 to 65536, got 2\.7"),
+        ({"max_executors": 0}, "max_executors must be in whole numbers from 1 to 1000000, got 0"),
+        ({"max_executors": 10**12}, "max_executors must be in whole numbers from 1 to 1000000, got 1000000000000"),
+        ({"width": 3}, "unknown option of an architecture: width"),
+    ],
+)
+def test_impossible_options_are_refused(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        Architecture.named("paper", **changes)
+
+
+def test_names():
+    assert Architecture.named("released", durations=False) == Architecture.released(durations=False)
+    with pytest.raises(ConfigError, match="unknown architecture 'big'; known: paper, released"):
+        Architecture.named("big")
+
+
+def test_constants_of_the_published_code():
+    assert (LEAK, LIMIT_SCALE) == (0.2, 50.0)
+
+
+# ---- idle slots -----------------------------------------------------------------------------------------------------
+
+
+def test_third_head_comes_last_and_begins_with_one_chance():
+    plain, idle = Architecture.paper(), Architecture.paper(delays=10, job_shape="none", idle="timer")
+    names = [net.name for net in idle.perceptrons]
+    assert names == [*(net.name for net in plain.perceptrons), "d"]
+    head = idle.perceptrons[-1]
+    assert head.widths == (2 * 16, 32, 16, 11)
+    assert idle.replace(delay_context="embedding").delay_score_width == 3 * 16
+    parts = idle.split(idle.initial_weights(3))
+    assert not parts["d/2/kernel"].any()
+    chances = np.exp(parts["d/2/bias"].astype(np.float64))
+    np.testing.assert_allclose(chances / chances.sum(), [0.98, *[0.002] * 10], rtol=1e-5)
+
+
+def test_holding_alone_changes_nothing_but_the_head():
+    plain, hold = Architecture.paper(), Architecture.paper(delays=1, idle="hold", job_shape="none")
+    np.testing.assert_array_equal(plain.initial_weights(5), hold.initial_weights(5)[: plain.num_parameters])
+
+
+@pytest.mark.parametrize(
+    ("changes", "widths"),
+    [
+        ({}, (0, 5 + 48, 48)),
+        ({"delays": 10}, (2, 6 + 48 + 2, 50)),
+        ({"job_shape": "heads"}, (2, 5 + 48 + 2, 50)),
+        ({"delays": 10, "job_shape": "features"}, (0, 8 + 48, 48)),
+        ({"delays": 10, "job_shape": "replaced"}, (0, 6 + 48, 48)),
+        ({"delays": 10, "durations": False}, (0, 6 + 48, 48)),
+        ({"delays": 2, "graph_embedding": False}, (2, 6 + 2, 8)),
+    ],
+)
+def test_where_the_shape_of_jobs_enters(changes, widths):
+    architecture = Architecture.paper(**changes)
+    assert (architecture.shape_width, architecture.stage_score_width, architecture.limit_score_width) == widths
+
+
+def test_hidden_durations_hide_the_shape_of_jobs():
+    architecture = Architecture.paper(durations=False, job_shape="features", delays=3)
+    assert [feature.name for feature in architecture.stage_features][-2:] == ["hidden", "hidden"]
+
+
+def test_the_shape_of_jobs_in_the_places_of_two_features_drawn_by_seed():
+    drawn = set()
+    for seed in range(20):
+        names = [each.name for each in Architecture.paper(job_shape="replaced", replaced_seed=seed).stage_features]
+        places = [place for place, name in enumerate(names) if name in SHAPE_FEATURES]
+        assert [names[place] for place in places] == list(SHAPE_FEATURES)
+        assert [name for place, name in enumerate(names) if place not in places] == [
+            name for place, name in enumerate(SETS["paper"]) if place not in places
+        ]
+        drawn.add(tuple(places))
+    assert len(drawn) > 5  # of ten pairs
+    hidden = Architecture.paper(job_shape="replaced", durations=False).stage_features
+    assert not {each.name for each in hidden} & set(SHAPE_FEATURES)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"replaced_seed": -1}, "replaced_seed must be a whole number from 0 on, got -1"),
+        ({"delays": -1}, "delays must be a whole number from 0 to 1000, got -1"),
+        ({"delays": 1001}, "delays must be a whole number"),
+        ({"delays": 2.5}, "delays must be a whole number"),
+        ({"delays": True}, "delays must be a whole number"),
+        ({"idle": "sleep"}, "idle must be one of timer, hold, got 'sleep'"),
+        ({"idle": "hold"}, "idle 'hold' .* needs delays=1, got delays=0"),
+        ({"idle": "hold", "delays": 10}, "idle 'hold' .* needs delays=1, got delays=10"),
+        ({"delay_length": "nominal"}, "delay_length must be one of task, work, granted"),
+        ({"delay_context": "all"}, "delay_context must be one of"),
+        ({"job_shape": "yes"}, "job_shape must be one of"),
+        ({"job_shape": "heads", "durations": False}, "hides"),
+    ],
+)
+def test_bad_options_of_idle_slots(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        Architecture.paper(**changes)

@@ -1,0 +1,466 @@
+"""The TensorFlow network against a plain NumPy one, and what must hold for any weights."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from decima.learning.perceptron import Perceptron
+from decima.systems.spark.policy.architecture import Architecture
+from decima.systems.spark.policy.batch import GraphBatch
+from tests.policy_oracle import Graph, Oracle, entropy, record_decision
+from tests.policy_records import Record, Tables, random_jobs, random_record
+
+tf = pytest.importorskip("tensorflow")
+network = pytest.importorskip("decima.systems.spark.policy.network")
+
+EXECUTORS = 8
+PAPER, RELEASED = Architecture.paper(max_executors=12), Architecture.released(max_executors=12)
+# Each option changed alone, on both networks where it means something.
+VARIANTS = {
+    "paper": PAPER,
+    "released": RELEASED,
+    "perceptron-input": PAPER.replace(linear_input=False),
+    "linear-input-released": RELEASED.replace(linear_input=True),
+    "rectified-outputs": PAPER.replace(rectified_outputs=True),
+    "no-summary-g": PAPER.replace(summary_g=False),
+    "summary-g-released": RELEASED.replace(summary_g=True),
+    "score-bias": PAPER.replace(score_output_bias=True),
+    "embedding-context-released": RELEASED.replace(limit_context="embedding"),
+    "no-graph-embedding": PAPER.replace(graph_embedding=False),
+    "no-graph-embedding-released": RELEASED.replace(graph_embedding=False),
+    "one-level": PAPER.replace(two_level=False),
+    "one-level-released": RELEASED.replace(two_level=False),
+    "limit-output": PAPER.replace(limit="output"),
+    "limit-output-released": RELEASED.replace(limit="output"),
+    "limit-output-no-graph": PAPER.replace(limit="output", graph_embedding=False),
+    "limit-stage": PAPER.replace(limit="stage"),
+    "limit-none": PAPER.replace(limit="none"),
+    "interarrival-hint": PAPER.replace(interarrival_hint=True),
+    "no-durations": PAPER.replace(durations=False),
+    "delays": PAPER.replace(delays=10),
+    "delays-embedding-context": PAPER.replace(delays=4, delay_context="embedding", limit="output"),
+    "delays-released": RELEASED.replace(delays=3, limit="none"),
+    "delays-no-graph": PAPER.replace(delays=5, graph_embedding=False, job_shape="heads"),
+    "hold": PAPER.replace(delays=1, idle="hold", job_shape="features"),
+    "job-shape-replaced": PAPER.replace(delays=5, job_shape="replaced", replaced_seed=2),
+    "job-shape": PAPER.replace(job_shape="heads"),
+    "classes": Architecture.classes(limit_grid=5),
+    "classes-no-graph": PAPER.replace(executor_classes=3, graph_embedding=False),
+    "cluster-mean": PAPER.replace(cluster_mean=True),
+    "limit-grid": PAPER.replace(limit_grid=6, limit="stage"),
+    "narrow-and-deep": PAPER.replace(embedding=3, hidden=(5, 4, 6), score_hidden=(7,)),
+}
+OUTPUTS = {
+    "log_prob_stage",
+    "log_prob_limit",
+    "log_prob_class",
+    "entropy_stage",
+    "entropy_limit",
+    "entropy_class",
+}
+
+
+def random_weights(architecture, seed=0):
+    """Weights with biases that are not zero."""
+    weights = architecture.initial_weights(seed)
+    return weights + np.random.default_rng(seed).normal(scale=0.1, size=len(weights)).astype(np.float32)
+
+
+def make_records(architecture, seed=0, count=3, decisions=6):
+    rng = np.random.default_rng(seed)
+    jobs = random_jobs(rng, 8)
+    records = [
+        random_record(
+            rng,
+            jobs,
+            decisions,
+            features=architecture.num_features,
+            executors=EXECUTORS,
+            shape=architecture.shape_width,
+            delays=architecture.delays,
+            classes=architecture.class_width,
+            levels=architecture.limit_levels(EXECUTORS),
+        )
+        for _ in range(count)
+    ]
+    return jobs, Tables.of(jobs), records
+
+
+def run(architecture, weights, tensors):
+    model = network.DecimaNetwork(architecture, len(tensors["level_sizes"]), weights)
+    return {name: value.numpy() for name, value in model(tensors).items()}
+
+
+def outputs_of(architecture):
+    return OUTPUTS | ({"log_prob_delay", "entropy_delay"} if architecture.delays else set())
+
+
+def expected_outputs(architecture, weights, records, tables):
+    """The same from the oracle, one decision after the other."""
+    oracle = Oracle(architecture, weights)
+
+    def children_of_row(row):
+        return tables.child[tables.child_offset[row] : tables.child_offset[row + 1]]
+
+    out = {name: [] for name in outputs_of(architecture)}
+    for record in records:
+        for decision in range(len(record.choice)):
+            graphs, candidates, choice = record_decision(record, decision, children_of_row)
+            low, high = int(record.limit_low[decision]), int(record.limit_high[decision])
+            levels = record.limit_levels if len(record.limit_levels) else range(1, high + 1)
+            allowed = [int(level) for level in levels if low <= level <= high]
+            answer = oracle.answer(graphs, candidates, choice, allowed)
+            out["log_prob_stage"].append(answer.log_prob_stage[choice])
+            out["entropy_stage"].append(entropy(answer.log_prob_stage))
+            if architecture.delays:
+                free, delay = record.delay_free[decision], int(record.delay[decision])
+                out["log_prob_delay"].append(answer.log_prob_delay[delay] if free else 0.0)
+                out["entropy_delay"].append(entropy(answer.log_prob_delay) if free else 0.0)
+            classes = int(record.classes[decision])
+            if classes == 1 or not answer.log_prob_limit:
+                for name in ("log_prob_limit", "log_prob_class", "entropy_limit", "entropy_class"):
+                    out[name].append(0.0)
+                continue
+            tail = allowed[classes - 1]
+            spans = [(limit, limit) for limit in allowed[: classes - 1]] + [(tail, high)]
+            log_classes = [answer.log_prob_class(*span) for span in spans]
+            limit = int(record.limit[decision])
+            out["log_prob_limit"].append(answer.log_prob_limit[limit])
+            out["log_prob_class"].append(log_classes[allowed.index(min(limit, tail))])
+            out["entropy_limit"].append(entropy(answer.log_prob_limit.values()))
+            out["entropy_class"].append(entropy(log_classes))
+    return out
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_option_computes_what_plain_numpy_does(name):
+    architecture = VARIANTS[name]
+    weights = random_weights(architecture)
+    _, tables, records = make_records(architecture)
+    tensors = GraphBatch(records, tables.child_offset, tables.child).tensors()
+    found = run(architecture, weights, tensors)
+    expected = expected_outputs(architecture, weights, records, tables)
+    assert set(found) == outputs_of(architecture)
+    for output in found:
+        assert found[output].dtype == np.float32
+        np.testing.assert_allclose(found[output], expected[output], rtol=1e-5, atol=1e-5, err_msg=output)
+    assert np.ptp(found["log_prob_stage"]) > 0.1
+    if architecture.limit != "none":
+        assert np.ptp(found["log_prob_class"]) > 0.1
+
+
+def test_options_change_the_result():
+    """Otherwise the comparison above might compare nothing."""
+    _, tables, records = make_records(PAPER)
+    tensors = GraphBatch(records, tables.child_offset, tables.child).tensors()
+    stage = {}
+    for name in ("paper", "perceptron-input", "rectified-outputs", "no-summary-g", "no-graph-embedding", "one-level"):
+        stage[name] = run(VARIANTS[name], VARIANTS[name].initial_weights(0), tensors)["log_prob_stage"]
+    for name, value in stage.items():
+        if name != "paper":
+            assert np.abs(value - stage["paper"]).max() > 1e-3, name
+
+
+def one_decision(x, children, choice=0, **limits):
+    """A record of one decision about one job, every stage a candidate; and the profile tables of the job."""
+    count = len(x)
+    values = {"limit": [1], "limit_low": [1], "limit_high": [3], "classes": [1]} | limits
+    record = Record(
+        instance_first=[0, count],
+        node_row=np.arange(count),
+        node_local=np.arange(count),
+        x=x,
+        decision_pairs=[0, 1],
+        pair_instance=[0],
+        decision_candidates=[0, count],
+        candidate_node=np.arange(count),
+        candidate_instance=np.zeros(count),
+        choice=[choice],
+        **values,
+    )
+    return GraphBatch([record], *dataclasses.astuple(Tables.of([children]))[:2]).tensors()
+
+
+def tiny_network(**values):
+    """One feature wide embeddings and no hidden layers, so that every layer is one number: all 1 unless given."""
+    architecture = Architecture.paper(embedding=1, hidden=(), score_hidden=())
+    weights = []
+    for name, shape in architecture.shapes:
+        default = np.zeros(shape) if name.endswith("bias") else np.ones(shape)
+        weights.append(np.broadcast_to(values.get(name.replace("/", "_"), default), shape).reshape(-1))
+    return architecture, np.concatenate(weights).astype(np.float32)
+
+
+def test_a_diamond_by_hand():
+    """Stage 0 -> 1, 2 -> 3 with a short cut 0 -> 3; embeddings are single numbers."""
+    e1 = np.array([1.0, 0, 0, 0, 0])[:, None]
+    architecture, weights = tiny_network(
+        input_0_kernel=e1,  # h = x_0
+        stage_f_0_kernel=[[2.0]],
+        stage_f_0_bias=[1.0],  # f(e) = 2 e + 1
+        stage_g_0_kernel=[[0.5]],
+        stage_g_0_bias=[-1.0],  # g(s) = s / 2 - 1
+    )
+    x = np.zeros((4, 5))
+    x[:, 0] = [10, 20, 30, 4]
+    tensors = one_decision(x, [[1, 2, 3], [3], [3], []])
+    model = network.DecimaNetwork(architecture, 3, weights)
+    e, y, z = (value.numpy() for value in model.embed(tensors))
+    # e_3 = 4; e_1 = (2*4+1)/2 - 1 + 20 = 23.5; e_2 = 33.5; e_0 = (48 + 68 + 9)/2 - 1 + 10 = 71.5
+    np.testing.assert_allclose(e[:, 0], [4, 23.5, 33.5, 71.5])
+    # All other weights are 1: y is the sum of x_0 + e over the stages, z = y.
+    np.testing.assert_allclose(y, [[64 + 132.5]])
+    np.testing.assert_allclose(z, y)
+    # q is the sum of x_0, e, y and z: what differs between stages is x_0 + e, here 81.5, 43.5, 63.5 and 8.
+    found = run(architecture, weights, tensors)
+    np.testing.assert_allclose(found["log_prob_stage"], [0.0], atol=1e-6)
+    found = run(architecture, weights, one_decision(x, [[1, 2, 3], [3], [3], []], choice=2))
+    np.testing.assert_allclose(found["log_prob_stage"], [63.5 - 81.5], atol=1e-5)
+
+
+def test_limits_by_hand():
+    """Scores of limits 1, 2, 3, 4 differ by ln 2 each: probabilities 1/15, 2/15, 4/15, 8/15."""
+    architecture, weights = tiny_network(w_0_kernel=np.array([[1.0], [1.0], [1.0], [50 * np.log(2)]]))
+    x = np.zeros((1, 5))
+    limits = {"limit": [3], "limit_low": [1], "limit_high": [4], "classes": [3]}
+    found = run(architecture, weights, one_decision(x, [[]], **limits))
+    p = np.array([1, 2, 4, 8]) / 15
+    np.testing.assert_allclose(found["log_prob_limit"], [np.log(4 / 15)], rtol=1e-5)
+    np.testing.assert_allclose(found["log_prob_class"], [np.log(12 / 15)], rtol=1e-5)
+    np.testing.assert_allclose(found["entropy_limit"], [-(p * np.log(p)).sum()], rtol=1e-5)
+    c = np.array([1, 2, 12]) / 15
+    np.testing.assert_allclose(found["entropy_class"], [-(c * np.log(c)).sum()], rtol=1e-5)
+    # A limit that has its own effect is a class of its own.
+    found = run(architecture, weights, one_decision(x, [[]], **(limits | {"limit": [2]})))
+    np.testing.assert_allclose(found["log_prob_class"], [np.log(2 / 15)], rtol=1e-5)
+    # All limits have one effect: nothing is chosen.
+    found = run(architecture, weights, one_decision(x, [[]], **(limits | {"classes": [1]})))
+    for name in ("log_prob_limit", "log_prob_class", "entropy_limit", "entropy_class"):
+        assert found[name] == [0.0]
+
+
+def test_messages_go_from_children_to_parents():
+    """A[child, parent] = 1: Spektral sends along it from row to column."""
+    architecture, weights = tiny_network(stage_f_0_kernel=[[3.0]])
+    model = network.DecimaNetwork(architecture, 3, weights)
+    # 0 -> 1 -> 2: the root is the ancestor, so only it may feel a change of the leaf.
+    x = np.zeros((3, 5), dtype=np.float32)
+    changed = x.copy()
+    changed[2, 0] = 1.0
+    chain = [[1], [2], []]
+    before, after = (model.embed(one_decision(values, chain))[0].numpy()[::-1, 0] for values in (x, changed))
+    np.testing.assert_allclose(after - before, [9.0, 3.0, 1.0])
+    changed = x.copy()
+    changed[0, 0] = 1.0
+    after = model.embed(one_decision(changed, chain))[0].numpy()[::-1, 0]
+    np.testing.assert_allclose(after - before, [1.0, 0.0, 0.0])
+    # The same through Spektral's own interface.
+    a = tf.sparse.from_dense(np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], dtype=np.float32))
+    received = model.messages([tf.constant([[1.0], [10.0], [100.0]]), a])
+    np.testing.assert_allclose(received.numpy()[:, 0], [30.0, 300.0, 0.0])
+
+
+def test_edges_may_have_features():
+    """Stage 2 after 0 and 1, stage 3 after 2; f takes one number of the child and two of the edge."""
+    rng = np.random.default_rng(0)
+    perceptron = Perceptron("stage_f", (3, 4, 1))
+    f = network.PerceptronLayer(perceptron)
+    for kernel in f.kernels:
+        kernel.assign(rng.normal(size=kernel.shape))
+    messages = network.StageMessages(f, None)
+    e = rng.normal(size=(4, 1)).astype(np.float32)
+    edges = [(0, 2), (1, 2), (2, 3)]
+    x = rng.normal(size=(3, 2)).astype(np.float32)
+    a = tf.SparseTensor(edges, tf.ones(3), (4, 4))
+    found = messages([tf.constant(e), a, tf.constant(x)]).numpy()
+    expected = np.zeros((4, 1), np.float32)
+    for (child, parent), features in zip(edges, x, strict=True):
+        expected[parent] += f(tf.constant([[*e[child], *features]])).numpy()[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert found[2] != 0.0
+    level = messages.receive(tf.constant(e), tf.constant([0, 1]), tf.constant([0, 0]), tf.constant(x[:2]))
+    np.testing.assert_allclose(level.numpy(), expected[2:3], rtol=1e-5)
+    other = messages([tf.constant(e), a, tf.constant(-x)]).numpy()
+    assert (other[2:] != found[2:]).all()
+
+
+def test_level_by_level_agrees_with_spektrals_propagation():
+    """Propagating over the whole matrix as often as there are levels gives the same embeddings."""
+    architecture = RELEASED
+    _, tables, records = make_records(architecture, seed=2, count=1, decisions=3)
+    tensors = GraphBatch(records, tables.child_offset, tables.child).tensors()
+    levels = len(tensors["level_sizes"])
+    model = network.DecimaNetwork(architecture, levels, random_weights(architecture))
+    e, _, _ = model.embed(tensors)
+    first = np.cumsum(tensors["level_sizes"]) - tensors["level_sizes"]
+    parents = np.repeat(first, tensors["edge_level_sizes"]) + tensors["edge_target"]
+    size = len(tensors["x"])
+    dense = np.zeros((size, size), dtype=np.float32)
+    dense[tensors["edge_source"], parents] = 1.0
+    a = tf.sparse.from_dense(dense)
+    h = model.get_layer("input")(tensors["x"])
+    inner = np.zeros((size, 1), dtype=np.float32)
+    inner[parents] = 1.0
+    whole = h
+    for _ in range(levels - 1):
+        whole = h + inner * model.messages([whole, a])
+    assert levels > 3
+    np.testing.assert_allclose(e.numpy(), whole.numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("architecture", [PAPER, RELEASED], ids=["paper", "released"])
+def test_numbering_of_jobs_stages_and_candidates_does_not_matter(architecture):
+    rng = np.random.default_rng(4)
+    jobs, tables, records = make_records(architecture, seed=4, count=1, decisions=1)
+    weights = random_weights(architecture)
+    record = records[0]
+    before = run(architecture, weights, GraphBatch([record], tables.child_offset, tables.child).tensors())
+    # Renumber the stages of every job ...
+    orders = [rng.permutation(len(job)) for job in jobs]  # old stage -> new stage
+    renamed = []
+    for job, order in zip(jobs, orders, strict=True):
+        children = [[] for _ in job]
+        for stage, kids in enumerate(job):
+            children[order[stage]] = [int(order[kid]) for kid in kids]
+        renamed.append(children)
+    # ... and shuffle the instances, their pairs and the candidates.
+    count = len(record.instance_first) - 1
+    instance_order = rng.permutation(count)
+    first, rows, local, x = [0], [], [], []
+    place = {}
+    for new, old in enumerate(instance_order):
+        nodes = np.arange(record.instance_first[old], record.instance_first[old + 1])
+        job = int(np.searchsorted(tables.first_row, record.node_row[nodes[0]], side="right") - 1)
+        named = orders[job][record.node_local[nodes]]
+        for node in nodes[np.argsort(named)]:
+            place[int(node)] = (len(rows), new)
+            local.append(int(orders[job][record.node_local[node]]))
+            rows.append(int(tables.first_row[job]) + local[-1])
+            x.append(record.x[node])
+        first.append(len(rows))
+    shuffled = rng.permutation(len(record.candidate_node))
+    moved = [place[int(record.candidate_node[index])] for index in shuffled]
+    other = dataclasses.replace(
+        record,
+        instance_first=first,
+        node_row=rows,
+        node_local=local,
+        x=np.array(x),
+        pair_instance=rng.permutation([int(np.flatnonzero(instance_order == i)[0]) for i in record.pair_instance]),
+        candidate_node=[node for node, _ in moved],
+        candidate_instance=[instance for _, instance in moved],
+        choice=[int(np.flatnonzero(shuffled == record.choice[0])[0])],
+    )
+    assert (other.candidate_node != record.candidate_node).any()
+    tables = Tables.of(renamed)
+    after = run(architecture, weights, GraphBatch([other], tables.child_offset, tables.child).tensors())
+    for name in OUTPUTS:
+        np.testing.assert_allclose(after[name], before[name], rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def test_other_decisions_in_the_batch_and_empty_levels_do_not_matter():
+    weights = random_weights(PAPER)
+    _, tables, records = make_records(PAPER, seed=6)
+    batch = GraphBatch(records, tables.child_offset, tables.child)
+    together = run(PAPER, weights, batch.tensors())
+    for decision in (0, 7, 17):
+        alone = run(PAPER, weights, batch.tensors(np.array([decision]), num_levels=12))
+        for name in OUTPUTS:
+            np.testing.assert_allclose(alone[name][0], together[name][decision], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["paper", "released", "limit-output", "one-level", "no-graph-embedding", "classes"])
+def test_gradients_agree_with_differences_of_the_oracle(name):
+    architecture = VARIANTS[name].replace(embedding=3, hidden=(4,), score_hidden=(5,))
+    weights = random_weights(architecture, seed=1)
+    _, tables, records = make_records(architecture, seed=1, count=2, decisions=3)
+    tensors = GraphBatch(records, tables.child_offset, tables.child).tensors()
+    model = network.DecimaNetwork(architecture, len(tensors["level_sizes"]), weights)
+    used = {"log_prob_stage": 1.0, "log_prob_class": 0.7, "log_prob_limit": 0.3, "entropy_stage": 0.5}
+    used |= {"entropy_class": 0.2, "entropy_limit": -0.4}
+    with tf.GradientTape() as tape:
+        out = model(tensors)
+        value = sum(factor * tf.reduce_sum(out[key]) for key, factor in used.items())
+    parts = tape.gradient(value, model.trainable_variables)
+    gradient = np.concatenate([tf.reshape(part, [-1]).numpy() for part in parts])
+
+    def objective(vector):
+        expected = expected_outputs(architecture, vector, records, tables)
+        return sum(factor * sum(expected[key]) for key, factor in used.items())
+
+    rng = np.random.default_rng(0)
+    base, step = weights.astype(np.float64), 1e-6
+    for index in rng.choice(len(weights), size=40, replace=False):
+        shift = np.zeros(len(weights))
+        shift[index] = step
+        slope = (objective(base + shift) - objective(base - shift)) / (2 * step)
+        assert gradient[index] == pytest.approx(slope, rel=2e-3, abs=2e-3), index
+    assert np.abs(gradient).max() > 0.1
+
+
+def test_huge_scores_stay_finite():
+    weights = random_weights(PAPER)
+    for name, part in PAPER.split(weights).items():
+        if name in ("q/2/kernel", "w/2/kernel"):
+            part *= 1e5
+    _, tables, records = make_records(PAPER)
+    tensors = GraphBatch(records, tables.child_offset, tables.child).tensors()
+    model = network.DecimaNetwork(PAPER, len(tensors["level_sizes"]), weights)
+    with tf.GradientTape() as tape:
+        out = model(tensors)
+        value = sum(tf.reduce_sum(part) for part in out.values())
+    assert out["log_prob_stage"].numpy().min() < -1e3
+    for name, part in out.items():
+        assert np.isfinite(part.numpy()).all(), name
+    for part in tape.gradient(value, model.trainable_variables):
+        assert np.isfinite(part.numpy()).all()
+
+
+def test_one_trace_serves_all_batches():
+    weights = random_weights(PAPER)
+    model = network.DecimaNetwork(PAPER, 12, weights)
+    traces = []
+
+    @tf.function(input_signature=[network.signature(PAPER, 12)])
+    def outputs(batch):
+        traces.append(1)
+        return model(batch)
+
+    for seed in range(3):
+        _, tables, records = make_records(PAPER, seed=seed, count=seed + 1)
+        batch = GraphBatch(records, tables.child_offset, tables.child)
+        found = outputs(batch.tensors(num_levels=12))
+        eager = run(PAPER, weights, batch.tensors())
+        for name in OUTPUTS:
+            np.testing.assert_allclose(found[name].numpy(), eager[name], rtol=1e-5, atol=1e-5)
+    assert len(traces) == 1
+
+
+@pytest.mark.parametrize("name", ["paper", "released", "one-level", "no-graph-embedding", "limit-none"])
+def test_flat_weights_keep_their_order(name):
+    architecture = VARIANTS[name]
+    weights = random_weights(architecture)
+    model = network.DecimaNetwork(architecture, 3)
+    assert not any(variable.numpy().any() for variable in model.trainable_variables)
+    model.set_flat(weights)
+    flat = np.concatenate([variable.numpy().reshape(-1) for variable in model.trainable_variables])
+    np.testing.assert_array_equal(flat, weights)
+    assert [tuple(variable.shape) for variable in model.trainable_variables] == [s for _, s in architecture.shapes]
+    parts = architecture.split(weights)
+    for variable, value in zip(model.trainable_variables, parts.values(), strict=True):
+        np.testing.assert_array_equal(variable.numpy(), value)
+    layer = model.get_layer("q")
+    np.testing.assert_array_equal(layer.kernels[0].numpy(), parts["q/0/kernel"])
+    assert model.count_params() == architecture.num_parameters
+
+
+def test_the_oracle_itself_on_a_chain():
+    """x -> h = x_0, f doubles, g adds one: e = 1, 2*1+1+10, 2*13+1+100 from the leaf up."""
+    architecture, weights = tiny_network(
+        input_0_kernel=np.array([1.0, 0, 0, 0, 0])[:, None], stage_f_0_kernel=[[2.0]], stage_g_0_bias=[1.0]
+    )
+    x = np.zeros((3, 5))
+    x[:, 0] = [100, 10, 1]
+    e = Oracle(architecture, weights).embed_stages(Graph(x, [[1], [2], []]))
+    np.testing.assert_allclose(e[:, 0], [127, 13, 1])

@@ -1,0 +1,142 @@
+"""The learned scheduler wherever schedulers run: in the core, through ``decide``, in pools, with bad input."""
+
+import pickle
+
+import gymnasium
+import numpy as np
+import pytest
+
+import decima
+from decima.core.errors import ConfigError
+from decima.systems.spark.policy.architecture import Architecture
+from decima.systems.spark.policy.record import collect_record
+from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
+from decima.systems.spark.schedulers import Observation, check_scheduler, make_scheduler
+from decima.systems.spark.seeding import spawn_generators
+from decima.systems.spark.system import run_state
+from decima.workload import synthetic_batch, synthetic_poisson
+from tests.unit.systems.spark.policy.policies import BASES, make_policy, make_state
+
+
+@pytest.mark.parametrize("name", BASES)
+@pytest.mark.parametrize("greedy", [True, False])
+def test_keeps_the_rules_of_schedulers(name, greedy):
+    report = check_scheduler(make_policy(name, greedy=greedy))
+    assert report.kind == "compiled"
+
+
+def test_another_seed_samples_other_decisions():
+    workload = synthetic_batch(5)
+    state = make_state(workload, executors=10)
+    policy = make_policy(greedy=False, record=True)
+    first, again, other = (record_episode(state, policy, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first.choice, again.choice)
+    assert first.choice.shape != other.choice.shape or np.any(first.choice != other.choice)
+
+
+def test_the_state_serves_other_schedulers_in_between():
+    workload = synthetic_poisson(10, 20, 0)
+    state = make_state(workload, executors=10)
+    policies = [make_policy("paper"), make_policy("released"), make_policy("paper", seed=1), make_scheduler("fair")]
+    alone = []
+    for policy in policies:
+        fresh = make_state(workload, executors=10)
+        run_state(fresh, policy, 0)
+        alone.append(fresh.job_finish_ms.copy())
+    for index in (0, 1, 3, 2, 0, 2, 1, 3):
+        run_state(state, policies[index], 0)
+        np.testing.assert_array_equal(state.job_finish_ms, alone[index])
+
+
+def test_works_in_comparisons_and_simulations():
+    workload = synthetic_batch(4)
+    assert decima.simulate(workload, make_policy(), executors=8).avg_jct_s > 0
+    table = decima.compare([make_policy(), "fair"], workload, executors=8, seeds=range(2))
+    assert {"decima", "fair"} <= set(table.scores["scheduler"])
+
+
+def test_survives_pickling():
+    policy = make_policy("released", record=True, greedy=False)
+    state = make_state(synthetic_batch(3), executors=6)
+    copy = pickle.loads(pickle.dumps(policy))
+    np.testing.assert_array_equal(record_episode(state, policy, 3).choice, record_episode(state, copy, 3).choice)
+
+
+def test_cluster_larger_than_the_policy_allows():
+    with pytest.raises(ConfigError, match="at most 200 executors, the cluster has 201"):
+        decima.simulate(synthetic_batch(2), make_policy(), executors=201)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda weights: weights[:-1], "has 12736 weights"),
+        (lambda weights: weights.astype(np.float64), "float32"),
+        (lambda weights: weights.tolist(), "float32 array, got list"),
+        (lambda weights: np.where(np.arange(len(weights)) == 7, np.nan, weights).astype(np.float32), "number 7 is nan"),
+    ],
+)
+def test_bad_weights(spoil, message):
+    architecture = Architecture.paper()
+    with pytest.raises(ConfigError, match=message):
+        LearnedScheduler(architecture, spoil(architecture.initial_weights(0)))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"teacher_share": 1.5}, "teacher_share"),
+        ({"teacher_share": float("nan")}, "teacher_share"),
+        ({"interarrival_s": -1.0}, "interarrival_s"),
+        ({"interarrival_s": float("inf")}, "interarrival_s"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ConfigError, match=message):
+        make_policy(**options)
+
+
+def test_the_policy_of_an_environment():
+    """The environment is stepped with the policy's decisions and gives the run of the core."""
+    workload = synthetic_batch(4)
+    env = gymnasium.make("decima.systems.spark.gym:decima/SparkCluster-v0", workload=workload, executors=8).unwrapped
+    policy = make_policy(greedy=False)
+    env.reset(seed=3)
+    observation = Observation(env.state)
+    over = False
+    while not over:
+        decision = policy.decide(observation)
+        action = np.array([env.slot_of(decision.stage), decision.parallelism_limit])
+        _, _, terminated, truncated, info = env.step(action)
+        assert not info["invalid_action"]
+        over = terminated or truncated
+    alone = make_state(workload, executors=8)
+    run_state(alone, policy, 3)
+    np.testing.assert_array_equal(env.state.job_finish_ms, alone.job_finish_ms)
+
+
+def test_one_object_on_two_states_in_turn():
+    """Through ``decide`` on two states, a decision here and a decision there: the records are those of the core."""
+    teacher = make_scheduler("capped_srw")
+    policy = make_policy(greedy=False, record=True, teacher=teacher, teacher_share=0.5)
+    workloads = [synthetic_poisson(8, 10, 0), synthetic_batch(5)]
+    wanted = [record_episode(make_state(workload, executors=9), policy, 1) for workload in workloads]
+    states = [make_state(workload, executors=9) for workload in workloads]
+    for state in states:
+        state.start(*spawn_generators(1))
+    open_ones = list(states)
+    while open_ones:
+        for state in list(open_ones):
+            if not state.advance():
+                open_ones.remove(state)
+            elif state.num_frontier == 0:
+                state.decide(-1, state.num_source)
+            else:
+                make_scheduler("weighted_fair").decide(Observation(state))  # binds its own parameters
+                decision = policy.decide(Observation(state))
+                idle = decision.stage is None
+                state.decide(-1 if idle else decision.stage, state.num_source if idle else decision.parallelism_limit)
+    for state, record in zip(states, wanted, strict=True):
+        found = collect_record(state)
+        for name, value in vars(record).items():
+            np.testing.assert_array_equal(getattr(found, name), value, err_msg=name)

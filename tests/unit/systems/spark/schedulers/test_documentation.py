@@ -1,0 +1,34 @@
+"""The code of docs/schedulers.md runs as it stands, block after block."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from decima.systems.spark.schedulers import list_schedulers
+
+PAGE = (Path(__file__).parents[5] / "docs" / "schedulers.md").read_text(encoding="utf-8")
+
+
+def test_code_blocks_run_in_order(tmp_path):
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 5
+    script = tmp_path / "example.py"
+    script.write_text("\n".join(blocks), encoding="utf-8")
+    command = [sys.executable, "-W", "error::UserWarning", str(script)]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.stderr == ""
+    written, checked, error, compiled, largest, rewards = finished.stdout.splitlines()
+    own, fair = map(int, re.fullmatch(r"average JCT (\d+) s, with fair sharing (\d+) s", written).groups())
+    assert 0 < own < fair
+    assert checked.startswith("shortest_remaining (Python) keeps to the interface: 44 cases, ")
+    assert error.endswith("decide returned None; expected a Decision; is a return missing?")
+    assert compiled.startswith("largest_first (compiled) keeps to the interface: ")
+    assert int(re.fullmatch(r"average JCT (\d+) s", largest)[1]) > fair
+    assert re.fullmatch(r"sum of rewards -\d+, jobs unfinished \d+", rewards)
+
+
+def test_every_baseline_is_in_the_table():
+    table = PAGE[PAGE.index("## The baselines") : PAGE.index("### Presets and defaults")]
+    named = re.findall(r"^\| (`.*?`) \|", table, flags=re.MULTILINE)
+    assert sorted(name.strip("`") for cell in named for name in cell.split(", ")) == list_schedulers()

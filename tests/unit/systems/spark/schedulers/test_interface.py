@@ -1,0 +1,234 @@
+"""What a scheduler sees and how its decisions are read; schedulers by name."""
+
+import numpy as np
+import pytest
+
+import decima
+from decima.core.errors import ConfigError, InvalidDecisionError, SchedulerError, UnknownSchedulerError
+from decima.systems.spark.schedulers import (
+    CompiledScheduler,
+    Decision,
+    Scheduler,
+    describe_scheduler,
+    form_for,
+    list_schedulers,
+    make_scheduler,
+    register,
+    registry,
+)
+from decima.systems.spark.schedulers.interface import decision_parts
+from tests.toy_jobs import job, one_stage, stage, workload
+
+PUBLISHED = {"fifo", "sjf_cp", "fair", "naive_weighted_fair", "weighted_fair", "released_fair", "released_fifo"}
+
+
+class Recorder:
+    """Gives every offered executor to the first stage and writes down what it saw."""
+
+    name = "recorder"
+
+    def __init__(self, look):
+        self.look = look
+        self.seen = []
+
+    def reset(self, rng):
+        self.rng = rng
+
+    def decide(self, observation):
+        self.seen.append(self.look(observation))
+        return observation.grant(observation.frontier[0], observation.num_free_executors)
+
+
+def seen(look, jobs, executors, **settings):
+    recorder = Recorder(look)
+    decima.simulate(jobs, recorder, executors, **({"mode": "simplified"} | settings))
+    return recorder.seen
+
+
+# ---- the observation ------------------------------------------------------------------------------------------------
+
+CHAIN = workload(job(stage("a", 3, 1.0), stage("b", 1, 4.0, 0)), one_stage(1, 2.0, at_s=1.0))
+
+
+def test_observation_of_a_chain():
+    def look(observation):
+        return (
+            observation.time_ms,
+            observation.num_executors,
+            observation.num_free_executors,
+            observation.source_job and observation.source_job.id,
+            [view.id for view in observation.jobs],
+            [(view.job.id, view.index) for view in observation.frontier],
+        )
+
+    rows = seen(look, CHAIN, 2)
+    assert rows[0] == (0.0, 2, 2, None, [0], [(0, 0)])
+    # At 1 s job 1 comes, one executor takes the last task of a and the other finds none: both are offered.
+    assert rows[1] == (1000.0, 2, 2, 0, [0, 1], [(0, 1), (1, 0)])
+    assert rows[2] == (1000.0, 2, 1, 0, [0, 1], [(1, 0)])
+    # At 2 s a is finished: who waited for b is offered again, who finished a goes to job 1 as decided.
+    assert rows[3:] == [(2000.0, 2, 1, 0, [0, 1], [(0, 1)])]
+
+
+def test_views_of_stages_and_jobs():
+    def look(observation):
+        owner = observation.jobs[0]
+        first, second = owner.stages
+        return [
+            (owner.arrival_ms, owner.work_ms, owner.remaining_work_ms, owner.allocation),
+            (first.num_tasks, first.tasks_to_launch, first.tasks_unfinished, first.room, first.executors),
+            (first.mean_duration_ms, first.path_work_ms, second.path_work_ms),
+            (first.runnable, first.schedulable, second.runnable, second.schedulable),
+        ]
+
+    rows = seen(look, CHAIN, 2)
+    assert rows[0] == [(0.0, 7000.0, 7000.0, 0), (3, 3, 3, 3, 0), (1000.0, 7000.0, 4000.0), (True, True, False, False)]
+    assert rows[1][1] == (3, 0, 1, 0, 2)
+
+
+def test_views_are_equal_when_they_show_the_same():
+    def look(observation):
+        chosen = observation.frontier[-1]
+        assert chosen in observation.frontier
+        assert chosen in chosen.job.stages
+        assert len({*observation.frontier, *observation.frontier}) == len(observation.frontier)
+        assert chosen != chosen.job
+        assert chosen.job in observation.jobs
+        assert repr(chosen) == f"StageView(job={chosen.job.id}, stage={chosen.index})"
+        return True
+
+    assert all(seen(look, decima.workload.synthetic_batch(3), 4, mode="paper"))
+
+
+@pytest.mark.parametrize("mode", ["paper", "released"])
+def test_grant_gives_that_many_executors_in_every_mode(mode):
+    class Gives:
+        name = "gives"
+
+        def reset(self, rng):
+            self.rng = rng
+            self.wanted = []
+
+        def decide(self, observation):
+            chosen = observation.frontier[self.rng.integers(len(observation.frontier))]
+            executors = int(self.rng.integers(1, min(observation.num_free_executors, chosen.room) + 1))
+            self.wanted.append(executors)
+            return observation.grant(chosen, executors)
+
+    scheduler = Gives()
+    jobs = decima.workload.synthetic_poisson(5, 10.0, seed=1)
+    result = decima.simulate(jobs, scheduler, 8, mode=mode, log=True)
+    rows = [row for row in result.log.decision_lists() if row[3] > 0]
+    assert len(rows) > 50
+    assert [row[7] for row in rows] == scheduler.wanted
+
+
+# ---- decisions ------------------------------------------------------------------------------------------------------
+
+
+def test_reading_decisions():
+    assert decision_parts(Decision(4, 7)) == (4, 7, 0.0, -1)
+    assert decision_parts(Decision(np.int32(4), np.int64(7))) == (4, 7, 0.0, -1)
+    assert decision_parts(Decision.idle()) == (-1, None)
+    assert decision_parts(Decision(None, "whatever")) == (-1, None)
+    assert decision_parts(Decision(3, 10**40)) == (3, 2**31 - 1, 0.0, -1)
+    assert decision_parts(Decision(3, -(10**40))) == (3, 1 - 2**31, 0.0, -1)
+
+
+def test_simulate_refuses_what_is_no_scheduler_and_no_decision():
+    broken = Recorder(None)
+    broken.decide = lambda observation: None
+    with pytest.raises(SchedulerError, match="decide returned None"):
+        decima.simulate(CHAIN, broken, 2)
+    broken.decide = lambda observation: Decision(1, 2)
+    with pytest.raises(InvalidDecisionError, match=r"decision 0 at 0\.000 s: cannot choose stage 1 of job 0"):
+        decima.simulate(CHAIN, broken, 2)
+    with pytest.raises(SchedulerError, match="expected an object of it"):
+        decima.simulate(CHAIN, Recorder, 2)
+
+
+# ---- the registry ---------------------------------------------------------------------------------------------------
+
+
+def test_baselines_are_registered_and_described():
+    assert set(list_schedulers(bare=True)) >= PUBLISHED | {"capped_srw", "priority", "random"}
+    assert list_schedulers(bare=True) == sorted(list_schedulers(bare=True))
+    for name in list_schedulers(bare=True):
+        scheduler = make_scheduler(name)
+        assert isinstance(scheduler, Scheduler)
+        assert len(describe_scheduler(name)) > 20
+        for parameter in scheduler.parameters:
+            for streaming in (False, True):
+                assert parameter.low <= form_for(scheduler, streaming).values[parameter.name] <= parameter.high
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("weigted_fair", "weighted_fair"), ("FIFO", "fifo"), ("borg", None), ("sjf-cp", "sjf_cp")]
+)
+def test_unknown_scheduler(name, meant):
+    with pytest.raises(UnknownSchedulerError) as caught:
+        decima.simulate(CHAIN, name)
+    assert str(caught.value).startswith(f"unknown scheduler '{name}'")
+    assert (f"did you mean '{meant}'?" in str(caught.value)) == (meant is not None)
+    assert "known: capped_srw, decima, fair, fifo, " in str(caught.value)
+    with pytest.raises(UnknownSchedulerError):
+        describe_scheduler(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("weighted_fair", {"aplha": 1.0}, "weighted_fair has no parameter 'aplha'; did you mean 'alpha'.*has: alpha"),
+        ("random", {"seed": 1}, "scheduler random has no parameter 'seed'; it has: none"),
+        ("weighted_fair", {"alpha": 7}, "weighted_fair: alpha must be from -5 to 5, got 7"),
+        ("weighted_fair", {"alpha": float("nan")}, "alpha must be from -5 to 5, got nan"),
+        ("weighted_fair", {"alpha": "high"}, "alpha must be from -5 to 5, got 'high'"),
+        ("weighted_fair", {"alpha": None}, "alpha must be from -5 to 5, got None"),
+    ],
+)
+def test_bad_parameters(name, values, message):
+    with pytest.raises(ConfigError, match=message):
+        make_scheduler(name, **values)
+
+
+def test_objects_pass_through_without_parameters():
+    scheduler = Recorder(None)
+    assert make_scheduler(scheduler) is scheduler
+    with pytest.raises(ConfigError, match=r"parameters \(alpha\) were given for the scheduler object 'recorder'"):
+        make_scheduler(scheduler, alpha=1.0)
+
+
+def test_registering_a_scheduler_of_ones_own(monkeypatch):
+    list_schedulers()  # loads the others
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+
+    @register("recorder")
+    def recorder(**values):
+        """Gives everything to the first stage."""
+        return Recorder(lambda observation: None)
+
+    assert "recorder" in list_schedulers()
+    assert describe_scheduler("recorder") == "Gives everything to the first stage."
+    assert decima.simulate(CHAIN, "recorder", 2).scheduler == "recorder"
+
+
+@pytest.mark.parametrize("name", ["fair", "capped_srw", "random"])
+def test_python_and_compiled_runs_are_the_same(name):
+    class Delegates:
+        def __init__(self, inner):
+            self.name, self.reset, self.decide = inner.name, inner.reset, inner.decide
+
+    jobs = decima.workload.synthetic_poisson(10, 15.0, seed=2)
+    inside = decima.simulate(jobs, name, 20, seed=3, log=True)
+    outside = decima.simulate(jobs, Delegates(make_scheduler(name)), 20, seed=3, log=True)
+    np.testing.assert_array_equal(inside.log.decisions, outside.log.decisions)
+    np.testing.assert_array_equal(inside.log.finish_ms, outside.log.finish_ms)
+
+
+def test_one_compiled_scheduler_serves_several_states():
+    scheduler = make_scheduler("weighted_fair", alpha=1.0)
+    assert isinstance(scheduler, CompiledScheduler)
+    first = decima.simulate(CHAIN, scheduler, 2, mode="simplified")
+    again = decima.simulate(decima.workload.synthetic_batch(4), scheduler, 9)
+    assert first.avg_jct_ms == decima.simulate(CHAIN, scheduler, 2, mode="simplified").avg_jct_ms
+    assert again.num_unfinished == 0

@@ -1,0 +1,293 @@
+"""Classes of executors by hand: settings, decisions, what is refused, results, replay and environment."""
+
+import json
+
+import gymnasium
+import numpy as np
+import pytest
+
+import decima
+from decima.core.errors import ConfigError, InvalidDecisionError, SchedulerError, WorkloadError
+from decima.systems.spark.loop import new_state
+from decima.systems.spark.policy.task import Task
+from decima.systems.spark.schedulers import Decision
+from decima.systems.spark.schedulers.check import check_scheduler
+from decima.systems.spark.schedulers.interface import Observation
+from decima.systems.spark.schedulers.replay import Replay
+from decima.systems.spark.seeding import spawn_generators
+from decima.systems.spark.settings import ExecutorClass, Settings, read_classes
+from decima.workload.jobs import Job, Workload
+from decima.workload.profile import JobProfile
+from decima.workload.sources import get_source
+from tests.drivers import ClassChooser
+from tests.toy_jobs import stage
+
+FOUR = ((0.25, 50), (0.5, 50), (0.75, 50), (1.0, 50))
+SMALL = ((0.5, 2), (1.0, 2))
+
+
+def profile(shape, name="job"):
+    """Stages of (tasks, parents), every task of one second."""
+    return JobProfile(name, tuple(stage(f"s{i}", tasks, 1.0, *of) for i, (tasks, of) in enumerate(shape)), "test")
+
+
+def two_jobs():
+    """Job 0: a small stage before a large one; job 1: a large stage."""
+    first = profile([(3, ()), (2, (0,))])
+    second = profile([(4, ())])
+    return Workload((Job(first, requests=[0.5, 0.8]), Job(second, requests=[1.0])), "two")
+
+
+def simple(**changes):
+    return Settings.simplified(classes=SMALL, **changes)
+
+
+def begun(workload, settings):
+    state = new_state(workload, settings, log_tasks=True, log_decisions=True)
+    state.start(*spawn_generators(0))
+    assert state.advance()
+    return state
+
+
+# ---- settings -------------------------------------------------------------------------------------------------------
+
+
+def test_classes_are_sorted_and_bring_their_executors():
+    settings = Settings(classes=((1, 2), (0.5, 3, 2.0), (0.5, 1)))
+    assert settings.classes == ((0.5, 1, 1.0), (0.5, 3, 2.0), (1.0, 2, 1.0))
+    assert (settings.executors, settings.label) == (6, "6 executors in 3 classes, mode paper")
+    assert Settings(**json.loads(json.dumps(settings.as_dict(), default=str)) | {"time_limit_ms": np.inf}) == settings
+    assert settings.replace(classes=()).executors == 50
+    assert "classes" not in Settings().as_dict()
+
+
+def test_classes_on_the_command_line():
+    assert read_classes("0.25:50,0.5x2:1") == (ExecutorClass(0.25, 50), ExecutorClass(0.5, 1, 2.0))
+    assert [each.label for each in read_classes("0.25:50,0.5x2:1")] == ["0.25", "0.5x2"]
+
+
+@pytest.mark.parametrize("text", ["", "0.5", "0.5:", ":3", "0.5x:3", "0.5:3,", "a:3", "0.5:b", "0.5:1.5"])
+def test_what_is_no_class(text):
+    with pytest.raises(ConfigError, match=r"^classes: "):
+        read_classes(text)
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        (((0.5, 1), (0.5, 2)), "class 0.5 is given twice"),
+        (((0.5, 0),), "executors must be a whole number of at least 1, got 0"),
+        (((0.0, 1),), "above 0"),
+        (((float("nan"), 1),), "finite numbers above 0"),
+        (((1.0, 1, float("inf")),), "finite numbers above 0"),
+        (tuple((1.0 + k, 1) for k in range(9)), "there are 9 classes of executors; expected at most 8"),
+        (((0.5,),), "expected .memory, executors"),
+        (3, "expected .memory, executors"),
+    ],
+)
+def test_bad_classes(classes, message):
+    with pytest.raises(ConfigError, match=message):
+        Settings(classes=classes)
+
+
+def test_executors_that_are_not_those_of_the_classes():
+    with pytest.raises(ConfigError, match="executors is 7, and the classes have 4; leave executors out"):
+        Settings(executors=7, classes=SMALL)
+
+
+def test_a_request_that_no_class_fits():
+    workload = Workload((Job(profile([(1, ())]), name="big", requests=[1.5]),), "big")
+    message = "job 'big', stage 's0' asks for memory 1.5, 1 CPUs: it fits no class of executors"
+    with pytest.raises(WorkloadError, match=message):
+        decima.simulate(workload, classes=SMALL)
+    assert decima.simulate(workload, executors=4).num_unfinished == 0
+
+
+def test_a_task_of_training_keeps_the_classes():
+    classes = [list(each) for each in FOUR]
+    task = Task.of_jobs("embedded:n=5,requests=uniform", executors=200, settings={"classes": classes})
+    assert task.cluster.classes == tuple(ExecutorClass(*each) for each in FOUR)
+    assert Task.from_dict(json.loads(json.dumps(task.as_dict()))).cluster == task.cluster
+    assert (task.workload(task.validation_sequences(1)[0]).requests[:, 0] > 0.0).all()
+    assert Task.on(task.cluster).cluster == task.cluster
+
+
+# ---- decisions ------------------------------------------------------------------------------------------------------
+
+
+def test_best_fit_takes_the_smallest_class_first():
+    state = begun(two_jobs(), simple())
+    seen = Observation(state)
+    assert [each.memory for each in seen.classes] == [0.5, 1.0]
+    assert seen.offers.tolist() == [2, 2]
+    small, large = seen.frontier
+    assert (small.fits.tolist(), large.fits.tolist()) == ([True, True], [False, True])
+    assert (small.memory, large.memory, small.cpu) == (0.5, 1.0, 1.0)
+    state.decide(small.id, 3)
+    state.advance()
+    assert seen.offers.tolist() == [0, 1]
+    assert seen.jobs[0].class_allocation.tolist() == [2, 1]
+    assert [stage.id for stage in seen.frontier] == [1, large.id]  # the child of the saturated stage fits, too
+    state.decide(large.id, 4)  # one is left of its class
+    state.advance()
+    assert state.executor_stage.tolist() == [small.id] * 3 + [large.id]
+
+
+def test_a_class_by_name_is_used_alone():
+    state = begun(two_jobs(), simple())
+    state.decide(0, 3, 0.0, 1)
+    state.advance()
+    assert Observation(state).offers.tolist() == [2, 0]
+    assert [stage.id for stage in Observation(state).frontier] == [0]  # nothing else fits the small ones
+    state.decide(-1)
+    state.advance()
+    assert state.executor_stage[2:].tolist() == [0, 0]
+    assert state.logged_decisions[0].tolist()[-2:] == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("decision", "message"),
+    [
+        ((2, 1, 0.0, 0), "the stage asks for more than executors of that class have"),
+        ((0, 1, 0.0, 2), "with limit 1 and executor class 2: there is no such class of executors"),
+        ((-1, 1, 0.0, 1), "a class of executors is chosen only with a stage that gets some"),
+        ((0, 1, 5.0, 1), "a class of executors is chosen only with a stage that gets some"),
+        ((0, 0), "the limit gives it no executor; executors offered: 4, by class .2, 2."),
+    ],
+)
+def test_what_is_refused(decision, message):
+    state = begun(two_jobs(), simple())
+    state.decide(*decision)
+    with pytest.raises(InvalidDecisionError, match=message):
+        state.advance()
+
+
+def test_a_class_that_is_not_on_offer():
+    state = begun(two_jobs(), simple())
+    state.decide(2, 2)
+    state.advance()
+    state.decide(0, 1, 0.0, 1)
+    with pytest.raises(InvalidDecisionError, match="no executor of that class is offered; executors offered: 2"):
+        state.advance()
+
+
+def test_the_check_of_schedulers_covers_classes():
+    assert check_scheduler("fair", executors=(3,), modes=("paper",)).decisions > 0
+
+    class TooSmall(ClassChooser):
+        def decide(self, observation):
+            kind = 0 if len(observation.classes) > 1 else None
+            return observation.grant(observation.frontier[0], observation.num_free_executors, kind)
+
+    with pytest.raises(SchedulerError, match=r"in classes.*(stage\.fits|observation\.offers)"):
+        check_scheduler(TooSmall(), executors=(3,), modes=("paper",))
+
+
+def test_decisions_of_the_wrong_kind():
+    class Wrong(ClassChooser):
+        def decide(self, observation):
+            return Decision(observation.frontier[0], 9, executor_class=1.5)
+
+    with pytest.raises(SchedulerError, match=r"executor_class of a Decision is 1\.5"):
+        decima.simulate(two_jobs(), Wrong(), cluster=simple())
+
+
+# ---- results --------------------------------------------------------------------------------------------------------
+
+
+def test_fragmentation_and_use_of_classes_by_hand():
+    result = decima.simulate(two_jobs(), "fifo", cluster=simple(), log=True)
+    assert result.executor_class.tolist() == [0, 0, 1, 1]
+    # Two small tasks of job 0 on the small class and one on the large one; two of 0.8 and four of 1 on the large one.
+    assert result.fragmentation == pytest.approx(1.0 - (3 * 0.5 + 2 * 0.8 + 4.0) / (2 * 0.5 + 1.0 + 2.0 + 4.0))
+    usage = result.class_usage()
+    assert usage[["job", "executor_class", "tasks"]].to_numpy().tolist() == [[0, 0, 2], [0, 1, 3], [1, 0, 0], [1, 1, 4]]
+    assert usage["executor_s"].tolist() == [2.0, 3.0, 0.0, 4.0]
+    assert (usage["executors"] <= 2).all()
+
+
+def test_fragmentation_needs_classes_and_a_log():
+    for result in (decima.simulate(two_jobs(), executors=4, log=True), decima.simulate(two_jobs(), cluster=simple())):
+        with pytest.raises(ConfigError, match="fragmentation is of a run with classes of executors and a log"):
+            _ = result.fragmentation
+
+
+def test_replay(tmp_path):
+    result = decima.simulate(two_jobs(), ClassChooser(3), cluster=simple(), log=True)
+    assert result.log.decision_columns()[-1] == "executor_class"
+    rows = result.log.decision_lists()
+    assert {None, 1} <= {row[-1] for row in rows}
+    file = tmp_path / "decisions.json"
+    file.write_text(json.dumps({"decisions": rows}))
+    with Replay(file) as replay:
+        again = decima.simulate(two_jobs(), replay, cluster=simple(), log=True)
+    assert again.log.decision_lists() == rows
+    assert again.log.executor.tolist() == result.log.executor.tolist()
+
+
+# ---- environment ----------------------------------------------------------------------------------------------------
+
+
+def test_environment():
+    options = {"workload": two_jobs(), "mode": "simplified", "classes": SMALL, "log": True}
+    env = gymnasium.make("decima.systems.spark.gym:decima/SparkCluster-v0", **options)
+    env.action_space.seed(1)
+    observation, info = env.reset(seed=0)
+    assert env.action_space.nvec.tolist() == [4, 4, 3]
+    assert observation["requests"][:, 0].tolist() == [0.5, pytest.approx(0.8), 1.0]
+    assert observation["class_sizes"].tolist() == [[0.5, 1.0], [1.0, 1.0]]
+    assert observation["class_offers"].tolist() == [2, 2]
+    assert observation["class_mask"].tolist() == [[1, 1], [0, 0], [0, 1]]
+    with pytest.raises(InvalidDecisionError, match=r"expected 3 whole numbers \(slot, limit, executor_class\)"):
+        env.step(np.array([0, 1]))
+    over = False
+    while not over:
+        assert env.observation_space.contains(observation)
+        action = env.action_space.sample(mask=info["action_mask"])
+        observation, _, terminated, truncated, info = env.step(action)
+        assert not info["invalid_action"], info["invalid_reason"]
+        over = terminated or truncated
+    log = env.unwrapped.result().log
+    assert "executor_class" in log.decision_columns()
+    assert (np.array([0, 0, 1, 1])[log.executor][log.job == 1] == 1).all()
+
+
+# ---- requests -------------------------------------------------------------------------------------------------------
+
+
+def test_drawn_requests_leave_jobs_and_arrivals_as_they_are():
+    source = get_source("embedded")
+    plain, asking = source.stream(20, 5.0, seed=4), source.stream(20, 5.0, seed=4, requests="uniform")
+    assert [job.profile for job in asking.jobs] == [job.profile for job in plain.jobs]
+    assert asking.arrival_ms.tolist() == plain.arrival_ms.tolist()
+    memory = asking.requests[:, 0]
+    assert ((memory > 0.0) & (memory <= 1.0)).all()
+    assert len(set(memory.tolist())) == len(memory)
+    assert (plain.requests == (0.0, 1.0)).all()
+    longer = source.stream(30, 5.0, seed=4, requests="uniform")
+    assert longer.requests[: len(memory), 0].tolist() == memory.tolist()
+    assert asking.signature() != plain.signature()
+
+
+def test_requests_in_files(tmp_path):
+    workload = get_source("embedded").batch(3, seed=1, requests="uniform")
+    workload = Workload((*workload.jobs, *two_jobs().jobs), "some")
+    file = tmp_path / "jobs.json"
+    decima.workload.save(workload, file)
+    assert decima.workload.load(file).requests.tolist() == workload.requests.tolist()
+    stage = {"tasks": 1, "duration_ms": 5, "memory": 0.5, "cpu": 2}
+    file.write_text(json.dumps([{"stages": [stage]}, {"stages": [stage], "requests": [[0.25, 4]]}]))
+    assert decima.workload.load(file).requests.tolist() == [[0.5, 2.0], [0.25, 4.0]]
+    decima.workload.save(decima.workload.load(file), file)
+    assert decima.workload.load(file).requests.tolist() == [[0.5, 2.0], [0.25, 4.0]]
+
+
+@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), True, "1"])
+def test_requests_that_are_none(value):
+    with pytest.raises(WorkloadError, match=r"stage .* memory is .*; expected a finite number above 0|requests are"):
+        Job(profile([(1, ())]), requests=[value] if not isinstance(value, (bool, str)) else value)
+
+
+def test_requests_of_other_shape():
+    with pytest.raises(WorkloadError, match="expected memory, or memory and CPUs, of each of 2 stages"):
+        Job(profile([(1, ()), (1, (0,))]), requests=[0.5])

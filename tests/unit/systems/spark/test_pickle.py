@@ -1,0 +1,259 @@
+"""Pickles and deep copies of running states and environments go on as their originals, also in another process."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+from numba import cfunc, types
+
+from decima.core.errors import RecordError
+from decima.core.objectives import Objective, get_objective
+from decima.systems.spark.gym.environment import SparkClusterEnv
+from decima.systems.spark.loop import new_state
+from decima.systems.spark.policy.record import collect_record
+from decima.systems.spark.schedulers import list_schedulers, make_scheduler
+from decima.systems.spark.schedulers.fields import rule_record
+from decima.workload import embedded_batch
+from tests.unit.systems.spark.test_copy import JOBS, SETTINGS, begin, everything, go_on, policy
+
+WAYS = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda item: pickle.loads(pickle.dumps(item))}
+BATCH = embedded_batch(5, 2)
+# Takes a state, or an environment, and what finishes it from one file, and writes it to another when it has ended.
+FINISH = """
+import pickle, sys
+source, target = sys.argv[1:]
+item, finish, more = pickle.loads(open(source, "rb").read())
+open(target, "wb").write(pickle.dumps((item, finish(item, more))))
+"""
+
+
+@pytest.fixture(params=WAYS)
+def way(request):
+    """A function that makes another one of an object."""
+    return WAYS[request.param]
+
+
+def elsewhere(item, finish, more, folder):
+    """Finish something in another process."""
+    (folder / "sent").write_bytes(pickle.dumps((item, finish, more)))
+    subprocess.run([sys.executable, "-c", FINISH, folder / "sent", folder / "back"], check=True)
+    return pickle.loads((folder / "back").read_bytes())
+
+
+def recorded(state):
+    """All arrays of the record that a policy has written."""
+    record = collect_record(state)
+    return {name: np.asarray(value).tobytes() for name, value in vars(record).items()}
+
+
+# ---- states ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["random", "released_fifo", "capped_srw"])
+def test_a_state_goes_on_alike(way, name):
+    scheduler = make_scheduler(name)
+    state = begin(scheduler)
+    go_on(state, scheduler, 25)
+    twin = way(state)
+    assert everything(twin) == everything(state)
+    assert twin.address != state.address
+    go_on(state, scheduler)
+    assert twin.num_done < len(JOBS)
+    go_on(twin, way(scheduler))
+    assert everything(twin) == everything(state)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_state_with_a_policy_that_records_goes_on_alike(way, together):
+    scheduler = policy(greedy=False, record=True, teacher=make_scheduler("fair"), teacher_share=0.5)
+    state = begin(scheduler)
+    go_on(state, scheduler, 15)
+    if together and way is copy.copy:
+        pytest.skip("a shallow copy of a list holds the same state")
+    twin, its_scheduler = way([state, scheduler]) if together else (way(state), scheduler)
+    go_on(twin, its_scheduler)
+    go_on(state, scheduler)
+    assert everything(twin) == everything(state)
+    assert recorded(twin) == recorded(state)
+    assert len(collect_record(state)) > 20
+
+
+def test_a_state_without_a_run_can_be_copied(way):
+    twin = way(new_state(JOBS, SETTINGS))
+    scheduler = make_scheduler("fair")
+    scheduler.bind(twin)
+    twin.start(np.random.default_rng(0), np.random.default_rng(1), scheduler.decision.address)
+    assert not twin.advance()
+    assert twin.num_done == len(JOBS)
+
+
+def test_the_original_may_be_gone(way):
+    state = begin(make_scheduler("fair"))
+    twin = way(state)
+    expected = way(state)
+    go_on(expected, make_scheduler("fair"))
+    del state
+    for _ in range(20):  # memory of the original goes to others
+        begin(make_scheduler("random"))
+    go_on(twin, make_scheduler("fair"))
+    assert everything(twin) == everything(expected)
+
+
+def test_a_generator_that_serves_twice_stays_one(way):
+    rng = np.random.default_rng(5)
+    state = new_state(JOBS, SETTINGS)
+    make_scheduler("random").bind(state)
+    state.start(rng, rng)
+    twin, its_rng = way([state, rng]) if way is not copy.copy else copy.deepcopy([state, rng])
+    assert twin._generators[0] is twin._generators[1] is its_rng
+    assert its_rng is not rng
+
+
+def finish_state(state, scheduler):
+    """Decide to the end."""
+    go_on(state, scheduler)
+
+
+def test_a_state_goes_on_alike_in_another_process(tmp_path):
+    scheduler = policy(greedy=False, record=True, teacher=make_scheduler("fair"), teacher_share=0.5)
+    state = begin(scheduler)
+    go_on(state, scheduler, 15)
+    finished, _ = elsewhere(state, finish_state, scheduler, tmp_path)
+    go_on(state, scheduler)
+    assert everything(finished) == everything(state)
+    assert recorded(finished) == recorded(state)
+
+
+def finish_inside(state, _):
+    """Run to the end inside the core."""
+    state.advance()
+
+
+def test_a_run_inside_the_core_goes_on_in_another_process(tmp_path):
+    scheduler = make_scheduler("random")
+    state = begin(scheduler)
+    go_on(state, scheduler, 10)
+    state.put(decide_fn=scheduler.decision.address)
+    finished, _ = elsewhere(state, finish_inside, None, tmp_path)
+    state.advance()
+    assert state.num_done == len(JOBS)
+    assert everything(finished) == everything(state)
+
+
+def test_a_rule_that_no_other_process_would_find_is_one_plain_error():
+    rule = cfunc(types.void(types.int64))(lambda address: None)
+    state = begin(make_scheduler("fair"))
+    state.put(decide_fn=rule.address)
+    with pytest.raises(RecordError, match=r"function at address 0x[0-9a-f]+ is no CompiledDecision; expected one"):
+        pickle.dumps(state)
+    assert copy.deepcopy(state).decide_fn == rule.address
+
+
+def test_arrays_given_to_a_copy_are_read_only(way):
+    state = new_state(JOBS, SETTINGS)
+    rule_record(state).bind("job_rank", np.arange(len(JOBS)))
+    twin = way(state)
+    with pytest.raises(ValueError, match="read-only"):
+        twin.values_ms[0] = 5.0
+    if way is WAYS["pickle"]:
+        with pytest.raises(ValueError, match="read-only"):
+            twin.job_rank[0] = 5.0
+    assert twin.job_rank.tolist() == list(range(len(JOBS)))
+
+
+# ---- environments ---------------------------------------------------------------------------------------------------
+
+
+def act(env, steps=10**9):
+    """Act at random for some steps, or to the end; what was seen."""
+    rng, seen = np.random.default_rng(len(env.unwrapped.state.frontier())), []
+    mask = env.unwrapped._info(env.unwrapped._view.observe(True), False, False)["action_mask"]
+    env.action_space.seed(int(rng.integers(100)))
+    for _ in range(steps):
+        observation, reward, terminated, truncated, info = env.step(env.action_space.sample(mask=mask))
+        mask = info["action_mask"]
+        seen.append((reward, terminated, truncated, info["time_ms"], {k: v.tolist() for k, v in observation.items()}))
+        if terminated or truncated:
+            break
+    return seen
+
+
+def draw(seed):
+    """A workload of an episode."""
+    return embedded_batch(3, seed)
+
+
+@pytest.mark.parametrize("workload", [BATCH, draw])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_an_environment_goes_on_alike(way, workload, wrapped):
+    if way is copy.copy:
+        pytest.skip("a shallow copy of an environment shares its state")
+    options = {"workload": workload, "executors": 5, "log": True, "objective": "p90_jct"}
+    env = gymnasium.make("decima/SparkCluster-v0", **options) if wrapped else SparkClusterEnv(**options)
+    env.reset(seed=3)
+    act(env, 10)
+    twin = way(env)
+    seen = act(env)
+    assert len(seen) > 10
+    assert act(twin) == seen
+    assert twin.unwrapped.result().jobs.equals(env.unwrapped.result().jobs)
+    for seed in (None, 4):
+        first, again = env.reset(seed=seed)[0], twin.reset(seed=seed)[0]
+        assert all(np.array_equal(first[name], again[name]) for name in first)
+        assert act(env) == act(twin)
+
+
+def test_an_environment_whose_original_is_gone():
+    env = SparkClusterEnv(BATCH, 5)
+    env.reset(seed=0)
+    twins = [copy.deepcopy(env), pickle.loads(pickle.dumps(env))]
+    seen = act(env)
+    del env
+    for twin in twins:
+        assert act(twin) == seen
+        twin.reset(seed=1)
+        assert act(twin)
+
+
+def finish_environment(env, _):
+    """Act to the end."""
+    return act(env)
+
+
+def test_an_environment_goes_on_alike_in_another_process(tmp_path):
+    env = SparkClusterEnv(BATCH, 5)
+    env.reset(seed=0)
+    act(env, 7)
+    _, seen = elsewhere(env, finish_environment, None, tmp_path)
+    assert act(env) == seen
+
+
+# ---- schedulers and objectives --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", list_schedulers(bare=True))
+def test_schedulers_stay_what_they_are(way, name):
+    scheduler = make_scheduler(name)
+    again = way(scheduler)
+    assert again.values == scheduler.values
+    assert again.decision.address == scheduler.decision.address
+
+
+def test_weights_of_another_policy_do_not_change_with_a_copy(way):
+    first = policy()
+    second = way(first)
+    assert np.array_equal(second.weights, first.weights)
+    second.weights = np.zeros_like(first.weights)
+    assert first.weights.any()
+    with pytest.raises(ValueError, match="read-only"):
+        WAYS["pickle"](first).weights[0] = 1.0
+
+
+def test_registered_objectives_stay_themselves():
+    assert WAYS["pickle"](get_objective("p90_jct")) is get_objective("p90_jct")
+    own = Objective("own", "own", "", score=len, cost=len)
+    assert WAYS["pickle"](own) == own

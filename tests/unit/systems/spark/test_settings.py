@@ -1,0 +1,101 @@
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from decima.core.errors import ConfigError, DecimaError
+from decima.systems.spark.settings import LEVEL_RULES, Settings
+
+PAPER, RELEASED = Settings.paper(), Settings.released()
+
+
+def test_the_modes_differ_in_these_fields_only():
+    different = {
+        name: (value, RELEASED.as_dict()[name])
+        for name, value in PAPER.as_dict().items()
+        if value != RELEASED.as_dict()[name]
+    }
+    assert different == {
+        "mode": ("paper", "released"),
+        "level_rule": ("interpolate", "inverted"),
+        "job_limit": (True, False),
+        "reoffer": (True, False),
+        "keep_warm": (True, False),
+        "time_limit_applies": (True, False),
+    }
+
+
+def test_paper_is_the_default():
+    assert Settings() == PAPER == Settings.of_mode("paper")
+    assert PAPER.executors == 50
+
+
+def test_released_mean_durations_take_the_left_level_as_the_reference_runs_do():
+    assert Settings.released(durations="mean").level_rule == "left"
+    assert Settings.released(durations="mean", level_rule="right").level_rule == "right"
+
+
+def test_simplified_switches_every_effect_off():
+    simplified = Settings.of_mode("simplified", executors=3)
+    assert (simplified.durations, simplified.executors) == ("mean", 3)
+    assert [simplified.first_wave, simplified.startup, simplified.inflation] == [False, False, False]
+
+
+def test_replace_and_as_dict():
+    changed = PAPER.replace(executors=7, reoffer=False)
+    assert (changed.executors, changed.reoffer, PAPER.executors) == (7, False, 50)
+    assert Settings(**changed.as_dict()) == changed
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        changed.executors = 8
+
+
+def test_whole_numbers_of_other_types_are_taken():
+    for executors in (3.0, np.int64(3), np.float32(3)):
+        made = Settings(executors=executors)
+        assert made.executors == 3
+        assert type(made.executors) is int
+
+
+@pytest.mark.parametrize("executors", [0, -1, 2.5, True, None, "5", math.nan, math.inf, -math.inf, [3]])
+def test_bad_executors(executors):
+    with pytest.raises(ConfigError, match="executors must be a whole number of at least 1, got"):
+        Settings(executors=executors)
+
+
+def test_executors_beyond_the_simulator_are_refused():
+    for executors in (10**12, 10**400):
+        with pytest.raises(ConfigError, match="executors must be at most 1000000, got 1000000000000"):
+            Settings(executors=executors)
+
+
+@pytest.mark.parametrize("name", ["moving_delay_ms", "warmup_delay_ms"])
+@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf, 1.1e15, "2", None, True])
+def test_bad_delays(name, value):
+    with pytest.raises(ConfigError, match=f"{name} must be a number from 0 to 1e\\+15, got"):
+        Settings(**{name: value})
+
+
+@pytest.mark.parametrize("value", [0.0, -5.0, math.nan, "10", None])
+def test_bad_time_limits(value):
+    with pytest.raises(ConfigError, match="time_limit_ms must be above 0, got"):
+        Settings(time_limit_ms=value)
+
+
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Settings) if field.type is bool])
+def test_switches_are_true_or_false(name):
+    for value in ("no", 1, None):
+        with pytest.raises(ConfigError, match=f"{name} must be True or False, got"):
+            Settings(**{name: value})
+    assert getattr(Settings(**{name: np.bool_(False)}), name) == False  # noqa: E712
+
+
+def test_unknown_names_list_what_is_known():
+    with pytest.raises(ConfigError, match="durations must be one of sampled, mean, got 'average'"):
+        Settings(durations="average")
+    with pytest.raises(ConfigError, match=f"level_rule must be one of {', '.join(LEVEL_RULES)}, got 'nearest'"):
+        Settings(level_rule="nearest")
+    with pytest.raises(ConfigError, match="mode must be one of paper, released, simplified, got 'fast'"):
+        Settings.of_mode("fast")
+    with pytest.raises(DecimaError, match="unknown simulator setting: cores, delay"):
+        Settings.of_mode("paper", delay=1, cores=2)

@@ -1,0 +1,359 @@
+"""Deliberate idle slots, followed by hand."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+import decima
+from decima.commands.simulate import result_document
+from decima.core.errors import ConfigError, InvalidDecisionError, RecordError, SchedulerError
+from decima.core.system import get_system
+from decima.systems.spark.loop import new_state
+from decima.systems.spark.schedulers import Decision, check_scheduler, make_scheduler
+from decima.systems.spark.schedulers.fields import rule_record
+from decima.systems.spark.schedulers.interface import StageView, decision_parts
+from decima.systems.spark.settings import Settings
+from decima.systems.spark.system import run_state
+from tests.drivers import Delaying
+from tests.stepping import Steps
+from tests.toy_jobs import job, one_stage, stage, workload
+
+# Figure 1 of Duan and Wu: one executor, a job of 20 s, and one of 4 s that arrives after 2 s.
+LONG_SHORT = workload(one_stage(1, 20.0, name="long"), one_stage(1, 4.0, at_s=2.0, name="short"))
+STILL = {"startup": False}  # no moving delay
+MODES = pytest.mark.parametrize("mode", ["paper", "released"])
+# A stage of two tasks of 3 s, and behind it one of 1 s.
+CHAIN = job(stage("a", 2, 3.0), stage("b", 1, 1.0, 0))
+
+
+def started(tasks):
+    """(job, stage, executor, start in s) of tasks."""
+    return [task[:4] for task in tasks]
+
+
+class Shortest:
+    """The shortest stage of the frontier; delays stages of 20 s by ``delay_ms``."""
+
+    name = "shortest"
+
+    def __init__(self, delay_ms=0.0):
+        self.delay_ms = delay_ms
+
+    def reset(self, rng):
+        pass
+
+    def decide(self, observation):
+        stage = min(observation.frontier, key=lambda stage: stage.mean_duration_ms)
+        delay_ms = self.delay_ms if stage.delayable and stage.mean_duration_ms == 20_000.0 else 0.0
+        limit = observation.grant(stage, 1).parallelism_limit
+        return Decision(stage, limit, delay_ms)
+
+
+# ---- Figure 1 -------------------------------------------------------------------------------------------------------
+
+
+@MODES
+@pytest.mark.parametrize(
+    ("delay_s", "jct_s", "mean_s"),
+    # The short job arrives at the instant at which the slot ends: were the slot's end first, 22 and 24 s, mean 23.
+    [(0.0, [20.0, 22.0], 21.0), (2.0, [26.0, 4.0], 15.0), (1.9, [21.9, 23.9], 22.9)],
+)
+def test_figure_1(mode, delay_s, jct_s, mean_s):
+    result = decima.simulate(LONG_SHORT, Shortest(1000.0 * delay_s), 1, mode=mode, log=True, durations="mean", **STILL)
+    assert result.jct_ms.tolist() == pytest.approx([1000.0 * value for value in jct_s], rel=1e-12)
+    assert result.avg_jct_s == pytest.approx(mean_s, rel=1e-12)
+
+
+@MODES
+def test_a_task_that_ends_with_the_slot_comes_first(mode):
+    """The executor is offered before the slot has ended, then again, now with the stage."""
+    steps = Steps(workload(one_stage(1, 2.0), one_stage(1, 2.0)), 1, mode, startup=False)
+    assert steps.choose(0, 0, 1, 2000.0) == (0.0, -1, 1)
+    assert steps.choose(1, 0, 1) == (2.0, 1, 1)
+    assert steps.frontier == []
+    assert steps.idle() == (2.0, -1, 1)
+    assert steps.frontier == [(0, 0)]
+    steps.choose(0, 0, 1)
+    assert started(steps.tasks()) == [(1, 0, 0, 0.0), (0, 0, 0, 2.0)]
+
+
+# ---- what a slot does -----------------------------------------------------------------------------------------------
+
+
+@MODES
+def test_a_withheld_stage_cannot_be_chosen_and_takes_no_executor(mode):
+    steps = Steps(workload(one_stage(2, 3.0), one_stage(1, 1.0)), 3, mode, startup=False)
+    assert steps.choose(0, 0, 3, 500.0) == (0.0, -1, 3)
+    assert steps.frontier == [(1, 0)]
+    state = steps.state
+    view = StageView(state, 0)
+    assert (view.delayed, view.delayable, view.schedulable, view.runnable) == (True, False, False, False)
+    assert view.slot_left_ms == 500.0
+    assert StageView(state, 1).delayable
+    steps.choose(1, 0, 1)
+    assert steps.idle() == (0.5, -1, 2)
+    assert (view.delayed, view.delayable, view.schedulable, view.runnable) == (True, False, True, True)
+    assert view.slot_left_ms == 0.0
+    steps.choose(0, 0, 2)
+    assert started(steps.tasks()) == [(1, 0, 0, 0.0), (0, 0, 1, 0.5), (0, 0, 2, 0.5)]
+    result = steps.result()
+    assert result.log.decision_lists()[0] == [0.0, None, 3, 2, 0, 0, 3, 0, 500.0]
+    assert result.log.delays().to_dict("list") == {"job": [0], "stage": [0], "start_s": [0.0], "end_s": [0.5]}
+    assert result.num_decisions == 4
+
+
+@MODES
+def test_executors_reserved_for_their_job_are_offered_when_its_slot_ends(mode):
+    """The executors of the stage's job first, then those without one."""
+    steps = Steps(workload(CHAIN), 3, mode, startup=False)
+    steps.choose(0, 0, 2)
+    steps.idle()
+    assert steps.offer[:2] == (3.0, 0)
+    while steps.frontier == [(0, 1)] and not steps.state.stage_runnable[1]:
+        steps.idle()
+    assert steps.state.stage_runnable[1]
+    steps.choose(0, 1, 1, 2000.0)
+    while steps.offer[0] == 3.0:
+        steps.idle()
+    assert steps.offer == (5.0, 0, 2) if mode == "paper" else (5.0, -1, 3)
+    steps.finish()
+    assert started(steps.tasks())[-1][3] == 5.0
+
+
+def test_released_rules_offer_every_idle_executor_when_a_slot_ends():
+    """Executors in the pool of another job would else stay there until that job has a new stage."""
+    other = job(stage("a", 1, 1.0), stage("b", 1, 50.0), stage("c", 1, 1.0, 0, 1))
+    steps = Steps(workload(other, one_stage(1, 5.0)), 2, "released", startup=False)
+    steps.choose(1, 0, 1, 2000.0)
+    steps.choose(0, 0, 1)
+    steps.choose(0, 1, 1)
+    assert steps.offer == (1.0, 0, 1)
+    steps.idle()  # into the pool of job 0
+    assert steps.offer == (2.0, 0, 1)
+    assert steps.frontier == [(0, 2), (1, 0)]
+    steps.choose(1, 0, 1)
+    assert (1, 0, 0, 2.0) in started(steps.tasks())
+
+
+def test_slots_that_end_together_end_in_the_order_in_which_they_began():
+    jobs = workload(*[one_stage(1, 5.0) for _ in range(4)])
+    steps = Steps(jobs, 1, startup=False)
+    for number, delay_ms in ((2, 1000.0), (0, 1000.0), (3, 500.0), (1, 1000.0)):
+        steps.choose(number, 0, 1, delay_ms)
+    steps.idle()
+    seen = []
+    while len(seen) < 3:
+        seen.append([number for number, _ in steps.frontier])
+        steps.idle()
+    assert seen == [[3], [2, 3], [0, 2, 3]]
+    assert steps.frontier == [(0, 0), (1, 0), (2, 0), (3, 0)]
+
+
+# ---- settings -------------------------------------------------------------------------------------------------------
+
+
+def test_assign_gives_idle_executors_up_to_the_limit():
+    jobs = workload(one_stage(5, 3.0), one_stage(1, 9.0))
+    steps = Steps(jobs, 4, timer_end="assign", startup=False)
+    steps.choose(0, 0, 2, 1000.0)
+    steps.choose(1, 0, 1)
+    assert steps.idle() == (1.0, -1, 1)  # what is left of three
+    steps.idle()
+    assert started(steps.tasks())[:3] == [(1, 0, 0, 0.0), (0, 0, 1, 1.0), (0, 0, 2, 1.0)]
+    assert len({executor for _, stage, executor, start_s in started(steps.tasks())[3:]}) <= 2
+    steps = Steps(jobs, 4, "released", timer_end="assign", startup=False)
+    steps.choose(0, 0, 9, 1000.0)
+    steps.choose(1, 0, 1)
+    assert steps.idle() == (4.0, 0, 3)
+    with pytest.raises(InvalidDecisionError, match="with limit 0 and delay 1 ms: the limit gives it no executor"):
+        Steps(jobs, 4, timer_end="assign").choose(0, 0, 0, 1.0)
+
+
+def test_assign_takes_executors_that_idle_in_the_job_first():
+    jobs = workload(CHAIN, job(stage("x", 1, 30.0), stage("y", 1, 30.0)))
+    steps = Steps(jobs, 4, timer_end="assign", startup=False)
+    steps.choose(0, 0, 2)
+    steps.choose(1, 0, 1)
+    steps.idle()
+    while not steps.state.stage_runnable[1]:
+        steps.idle()
+    own = int(np.flatnonzero(steps.state.executor_job == 0)[0])
+    steps.choose(0, 1, 3, 1000.0)
+    while steps.offer[0] == 3.0:
+        steps.idle()
+    last = started(steps.tasks())[-1]
+    assert (last[0], last[1], last[3]) == (0, 1, 4.0)
+    assert steps.state.executor_job[last[2]] in (0, -1)
+    assert last[2] == own
+
+
+def test_a_stage_is_delayed_once_unless_the_setting_says_otherwise():
+    once = Steps(workload(one_stage(1, 1.0)), 1)
+    once.choose(0, 0, 1, 1000.0)
+    once.idle()
+    with pytest.raises(InvalidDecisionError, match="it was delayed before, and a stage may be delayed once"):
+        once.choose(0, 0, 1, 1000.0)
+    often = Steps(workload(one_stage(1, 1.0)), 1, delay_once=False)
+    for number in range(5):
+        assert often.offer == (number, -1, 1)
+        often.choose(0, 0, 1, 1000.0)
+        often.idle()
+    assert len(often.result().log.delays()) == 5
+
+
+def test_executors_bound_to_a_job_are_offered_to_its_stages_only():
+    """The second executor is of no use to its job any more, but waits for its end at 10 s."""
+    jobs = workload(job(stage("a", 1, 10.0), stage("b", 1, 2.0)), one_stage(1, 5.0, at_s=1.0))
+    for mode in ("paper", "released"):
+        bound = decima.simulate(jobs, "fair", 2, mode=mode, durations="mean", job_bound=True, log=True, **STILL)
+        assert bound.completion_ms.tolist() == [10_000.0, 15_000.0], mode
+        free = decima.simulate(jobs, "fair", 2, mode=mode, durations="mean", log=True, **STILL)
+        assert free.completion_ms.tolist() == [10_000.0, 7000.0], mode
+
+
+def test_settings_that_are_wrong():
+    with pytest.raises(ConfigError, match="timer_end must be one of offer, assign, got 'wait'"):
+        Settings(timer_end="wait")
+    for name in ("delay_once", "job_bound"):
+        with pytest.raises(ConfigError, match=f"{name} must be True or False, got 1"):
+            Settings(**{name: 1})
+
+
+# ---- delays that are refused ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delay_ms", [-1.0, math.nan, math.inf, -math.inf, 1e16])
+@MODES
+def test_delays_out_of_range(mode, delay_ms):
+    steps = Steps(workload(CHAIN), 4, mode)
+    with pytest.raises(InvalidDecisionError, match=r"and delay \S+ ms: a delay must be a number of ms from 0 to"):
+        steps.choose(0, 0, 1, delay_ms)
+    with pytest.raises(SchedulerError, match=r"the delay_ms of a Decision is \S+ \(float\); expected a number"):
+        decision_parts(Decision(0, 1, delay_ms))
+
+
+@pytest.mark.parametrize("delay", [True, "1", None, 1j, np.array([1.0])])
+def test_delays_that_are_no_numbers(delay):
+    with pytest.raises(SchedulerError, match=r"the delay_ms of a Decision is .*; expected a number from 0 to 1e\+15"):
+        decision_parts(Decision(0, 1, delay))
+
+
+def refused(steps, *decision):
+    with pytest.raises(InvalidDecisionError) as caught:
+        steps.choose(*decision)
+    return re.sub(r"; executors offered.*", "", str(caught.value))
+
+
+@MODES
+def test_stages_that_cannot_be_delayed(mode):
+    where = "decision 1 at 0.000 s: cannot choose stage {} of job 0 with limit 4 and delay 5 ms: "
+    begun = "a stage cannot be delayed that has a task launched or an executor promised or on its way"
+    steps = Steps(workload(job(stage("a", 9, 3.0), stage("b", 1, 1.0, 0))), 4, mode, startup=False)
+    steps.choose(0, 0, 2)
+    # Only where all executors are assigned does the first of them start; in mode paper a stage is open again then.
+    assert refused(steps, 0, 1, 4, 5.0) == where.format(1) + "it is not in the frontier"
+    steps = Steps(workload(job(stage("a", 9, 3.0))), 4, mode, startup=False)
+    steps.choose(0, 0, 2)
+    message = refused(steps, 0, 0, 4, 5.0)
+    assert message == where.format(0) + (begun if mode == "paper" else "it is not in the frontier")
+    steps = Steps(workload(CHAIN), 4, mode, startup=False)
+    steps.choose(0, 0, 2)
+    # Its parent's tasks all have an executor, but none has finished.
+    assert refused(steps, 0, 1, 4, 5.0) == where.format(1) + (
+        "a stage cannot be delayed before its parents have finished"
+    )
+    steps = Steps(workload(CHAIN), 4, mode, startup=False)
+    steps.choose(0, 0, 2, 5.0)
+    assert refused(steps, 0, 0, 4, 5.0) == where.format(0) + "it is not in the frontier"
+    assert refused(Steps(workload(CHAIN), 4, mode), None, None, 4, 5.0).endswith(
+        "cannot choose idling with limit 4 and delay 5 ms: idling has no delay; choose the stage that is to be delayed"
+    )
+    parts = decision_parts(Decision(None, 0, 7.0))
+    assert parts == (-1, None, 7.0, -1)
+
+
+def test_an_array_of_delays_of_another_length_than_the_stages():
+    state = new_state(workload(CHAIN, CHAIN), Settings.paper(executors=2))
+    record = rule_record(state)
+    with pytest.raises(RecordError, match=r"array stage_delay_ms .*: got .*3.*; expected 4 of float64, one per stage"):
+        record.bind("stage_delay_ms", [1.0, 2.0, 3.0])
+    with pytest.raises(RecordError, match=r"array stage_delay_ms .*: got NaN at place 1"):
+        record.bind("stage_delay_ms", [1.0, math.nan, 3.0, 4.0])
+    record.bind("stage_delay_ms", [1.0, 1.0, -3.0, 4.0])
+    with pytest.raises(InvalidDecisionError, match="delay -3 ms: a delay must be a number"):
+        run_state(state, make_scheduler("priority"), 0)
+
+
+# ---- around the core ------------------------------------------------------------------------------------------------
+
+
+def delayed_run(mode="paper"):
+    """A run in which about half of the stages are delayed."""
+    jobs = decima.workload.embedded_poisson(5, 20.0, 3)
+    return decima.simulate(jobs, Delaying("fair"), 8, 2, mode=mode, log=True)
+
+
+@MODES
+def test_a_result_file_repeats_its_run(mode, tmp_path):
+    first = delayed_run(mode)
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({"decisions": first.log.decision_lists()}))
+    again = decima.simulate(first.workload, f"replay:{path}", 8, 2, mode=mode, log=True)
+    assert len(first.log.delays()) > 5
+    assert again.log.decision_lists() == first.log.decision_lists()
+    assert again.completion_ms.tolist() == first.completion_ms.tolist()
+
+
+def test_files_name_the_delay_only_where_there_is_one():
+    with_delays, without = delayed_run(), decima.simulate(LONG_SHORT, "fair", 2, log=True)
+    assert result_document(with_delays, {})["decision_fields"][7:] == ["executors_used", "delay_ms"]
+    assert result_document(without, {})["decision_fields"][7:] == ["executors_used"]
+    assert {len(row) for row in without.log.decision_lists()} == {8}
+
+
+def test_idle_time_is_split():
+    result = decima.simulate(LONG_SHORT, Shortest(2000.0), 2, log=True, durations="mean", **STILL)
+    # Two executors and one task withheld for 2 s; then 20 and 4 s of work until 22 s.
+    idle = result.idle_time()
+    assert idle.deliberate_s == pytest.approx(2.0)
+    assert idle.deliberate_s + idle.forced_s == pytest.approx(2 * 22.0 - 24.0)
+    for run in (delayed_run(), decima.simulate(LONG_SHORT, "fair", 2, log=True)):
+        idle = run.idle_time()
+        total_ms = run.num_executors * run.end_ms - run.busy_ms
+        assert idle.deliberate_s + idle.forced_s == pytest.approx(total_ms / 1000.0)
+    assert idle.deliberate_s == 0.0
+    with pytest.raises(ConfigError, match="the run kept no log"):
+        decima.simulate(LONG_SHORT, "fair", 2).idle_time()
+
+
+def test_delays_given_as_an_array_delay_every_stage_once():
+    jobs = decima.workload.embedded_batch(4, 0)
+    system = get_system("spark")
+    state = system.state(system.tables(jobs, Settings.paper(executors=10)), Settings.paper(executors=10), log=True)
+    system.run(state, make_scheduler("priority"), 0)
+    plain = system.result(state, "priority", 0)
+    system.give(state, {"stage_delay_ms": np.zeros(state.num_stages)})
+    system.run(state, make_scheduler("priority"), 0)
+    assert system.result(state, "priority", 0).completion_ms.tolist() == plain.completion_ms.tolist()
+    system.give(state, {"stage_delay_ms": np.full(state.num_stages, 3000.0)})
+    system.run(state, make_scheduler("priority"), 0)
+    delays = system.result(state, "priority", 0).log.delays()
+    assert not delays.duplicated(["job", "stage"]).any()
+    assert (delays.end_s - delays.start_s).tolist() == pytest.approx([3.0] * len(delays))
+    assert len(delays) > 4
+
+
+def test_schedulers_that_delay_keep_to_the_interface():
+    report = check_scheduler(Delaying("fair"), executors=(1, 3))
+    assert report.decisions > 0
+
+    class Careless(Delaying):
+        def decide(self, observation):
+            decision = super().decide(observation)
+            return decision if decision.stage is None else Decision(decision.stage, decision.parallelism_limit, 9.0)
+
+    with pytest.raises(SchedulerError, match=r"; delay only where stage\.delayable says so"):
+        check_scheduler(Careless("fair"), executors=(3,))

@@ -1,0 +1,173 @@
+"""Optimum and bounds: proved numbers, HiGHS, and every scheduler on tiny instances."""
+
+import sys
+import time
+
+import pytest
+
+from decima.core.errors import ConfigError
+from decima.systems.unequal import Cluster, Instance, Job, canonical, list_schedulers, lower_bound, plan, validate
+from decima.systems.unequal.optimum import cp_sat
+from decima.systems.unequal.optimum.bounds import bounds
+from decima.systems.unequal.optimum.exact import SOLVERS, NotProvedError, optimum
+from decima.systems.unequal.sources import ClusterOptions, read_instance
+from tests.differential.unequal_program import shortest_s
+from tests.unequal_instances import draw_instance
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(("duplicate", "makespan_s"), [(False, 73.0), (True, 69.0)])
+def test_canonical_example(solver, duplicate, makespan_s):
+    found = optimum(canonical(), duplicate=duplicate, solver=solver)
+    validate(canonical(), found.schedule)
+    assert found.makespan_s == found.schedule.makespan_s == found.bound_s == makespan_s
+    assert found.explored > 0
+    assert found.schedule.duplicate.any() == duplicate
+    assert found.schedule.scheduler == "optimum"
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("duplicate", [False, True])
+def test_optimum_is_that_of_highs(seed, duplicate):
+    kind = ("speeds", "rates", "costs")[seed % 3]
+    instance = draw_instance(
+        seed, jobs=1 + seed % 2, nodes=4, executors=2, ccr=2.0, kind=kind, stream=seed > 3, whole=seed % 2 == 1
+    )
+    shortest = shortest_s(instance, duplicate=duplicate)
+    for solver in SOLVERS:
+        found = optimum(instance, duplicate=duplicate, solver=solver)
+        validate(instance, found.schedule)
+        assert found.makespan_s == pytest.approx(shortest, rel=2e-4)
+
+
+@pytest.mark.parametrize("duplicate", [False, True])
+def test_both_solvers_agree(duplicate):
+    """Also with times and transfers of zero, rates per pair, and arrivals."""
+    for seed in (3, 7, 10, 14):
+        kind = ("speeds", "rates", "costs")[seed % 3]
+        instance = draw_instance(
+            seed,
+            jobs=1 + seed % 2,
+            nodes=6,
+            executors=1 + seed % 4,
+            ccr=(0.0, 0.5, 3.0)[seed // 3 % 3],
+            kind=kind,
+            stream=seed % 2 == 1,
+            whole=seed % 5 > 1,
+        )
+        mine = optimum(instance, duplicate=duplicate)
+        theirs = optimum(instance, duplicate=duplicate, solver="cp_sat")
+        validate(instance, theirs.schedule)
+        assert theirs.schedule.duplicate.any() <= duplicate
+        assert theirs.makespan_s == pytest.approx(mine.makespan_s, rel=cp_sat.TOLERANCE), seed
+        assert theirs.makespan_s * (1.0 - cp_sat.TOLERANCE) <= theirs.bound_s <= mine.makespan_s * (1.0 + 1e-12), seed
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_late_copy_is_for_the_short_path_alone(solver):
+    """One child of a node is long; the other one's copy of it has to wait for what an executor does before."""
+    fork = Job("fork", [1.0, 10.0, 1.0], [(0, 1), (0, 2)], [50.0, 50.0])
+    pair = Job("pair", [9.0, 1.0], [(0, 1)], [1.0])
+    instance = Instance([fork, pair, Job("alone", [10.0])], Cluster([1.0] * 3, 1.0))
+    assert optimum(instance, solver=solver).makespan_s == 11.0
+    assert optimum(instance, duplicate=False, solver=solver).makespan_s > 11.0
+
+
+@pytest.mark.parametrize("duplicate", [False, True])
+@pytest.mark.parametrize(
+    ("text", "executors", "limit_s"), [("random:nodes=10,ccr=3", 3, 5.0), ("random:nodes=20,ccr=1", 4, 60.0)]
+)
+def test_cp_sat_proves_in_time(text, executors, limit_s, duplicate):
+    instance = read_instance(text, ClusterOptions(executors=executors))
+    lower_bound(instance)  # compiles
+    found = optimum(instance, duplicate=duplicate, time_limit_s=limit_s, solver="cp_sat")
+    validate(instance, found.schedule)
+    assert found.makespan_s * (1.0 - cp_sat.TOLERANCE) <= found.bound_s
+
+
+def test_cp_sat_stops_when_interrupted(monkeypatch):
+    instance = read_instance("random:nodes=60,ccr=1", ClusterOptions(executors=8))
+    solve, begin = cp_sat.solve, time.monotonic()
+
+    def interrupted(*given, **named):
+        def tick():
+            raise KeyboardInterrupt
+
+        return solve(*given, **named | {"tick": tick})
+
+    monkeypatch.setattr(cp_sat, "solve", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        optimum(instance, solver="cp_sat", time_limit_s=300.0)
+    assert time.monotonic() - begin < 150.0
+
+
+def test_cp_sat_that_dies_is_said(monkeypatch, tmp_path):
+    broken = tmp_path / "broken.py"
+    broken.write_text("raise SystemExit('no memory left')")
+    monkeypatch.setattr(cp_sat, "PROGRAM", broken)
+    with pytest.raises(cp_sat.SolverError, match="CP-SAT ended with code 1: no memory left"):
+        optimum(canonical(), solver="cp_sat")
+
+
+def test_solver_that_is_not_there_is_said(monkeypatch):
+    with pytest.raises(ConfigError, match="solver is 'gurobi'; expected search or cp_sat"):
+        optimum(canonical(), solver="gurobi")
+    monkeypatch.setitem(sys.modules, "ortools", None)
+    with pytest.raises(ConfigError, match=r"solver 'cp_sat' needs OR-Tools: pip install 'decima-sched\[exact\]'"):
+        optimum(canonical(), solver="cp_sat")
+
+
+def test_nothing_is_below_the_optimum_on_tiny_instances():
+    gains = 0
+    for seed in range(50):
+        kind = ("speeds", "rates", "costs")[seed % 3]
+        instance = draw_instance(
+            seed,
+            jobs=1,
+            nodes=7,
+            executors=2 + seed % 2,
+            ccr=(0.1, 1.0, 5.0)[seed % 3],
+            kind=kind,
+            stream=seed % 5 == 0,
+        )
+        with_copies, without = (optimum(instance, duplicate=each).makespan_s for each in (True, False))
+        slack = 1.0 + 1e-9
+        assert with_copies <= without * slack
+        gains += with_copies < without
+        assert lower_bound(instance) <= with_copies * slack
+        assert lower_bound(instance, duplicate=False) <= without * slack
+        for name in list_schedulers():
+            schedule = plan(instance, scheduler=name)
+            floor = with_copies if schedule.duplicate.any() else without
+            assert floor <= schedule.makespan_s * slack, (seed, name)
+    assert gains > 0
+
+
+def test_bounds_by_hand():
+    # Both parents somewhere else, or one after the other in the same place.
+    join = Job("join", [4.0, 6.0, 2.0], [(0, 2), (1, 2)], [3.0, 8.0])
+    instance = Instance([join], Cluster([2.0, 1.0], 1.0))
+    found = bounds(instance)
+    assert found.path_s == 4.0  # 3 + 1
+    assert found.work_s == 4.0  # 12 / 3
+    assert found.transfers_s == 6.0  # the second parent here until 3, the first one's data at 2 + 3; then 1
+    assert optimum(instance).makespan_s >= 6.0
+    late = Instance([join, Job("late", [30.0], arrival_s=10.0)], Cluster([2.0, 1.0], 1.0))
+    assert bounds(late).path_s == 25.0
+    assert bounds(late).work_s == 20.0
+    fork = Job("fork", [2.0, 2.0, 2.0], [(0, 1), (0, 2)], [5.0, 5.0])
+    apart = bounds(Instance([fork], Cluster([1.0, 1.0], 1.0)))
+    assert apart.transfers_s == 4.0
+    assert apart.single_copy_s == 6.0  # all three in one place
+
+
+def test_no_answer_in_time_is_said():
+    instance = read_instance("random:nodes=40,ccr=3", ClusterOptions(executors=6))
+    with pytest.raises(NotProvedError, match=r"no proof within 0\.01 s: the best schedule found takes .* none takes"):
+        optimum(instance, time_limit_s=0.01)
+    with pytest.raises(NotProvedError, match=r"no proof within 0\.01 s: the best schedule found takes .* none takes"):
+        optimum(instance, time_limit_s=0.01, solver="cp_sat")
+    with pytest.raises(ConfigError, match="has 70 nodes; the search for the optimum takes 64 at most"):
+        optimum(read_instance("random:nodes=70"))
+    with pytest.raises(ConfigError, match="time_limit_s is 0; expected a number above 0"):
+        optimum(instance, time_limit_s=0)

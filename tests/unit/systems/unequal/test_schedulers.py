@@ -1,0 +1,137 @@
+"""Schedulers by name: published numbers, settings, bad input."""
+
+import numpy as np
+import pytest
+
+from decima.core.errors import ConfigError, UnknownSchedulerError
+from decima.systems.unequal import (
+    Cluster,
+    Instance,
+    Job,
+    Rules,
+    canonical,
+    compare,
+    list_schedulers,
+    make_scheduler,
+    plan,
+    validate,
+)
+from decima.systems.unequal.schedulers.ranks import rank_down, rank_up
+from decima.systems.unequal.schedulers.registry import find
+from tests.unequal_instances import draw_instance
+
+
+def test_ranks_of_the_canonical_example():
+    up = [108, 77, 80, 80, 69, 63.333, 42.667, 35.667, 44.333, 14.667]
+    down = [0, 31, 25, 22, 24, 27, 62.333, 66.667, 63.667, 93.333]
+    assert rank_up(canonical()) == pytest.approx(up, abs=1e-3)
+    assert rank_down(canonical()) == pytest.approx(down, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "makespan", "copies"),
+    [
+        ("heft", 80.0, 10),
+        ("cpop", 86.0, 10),
+        ("dls", 91.0, 10),
+        ("high_rank_up_deft", 73.0, 14),
+        ("high_rank_up_deft:slots=insertion", 73.0, 14),
+        ("high_rank_up_deft:decision=event", 78.0, 12),
+        ("high_rank_up_deft:decision=idle", 87.0, 12),
+    ],
+)
+def test_makespans_of_the_canonical_example(scheduler, makespan, copies):
+    schedule = plan(canonical(), scheduler=scheduler)
+    assert (schedule.makespan_s, len(schedule)) == (makespan, copies)
+
+
+def test_every_scheduler_says_what_it_is():
+    for name in list_schedulers():
+        entry = find(name)
+        assert entry.label
+        assert entry.source
+        assert entry.doc.endswith(".")
+        assert set(entry.open) <= {"decision", "slots", "duplicate", "transfers", "drop_unread"}
+
+
+def test_settings_come_from_text_and_keywords():
+    made = make_scheduler("discounted_rank:discount=0.5,slots=append", decision="event")
+    assert made.rules == Rules("event", "append")
+    assert made.values == {"discount": 0.5}
+    assert made.name == "discounted_rank:discount=0.5,slots=append,decision=event"
+    assert make_scheduler(made) is made
+    # Insertion by default is what it can be: nothing, where a free executor is waited for.
+    assert make_scheduler("heft:decision=idle").rules == Rules("idle", "append", duplicate=False)
+    schedule = plan(canonical(), scheduler="discounted_rank", discount=1.0)
+    assert schedule.settings["discount"] == 1.0
+    assert schedule.settings["slots"] == "insertion"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("heft:decision=later", "decision is 'later'; expected plan or event or idle"),
+        ("heft:slot=append", "has no setting 'slot'; did you mean 'slots'"),
+        ("cpop:decision=event", "decision cannot be set to 'event'"),
+        ("heft:slots=insertion,decision=idle", "slots=insertion has no effect"),
+        ("heft:decision=event,drop_unread=true", "drop_unread needs decision=plan"),
+        ("discounted_rank:discount=2", "discount is 2; expected 0 to 1"),
+        ("discounted_rank:discount=x", "expected a number"),
+    ],
+)
+def test_bad_settings(text, sentence):
+    with pytest.raises(ConfigError, match=sentence):
+        make_scheduler(text)
+
+
+def test_bad_names_and_seeds():
+    with pytest.raises(UnknownSchedulerError, match="unknown scheduler 'hefd'; did you mean 'heft'"):
+        plan(canonical(), scheduler="hefd")
+    with pytest.raises(ConfigError, match="seed must be a whole number"):
+        plan(canonical(), scheduler="random_deft", seed=-1)
+    with pytest.raises(ConfigError, match="an instance has its cluster"):
+        plan(canonical(), Cluster([1.0]))
+
+
+def test_decisions_wait_for_what_they_say():
+    # Two executors, three jobs of one node: planned at once, or only when an executor is free.
+    jobs = [Job(name, [work]) for name, work in (("a", 4.0), ("b", 4.0), ("c", 1.0))]
+    instance = Instance([*jobs, Job("late", [0.5], arrival_s=1.0)], Cluster([1.0, 1.0], 1.0))
+    planned = plan(instance, scheduler="fifo_deft:decision=plan")
+    assert planned.start_s.tolist() == [0.0, 0.0, 4.0, 4.0]
+    waiting = plan(instance, scheduler="sjf_deft")
+    assert instance.job_of_node[waiting.node].tolist() == [2, 0, 3, 1]
+    assert waiting.start_s.tolist() == [0.0, 0.0, 1.0, 1.5]
+
+
+def test_response_ratio_is_the_textbooks_order():
+    rng = np.random.default_rng(0)
+    waited, executed = rng.exponential(3.0, 200), rng.exponential(2.0, 200)
+    papers = np.argsort(waited / (waited + executed), kind="stable")
+    assert np.array_equal(papers, np.argsort((waited + executed) / executed, kind="stable"))
+
+
+def test_data_sent_at_decisions_comes_later():
+    chain = Job("chain", [2.0, 1.0, 1.0], [(0, 1), (0, 2)], [1.0, 3.0])
+    other = Job("other", [2.5])
+    instance = Instance([chain, other], Cluster([1.0, 1.0], 1.0))
+    sent = {
+        transfers: plan(instance, scheduler=f"fifo_deft:decision=idle,duplicate=false,transfers={transfers}")
+        for transfers in ("finish", "decision")
+    }
+    last = {name: schedule.first_finish_s[2] for name, schedule in sent.items()}
+    assert last["decision"] > last["finish"] or last["decision"] == 4.0
+
+
+def test_comparison_has_the_floor():
+    table = compare(["heft", "high_rank_up_deft"], [canonical(), canonical()])
+    assert table["scheduler"].tolist() == ["heft", "high_rank_up_deft", "lower_bound"] * 2
+    assert table["makespan_s"].tolist()[:2] == [80.0, 73.0]
+    assert (table["above_bound"] >= 1.0).all()
+    assert table.loc[table["scheduler"] == "lower_bound", "above_bound"].tolist() == [1.0, 1.0]
+
+
+def test_nothing_is_put_over_a_node_that_takes_no_time():
+    """It parts the gap that it lies in, though it takes nothing from it."""
+    instance = draw_instance(1482, jobs=4, nodes=7, executors=5, ccr=0.0, kind="speeds", whole=True)
+    validate(instance, make_scheduler("random_deft:slots=insertion").schedule(instance, 439))
