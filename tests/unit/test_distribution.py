@@ -48,7 +48,6 @@ def test_wheel_holds_the_package_and_its_data(wheel):
     assert "decima/workload/tpch/tpch.sha256" in wheel
     assert "decima/workload/data/tpch_spark_measured.parquet" in wheel
     assert "decima/workload/data/tpch_spark_embedded.parquet" in wheel
-    assert "decima/plotting/explorer.mjs" in wheel
 
 
 def test_wheel_holds_the_trained_policies(wheel):

@@ -1,24 +1,35 @@
 """Schedules to explore in a browser: zoom and pan, tasks under the pointer, the DAG of a job, jobs in the system.
 
-What :mod:`decima.plotting.gantt` draws for paper, in the same colours, as an interactive page of Bokeh. One file holds
-everything: tasks as arrays, the library, and ``explorer.mjs``, which draws what a screen can show of them and looks the
-task under the pointer up in the arrays, so that the number of tasks slows neither down.
+The interactive counterpart of :mod:`decima.plotting.gantt`, in the same colours: glyphs, hover tools and linked ranges
+of Bokeh. Tasks of a job that follow each other are painted as one block and by WebGL, and what the pointer shows is
+computed beforehand, so that 50,000 tasks stay fluid. One file holds everything, the library included.
 """
 
 from __future__ import annotations
 
 import html
 import re
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas
 from bokeh.embed import file_html
-from bokeh.events import DocumentReady, MouseLeave, MouseMove, Tap
 from bokeh.layouts import column, row
-from bokeh.models import ColumnDataSource, CustomJS, Div, HoverTool, Span, Toolbar, UIElement
+from bokeh.models import (
+    CDSView,
+    ColumnDataSource,
+    CrosshairTool,
+    Div,
+    GroupFilter,
+    HoverTool,
+    LinearColorMapper,
+    Select,
+    Span,
+    Toolbar,
+    UIElement,
+)
 from bokeh.models.ranges import Range1d
 from bokeh.plotting import figure
 from bokeh.resources import INLINE
@@ -27,16 +38,21 @@ from decima.core.errors import ConfigError
 from decima.core.files import atomic_write_text
 from decima.plotting import style, words
 from decima.plotting.dag import layered_positions
-from decima.plotting.gantt import FEW_JOBS, job_colors, slots_of, tasks_of
+from decima.plotting.gantt import FEW_JOBS, blocks_of, job_colors, slots_of, tasks_of
 from decima.workload.jobs import Workload
-from decima.workload.profile import JobProfile
 
 if TYPE_CHECKING:
     from decima.core.system import RunResult
 
-_SCRIPT = Path(__file__).with_name("explorer.mjs")
 _HATCH = "right_diagonal_line"  # of deliberate idle slots
 _FONT = "'DejaVu Sans', Verdana, sans-serif"
+_MOST_OUTLINED = 1500  # runs of at most this many tasks show the outline of each
+_NO_JOB = "no job"
+_TASK = """<b>@name</b>, stage @stage, executor @executor<br>
+task @rank of @tasks: @left{0.00} s to @right{0.00} s (@length{0.00} s)<br>
+@cause; it then waited @waited{0.00} s for an executor, @moved{0.00} s of it for the move"""
+_IDLE = "<b>idle</b>, executor @executor, @left{0.00} s to @right{0.00} s<br>@reason"
+_STAGE = "<b>@name</b><br>stage @stage, @tasks tasks<br>@spans"
 
 
 class Explorer:
@@ -65,17 +81,17 @@ class Explorer:
         self.layout, self.height = _layout(results)
 
     def page(self) -> str:
-        """HTML of the page; equal schedules give equal text within one version of the libraries."""
+        """HTML of the page; the names of its elements, which Bokeh draws at random, are numbered."""
         page = file_html(self.layout, INLINE, title=self.title)
-        # Names that Bokeh gives at random, in order of appearance.
-        names: dict[str, str] = {}
-        pattern = r"\b[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b"
-        return re.sub(
-            pattern, lambda found: names.setdefault(found[0], str(uuid.UUID(int=len(names), version=4))), page
-        )
+        # Where Bokeh puts them; quotes inside of texts are escaped, so that no name of a job stands there.
+        uuid = r"[0-9a-zA-Z][0-9a-f]{7}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
+        drawn = re.findall(rf'(?:id="|"docid":"|"roots":{{"p\d+":")({uuid})"', page)
+        for number, name in enumerate(dict.fromkeys(drawn)):
+            page = page.replace(name, f"schedule-{number}")
+        return page
 
     def save(self, path: str | Path) -> None:
-        """Write the page: 1.5 MB for the library and 40 bytes per task at most."""
+        """Write the page: 1.5 MB for the library and about 150 bytes per task."""
         atomic_write_text(path, self.page())
 
     def _repr_html_(self) -> str:
@@ -94,45 +110,23 @@ def _label(result: RunResult) -> str:
 
 def _layout(results: Sequence[RunResult]) -> tuple[UIElement, int]:
     """Figures and what links them, and their height in pixels."""
-    workload = results[0].workload
-    runs = [_run_data(result) for result in results]
-    jobs = _job_data(workload, runs)
-    end_s = max(float(run["finish"].max()) for run in runs)
+    jobs = _Jobs(results)
+    runs = [_Run(result, jobs) for result in results]
+    end_s = max(run.end_s for run in runs)
     across = Range1d(0.0, end_s, bounds=(-0.02 * end_s, 1.02 * end_s), min_interval=1e-6 * end_s)
     height = 420 if len(results) == 1 else max(180, 540 // len(results))
-    charts = [_chart(index, result, across, height) for index, result in enumerate(results)]
+    # The job that is brought out; views of all figures share the filter.
+    chosen = GroupFilter(column_name="name", group=_NO_JOB)
+    charts = [_chart(index, run, jobs, across, height, chosen) for index, run in enumerate(runs)]
     count = _jobs_in_system(results, across)
-    graph, nodes, edges = _graph()
-    graph.visible = bool(jobs["graphs"])
-    spans = [Span(dimension="height", line_color="#444444", line_dash="dotted", visible=False) for _ in (*charts, 0)]
-    for plot, span in zip((*charts, count), spans, strict=True):
-        plot.add_layout(span)
-    link = CustomJS.from_file(
-        _SCRIPT,
-        runs=runs,
-        jobs=jobs,
-        across=across,
-        charts=charts,
-        views=[chart.select_one({"name": f"tasks {index}"}).data_source for index, chart in enumerate(charts)],
-        cursors=[chart.select_one({"name": f"cursor {index}"}).data_source for index, chart in enumerate(charts)],
-        spans=spans,
-        graph=graph,
-        nodes=nodes,
-        edges=edges,
-    )
-    for plot in (*charts, count, graph):
-        plot.js_on_event(MouseMove, link)
-        plot.js_on_event(MouseLeave, link)
-        plot.js_on_event(Tap, link)
-    for chart in charts:
-        for name in ("start", "end"):
-            chart.y_range.js_on_change(name, link)
-        chart.js_on_change("inner_width", link)
-    for name in ("start", "end"):
-        across.js_on_change(name, link)
+    cursor = Span(dimension="height", line_color="#444444", line_dash="dotted")
+    for plot in (*charts, count):
+        plot.add_tools(CrosshairTool(overlay=cursor, dimensions="height"))
+    select = Select(title="bring out a job", value=_NO_JOB, options=[_NO_JOB, *jobs.names], width=320, name="job")
+    select.js_link("value", chosen, "group")
+    beside = column(select, _graph(jobs, runs, chosen)) if jobs.graphs else select
     left = column(*charts, count, sizing_mode="stretch_width")
-    body = column(_heading(results, jobs), row(left, graph, sizing_mode="stretch_width"), sizing_mode="stretch_width")
-    body.js_on_event(DocumentReady, link)
+    body = column(_heading(results, jobs), row(left, beside, sizing_mode="stretch_width"), sizing_mode="stretch_width")
     return body, 70 + sum(plot.height for plot in (*charts, count))
 
 
@@ -155,77 +149,185 @@ def _union(spans: np.ndarray, end_s: float) -> np.ndarray:
     return np.array(joined).reshape(-1, 2)
 
 
-def _run_data(result: RunResult) -> dict[str, Any]:
-    """Tasks of one run as arrays, by executor and start; seconds."""
-    tasks = tasks_of(result).sort_values(["executor", "start_s"], kind="stable")
-    executors = result.num_executors
-    arrival_s = np.sort(result.outcome.arrival_ms / 1000.0)
-    completion_s = result.outcome.completion_ms / 1000.0
-    settings = result.settings
-    moves = getattr(settings, "startup", False)
-    return {
-        "label": _label(result),
-        "executors": executors,
-        "first": np.searchsorted(tasks["executor"], np.arange(executors + 1)).astype(np.int32),
-        "job": tasks["job"].to_numpy(np.int32),
-        "stage": tasks["stage"].to_numpy(np.int32),
-        "start": tasks["start_s"].to_numpy(np.float64),
-        "finish": tasks["finish_s"].to_numpy(np.float64),
-        # Whether the executor had to join the job first.
-        "fresh": (tasks["kind"] == "fresh").to_numpy(np.uint8),
-        "arrivals": arrival_s,
-        "completions": np.sort(completion_s[~np.isnan(completion_s)]),
-        "completion": np.where(np.isnan(completion_s), -1.0, completion_s),
-        "moving": settings.moving_delay_ms / 1000.0 if moves else 0.0,
-        "slots": np.ascontiguousarray(_slots(result).T).ravel(),  # all begins, then all ends
-    }
+class _Jobs:
+    """Names, colours and DAGs of the jobs that all runs share.
+
+    Attributes:
+        names: Of every job, with its number, so that no two are equal.
+        colors: As many as in the static chart, which knows the jobs of the tasks only.
+        arrival_s: float64 [jobs].
+        graphs: Profile of every job; empty for systems whose jobs have none.
+        first: Number of the first stage of every job, and of all stages, int64 [jobs + 1].
+    """
+
+    def __init__(self, results: Sequence[RunResult]) -> None:
+        workload = results[0].workload
+        number = len(workload)
+        self.arrival_s = np.asarray(workload.arrival_ms, dtype=np.float64) / 1000.0
+        tasks = [tasks_of(result) for result in results]
+        if isinstance(workload, Workload):
+            self.graphs = [job.profile for job in workload.jobs]
+            self.labels = [words.job_label(job.name) for job in workload.jobs]
+            stages = np.array([len(profile.stages) for profile in self.graphs])
+        else:
+            self.graphs = []
+            self.labels = [f"job {job}" for job in range(number)]
+            stages = np.zeros(number, dtype=np.int64)
+            for frame in tasks:
+                np.maximum.at(stages, frame["job"].to_numpy(), frame["stage"].to_numpy() + 1)
+        self.names = [f"{label} (job {job})" for job, label in enumerate(self.labels)]
+        self.colors = job_colors(1 + max(int(frame["job"].max()) for frame in tasks))
+        self.first = np.concatenate([[0], np.cumsum(stages)])
+
+    def stage_name(self, job: int, stage: int) -> str:
+        """Number of a stage, and its name where that says more."""
+        name = self.graphs[job].stages[stage].name if self.graphs else str(stage)
+        return str(stage) if name == str(stage) else f"{stage} ({name})"
 
 
-def _job_data(workload: Any, runs: list[dict]) -> dict[str, Any]:
-    """Names, colours and graphs of the jobs; graphs are drawn once per profile."""
-    number = len(workload)
-    known = isinstance(workload, Workload)
-    names = [words.job_label(job.name) for job in workload.jobs] if known else [f"job {job}" for job in range(number)]
-    graphs: list[dict] = []
-    graph_of = [-1] * number
-    if known:
-        index: dict[JobProfile, int] = {}
-        for job, profile in enumerate(each.profile for each in workload.jobs):
-            if profile not in index:
-                index[profile] = len(graphs)
-                graphs.append(_graph_data(profile))
-            graph_of[job] = index[profile]
-        stages = np.array([len(job.profile.stages) for job in workload.jobs])
-    else:
-        stages = np.zeros(number, dtype=np.int64)
-        for run in runs:
-            np.maximum.at(stages, run["job"], run["stage"] + 1)
-    return {
-        "names": names,
-        # As many as in the static chart, which knows the jobs of the tasks only.
-        "colors": job_colors(1 + max(int(run["job"].max()) for run in runs)),
-        "arrival": workload.arrival_ms / 1000.0,
-        "stages": np.concatenate([[0], np.cumsum(stages)]).astype(np.int32),
-        "graph": np.array(graph_of, dtype=np.int32),
-        "graphs": graphs,
-    }
+class _Run:
+    """Tasks, idle time and stages of one run, in seconds.
+
+    Attributes:
+        tasks: A row per task by executor and start: what the pointer shows of it.
+        idle: A row per gap between tasks of an executor, with the reasons why it is idle.
+        ready_s: When the parents of every stage had finished, float64 [stages of all jobs]; inf for never.
+        begun_s: When its first task started, likewise.
+        done_s: When its last task finished, likewise.
+    """
+
+    def __init__(self, result: RunResult, jobs: _Jobs) -> None:
+        frame = tasks_of(result).sort_values(["executor", "start_s"], kind="stable")
+        self.result, self.frame = result, frame
+        job, stage = frame["job"].to_numpy(), frame["stage"].to_numpy()
+        start_s, finish_s = frame["start_s"].to_numpy(np.float64), frame["finish_s"].to_numpy(np.float64)
+        self.end_s = float(finish_s.max())
+        key = jobs.first[job] + stage
+        self._stages(jobs, key, start_s, finish_s)
+        settings = result.settings
+        self.moving_s = settings.moving_delay_ms / 1000.0 if getattr(settings, "startup", False) else 0.0
+        moved_s = np.where(frame["kind"] == "fresh", self.moving_s, 0.0)  # the executor had to join the job first
+        rank = np.empty(len(frame), dtype=np.int32)
+        order = np.lexsort((start_s, key))
+        rank[order] = 1 + np.arange(len(order)) - np.searchsorted(key[order], key[order])
+        names = {}
+        for each, (one, other) in dict(
+            zip(key.tolist(), zip(job.tolist(), stage.tolist(), strict=True), strict=True)
+        ).items():
+            names[each] = jobs.stage_name(one, other)
+        waited_s = np.maximum(start_s - self.ready_s[key], 0.0)
+        self.tasks = pandas.DataFrame(
+            {
+                "left": start_s,
+                "right": finish_s,
+                "length": finish_s - start_s,
+                "executor": frame["executor"].to_numpy(np.int32),
+                "job": job.astype(np.int32),
+                "name": [jobs.names[each] for each in job],
+                "stage": [names[each] for each in key.tolist()],
+                "rank": rank,
+                "tasks": self.num_tasks[key].astype(np.int32),
+                "cause": [self.causes[each] for each in key.tolist()],
+                "waited": waited_s,
+                "moved": np.minimum(moved_s, waited_s),
+            }
+        )
+        self.idle = self._idle(jobs, start_s - moved_s)
+
+    def _stages(self, jobs: _Jobs, key: np.ndarray, start_s: np.ndarray, finish_s: np.ndarray) -> None:
+        number = int(jobs.first[-1])
+        launched = np.bincount(key, minlength=number)
+        self.begun_s, self.done_s = np.full(number, np.inf), np.full(number, -np.inf)
+        np.minimum.at(self.begun_s, key, start_s)
+        np.maximum.at(self.done_s, key, finish_s)
+        tasks = [stage.num_tasks for profile in jobs.graphs for stage in profile.stages]
+        self.num_tasks = np.array(tasks) if jobs.graphs else launched
+        self.done_s[launched < self.num_tasks] = np.inf
+        self.ready_s = np.repeat(jobs.arrival_s, np.diff(jobs.first))
+        self.causes = [f"its job arrived at {_seconds(since)}" for since in self.ready_s]
+        for job, profile in enumerate(jobs.graphs):
+            first = jobs.first[job]
+            for own, stage in enumerate(profile.stages):
+                last = max(stage.parents, key=lambda parent: self.done_s[first + parent], default=None)
+                if last is not None and self.done_s[first + last] > self.ready_s[first + own]:
+                    self.ready_s[first + own] = since = self.done_s[first + last]
+                    self.causes[first + own] = (
+                        f"its stage waited for stage {jobs.stage_name(job, last)} until {_seconds(since)}"
+                    )
+
+    def _idle(self, jobs: _Jobs, begin_s: np.ndarray) -> pandas.DataFrame:
+        """Idle time of executors; ``begin_s`` is when the executor of a task is committed to it, float64 [tasks]."""
+        tasks = self.tasks
+        executor = tasks["executor"].to_numpy()
+        rows = np.arange(self.result.num_executors)
+        left = np.concatenate([np.zeros(len(rows)), tasks["right"]])
+        order = np.lexsort((left, np.concatenate([rows, executor])))
+        # Before every task of an executor, and after its last one.
+        following = np.concatenate([np.full(len(rows), -1), np.arange(len(tasks))])
+        lane, left = np.concatenate([rows, executor])[order], left[order]
+        following = np.append(following[order][1:], -1)
+        right = np.where(following >= 0, tasks["left"].to_numpy()[following], self.end_s)
+        free = np.where(following >= 0, np.maximum(begin_s[following], left), right)
+        kept = right - left > 1e-9
+        lane, left, right, free, following = (each[kept] for each in (lane, left, right, free, following))
+        spans = {name: total(free) - total(left) for name, total in self._why_idle(jobs, begin_s).items()}
+        held_s = spans.pop("held", np.zeros(len(left)))
+        reasons = []
+        for index in range(len(left)):
+            parts = [f"{_seconds(span[index])} {text}" for text, span in spans.items() if span[index] > 1e-9]
+            if held_s[index] > 1e-9:
+                parts.append(f"of it {_seconds(held_s[index])} with a stage withheld by an idle slot")
+            if right[index] - free[index] > 1e-9:
+                target = jobs.names[tasks["job"].iat[following[index]]]
+                parts.append(f"{_seconds(right[index] - free[index])} it moves to {target}")
+            reasons.append("; ".join(parts))
+        return pandas.DataFrame({"left": left, "right": right, "executor": lane.astype(np.int32), "reason": reasons})
+
+    def _why_idle(self, jobs: _Jobs, begin_s: np.ndarray) -> dict[str, Any]:
+        """By reason, a function: for how long, up to given times, the reason held."""
+        outcome = self.result.outcome
+        completion_s = outcome.completion_ms / 1000.0
+        completion_s = completion_s[~np.isnan(completion_s)]
+        ready = np.isfinite(self.ready_s)
+        slots = _slots(self.result)
+        # Jobs in the system, tasks that could start, and stages withheld, at times of change.
+        changes = [
+            (outcome.arrival_ms / 1000.0, (1, 0, 0)),
+            (completion_s, (-1, 0, 0)),
+            (begin_s, (0, -1, 0)),
+            (slots[:, 0], (0, 0, 1)),
+            (slots[:, 1], (0, 0, -1)),
+        ]
+        times = np.concatenate([each for each, _ in changes] + [self.ready_s[ready]])
+        steps = [np.tile(step, (len(each), 1)) for each, step in changes]
+        opened = np.zeros((int(ready.sum()), 3), dtype=np.int64)
+        opened[:, 1] = self.num_tasks[ready]
+        times, where = np.unique(times, return_inverse=True)
+        values = np.zeros((len(times), 3), dtype=np.int64)
+        np.add.at(values, where, np.concatenate([*steps, opened]))
+        jobs_in, open_tasks, withheld = np.cumsum(values, axis=0).T
+        if jobs.graphs:
+            free = (jobs_in > 0) & (open_tasks > 0)
+            reasons = {
+                "there is no job in the system": jobs_in == 0,
+                "no task could start: all that are left wait for parent stages": (jobs_in > 0) & (open_tasks <= 0),
+                "the scheduler keeps it free": free,
+                "held": free & (withheld > 0),
+            }
+        else:
+            reasons = {"there is no job in the system": jobs_in == 0, "no task was started here": jobs_in > 0}
+        spans = np.diff(times, append=times[-1])
+        totals = {name: np.concatenate([[0.0], np.cumsum(spans * holds)[:-1]]) for name, holds in reasons.items()}
+        return {name: lambda at, total=total: np.interp(at, times, total) for name, total in totals.items()}
 
 
-def _graph_data(profile: JobProfile) -> dict[str, Any]:
-    positions = layered_positions(profile.graph)
-    places = np.array([positions[stage] for stage in range(len(profile.stages))], dtype=np.float64)
-    return {
-        "x": places[:, 0],
-        "y": places[:, 1],
-        "names": [stage.name for stage in profile.stages],
-        "tasks": [stage.num_tasks for stage in profile.stages],
-        "parents": [list(stage.parents) for stage in profile.stages],
-    }
+def _seconds(value: float) -> str:
+    return f"{value:.{2 if abs(value) < 100.0 else 1}f} s"
 
 
-def _chart(index: int, result: RunResult, across: Range1d, height: int) -> figure:
-    """Empty Gantt chart of a run: the script fills the sources of its tasks and of what the pointer is on."""
-    executors = result.num_executors
+def _chart(index: int, run: _Run, jobs: _Jobs, across: Range1d, height: int, chosen: GroupFilter) -> figure:
+    """Gantt chart of a run; the job that is chosen stands out from the others, which fade."""
+    result, executors = run.result, run.result.num_executors
     outcome = result.outcome
     jct = outcome.jct_ms
     measure = f"average JCT {jct.mean() / 1000.0:.1f} s" if len(jct) else "no job finished"
@@ -239,35 +341,46 @@ def _chart(index: int, result: RunResult, across: Range1d, height: int) -> figur
         tools="pan,xwheel_zoom,wheel_zoom,box_zoom,reset,save",
         active_drag="pan",
         active_scroll="xwheel_zoom",
+        output_backend="webgl",
         name=f"gantt {index}",
     )
-    end_s = float(result.task_frame()["finish_s"].max())
-    idle = {"left": 0.0, "right": end_s, "bottom": -0.5, "top": executors - 0.5}
-    chart.quad(**idle, fill_color=style.IDLE, line_alpha=0.0, name=f"idle {index}")
-    if len(slots := _union(_slots(result), end_s)):
+    rows = {"bottom": -0.5, "top": executors - 0.5}
+    chart.quad(left=0.0, right=run.end_s, **rows, fill_color=style.IDLE, line_alpha=0.0, name=f"idle {index}")
+    if len(slots := _union(_slots(result), run.end_s)):
         # Tasks are drawn on top, so that only what is idle shows the hatching.
         chart.quad(
-            left=slots[:, 0], right=slots[:, 1], bottom=-0.5, top=executors - 0.5, fill_alpha=0.0, line_alpha=0.0,
+            left=slots[:, 0], right=slots[:, 1], **rows, fill_alpha=0.0, line_alpha=0.0,
             hatch_pattern=_HATCH, hatch_color="white", hatch_scale=8.0, hatch_weight=1.0, name=f"slots {index}",
         )  # fmt: skip
-    columns = ("left", "right", "bottom", "top", "color", "line")
+    lane = {"y": "executor", "left": "left", "right": "right", "height": 1.0}
+    mapper = LinearColorMapper(palette=jobs.colors, low=-0.5, high=len(jobs.colors) - 0.5)
+    color = {"fill_color": {"field": "job", "transform": mapper}, "line_color": None}
+    blocks = blocks_of(run.frame, "job").rename(columns={"start_s": "left", "finish_s": "right"})
+    chart.hbar(**lane, **color, source=ColumnDataSource(blocks), name=f"blocks {index}")
+    veil = ColumnDataSource({"name": jobs.names, "left": [0.0] * len(jobs.names)})
     chart.quad(
-        left="left", right="right", bottom="bottom", top="top", fill_color="color",
-        line_color="white", line_width="line", source=ColumnDataSource({name: [] for name in columns}),
-        name=f"tasks {index}",
+        left="left", right=run.end_s, **rows, source=veil, view=CDSView(filter=chosen), fill_color="white",
+        fill_alpha=0.75, line_color=None, name=f"veil {index}",
     )  # fmt: skip
+    tasks = ColumnDataSource(run.tasks)
+    chart.hbar(**lane, **color, source=tasks, view=CDSView(filter=chosen), name=f"chosen {index}")
+    few = len(run.tasks) <= _MOST_OUTLINED
+    pointed = {"hover_fill_color": "white", "hover_fill_alpha": 0.25, "hover_line_color": "black"}
+    drawn = chart.hbar(
+        **lane, fill_alpha=0.0, line_color="white" if few else None, line_width=0.6, source=tasks,
+        name=f"tasks {index}", **pointed,
+    )  # fmt: skip
+    gaps = chart.hbar(
+        **lane, fill_alpha=0.0, line_color=None, source=ColumnDataSource(run.idle), name=f"gaps {index}", **pointed
+    )
     completion_s = outcome.completion_ms / 1000.0
     completion_s = completion_s[~np.isnan(completion_s)]
     chart.segment(
         x0=completion_s, x1=completion_s, y0=-0.5, y1=executors - 0.5, line_color=style.COMPLETION, line_width=1.2,
         name="completions",
     )  # fmt: skip
-    cursor = chart.quad(
-        left="left", right="right", bottom="bottom", top="top", fill_color="white", fill_alpha=0.25,
-        line_color="black", line_width=1.5, name=f"cursor {index}",
-        source=ColumnDataSource({name: [] for name in ("left", "right", "bottom", "top", "text")}),
-    )  # fmt: skip
-    chart.add_tools(HoverTool(renderers=[cursor], tooltips="@text{safe}", point_policy="follow_mouse"))
+    for renderer, text in ((drawn, _TASK), (gaps, _IDLE)):
+        chart.add_tools(HoverTool(renderers=[renderer], tooltips=text, point_policy="follow_mouse"))
     _dress(chart)
     return chart
 
@@ -296,26 +409,59 @@ def _jobs_in_system(results: Sequence[RunResult], across: Range1d) -> figure:
     return plot
 
 
-def _graph() -> tuple[figure, ColumnDataSource, ColumnDataSource]:
-    """Empty DAG of the job under the pointer, and the sources of its stages and edges."""
+def _graph(jobs: _Jobs, runs: Sequence[_Run], chosen: GroupFilter) -> figure:
+    """DAG of the chosen job, with the times of its stages in every run."""
     plot = figure(
-        title="point at a task to see its job\n ", width=330, height=430, tools="pan,wheel_zoom,reset,tap",
-        active_scroll="wheel_zoom", x_range=Range1d(-1, 1), y_range=Range1d(-1, 1), name="dag",
+        title="DAG of the job", width=330, height=430, tools="pan,wheel_zoom,reset", active_scroll="wheel_zoom",
+        x_range=Range1d(-0.15, 1.15), y_range=Range1d(-0.15, 1.15), name="dag",
     )  # fmt: skip
-    edges = ColumnDataSource({"xs": [], "ys": []})
-    plot.multi_line("xs", "ys", source=edges, line_color="#999999", line_width=1.0, name="edges")
-    columns = ("x", "y", "size", "color", "line", "width", "text", "label")
-    nodes = ColumnDataSource({name: [] for name in columns})
+    nodes: dict[str, list] = {
+        name: [] for name in ("name", "x", "y", "size", "job", "label", "stage", "tasks", "spans")
+    }
+    edges: dict[str, list] = {name: [] for name in ("name", "x0", "y0", "x1", "y1")}
+    for job, profile in enumerate(jobs.graphs):
+        positions = layered_positions(profile.graph)
+        places = np.array([positions[stage] for stage in range(len(profile.stages))], dtype=np.float64)
+        low, high = places.min(axis=0), places.max(axis=0)
+        x, y = np.where(high > low, (places - low) / np.where(high > low, high - low, 1.0), 0.5).T
+        most = max(stage.num_tasks for stage in profile.stages)
+        for own, stage in enumerate(profile.stages):
+            spans = "<br>".join(_span(run, int(jobs.first[job]) + own) for run in runs)
+            values = (
+                jobs.names[job], x[own], y[own], 9.0 + 13.0 * np.sqrt(stage.num_tasks / most), job, str(own),
+                jobs.stage_name(job, own), stage.num_tasks, spans,
+            )  # fmt: skip
+            for column_values, value in zip(nodes.values(), values, strict=True):
+                column_values.append(value)
+            for parent in stage.parents:
+                ends = (jobs.names[job], x[parent], y[parent], x[own], y[own])
+                for column_values, value in zip(edges.values(), ends, strict=True):
+                    column_values.append(value)
+    view = CDSView(filter=chosen)
+    plot.segment("x0", "y0", "x1", "y1", source=ColumnDataSource(edges), view=view, line_color="#999999", name="edges")
+    source = ColumnDataSource(nodes)
+    view = CDSView(filter=chosen)
+    mapper = LinearColorMapper(palette=jobs.colors, low=-0.5, high=len(jobs.colors) - 0.5)
     drawn = plot.scatter(
-        "x", "y", size="size", fill_color="color", line_color="line", line_width="width", source=nodes, name="stages",
-        selection_fill_alpha=1.0, nonselection_fill_alpha=1.0, nonselection_line_alpha=1.0,
+        "x", "y", size="size", fill_color={"field": "job", "transform": mapper}, line_color="#444444", source=source,
+        view=view, name="stages",
     )  # fmt: skip
-    plot.text("x", "y", text="label", source=nodes, x_offset=13, text_baseline="middle", text_font_size="10px")
-    plot.add_tools(HoverTool(renderers=[drawn], tooltips="@text{safe}"))
+    plot.text(
+        "x", "y", text="label", source=source, view=view, x_offset=13, text_baseline="middle", text_font_size="10px"
+    )
+    plot.add_tools(HoverTool(renderers=[drawn], tooltips=_STAGE.replace("@spans", "@spans{safe}")))
     plot.axis.visible = False
     plot.grid.visible = False
     _dress(plot)
-    return plot, nodes, edges
+    return plot
+
+
+def _span(run: _Run, stage: int) -> str:
+    """When a stage could start and ran, as HTML."""
+    ready_s, begun_s, done_s = (float(each[stage]) for each in (run.ready_s, run.begun_s, run.done_s))
+    ran = f", ran {_seconds(begun_s)} to {_seconds(done_s)}" if np.isfinite(begun_s) else ", did not run"
+    ready = f"could start from {_seconds(ready_s)}" if np.isfinite(ready_s) else "could never start"
+    return f"{html.escape(_label(run.result))}: {ready}{ran.replace('inf s', 'the end, unfinished')}"
 
 
 def _dress(plot: figure) -> None:
@@ -330,7 +476,7 @@ def _dress(plot: figure) -> None:
         plot.toolbar.logo = None
 
 
-def _heading(results: Sequence[RunResult], jobs: dict[str, Any]) -> Div:
+def _heading(results: Sequence[RunResult], jobs: _Jobs) -> Div:
     """Workload, cluster, what the colours are."""
     first = results[0]
     lines = [
@@ -338,8 +484,8 @@ def _heading(results: Sequence[RunResult], jobs: dict[str, Any]) -> Div:
         f"{html.escape(first.settings.label)}, seed {first.seed}"
     ]
     keys = [(style.IDLE, "idle"), (style.COMPLETION, "a job completes")]
-    if len(jobs["names"]) <= FEW_JOBS:
-        keys = list(zip(jobs["colors"], jobs["names"], strict=False)) + keys
+    if len(jobs.labels) <= FEW_JOBS:
+        keys = list(zip(jobs.colors, jobs.labels, strict=False)) + keys
     if any(len(_slots(result)) for result in results):
         hatched = f"repeating-linear-gradient(135deg, {style.IDLE} 0 3px, white 3px 4px)"
         keys.append((hatched, "idle while a stage is withheld"))
@@ -350,5 +496,5 @@ def _heading(results: Sequence[RunResult], jobs: dict[str, Any]) -> Div:
             for color, name in keys
         )
     )
-    lines.append("Wheel: zoom; drag: pan; click a task or a stage: keep its job, click idle time: let it go.")
+    lines.append("Wheel: zoom; drag: pan; point at tasks, idle time and stages; choose a job to bring it out.")
     return Div(text="<br>".join(lines), styles={"font-family": _FONT, "font-size": "11px"}, name="heading")

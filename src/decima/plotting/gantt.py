@@ -50,7 +50,7 @@ def job_colors(number: int) -> list[str]:
     return ["#" + "".join(f"{round(255 * channel):02x}" for channel in color) for color in colors]
 
 
-def _blocks(tasks: pandas.DataFrame, key: str) -> pandas.DataFrame:
+def blocks_of(tasks: pandas.DataFrame, key: str) -> pandas.DataFrame:
     """Merge tasks of one job that follow each other on an executor; no seams between them, and less to draw."""
     ordered = tasks.sort_values(["executor", "start_s"], kind="stable")
     gap = ordered["start_s"].to_numpy()[1:] - ordered["finish_s"].to_numpy()[:-1] > 1e-9
@@ -60,7 +60,7 @@ def _blocks(tasks: pandas.DataFrame, key: str) -> pandas.DataFrame:
 
 
 def _rectangles(tasks: pandas.DataFrame, key: str, colors: Mapping, each_task: bool) -> PolyCollection:
-    blocks = tasks if each_task else _blocks(tasks, key)
+    blocks = tasks if each_task else blocks_of(tasks, key)
     left, right = blocks["start_s"].to_numpy(), blocks["finish_s"].to_numpy()
     low = blocks["executor"].to_numpy() - 0.5
     corners = np.stack([left, low, right, low, right, low + 1.0, left, low + 1.0], axis=-1)
