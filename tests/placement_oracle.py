@@ -3,6 +3,7 @@
 import copy
 import heapq
 import math
+from fractions import Fraction
 
 
 class Running:
@@ -33,6 +34,7 @@ class PlainPlacement:
         self.heap = []
         self.over = self.complete = False
         self.uses = [[] for _ in self.vms]
+        self.ready_s = [-math.inf] * len(self.vms)
         self.run_s, self.finish_s, self.good = [], [], 0
         self.history = [(self.now_s, 0.0)]
 
@@ -115,11 +117,12 @@ class PlainPlacement:
         good = self.good_placement(job, self.where)
         run_s = job.duration_s if good else job.duration_s + job.duration_s * self.rules.penalty_percent / 100
         billing = self.settings.billing
-        boot_s = 0.0
+        start_s = self.now_s
         for vm in set(self.where):
-            if self.is_off(vm):
-                boot_s = billing.boot_s
-        finish_s = self.now_s + boot_s + run_s
+            if billing.boot_s and self.is_off(vm):
+                self.ready_s[vm] = self.now_s + billing.boot_s
+            start_s = max(start_s, self.ready_s[vm])
+        finish_s = start_s + run_s
         for vm in set(self.where):
             self.uses[vm].append((self.now_s, finish_s))
         self.good += good
@@ -135,18 +138,24 @@ class PlainPlacement:
 
     def is_off(self, vm):
         rentals = self.rentals(vm)
-        return not rentals or self.now_s > rentals[-1][0] + self.charged(rentals[-1][1] - rentals[-1][0])
+        return not rentals or self.exact(self.now_s) > rentals[-1][0] + self.charged(rentals[-1][1] - rentals[-1][0])
+
+    def exact(self, time_s):
+        """A moment as billing counts it: as it is by the second, else in whole microseconds."""
+        return time_s if self.settings.billing.per_second else Fraction(round(time_s * 1e6), 10**6)
 
     def charged(self, length_s):
         billing = self.settings.billing
         if billing.granularity_s:
-            length_s = math.ceil(length_s / billing.granularity_s) * billing.granularity_s
-        return max(length_s, billing.minimum_s)
+            granularity_s = self.exact(billing.granularity_s)
+            length_s = math.ceil(length_s / granularity_s) * granularity_s
+        return max(length_s, self.exact(billing.minimum_s))
 
     def rentals(self, vm):
         """Rentals (begin, last end of use): use that begins while a rental is paid for prolongs it."""
         found = []
-        for begin, end in self.uses[vm]:
+        for use in self.uses[vm]:
+            begin, end = map(self.exact, use)
             if found and begin <= found[-1][0] + self.charged(found[-1][1] - found[-1][0]):
                 found[-1][1] = max(found[-1][1], end)
             else:
@@ -163,7 +172,7 @@ class PlainPlacement:
         return sum(self.charged(end - begin) for begin, end in self.rentals(vm))
 
     def cost(self):
-        return sum(vm.price_per_hour / 3600.0 * self.billed_s(i) for i, vm in enumerate(self.vms))
+        return sum(vm.price_per_hour / 3600.0 * float(self.billed_s(i)) for i, vm in enumerate(self.vms))
 
     def reward(self):
         rules, beta = self.rules, self.settings.beta

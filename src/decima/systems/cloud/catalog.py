@@ -47,14 +47,15 @@ class VmType:
         if not is_name(self.name):
             raise ConfigError(f"a VM type's name is {self.name!r}; expected a text")
         for key in ("cores", "quantity"):
-            if not is_whole(getattr(self, key)) or getattr(self, key) < 1:
-                raise ConfigError(
-                    f"VM type {self.name}: {key} is {getattr(self, key)!r}; expected a whole number of at least 1"
-                )
-        for key in ("memory_gb", "price_per_hour"):
             value = getattr(self, key)
-            if not is_number(value) or not 0.0 < value < math.inf:
-                raise ConfigError(f"VM type {self.name}: {key} is {value!r}; expected a number above 0")
+            if not is_whole(value) or not 1 <= value <= 10**6:
+                raise ConfigError(
+                    f"VM type {self.name}: {key} is {value!r:.60}; expected a whole number from 1 to 1,000,000"
+                )
+        for key, least in (("memory_gb", 1 / MIB_PER_GB), ("price_per_hour", 1e-6)):
+            value = getattr(self, key)
+            if not is_number(value) or not least <= value <= 1e6:
+                raise ConfigError(f"VM type {self.name}: {key} is {value!r}; expected a number from {least:g} to 1e+06")
 
     @property
     def memory_mib(self) -> int:
@@ -203,7 +204,10 @@ def load_cluster(path: str | Path) -> Cluster:
         )
         if not row["type"]:
             raise WorkloadError(f"{where}: type is empty; expected a name")
-        types.append(VmType(row["type"], *numbers, price))
+        try:
+            types.append(VmType(row["type"], *numbers, price))
+        except ConfigError as error:
+            raise WorkloadError(f"{where}: {error}") from error
     return Cluster(tuple(types), currency, Path(path).stem)
 
 
@@ -242,8 +246,8 @@ class Billing:
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            if not is_number(value) or not 0.0 <= value <= 1e9:
-                raise ConfigError(f"billing.{name} is {value!r}; expected seconds from 0 to 1e+09")
+            if not is_number(value) or (value != 0.0 and not 1e-3 <= value <= 1e9):
+                raise ConfigError(f"billing.{name} is {value!r}; expected 0, or seconds from 0.001 to 1e+09")
 
     @property
     def per_second(self) -> bool:

@@ -8,8 +8,7 @@ Source: Islam et al., TPDS 2022, section 4, Table 3, Eqs. 1 to 14; mode ``releas
 ``tawfiqul-islam/RM_DeepRL``, commit 8990646.
 """
 
-import math
-
+import numpy as np
 from numba import njit
 
 from decima.core.cache import cached
@@ -83,41 +82,60 @@ def _free(s, job):
 
 
 # ---- billing --------------------------------------------------------------------------------------------------------
+# Billed by the second, as in the paper, times are floats and only differences count. Under any other billing a
+# comparison decides whether an hour is begun or a VM is still rented: there moments are whole microseconds, so that
+# sums are exact whatever their order. Finer parts of a time do not count.
 
 
 @njit
-def _charge(s, length_s):
-    """Seconds to be paid for a rental of a length."""
-    granularity = s.granularity_s
-    if granularity > 0.0:
-        length_s = math.ceil(length_s / granularity) * granularity
-    return max(length_s, s.minimum_s)
+def microseconds(time_s):
+    """A time in whole microseconds."""
+    return np.int64(np.rint(time_s * 1e6))
+
+
+@njit
+def _charged_us(s, length_us):
+    """Microseconds to be paid for a rental of a length."""
+    part_us = microseconds(s.granularity_s)
+    if part_us > 0:
+        length_us = (length_us + part_us - 1) // part_us * part_us
+    return max(length_us, microseconds(s.minimum_s))
 
 
 @njit
 def is_off(s, vm, now_s):
     """Whether a VM has to be rented anew to be used from a moment on."""
-    return now_s > (s.until_s[vm] if s.per_second else s.paid_s[vm])
+    return now_s > s.until_s[vm] if s.per_second else microseconds(now_s) > s.paid_us[vm]
 
 
 @njit
-def added_seconds(s, vm, run_s):
-    """Seconds that using a VM from now for a run time would add to the bill."""
+def ready_at(s, vm):
+    """Earliest time that executors can run on a VM that is used now: later than now while it boots."""
+    now = s.now_s
+    if s.boot_s <= 0.0:
+        return now
+    return now + s.boot_s if is_off(s, vm, now) else max(now, s.ready_s[vm])
+
+
+@njit
+def added_seconds(s, vm, start_s, run_s):
+    """Seconds added to the bill by using a VM from now, for a run from a start on; the start is ``now_s`` or later."""
     now = s.now_s
     if s.per_second:
         return run_s if now > s.until_s[vm] else max(0.0, now + run_s - s.until_s[vm])
-    if now > s.paid_s[vm]:
-        return _charge(s, s.boot_s + run_s)
-    beyond = now + run_s - s.until_s[vm]
-    return 0.0 if beyond <= 0.0 else _charge(s, s.rented_s[vm] + beyond) - _charge(s, s.rented_s[vm])
+    begin, finish = s.rented_us[vm], microseconds(start_s + run_s)
+    if is_off(s, vm, now):
+        return _charged_us(s, finish - microseconds(now)) / 1e6
+    until = microseconds(s.until_s[vm])
+    return 0.0 if finish <= until else (_charged_us(s, finish - begin) - _charged_us(s, until - begin)) / 1e6
 
 
 @njit
-def _bill(s, vm, now, busy_s, finish):
-    """Enter the use of a VM from now to ``finish``, ``busy_s`` later; returns the seconds that it adds to the bill."""
+def _bill(s, vm, now, run, finish):
+    """Enter the use of a VM from now to ``finish``; returns the seconds that it adds to the bill."""
     if s.per_second:
         if now > s.until_s[vm]:
-            added = busy_s
+            added = run
         elif finish > s.until_s[vm]:
             added = finish - s.until_s[vm]
         else:
@@ -125,20 +143,19 @@ def _bill(s, vm, now, busy_s, finish):
         s.until_s[vm] = finish
         s.used_s[vm] += added
         return added
-    if now > s.paid_s[vm]:
-        s.rented_s[vm] = busy_s
-        added = _charge(s, busy_s)
-        s.paid_s[vm] = now + added
-    elif finish > s.until_s[vm]:
-        before = _charge(s, s.rented_s[vm])
-        s.rented_s[vm] += finish - s.until_s[vm]
-        added = _charge(s, s.rented_s[vm]) - before
-        s.paid_s[vm] += added
+    finish_us, before_us = microseconds(finish), 0
+    if is_off(s, vm, now):
+        s.rented_us[vm] = microseconds(now)
+    elif finish_us > microseconds(s.until_s[vm]):
+        before_us = s.paid_us[vm] - s.rented_us[vm]
     else:
         return 0.0
+    charged_us = _charged_us(s, finish_us - s.rented_us[vm])
+    s.paid_us[vm] = s.rented_us[vm] + charged_us
     s.until_s[vm] = finish
-    s.used_s[vm] += added
-    return added
+    s.used_us[vm] += charged_us - before_us
+    s.used_s[vm] = s.used_us[vm] / 1e6
+    return (charged_us - before_us) / 1e6
 
 
 # ---- one step -------------------------------------------------------------------------------------------------------
@@ -151,8 +168,10 @@ def reset(s):
         s.free_cores[vm] = s.vm_cores[vm]
         s.free_memory[vm] = s.vm_memory[vm]
         s.until_s[vm] = -1.0
-        s.paid_s[vm] = -1.0
-        s.rented_s[vm] = 0.0
+        s.ready_s[vm] = -1.0
+        s.paid_us[vm] = -1
+        s.rented_us[vm] = 0
+        s.used_us[vm] = 0
         s.used_s[vm] = 0.0
     s.job = s.placed = s.running = s.waits = s.job_waits = s.steps = s.num_good = 0
     s.status = GOES_ON
@@ -196,21 +215,24 @@ def _start(s, job):
     first, last = s.first[job], s.first[job + 1]
     good = is_good(s, job, s.where, first)
     run = s.duration_s[job] if good else badly_placed(s, job)
-    boot = 0.0
+    start = now
     if s.boot_s > 0.0:
-        for place in range(first, last):
-            if is_off(s, s.where[place], now):
-                boot = s.boot_s
+        for index in range(first, last):
+            vm = s.where[index]
+            ready = ready_at(s, vm)
+            if is_off(s, vm, now):
+                s.ready_s[vm] = ready
+            start = max(start, ready)
     s.placed_s[job] = now
-    s.start_s[job] = now + boot
-    s.finish_s[job] = s.start_s[job] + run
+    s.start_s[job] = start
+    s.finish_s[job] = start + run
     s.run_s[job] = run
     s.well_placed[job] = good
     s.num_good += good
     price = 0.0
     for place in range(first, last):
         vm = s.where[place]
-        price += s.vm_rate[vm] * _bill(s, vm, now, boot + run, s.finish_s[job])
+        price += s.vm_rate[vm] * _bill(s, vm, now, run, s.finish_s[job])
     s.job_price[job] = price
     s.cost += price
     s.latest_s = max(s.latest_s, s.finish_s[job])
@@ -358,8 +380,10 @@ def copy_state(source, target):
         target.free_cores[vm] = source.free_cores[vm]
         target.free_memory[vm] = source.free_memory[vm]
         target.until_s[vm] = source.until_s[vm]
-        target.paid_s[vm] = source.paid_s[vm]
-        target.rented_s[vm] = source.rented_s[vm]
+        target.ready_s[vm] = source.ready_s[vm]
+        target.paid_us[vm] = source.paid_us[vm]
+        target.rented_us[vm] = source.rented_us[vm]
+        target.used_us[vm] = source.used_us[vm]
     for place in range(source.running):
         job = source.heap_job[place]
         target.heap_job[place] = job

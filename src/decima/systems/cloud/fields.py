@@ -98,10 +98,16 @@ EPISODE = FieldGroup.of(
         F64,
         "vm",
         until_s="end of the last job, -1 at first",
-        paid_s="end of what is paid for, -1 at first",
-        rented_s="length of the present rental up to until_s",
+        ready_s="end of its last boot, -1 at first",
         used_s="billed seconds",
         key="scratch of rules",
+    ),
+    fields(
+        I64,
+        "vm",
+        rented_us="begin of the present rental; not used where billed by the second",
+        paid_us="end of what is paid for, -1 at first; as before",
+        used_us="billed time; as before",
     ),
     fields(I64, "executor", where="VM of each executor"),
     fields(

@@ -48,8 +48,8 @@ class Rules:
                 raise ConfigError(f"rules.{each.name} is {value!r}; expected a number of at most 1e+09")
             if each.type == "bool" and not isinstance(value, bool):
                 raise ConfigError(f"rules.{each.name} must be true or false, got {value!r}")
-        if not 0.0 < self.penalty_percent <= 1000.0:
-            raise ConfigError(f"rules.penalty_percent is {self.penalty_percent!r}; expected above 0, up to 1000")
+        if not 1e-3 <= self.penalty_percent <= 1000.0:
+            raise ConfigError(f"rules.penalty_percent is {self.penalty_percent!r}; expected 0.001 to 1000")
 
 
 #: What the published environment does, commit 8990646 of ``tawfiqul-islam/RM_DeepRL``.

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from decima.core.checks import check_whole, is_whole
+from decima.core.checks import check_whole, checked_seeds, is_whole
 from decima.core.errors import ConfigError, SchedulerError
 from decima.core.objectives import Outcome
 from decima.core.record import Record
@@ -154,6 +154,21 @@ def _jobs(jobs: PlacementWorkload | str | Path, seed: int) -> PlacementWorkload:
     raise ConfigError(f"jobs must be a PlacementWorkload or a text, got {type(jobs).__name__}")
 
 
+def _different(seeds: Any) -> list[int]:
+    """Seeds as a list, at least one and each once."""
+    seeds = checked_seeds(seeds)
+    if not seeds:
+        raise ConfigError("no seed given; expected at least one")
+    if len(set(seeds)) != len(seeds):
+        raise ConfigError("a seed is given twice; expected different ones")
+    return seeds
+
+
+def _draws(scheduler: Any) -> bool:
+    """Whether a scheduler may decide by chance; of one that does not say, it is assumed."""
+    return getattr(scheduler, "draws", True)
+
+
 def place(
     jobs: PlacementWorkload | str | Path = "generated",
     scheduler: str | PlacementScheduler = "ilp_exact",
@@ -197,7 +212,7 @@ def compare_placements(
         schedulers: Texts or objects, or a mapping from labels to either.
         jobs: A workload, one per seed, or a text of :mod:`decima.systems.cloud.sources`, whose jobs are drawn by seed.
         settings: VMs, billing, beta, rules.
-        seeds: Seeds, or how many from 0 on.
+        seeds: Seeds, or how many from 0 on. Where neither jobs nor schedulers draw, only the first is run.
         baseline: Label of the rule to compare with, the first by default.
         metric: What the summary is about by default: cost, duration, response, good, waits or reward.
         workers: Workers, all cores by default; no result depends on it.
@@ -222,9 +237,12 @@ def compare_placements(
     baseline = next(iter(made)) if baseline is None else baseline
     if baseline not in made:
         raise ConfigError(f"baseline {baseline!r} is not among the compared schedulers: {', '.join(made)}")
-    seeds = list(range(seeds)) if is_whole(seeds) else list(seeds)
-    if isinstance(jobs, (str, Path)):
-        workloads = parse_placement_jobs(str(jobs)).workloads(seeds)
+    seeds = _different(list(range(seeds)) if is_whole(seeds) else seeds)
+    spec = parse_placement_jobs(str(jobs)) if isinstance(jobs, (str, Path)) else None
+    if (isinstance(jobs, PlacementWorkload) or (spec and not spec.drawn)) and not any(map(_draws, made.values())):
+        seeds = seeds[:1]  # nothing is drawn: further runs would be copies of the first
+    if spec:
+        workloads = spec.workloads(seeds)
     else:
         workloads = [jobs] * len(seeds) if isinstance(jobs, PlacementWorkload) else list(jobs)
     objective = placement_objective(metric)

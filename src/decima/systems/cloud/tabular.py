@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from decima.core.errors import WorkloadError
 
 _LARGEST = 1e12
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def read_rows(path: str | Path, required: Sequence[str], optional: Sequence[str] = ()) -> list[tuple[str, dict]]:
@@ -72,10 +74,7 @@ def number(where: str, name: str, text: str, *, least: float = 0.0, above: bool 
     Raises:
         WorkloadError: It is none, or out of range.
     """
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    value = float(text) if _NUMBER.fullmatch(text) else math.nan
     if not (least < value if above else least <= value) or value > _LARGEST:
         bound = f"above {least:g}" if above else f"of at least {least:g}"
         raise WorkloadError(f"{where}: {name} is {text!r}; expected a number {bound}")

@@ -61,10 +61,10 @@ class PlacementJob:
             value = getattr(self, name)
             if not is_whole(value) or not least <= value <= most:
                 raise WorkloadError(f"{where}: {name} is {value!r}; expected a whole number from {least} to {most:,}")
-        for name, most in (("memory_gb", 1e6), ("duration_s", 1e9)):
+        for name, least, most in (("memory_gb", 0.0, 1e6), ("duration_s", 1e-3, 1e9)):
             value = getattr(self, name)
-            if not is_number(value) or not 0.0 < value <= most:
-                raise WorkloadError(f"{where}: {name} is {value!r}; expected a number above 0, up to {most:g}")
+            if not is_number(value) or not least <= value <= most or value == 0.0:
+                raise WorkloadError(f"{where}: {name} is {value!r}; expected a number above {least:g}, up to {most:g}")
 
     @property
     def memory_mib(self) -> int:

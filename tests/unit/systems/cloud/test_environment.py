@@ -72,7 +72,7 @@ def test_overlapping_jobs_are_paid_once_and_gaps_are_not_paid():
         (Billing(minimum_s=30.0), [40.0], [10.0, 14.0, 40.0]),  # the third job prolongs what is paid for
         (Billing(granularity_s=8.0), [16.0 + 16.0], [10.0, 14.0, 40.0]),
         (Billing(granularity_s=3600.0), [3600.0], [10.0, 14.0, 40.0]),
-        (Billing(boot_s=5.0), [15.0 + 15.0], [15.0, 14.0, 45.0]),
+        (Billing(boot_s=5.0), [15.0 + 15.0], [15.0, 15.0, 45.0]),
     ],
 )
 def test_billing(billing, billed, finish):

@@ -5,7 +5,7 @@ from math import log, log1p
 from numba import njit
 
 from decima.systems.cloud.catalog import MIB_PER_GB
-from decima.systems.cloud.engine import added_seconds, badly_placed, is_off
+from decima.systems.cloud.engine import added_seconds, badly_placed, is_off, ready_at
 from decima.systems.cloud.policy.fields import TEACHER_PLAN, TEACHER_PROGRAM
 from decima.systems.cloud.schedulers.gio import given
 from decima.systems.cloud.schedulers.ilp import ilp_typed
@@ -112,8 +112,9 @@ def fill_rows(s, p, count):
             used = min(room, left)
             busy = max(0.0, s.until_s[vm] - now)
             on = not is_off(s, vm, now) and s.until_s[vm] >= 0.0
-            added = s.vm_rate[vm] * added_seconds(s, vm, run) / unit
-            added_bad = s.vm_rate[vm] * added_seconds(s, vm, longer) / unit
+            start = ready_at(s, vm)
+            added = s.vm_rate[vm] * added_seconds(s, vm, start, run) / unit
+            added_bad = s.vm_rate[vm] * added_seconds(s, vm, start, longer) / unit
             if s.job_type[job] == _NETWORK:
                 keeps = good and p.here[vm] == s.placed and room >= left
             else:

@@ -7,7 +7,7 @@ from numba import njit
 from decima.core.cache import cached
 from decima.core.random import draw_uniform, next_raw
 from decima.learning.dense import call_dense
-from decima.systems.cloud.engine import fill_mask, loss_of, take
+from decima.systems.cloud.engine import fill_mask, is_off, loss_of, ready_at, take
 from decima.systems.cloud.fields import COMPLETE, GOES_ON, placement_at
 from decima.systems.cloud.policy.features import fill_rows, fill_vector, look_at_job
 from decima.systems.cloud.policy.fields import NO_TEACHER, policy_at
@@ -27,9 +27,10 @@ def _alike(s, p, one, other):
         return False
     if s.per_second:
         return (s.until_s[one] < now) == (s.until_s[other] < now)
-    return (s.paid_s[one] < now and s.paid_s[other] < now) or (
-        s.paid_s[one] == s.paid_s[other] and s.rented_s[one] == s.rented_s[other]
-    )
+    if is_off(s, one, now) or is_off(s, other, now):
+        return is_off(s, one, now) and is_off(s, other, now)
+    same_rental = s.paid_us[one] == s.paid_us[other] and s.rented_us[one] == s.rented_us[other]
+    return same_rental and ready_at(s, one) == ready_at(s, other)
 
 
 @njit

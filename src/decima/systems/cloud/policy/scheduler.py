@@ -66,6 +66,11 @@ class LearnedPlacement:
         self.weights = weights.copy()
         self.values: dict[str, Any] = {}
 
+    @property
+    def draws(self) -> bool:
+        """Whether it decides by chance, so that another seed is another run."""
+        return not self.greedy
+
     def memory(self, state: Record, *, record: bool = False) -> Record:
         """Memory of the policy for one episode after the other on a state.
 

@@ -4,9 +4,10 @@ Source: ``GIOScheduler.java`` of ``tawfiqul-islam/RM-Simulator``, with the durat
 Differs: a VM that is off costs the whole run time, where Java counts from time 0, so that running VMs come first.
 """
 
+import numpy as np
 from numba import njit
 
-from decima.systems.cloud.engine import added_seconds
+from decima.systems.cloud.engine import added_seconds, ready_at
 from decima.systems.cloud.schedulers.room import look
 
 
@@ -24,9 +25,17 @@ def greedy_step(s, done):
 
 @njit
 def price_vms(s, run_s):
-    """Let ``key`` be what using a VM for a run time from now adds to the bill."""
+    """Let ``key`` be the price added by using each VM on its own from now, for a run as soon as it has booted."""
     for vm in range(s.num_vms):
-        s.key[vm] = s.vm_rate[vm] * added_seconds(s, vm, run_s)
+        s.key[vm] = s.vm_rate[vm] * added_seconds(s, vm, ready_at(s, vm), run_s)
+
+
+@njit
+def price_vms_from(s, start_s, run_s):
+    """The same for a run that starts at a time; infinite for VMs that are not ready by then."""
+    for vm in range(s.num_vms):
+        ready = ready_at(s, vm) <= start_s
+        s.key[vm] = s.vm_rate[vm] * added_seconds(s, vm, start_s, run_s) if ready else np.inf
 
 
 @njit

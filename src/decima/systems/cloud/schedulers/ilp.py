@@ -13,8 +13,8 @@ which weighs cost and duration as R_epi does, and ``good_first`` are ours.
 import numpy as np
 from numba import njit
 
-from decima.systems.cloud.engine import badly_placed, loss_of
-from decima.systems.cloud.schedulers.gio import price_vms
+from decima.systems.cloud.engine import badly_placed, is_off, loss_of
+from decima.systems.cloud.schedulers.gio import price_vms_from
 from decima.systems.cloud.schedulers.room import look, sort_by_key
 from decima.systems.cloud.workload import NETWORK_BOUND
 
@@ -57,18 +57,54 @@ def _cover(s, need, done, skip):
 
 
 @njit
+def _next_start(s, number):
+    """A time at which a job placed now may start: now, when a VM has booted, or after a boot; -1: no VM boots then."""
+    if number == 0:
+        return s.now_s
+    if number > s.num_vms:
+        return s.now_s + s.boot_s
+    vm = number - 1
+    return s.ready_s[vm] if s.ready_s[vm] > s.now_s and not is_off(s, vm, s.now_s) else -1.0
+
+
+@njit
+def _least(s, run_s, good):
+    """Fill ``plan`` with the placement, or the good one, that adds least cost; returns the cost, infinite without one.
+
+    All executors start when the last VM is ready, and VMs that run are paid for until then, too: with boot times every
+    possible start is tried with the VMs that are ready by then.
+    """
+    start, last = s.now_s, s.num_vms + 1 if s.boot_s > 0.0 else 0
+    if last:
+        least = _NONE
+        for number in range(last + 1):
+            moment = _next_start(s, number)
+            if moment >= 0.0:
+                price_vms_from(s, moment, run_s)
+                cost = _cover_good(s) if good else _cover(s, s.job_executors[s.job], 0, -1)
+                if cost < least:
+                    least, start = cost, moment
+    price_vms_from(s, start, run_s)
+    return _cover_good(s) if good else _cover(s, s.job_executors[s.job], 0, -1)
+
+
+@njit
 def cheapest(s, run_s):
     """Fill ``plan`` with a placement that adds least cost for a run time; returns the cost, infinite without room."""
-    price_vms(s, run_s)
-    return _cover(s, s.job_executors[s.job], 0, -1)
+    return _least(s, run_s, False)
 
 
 @njit
 def cheapest_good(s):
     """Fill ``plan`` with the good placement that adds least cost; returns the cost, infinite where there is none."""
+    return _least(s, s.duration_s[s.job], True)
+
+
+@njit
+def _cover_good(s):
+    """Cheapest good placement by ``key``; fills ``plan`` and returns the cost, infinite where there is none."""
     job = s.job
     need = s.job_executors[job]
-    price_vms(s, s.duration_s[job])
     if s.job_type[job] == _NETWORK or (need == 1 and not s.not_all_one):
         best = -1
         for vm in range(s.num_vms):
@@ -81,6 +117,8 @@ def cheapest_good(s):
         return s.key[best]
     if s.not_all_one:
         return _two_at_least(s, need)
+    for vm in range(s.num_vms):
+        s.order[vm] = vm
     sort_by_key(s)
     cost, done = 0.0, 0
     for place in range(s.num_vms):

@@ -6,9 +6,8 @@ equal in the order go by number, where Java's sort keeps the order of the job be
 
 from numba import njit
 
+from decima.systems.cloud.engine import is_off
 from decima.systems.cloud.schedulers.room import fill, look, sort_by_key
-
-_OFF = 1e12  # behind every VM that runs, whatever its price
 
 
 @njit
@@ -27,12 +26,16 @@ def first_fit(s):
     """FF: VMs that run first, then by price, each filled."""
     if not look(s):
         return False
-    # The sort is stable: by free cores first, then by price, then those that run.
+    # Sorts are stable: by free cores first, then by price, then VMs that run or are paid for.
     for vm in range(s.num_vms):
         s.key[vm] = s.free_cores[vm]
     sort_by_key(s)
     for vm in range(s.num_vms):
-        s.key[vm] = s.vm_rate[vm] + (_OFF if s.free_cores[vm] == s.vm_cores[vm] else 0.0)
+        s.key[vm] = s.vm_rate[vm]
+    sort_by_key(s)
+    for vm in range(s.num_vms):
+        idle = s.free_cores[vm] == s.vm_cores[vm]
+        s.key[vm] = 1.0 if idle and (s.per_second or is_off(s, vm, s.now_s)) else 0.0
     sort_by_key(s)
     return fill(s)
 

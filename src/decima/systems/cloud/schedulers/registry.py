@@ -27,6 +27,11 @@ class CompiledRule:
     values: Mapping[str, float] = field(default_factory=dict, hash=False)
     concurrent: bool = True
 
+    @property
+    def draws(self) -> bool:
+        """Whether it decides by chance, so that another seed is another run."""
+        return self.code in (compiled.RANDOM, compiled.RANDOM_PLACING)
+
 
 @dataclass(frozen=True)
 class Entry:

@@ -1,0 +1,215 @@
+"""Boot times, started hours and prices where a rounded sum or a forgotten moment would decide: toys, brute force."""
+
+import itertools
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import decima.systems.cloud.gym  # registers the environment
+from decima.core.errors import ConfigError, DecimaError, WorkloadError
+from decima.systems.cloud import (
+    TABLE_4,
+    Billing,
+    Cluster,
+    PlacementJob,
+    PlacementSettings,
+    PlacementWorkload,
+    Rules,
+    VmType,
+    compare_placements,
+    load_cluster,
+    load_jobs,
+    place,
+)
+from decima.systems.cloud.workload import jobs_of_rows
+from tests.unit.systems.cloud.cases import TWO_KINDS, drawn_jobs
+
+ONE_CORE = Cluster((VmType("a", 1, 16.0, 1, 3.6),))
+FOUR = Cluster((VmType("small", 4, 8.0, 2, 0.24), VmType("large", 8, 16.0, 2, 0.4)))
+HOURS = Billing(granularity_s=3600.0)
+
+
+def one_core_jobs(*times):
+    """Jobs of an executor with one core and 1 GB: (arrival, duration)."""
+    return PlacementWorkload(
+        tuple(PlacementJob(at, number, 1, 1, 1.0, 1, run) for number, (at, run) in enumerate(times)), "toy"
+    )
+
+
+def test_a_job_on_a_vm_that_boots_waits_until_it_is_up():
+    cluster = Cluster((VmType("a", 4, 16.0, 1, 3.6),))
+    result = place(
+        one_core_jobs((0.0, 60.0), (5.0, 60.0), (40.0, 60.0)),
+        "ff",
+        PlacementSettings(cluster=cluster, billing=Billing(boot_s=30.0)),
+    )
+    assert result.placed_s.tolist() == [0.0, 5.0, 40.0]
+    assert result.start_s.tolist() == [30.0, 30.0, 40.0]
+    assert result.billed_s.tolist() == [100.0]
+
+
+def test_a_job_waits_for_the_latest_of_its_vms():
+    jobs = jobs_of_rows([(0, 1, 1, 4, 1, 1, 60), (10, 2, 1, 2, 1, 3, 60), (20, 3, 1, 1, 1, 1, 60)], "toy")
+    cluster = Cluster((VmType("a", 4, 16.0, 3, 3.6),))
+    result = place(jobs, "rr", PlacementSettings(cluster=cluster, billing=Billing(boot_s=30.0)))
+    assert result.start_s.tolist() == [30.0, 40.0, 40.0]  # the last one shares a VM that the second one rented
+
+
+@pytest.mark.parametrize("begin", [0.0, 0.1, 0.7, 1.3])
+@pytest.mark.parametrize(("granularity_s", "minimum_s"), [(0.0, 0.0), (0.0, 10.0), (7.6, 0.0)])
+def test_a_vm_whose_job_ends_now_does_not_boot_again(begin, granularity_s, minimum_s):
+    """Whatever the rounding of the sums of times: each of four jobs begins at the end of the one before."""
+    billing = Billing(granularity_s, minimum_s, 30.0)
+    jobs = one_core_jobs(*((begin, run) for run in (8.3, 0.1, 7.7, 2.9)))
+    result = place(jobs, "fill", PlacementSettings(cluster=ONE_CORE, billing=billing))
+    assert result.start_s.tolist() == pytest.approx([begin + 30.0 + before for before in (0.0, 8.3, 8.4, 16.1)])
+    assert result.billed_s.tolist() == [53.2 if granularity_s else 49.0]  # 6.4 parts of 7.6 s are seven
+
+
+def test_exactly_an_hour_is_one_hour():
+    rng = np.random.default_rng(0)
+    settings = PlacementSettings(cluster=ONE_CORE, billing=HOURS)
+    for _ in range(60):
+        begin, first = float(rng.integers(1, 20_000)) / 10, float(rng.integers(1, 36_000)) / 10
+        jobs = one_core_jobs((begin, first), (begin, round(3600 - first, 1)))
+        assert place(jobs, "fill", settings).billed_s.tolist() == [3600.0], (begin, first)
+        longer = one_core_jobs((begin, first), (begin, round(3600.001 - first, 3)))
+        assert place(longer, "fill", settings).billed_s.tolist() == [7200.0], (begin, first)
+
+
+def test_first_fit_goes_by_price():
+    cluster = Cluster((VmType("dear", 4, 16.0, 1, 0.2), VmType("cheap", 8, 16.0, 1, 0.1)))
+    jobs = one_core_jobs((0.0, 60.0), (10.0, 60.0))
+    assert place(jobs, "ff", PlacementSettings(cluster=cluster)).jobs()["vms"].tolist() == ["cheap-1", "cheap-1"]
+
+
+def test_first_fit_prefers_a_vm_that_is_paid_for():
+    cluster = Cluster((VmType("cheap", 2, 16.0, 1, 0.1), VmType("dear", 4, 16.0, 1, 0.2)))
+    rows = [(0, 1, 1, 4, 1, 1, 60), (100, 2, 1, 1, 1, 1, 60)]  # the first one fits the dear VM only
+    for billing, expected in ((HOURS, "dear-1"), (Billing(), "cheap-1")):
+        settings = PlacementSettings(cluster=cluster, billing=billing)
+        assert place(jobs_of_rows(rows, "toy"), "ff", settings).jobs()["vms"].tolist() == ["dear-1", expected]
+
+
+class Fixed:
+    """Given VMs per job."""
+
+    name = "fixed"
+    draws = False
+
+    def __init__(self, plan):
+        self.plan = plan
+
+    def place(self, view):
+        return self.plan[view.workload.jobs.index(view.job)]
+
+
+def placements(workload, cluster, number):
+    """All placements of a job on the empty cluster, as executors per VM."""
+    job = workload.jobs[number]
+    rooms = [min(vm.cores // job.cores, int(vm.memory_gb // job.memory_gb)) for vm in cluster.vms]
+    for counts in itertools.product(*(range(min(room, job.executors) + 1) for room in rooms)):
+        if sum(counts) == job.executors:
+            yield [vm for vm, count in enumerate(counts) for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    "billing", [Billing(boot_s=12.0), Billing(60.0, 0.0, 7.5), Billing(minimum_s=30.0, boot_s=4.0)]
+)
+def test_exact_programs_add_the_least_with_boot_times(billing):
+    """The last of three jobs: against all placements after the program's own first ones."""
+    different = 0
+    for seed in range(40):
+        workload = drawn_jobs(seed, n=3, gap=3.0, most=3, cores=2)
+        for name, beta in (("ilp_exact", 1.0), ("ilp_beta", 0.5), ("good_first", 1.0)):
+            settings = PlacementSettings(cluster=FOUR, billing=billing, beta=beta)
+            result = place(workload, name, settings)
+            plan = [result.where[result._job_of == job].tolist() for job in range(3)]
+            if result.waits:
+                continue
+            losses = {}
+            for last in placements(workload, FOUR, 2):
+                try:
+                    tried = place(workload, Fixed([*plan[:2], last]), settings)
+                except DecimaError:
+                    continue  # no room beside the other jobs
+                if name != "good_first" or tried.well_placed[2]:
+                    losses[tuple(last)] = -tried.reward
+            if losses:
+                different += max(losses.values()) > min(losses.values()) + 1e-9
+                assert -result.reward == pytest.approx(min(losses.values()), abs=1e-6), (seed, name)
+    assert different > 40
+
+
+def test_numbers_that_nothing_can_be_computed_with_are_refused(tmp_path):
+    vm = VmType("a", 4, 16.0, 1, 0.1)
+    for change in (
+        {"cores": 10**30},
+        {"quantity": 10**7},
+        {"memory_gb": 1e300},
+        {"memory_gb": 1e-9},
+        {"price_per_hour": 1e308},
+        {"price_per_hour": 5e-324},
+    ):
+        with pytest.raises(ConfigError, match=f"VM type a: {next(iter(change))} is .*expected a"):
+            replace(vm, **change)
+    for make in (
+        lambda: Rules(penalty_percent=1e-20),
+        lambda: Billing(granularity_s=1e-300),
+        lambda: Billing(minimum_s=1e-300),
+        lambda: Billing(boot_s=1e-300),
+    ):
+        with pytest.raises(ConfigError, match="expected"):
+            make()
+    with pytest.raises(WorkloadError, match="duration_s is 5e-324"):
+        PlacementJob(0.0, 1, 1, 1, 1.0, 1, 5e-324)
+    head = "arrival_s,id,type,cores,memory_gb,executors,duration_s\n"
+    for text in ("1_000", "١", "１", "1e", "0x10", "infinity", ""):
+        (tmp_path / "jobs.csv").write_text(f"{head}0,1,1,1,1,1,{text}\n", encoding="utf-8")
+        with pytest.raises(WorkloadError, match="line 2: duration_s is "):
+            load_jobs(tmp_path / "jobs.csv")
+    (tmp_path / "vms.csv").write_text("type,cores,memory_gb,quantity,price_per_hour\na,4,16,1,5e-324\n")
+    with pytest.raises(WorkloadError, match="line 2: VM type a: price_per_hour is 5e-324"):
+        load_cluster(tmp_path / "vms.csv")
+
+
+def test_where_nothing_is_drawn_there_is_one_run_without_an_interval():
+    jobs = drawn_jobs(1)
+    settings = PlacementSettings(cluster=TWO_KINDS)
+    compared = compare_placements(["aep", "rr"], jobs, settings, workers=1)
+    assert len(compared.scores) == 2
+    assert compared.summary()[["low", "high"]].isna().all(axis=None)
+    assert len(compare_placements(["aep", "random"], jobs, settings, seeds=3, workers=1).scores) == 6
+    assert len(compare_placements(["aep"], "generated:n=3", seeds=3, workers=1).scores) == 3
+
+
+@pytest.mark.parametrize(
+    ("seeds", "message"),
+    [([0, 0, 0], "seed is given twice"), (True, "seeds must be a list"), ([], "no seed given"), ([-1], "seed must be")],
+)
+def test_bad_seeds_of_a_comparison(seeds, message):
+    with pytest.raises(ConfigError, match=message):
+        compare_placements(["aep"], drawn_jobs(1), PlacementSettings(cluster=TWO_KINDS), seeds=seeds)
+
+
+@pytest.mark.parametrize("workload", [drawn_jobs(4), "generated:n=4", None], ids=["jobs", "text", "default"])
+def test_an_environment_can_be_pickled_in_the_middle(workload):
+    import gymnasium
+
+    cluster = TWO_KINDS if isinstance(workload, PlacementWorkload) else TABLE_4
+    env = gymnasium.make("decima/VmPlacement-v0", workload=workload, cluster=cluster).unwrapped
+    _, info = env.reset(seed=0)
+    env.step(int(np.flatnonzero(info["action_mask"])[0]))
+    other = pickle.loads(pickle.dumps(env))
+    for _ in range(4):
+        action = int(np.flatnonzero(env._mask())[-1])
+        (one, *rest), (two, *same) = env.step(action), other.step(action)
+        assert rest[:3] == same[:3]
+        for name, values in one.items():
+            np.testing.assert_array_equal(values, two[name])
+    np.testing.assert_array_equal(env.reset()[0]["action_mask"], other.reset()[0]["action_mask"])
+
+
+assert decima.systems.cloud.gym
