@@ -1,9 +1,11 @@
-"""Import closure: the files of the package that a piece of code executes, found without running it.
+"""Import closure: the files of this repository that a piece of code executes, found without running it.
 
 Imports are followed wherever they stand, in functions too, except those for type checkers. Beside the import statements
 these count: attributes of a package that are its modules (``plotting.bars``), names that a package gives on first use,
 modules that a package imports because they are there, and data files that a string names. A module whose whole name
 is in a table, to be imported when it is asked for, does not count: who asks for it imports it by name too.
+
+A digest of files is one of their syntax trees without docstrings, so that words and comments never make a result old.
 
 Modules of :data:`SLICED` packages hold unrelated things side by side (an experiment its figures, a command module
 several commands). There only the definitions count that the entry reaches, and the imports whose names these use. Of
@@ -19,33 +21,33 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-import decima
-
-PACKAGE = Path(decima.__file__).parent
+ROOT = Path(__file__).parents[1]
+# Folders of the packages that are followed, relative to ROOT.
+PACKAGES = {"decima": "src/decima", "experiments": "experiments", "measure": "measure"}
 SLICED = ("experiments", "decima.commands")
 
 
 def closure(entries: Iterable[str], source: str = "") -> list[Path]:
-    """Files that entries execute, relative to the folder that holds the package.
+    """Files that entries execute, relative to the checkout.
 
     Args:
         entries: ``"module"`` or ``"module:function"``.
-        source: Code outside the package that is followed too, such as the cells of a notebook.
+        source: Code outside of the packages that is followed too, such as the cells of a notebook.
 
     Returns:
-        Paths such as ``decima/evaluation/run.py``, sorted.
+        Paths such as ``src/decima/evaluation/run.py``, sorted.
     """
     waiting = [(module, name or None) for module, _, name in (entry.partition(":") for entry in entries)]
     files: set[Path] = set()
     if source:
-        outside = _Module("", PACKAGE.parent / "outside.py", ast.parse(source))
+        outside = _Module("", ROOT / "outside.py", ast.parse(source))
         targets, _ = _Scope(outside).of_part(None)
         waiting += targets
     return sorted(_walk(waiting, files))
 
 
 def digest(files: Iterable[Path]) -> str:
-    """SHA-256 of files of the package and their names; the same on every machine."""
+    """SHA-256 of the syntax trees of files and of their names; the same on every machine."""
     content = hashlib.sha256()
     for path in sorted(files):
         content.update(path.as_posix().encode() + b"\0" + _content_digest(path))
@@ -54,20 +56,29 @@ def digest(files: Iterable[Path]) -> str:
 
 @cache
 def _content_digest(path: Path) -> bytes:
-    return hashlib.sha256((PACKAGE.parent / path).read_bytes()).digest()
+    content = (ROOT / path).read_bytes()
+    return hashlib.sha256(syntax(content.decode()).encode() if path.suffix == ".py" else content).digest()
+
+
+def syntax(code: str) -> str:
+    """Text of the syntax tree of code, without docstrings, comments and positions."""
+    tree = ast.parse(code)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and (
+            ast.get_docstring(node, clean=False) is not None
+        ):
+            del node.body[0]
+    return ast.dump(tree)
 
 
 @cache
 def find_module(name: str) -> Path | None:
-    """File of a module of the package, None where there is none."""
+    """File of a module of the packages, None where there is none."""
     first, *rest = name.split(".")
-    if first != PACKAGE.name:
+    if first not in PACKAGES:
         return None
-    place = PACKAGE.joinpath(*rest)
-    for path in (place.with_suffix(".py"), place / "__init__.py"):
-        if path.is_file() and place.name:
-            return path
-    return None
+    stem = ROOT.joinpath(PACKAGES[first], *rest)
+    return next((path for path in (stem.with_suffix(".py"), stem / "__init__.py") if path.is_file()), None)
 
 
 class _Module:
@@ -129,7 +140,7 @@ def _walk(waiting: list[Place], files: set[Path]) -> set[Path]:
         if (name, part) in done:
             continue
         done.add((name, part))
-        files.add(path.relative_to(PACKAGE.parent))
+        files.add(path.relative_to(ROOT))
         waiting.append((name.rpartition(".")[0], ""))  # the package that holds it
         targets, data = _uses(name, part)
         waiting += targets
@@ -225,7 +236,7 @@ class _Scope:
         prefix, _, rest = text.partition(".{")
         if rest and find_module(prefix):
             folder = find_module(prefix).parent
-            inner = (path.relative_to(PACKAGE.parent).with_suffix("").parts for path in folder.rglob("*.py"))
+            inner = (path.relative_to(ROOT).with_suffix("").parts for path in folder.rglob("*.py"))
             self._targets |= {(".".join(part for part in parts if part != "__init__"), None) for parts in inner}
 
     def _named_data(self, text: str) -> None:
@@ -234,9 +245,9 @@ class _Scope:
             return
         named = self._module.path.parent / text
         if named.is_file():
-            self._data.add(named.relative_to(PACKAGE.parent))
+            self._data.add(named.relative_to(ROOT))
         elif named.is_dir() and not (named / "__init__.py").exists() and text != "__pycache__":
-            self._data |= {path.relative_to(PACKAGE.parent) for path in named.rglob("*") if path.is_file()}
+            self._data |= {path.relative_to(ROOT) for path in named.rglob("*") if path.is_file()}
 
 
 def _variables(nodes: list[ast.AST]) -> set[str]:

@@ -24,16 +24,16 @@ def card_entry(name: str) -> str:
     return f"cards/{name}.json"
 
 
-def kept_tables(name: str, run: str, fingerprint: str) -> dict[str, pandas.DataFrame] | None:
+def kept_tables(name: str, run: str, stamp: dict[str, str]) -> dict[str, pandas.DataFrame] | None:
     """Kept tables of an experiment by name.
 
     Args:
         name: The experiment.
         run: Run of ``params.yaml``.
-        fingerprint: Digest of the code, the parameters and the inputs that tables have to be made with.
+        stamp: What tables have to be made of.
 
     Returns:
-        None where none are kept, or those that are were made with others.
+        None where none are kept, or those that are were made of something else.
     """
     import pandas
 
@@ -43,6 +43,6 @@ def kept_tables(name: str, run: str, fingerprint: str) -> dict[str, pandas.DataF
     with zipfile.ZipFile(path) as archive:
         entry = card_entry(name)
         card = json.loads(archive.read(entry)) if entry in archive.namelist() else {}
-        if card.get("fingerprint") != fingerprint:
+        if card.get("stamp") != stamp:
             return None
         return {table: pandas.read_csv(io.BytesIO(archive.read(f"{name}/{table}"))) for table in card["tables"]}

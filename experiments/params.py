@@ -1,10 +1,12 @@
-"""Runs and their parameters in ``params.yaml``, and where their results lie in the checkout.
+"""Runs and their parameters in ``params.yaml`` and ``params``, and where their results lie in the checkout.
 
 A *run* is a workload and a profile, such as ``tpch-quick``; runs differ only in parameters.
 """
 
 from __future__ import annotations
 
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 
 from decima.core import config
@@ -17,7 +19,7 @@ def checkout() -> Path:
     Raises:
         ConfigError: The current folder is in no checkout.
     """
-    root = config.checkout_root()
+    root = _root(Path.cwd())
     if root is None:
         raise ConfigError(
             f"{Path.cwd()} is not inside a checkout of the project; "
@@ -26,11 +28,49 @@ def checkout() -> Path:
     return root
 
 
+@cache
+def _root(folder: Path) -> Path | None:
+    return config.checkout_root()
+
+
 def read_params(section: str = "runs") -> dict[str, dict]:
-    """Blocks of parameters by name: ``runs``, or ``training`` for how the stored policies were trained."""
+    """Blocks of parameters by name.
+
+    Args:
+        section: ``runs``: what ``params.yaml`` says of each run, with parameters of experiments from ``params``:
+            those of ``common.yaml``, over them those of the run's profile, over them those of its workload. Else a
+            section of ``params.yaml`` itself.
+    """
+    blocks = _read(checkout() / "params.yaml")[section]
+    if section != "runs":
+        return blocks
+    return {run: _with_experiments(block) for run, block in blocks.items()}
+
+
+def _with_experiments(block: dict) -> dict:
+    """A run with the parameters of its experiments; of an experiment, a later file replaces single parameters."""
+    files = ("common", block.get("profile", ""), block.get("workload", ""))
+    merged: dict = {}
+    for layer in [*(_read(checkout() / "params" / f"{name}.yaml") for name in files if name), block]:
+        for key, value in layer.items():
+            both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+            merged[key] = merged[key] | value if both else value
+    return merged
+
+
+def _read(path: Path) -> dict:
+    if not path.is_file():
+        return {}
+    status = path.stat()
+    return deepcopy(_parsed(path, status.st_mtime_ns, status.st_size))
+
+
+@cache
+def _parsed(path: Path, changed_ns: int, size: int) -> dict:
+    """Content of a YAML file, read once while it stays the same."""
     import yaml
 
-    return yaml.safe_load((checkout() / "params.yaml").read_text(encoding="utf-8"))[section]
+    return yaml.safe_load(path.read_text(encoding="utf-8")) or {}
 
 
 def run_names() -> list[str]:

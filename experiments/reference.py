@@ -25,6 +25,7 @@ from experiments.experiment import experiment, experiment_names
 from experiments.kept import card_entry, reference_path
 from experiments.params import read_params
 from experiments.results import DIGESTS, collect, figure_digests, results_folder, table_files
+from experiments.stamps import table_stamp
 from experiments.tables import card_path
 
 EQUAL, MAY_DIFFER, DIFFERS = "equal", "differs where it may", "DIFFERS"
@@ -86,10 +87,53 @@ def record(run: str) -> Path:
     entries |= {card_entry(name): path.read_bytes() for name, path in cards.items() if path.is_file()}
     entries[_FIGURES] = (json.dumps(figure_digests(run, ".png", ".pdf"), indent=1) + "\n").encode()
     path = reference_path(run)
+    _write_archive(path, entries)
+    return path
+
+
+def adopt(run: str) -> list[str]:
+    """Renew the code's part of the stamps of kept tables, where parameters and inputs are those of today.
+
+    Returns:
+        Names of the experiments whose cards changed.
+
+    Raises:
+        ConfigError: Nothing is kept of the run.
+    """
+    path = reference_path(run)
+    if not path.is_file():
+        raise ConfigError(f"there is nothing to adopt for run {run}: {path} is missing")
+    with zipfile.ZipFile(path) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    adopted = []
+    for name in experiment_names():
+        card = json.loads(entries.get(card_entry(name), b"{}"))
+        stamp = table_stamp(name, run)
+        if not card or card.get("stamp") == stamp or not _same_inputs(card, stamp, read_params()[run][name]):
+            continue
+        kept = {key: value for key, value in card.items() if key not in ("fingerprint", "code")}
+        entries[card_entry(name)] = (json.dumps(kept | {"stamp": stamp}, indent=2) + "\n").encode()
+        adopted.append(name)
+    if adopted:
+        _write_archive(path, entries)
+    return adopted
+
+
+def _same_inputs(card: dict, stamp: dict[str, str], parameters: object) -> bool:
+    """Whether a card is of the present parameters and inputs; a card without a stamp says its parameters only."""
+    if "stamp" not in card:
+        return card["parameters"] == parameters
+    derived = {name for name in stamp if name == "code" or name.startswith("tables of ")}
+    return {name: card["stamp"].get(name) for name in stamp.keys() - derived} == {
+        name: stamp[name] for name in stamp.keys() - derived
+    }
+
+
+def _write_archive(path: Path, entries: dict[str, bytes]) -> None:
+    """Write a zip file that is the same for the same entries."""
     with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         for name in sorted(entries):
             archive.writestr(zipfile.ZipInfo(name), entries[name], zipfile.ZIP_DEFLATED, compresslevel=9)
-    return path
 
 
 def compare_with_kept(run: str) -> Comparison:

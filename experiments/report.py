@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from decima.core import config
@@ -16,6 +17,7 @@ from decima.core.errors import ConfigError, DataUnavailableError, DecimaError
 from decima.core.files import atomic_write_text
 from experiments.params import checkout, resolve_run, run_folder, run_names
 
+STAMP = "stamp"  # entry of the metadata of an executed notebook
 _STAGE = "Running stage "  # what DVC says before each
 
 
@@ -77,6 +79,7 @@ def execute_notebook(slug: str, run: str) -> Path:
         raise DecimaError(f"{where} failed: {error.ename}: {error.evalue}") from error
     executed.metadata.pop("papermill", None)
     executed.metadata.pop("widgets", None)
+    executed.metadata[STAMP] = _stamp_of(slug, run)
     executed.metadata.get("language_info", {}).pop("version", None)
     for index, cell in enumerate(executed.cells):
         cell.metadata.pop("papermill", None)
@@ -86,6 +89,40 @@ def execute_notebook(slug: str, run: str) -> Path:
             cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
     atomic_write_text(target, nbformat.writes(executed) + "\n")
     return target
+
+
+def execute_notebooks(run: str) -> list[Path]:
+    """Execute the notebooks on papers whose copy in ``reports/<run>/notebooks`` is not of the present stamp.
+
+    Two run at a time, each in a process of its own.
+
+    Returns:
+        Files written.
+
+    Raises:
+        DecimaError: A notebook failed; the others were executed.
+    """
+    folder = run_folder(run) / "notebooks"
+    old = [slug for slug in notebook_slugs() if _executed_stamp(folder / f"{slug}.ipynb") != _stamp_of(slug, run)]
+    command = [sys.executable, "-m", "experiments", "notebook", "--run", run]
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        codes = list(
+            pool.map(lambda slug: subprocess.run([*command, slug], cwd=checkout(), check=False).returncode, old)
+        )
+    if failed := [slug for slug, code in zip(old, codes, strict=True) if code != 0]:
+        raise DecimaError(f"notebooks failed, their messages are above: {', '.join(failed)}")
+    return [folder / f"{slug}.ipynb" for slug in old]
+
+
+def _stamp_of(slug: str, run: str) -> str | None:
+    """Key of the present stamp of a notebook; None for one that depends on no run."""
+    from experiments.stamps import key, notebook_stamp
+
+    return key(notebook_stamp(slug, run)) if slug in notebook_slugs() else None
+
+
+def _executed_stamp(path: Path) -> str | None:
+    return json.loads(path.read_text(encoding="utf-8"))["metadata"].get(STAMP) if path.is_file() else None
 
 
 def build_report(run: str) -> Path:

@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from decima.core.files import atomic_path, atomic_write_text, sole_use
 from decima.workload.sources import get_source
-from experiments import closure
-from experiments.experiment import Context, Profiles, experiment, experiment_module
+from experiments.experiment import Context, experiment
 from experiments.kept import kept_tables
-from experiments.params import checkout, read_params, resolve_run, run_folder
+from experiments.params import read_params, resolve_run, run_folder
+from experiments.stamps import table_stamp
 
-
-def fingerprint(name: str, run: str) -> str:
-    """Digest of the code, the parameters and the inputs of an experiment; a change means that its tables are old.
-
-    Prepared profiles are left out: they are made of files with pinned checksums.
-    """
-    params = read_params()[run]
-    relevant = {"workload": params["workload"], "executors": params["executors"], name: params[name]}
-    digest = hashlib.sha256(json.dumps(relevant, sort_keys=True).encode() + code_digest(name).encode())
-    for entry in experiment(name).inputs:
-        if isinstance(entry, Profiles):
-            continue
-        for relative in entry.paths(run, params):
-            digest.update(relative.encode())
-            for path in _files(checkout() / relative):
-                digest.update(path.name.encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def code_digest(name: str) -> str:
-    """Digest of all code that computes the tables of an experiment."""
-    return closure.digest(closure.closure([f"{experiment_module(name)}:compute", f"{__name__}:run_experiment"]))
-
-
-def _files(path: Path) -> list[Path]:
-    """A file, or all files of a folder; nothing where neither is, which computing will report."""
-    if path.is_dir():
-        return sorted(inner for inner in path.rglob("*") if inner.is_file())
-    return [path] if path.is_file() else []
+if TYPE_CHECKING:
+    import pandas
 
 
 def run_experiment(name: str, run: str, *, threads: int | None = None, progress: bool = False) -> dict[str, Path]:
@@ -50,7 +23,7 @@ def run_experiment(name: str, run: str, *, threads: int | None = None, progress:
 
     Returns:
         Paths of the csv files by table name; ``reports/<run>/cards/<experiment>.json`` lists them with parameters and
-        fingerprint.
+        stamp.
 
     Raises:
         ConfigError: Unknown experiment or run.
@@ -73,8 +46,7 @@ def run_experiment(name: str, run: str, *, threads: int | None = None, progress:
         "experiment": name,
         "run": run,
         "workload": source.label,
-        "fingerprint": fingerprint(name, run),
-        "code": code_digest(name),
+        "stamp": table_stamp(name, run),
         "parameters": params[name],
         "tables": sorted(tables),
     }
@@ -82,12 +54,21 @@ def run_experiment(name: str, run: str, *, threads: int | None = None, progress:
     return paths
 
 
-def load(name: str, run: str = "auto", *, threads: int | None = None, progress: bool = False) -> dict:
-    """Tables of an experiment; computed first if they are missing, or made with other parameters, inputs or code.
+def load(
+    name: str, run: str = "auto", *, threads: int | None = None, progress: bool = False, kept: bool = True
+) -> dict[str, pandas.DataFrame]:
+    """Tables of an experiment; computed first if they are missing, or their stamp is not the present one.
 
-    Where the repository keeps tables of the run that were made with the present ones, those are read and none are
-    computed, unless some of them are timings, which are this machine's own. Of several processes that want the same
-    tables at once, such as two notebooks, one computes and the others wait.
+    Where the repository keeps tables of the run with the present stamp, those are read and none are computed, unless
+    some of them are timings, which are this machine's own. Of several processes that want the same tables at once,
+    such as two notebooks, one computes and the others wait.
+
+    Args:
+        name: The experiment.
+        run: Run of ``params.yaml``.
+        threads: Worker threads, all cores by default.
+        progress: Show progress bars.
+        kept: Read kept tables; without, tables are in the folder of the run afterwards.
 
     Returns:
         Data frames by table name.
@@ -97,10 +78,10 @@ def load(name: str, run: str = "auto", *, threads: int | None = None, progress: 
     run = resolve_run(run)
     chosen = experiment(name)  # an unknown name is refused before files are looked for
     paths = _present(name, run)
-    if paths is None and not chosen.may_differ:
-        kept = kept_tables(name, run, fingerprint(name, run))
-        if kept is not None:
-            return kept
+    if paths is None and kept and not chosen.may_differ:
+        tables = kept_tables(name, run, table_stamp(name, run))
+        if tables is not None:
+            return tables
     if paths is None:
         with sole_use(run_folder(run) / "tables" / name, wait=True):
             paths = _present(name, run) or run_experiment(name, run, threads=threads, progress=progress)
@@ -112,7 +93,7 @@ def _present(name: str, run: str) -> dict[str, Path] | None:
     path = card_path(name, run)
     card = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     paths = {table: run_folder(run) / "tables" / name / f"{table}.csv" for table in card.get("tables", ())}
-    current = card.get("fingerprint") == fingerprint(name, run) and all(path.is_file() for path in paths.values())
+    current = card.get("stamp") == table_stamp(name, run) and all(path.is_file() for path in paths.values())
     return paths if current else None
 
 

@@ -1,4 +1,4 @@
-"""The pipeline's definition against experiments, notebooks, runs, stored policies and the code that stages execute."""
+"""The pipeline's definition against experiments, notebooks, runs, stored policies and params."""
 
 import hashlib
 import json
@@ -12,17 +12,19 @@ import yaml
 from typer.testing import CliRunner
 
 from decima.cli import app
+from decima.commands.shared.training import read_trainings
 from decima.learning import run as training_run
 from decima.workload.sources import list_sources
-from experiments.closure import closure
 from experiments.experiment import experiment, experiment_names
-from experiments.pipeline import command_entries, pipeline_text
-from experiments.report import notebook_slugs, num_stages
+from experiments.params import read_params
+from experiments.report import num_stages
+from experiments.stamps import figure_stamp, key, notebook_stamp, table_stamp, write_stamps
 
 ROOT = Path(__file__).parents[2]
-STAGES = yaml.safe_load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+TEXT = (ROOT / "dvc.yaml").read_text(encoding="utf-8")
+STAGES = yaml.safe_load(TEXT)["stages"]
 PARAMS = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
-RUNS, TRAINING = PARAMS["runs"], PARAMS["training"]
+RUNS, TRAINING = read_params(), read_trainings()
 
 
 @pytest.fixture(autouse=True)
@@ -30,92 +32,82 @@ def _in_the_checkout(monkeypatch):
     monkeypatch.chdir(ROOT)
 
 
-def definition(name):
-    """A stage as it is for each run."""
-    return STAGES[name].get("do", STAGES[name])
-
-
 @cache
 def locked_stages():
     return yaml.safe_load((ROOT / "dvc.lock").read_text(encoding="utf-8"))["stages"]
 
 
-def covered(path, dependencies):
-    return any(path == given or path.startswith(f"{given}/") for given in dependencies)
+def test_files_that_people_read_stay_short():
+    assert len(TEXT.splitlines()) <= 250
+    assert (ROOT / "dvc.lock").stat().st_size < 150_000
+    files = [ROOT / "params.yaml", *(ROOT / "params").rglob("*.yaml")]
+    assert max(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 150
+    assert set(yaml.safe_load(TEXT)["params"]) == {
+        str(path.relative_to(ROOT)) for path in files if path.parent.name != "training"
+    }
 
 
-def test_the_definition_is_what_the_package_writes():
-    assert (ROOT / "dvc.yaml").read_text(encoding="utf-8") == pipeline_text(), "run: decima pipeline"
+def test_every_experiment_runs_after_those_whose_tables_it_reads():
+    after = {
+        name: stage for stage, block in STAGES.items() if "matrix" in block for name in _experiments_of(block["matrix"])
+    }
+    assert sorted(after) == sorted(experiment_names())
+    for name, stage in after.items():
+        waits_for = {path for path in STAGES[stage]["deps"] if path.startswith("reports/")}
+        assert waits_for == {f"reports/${{item.run}}/tables/{needed}" for needed in experiment(name).needs}
 
 
-# DVC compares no dependencies of a frozen stage; the card of a policy names the revision that trained it.
-COMPARED = [name for name in STAGES if not definition(name).get("frozen")]
+def _experiments_of(matrix):
+    names = matrix.get("name", "").removeprefix("${experiments.").removesuffix("}")
+    return PARAMS["experiments"][names] if names else []
 
 
-@pytest.mark.parametrize("name", COMPARED)
-def test_a_stage_depends_on_all_code_that_its_command_executes(name):
-    stage = definition(name)
-    entries, source = command_entries(stage["cmd"])
-    missing = [path for path in closure(entries, source) if not covered(f"src/{path}", stage["deps"])]
-    assert missing == []
+def test_stages_list_no_source_files_but_those_that_read_the_data():
+    own = {
+        name for name, block in STAGES.items() if any("src/" in dep for dep in block.get("do", block).get("deps", ()))
+    }
+    assert own == {"fetch-tpch", "prepare-tpch"}
+    assert PARAMS["run_names"] == list(PARAMS["runs"])
+    assert PARAMS["result_names"] == list(PARAMS["results"])
 
 
-@pytest.mark.parametrize("name", COMPARED)
-def test_dependencies_on_code_exist(name):
-    paths = [path for path in definition(name)["deps"] if path.startswith(("src/", "notebooks/"))]
-    assert paths
-    assert [path for path in paths if not (ROOT / path).exists()] == []
+def test_stamps_say_what_results_are_made_of(monkeypatch):
+    stamp = table_stamp("batch", "tpch-quick")
+    assert {"code", "parameters", "tables of tuning", "models/tpch-batch.weights.h5"} <= set(stamp)
+    assert stamp["tables of tuning"] == key(table_stamp("tuning", "tpch-quick"))
+    other = table_stamp("batch", "embedded-quick")
+    assert stamp["code"] == other["code"]
+    assert "models/embedded-batch.json" in other
+    assert figure_stamp("batch", "tpch-quick")["tables"] == key(stamp)
+    notebook = notebook_stamp("07-decima", "tpch-quick")
+    assert notebook["tables of batch"] == key(stamp)
+    assert "tables of appendix_e" not in notebook
 
 
-def test_intervals_make_stages_depend_on_the_statistics_that_compute_them():
-    using = {name for name in COMPARED if covered("src/decima/evaluation/statistics.py", definition(name)["deps"])}
-    assert {"batch", "stream", "real_spark", "plot-batch", "plot-effects", "notebook-07-decima"} <= using
-    assert not {"effects", "motivation", "appendix_a", "appendix_e", "learning", "policy"} & using
+def test_unchanged_stamps_stay_as_they_are():
+    write_stamps()
+    path = ROOT / "build" / "stamps" / "tpch-quick" / "tables" / "batch"
+    before = path.stat().st_mtime_ns
+    stale = path.with_name("gone")
+    stale.write_text("of an experiment that is no more")
+    assert write_stamps() == [stale]
+    assert (path.stat().st_mtime_ns, stale.exists()) == (before, False)
 
 
-def test_computing_tables_depends_on_nothing_that_draws_and_on_no_other_command():
-    for name in experiment_names():
-        paths = definition(name)["deps"]
-        assert not [path for path in paths if path.startswith("src/decima/plotting/") and "__init__" not in path], name
-        assert [path for path in paths if path.startswith("src/decima/commands/")] == [
-            "src/decima/commands/__init__.py", "src/decima/commands/pipeline.py",
-        ]  # fmt: skip
-
-
-def test_the_comparison_with_spark_depends_on_reading_and_simulating_only():
-    paths = definition("fidelity")["deps"]
-    for stranger in (
-        "learning/trainer.py",
-        "connect/service/server.py",
-        "systems/spark/policy/network.py",
-        "connect/plugin/build.py",
-    ):
-        assert not covered(f"src/decima/{stranger}", paths)
-
-
-def test_every_run_has_tables_and_figures_of_every_experiment_and_every_notebook():
-    expected = {name for experiment_name in experiment_names() for name in (experiment_name, f"plot-{experiment_name}")}
-    expected |= {f"notebook-{slug}" for slug in notebook_slugs()} | {"report"}
-    assert {name for name, stage in STAGES.items() if stage.get("foreach") == "${runs}"} == expected
-    assert STAGES["results"]["foreach"] == "${results}"
-    assert set(PARAMS["results"]) <= set(RUNS)
-
-
-@pytest.mark.parametrize("name", experiment_names())
-def test_tables_depend_on_what_the_experiment_says_it_reads(name):
-    stage = STAGES[name]["do"]
-    for run, params in RUNS.items():
-        filled = [path.replace("${key}", run).replace("${item.profiles}", params["profiles"]) for path in stage["deps"]]
-        for use, policy in params["policies"].items():
-            filled = [path.replace(f"${{item.policies.{use}}}", policy) for path in filled]
-        for entry in experiment(name).inputs:
-            for path in entry.paths(run, params):
-                assert covered(path, filled) or not (ROOT / path).exists()
-        assert not [path for path in filled if "$" in path]
-        for path in (path.replace("${key}", run) for path in stage["params"]):
-            block = PARAMS
-            for key in path.split("."):
-                block = block[key]
+def test_parameters_of_a_run_are_those_of_all_over_them_profile_and_workload(tmp_path, monkeypatch):
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
+    (tmp_path / "params.yaml").write_text("runs: {one: {profile: quick, workload: own, batch: {c: 5}}}")
+    (tmp_path / "params").mkdir()
+    for name, text in {
+        "common": "batch: {a: 1, b: 1, c: 1}",
+        "quick": "batch: {b: 2}\nload: {x: 1}",
+        "own": "load: {x: 3}",
+    }.items():
+        (tmp_path / "params" / f"{name}.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert read_params()["one"] == {
+        "profile": "quick", "workload": "own", "batch": {"a": 1, "b": 2, "c": 5}, "load": {"x": 3},
+    }  # fmt: skip
 
 
 def test_every_policy_is_the_output_of_a_frozen_training_stage():
@@ -123,7 +115,7 @@ def test_every_policy_is_the_output_of_a_frozen_training_stage():
     used = {name for run in RUNS.values() for name in run["policies"].values()}
     stored = {path.name.removesuffix(".weights.h5") for path in (ROOT / "models").glob("*.weights.h5")}
     assert used | {real_spark["decima"]["parameters"]["policy"]} <= set(TRAINING)
-    assert set(TRAINING) | set(PARAMS["cloud_training"]) == stored
+    assert set(TRAINING) | set(read_trainings("cloud_training")) == stored
     stage = STAGES["train"]
     assert stage["foreach"] == "${training}"
     assert stage["do"]["frozen"]  # an hour each: only `dvc repro -f -s` runs them
@@ -135,8 +127,8 @@ def test_every_policy_is_the_output_of_a_frozen_training_stage():
 def flat(nested):
     """Fields of all levels."""
     found = {}
-    for key, value in nested.items():
-        found |= flat(value) if isinstance(value, dict) else {key: value}
+    for name, value in nested.items():
+        found |= flat(value) if isinstance(value, dict) else {name: value}
     return found
 
 
@@ -176,9 +168,10 @@ def test_parameters_of_a_training_are_options_of_the_command(name, tmp_path, mon
 def test_a_training_that_params_do_not_describe_is_refused(tmp_path, monkeypatch):
     answer = CliRunner().invoke(app, ["train", "--params", "none", "--out", str(tmp_path)])
     assert answer.exit_code == 2
-    assert "--params none: params.yaml describes no such training; it has: tpch-batch" in answer.output
+    assert "--params none: params/training describes no such training; it has: tpch-stream-busy" in answer.output
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
-    (tmp_path / "params.yaml").write_text("training: {mine: {jobs: tpch, colour: red}}")
+    (tmp_path / "params" / "training").mkdir(parents=True)
+    (tmp_path / "params" / "training" / "own.yaml").write_text("training: {mine: {jobs: tpch, colour: red}}")
     monkeypatch.chdir(tmp_path)
     answer = CliRunner().invoke(app, ["train", "--params", "mine", "--out", str(tmp_path / "out")])
     assert answer.exit_code == 2
@@ -203,5 +196,5 @@ def test_runs_have_the_same_parameters():
 
 
 def test_stages_of_a_run_are_counted_before_there_is_any_data():
-    """Experiments with figures, notebooks, the two stages of the data, the report; policies are frozen."""
-    assert num_stages("report@tpch-quick") == 2 * len(experiment_names()) + len(notebook_slugs()) + 3
+    """Experiments, the two stages of the data, workload, stamps, notebooks, the report; policies are frozen."""
+    assert num_stages("report@tpch-quick") == len(experiment_names()) + 6

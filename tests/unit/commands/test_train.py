@@ -9,10 +9,10 @@ import time
 import numpy as np
 import pytest
 
+from decima.commands.shared.training import read_trainings
 from decima.core.errors import ConfigError
 from decima.learning.store import read_policy
 from decima.workload import embedded
-from experiments.params import read_params
 from tests.unit.commands.calls import read_json, refuse, succeed
 
 BATCH, STREAM = "embedded:n=3", "embedded:arrivals=poisson,n=3"
@@ -78,7 +78,7 @@ def test_other_networks_and_streams(tmp_path):
     assert (architecture.name, architecture.limit, architecture.hidden) == ("released", "none", (4,))
 
 
-DECIMAS = [name for name, block in read_params("training").items() if isinstance(block["jobs"], dict)]
+DECIMAS = [name for name, block in read_trainings().items() if isinstance(block["jobs"], dict)]
 
 
 @pytest.mark.parametrize("name", DECIMAS)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from experiments import closure as module
-from experiments.closure import closure, digest
+from experiments.closure import closure, digest, syntax
 
 FILES = {
     "__init__.py": "",
@@ -77,7 +77,8 @@ def package(tmp_path, monkeypatch):
         lines = text.splitlines()
         path.write_text("\n".join(line.removeprefix("        ") for line in lines))
     caches = (module.find_module, module._parsed, module._uses, module._content_digest)
-    monkeypatch.setattr(module, "PACKAGE", root)
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "PACKAGES", {"pkg": "pkg"})
     monkeypatch.setattr(module, "SLICED", ("pkg.top",))
     for cached in caches:
         cached.cache_clear()
@@ -119,19 +120,54 @@ def test_code_outside_the_package_is_followed(package):
     assert found(source=code) == {"lazy/drawn.py", "low/a.py"}
 
 
-def test_the_digest_changes_with_the_code_and_not_with_the_place(package):
-    before = digest(closure(["pkg.low.inner"]))
-    assert digest(closure(["pkg.low.inner"])) == before
-    (package / "low" / "base.py").write_text("VALUE = 2")
+def rewrite(package, text):
+    (package / "low" / "base.py").write_text(text)
     module._content_digest.cache_clear()
-    assert digest(closure(["pkg.low.inner"])) != before
+    return digest(closure(["pkg.low.inner"]))
+
+
+def test_the_digest_changes_with_the_code_and_with_nothing_else(package):
+    before = digest(closure(["pkg.low.inner"]))
+    assert rewrite(package, '"""Words."""\n\n# and more of them\nVALUE = (1)\n') == before
+    assert rewrite(package, "VALUE = 2") != before
+    assert rewrite(package, 'VALUE = 1\n"""not a docstring"""') != before
+
+
+def test_docstrings_of_classes_and_functions_do_not_count():
+    plain = "class A:\n    x = 1\n    def f(self):\n        return 1\n"
+    documented = 'class A:\n    """A."""\n    x = 1\n    def f(self):\n        """F."""\n        return 1\n'
+    assert syntax(plain) == syntax(documented)
+    assert syntax(plain) != syntax(plain.replace("return 1", "return '1'"))
+
+
+def test_a_comment_in_the_engine_changes_no_stamp_and_a_statement_those_that_execute_it(monkeypatch):
+    engine = Path("src/decima/systems/spark/engine.py")
+    simulating, network = (closure([f"experiments.decima.{name}:compute"]) for name in ("s07_batch", "s15_appendix_e"))
+    assert engine in simulating
+    assert engine not in network
+    before = [digest(files) for files in (simulating, network)]
+    text, read = (module.ROOT / engine).read_text(), Path.read_bytes
+
+    def digests(changed):
+        monkeypatch.setattr(
+            Path, "read_bytes", lambda path: changed.encode() if path.name == engine.name else read(path)
+        )
+        module._content_digest.cache_clear()
+        return [digest(files) for files in (simulating, network)]
+
+    assert digests(text + "# a remark\n") == before
+    assert digests(text.replace('"""', '"""Really: ', 1)) == before
+    changed = digests(text + "UNUSED = 1\n")
+    assert (changed[0] != before[0], changed[1] == before[1]) == (True, True)
+    monkeypatch.undo()
+    module._content_digest.cache_clear()
 
 
 def test_what_the_commands_of_the_package_execute():
     fidelity = closure(["experiments.decima.s14_fidelity:compute"])
-    assert Path("decima/spark/fidelity/tables.py") in fidelity
-    assert Path("decima/simulator/engine.py") in fidelity
+    assert Path("measure/fidelity/tables.py") in fidelity
+    assert Path("src/decima/systems/spark/engine.py") in fidelity
     batch = closure(["experiments.decima.s07_batch:compute"])
-    assert Path("decima/evaluation/statistics.py") in batch
-    assert Path("decima/policy/core/inference.py") in batch
-    assert Path("decima/schedulers/capped_srw.py") in batch
+    assert Path("src/decima/evaluation/statistics.py") in batch
+    assert Path("src/decima/systems/spark/policy/kernel/inference.py") in batch
+    assert Path("src/decima/systems/spark/schedulers/capped_srw.py") in batch

@@ -20,13 +20,14 @@ from decima.learning.store import save_policy
 from decima.systems.spark.policy.architecture import Architecture
 from decima.workload import embedded
 from experiments import tables as store
-from experiments.closure import PACKAGE, closure
+from experiments.closure import ROOT as CHECKOUT
+from experiments.closure import closure
 from experiments.decima import s13_learning as learning
 from experiments.experiment import experiment, experiment_names
 from experiments.figures import figure as plain_figure
 from experiments.figures import figure_names
 from experiments.params import run_names
-from experiments.pipeline import command_entries
+from experiments.stamps import table_code
 from tests.unit.connect.planted_logs import write_folders
 from tests.unit.measure.fidelity.test_simulation import LEVELS, job
 
@@ -163,7 +164,7 @@ def test_every_experiment_writes_its_tables_and_draws_its_figures(checkout, name
         store.load(needed, "tiny", progress=False)
     with executed_files() as files:
         tables = store.load(name, "tiny", progress=False)
-    assert files <= set(closure(*command_entries(f"decima evaluate {name} --run tiny")))
+    assert files <= set(closure(table_code(name)))
     for table, columns in COLUMNS.get(name, {}).items():
         assert columns <= set(tables[table].columns)
     for table, frame in tables.items():
@@ -203,8 +204,8 @@ def executed_files():
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    inside = (Path(name) for name in found if Path(name).is_relative_to(PACKAGE))
-    files |= {path.relative_to(PACKAGE.parent) for path in inside}
+    inside = {Path(name).relative_to(CHECKOUT) for name in found if Path(name).is_relative_to(CHECKOUT)}
+    files |= {path for path in inside if path.parts[0] in ("src", "experiments", "measure")}
 
 
 def check_figure(made):

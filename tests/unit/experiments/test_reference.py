@@ -7,10 +7,10 @@ import pandas
 import pytest
 from typer.testing import CliRunner
 
-from decima.cli import app
 from decima.core.errors import ConfigError
 from experiments import reference, report
 from experiments import tables as store
+from experiments.__main__ import app
 from experiments.experiment import experiment_names
 
 
@@ -53,7 +53,7 @@ def test_equal_results_are_equal_and_give_an_equal_file(tables):
 
 def test_kept_tables_are_read_where_code_and_parameters_are_those_that_made_them(tables, monkeypatch):
     for name in ("batch", "latency"):
-        card = {"fingerprint": "made so", "tables": [name]}
+        card = {"stamp": {"code": "made so"}, "tables": [name]}
         store.card_path(name, "embedded-quick").parent.mkdir(exist_ok=True)
         store.card_path(name, "embedded-quick").write_text(json.dumps(card))
     reference.record("embedded-quick")
@@ -61,14 +61,30 @@ def test_kept_tables_are_read_where_code_and_parameters_are_those_that_made_them
     shutil.rmtree(tables.parent)
     computed = []
     monkeypatch.setattr(store, "run_experiment", lambda name, run, **_: computed.append(name) or {})
-    monkeypatch.setattr(store, "fingerprint", lambda name, run: "made so")
+    monkeypatch.setattr(store, "table_stamp", lambda name, run: {"code": "made so"})
     assert list(store.load("batch", "embedded-quick")["batch"]["avg_jct_s"]) == [100.0, 200.0]
     assert (computed, tables.exists()) == ([], False)
     store.load("latency", "embedded-quick")  # timings are this machine's own
     assert computed == ["latency"]
-    monkeypatch.setattr(store, "fingerprint", lambda name, run: "made otherwise")
+    monkeypatch.setattr(store, "table_stamp", lambda name, run: {"code": "made otherwise"})
     store.load("batch", "embedded-quick")
     assert computed == ["latency", "batch"]
+
+
+def test_adopting_renews_the_code_of_a_stamp_and_nothing_that_has_other_inputs(tables, monkeypatch):
+    parameters = {"batch": {"jobs": 20}, "latency": {"jobs": [1]}}
+    for name in parameters:
+        card = {"stamp": {"code": "old", "parameters": "same", "models/a.json": "one"}, "tables": [name]}
+        store.card_path(name, "embedded-quick").parent.mkdir(exist_ok=True)
+        store.card_path(name, "embedded-quick").write_text(json.dumps(card))
+    reference.record("embedded-quick")
+    monkeypatch.setattr(reference, "read_params", lambda section="runs": {"embedded-quick": parameters})
+    monkeypatch.setattr(reference, "experiment_names", lambda: list(parameters))
+    inputs = {"batch": "one", "latency": "another"}
+    stamps = {name: {"code": "new", "parameters": "same", "models/a.json": digest} for name, digest in inputs.items()}
+    monkeypatch.setattr(reference, "table_stamp", lambda name, run: stamps[name])
+    assert reference.adopt("embedded-quick") == ["batch"]
+    assert reference.adopt("embedded-quick") == []
 
 
 def test_a_number_that_may_not_differ_fails_with_its_largest_relative_difference(tables):

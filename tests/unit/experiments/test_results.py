@@ -8,9 +8,9 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from decima.cli import app
 from decima.core.errors import ConfigError
 from experiments import reference, report, results
+from experiments.__main__ import app
 from experiments.experiment import experiment_names
 from experiments.figures import draw, figure_names
 from tests.unit.plotting import frames

@@ -12,10 +12,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 from typer.testing import CliRunner
 
-from decima.cli import app
 from decima.core.errors import ConfigError, DecimaError
 from decima.plotting import style
 from experiments import site
+from experiments.__main__ import app
 from experiments.report import notebook_slugs
 
 ROOT = Path(__file__).parents[3]

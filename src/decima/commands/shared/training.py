@@ -13,6 +13,7 @@ import typer
 from decima.commands.shared import options
 from decima.commands.shared.errors import INTERRUPTED
 from decima.commands.shared.outputs import check_folder
+from decima.core.config import checkout_root
 from decima.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,24 +32,41 @@ class TrainableRun(Protocol):
 
 
 def use_block(context: typer.Context, name: str | None) -> str | None:
-    """Make a block of params.yaml the defaults of the command; what the command line says goes before."""
+    """Make a block of params/training the defaults of the command; what the command line says goes before."""
     if name is None:
         return None
-    from experiments.params import read_params
-
     # Commands of another system have a section of their own.
     group = context.parent.info_name if context.parent is not None else None
     section = "cloud_training" if group == "cloud" else "training"
-    blocks = read_params(section)
+    blocks = read_trainings(section)
     if name not in blocks:
-        raise ConfigError(f"--params {name}: params.yaml describes no such training; it has: {', '.join(blocks)}")
+        raise ConfigError(f"--params {name}: params/training describes no such training; it has: {', '.join(blocks)}")
     known = [option.name for option in context.command.params]
     if unknown := set(blocks[name]) - set(known):
         raise ConfigError(
-            f"{section}.{name} in params.yaml: unknown option {min(unknown)!r}; expected some of: {', '.join(known)}"
+            f"params/training, {name}: unknown option {min(unknown)!r}; expected some of: {', '.join(known)}"
         )
     context.default_map = {option: _as_given(option, value) for option, value in blocks[name].items()}
     return name
+
+
+def read_trainings(section: str = "training") -> dict[str, dict]:
+    """Options of all trainings of stored policies, by name, from ``params/training`` of the checkout.
+
+    Args:
+        section: ``training``, or ``cloud_training`` for executor placement.
+
+    Raises:
+        ConfigError: The current folder is in no checkout.
+    """
+    import yaml
+
+    if (root := checkout_root()) is None:
+        raise ConfigError("--params reads params/training of a checkout of the project; the current folder is in none")
+    blocks: dict[str, dict] = {}
+    for path in sorted((root / "params" / "training").glob("*.yaml")):
+        blocks |= yaml.safe_load(path.read_text(encoding="utf-8")).get(section, {})
+    return blocks
 
 
 def _as_given(option: str, value: object) -> str | list[str]:
@@ -83,7 +101,10 @@ class Training:
     params: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", is_eager=True, callback=use_block, help="Take options from training.NAME of params.yaml."
+            metavar="NAME",
+            is_eager=True,
+            callback=use_block,
+            help="Take options of a stored policy's training, from params/training.",
         ),
     ] = None
 

@@ -1,0 +1,176 @@
+"""The pipeline's commands: `python -m experiments --help`, in the checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from decima.commands.shared.errors import PlainErrors
+
+RUN = Annotated[
+    str, typer.Option("--run", help="Run of params.yaml; auto: tpch-quick if TPC-H is there, else embedded-quick.")
+]
+EXPERIMENT = Annotated[str, typer.Argument(help="Name of the experiment, or all.")]
+THREADS = Annotated[int | None, typer.Option(help="Worker threads, all cores by default.")]
+SITE = Path("build/site")
+
+app = typer.Typer(
+    cls=PlainErrors,
+    help="Stages of the pipeline: stamps, tables, figures, notebooks, report, site.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@app.command()
+def stamps() -> None:
+    """Write what every result is made of below build/stamps; a stage runs again when its stamp has changed."""
+    from experiments.stamps import write_stamps
+
+    typer.echo(f"stamps: {len(write_stamps())} changed")
+
+
+@app.command()
+def workload(run: RUN = "auto") -> None:
+    """Write the label and the digest of a run's job profiles into build/workloads/RUN."""
+    from decima.core.files import atomic_write_text
+    from decima.workload.sources import get_source
+    from experiments.params import checkout, read_params, resolve_run
+
+    run = resolve_run(run)
+    source = get_source(read_params()[run]["workload"])
+    atomic_write_text(checkout() / "build" / "workloads" / run, f"{source.label} sha256:{source.digest()}\n")
+
+
+@app.command()
+def make(experiment: EXPERIMENT, run: RUN = "auto", threads: THREADS = None) -> None:
+    """Compute the tables of an experiment unless they are of its stamp, then draw its figures."""
+    from experiments.figures import draw
+    from experiments.tables import load
+
+    for name, run_name, folder in _each(experiment, run, "figures"):
+        tables = load(name, run_name, threads=threads, progress=True, kept=False)
+        typer.echo(f"{name}: {len(tables)} tables, {len(draw(name, run_name, tables, folder))} figures in {folder}")
+
+
+@app.command()
+def evaluate(experiment: EXPERIMENT, run: RUN = "auto", threads: THREADS = None) -> None:
+    """Compute the tables of an experiment into reports/RUN/tables/EXPERIMENT."""
+    from experiments.tables import run_experiment
+
+    for name, run_name, folder in _each(experiment, run, "tables"):
+        paths = run_experiment(name, run_name, threads=threads, progress=True)
+        typer.echo(f"{name}: {len(paths)} tables in {folder}")
+
+
+@app.command()
+def plot(experiment: EXPERIMENT, run: RUN = "auto") -> None:
+    """Draw the figures of an experiment into reports/RUN/figures/EXPERIMENT, as png, pdf and svg."""
+    from experiments.figures import draw
+    from experiments.tables import load
+
+    for name, run_name, folder in _each(experiment, run, "figures"):
+        written = draw(name, run_name, load(name, run_name, progress=True), folder)
+        typer.echo(f"{name}: {len(written)} figures in {folder}")
+
+
+@app.command()
+def notebook(
+    slug: Annotated[str, typer.Argument(help="Name of the notebook without .ipynb, or all.")], run: RUN = "auto"
+) -> None:
+    """Execute a notebook into reports/RUN/notebooks; of all, those whose stamp has changed, two at a time."""
+    from experiments.params import resolve_run, run_folder
+    from experiments.report import execute_notebook, execute_notebooks
+
+    run = resolve_run(run)
+    executed = execute_notebooks(run) if slug == "all" else [execute_notebook(slug, run)]
+    for path in executed:
+        typer.echo(f"{path.stem}: {path}")
+    typer.echo(f"notebooks: {len(executed)} executed, in {run_folder(run) / 'notebooks'}")
+
+
+@app.command()
+def report(run: RUN = "auto") -> None:
+    """Build one HTML page from the executed notebooks of a run."""
+    from experiments.params import resolve_run
+    from experiments.report import build_report
+
+    typer.echo(f"report: {build_report(resolve_run(run))}")
+
+
+@app.command()
+def results(run: RUN = "tpch-full") -> None:
+    """Write the figures and tables of a run that the repository shows into reports/results/RUN."""
+    from experiments.results import collect
+
+    typer.echo(f"results: {collect(run) / 'README.md'}")
+
+
+@app.command()
+def site(run: RUN = "auto", out: Annotated[Path, typer.Option(help="Folder of the pages.")] = SITE) -> None:
+    """Build the site from the documentation and the executed notebooks of a run; auto: of a run that has them."""
+    from experiments.site import build_site
+
+    typer.echo(f"site: {build_site(run, out)}")
+
+
+@app.command()
+def adopt(run: RUN = "auto") -> None:
+    """Give the kept tables of a run the present stamps, after a change of code that moves no number.
+
+    Whether it moves none is for `decima reproduce --check` to say. Tables of changed parameters or inputs stay.
+    """
+    from experiments.params import resolve_run
+    from experiments.reference import adopt as renew
+
+    run = resolve_run(run)
+    typer.echo(f"{run}: {', '.join(renew(run)) or 'nothing to adopt'}")
+
+
+@app.command()
+def reproduce(
+    profile: Annotated[str, typer.Option(help="quick (minutes) or full (the published numbers).")] = "quick",
+    check: Annotated[bool, typer.Option("--check", help="Compare with the results that are kept.")] = False,
+    record: Annotated[bool, typer.Option("--record", help="Keep the results to compare with.")] = False,
+) -> None:
+    """Fetch the data, run the whole pipeline and say where the report is; without TPC-H use the embedded workload.
+
+    With --check it also says which tables and figures equal the kept ones and by how much others differ, and exits 1
+    if a table differs that may not; timings and what TensorFlow trains may.
+    """
+    from experiments.params import checkout, run_folder
+    from experiments.report import reproduce as run_pipeline
+
+    run = run_pipeline(profile)
+    folder = run_folder(run)
+    typer.echo(f"Report:  {folder / 'index.html'}\nFigures: {folder / 'figures'}\nTables:  {folder / 'tables'}")
+    typer.echo(f"Site:    make site RUN={run} puts it into {checkout() / SITE / 'index.html'}")
+    if check:
+        from experiments.reference import compare_with_kept
+
+        comparison = compare_with_kept(run)
+        for line in comparison.lines():
+            typer.echo(line)
+        if comparison.failed:
+            raise typer.Exit(1)
+    if record:
+        from experiments.reference import record as keep
+
+        typer.echo(f"Kept:    {keep(run)}")
+
+
+def _each(experiment: str, run: str, part: str) -> list[tuple[str, str, Path]]:
+    """Names of the experiments that are meant, with the run and the folder of a part of its results."""
+    from experiments.experiment import experiment_names
+    from experiments.params import resolve_run, run_folder
+
+    run = resolve_run(run)
+    names = experiment_names() if experiment == "all" else [experiment]
+    return [(name, run, run_folder(run) / part / name) for name in names]
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m experiments")

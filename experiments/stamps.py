@@ -1,0 +1,122 @@
+"""Stamps: what a result was made of, so that one mechanism says whether it is up to date.
+
+A stamp names the digests of the code that makes a result (:mod:`experiments.closure`: syntax trees, so that words and
+comments do not count), of its parameters, and of every other input. Cards of tables, kept results and the stages of
+``dvc.yaml`` hold the same stamp. Prepared profiles play no part: they are made of files with pinned checksums.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from decima.core.files import atomic_write_text
+from experiments.closure import closure, digest
+from experiments.experiment import Profiles, TablesOf, experiment, experiment_module, experiment_names
+from experiments.params import checkout, read_params, run_names
+from experiments.report import calls, notebook_code, notebook_slugs, notebooks_folder
+
+TABLES, FIGURES, NOTEBOOKS = "tables", "figures", "notebooks"
+# Parameters of a run that all its results may depend on.
+_OF_RUN = ("workload", "executors", "policies")
+
+
+def table_stamp(name: str, run: str) -> dict[str, str]:
+    """Stamp of the tables of an experiment: digests by what they are of.
+
+    Tables of other experiments count by their own stamps, so that a stamp is known before anything is computed.
+    """
+    params = read_params()[run]
+    stamp = {
+        "code": digest(closure(table_code(name))),
+        "parameters": _digest({"workload": params["workload"], "executors": params["executors"], name: params[name]}),
+    }
+    for entry in experiment(name).inputs:
+        if isinstance(entry, TablesOf):
+            stamp[f"tables of {entry.experiment}"] = key(table_stamp(entry.experiment, run))
+        elif not isinstance(entry, Profiles):
+            for relative in entry.paths(run, params):
+                stamp[relative] = _content(checkout() / relative)
+    return stamp
+
+
+def figure_stamp(name: str, run: str) -> dict[str, str]:
+    """Stamp of the figures of an experiment."""
+    figures = [make.__name__ for make in experiment(name).figures]
+    code = [f"{__package__}.figures:draw", *_figure_code(figures)]
+    return {"code": digest(closure(code)), "parameters": _of_run(run), "tables": key(table_stamp(name, run))}
+
+
+def notebook_stamp(slug: str, run: str) -> dict[str, str]:
+    """Stamp of an executed notebook: of its cells, of the code that they execute and of the tables that they read."""
+    code = notebook_code(slug)
+    files = closure([f"{__package__}.report:execute_notebook", *_figure_code(calls(code, "experiments.figure"))], code)
+    stamp = {
+        "notebook": _content(notebooks_folder() / f"{slug}.ipynb"),
+        "code": digest(files),
+        "parameters": _of_run(run),
+    }
+    return stamp | {f"tables of {name}": key(table_stamp(name, run)) for name in calls(code, "experiments.load")}
+
+
+def table_code(name: str) -> list[str]:
+    """Starting points of the code that computes the tables of an experiment."""
+    return [f"{experiment_module(name)}:compute", f"{__package__}.tables:run_experiment"]
+
+
+def key(stamp: dict[str, str]) -> str:
+    """Sixteen hexadecimal digits that stand for a stamp."""
+    return _digest(stamp)[:16]
+
+
+def write_stamps() -> list[Path]:
+    """Write the stamps of all runs below ``build/stamps``: ``<run>/tables/<experiment>`` and so on.
+
+    A file whose stamp is the same is left as it is; a file of nothing that exists any more is removed.
+
+    Returns:
+        Files that have changed.
+    """
+    folder = checkout() / "build" / "stamps"
+    stamps = {}
+    for run in run_names():
+        stamps |= {f"{run}/{TABLES}/{name}": table_stamp(name, run) for name in experiment_names()}
+        stamps |= {f"{run}/{FIGURES}/{name}": figure_stamp(name, run) for name in experiment_names()}
+        stamps |= {f"{run}/{NOTEBOOKS}/{slug}": notebook_stamp(slug, run) for slug in notebook_slugs()}
+    changed = []
+    for name, stamp in stamps.items():
+        path, text = folder / name, json.dumps(stamp, indent=1) + "\n"
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            atomic_write_text(path, text)
+            changed.append(path)
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.relative_to(folder).as_posix() not in stamps:
+            path.unlink()
+            changed.append(path)
+    return changed
+
+
+def _figure_code(names: Iterable[str]) -> list[str]:
+    from experiments.figures import experiment_of  # draws, which computing tables does not
+
+    return [f"{experiment_module(experiment_of(name))}:{name}" for name in names]
+
+
+def _of_run(run: str) -> str:
+    params = read_params()[run]
+    return _digest({name: params[name] for name in _OF_RUN})
+
+
+def _digest(values: object) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def _content(path: Path) -> str:
+    """Digest of a file, or of all files of a folder; of nothing where neither is, which computing will report."""
+    inner = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path] * path.is_file()
+    content = hashlib.sha256()
+    for each in inner:
+        content.update(each.name.encode() + each.read_bytes())
+    return content.hexdigest()
