@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from decima.commands.shared.errors import PlainErrors
+from decima.commands.shared.verbs import DecimaGroup
 
 RUN = Annotated[
     str, typer.Option("--run", help="Run of params.yaml; auto: tpch-quick if TPC-H is there, else embedded-quick.")
@@ -17,7 +17,7 @@ THREADS = Annotated[int | None, typer.Option(help="Worker threads, all cores by 
 SITE = Path("build/site")
 
 app = typer.Typer(
-    cls=PlainErrors,
+    cls=DecimaGroup,
     help="Stages of the pipeline: stamps, tables, figures, notebooks, report, site.",
     add_completion=False,
     pretty_exceptions_enable=False,

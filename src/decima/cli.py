@@ -1,20 +1,18 @@
-"""The command `decima`: what it offers is in `decima.commands`, one module per topic."""
+"""The command `decima`, from `decima.commands`, one module per topic."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
 from decima import __version__
 from decima.commands import (
-    cloud,
     compare,
     data,
     doctor,
     optimum,
     pipeline,
-    plan,
     schedulers,
     serve,
     simulate,
@@ -22,11 +20,18 @@ from decima.commands import (
     train,
     workload,
 )
-from decima.commands.shared.errors import PlainErrors
+from decima.commands.shared.verbs import SYSTEMS, DecimaGroup
+
+VERBS = (simulate.VERB, *compare.VERBS, train.VERB, optimum.VERB, schedulers.VERB)
+
+
+class _Group(DecimaGroup):
+    verbs: ClassVar = {verb.name: verb for verb in VERBS}
+
 
 app = typer.Typer(
     name="decima",
-    cls=PlainErrors,
+    cls=_Group,
     help="Schedule DAG-structured jobs on simulated clusters: workloads, heuristics, comparisons, figures.",
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -51,22 +56,26 @@ def _root(
         typer.echo(context.get_help())
 
 
-for topic in (
-    doctor,
-    data,
-    workload,
-    schedulers,
-    serve,
-    simulate,
-    compare,
-    train,
-    optimum,
-    plan,
-    cloud,
-    pipeline,
-    spark,
-):
+for verb in VERBS:
+    verb.add_to(app, next(iter(verb.forms)))
+for topic in (workload, data, doctor, serve, pipeline, spark):
     topic.register(app)
+
+
+def _system_app(system: str) -> typer.Typer:
+    """Application with the verbs of one system alone."""
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    for verb in VERBS:
+        for method in verb.forms.get(system, {}):
+            verb.add_to(alone, system, method)
+    return alone
+
+
+def __getattr__(name: str) -> typer.Typer:
+    """Verbs of another system as an application of their own, for the documentation (PEP 562)."""
+    if name not in SYSTEMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _system_app(name)
 
 
 def main() -> None:

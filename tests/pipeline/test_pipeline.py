@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 from decima.cli import app
-from decima.commands.shared.training import read_trainings
+from decima.commands.train import read_trainings
 from decima.learning import run as training_run
 from decima.workload.sources import list_sources
 from experiments.experiment import experiment, experiment_names
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "dvc.yaml").read_text(encoding="utf-8")
 STAGES = yaml.safe_load(TEXT)["stages"]
 PARAMS = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
-RUNS, TRAINING = read_params(), read_trainings()
+RUNS, TRAINING = read_params(), read_trainings("training")
 
 
 @pytest.fixture(autouse=True)

@@ -11,10 +11,10 @@ import pytest
 
 import decima
 import decima.systems.cloud.system  # registers itself
-from decima.commands.shared.outputs import write_json, write_table
-from decima.commands.simulate import result_document
+from decima.commands.shared.outputs import result_document, write_json, write_table
 from decima.core.errors import DeadlockError
 from decima.core.system import get_system
+from decima.systems.spark import options as spark_options
 from decima.systems.spark.loop import new_state
 from decima.systems.spark.schedulers import list_schedulers, make_scheduler
 from decima.systems.spark.schedulers.registry import scheduler_options
@@ -111,7 +111,7 @@ def _files(folder):
 
 def _library(workload, settings, scheduler, seed, files):
     result = decima.simulate(workload, scheduler, seed=seed, cluster=settings, log=True)
-    write_json(files[1], result_document(result, {}))
+    write_json(files[1], result_document(spark_options, result, {}, seed))
     write_table(files[2], result.log.tasks())
 
 
@@ -194,7 +194,19 @@ class CloudVms:
             kind, cores, executors = (int(rng.integers(*ends)) for ends in ((1, 4), (1, 5), (1, 5)))
             rows.append(f"{at_s},{index},{kind},{cores},{rng.integers(1, 13)},{executors},{rng.integers(5, 120)}")
         files[0].write_text("\n".join(rows) + "\n")
-        call = ("cloud", "simulate", "--jobs", files[0], "--policy", policy, "--beta", beta, "--seed", seed)
+        call = (
+            "simulate",
+            "--system",
+            "cloud",
+            "--jobs",
+            files[0],
+            "--scheduler",
+            policy,
+            "--beta",
+            beta,
+            "--seed",
+            seed,
+        )
         done = run(*call, "--out", files[1], "--log", files[2])
         assert (done.exit_code, done.stderr) == (0, "")
         return files

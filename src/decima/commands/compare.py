@@ -3,132 +3,85 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from decima.commands.shared import options
-from decima.commands.shared.outputs import check_output, output_path, write_table
-from decima.commands.shared.schedulers import opened
-from decima.commands.shared.schedules import CHARTS, draw_schedules
+from decima.commands.shared.outputs import (
+    TABLES,
+    check_chart,
+    check_output,
+    draw_schedules,
+    output_path,
+    write_table,
+    wrote,
+)
+from decima.commands.shared.verbs import SYSTEMS, Verb
 from decima.core.errors import ConfigError
-from decima.plotting.words import count
-
-if TYPE_CHECKING:
-    from decima.evaluation.comparison import Comparison
 
 
-def register(root: typer.Typer) -> None:
-    """Add the commands."""
-    root.command()(compare)
-    root.command()(tune)
-
-
-@options.grouped
 def compare(
+    system: str,
     schedulers: Annotated[
         list[str],
         typer.Argument(
             metavar="SCHEDULER...",
-            help="Names, with presets or parameters (weighted_fair:paper; decima:greedy=false), or tuned .json files.",
+            help="Names, with presets or parameters (weighted_fair:paper; decima:greedy=false), or tuned .json files; "
+            "all where it may be omitted.",
+            show_default=False,
         ),
     ],
     *,
-    jobs: options.Jobs = "tpch",
-    seeds: Annotated[int, typer.Option(metavar="N", min=1, max=options.MOST, help="Runs of every scheduler.")] = 20,
+    cluster: options.SystemOptions,
+    seeds: Annotated[
+        int, typer.Option(metavar="N", min=1, max=options.MOST, help="Runs of every scheduler, a workload for each.")
+    ] = 20,
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, help="First seed; of the jobs of a file, only durations differ.")
     ] = 0,
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="Compare with this one.", show_default="the first")
     ] = None,
-    interarrival_s: Annotated[
-        str | None,
-        typer.Option(
-            "--interarrival-s",
-            metavar="S,S,...",
-            help="Mean gaps of a stream in seconds (45,25,14): one table, with a row per gap and scheduler.",
-            show_default="what --jobs says",
-        ),
-    ] = None,
     metric: options.Metric = "avg_jct",
-    cluster: options.Cluster,
     workers: options.Workers = None,
     backend: options.Backend = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the score of every run (.csv or .parquet).")
+        Path | None, typer.Option(metavar="FILE", help="Write the scores of every run (.csv or .parquet).")
     ] = None,
-    gantt: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw the runs of the first seed (.png or .pdf; .html to explore)."),
-    ] = None,
+    gantt: options.Gantt = None,
 ) -> None:
-    """Run several schedulers on the same workloads and seeds."""
-    from decima.evaluation.comparison import GapComparison
-    from decima.evaluation.comparison import compare as run_comparison
-    from decima.evaluation.run import simulate
-    from decima.workload.sources import parse_gaps, parse_jobs
-
-    specs = {None: parse_jobs(jobs)} if interarrival_s is None else parse_gaps(interarrival_s, jobs)
-    spec = next(iter(specs.values()))
-    check_output(out, ".csv", ".parquet", inputs=(spec.path,))
-    check_output(gantt, *CHARTS, inputs=(spec.path,))
-    if gantt is not None and len(specs) > 1:
-        raise ConfigError(f"--gantt draws the runs of one gap, and --interarrival-s gives {len(specs)}")
-    settings = cluster.settings()
-    with opened(schedulers) as made:
-        comparisons = {
-            gap_s: run_comparison(
-                made,
-                each.workload if each.path is None else each.workload(seed),
-                seeds=range(seed, seed + seeds),
-                baseline=baseline,
-                metric=metric,
-                workers=workers,
-                backend=backend,
-                progress="compare" if gap_s is None else f"compare, {gap_s:g} s",
-                cluster=settings,
-            )
-            for gap_s, each in specs.items()
-        }
+    """Run several schedulers on the same workloads and seeds; `--gantt` draws the runs of the first seed."""
+    module: Any = options.module_of(system)
+    schedulers = schedulers or cluster.all_schedulers()
+    inputs = cluster.files()
+    check_output(out, *TABLES, inputs=inputs)
+    check_chart(gantt, module, inputs)
+    with options.opened(schedulers, system) as made:
+        comparison = cluster.compare(
+            made,
+            range(seed, seed + seeds),
+            baseline=baseline,
+            metric=metric,
+            workers=workers,
+            backend=backend,
+            progress="compare",
+        )
         if gantt is not None:
-            first = spec.workload(seed)
-            runs = [simulate(first, each, seed=seed, cluster=settings, log=True) for each in made.values()]
-            draw_schedules(gantt, *runs)
-    comparison = comparisons[None] if interarrival_s is None else GapComparison(comparisons)
+            draw_schedules(gantt, module, cluster.runs(made, seed))
     if out is not None:
         write_table(out, comparison.scores)
     typer.echo(str(comparison))
-    parts = [("" if gap_s is None else f"{gap_s:g} s: ") + _best(each) for gap_s, each in comparisons.items()]
-    any_one = next(iter(comparisons.values()))
-    typer.echo(
-        f"best of {count(len(made), 'scheduler')} on {any_one.label}: {', '.join(parts)}"
-        + "".join(f"; wrote {path}" for path in (out, gantt) if path is not None)
-    )
+    typer.echo(module.best(comparison) + wrote(out, gantt))
 
 
-def _best(comparison: Comparison) -> str:
-    """Who is best, with its score, and by how much it is better than the baseline if time limits allow to say so."""
-    summary = comparison.summary()
-    best = summary.iloc[0]
-    cut = set(summary.scheduler[summary.unfinished > 0])
-    score = "at least " * (best.scheduler in cut) + comparison.objective.shown(
-        best[comparison.objective.with_unit("mean")]
-    )
-    against = f" ({count(best.unfinished, 'job')} unfinished)" if best.unfinished else ""
-    if best.scheduler != comparison.baseline and not cut & {best.scheduler, comparison.baseline}:
-        against = f", {best.change_percent:+.1f} % against {comparison.baseline}"
-    return f"{best.scheduler} with {score}{against}"
-
-
-@options.grouped
 def tune(
+    system: str,
     scheduler: Annotated[
         str,
         typer.Argument(metavar="SCHEDULER", help="Name; those given with it (weighted_fair:sticky=0) stay."),
     ],
     *,
-    jobs: options.Jobs = "tpch",
     train: Annotated[
         int, typer.Option(metavar="N", min=1, max=options.MOST, help="Workloads to fit the parameters to.")
     ] = 20,
@@ -140,7 +93,7 @@ def tune(
         str | None, typer.Option(metavar="NAME", help="Scheduler to compare with, as in 'decima compare'.")
     ] = None,
     metric: options.Metric = "avg_jct",
-    cluster: options.Cluster,
+    cluster: options.SystemOptions,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the search and of the first workload.")] = 0,
     workers: options.Workers = None,
     backend: options.Backend = None,
@@ -167,9 +120,8 @@ def tune(
     from decima.evaluation.tuning import TEST_SEED
     from decima.evaluation.tuning import tune as run_tuning
     from decima.systems.spark.schedulers import make_scheduler, read_scheduler
-    from decima.workload.sources import parse_jobs
 
-    spec = parse_jobs(jobs)
+    spec = cluster.spec()
     check_output(out, ".json", inputs=(spec.path, checkpoint))
     check_output(checkpoint, ".json", inputs=(spec.path,))
     check_output(table, ".csv", ".parquet", inputs=(spec.path,))
@@ -211,6 +163,11 @@ def tune(
     tuned, default = scores["tuned"].mean(), scores["default"].mean()
     typer.echo(
         f"{name} tuned on {', '.join(result.about['train']['labels'])}: {result.objective.shown(tuned)} on {kept} "
-        f"workloads, {100.0 * (tuned / default - 1.0):+.1f} % against its defaults"
-        + ("" if out is None else f"; wrote {out}")
+        f"workloads, {100.0 * (tuned / default - 1.0):+.1f} % against its defaults" + wrote(out)
     )
+
+
+VERBS = (
+    Verb("compare", {name: {"": options.maker(compare, name, "compare")} for name in SYSTEMS}),
+    Verb("tune", {"spark": {"": options.maker(tune, "spark", "tune")}}),
+)

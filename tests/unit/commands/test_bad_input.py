@@ -228,7 +228,7 @@ def test_output_that_cannot_be_written(jobs, tmp_path, folder):
     call = ("simulate", "--jobs", jobs)
     assert "is not a folder" in refuse(*call, "--out", folder / "file" / "r.json")
     assert "ends in .json" in refuse(*call, "--out", folder / "r.txt")
-    assert "ends in .parquet or .csv" in refuse(*call, "--log", folder / "t.json")
+    assert "ends in .csv or .parquet" in refuse(*call, "--log", folder / "t.json")
     for command in (call, ("compare", "fair", "fifo", "--jobs", jobs)):
         assert "ends in .png or .pdf or .html" in refuse(*command, "--gantt", folder / "g.gif")
     (folder / "r.json").mkdir()

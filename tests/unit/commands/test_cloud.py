@@ -1,4 +1,4 @@
-"""`decima cloud` and `decima data fetch cloud-vm`."""
+"""Verbs with `--system cloud` and `decima data fetch cloud-vm`."""
 
 import hashlib
 import signal
@@ -18,6 +18,7 @@ from tests.unit.learning.small import same_arrays, without_times
 
 JOBS = "arrival_s,id,type,cores,memory_gb,executors,duration_s\n0,1,cpu,2,4,3,50\n2,2,network,1,2,2,10\n"
 VMS = "type,cores,memory_gb,quantity,price_per_hour,currency\nsmall,4,16,2,0.2,EUR\n"
+CLOUD = ("--system", "cloud")
 SMALL = ("--jobs", "generated:pattern=burst,n=6")
 SPARSE = ("--jobs", "generated:n=6")
 
@@ -30,19 +31,22 @@ def files(tmp_path):
 
 
 def test_lists(files, folder):
-    result = run("cloud", "vms")
+    for name in list_placements():
+        assert name in run("schedulers", *CLOUD).stdout
+    for name in SOURCES:
+        assert name in run("workload", "sources", *CLOUD).stdout
+    result = run("workload", "vms")
     assert result.exit_code == 0
-    for name in (*list_placements(), *SOURCES, "m1.xlarge"):
-        assert name in result.stdout
+    assert "m1.xlarge" in result.stdout
     assert result.stdout.splitlines()[-1] == "Table 4: 12 VMs, 96 cores, 384 GB, 5.76 USD per hour"
     path = folder / "vms.csv"
-    assert succeed("cloud", "vms", files / "vms.csv", "--out", path).endswith(f"0.40 EUR per hour; wrote {path}")
+    assert succeed("workload", "vms", files / "vms.csv", "--out", path).endswith(f"0.40 EUR per hour; wrote {path}")
     assert pandas.read_csv(path)["price_per_core_hour"].tolist() == [0.05]
 
 
 def test_simulate_writes_what_the_package_says(folder):
     out, log, gantt = folder / "r.json", folder / "log.csv", folder / "g.png"
-    line = succeed("cloud", "simulate", *SMALL, "--seed", 3, "--out", out, "--log", log, "--gantt", gantt)
+    line = succeed("simulate", *CLOUD, *SMALL, "--seed", 3, "--out", out, "--log", log, "--gantt", gantt)
     expected = place("generated:pattern=burst,n=6", "ilp_exact", seed=3)
     assert line.startswith("ilp_exact on generated, burst (6 jobs, Table 4, 12 VMs, billed per second, beta 1): cost ")
     assert f"cost {expected.cost:.4f} USD, mean duration {expected.mean_duration_s:.2f} s" in line
@@ -55,7 +59,7 @@ def test_simulate_writes_what_the_package_says(folder):
 
 
 def test_own_files_and_settings(files, folder):
-    arguments = ("cloud", "simulate", "--jobs", files / "jobs.csv", "--vms", files / "vms.csv", "--policy", "fill")
+    arguments = ("simulate", *CLOUD, "--jobs", files / "jobs.csv", "--vms", files / "vms.csv", "--scheduler", "fill")
     assert "cost 0.0072 EUR" in succeed(*arguments)  # both VMs for 65 s
     hours = succeed(*arguments, "--set", "billing.granularity_s=3600")
     assert "started hours" in hours
@@ -64,24 +68,24 @@ def test_own_files_and_settings(files, folder):
 
 def test_compare(folder):
     path, gantt = folder / "scores.csv", folder / "g.svg"
-    result = run("cloud", "compare", "aep", "ilp_exact", *SMALL, "--seeds", 3, "--out", path, "--gantt", gantt)
+    result = run("compare", *CLOUD, "aep", "ilp_exact", *SMALL, "--seeds", 3, "--out", path, "--gantt", gantt)
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert lines[0].startswith("cost, generated, burst, Table 4")
     assert "baseline" in result.stdout
-    assert lines[-1].startswith("best of 2 rules on generated, burst: ilp_exact with 0.")
+    assert lines[-1].startswith("best of 2 schedulers on generated, burst: ilp_exact with 0.")
     table = pandas.read_csv(path)
     assert set(table["scheduler"]) == {"aep", "ilp_exact"}
     assert {"cost", "duration_s", "response_s", "good", "waits", "reward"} <= set(table.columns)
     assert b"<svg" in gantt.read_bytes()
-    good = succeed("cloud", "compare", "aep", "ilp", *SMALL, "--seeds", 2, "--metric", "good")
-    assert good.startswith("best of 2 rules on generated, burst: aep with ")
+    good = succeed("compare", *CLOUD, "aep", "ilp", *SMALL, "--seeds", 2, "--metric", "good")
+    assert good.startswith("best of 2 schedulers on generated, burst: aep with ")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("simulate", "--policy", "ipl"), "unknown scheduler 'ipl'; did you mean 'ilp'?"),
+        (("simulate", "--scheduler", "ipl"), "unknown scheduler 'ipl'; did you mean 'ilp'?"),
         (("simulate", "--jobs", "generate"), "unknown source of jobs 'generate'"),
         (("simulate", "--jobs", "no.csv"), "No such file"),
         (("simulate", "--vms", "table5"), "unknown list of VMs 'table5'"),
@@ -91,35 +95,34 @@ def test_compare(folder):
         (("simulate", "--set", "rules.lookahead=none"), "--set rules.lookahead is unknown; did you mean"),
         (("simulate", "--set", "prices.m1=3"), "expected a key that begins with rules. or billing."),
         (("simulate", "--set", "billing.boot_s=-1"), "billing.boot_s is -1.0"),
-        (("simulate", "--policy", "ilp_highs:limit_s=1e-9"), "no proven optimum within limit_s=1e-09"),
-        (("simulate", "--policy", "learned:policy=tpch-batch"), "a policy of kind 'decima'"),
-        (("simulate", "--policy", "learned:policy=nobody"), "nobody"),
+        (("simulate", "--scheduler", "ilp_highs:limit_s=1e-9"), "no proven optimum within limit_s=1e-09"),
+        (("simulate", "--scheduler", "learned:policy=tpch-batch"), "a policy of kind 'decima'"),
+        (("simulate", "--scheduler", "learned:policy=nobody"), "nobody"),
         (("train", "--out", "mine", "--betas", "0; 2"), "betas hold 2.0; expected weights of cost, from 0 to 1"),
         (("train", "--out", "mine", "--set", "rules.clock=1"), "--set rules.clock is unknown"),
         (("optimum", "--nodes", -1), "nodes"),
-        (("plan", "--policy", "ipl"), "unknown scheduler 'ipl'; did you mean 'ilp'?"),
         (("simulate", "--out", "result.txt"), "expected a name that ends in .json"),
         (("compare", "aep", "aep"), "scheduler 'aep' is given twice"),
         (("compare", "aep", "--baseline", "rr", "--seeds", 1), "baseline 'rr' is not among"),
         (("compare", "--metric", "price"), "unknown metric 'price'; known: cost"),
-        (("vms", "table5"), "unknown list of VMs 'table5'"),
+        (("workload", "vms", "table5"), "unknown list of VMs 'table5'"),
     ],
 )
 def test_bad_input(arguments, message, folder, monkeypatch):
     monkeypatch.chdir(folder)
-    assert message in refuse("cloud", *arguments)
+    assert message in refuse(*arguments, *CLOUD)
     assert list(folder.iterdir()) == []
 
 
 def test_bad_files_leave_nothing_behind(files, folder):
     (files / "jobs.csv").write_text(JOBS.replace("2,4,3,50", "2,4,30,50"))
     out = folder / "r.json"
-    sentence = refuse("cloud", "simulate", "--jobs", files / "jobs.csv", "--vms", files / "vms.csv", "--out", out)
+    sentence = refuse("simulate", *CLOUD, "--jobs", files / "jobs.csv", "--vms", files / "vms.csv", "--out", out)
     assert sentence.startswith("job 1: 4 of its 30 executors (2 cores, 4 GB each) fit the empty cluster")
     (files / "vms.csv").write_text(VMS.replace("0.2", "0"))
-    sentence = refuse("cloud", "simulate", "--vms", files / "vms.csv", "--out", out)
+    sentence = refuse("simulate", *CLOUD, "--vms", files / "vms.csv", "--out", out)
     assert "line 2: price_per_hour is '0'; expected a number above 0" in sentence
-    assert "the command reads that file" in refuse("cloud", "vms", files / "vms.csv", "--out", files / "vms.csv")
+    assert "the command reads that file" in refuse("workload", "vms", files / "vms.csv", "--out", files / "vms.csv")
     assert list(folder.iterdir()) == []
 
 
@@ -139,11 +142,11 @@ def test_bad_rows_are_named(files, folder):
     for before, after, message in BAD_ROWS:
         assert before in JOBS
         (files / "jobs.csv").write_text(JOBS.replace(before, after, 1))
-        for command in ("simulate", "optimum", "plan"):
-            sentence = refuse("cloud", command, "--jobs", files / "jobs.csv", "--gantt", folder / "g.png")
+        for command in ("simulate", "optimum"):
+            sentence = refuse(command, *CLOUD, "--jobs", files / "jobs.csv", "--gantt", folder / "g.png")
             assert message in sentence, after
     (files / "vms.csv").write_text(VMS + "large,8,32,1,0.4,USD\n")
-    assert "currency is 'USD' after 'EUR'" in refuse("cloud", "compare", "aep", "--vms", files / "vms.csv")
+    assert "currency is 'USD' after 'EUR'" in refuse("compare", *CLOUD, "aep", "--vms", files / "vms.csv")
     assert list(folder.iterdir()) == []
 
 
@@ -167,13 +170,13 @@ def test_fetch(tmp_path, monkeypatch):
     monkeypatch.setattr(traces, "CHECKSUMS", dict.fromkeys(traces.CHECKSUMS, digest))
     monkeypatch.setenv(config.MIRROR_VARIABLE, str(tmp_path / "mirror"))
     monkeypatch.setenv(config.DATA_DIR_VARIABLE, str(tmp_path / "data"))
-    assert "run 'decima data fetch cloud-vm'" in refuse("cloud", "simulate", "--jobs", "burst")
+    assert "run 'decima data fetch cloud-vm'" in refuse("simulate", *CLOUD, "--jobs", "burst")
     folder = tmp_path / "data" / "raw" / "cloud_vm"
     expected = f"cloud-vm: 2 files in {folder}, verified (source: {tmp_path / 'mirror'})"
     assert succeed("data", "fetch", "cloud-vm") == expected
     assert succeed("data", "fetch", "cloud-vm", "--force") == expected
     assert "cloud-vm:           2 of 2 files verified, 2 present" in run("data", "status").stdout
-    assert succeed("cloud", "simulate", "--jobs", "burst").startswith("ilp_exact on burst trace (1 job")
+    assert succeed("simulate", *CLOUD, "--jobs", "burst").startswith("ilp_exact on burst trace (1 job")
     (mirror / "jobs.csv").write_bytes(b"corrupt")
     assert "jobs.csv: got SHA-256" in refuse("data", "fetch", "cloud-vm", "--force")
     assert (folder / "jobs.csv").read_bytes() == content
@@ -181,7 +184,7 @@ def test_fetch(tmp_path, monkeypatch):
 
 def test_optimum(folder):
     out, log = folder / "best.json", folder / "log.csv"
-    result = run("cloud", "optimum", *SPARSE, "--out", out, "--log", log)
+    result = run("optimum", *CLOUD, *SPARSE, "--out", out, "--log", log)
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
     assert [line.split("  ")[0] for line in lines[1:6]] == [
@@ -193,45 +196,26 @@ def test_optimum(folder):
     ]
     assert lines[-1].startswith("exact optimum of generated, normal (6 jobs, Table 4")
     document = read_json(out)
-    assert document["kind"] == "exact optimum"
-    assert document["interval_bound"] <= document["result"]["cost"]
-    assert document["result"]["cost"] <= place("generated:n=6", "ilp_exact").cost + 1e-9
+    assert document["optimum"]["kind"] == "exact optimum"
+    assert document["optimum"]["interval_bound"] <= document["cost"]
+    assert document["cost"] <= place("generated:n=6", "ilp_exact").cost + 1e-9
     assert len(pandas.read_csv(log)) == sum(job["executors"] for job in document["jobs"])
-    searched = succeed("cloud", "optimum", *SPARSE, "--waits", "--budget", 300)
+    searched = succeed("optimum", *CLOUD, *SPARSE, "--waits", "--budget", 300)
     assert searched.startswith("best found by search of generated, normal")
     assert "voluntary waits allowed" in searched
 
 
-def test_plan(folder):
-    out, templates = folder / "plan.csv", folder / "pods"
-    line = succeed("cloud", "plan", *SPARSE, "--out", out, "--kubernetes", templates)
-    assert line.startswith("plan by exact optimum of generated, normal (6 jobs")
-    assert sorted(path.name for path in templates.iterdir()) == sorted(
-        ["LIMITS.md", *(f"job-{job}.{kind}" for job in range(1, 7) for kind in ("conf", "yaml"))]
-    )
-    options = [text for text in (templates / "job-1.conf").read_text().splitlines() if not text.startswith("#")]
-    assert f"spark.kubernetes.executor.podTemplateFile {templates}/job-1.yaml" in options
+def test_the_log_is_a_plan_with_costs(folder):
+    out = folder / "plan.csv"
+    succeed("simulate", *CLOUD, *SPARSE, "--scheduler", "ilp", "--log", out)
     table = pandas.read_csv(out)
-    assert {"vm", "job_cost", "submit_s"} <= set(table.columns)
-    shown = run("cloud", "plan", *SPARSE, "--policy", "ilp")
-    assert "m1.large-1" in shown.stdout
-    written = folder / "plan.json"
-    assert succeed("cloud", "plan", *SPARSE, "--policy", "rr", "--out", written).startswith("plan by rr of")
-    assert len(read_json(written)["jobs"]) == 6
-    assert "it exists; expected the name of a new folder" in refuse("cloud", "plan", "--kubernetes", templates)
-
-
-def test_a_plan_that_fails_writes_nothing(files, folder):
-    (files / "vms.csv").write_text(VMS.replace("small", "my vm"))
-    arguments = ("--jobs", files / "jobs.csv", "--vms", files / "vms.csv", "--policy", "fill")
-    sentence = refuse("cloud", "plan", *arguments, "--out", folder / "p.csv", "--kubernetes", folder / "pods")
-    assert "VM 'my vm-1' cannot be a label of Kubernetes" in sentence
-    assert list(folder.iterdir()) == []
+    assert {"vm_name", "type", "job_cost", "well_placed"} <= set(table.columns)
+    assert table.groupby("job")["job_cost"].first().sum() == pytest.approx(place("generated:n=6", "ilp").cost)
 
 
 # Nothing here depends on the number of iterations, so that runs of different lengths begin alike.
 TRAIN = (
-    *("train", "--jobs", "generated:n=6", "--seed", 3, "--workers", 1),
+    *("train", "generated:n=6", "--system", "cloud", "--seed", 3, "--workers", 1),
     *("--set", "recipe.teacher_iterations=1", "--set", "recipe.teacher_sequences=2", "--set", "recipe.sequences=2"),
     *("--set", "recipe.rollouts=2", "--set", "recipe.validation_sequences=2", "--set", "recipe.validate_every=1"),
     *("--set", "recipe.lr_start=1e-3", "--set", "recipe.lr_end=1e-3", "--set", "recipe.checkpoint_every=1"),
@@ -242,7 +226,7 @@ TRAIN = (
 @pytest.mark.slow
 def test_training_that_is_interrupted_resumes_exactly(tmp_path):
     folder, whole = tmp_path / "run", tmp_path / "whole"
-    command = [sys.executable, "-m", "decima", "cloud", *map(str, TRAIN), "--out", str(folder), "--iterations", "5000"]
+    command = [sys.executable, "-m", "decima", *map(str, TRAIN), "--out", str(folder), "--iterations", "5000"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 300.0
     while not (folder / "checkpoint.npz").exists():
@@ -257,9 +241,9 @@ def test_training_that_is_interrupted_resumes_exactly(tmp_path):
     assert error.startswith("error: interrupted after ")
     assert error.endswith(f"--resume continues {folder}")
     iterations = ("--iterations", int(error.split()[3]) + 2)
-    assert "already holds a training run: resume it" in refuse("cloud", *TRAIN, "--out", folder, *iterations)
-    succeed("cloud", *TRAIN, "--out", folder, *iterations, "--resume")
-    succeed("cloud", *TRAIN, "--out", whole, *iterations)
+    assert "already holds a training run: resume it" in refuse(*TRAIN, "--out", folder, *iterations)
+    succeed(*TRAIN, "--out", folder, *iterations, "--resume")
+    succeed(*TRAIN, "--out", whole, *iterations)
     one, other = Checkpoint.load(folder), Checkpoint.load(whole)
     assert same_arrays(one.arrays, other.arrays)
     assert without_times(one.curve) == without_times(other.curve)

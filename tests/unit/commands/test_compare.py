@@ -6,7 +6,7 @@ import pandas
 import pytest
 
 import decima
-from decima.workload import synthetic_batch, synthetic_poisson
+from decima.workload import synthetic_batch
 from tests.unit.commands.calls import read_json, refuse, run, succeed
 
 SMALL = ("--jobs", "synthetic:n=3,sizes=xs+s", "--executors", 8)
@@ -58,57 +58,6 @@ def test_baseline_metric_and_file_of_jobs(jobs, folder):
     assert line.startswith("best of 2 schedulers on jobs: fair with ")
     assert "against fair" not in line
     assert succeed(*call, "--threads", 1, "--baseline", "fair", "--metric", "makespan_s", "--out", path) == line
-
-
-def test_several_gaps_are_one_table_of_what_each_gives_alone(folder):
-    path = folder / "scores.csv"
-    call = ("compare", "fifo", "fair", "--jobs", "synthetic:n=4,sizes=xs+s", "--executors", 4, "--seeds", 3)
-    result = run(*call, "--interarrival-s", "45,2.5", "--out", path)
-    assert result.exit_code == 0, result.stderr
-    scores = pandas.read_csv(path)
-    assert scores["interarrival_s"].tolist() == [45.0] * 6 + [2.5] * 6
-    for gap, part in scores.groupby("interarrival_s", sort=False):
-        alone = decima.compare(
-            ["fifo", "fair"],
-            lambda seed, gap=gap: synthetic_poisson(4, gap, seed, ["xs", "s"]),
-            executors=4,
-            seeds=range(3),
-        )
-        found = part.drop(columns="interarrival_s").reset_index(drop=True)
-        pandas.testing.assert_frame_equal(found, alone.scores, check_exact=True)
-    lines = result.stdout.splitlines()
-    assert lines[1].split()[:2] == ["gap", "[s]"]
-    assert [line.split()[0] for line in lines[2:-1]] == ["45", "45", "2.5", "2.5"]
-    assert re.match(r"best of 2 schedulers on synthetic: 45 s: \w+ with .* s.*, 2\.5 s: \w+ with .*; wrote ", lines[-1])
-
-
-def test_what_a_time_limit_cut_at_one_of_several_gaps_is_told():
-    call = ("compare", "fifo", "fair", "--jobs", "synthetic:n=4,sizes=xs", "--executors", 50, "--seeds", 2)
-    lines = run(*call, "--interarrival-s", "500,1", "--set", "settings.time_limit_ms=60000").stdout.splitlines()
-    assert "unfinished jobs" in lines[1]
-    assert [int(line.split()[-1]) > 0 for line in lines[2:6]] == [True, True, False, False]
-    assert "The time limit cut runs" in lines[6]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--interarrival-s", "45,-25"], "gap '-25' of '45,-25': expected a finite number of seconds above 0"),
-        (["--interarrival-s", "0"], "expected a finite number of seconds above 0"),
-        (["--interarrival-s", "inf"], "inf"),
-        (["--interarrival-s", "45,25,45.0"], "gap '45.0' of '45,25,45.0' is given twice"),
-        (["--interarrival-s", "45,,25"], "expected a number"),
-        (["--interarrival-s", ""], "expected a number"),
-        (["--jobs", "synthetic:arrivals=batch", "--interarrival-s", "45,25"], "expected them with arrivals=poisson"),
-        (["--jobs", "synthetic:interarrival_s=9", "--interarrival-s", "45,25"], "interarrival_s is given twice"),
-        (["--jobs", "jobs.json", "--interarrival-s", "45,25"], "a file has arrivals of its own"),
-        (["--interarrival-s", "45,25", "--gantt", "both.png"], "--gantt draws the runs of one gap"),
-    ],
-)
-def test_bad_gaps(arguments, message, folder):
-    path = folder / "scores.csv"
-    assert message in refuse("compare", "fair", "--jobs", "synthetic", "--out", path, *arguments)
-    assert list(folder.iterdir()) == []
 
 
 def test_a_time_limit_is_told(jobs):

@@ -1,4 +1,4 @@
-"""`decima exhaustive` and `decima bound`."""
+"""`decima optimum` for the Spark cluster: bounds, exhaustive search, value of idling."""
 
 import pandas
 import pytest
@@ -19,7 +19,7 @@ SMALL = ("--jobs", "synthetic:n=4,sizes=xs", "--executors", 5, "--seed", 3)
 @pytest.mark.parametrize("options", [(), ("--best-only",), ("--runnable-only",)])
 def test_exhaustive_search(options, folder):
     path = folder / "best.json"
-    line = succeed("exhaustive", *SMALL, *options, "--out", path)
+    line = succeed("optimum", "exhaustive", *SMALL, *options, "--out", path)
     expected = exhaustive_search(synthetic_batch(4, 3, ["xs"]), 5, runnable_only="--runnable-only" in options)
     document = read_json(path)
     assert document["best_order"] == list(expected.best_order)
@@ -37,19 +37,19 @@ def test_exhaustive_search(options, folder):
 
 def test_bad_exhaustive_search(jobs, folder):
     path = folder / "best.json"
-    sentence = refuse("exhaustive", "--jobs", "synthetic:n=11", "--out", path)
+    sentence = refuse("optimum", "exhaustive", "--jobs", "synthetic:n=11", "--out", path)
     assert "11 jobs, and the number of their orders grows as the factorial; at most 10 jobs" in sentence
-    assert "job 1 arrives at 2.5 s" in refuse("exhaustive", "--jobs", jobs, "--out", path)
-    assert "'--limit'" in refuse("exhaustive", *SMALL, "--limit", 0, "--out", path)
-    assert "executors must be" in refuse("exhaustive", *SMALL, "--executors", 0, "--out", path)
+    assert "job 1 arrives at 2.5 s" in refuse("optimum", "exhaustive", "--jobs", jobs, "--out", path)
+    assert "'--limit'" in refuse("optimum", "exhaustive", *SMALL, "--limit", 0, "--out", path)
+    assert "executors must be" in refuse("optimum", "exhaustive", *SMALL, "--executors", 0, "--out", path)
     empty = write_json(folder / "jobs.json", [])
-    assert "no jobs; expected at least one" in refuse("exhaustive", "--jobs", empty, "--out", path)
+    assert "no jobs; expected at least one" in refuse("optimum", "exhaustive", "--jobs", empty, "--out", path)
     assert list(folder.iterdir()) == [empty]
 
 
 def test_bound_is_what_the_library_computes(folder):
     path = folder / "bounds.csv"
-    line = succeed("bound", "fifo", "weighted_fair:alpha=0", *SMALL, "--instances", 2, "--budget", 60, "--out", path)
+    line = succeed("optimum", "fifo", "weighted_fair:alpha=0", *SMALL, "--instances", 2, "--budget", 60, "--out", path)
     settings = Settings.paper(executors=5, durations="mean")
     workloads = [synthetic_batch(4, seed, ["xs"]) for seed in (3, 4)]
     heuristics = [make_scheduler("fifo"), make_scheduler("weighted_fair", alpha=0)]
@@ -69,7 +69,7 @@ def test_bound_is_what_the_library_computes(folder):
 
 
 def test_bound_without_search_on_a_file(jobs):
-    result = run("bound", "--jobs", jobs, "--budget", 0, "--executors", 3)
+    result = run("optimum", "--jobs", jobs, "--budget", 0, "--executors", 3)
     assert result.exit_code == 0, result.stderr
     policies = [line.split()[0] for line in result.stdout.splitlines()[1:-1]]
     assert policies == ["fair", "weighted_fair", "capped_srw", "lower_bound"]
@@ -78,7 +78,7 @@ def test_bound_without_search_on_a_file(jobs):
 def test_bound_with_delays_compares_equal_budgets(folder):
     path = folder / "bounds.csv"
     jobs = ("--jobs", "two_class:n=6,load=0.8,executors=1", "--executors", 1)
-    result = run("bound", "fifo", *jobs, "--budget", 60, "--delays", "--out", path)
+    result = run("optimum", "fifo", *jobs, "--budget", 60, "--delays", "--out", path)
     assert result.exit_code == 0, result.stderr
     table = pandas.read_csv(path).set_index("policy")["avg_jct_s"]
     assert list(table.index) == ["fifo", "search", "search_twice", "search_delays", "lower_bound"]
@@ -88,13 +88,13 @@ def test_bound_with_delays_compares_equal_budgets(folder):
 
 
 def test_bad_bound(jobs, folder):
-    call = ("bound", "--jobs", jobs, "--out", folder / "bounds.csv")
+    call = ("optimum", "--jobs", jobs, "--out", folder / "bounds.csv")
     assert "unknown scheduler 'nope'" in refuse(*call, "nope")
     assert "executors must be" in refuse(*call, "--executors", 0)
     assert "'--budget'" in refuse(*call, "--budget", -1)
     assert "'--instances'" in refuse(*call, "--instances", 0)
     assert "scheduler 'fair' is given twice" in refuse(*call, "fair", "fair")
-    assert "ends in .csv or .parquet" in refuse("bound", "--jobs", jobs, "--out", folder / "bounds.json")
+    assert "ends in .csv or .parquet" in refuse("optimum", "--jobs", jobs, "--out", folder / "bounds.json")
     assert "expected a budget above 0" in refuse(*call, "--delays", "--budget", 0)
     assert list(folder.iterdir()) == []
 
@@ -102,7 +102,7 @@ def test_bad_bound(jobs, folder):
 def test_idle_value_is_what_the_library_computes(folder):
     path, rule = folder / "value.json", folder / "rule.csv"
     options = ("--executors", 2, "--long-s", 50, "--share", 0.1, "--load", 0.5, "--step-s", 10)
-    line = succeed("idle-value", *options, "--out", path, "--rule", rule)
+    line = succeed("optimum", "idle-value", *options, "--out", path, "--rule", rule)
     expected = idle_value(TwoClassCluster(2, 50.0, 10.0, 0.1, 0.5), step_s=10.0)
     document = read_json(path)
     assert {name: document[name] for name in expected.as_dict()} == expected.as_dict()
@@ -110,8 +110,8 @@ def test_idle_value_is_what_the_library_computes(folder):
     assert (document["most_short"], document["most_long"]) == expected.queues
     assert pandas.read_csv(rule).equals(expected.rule())
     assert line.startswith("2 executors, 50 and 10 s, 0.1 of the jobs long, load 0.5: average JCT ")
-    assert line.endswith(f"; wrote {path} and {rule}")
-    lines = run("idle-value", *options).stdout.splitlines()
+    assert line.endswith(f"; wrote {path}, {rule}")
+    lines = run("optimum", "idle-value", *options).stdout.splitlines()
     assert [float(number) for number in lines[3].split()[-2:]] == [
         pytest.approx(expected.gain_percent, abs=6e-4), pytest.approx(expected.coarse_gain_percent, abs=6e-4),
     ]  # fmt: skip
@@ -119,7 +119,7 @@ def test_idle_value_is_what_the_library_computes(folder):
 
 
 def test_bad_idle_value(folder):
-    call = ("idle-value", "--out", folder / "value.json")
+    call = ("optimum", "idle-value", "--out", folder / "value.json")
     assert "executors is 0" in refuse(*call, "--executors", 0)
     assert "load is 1.2" in refuse(*call, "--load", 1.2)
     assert "share is -0.1" in refuse(*call, "--share", -0.1)

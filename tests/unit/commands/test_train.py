@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from decima.commands.shared.training import read_trainings
+from decima.commands.train import read_trainings, system_of_block
 from decima.core.errors import ConfigError
 from decima.learning.store import read_policy
 from decima.workload import embedded
@@ -78,7 +78,7 @@ def test_other_networks_and_streams(tmp_path):
     assert (architecture.name, architecture.limit, architecture.hidden) == ("released", "none", (4,))
 
 
-DECIMAS = [name for name, block in read_trainings().items() if isinstance(block["jobs"], dict)]
+DECIMAS = [name for name, block in read_trainings("training").items() if isinstance(block["jobs"], dict)]
 
 
 @pytest.mark.parametrize("name", DECIMAS)
@@ -96,6 +96,14 @@ def test_parameters_of_the_pipeline_describe_the_stored_policies(name, monkeypat
     stored = {key: value for key, value in card["recipe"].items() if key in recipe.as_dict()}
     assert (task.as_dict(), architecture, seed) == (card["task"], read_policy(name).architecture, card["seed"])
     assert {key: recipe.as_dict()[key] for key in stored} == stored
+
+
+def test_a_block_of_parameters_says_its_system():
+    expected = dict.fromkeys(read_trainings("cloud_training"), "cloud")
+    expected |= {name: None if name in DECIMAS else "unequal" for name in read_trainings("training")}
+    assert {name: system_of_block(["--params", name]) for name in expected} == expected
+    assert system_of_block(["--params=cloud-fast"]) == "cloud"
+    assert system_of_block(["embedded", "--out", "x"]) is None
 
 
 @pytest.mark.parametrize(

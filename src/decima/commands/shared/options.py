@@ -2,73 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import fields, is_dataclass
 from functools import wraps
+from importlib import import_module
 from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from decima.commands.shared.verbs import DEFAULT_SYSTEM, SYSTEMS
 from decima.core.errors import ConfigError
-from decima.core.grammar import key_values, read_fields
+from decima.core.grammar import MOST as MOST
 
-if TYPE_CHECKING:
-    from decima.systems.spark.settings import Settings
-
-MOST = 10_000_000  # numbers beyond need more memory than machines have
-
-Jobs = Annotated[
-    str,
-    typer.Option(
-        "--jobs",
-        metavar="JOBS",
-        help="A source with options (tpch; embedded:n=5,sizes=2g+10g; synthetic:n=200,interarrival_s=25), see "
-        "'decima workload sources'; or a file (.json, .parquet).",
-    ),
-]
 Seed = Annotated[int, typer.Option(metavar="N", help="Source of all chance; the same seed gives the same result.")]
-Executors = Annotated[int, typer.Option(metavar="N", max=MOST, help="Executors of the cluster.")]
-Classes = Annotated[
-    str | None,
-    typer.Option(
-        metavar="MEMORY:N,...",
-        help="Classes of executors (0.25:50,0.5:50,1:100; with CPUs 0.5x2:50), instead of --executors.",
-        show_default="one that fits all",
-    ),
-]
-Mode = Annotated[
-    str,
-    typer.Option(
-        metavar="paper|released|simplified",
-        help="Rules of the paper, of the published simulator, or of appendix H.",
-    ),
-]
-Durations = Annotated[
-    str | None,
-    typer.Option(metavar="sampled|mean", help="Draw task durations or use their means.", show_default="by mode"),
-]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="GROUP.KEY=VALUE",
-        help="Change a setting (settings.moving_delay_ms=0); may be given several times.",
-    ),
-]
 SchedulerText = Annotated[
     str,
     typer.Option(
         metavar="SCHEDULER",
         help="A name, with a preset or parameters (weighted_fair:paper; weighted_fair:alpha=-1; decima:tpch-stream; "
-        "remote:HOST:PORT; replay:FILE), see 'decima schedulers'; or a .json that 'decima tune' wrote.",
+        "heft:decision=idle; ilp_beta:beta=0.5), see 'decima schedulers'; or a .json that 'decima tune' wrote.",
     ),
 ]
 Metric = Annotated[
     str,
-    typer.Option(
-        metavar="NAME", help="What counts: avg_jct, makespan, p50_jct, p90_jct, p95_jct, p99_jct or slowdown."
-    ),
+    typer.Option(metavar="NAME", help="Objective to report: avg_jct, makespan, p95_jct, slowdown, cost and others."),
 ]
 Workers = Annotated[
     int | None,
@@ -89,16 +50,66 @@ Threads = Annotated[
 ]
 
 
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
+TableOut = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table (.csv or .parquet).")]
+ResultOut = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result (.json).")]
+Gantt = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Draw the schedule (.png, .pdf, .svg; .html to explore).")
+]
+_System = Annotated[str, typer.Option("--system", metavar="|".join(SYSTEMS), help="What is scheduled.")]
+
+
+class SystemOptions:
+    """Placeholder for the options of a system, whose dataclasses are in ``decima.systems.<system>.options``."""
+
+
+def module_of(system: str) -> ModuleType:
+    """Module of the options of a system."""
+    return import_module(f"decima.systems.{system}.options")
+
+
+def maker(command: Callable[..., None], system: str, verb: str) -> Callable[[], Callable[..., None]]:
+    """Function that gives a command the options of a system when it is needed.
+
+    Args:
+        command: Function of the system's name and of options; a keyword-only parameter annotated with
+            :class:`SystemOptions` gets those of the system.
+        system: Name of the system. Its module has a dataclass per verb, ``OPTIONS[verb]``, whose class attribute
+            ``defaults`` holds defaults of the other parameters.
+        verb: Name of the verb.
+    """
+
+    def make() -> Callable[..., None]:
+        record = module_of(system).OPTIONS[verb]
+        return grouped(command, system=system, record=record, defaults=record.defaults)
+
+    return make
+
+
+def grouped(
+    command: Callable[..., None],
+    *,
+    system: str | None = None,
+    record: type | None = None,
+    defaults: Mapping[str, Any] = MappingProxyType({}),
+) -> Callable[..., None]:
     """Decorate a command so that a keyword-only parameter whose type is a dataclass appears as the fields of that.
 
     The command gets the dataclass made of what was given, so that options which belong together are listed once.
+
+    Args:
+        command: The command.
+        system: Its system; the command then lists the option ``--system``, which has chosen it.
+        record: Dataclass that replaces :class:`SystemOptions`.
+        defaults: Defaults by parameter that go before those of the signature.
     """
     hints = get_type_hints(command, include_extras=True)
+    hints = {name: record if hint is SystemOptions else hint for name, hint in hints.items()}
     groups = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters: list[Parameter] = []
     for parameter in signature(command).parameters.values():
         name = parameter.name
+        if name == "system" and system is not None:
+            continue
         if name in groups:
             types = get_type_hints(groups[name], include_extras=True)
             parameters += [
@@ -106,10 +117,15 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
                 for field in fields(groups[name])
             ]
         else:
-            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
+            default = defaults.get(name, parameter.default)
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name], default=default))
+    if system is not None:
+        parameters.append(Parameter("system", Parameter.KEYWORD_ONLY, default=system, annotation=_System))
 
     @wraps(command)
     def call(**values) -> None:
+        if system is not None:
+            values["system"] = system
         for name, group in groups.items():
             values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
         command(**values)
@@ -121,61 +137,25 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-def changed_texts(pairs: list[str] | None, *groups: str) -> dict[str, dict[str, str]]:
-    """Texts by group and key of what `--set group.key=value` gave.
+def require_different(texts: Sequence[str]) -> None:
+    """Raise ConfigError if a text is given twice."""
+    for text in texts:
+        if texts.count(text) > 1:
+            raise ConfigError(f"scheduler {text!r} is given twice")
 
-    Args:
-        pairs: The texts `group.key=value`.
-        *groups: Names of the groups.
+
+@contextmanager
+def opened(texts: Sequence[str], system: str = DEFAULT_SYSTEM) -> Iterator[dict[str, Any]]:
+    """Make schedulers of a system by their texts, and close what they hold open when the block ends.
 
     Raises:
-        ConfigError: A text is not of that form, or its group is another one.
+        UnknownSchedulerError: No scheduler has that name.
+        ConfigError: A text is given twice, or is not as expected.
     """
-    texts: dict[str, dict[str, str]] = {group: {} for group in groups}
-    for key, text in key_values(pairs or (), "--set").items():
-        group, dot, name = key.partition(".")
-        if not dot or group not in texts:
-            expected = " or ".join(f"{each}." for each in groups)
-            raise ConfigError(f"--set {key}={text}: expected a key that begins with {expected}")
-        texts[group][name] = text
-    return texts
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """Options of the simulated cluster; whatever is not given has the value of the mode."""
-
-    executors: Executors = 50
-    mode: Mode = "paper"
-    durations: Durations = None
-    classes: Classes = None
-    changes: Changes = None
-
-    def settings(self, time_limit_s: float | None = None) -> Settings:
-        """Make the settings of the simulator.
-
-        Raises:
-            ConfigError: An option is out of range, or has no effect in that mode.
-        """
-        from decima.systems.spark.settings import Settings
-
-        texts = changed_texts(self.changes, "settings")["settings"]
-        return self.of_values(read_fields(texts, Settings, "--set settings."), time_limit_s)
-
-    def of_values(self, values: dict[str, Any], time_limit_s: float | None = None) -> Settings:
-        """Make the settings of the simulator, some of them given by name.
-
-        Raises:
-            ConfigError: As :meth:`settings`, or a value has an option of its own.
-        """
-        from decima.systems.spark.settings import Settings, read_classes
-
-        if taken := [name for name in ("executors", "mode", "durations", "classes") if name in values]:
-            raise ConfigError(f"--set settings.{taken[0]}: this has an option of its own, --{taken[0]}")
-        if time_limit_s is not None and self.mode == "released":
-            raise ConfigError("--time-limit-s has no effect in mode released, whose rules never cut a run")
-        given = {"durations": self.durations, "time_limit_ms": None if time_limit_s is None else 1000.0 * time_limit_s}
-        given = {name: value for name, value in given.items() if value is not None}
-        if self.classes is not None:
-            given["classes"] = read_classes(self.classes)
-        return Settings.of_mode(self.mode, executors=self.executors, **(given | values))
+    require_different(texts)
+    with ExitStack() as stack:
+        made = {text: module_of(system).make_scheduler(text) for text in texts}
+        for scheduler in made.values():
+            if hasattr(scheduler, "__exit__"):
+                stack.enter_context(scheduler)
+        yield made

@@ -1,12 +1,13 @@
-"""Output files of commands: refused before the work where they cannot be written, put in place whole."""
+"""Output files of commands: tables, results and charts, refused before the work, put in place whole."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from decima.core.errors import ConfigError
@@ -76,6 +77,64 @@ def write_table(path: Path, table) -> None:
             table.to_parquet(temporary, index=False)
         else:
             table.to_csv(temporary, index=False)
+
+
+CHARTS = (".png", ".pdf", ".svg", ".html")
+TABLES = (".csv", ".parquet")
+
+
+def check_chart(path: Path | None, system: ModuleType, inputs: tuple[Path | None, ...] = ()) -> None:
+    """Refuse a file for a chart that could not be written, before any work is done for it.
+
+    Raises:
+        ConfigError: says what is wrong with the path.
+    """
+    check_output(path, *(CHARTS if getattr(system, "EXPLORED", True) else CHARTS[:-1]), inputs=inputs)
+
+
+def draw_schedules(path: Path, system: ModuleType, results: Sequence[Any]) -> None:
+    """Draw schedules of the same jobs above each other, by the ending of the name as picture or as page to explore.
+
+    Args:
+        path: the file.
+        system: module of the options of the system, whose ``figure`` draws pictures.
+        results: what to draw.
+
+    Raises:
+        ConfigError: there is nothing to draw, or the file cannot be written.
+    """
+    if path.suffix == ".html":
+        from decima.plotting.explorer import explore
+
+        content = explore(*results).page().encode("utf-8")
+    else:
+        from decima.plotting import style
+
+        content = style.image(system.figure(results), path.suffix[1:])
+    with output_path(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def result_document(system: ModuleType, result: Any, parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Content of a result file: the same keys first for every system, then those of the system alone."""
+    settings = result.settings if isinstance(result.settings, dict) else result.settings.as_dict()
+    return {
+        "system": system.__name__.split(".")[-2],
+        "label": system.workload_label(result),
+        "scheduler": result.scheduler,
+        "parameters": dict(parameters),
+        "seed": seed,
+        "settings": settings,
+        "scores": system.scores(result),
+        "jobs": system.job_rows(result),
+        **system.result_fields(result),
+    }
+
+
+def wrote(*paths: Path | None) -> str:
+    """End of the last line of a command: which files were written."""
+    written = [str(path) for path in paths if path is not None]
+    return f"; wrote {', '.join(written)}" if written else ""
 
 
 def _require_writable(path: Path, folders: Iterable[Path]) -> None:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import decima
-from decima.commands.simulate import result_document
+from decima.commands.shared.outputs import result_document
 from decima.core.errors import ConfigError, InvalidDecisionError, RecordError, SchedulerError
 from decima.core.system import get_system
+from decima.systems.spark import options as spark_options
 from decima.systems.spark.loop import new_state
 from decima.systems.spark.schedulers import Decision, check_scheduler, make_scheduler
 from decima.systems.spark.schedulers.fields import rule_record
@@ -309,8 +310,8 @@ def test_a_result_file_repeats_its_run(mode, tmp_path):
 
 def test_files_name_the_delay_only_where_there_is_one():
     with_delays, without = delayed_run(), decima.simulate(LONG_SHORT, "fair", 2, log=True)
-    assert result_document(with_delays, {})["decision_fields"][7:] == ["executors_used", "delay_ms"]
-    assert result_document(without, {})["decision_fields"][7:] == ["executors_used"]
+    assert result_document(spark_options, with_delays, {}, 0)["decision_fields"][7:] == ["executors_used", "delay_ms"]
+    assert result_document(spark_options, without, {}, 0)["decision_fields"][7:] == ["executors_used"]
     assert {len(row) for row in without.log.decision_lists()} == {8}
 
 

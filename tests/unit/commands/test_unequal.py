@@ -1,4 +1,4 @@
-"""`decima plan`: what the library computes, written whole or refused in one sentence."""
+"""Verbs with `--system unequal`: what the library computes, written whole or refused in one sentence."""
 
 import copy
 import json
@@ -13,6 +13,10 @@ from decima.systems.unequal.sources import PAPER_JOBS, ClusterOptions, read_inst
 from tests.unit.commands.calls import read_json, refuse, run, succeed, write_json
 
 MODELS = Path(__file__).parents[3] / "models"
+UNEQUAL = ("--system", "unequal")
+SIMULATE = ("simulate", *UNEQUAL, "--scheduler")
+CHECK = ("workload", "check")
+JOBS = ("--jobs", "embedded:n=3", "--edges", "ccr=2", "--executors", 4)
 WORKFLOW = {
     "name": "two",
     "schemaVersion": "1.4",
@@ -21,40 +25,42 @@ WORKFLOW = {
 
 
 def test_schedule_and_check(folder):
-    files = [folder / name for name in ("schedule.json", "instance.json", "chart.png")]
+    files = [folder / name for name in ("schedule.json", "copies.csv", "chart.png")]
     line = succeed(
-        "plan", "schedule", "high_rank_up_deft", "--jobs", "embedded:n=3", "--edges", "ccr=2", "--executors", 4,
-        "--seed", 5, "--out", files[0], "--instance", files[1], "--gantt", files[2],
-    )  # fmt: skip
+        *SIMULATE, "high_rank_up_deft", *JOBS, "--seed", 5, "--out", files[0], "--log", files[1], "--gantt", files[2]
+    )
+    jobs = folder / "instance.json"
+    assert succeed("workload", "write", *UNEQUAL, *JOBS, "--seed", 5, "--out", jobs).endswith(f"; wrote {jobs}")
     instance = read_instance("embedded:n=3", ClusterOptions(4), "ccr=2", 5)
     expected = plan(instance, scheduler="high_rank_up_deft")
     assert f"takes {expected.makespan_s:g} s ({expected.makespan_s / lower_bound(instance):.3f} of the lower" in line
     assert line.endswith(f"; wrote {', '.join(map(str, files))}")
     assert read_json(files[0])["makespan_s"] == expected.makespan_s
+    assert pandas.read_csv(files[1])["start_s"].tolist() == expected.start_s.tolist()
     assert files[2].read_bytes().startswith(b"\x89PNG")
-    assert load_instance(files[1]).work.tolist() == instance.work.tolist()
-    line = succeed("plan", "check", files[0], "--jobs", files[1])
+    assert load_instance(jobs).work.tolist() == instance.work.tolist()
+    line = succeed("workload", "check", files[0], "--jobs", jobs)
     assert line.endswith(f"is valid: {len(expected)} copies, makespan {expected.makespan_s:g} s")
     broken = read_json(files[0])
     broken["copies"][0]["finish_s"] += 1.0
     write_json(files[0], broken)
-    assert "without interruption" in refuse("plan", "check", files[0], "--jobs", files[1])
+    assert "without interruption" in refuse("workload", "check", files[0], "--jobs", jobs)
     del broken["copies"][:]
     write_json(files[0], broken)
-    assert "has no copy (and" in refuse("plan", "check", files[0], "--jobs", files[1])
+    assert "has no copy (and" in refuse("workload", "check", files[0], "--jobs", jobs)
 
 
 @pytest.mark.parametrize(("option", "makespan_s"), [("--duplicate", 69), ("--single", 73)])
 def test_optimum(option, makespan_s, folder):
     path = folder / "best.json"
-    line = succeed("plan", "optimum", "--jobs", "canonical", option, "--out", path)
+    line = succeed("optimum", *UNEQUAL, "--jobs", "canonical", option, "--out", path)
     assert f"takes {makespan_s} s, proved over" in line
     assert read_json(path)["scheduler"] == "optimum"
-    succeed("plan", "check", path, "--jobs", "canonical")
+    succeed("workload", "check", path, "--jobs", "canonical")
 
 
 def test_bound():
-    result = run("plan", "bound", "--jobs", "gauss:size=4,ccr=2", "--executors", 3, "--seed", 1)
+    result = run("optimum", *UNEQUAL, "bound", "--jobs", "gauss:size=4,ccr=2", "--executors", 3, "--seed", 1)
     instance = read_instance("gauss:size=4,ccr=2", ClusterOptions(3), seed=1)
     assert f"no schedule takes less than {lower_bound(instance):g} s" in result.stdout
     assert len(result.stdout.splitlines()) == 5
@@ -62,8 +68,8 @@ def test_bound():
 
 def test_compare(folder):
     path = folder / "table.csv"
-    options = ("--jobs", "random:nodes=20", "--instances", 2, "--search", 30, "--out", path)
-    line = succeed("plan", "compare", "heft", "random_deft", *options)
+    options = ("--jobs", "random:nodes=20", "--seeds", 2, "--search", 30, "--out", path)
+    line = succeed("compare", *UNEQUAL, "heft", "random_deft", *options)
     instances = [read_instance("random:nodes=20", seed=seed) for seed in (0, 1)]
     expected = compare(["heft", "random_deft"], instances, budget=30)
     assert expected["scheduler"].tolist() == ["heft", "random_deft", "search", "lower_bound"] * 2
@@ -74,15 +80,15 @@ def test_compare(folder):
 def test_import(folder):
     path = write_json(folder / "workflow.json", WORKFLOW)
     out = folder / "instance.json"
-    succeed("plan", "import", path, path, "--out", out, "--speeds", "1+2", "--rate", 10)
+    succeed("workload", "import", path, path, "--out", out, "--speeds", "1+2", "--rate", 10)
     instance = load_instance(out)
     assert instance.work.tolist() == [2.0, 3.0, 2.0, 3.0]
     assert instance.cluster.speeds.tolist() == [1.0, 2.0]
-    assert "takes 3.5 s" in succeed("plan", "schedule", "heft", "--jobs", out)
+    assert "takes 3.5 s" in succeed(*SIMULATE, "heft", "--jobs", out)
 
 
 def test_schedulers_are_listed():
-    result = run("plan", "schedulers")
+    result = run("schedulers", *UNEQUAL)
     for name in list_schedulers():
         assert name in result.stdout
 
@@ -131,12 +137,13 @@ def test_bad_instances_are_refused_whole(case, folder):
     change, sentence = BAD_FILES[case]
     body = _small()
     good = write_json(folder / "good.json", body)
-    assert "takes 2.5 s" in succeed("plan", "schedule", "heft", "--jobs", good)
+    assert "takes 2.5 s" in succeed(*SIMULATE, "heft", "--jobs", good)
     change(body)
     bad = write_json(folder / "bad.json", body)
-    for words in (("schedule", "heft"), ("optimum",), ("bound",), ("compare", "heft"), ("check", good)):
-        out = ("--out", folder / "out.json") if words[0] in ("schedule", "optimum") else ()
-        assert re.search(sentence, refuse("plan", *words, "--jobs", bad, *out)), words
+    optimum = ("optimum", *UNEQUAL)
+    for words in ((*SIMULATE, "heft"), optimum, (*optimum, "bound"), ("compare", "heft", *UNEQUAL), (*CHECK, good)):
+        out = ("--out", folder / "out.json") if words in ((*SIMULATE, "heft"), optimum) else ()
+        assert re.search(sentence, refuse(*words, "--jobs", bad, *out)), words
     assert sorted(path.name for path in folder.iterdir()) == ["bad.json", "good.json"]
 
 
@@ -154,41 +161,41 @@ def test_bad_workflows_are_refused_whole(case, folder):
     body = copy.deepcopy(WORKFLOW)
     change(body)
     path = write_json(folder / "workflow.json", body)
-    assert sentence in refuse("plan", "import", path, "--out", folder / "new.json")
+    assert sentence in refuse("workload", "import", path, "--out", folder / "new.json")
     assert [each.name for each in folder.iterdir()] == ["workflow.json"]
 
 
 def test_schedules_that_miss_a_node_and_foreign_weights_are_refused(folder):
     path = folder / "schedule.json"
-    succeed("plan", "schedule", "heft", "--jobs", "canonical", "--out", path)
+    succeed(*SIMULATE, "heft", "--jobs", "canonical", "--out", path)
     body = read_json(path)
     removed = body["copies"].pop()
     write_json(path, body)
-    assert f"/{removed['node']} has no copy" in refuse("plan", "check", path, "--jobs", "canonical")
+    assert f"/{removed['node']} has no copy" in refuse("workload", "check", path, "--jobs", "canonical")
     out = ("--jobs", "canonical", "--out", folder / "new.json")
-    assert "of kind" in refuse("plan", "schedule", "lachesis:policy=tpch-batch", *out)
-    assert "unknown policy 'nobody'" in refuse("plan", "schedule", "lachesis:policy=nobody", *out)
+    assert "of kind" in refuse(*SIMULATE, "lachesis:policy=tpch-batch", *out)
+    assert "unknown policy 'nobody'" in refuse(*SIMULATE, "lachesis:policy=nobody", *out)
     cut = folder / "cut.weights.h5"
     cut.write_bytes((MODELS / "lachesis-batch.weights.h5").read_bytes()[:500])
-    assert refuse("plan", "schedule", f"lachesis:policy={cut}", *out)
+    assert refuse(*SIMULATE, f"lachesis:policy={cut}", *out)
     for solver in ("search", "cp_sat"):
         limit = ("--time-limit-s", 0.001, "--solver", solver, "--out", folder / "new.json")
-        assert "no proof within" in refuse("plan", "optimum", "--jobs", "random:nodes=40,ccr=3", *limit)
+        assert "no proof within" in refuse("optimum", *UNEQUAL, "--jobs", "random:nodes=40,ccr=3", *limit)
     assert not (folder / "new.json").exists()
 
 
 def test_bad_input_leaves_nothing_behind(folder):
     out = ("--out", folder / "schedule.json")
-    here = ("plan", "schedule")
+    here = SIMULATE
     assert "unknown scheduler 'hefd'; did you mean 'heft'" in refuse(*here, "hefd", *out)
     assert "have no sizes of edges" in refuse(*here, "heft", "--jobs", "embedded:n=2", *out)
     assert "speeds: entry 1 is 0" in refuse(*here, "heft", "--speeds", "1+0", *out)
     assert "executors must be" in refuse(*here, "heft", "--executors", 0, *out)
     assert "rate is 0" in refuse(*here, "heft", "--rate", 0, *out)
     assert "expected a name that ends in .json" in refuse(*here, "heft", "--out", folder / "schedule.csv")
-    assert "cannot read" in refuse("plan", "check", folder / "none.json", "--jobs", "canonical")
+    assert "cannot read" in refuse("workload", "check", folder / "none.json", "--jobs", "canonical")
     limit = ("--time-limit-s", 0.001, "--out", folder / "best.json")
-    assert "no proof within 0.001 s" in refuse("plan", "optimum", "--jobs", "random:nodes=40,ccr=3", *limit)
+    assert "no proof within 0.001 s" in refuse("optimum", *UNEQUAL, "--jobs", "random:nodes=40,ccr=3", *limit)
     assert list(folder.iterdir()) == []
     save_instance(canonical(), folder / "jobs.json")
     content = (folder / "jobs.json").read_text()
@@ -198,5 +205,5 @@ def test_bad_input_leaves_nothing_behind(folder):
     assert (folder / "jobs.json").read_text() == content
     cut = write_json(folder / "cut.json", WORKFLOW)
     cut.write_text(json.dumps(WORKFLOW)[:60])
-    assert "is not JSON" in refuse("plan", "import", cut, "--out", folder / "new.json")
+    assert "is not JSON" in refuse("workload", "import", cut, "--out", folder / "new.json")
     assert not (folder / "new.json").exists()

@@ -1,0 +1,301 @@
+"""Options of the command line for the simulated Spark cluster, and what files and lines say of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from decima.core.errors import ConfigError
+from decima.core.grammar import MOST, changed_texts, read_fields
+
+if TYPE_CHECKING:
+    import pandas
+
+    from decima.evaluation.comparison import Comparison
+    from decima.systems.spark.result import Result
+    from decima.systems.spark.settings import Settings
+    from decima.workload.sources import JobsSpec
+
+Jobs = Annotated[
+    str,
+    typer.Option(
+        "--jobs",
+        metavar="JOBS",
+        help="A source with options (tpch; embedded:n=5,sizes=2g+10g; synthetic:n=200,interarrival_s=25), see "
+        "'decima workload sources'; or a file (.json, .parquet).",
+    ),
+]
+Executors = Annotated[int, typer.Option(metavar="N", max=MOST, help="Executors of the cluster.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="GROUP.KEY=VALUE",
+        help="Change a setting (settings.moving_delay_ms=0); may be given several times.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """Options of the simulated cluster; whatever is not given has the value of the mode."""
+
+    executors: Executors = 50
+    mode: Annotated[
+        str,
+        typer.Option(
+            metavar="paper|released|simplified",
+            help="Rules of the paper, of the published simulator, or of appendix H.",
+        ),
+    ] = "paper"
+    durations: Annotated[
+        str | None,
+        typer.Option(metavar="sampled|mean", help="Draw task durations or use their means.", show_default="by mode"),
+    ] = None
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MEMORY:N,...",
+            help="Classes of executors (0.25:50,0.5:50,1:100; with CPUs 0.5x2:50), instead of --executors.",
+            show_default="one that fits all",
+        ),
+    ] = None
+    changes: Changes = None
+
+    def settings(self, time_limit_s: float | None = None) -> Settings:
+        """Settings of the simulator.
+
+        Raises:
+            ConfigError: An option is out of range, or has no effect in that mode.
+        """
+        from decima.systems.spark.settings import Settings
+
+        texts = changed_texts(self.changes, "settings")["settings"]
+        return self.of_values(read_fields(texts, Settings, "--set settings."), time_limit_s)
+
+    def of_values(self, values: dict[str, Any], time_limit_s: float | None = None) -> Settings:
+        """Settings of the simulator, some of them by name.
+
+        Raises:
+            ConfigError: As :meth:`settings`, or a value has an option of its own.
+        """
+        from decima.systems.spark.settings import Settings, read_classes
+
+        if taken := [name for name in ("executors", "mode", "durations", "classes") if name in values]:
+            raise ConfigError(f"--set settings.{taken[0]}: this has an option of its own, --{taken[0]}")
+        if time_limit_s is not None and self.mode == "released":
+            raise ConfigError("--time-limit-s has no effect in mode released, whose rules never cut a run")
+        options = {
+            "durations": self.durations,
+            "time_limit_ms": None if time_limit_s is None else 1000.0 * time_limit_s,
+        }
+        options = {name: value for name, value in options.items() if value is not None}
+        if self.classes is not None:
+            options["classes"] = read_classes(self.classes)
+        return Settings.of_mode(self.mode, executors=self.executors, **(options | values))
+
+
+@dataclass(frozen=True)
+class Options(ClusterOptions):
+    """Options of jobs and of the simulated cluster."""
+
+    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"scheduler": "fair"})
+
+    jobs: Jobs = "tpch"
+
+    def spec(self) -> JobsSpec:
+        """The jobs that the text means, see :func:`decima.workload.sources.parse_jobs`."""
+        from decima.workload.sources import parse_jobs
+
+        return parse_jobs(self.jobs)
+
+    def files(self) -> tuple[Path | None, ...]:
+        """Files that are read, which no output may replace."""
+        return (self.spec().path,)
+
+
+@dataclass(frozen=True)
+class SimulateOptions(Options):
+    """Options of one run."""
+
+    time_limit_s: Annotated[
+        float | None, typer.Option(metavar="S", help="End the run at this time.", show_default="none")
+    ] = None
+
+    def run(self, scheduler: Any, seed: int, *, log: bool) -> tuple[Result, Mapping[str, Any]]:
+        """The result of a run and the parameters of its scheduler."""
+        from decima.evaluation.run import simulate
+        from decima.systems.spark.schedulers import form_for
+
+        settings = self.settings(self.time_limit_s)
+        workload = self.spec().workload(seed)
+        result = simulate(workload, scheduler, seed=seed, cluster=settings, log=log)
+        return result, getattr(form_for(scheduler, workload), "values", {})
+
+
+@dataclass(frozen=True)
+class CompareOptions(Options):
+    """Options of a comparison or a tuning."""
+
+    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+
+    def compare(self, schedulers: Mapping[str, Any], seeds: Sequence[int], **others: Any) -> Comparison:
+        """Scores of schedulers by label; others are arguments of :func:`decima.evaluation.comparison.compare`."""
+        from decima.evaluation.comparison import compare
+
+        spec, settings = self.spec(), self.settings()
+        jobs = spec.workload if spec.path is None else spec.workload(seeds[0])
+        return compare(schedulers, jobs, seeds=seeds, cluster=settings, **others)
+
+    def runs(self, schedulers: Mapping[str, Any], seed: int) -> list[Result]:
+        """Runs of one seed with their logs."""
+        from decima.evaluation.run import simulate
+
+        workload, settings = self.spec().workload(seed), self.settings()
+        return [simulate(workload, each, seed=seed, cluster=settings, log=True) for each in schedulers.values()]
+
+
+def workload_label(result: Result) -> str:
+    """Name of the jobs."""
+    return result.workload.label
+
+
+def result_fields(result: Result) -> dict[str, Any]:
+    """What a result file says beside what it says for all systems; decisions if the run kept a log."""
+    document = {
+        "completion_ms": result.completion_ms,
+        "completion_order": result.completion_order,
+        "makespan_ms": result.makespan_ms,
+        "avg_jct_ms": result.avg_jct_ms,
+        "num_unfinished": result.num_unfinished,
+        "end_ms": result.end_ms,
+        "truncated": result.truncated,
+        "utilization": result.utilization,
+        "num_decisions": result.num_decisions,
+        "num_events": result.num_events,
+        "node_finish_ms": result.stage_finish_ms,
+    }
+    if result.log is not None:
+        document["decision_fields"] = list(result.log.decision_columns())
+        document["decisions"] = result.log.decision_lists()
+    return document
+
+
+def job_rows(result: Result) -> list[dict[str, Any]]:
+    """A row per job for a result file."""
+    return [{"name": job.name, "arrival_ms": job.arrival_ms, "initial": job.initial} for job in result.workload.jobs]
+
+
+def scores(result: Result) -> dict[str, float]:
+    """Scores by column of an objective."""
+    return {"avg_jct_s": result.avg_jct_s, "makespan_s": result.makespan_s}
+
+
+def task_table(result: Result) -> pandas.DataFrame:
+    """A row per task, for ``--log``."""
+    return result.log.tasks()
+
+
+def sentence(result: Result) -> str:
+    """One line about a run."""
+    from decima.plotting.words import count
+
+    unfinished = f", {result.num_unfinished} unfinished" if result.num_unfinished else ""
+    jobs = count(len(result.workload), "job") + unfinished
+    makespan = "" if result.num_unfinished else f", makespan {result.makespan_s:.1f} s"
+    if len(result.completion_order):
+        finished = " of the finished jobs" if result.num_unfinished else ""
+        outcome = f"average JCT{finished} {result.avg_jct_s:.2f} s{makespan}"
+    else:
+        outcome = f"no job finished in {result.end_ms / 1000.0:.1f} s"
+    return (
+        f"{result.scheduler} on {result.workload.label} ({jobs}, {count(result.settings.executors, 'executor')}, "
+        f"mode {result.settings.mode}, {result.settings.durations} durations): {outcome}, "
+        f"{count(sum(result.num_events.values()), 'event')}"
+    )
+
+
+@dataclass(frozen=True)
+class KnownOptions(Options):
+    """Options of jobs and of a simulated cluster whose task durations are known beforehand."""
+
+    durations: Annotated[
+        str,
+        typer.Option(metavar="sampled|mean", help="The search knows the durations; bounds of sampled ones are loose."),
+    ] = "mean"
+
+
+@dataclass(frozen=True)
+class ExhaustiveOptions:
+    """Options of a batch for exhaustive search."""
+
+    jobs: Jobs = "tpch:n=10"
+    executors: Executors = 50
+
+    def spec(self) -> JobsSpec:
+        """The jobs that the text means, see :func:`decima.workload.sources.parse_jobs`."""
+        return Options(jobs=self.jobs).spec()
+
+
+@dataclass(frozen=True)
+class TrainOptions(ClusterOptions):
+    """Options of the cluster to train for; `--set` changes the recipe and the network, too."""
+
+    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"jobs": "tpch", "architecture": "paper"})
+
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="GROUP.KEY=VALUE",
+            help="Change a field of the settings, the recipe or the architecture (settings.moving_delay_ms=0, "
+            "recipe.lr_start=2e-3, architecture.limit=none); may be given several times.",
+        ),
+    ] = None
+
+
+def make_scheduler(text: str) -> Any:
+    """Scheduler of a text."""
+    from decima.systems.spark import schedulers
+
+    return schedulers.make_scheduler(text)
+
+
+def figure(results: Sequence[Result]) -> Any:
+    """Gantt charts of runs of the same jobs above each other."""
+    from decima.plotting.gantt import gantt_stack
+    from decima.plotting.words import count
+
+    first = results[0]
+    caption = f"{count(len(first.workload), 'job')}, mode {first.settings.mode}, seed {first.seed}"
+    return gantt_stack(results, "Executors over time", caption)
+
+
+def best(comparison: Comparison) -> str:
+    """Who is best, with its score, and by how much it is better than the baseline if time limits allow to say so."""
+    from decima.plotting.words import count
+
+    summary = comparison.summary()
+    first = summary.iloc[0]
+    cut = set(summary.scheduler[summary.unfinished > 0])
+    score = "at least " * (first.scheduler in cut) + comparison.objective.shown(
+        first[comparison.objective.with_unit("mean")]
+    )
+    against = f" ({count(first.unfinished, 'job')} unfinished)" if first.unfinished else ""
+    if first.scheduler != comparison.baseline and not cut & {first.scheduler, comparison.baseline}:
+        against = f", {first.change_percent:+.1f} % against {comparison.baseline}"
+    return f"best of {count(len(summary), 'scheduler')} on {comparison.label}: {first.scheduler} with {score}{against}"
+
+
+OPTIONS: Mapping[str, type] = {
+    "simulate": SimulateOptions,
+    "compare": CompareOptions,
+    "tune": CompareOptions,
+    "optimum": KnownOptions,
+    "train": TrainOptions,
+}

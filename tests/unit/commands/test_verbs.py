@@ -1,0 +1,116 @@
+"""Verbs and `--system`: which command is meant, and one sentence that names the right one where it is another."""
+
+import re
+
+import pytest
+
+from decima.cli import VERBS
+from decima.commands.shared.verbs import RENAMED, SYSTEMS
+from decima.systems.cloud import list_placements
+from decima.systems.spark.schedulers import list_schedulers
+from decima.systems.unequal import list_schedulers as list_unequal
+from tests.unit.commands.calls import read_json, refuse, run, succeed
+
+SCHEDULERS = {"spark": list_schedulers, "unequal": list_unequal, "cloud": list_placements}
+SMALL = {
+    "spark": ("--jobs", "synthetic:n=2,sizes=xs", "--executors", 3),
+    "unequal": ("--jobs", "canonical"),
+    "cloud": ("--jobs", "generated:n=4"),
+}
+FORMS = [
+    (verb.name, system, "" if number == 0 else method)
+    for verb in VERBS
+    for system, methods in verb.forms.items()
+    for number, method in enumerate(methods)
+]
+HEAD = ["system", "label", "scheduler", "parameters", "seed", "settings", "scores", "jobs"]
+
+
+@pytest.mark.parametrize(("verb", "system", "method"), FORMS)
+def test_every_form_has_help_that_names_the_system(verb, system, method):
+    shown = run(verb, *filter(None, [method]), "--system", system, "--help")
+    assert shown.exit_code == 0, shown.stderr
+    assert "--system spark|unequal|cloud" in shown.stdout
+    assert f"[default: {system}]" in " ".join(shown.stdout.split())
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+class TestEverySystem:
+    """What holds for the schedulers and files of every system."""
+
+    def test_schedulers_are_listed(self, system):
+        listed = run("schedulers", "--system", system).stdout
+        names = {line.split()[0] for line in listed.splitlines()[:-1] if line.strip() and not line.startswith(" ")}
+        assert names == set(SCHEDULERS[system]())
+        name = sorted(names)[0]
+        assert run("schedulers", name, "--system", system).stdout.startswith(f"{name} ")
+        assert "unknown scheduler 'no-such'" in refuse("schedulers", "no-such", "--system", system)
+
+    def test_unknown_schedulers_are_refused_with_a_hint(self, system):
+        name = sorted(SCHEDULERS[system]())[-1]
+        for words in (("simulate", "--scheduler", f"{name}x"), ("compare", f"{name}x")):
+            sentence = refuse(*words, "--system", system, *SMALL[system])
+            assert sentence.startswith(f"unknown scheduler '{name}x'; did you mean '")
+
+    def test_options_of_schedulers_are_checked(self, system):
+        name = sorted(SCHEDULERS[system]())[0]
+        sentence = refuse("simulate", "--scheduler", f"{name}:no_such=1", "--system", system, *SMALL[system])
+        assert "no_such" in sentence
+
+    def test_twice_the_same_and_bad_files_are_refused(self, system, folder):
+        name = sorted(SCHEDULERS[system]())[0]
+        small = ("--system", system, *SMALL[system])
+        assert f"scheduler '{name}' is given twice" in refuse("compare", name, name, *small)
+        assert "expected a name that ends in .json" in refuse("simulate", *small, "--out", folder / "r.txt")
+        assert "ends in .csv or .parquet" in refuse("simulate", *small, "--log", folder / "r.txt")
+        assert "ends in .png or .pdf or .svg" in refuse("simulate", *small, "--gantt", folder / "r.txt")
+        assert list(folder.iterdir()) == []
+
+    def test_files_of_results_begin_alike(self, system, folder):
+        out, chart = folder / "r.json", folder / "chart.svg"
+        line = succeed("simulate", "--system", system, *SMALL[system], "--out", out, "--gantt", chart)
+        assert line.endswith(f"; wrote {out}, {chart}")
+        document = read_json(out)
+        assert list(document)[: len(HEAD)] == HEAD
+        assert document["system"] == system
+        assert document["jobs"]
+        assert all(isinstance(value, (int, float, type(None))) for value in document["scores"].values())
+        assert b"<svg" in chart.read_bytes()
+
+
+def test_a_page_to_explore_of_an_episode_and_none_of_a_schedule(folder):
+    page = folder / "page.html"
+    succeed("simulate", "--system", "cloud", *SMALL["cloud"], "--gantt", page)
+    assert "ilp, knows placement" in page.read_text(encoding="utf-8").lower()
+    refused = refuse("simulate", "--system", "unequal", *SMALL["unequal"], "--gantt", folder / "no.html")
+    assert "expected a name that ends in .png or .pdf or .svg" in refused
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("simulate --system clod", "unknown system 'clod'; did you mean 'cloud'?; known: spark, unequal, cloud"),
+        ("simulate --system", "Option '--system' requires an argument: one of spark, unequal, cloud"),
+        ("simulate --vms table4", "--vms is an option of 'decima simulate --system cloud', not of spark here"),
+        ("simulate --system=cloud --speeds 1+2", "--speeds is an option of 'decima simulate --system unequal', not of"),
+        ("compare --system cloud --executors=4", "--executors is an option of 'decima compare --system spark', not of"),
+        ("optimum --long-s 5", "--long-s is an option of 'decima optimum idle-value --system spark', not of"),
+        ("train --system unequal --mode released", "--mode is an option of 'decima train --system spark', not"),
+        ("train lachesis-batch --out x", "are for unequal executors: decima train --system unequal lachesis-batch"),
+        ("tune --system cloud x", "'decima tune' is not there for --system cloud; it is for: spark"),
+        ("optimum exact", "'decima optimum exact' is there for --system unequal, not for spark"),
+        ("workload describe --system cloud", "'decima workload describe' is not there for --system cloud"),
+        ("simulate --no-such-option", "No such option: --no-such-option"),
+        ("simulat", "No such command 'simulat'"),
+    ],
+)  # fmt: skip
+def test_what_is_meant_is_said_in_one_sentence(words, sentence):
+    assert sentence in refuse(*words.split())
+
+
+@pytest.mark.parametrize("old", RENAMED)
+def test_earlier_commands_name_the_new_ones_which_are_there(old):
+    sentence = refuse(*old.split(), *([] if " " in old else ["x"]))
+    match = re.fullmatch(rf"'decima {old}' is now 'decima (.*)'", sentence)
+    words = [word for word in match[1].split() if word not in ("NAME", "FILE", "--scheduler", "--log")]
+    assert run(*words, "--help").exit_code == 0
