@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from decima.evaluation.comparison import Comparison
     from decima.systems.spark.result import Result
     from decima.systems.spark.settings import Settings
-    from decima.workload.sources import JobsSpec
+    from decima.workload.sources import JobSpec
 
 Jobs = Annotated[
     str,
@@ -108,7 +108,7 @@ class Options(ClusterOptions):
 
     jobs: Jobs = "tpch"
 
-    def spec(self) -> JobsSpec:
+    def spec(self) -> JobSpec:
         """The jobs that the text means, see :func:`decima.workload.sources.parse_jobs`."""
         from decima.workload.sources import parse_jobs
 
@@ -237,7 +237,7 @@ class ExhaustiveOptions:
     jobs: Jobs = "tpch:n=10"
     executors: Executors = 50
 
-    def spec(self) -> JobsSpec:
+    def spec(self) -> JobSpec:
         """The jobs that the text means, see :func:`decima.workload.sources.parse_jobs`."""
         return Options(jobs=self.jobs).spec()
 
