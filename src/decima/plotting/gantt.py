@@ -1,15 +1,15 @@
-"""Gantt charts in the manner of Figure 3: which executor ran which job at what time."""
+"""Gantt charts in the manner of Figure 3: which executor, VM or machine ran which job at what time."""
 
 from __future__ import annotations
 
 import colorsys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.patches import Patch, Rectangle
 
 from decima.core.errors import ConfigError
@@ -35,8 +35,10 @@ _FEW_COLORS = (
 )
 
 
-# Up to so many jobs have colours told apart at a glance, and a legend.
+# Up to so many jobs have colours that differ at a glance, and a legend.
 FEW_JOBS = len(_FEW_COLORS)
+_FEW_NODES = 40  # up to so many copies have their names in the chart
+_FEW_TRANSFERS = 300  # up to so many transfers are drawn unless asked for
 
 
 def job_colors(number: int) -> list[str]:
@@ -175,6 +177,7 @@ def gantt_stack(
     caption: str,
     draw: Callable[[RunResult, Axes], Axes] = gantt_of,
     start_s: float = 0.0,
+    head: float = 0.4,
 ) -> style.Figure:
     """Gantt charts of runs of the same jobs, one below the other over one time axis.
 
@@ -184,11 +187,12 @@ def gantt_stack(
         caption: Text under the figure.
         draw: Draws one chart.
         start_s: Where the time axis begins.
+        head: Height in inches beside the charts.
 
     Raises:
         ConfigError: A run kept no log, or no task of it ran.
     """
-    figure = style.new_figure(style.PAGE, 0.4 + 2.8 * len(results))
+    figure = style.new_figure(style.PAGE, head + 2.8 * len(results))
     rows = figure.subplots(len(results), 1, sharex=True, squeeze=False)[:, 0]
     for axes, result in zip(rows, results, strict=True):
         draw(result, axes)
@@ -271,3 +275,117 @@ def _legend(figure: style.Figure, tasks: pandas.DataFrame, colors: Mapping[int, 
     figure.legend(
         handles=handles, loc="outside right center", fontsize=7, handlelength=1.0, title="jobs", title_fontsize=7
     )
+
+
+@style.styled
+def placement_gantt(result: Any, axes: Axes | None = None) -> Axes:
+    """Gantt chart of an episode: every VM has as many rows as it has executors at one time, lines part the VMs.
+
+    Args:
+        result: An episode.
+        axes: Where to draw; a new figure when omitted.
+
+    Raises:
+        ConfigError: No job was placed.
+    """
+    axes = gantt_of(result, style.own_axes(axes, style.PAGE, 2.8))
+    rows, cluster = result.vm_rows(), result.settings.cluster
+    axes.hlines(rows[1:-1] - 0.5, *axes.get_xlim(), color="white", linewidth=1.2, zorder=4, gid="vms")
+    axes.set_yticks((rows[:-1] + rows[1:] - 1) / 2.0, cluster.names, fontsize=6)
+    axes.set(ylabel="VM")
+    money = f"cost {result.cost:.3f} {cluster.currency}, mean duration {result.mean_duration_s:.1f} s"
+    title = style.scheduler_style(result.scheduler).label
+    axes.set_title(f"{title}: {money}", loc="left")
+    return axes
+
+
+def placements_figure(results: Sequence[Any]) -> style.Figure:
+    """Episodes of the same jobs above each other, over the same time axis.
+
+    Raises:
+        ConfigError: No job of an episode was placed.
+    """
+    first = results[0]
+    caption = f"{words.count(len(first.workload), 'job')}, {first.settings.label}, seed {first.seed}"
+    start_s = float(first.arrival_s.min())
+    return gantt_stack(results, "Executors on VMs over time", caption, placement_gantt, start_s, head=0.5)
+
+
+@style.styled
+def schedule_gantt(
+    schedule: Any, axes: Axes | None = None, *, title: str | None = None, transfers: bool | None = None
+) -> Axes:
+    """Gantt chart of a schedule: a row per executor, a colour per job (per node if there is one job).
+
+    Further copies of a node are hatched. A grey line leads from where data leaves one executor to where and when it has
+    arrived at another.
+
+    Args:
+        schedule: A valid :class:`decima.systems.unequal.Schedule`.
+        axes: Where to draw; a new figure when omitted.
+        title: Stands before the makespan; the scheduler's name when omitted.
+        transfers: Whether transfers are drawn; only where there are few when omitted.
+
+    Returns:
+        The axes.
+    """
+    instance = schedule.instance
+    rows = len(instance.cluster)
+    axes = style.own_axes(axes, style.PAGE, min(9.0, 1.2 + 0.25 * max(rows, 4)))
+    one = len(instance.jobs) == 1
+    subject = schedule.node if one else instance.job_of_node[schedule.node]
+    colors = job_colors(len(instance) if one else len(instance.jobs))
+    low, high = schedule.executor - 0.42, schedule.executor + 0.42
+    left, right = schedule.start_s, schedule.finish_s
+    corners = np.stack([left, low, right, low, right, high, left, high], axis=-1).reshape(-1, 4, 2)
+    for chosen, hatch in ((~schedule.duplicate, None), (schedule.duplicate, "////")):
+        boxes = PolyCollection(
+            corners[chosen],
+            facecolors=[colors[each] for each in subject[chosen]],
+            edgecolors="white",
+            linewidths=0.4,
+            hatch=hatch,
+            zorder=2,
+            gid="copies" if hatch is None else "duplicates",
+        )
+        axes.add_collection(boxes)
+    sent = _transfers(schedule)
+    if len(sent) and (transfers or (transfers is None and len(sent) <= _FEW_TRANSFERS)):
+        axes.add_collection(LineCollection(sent, colors="0.45", linewidths=0.6, zorder=3, gid="transfers"))
+    if len(schedule) <= _FEW_NODES:
+        for copy, node in enumerate(schedule.node.tolist()):
+            name = instance.jobs[instance.job_of_node[node]].nodes[
+                node - instance.first_node[instance.job_of_node[node]]
+            ]
+            middle = (schedule.start_s[copy] + schedule.finish_s[copy]) / 2.0
+            axes.text(middle, schedule.executor[copy], name, ha="center", va="center", fontsize=6, zorder=4)
+    handles = [Patch(facecolor="0.8", hatch="////", edgecolor="white", label="further copy")]
+    if not one and len(instance.jobs) <= FEW_JOBS:
+        handles += [Patch(color=colors[job], label=each.name) for job, each in enumerate(instance.jobs)]
+    if schedule.duplicate.any() or len(handles) > 1:
+        style.legend_beside(axes, handles=handles, fontsize=7)
+    name = schedule.scheduler if title is None else title
+    axes.set_title(f"{name}: makespan {schedule.makespan_s:g} s", loc="left")
+    end_s = float(schedule.finish_s.max())
+    axes.set(xlabel="time (s)", ylabel="executor", xlim=(0.0, end_s or 1.0), ylim=(-0.6, rows - 0.4))
+    if rows <= 12:
+        axes.set_yticks(range(rows), instance.cluster.names)
+    axes.grid(False)
+    return axes
+
+
+def _transfers(schedule: Any) -> np.ndarray:
+    """Lines of the data that goes from one executor to another, float64 [transfers, 2, 2]: (time, executor) twice."""
+    instance = schedule.instance
+    start, parent, data = instance.parents
+    lines = []
+    for sender, receiver in schedule.sources():
+        here, there = int(schedule.executor[sender]), int(schedule.executor[receiver])
+        node = schedule.node[receiver]
+        between = slice(start[node], start[node + 1])
+        edge = start[node] + int(np.argmax(parent[between] == schedule.node[sender]))
+        if here != there:
+            begin_s = float(schedule.finish_s[sender])
+            arrival_s = begin_s + instance.transfer_s(float(data[edge]), here, there)
+            lines.append([(begin_s, here), (arrival_s, there)])
+    return np.array(lines).reshape(-1, 2, 2)

@@ -230,7 +230,7 @@ def sentence(result: PlacementResult) -> str:
 
 def figure(results: Sequence[PlacementResult]) -> Any:
     """Gantt charts of episodes above each other."""
-    from decima.plotting.placements import placements_figure
+    from decima.plotting.gantt import placements_figure
 
     return placements_figure(results)
 

@@ -242,12 +242,12 @@ def sentence(schedule: Schedule) -> str:
 def figure(results: Sequence[Schedule]) -> Any:
     """Gantt charts of schedules above each other."""
     from decima.plotting import style
-    from decima.plotting.copies import gantt
+    from decima.plotting.gantt import schedule_gantt
 
     rows = len(results[0].instance.cluster)
     drawn = style.new_figure(style.PAGE, min(9.0, 1.2 + 0.25 * max(rows, 4)) * len(results))
     for axes, schedule in zip(drawn.subplots(len(results), 1, squeeze=False)[:, 0], results, strict=True):
-        gantt(schedule, axes)
+        schedule_gantt(schedule, axes)
     return drawn
 
 
