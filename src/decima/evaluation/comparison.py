@@ -127,38 +127,6 @@ class Comparison:
         return f"<p>{self.title}</p>{self._shown().to_html(index=False, border=0)}{note}"
 
 
-@dataclass(frozen=True, eq=False)
-class GapComparison:
-    """Comparisons of the same schedulers on streams with several mean gaps between arrivals, as one table."""
-
-    comparisons: Mapping[float, Comparison]  # by gap in seconds; at least one
-
-    @property
-    def scores(self) -> pandas.DataFrame:
-        """Scores of all runs, see :attr:`Comparison.scores`, with the column interarrival_s in front."""
-        return self._together(lambda comparison: comparison.scores)
-
-    def summary(self, metric: str | Objective | None = None) -> pandas.DataFrame:
-        """Table with a row per gap and scheduler: interarrival_s, then the columns of :meth:`Comparison.summary`."""
-        return self._together(lambda comparison: comparison.summary(metric))
-
-    def _together(self, part: Callable[[Comparison], pandas.DataFrame]) -> pandas.DataFrame:
-        import pandas
-
-        tables = [part(each).assign(interarrival_s=gap_s) for gap_s, each in self.comparisons.items()]
-        table = pandas.concat(tables, ignore_index=True)
-        return table[["interarrival_s", *table.columns.drop("interarrival_s")]]
-
-    def __str__(self) -> str:
-        first = next(iter(self.comparisons.values()))
-        shown = self._together(lambda comparison: comparison._shown()).rename(columns={"interarrival_s": "gap [s]"})
-        if UNFINISHED_SHOWN in shown:
-            shown[UNFINISHED_SHOWN] = shown[UNFINISHED_SHOWN].fillna(0).astype(int)
-        shown["gap [s]"] = [f"{gap_s:g}" for gap_s in shown["gap [s]"]]
-        notes = dict.fromkeys(comparison.note for comparison in self.comparisons.values())
-        return "\n".join(filter(None, (first.title, shown.to_string(index=False), *notes)))
-
-
 # Signs of a change, by whether the scheduler and the baseline left jobs unfinished.
 _BOUNDS = {(False, False): "", (True, False): "≥ ", (False, True): "≤ ", (True, True): "~ "}
 

@@ -370,32 +370,6 @@ def parse_jobs(text: str) -> JobSpec:
     return JobSpec(text, source=source, options=given, **values)
 
 
-def parse_gaps(text: str, jobs: str) -> dict[float, JobSpec]:
-    """Understand several mean gaps in seconds, such as ``45,25,14``, as one stream of the same jobs each.
-
-    Args:
-        text: The gaps.
-        jobs: Jobs that are no file and say nothing of a gap, see :func:`parse_jobs`.
-
-    Returns:
-        The jobs by gap, in the order given.
-
-    Raises:
-        ConfigError: A gap is no number above 0 or is given twice, or the jobs are not those of a stream.
-    """
-    if parse_jobs(jobs).path is not None:
-        raise ConfigError(f"jobs {jobs!r}: gaps are for streams of a workload source; a file has arrivals of its own")
-    specs: dict[float, JobSpec] = {}
-    for part in text.split(","):
-        gap_s = read_value(part.strip(), float, f"gap {part.strip()!r}")
-        if not 0.0 < gap_s < math.inf:
-            raise ConfigError(f"gap {part.strip()!r} of {text!r}: expected a finite number of seconds above 0")
-        if gap_s in specs:
-            raise ConfigError(f"gap {part.strip()!r} of {text!r} is given twice")
-        specs[gap_s] = parse_jobs(f"{jobs}{',' if ':' in jobs else ':'}interarrival_s={gap_s:g}")
-    return specs
-
-
 def resolve_sizes(
     sizes: str | Sequence[str], known: Sequence[str], groups: Mapping[str, Sequence[str]], label: str
 ) -> tuple[str, ...]:
