@@ -5,9 +5,10 @@ import time
 import numpy as np
 import pytest
 
+from decima.core.system import form_for
 from decima.systems.spark.lookahead.copies import NO_FUTURE, Draw, Plan
 from decima.systems.spark.loop import new_state
-from decima.systems.spark.schedulers import form_for, make_scheduler
+from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.seeding import spawn_generators
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.system import run_state

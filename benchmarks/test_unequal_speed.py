@@ -13,7 +13,7 @@ from decima.systems.unequal import Rules
 from decima.systems.unequal.engine import Planner
 from decima.systems.unequal.policy.architecture import NodeArchitecture
 from decima.systems.unequal.policy.task import NodeEpisodes, NodeTask
-from decima.systems.unequal.schedulers.ranks import rank_up
+from decima.systems.unequal.ranks import rank_up
 from decima.systems.unequal.tpch import tpch_instance
 from tests.differential.unequal_oracle import PlainScheduler
 
@@ -39,7 +39,7 @@ LARGE = """
 import resource, time
 from decima.systems.unequal import Rules
 from decima.systems.unequal.engine import Planner
-from decima.systems.unequal.schedulers.ranks import rank_up
+from decima.systems.unequal.ranks import rank_up
 from decima.systems.unequal.tpch import tpch_instance
 Planner(small := tpch_instance(2, 0), Rules()).run(rank_up(small))
 instance = tpch_instance(14_700, 0, edges=1.0, executors=1000)

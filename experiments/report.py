@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import os
@@ -15,32 +14,12 @@ from pathlib import Path
 from decima.core import config
 from decima.core.errors import ConfigError, DataUnavailableError, DecimaError
 from decima.core.files import atomic_write_text
+from experiments.notebooks import notebook_slugs, notebooks_folder
 from experiments.params import checkout, resolve_run, run_folder, run_names
+from experiments.stamps import key, notebook_stamp
 
 STAMP = "stamp"  # entry of the metadata of an executed notebook
 _STAGE = "Running stage "  # what DVC says before each
-
-
-def notebooks_folder() -> Path:
-    """``notebooks/`` of the checkout."""
-    return checkout() / "notebooks"
-
-
-def notebook_slugs() -> list[str]:
-    """Names of the notebooks on papers, in their order; ``00-start-here`` depends on no run and is not among them."""
-    return sorted(path.stem for path in notebooks_folder().glob("[0-9]*.ipynb") if not path.stem.startswith("00-"))
-
-
-def notebook_code(slug: str) -> str:
-    """Code of all cells of a notebook."""
-    cells = json.loads((notebooks_folder() / f"{slug}.ipynb").read_text(encoding="utf-8"))["cells"]
-    return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-
-
-def calls(code: str, function: str) -> list[str]:
-    """First arguments of the calls of a function, each once."""
-    found = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
-    return list(dict.fromkeys(call.args[0].value for call in found if ast.unparse(call.func) == function))
 
 
 def notebook_parameters(slug: str, run: str) -> dict[str, str]:
@@ -116,8 +95,6 @@ def execute_notebooks(run: str) -> list[Path]:
 
 def _stamp_of(slug: str, run: str) -> str | None:
     """Key of the present stamp of a notebook; None for one that depends on no run."""
-    from experiments.stamps import key, notebook_stamp
-
     return key(notebook_stamp(slug, run)) if slug in notebook_slugs() else None
 
 

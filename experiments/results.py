@@ -20,8 +20,8 @@ from decima.core.errors import ConfigError
 from decima.core.files import atomic_write_bytes, atomic_write_text
 from experiments.experiment import experiment, experiment_module, experiment_names
 from experiments.figures import figure_names
+from experiments.notebooks import calls, notebook_code, notebook_slugs
 from experiments.params import checkout, read_params, resolve_run, run_folder
-from experiments.report import calls, notebook_code, notebook_slugs
 
 if TYPE_CHECKING:
     from PIL import Image

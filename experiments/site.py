@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from decima.core.errors import ConfigError, DecimaError
+from experiments.notebooks import notebook_slugs
 from experiments.params import checkout, resolve_run, run_folder, run_names
-from experiments.report import notebook_slugs
 
 
 def build_site(run: str = "auto", out: str | Path = "build/site") -> Path:

@@ -15,8 +15,8 @@ from pathlib import Path
 from decima.core.files import atomic_write_text
 from experiments.closure import closure, digest
 from experiments.experiment import Profiles, TablesOf, experiment, experiment_module, experiment_names
+from experiments.notebooks import calls, notebook_code, notebook_slugs, notebooks_folder
 from experiments.params import checkout, read_params, run_names
-from experiments.report import calls, notebook_code, notebook_slugs, notebooks_folder
 
 TABLES, FIGURES, NOTEBOOKS = "tables", "figures", "notebooks"
 # Parameters of a run that all its results may depend on.

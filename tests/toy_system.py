@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 import pandas
 
+from decima.core.decision import Parameter
 from decima.core.errors import ConfigError
 from decima.core.objectives import Outcome, get_objective
 from decima.core.system import TASK_COLUMNS
-from decima.systems.spark.schedulers.interface import Parameter
 
 
 @dataclass(frozen=True)

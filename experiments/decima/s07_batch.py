@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas
 
 from decima import plotting
-from decima.evaluation.alpha import alpha_sweep
+from decima.systems.spark.alpha import alpha_sweep
 from decima.systems.spark.schedulers import make_scheduler
 from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, against_labels, decima_mode, distinct, heuristics

@@ -8,9 +8,9 @@ import numpy as np
 import pandas
 
 from decima import plotting
-from decima.evaluation.alpha import alpha_sweep
 from decima.evaluation.run import simulate
 from decima.evaluation.tuning import tune
+from decima.systems.spark.alpha import alpha_sweep
 from decima.systems.spark.result import Result
 from decima.systems.spark.schedulers import CompiledScheduler, make_scheduler
 from decima.workload.jobs import Workload

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pandas
 
 from decima import plotting
-from decima.evaluation.alpha import ALL_VARIANTS, alpha_sweep
 from decima.evaluation.tuning import tune
+from decima.systems.spark.alpha import ALL_VARIANTS, alpha_sweep
 from decima.systems.spark.schedulers import CompiledScheduler, make_scheduler
 from decima.workload.jobs import Workload
 from decima.workload.sources import TRAINING_SEED, WorkloadSource

@@ -8,15 +8,14 @@ import typer
 
 from decima import __version__
 from decima.commands import (
+    checkout,
     compare,
     data,
     doctor,
     optimum,
-    pipeline,
     schedulers,
     serve,
     simulate,
-    spark,
     train,
     workload,
 )
@@ -58,7 +57,7 @@ def _root(
 
 for verb in VERBS:
     verb.add_to(app, next(iter(verb.forms)))
-for topic in (workload, data, doctor, serve, pipeline, spark):
+for topic in (workload, data, doctor, serve, checkout):
     topic.register(app)
 
 

@@ -1,6 +1,7 @@
 """What an installed package consists of, and with ``pytest -m fresh`` that it works without the checkout."""
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -135,7 +136,6 @@ def test_works_without_the_checkout(arguments, fresh):
         ("results",),
         ("site",),
         ("reproduce",),
-        ("pipeline",),
         ("train", "--params", "spark-batch", "--out", "other"),
     ],
     ids=lambda arguments: arguments[0],
@@ -143,7 +143,9 @@ def test_works_without_the_checkout(arguments, fresh):
 def test_what_needs_a_checkout_says_so(arguments, fresh):
     done = fresh(*arguments)
     assert done.returncode == 2
-    assert "is not inside a checkout of the project" in done.stderr
+    assert re.search(
+        r"is not inside a checkout of the project|needs a checkout of the project|reads params/training", done.stderr
+    )
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from experiments.report import notebook_slugs
+from experiments.notebooks import notebook_slugs
 from tests.unit.commands.calls import run
 
 ROOT = Path(__file__).parents[2]

@@ -58,7 +58,7 @@ def schedulers(
 def schedulers_unequal(system: str, name: Name = None) -> None:
     """List schedulers of unequal executors with their sources and settings."""
     from decima.systems.unequal import list_schedulers
-    from decima.systems.unequal.schedulers.registry import find
+    from decima.systems.unequal.registry import find
 
     names = list_schedulers() if name is None else [name]
     for each in names:

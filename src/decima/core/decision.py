@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import namedtuple
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -17,6 +18,18 @@ from decima.core.cache import cached
 from decima.core.errors import RecordError
 
 _WORD = ir.IntType(64)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Number that shapes a scheduler."""
+
+    name: str  # keyword of ``make_scheduler``
+    default: float  # value if not given
+    low: float  # least value
+    high: float  # greatest value
+    doc: str  # meaning
+    tunable: bool = False  # whether ``decima tune`` searches it
 
 
 @intrinsic

@@ -10,7 +10,7 @@ A system of one's own is an object with the attributes and methods of :class:`Sy
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,8 +22,9 @@ from decima.core.objectives import Objective, Outcome, get_objective
 if TYPE_CHECKING:
     import pandas
 
-# Modules of ``decima.systems.spark.schedulers`` that register systems; imported on first use.
-_MODULES = ("decima.systems.spark.system", "decima.systems.cloud.system")
+# Modules that register systems, by name; imported on first use. The first one is meant where nothing says which.
+_MODULES = {"spark": "decima.systems.spark.system", "vm_placement": "decima.systems.cloud.system"}
+DEFAULT = "spark"
 TASK_COLUMNS = ("job", "stage", "executor", "start_s", "finish_s", "kind")
 
 
@@ -141,40 +142,59 @@ def register_system(system: System) -> System:
     return system
 
 
-def _load() -> dict[str, System]:
-    for module in _MODULES:
-        import_module(module)
-    return _SYSTEMS
+def _load(name: str) -> None:
+    if name not in _SYSTEMS and name in _MODULES:
+        import_module(_MODULES[name])
 
 
 def list_systems() -> list[str]:
     """Names of all systems, sorted."""
-    return sorted(_load())
+    return sorted({*_MODULES, *_SYSTEMS})
 
 
 def get_system(name: str) -> System:
-    """The system of a name.
+    """System of a name.
 
     Raises:
         ConfigError: There is none of that name.
     """
-    known = _load()
-    if name not in known:
-        raise ConfigError(f"unknown system {name!r}; known: {', '.join(sorted(known))}")
-    return known[name]
+    _load(name)
+    if name not in _SYSTEMS:
+        raise ConfigError(f"unknown system {name!r}; known: {', '.join(list_systems())}")
+    return _SYSTEMS[name]
 
 
 def system_of(settings: SystemSettings) -> System:
-    """The system that settings belong to.
+    """System that settings belong to; the modules of others are imported only where it is none that is loaded.
 
     Raises:
         ConfigError: They belong to none.
     """
-    for system in _load().values():
+    for name in dict.fromkeys([*_SYSTEMS, *_MODULES]):
+        system = get_system(name)
         if isinstance(settings, system.settings_type):
             return system
     kinds = ", ".join(system.settings_type.__name__ for system in _SYSTEMS.values())
     raise ConfigError(f"expected the settings of a system ({kinds}), got {settings!r:.60} ({type(settings).__name__})")
+
+
+def chosen_settings(cluster: SystemSettings | None, **fields: Any) -> SystemSettings:
+    """Settings of any system that are given whole, else those of the default system with some fields replaced.
+
+    Raises:
+        ConfigError: Both were given, or a field is unknown or out of range.
+    """
+    return get_system(DEFAULT).settings_type.chosen(cluster, **fields)
+
+
+def form_for(scheduler: SystemScheduler, jobs: SystemWorkload | Iterable[SystemWorkload] | bool) -> SystemScheduler:
+    """Form that a scheduler has on jobs; most have one only and are returned as they are.
+
+    Args:
+        scheduler: Any scheduler; one with several forms has a method ``form_for``.
+        jobs: One or several workloads, or whether jobs arrive over time.
+    """
+    return scheduler.form_for(jobs) if hasattr(scheduler, "form_for") else scheduler
 
 
 def require_workload(system: System, workload: object) -> None:

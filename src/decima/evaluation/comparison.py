@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from decima.core.checks import checked_seeds
 from decima.core.errors import ConfigError
 from decima.core.objectives import AVG_JCT, MAKESPAN, Objective, get_objective
-from decima.core.system import System, SystemScheduler, SystemSettings, SystemWorkload, system_of
+from decima.core.system import System, SystemScheduler, SystemSettings, SystemWorkload, chosen_settings, system_of
 from decima.evaluation.pool import UNFINISHED, RunPool
 from decima.evaluation.statistics import mean_interval, paired_change
-from decima.systems.spark.settings import Settings
 
 if TYPE_CHECKING:
     import pandas
@@ -177,7 +176,7 @@ def compare(
     import pandas
 
     objective = get_objective(metric)
-    chosen = Settings.chosen(cluster, executors, mode, **settings)
+    chosen = chosen_settings(cluster, executors=executors, mode=mode, **settings)
     system = system_of(chosen)
     named = _labelled(schedulers, system)
     baseline = next(iter(named)) if baseline is None else baseline

@@ -12,10 +12,9 @@ from decima.core import files
 from decima.core.errors import ConfigError
 from decima.core.grammar import key_values, read_value
 from decima.core.objectives import Objective, get_objective
-from decima.core.system import SystemScheduler, SystemSettings, SystemWorkload, system_of
+from decima.core.system import SystemScheduler, SystemSettings, SystemWorkload, form_for, system_of
 from decima.evaluation.pool import RunPool
 from decima.evaluation.tuning import TEST_SEED, TuneResult, describe_pool
-from decima.systems.spark.schedulers.arrivals import form_for
 
 if TYPE_CHECKING:
     import pandas

@@ -9,9 +9,16 @@ import numpy as np
 
 from decima.core.errors import ConfigError
 from decima.core.objectives import Objective, get_objective
-from decima.core.system import RunResult, SystemScheduler, SystemSettings, SystemWorkload, require_workload, system_of
+from decima.core.system import (
+    RunResult,
+    SystemScheduler,
+    SystemSettings,
+    SystemWorkload,
+    chosen_settings,
+    require_workload,
+    system_of,
+)
 from decima.evaluation.pool import RunPool
-from decima.systems.spark.settings import Settings
 
 
 def simulate(
@@ -45,7 +52,7 @@ def simulate(
     Raises:
         DecimaError: Bad input; the message says what and where.
     """
-    chosen = Settings.chosen(cluster, executors, mode, **settings)
+    chosen = chosen_settings(cluster, executors=executors, mode=mode, **settings)
     system = system_of(chosen)
     if isinstance(jobs, (str, Path)):
         from decima.workload import load

@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from decima.core import files
+from decima.core.decision import Parameter
 from decima.core.errors import ConfigError
 from decima.core.objectives import Objective, get_objective
 from decima.core.progress import progress_bar
-from decima.core.system import SystemScheduler, SystemSettings, SystemWorkload, system_of
+from decima.core.system import SystemScheduler, SystemSettings, SystemWorkload, form_for, system_of
 from decima.evaluation.cma_search import Minimum, minimize
 from decima.evaluation.pool import RunPool
 from decima.evaluation.statistics import paired_change
-from decima.systems.spark.schedulers.arrivals import form_for
-from decima.systems.spark.schedulers.interface import Parameter
 
 if TYPE_CHECKING:
     import pandas

@@ -4,7 +4,10 @@ import json
 
 from typer.testing import CliRunner
 
+import experiments.__main__
+import measure.__main__
 from decima.cli import app
+from decima.commands.checkout import MEASURING, PIPELINE
 
 DIAMOND = [
     {
@@ -23,8 +26,16 @@ DIAMOND = [
 
 
 def run(*arguments):
-    """Run `decima` with these arguments; returns exit code, stdout and stderr."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="decima")
+    """Run `decima` with these arguments; returns exit code, stdout and stderr.
+
+    A command of the checkout would replace this process by its tool, so that the tool is run here instead.
+    """
+    words, called = [str(argument) for argument in arguments], app
+    if words and words[0] in PIPELINE:
+        called = experiments.__main__.app
+    elif words[:1] == ["spark"] and words[1] in MEASURING:
+        words, called = words[1:], measure.__main__.app
+    result = CliRunner().invoke(called, words, prog_name="decima")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result

@@ -3,12 +3,12 @@ import json
 import numpy as np
 import pytest
 
+from decima.core.decision import Parameter
 from decima.core.errors import ConfigError, UnknownSchedulerError
 from decima.evaluation import tuning
 from decima.evaluation.run import score_matrix
 from decima.evaluation.tuning import Scaling, tune
 from decima.systems.spark.schedulers import CompiledScheduler, make_scheduler
-from decima.systems.spark.schedulers.interface import Parameter
 from decima.systems.spark.settings import Settings
 from decima.workload import synthetic_batch
 

@@ -16,7 +16,7 @@ from decima.core.errors import ConfigError, DecimaError
 from decima.plotting import style
 from experiments import site
 from experiments.__main__ import app
-from experiments.report import notebook_slugs
+from experiments.notebooks import notebook_slugs
 
 ROOT = Path(__file__).parents[3]
 SHOWN = ("02-motivation", "07-decima", "18-appendix-h")

@@ -13,13 +13,13 @@ from decima.connect.service.limits import Account
 from decima.connect.service.steps import Steps
 from decima.core.checks import LARGEST_MS
 from decima.core.errors import ConfigError, DecimaError
+from decima.core.system import form_for
 from decima.systems.spark.decision import CLASS, DEFAULTS, DELAY, STAGE, parts_of
 from decima.systems.spark.fields import MOVE, NONE, TASK
 from decima.systems.spark.policy.features import ARRIVALS_SEEN
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.systems.spark.rules.choices import kept_executors
 from decima.systems.spark.rules.delays import delay_refusal
-from decima.systems.spark.schedulers.arrivals import form_for
 from decima.systems.spark.schedulers.idle_rule import WEIGHTS
 from decima.systems.spark.schedulers.interface import (
     CompiledScheduler,

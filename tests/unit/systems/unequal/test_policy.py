@@ -17,7 +17,7 @@ from decima.systems.unequal.policy.features import deepest, static_features, uni
 from decima.systems.unequal.policy.network import NodeNetwork
 from decima.systems.unequal.policy.planner import PolicyPlanner
 from decima.systems.unequal.policy.task import NodeEpisodes, NodeTask, read_task
-from decima.systems.unequal.schedulers.ranks import rank_up
+from decima.systems.unequal.ranks import rank_up
 from decima.systems.unequal.tpch import tpch_instance
 
 ARCHITECTURES = {

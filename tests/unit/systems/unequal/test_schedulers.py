@@ -16,8 +16,8 @@ from decima.systems.unequal import (
     plan,
     validate,
 )
-from decima.systems.unequal.schedulers.ranks import rank_down, rank_up
-from decima.systems.unequal.schedulers.registry import find
+from decima.systems.unequal.ranks import rank_down, rank_up
+from decima.systems.unequal.registry import find
 from tests.unequal_instances import draw_instance
 
 

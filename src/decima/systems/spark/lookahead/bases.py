@@ -12,10 +12,11 @@ from types import ModuleType
 import numpy as np
 
 from decima.core.errors import ConfigError
+from decima.core.system import form_for
 from decima.systems.spark.policy.architecture import NO_RESIDUAL
 from decima.systems.spark.policy.fields import POLICY_SLOT
 from decima.systems.spark.policy.scheduler import LearnedScheduler
-from decima.systems.spark.schedulers.arrivals import ByArrivals, form_for
+from decima.systems.spark.schedulers.arrivals import ByArrivals
 from decima.systems.spark.schedulers.interface import CompiledScheduler, Scheduler
 from decima.systems.spark.state import ClusterState
 

@@ -7,13 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from decima.core.decision import Parameter
 from decima.core.errors import ConfigError
 from decima.systems.spark.lookahead.bases import FACTORS
 from decima.systems.spark.lookahead.copies import Draw, Plan
 from decima.systems.spark.lookahead.features import FEATURES, job_features
 from decima.systems.spark.lookahead.future import draw_future
 from decima.systems.spark.lookahead.search import Budget, Search, Trials
-from decima.systems.spark.schedulers.interface import CompiledScheduler, Parameter
+from decima.systems.spark.schedulers.interface import CompiledScheduler
 from decima.systems.spark.state import ClusterState
 
 # Steps: of a parameter, as a part of its value; per factor, of what is common to all jobs, per unit of a feature; of

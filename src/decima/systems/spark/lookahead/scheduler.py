@@ -13,12 +13,12 @@ import numpy as np
 from decima.core.errors import ConfigError, InvalidDecisionError
 from decima.core.grammar import Option
 from decima.core.record import Record
+from decima.core.system import form_for
 from decima.systems.spark.lookahead.background import BackgroundLookahead
 from decima.systems.spark.lookahead.bases import BASE, FACTORS, require_factors, rule_parameters
 from decima.systems.spark.lookahead.planner import Planner
 from decima.systems.spark.lookahead.settings import DRAWS, UNPLANNED, PlanSettings
 from decima.systems.spark.policy.scheduler import LearnedScheduler
-from decima.systems.spark.schedulers.arrivals import form_for
 from decima.systems.spark.schedulers.fields import RULE
 from decima.systems.spark.schedulers.interface import Decision, Observation, Scheduler, run_decision
 from decima.systems.spark.schedulers.registry import make_scheduler, register, scheduler_text

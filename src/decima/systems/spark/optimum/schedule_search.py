@@ -19,12 +19,13 @@ import numpy as np
 
 from decima.core.errors import ConfigError
 from decima.core.progress import progress_bar
+from decima.core.system import form_for
 from decima.evaluation.cma_search import minimize
 from decima.evaluation.pool import CandidatePool
 from decima.systems.spark.loop import new_state
 from decima.systems.spark.optimum.steered import STEERED_BY, steered
 from decima.systems.spark.result import Result
-from decima.systems.spark.schedulers import form_for, make_scheduler
+from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.fields import rule_record
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.system import run_state

@@ -8,6 +8,7 @@ import numpy as np
 
 from decima.core.errors import ConfigError, InvalidDecisionError
 from decima.core.record import Record
+from decima.core.system import form_for
 from decima.learning.dense import dense_layer
 from decima.systems.spark.loop import offers
 from decima.systems.spark.policy.architecture import NO_RESIDUAL, SHAPE_FEATURES, Architecture
@@ -26,7 +27,6 @@ from decima.systems.spark.policy.record import (
     policy_record,
     record_width,
 )
-from decima.systems.spark.schedulers.arrivals import form_for
 from decima.systems.spark.schedulers.fields import bind_parameters, rule_record
 from decima.systems.spark.schedulers.interface import (
     CompiledScheduler,

@@ -1,13 +1,13 @@
 """Schedulers: the interface, the registry and the heuristics."""
 
-from decima.systems.spark.schedulers.arrivals import form_for
+from decima.core.decision import Parameter
+from decima.core.system import form_for
 from decima.systems.spark.schedulers.check import CheckReport, check_scheduler
 from decima.systems.spark.schedulers.interface import (
     CompiledScheduler,
     Decision,
     JobView,
     Observation,
-    Parameter,
     Scheduler,
     StageView,
 )

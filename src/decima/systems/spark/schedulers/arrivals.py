@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from decima.systems.spark.schedulers.interface import CompiledScheduler, Decision, Observation, Scheduler
+from decima.systems.spark.schedulers.interface import CompiledScheduler, Decision, Observation
 from decima.workload.jobs import Workload
 
 if TYPE_CHECKING:
@@ -43,6 +43,13 @@ class ByArrivals(CompiledScheduler):
         """The form for one kind of arrivals."""
         return self.forms[STREAM if streaming else BATCH]
 
+    def form_for(self, jobs: Workload | Iterable[Workload] | bool) -> CompiledScheduler:
+        """The form on some jobs, see :func:`decima.core.system.form_for`."""
+        if isinstance(jobs, bool):
+            return self.of(streaming=jobs)
+        workloads = [jobs] if isinstance(jobs, Workload) else jobs
+        return self.of(streaming=any((each.arrival_ms[~each.initial] > 0.0).any() for each in workloads))
+
     def _of(self, state: ClusterState) -> CompiledScheduler:
         return self.of(streaming=bool(np.any(state.job_arrival_ms > 0.0)))
 
@@ -58,18 +65,3 @@ class ByArrivals(CompiledScheduler):
     def decide(self, observation: Observation) -> Decision:
         """Make the decision of the form for the observed jobs."""
         return self._of(observation.state).decide(observation)
-
-
-def form_for(scheduler: Scheduler, jobs: Workload | Iterable[Workload] | bool) -> Scheduler:
-    """The form that a scheduler has on jobs; most have one only and are returned as they are.
-
-    Args:
-        scheduler: Any scheduler.
-        jobs: One or several workloads, or whether jobs arrive over time.
-    """
-    if not isinstance(scheduler, ByArrivals):
-        return scheduler
-    if isinstance(jobs, bool):
-        return scheduler.of(streaming=jobs)
-    workloads = [jobs] if isinstance(jobs, Workload) else jobs
-    return scheduler.of(streaming=any((each.arrival_ms[~each.initial] > 0.0).any() for each in workloads))

@@ -13,12 +13,12 @@ from math import ceil, exp
 
 from numba import njit
 
+from decima.core.decision import Parameter
 from decima.systems.spark.fields import ACTIVE, NONE
 from decima.systems.spark.rules.choices import choose_class, choose_idle, job_allocation
 from decima.systems.spark.rules.classes import ANY_CLASS, best_fit, fits_class, fitting_offers, memory_kept
 from decima.systems.spark.rules.frontier import stage_room
 from decima.systems.spark.schedulers.fields import rule_of
-from decima.systems.spark.schedulers.interface import Parameter
 from decima.systems.spark.schedulers.sharing import stands_still
 
 ORDER_FIRST, EXACT_FIRST, FORBIDDEN = 0, 1, 2

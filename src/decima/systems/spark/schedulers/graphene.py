@@ -9,11 +9,11 @@ of larger classes are not given there; ``decima tune graphene --grid`` searches 
 
 from dataclasses import replace
 
-from decima.core.decision import CompiledDecision, places
+from decima.core.decision import CompiledDecision, Parameter, places
 from decima.systems.spark.fields import state_at
 from decima.systems.spark.schedulers.class_sharing import BY_MEMORY, LARGER, set_weighted_shares, share_classes
 from decima.systems.spark.schedulers.fields import rule_of
-from decima.systems.spark.schedulers.interface import CompiledScheduler, Parameter
+from decima.systems.spark.schedulers.interface import CompiledScheduler
 from decima.systems.spark.schedulers.registry import register
 from decima.systems.spark.schedulers.sharing import LEFTOVER, STAGE_RULE, STRICT
 from decima.systems.spark.schedulers.weighted_fair import ALPHA, ORDER

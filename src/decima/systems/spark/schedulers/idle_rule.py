@@ -21,7 +21,7 @@ from math import log
 
 from numba import njit
 
-from decima.core.decision import CompiledDecision, places
+from decima.core.decision import CompiledDecision, Parameter, places
 from decima.core.heap import event_kind, event_subject
 from decima.systems.spark.decision import DELAY, STAGE
 from decima.systems.spark.fields import NONE, TASK, state_at
@@ -29,7 +29,7 @@ from decima.systems.spark.rules.choices import choose_idle, offers_working
 from decima.systems.spark.rules.delays import refuse_delay, slot_length_ms
 from decima.systems.spark.schedulers import capped_srw
 from decima.systems.spark.schedulers.fields import rule_of
-from decima.systems.spark.schedulers.interface import CompiledScheduler, Parameter
+from decima.systems.spark.schedulers.interface import CompiledScheduler
 from decima.systems.spark.schedulers.registry import register
 
 _WEIGHTS = (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from decima.core.checks import LARGEST_MS, is_number
-from decima.core.decision import CompiledDecision
+from decima.core.decision import CompiledDecision, Parameter
 from decima.core.errors import ConfigError, SchedulerError
 from decima.core.grammar import hint
 from decima.systems.spark.decision import DEFAULTS, LIMIT, OPTION_PARTS, Part, parts_of
@@ -278,18 +278,6 @@ class Observation:
         return Decision(stage, limit, executor_class=executor_class)
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """A number that shapes a compiled scheduler."""
-
-    name: str  # keyword of ``make_scheduler``
-    default: float  # value if not given
-    low: float  # least value
-    high: float  # greatest value
-    doc: str  # meaning
-    tunable: bool = False  # whether ``decima tune`` searches it
-
-
 _LARGEST = 2**31 - 1
 _DECIDE = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 
@@ -449,7 +437,6 @@ __all__ = [
     "Decision",
     "JobView",
     "Observation",
-    "Parameter",
     "Scheduler",
     "StageView",
     "decision_parts",

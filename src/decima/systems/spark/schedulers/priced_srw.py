@@ -11,13 +11,13 @@ No paper has this rule. It shows the trade-off of the paper's Figure 12b, large 
 
 from math import ceil, exp
 
-from decima.core.decision import CompiledDecision, places
+from decima.core.decision import CompiledDecision, Parameter, places
 from decima.systems.spark.fields import state_at
 from decima.systems.spark.rules.choices import remaining_work_ms
 from decima.systems.spark.schedulers.capped_srw import can_launch
 from decima.systems.spark.schedulers.class_sharing import NEVER_HARD, NEVER_LONG, ORDER_FIRST, share_classes
 from decima.systems.spark.schedulers.fields import rule_of
-from decima.systems.spark.schedulers.interface import CompiledScheduler, Parameter
+from decima.systems.spark.schedulers.interface import CompiledScheduler
 from decima.systems.spark.schedulers.registry import register
 from decima.systems.spark.schedulers.sharing import LEFTOVER, STAGE_RULE
 

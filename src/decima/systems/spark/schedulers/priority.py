@@ -5,11 +5,11 @@ Source: appendix H, job orderings with the critical path inside a job; caps and 
 
 from dataclasses import replace
 
-from decima.core.decision import CompiledDecision, places
+from decima.core.decision import CompiledDecision, Parameter, places
 from decima.systems.spark.fields import state_at
 from decima.systems.spark.schedulers.delays import delay_as_given
 from decima.systems.spark.schedulers.fields import rule_of
-from decima.systems.spark.schedulers.interface import CompiledScheduler, Parameter
+from decima.systems.spark.schedulers.interface import CompiledScheduler
 from decima.systems.spark.schedulers.registry import register
 from decima.systems.spark.schedulers.sharing import LEFTOVER, STAGE_RULE, UNLIMITED, share_executors
 

@@ -6,11 +6,11 @@ hold) for the active jobs and calls :func:`share_executors`.
 
 from numba import njit
 
+from decima.core.decision import Parameter
 from decima.systems.spark.fields import ACTIVE, NONE
 from decima.systems.spark.rules.choices import choose, choose_idle, job_allocation, job_held
 from decima.systems.spark.rules.frontier import stage_room
 from decima.systems.spark.schedulers.fields import rule_of
-from decima.systems.spark.schedulers.interface import Parameter
 from decima.systems.spark.schedulers.stages import pick_stage
 
 UNLIMITED = 1e18

@@ -8,13 +8,13 @@ stage.
 
 from numba import njit
 
-from decima.core.decision import CompiledDecision, places
+from decima.core.decision import CompiledDecision, Parameter, places
 from decima.systems.spark.fields import ACTIVE, NONE, state_at
 from decima.systems.spark.rules.choices import choose_class, choose_idle
 from decima.systems.spark.rules.classes import fits_class
 from decima.systems.spark.rules.frontier import stage_room
 from decima.systems.spark.schedulers.fields import rule_of
-from decima.systems.spark.schedulers.interface import CompiledScheduler, Parameter
+from decima.systems.spark.schedulers.interface import CompiledScheduler
 from decima.systems.spark.schedulers.registry import register
 
 STAY = Parameter(

@@ -1,18 +1,18 @@
 """Weighted fair sharing: shares proportional to a power of the jobs' total work.
 
 Source: §7.1 (4) and (5): job i gets T_i^alpha / sum T^alpha of the executors. alpha = 0 is fair, 1 is naive weighted
-fair; the tuned alpha comes from :func:`decima.evaluation.alpha.alpha_sweep`. The paper does not say which of the jobs
+fair; the tuned alpha comes from :func:`.alpha_sweep`. The paper does not say which of the jobs
 below their share is served first, nor whether shares are strict: the preset ``paper`` serves by arrival and lets
 executors stay with their job. The default has strict shares and serves small jobs first.
 """
 
 from math import ceil
 
-from decima.core.decision import CompiledDecision, places
+from decima.core.decision import CompiledDecision, Parameter, places
 from decima.systems.spark.fields import state_at
 from decima.systems.spark.schedulers.arrivals import BATCH, STREAM
 from decima.systems.spark.schedulers.fields import rule_of
-from decima.systems.spark.schedulers.interface import CompiledScheduler, Parameter
+from decima.systems.spark.schedulers.interface import CompiledScheduler
 from decima.systems.spark.schedulers.registry import Preset, register
 from decima.systems.spark.schedulers.sharing import LEFTOVER, STAGE_RULE, STRICT, share_executors
 

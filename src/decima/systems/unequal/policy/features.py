@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from decima.systems.unequal import graph
-from decima.systems.unequal.schedulers.ranks import rank_down, rank_up
+from decima.systems.unequal.ranks import rank_down, rank_up
 from decima.systems.unequal.workload import Instance
 
 

@@ -9,7 +9,7 @@ from decima.learning.store import StoredPolicy, read_policy
 from decima.systems.unequal.engine import ListRule
 from decima.systems.unequal.policy.architecture import NodeArchitecture
 from decima.systems.unequal.policy.planner import PolicyPlanner
-from decima.systems.unequal.schedulers.registry import Text
+from decima.systems.unequal.registry import Text
 from decima.systems.unequal.settings import Rules
 from decima.systems.unequal.workload import Instance
 

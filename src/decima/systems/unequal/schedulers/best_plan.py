@@ -8,8 +8,8 @@ from decima.systems.unequal.engine import Planner
 from decima.systems.unequal.optimum.priority_search import best_rule_priority
 from decima.systems.unequal.policy.planner import PolicyPlanner
 from decima.systems.unequal.policy.scheduler import load
+from decima.systems.unequal.registry import Text, register
 from decima.systems.unequal.result import Schedule
-from decima.systems.unequal.schedulers.registry import Text, register
 from decima.systems.unequal.settings import Rules
 from decima.systems.unequal.workload import Instance
 

@@ -7,7 +7,7 @@ trained like Lachesis.
 from __future__ import annotations
 
 from decima.systems.unequal.policy.scheduler import POLICY, network_rule
-from decima.systems.unequal.schedulers.registry import register
+from decima.systems.unequal.registry import register
 from decima.systems.unequal.settings import Rules
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from decima.systems.unequal.registry import register
 from decima.systems.unequal.result import Schedule
-from decima.systems.unequal.schedulers.registry import register
 from decima.systems.unequal.settings import Rules
 from decima.systems.unequal.workload import Instance
 

@@ -7,9 +7,9 @@ from decima.core.cache import cached
 from decima.systems.unequal.engine import Planner
 from decima.systems.unequal.fields import plan_at
 from decima.systems.unequal.placement import begin, inputs_there, put, time_on
+from decima.systems.unequal.ranks import rank_up
+from decima.systems.unequal.registry import register
 from decima.systems.unequal.result import Schedule
-from decima.systems.unequal.schedulers.ranks import rank_up
-from decima.systems.unequal.schedulers.registry import register
 from decima.systems.unequal.settings import Rules
 from decima.systems.unequal.workload import Instance
 

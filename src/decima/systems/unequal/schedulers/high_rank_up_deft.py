@@ -3,8 +3,8 @@
 import numpy as np
 
 from decima.systems.unequal.engine import ListRule, list_rule
-from decima.systems.unequal.schedulers.ranks import rank_up
-from decima.systems.unequal.schedulers.registry import register
+from decima.systems.unequal.ranks import rank_up
+from decima.systems.unequal.registry import register
 from decima.systems.unequal.settings import Rules
 from decima.systems.unequal.workload import Instance
 

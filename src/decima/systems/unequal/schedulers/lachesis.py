@@ -6,7 +6,7 @@ Source: sections IV-A and IV-B; the weights are this project's own.
 from __future__ import annotations
 
 from decima.systems.unequal.policy.scheduler import POLICY, network_rule
-from decima.systems.unequal.schedulers.registry import register
+from decima.systems.unequal.registry import register
 from decima.systems.unequal.settings import Rules
 
 

@@ -5,7 +5,7 @@ from numba import njit
 
 from decima.core.cache import cached
 from decima.systems.unequal.engine import ListRule, list_rule
-from decima.systems.unequal.schedulers.registry import register
+from decima.systems.unequal.registry import register
 from decima.systems.unequal.settings import Rules
 from decima.systems.unequal.workload import Instance
 

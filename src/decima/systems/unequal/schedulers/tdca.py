@@ -4,9 +4,9 @@ import numpy as np
 
 from decima.systems.unequal.clusters import clusters, merged, times
 from decima.systems.unequal.engine import list_rule
+from decima.systems.unequal.ranks import rank_up
+from decima.systems.unequal.registry import register
 from decima.systems.unequal.result import Schedule
-from decima.systems.unequal.schedulers.ranks import rank_up
-from decima.systems.unequal.schedulers.registry import register
 from decima.systems.unequal.settings import Rules
 from decima.systems.unequal.workload import Instance
 

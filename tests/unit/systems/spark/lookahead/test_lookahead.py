@@ -8,6 +8,7 @@ import pytest
 
 import decima
 from decima.core.errors import ConfigError
+from decima.core.system import form_for
 from decima.systems.spark.fields import CLUSTER, SIZES
 from decima.systems.spark.lookahead import projection
 from decima.systems.spark.lookahead.copies import NO_FUTURE, Draw, Plan
@@ -17,7 +18,7 @@ from decima.systems.spark.lookahead.scheduler import Lookahead
 from decima.systems.spark.lookahead.search import RunBudget, Search, TimeBudget, Trials
 from decima.systems.spark.lookahead.settings import PlanSettings
 from decima.systems.spark.loop import new_state, offers
-from decima.systems.spark.schedulers import check_scheduler, form_for, make_scheduler, scheduler_text
+from decima.systems.spark.schedulers import check_scheduler, make_scheduler, scheduler_text
 from decima.systems.spark.schedulers.interface import run_decision
 from decima.systems.spark.seeding import spawn_generators
 from decima.systems.spark.settings import Settings

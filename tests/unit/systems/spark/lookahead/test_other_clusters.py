@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import decima
+from decima.core.system import form_for
 from decima.systems.spark.lookahead.copies import NO_FUTURE, Draw, Plan
 from decima.systems.spark.loop import new_state, offers
-from decima.systems.spark.schedulers import form_for, make_scheduler
+from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.interface import decision_parts, run_decision
 from decima.systems.spark.seeding import spawn_generators
 from decima.systems.spark.settings import Settings

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from decima.core.errors import ConfigError
-from decima.evaluation.alpha import ALL_VARIANTS, ALPHAS, alpha_sweep
 from decima.evaluation.run import simulate
+from decima.systems.spark.alpha import ALL_VARIANTS, ALPHAS, alpha_sweep
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload import synthetic_batch

@@ -162,8 +162,8 @@ def register(
 
 def list_schedulers() -> list[str]:
     """Names that :func:`make_scheduler` knows, sorted."""
-    for module in pkgutil.iter_modules(import_module(__package__).__path__):
-        import_module(f"{__package__}.{module.name}")
+    for module in pkgutil.iter_modules(import_module(f"{__package__}.schedulers").__path__):
+        import_module(f"{__package__}.schedulers.{module.name}")
     return sorted(_ENTRIES)
 
 

@@ -113,11 +113,12 @@ def _averages(scores) -> str:
 
 def _scheduler(text: str, plan: Plan) -> Scheduler:
     """The scheduler; weighted fair without parameters is tuned for batches like those of the plan."""
-    from decima.systems.spark.schedulers import form_for, make_scheduler
+    from decima.core.system import form_for
+    from decima.systems.spark.schedulers import make_scheduler
 
     if text != TUNED:
         return form_for(make_scheduler(text), False)  # the queries of a batch are all there at the start
-    from decima.evaluation.alpha import ALL_VARIANTS, alpha_sweep
+    from decima.systems.spark.alpha import ALL_VARIANTS, alpha_sweep
     from measure.fidelity.batches import training_workloads
     from measure.fidelity.simulation import cluster_settings
 

@@ -1,0 +1,1 @@
+"""Commands of the measuring tools, one module each."""

@@ -1,0 +1,59 @@
+"""Commands that a checkout has beside the package: the pipeline (``experiments``) and measuring (``measure``)."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from decima.commands import plugin
+from decima.core.config import checkout_root
+from decima.core.errors import ConfigError
+
+PIPELINE = {
+    "evaluate": "Compute the tables of an experiment.",
+    "plot": "Draw the figures of an experiment.",
+    "notebook": "Execute a notebook.",
+    "report": "Build one HTML page from the executed notebooks of a run.",
+    "results": "Write the figures and tables that the repository shows.",
+    "site": "Build the site from documentation and executed notebooks.",
+    "reproduce": "Run the whole pipeline, from data to report.",
+}
+MEASURING = {
+    "experiment": "Compare schedulers on batches of queries on a real Spark.",
+    "model": "Make workloads of measured runs.",
+    "profile": "Measure TPC-H queries on a real Spark.",
+    "slim": "Make event logs of measured queries small.",
+    "validate": "Compare recorded runs with the simulator.",
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application; those on a real Spark are in the group `spark`."""
+    _add(app, "experiments", PIPELINE)
+    spark = typer.Typer(help="Measure real Spark on this machine and schedule its jobs.")
+    _add(spark, "measure", MEASURING)
+    plugin.register(spark)
+    app.add_typer(spark, name="spark")
+
+
+def _add(group: typer.Typer, package: str, commands: dict[str, str]) -> None:
+    def start(context: typer.Context) -> None:
+        if (root := checkout_root()) is None or not (root / package).is_dir():
+            raise ConfigError(
+                f"decima {context.info_name} needs a checkout of the project, which holds the folder {package}; "
+                "the current folder is in none"
+            )
+        paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
+        words = [sys.executable, "-m", package, context.info_name, *context.args]
+        sys.stdout.flush()
+        os.execve(sys.executable, words, os.environ | {"PYTHONPATH": os.pathsep.join(paths)})  # signals reach it
+
+    for name, doc in commands.items():
+        group.command(
+            name,
+            help=f"{doc} In a checkout; `python -m {package} {name} --help` lists the options.",
+            context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+            add_help_option=False,  # the tool answers --help
+        )(start)
