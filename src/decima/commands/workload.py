@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
+from decima.commands.from_logs import from_spark
 from decima.commands.shared import options
 from decima.commands.shared.outputs import TABLES, check_output, output_path, write_table, wrote
 from decima.commands.shared.verbs import Verb, VerbGroup
-from decima.commands.from_logs import from_spark
 from decima.core.errors import ConfigError
 from decima.plotting.words import count
 
