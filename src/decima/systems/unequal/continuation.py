@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from decima.core.cache import cached
-from decima.core.errors import WorkloadError
+from decima.core.errors import RecordError, WorkloadError
 from decima.systems.unequal.engine import ListRule, begin_decisions, decide_now, offer
 from decima.systems.unequal.fields import plan_at
 from decima.systems.unequal.placement import NONE, put
@@ -81,6 +81,8 @@ def decide(
     rule.check()
     record = planner.record
     columns = (record.copy_node, record.copy_executor, record.copy_start, record.copy_finish)
+    if not np.isfinite(record.copy_finish[first : record.copies]).all():
+        raise RecordError("a node was decided whose data is nowhere; the schedule cannot be gone on from")
     made = zip(*(column[first : record.copies].tolist() for column in columns), strict=True)
     return [Copy(*each) for each in made]
 
@@ -116,6 +118,7 @@ def _restore(address, now, rows, times, available):
         state.finish[rows[copy, 0]] = min(state.finish[rows[copy, 0]], state.copy_finish[copy])
     for executor in range(state.executors):
         state.available[executor] = max(state.available[executor], available[executor])
+        _cut_gaps(state, executor, available[executor])
     for place_in_time in range(state.nodes):
         node = state.arriving[place_in_time]
         if state.arrival[node] > now:
@@ -134,6 +137,17 @@ def _restore(address, now, rows, times, available):
             if waiting == 0:
                 offer(state, node, since)
     return -1, 0
+
+
+@njit
+def _cut_gaps(state, executor, until):
+    """Leave of an executor's gaps only what lies behind a time; nothing fits into what is empty then."""
+    gap = state.gap_last[executor]
+    while gap != NONE:
+        state.gap_start[gap] = max(state.gap_start[gap], until)
+        if state.gap_start[gap] >= state.gap_end[gap]:
+            state.gap_start[gap] = np.inf
+        gap = state.gap_before[gap]
 
 
 @njit

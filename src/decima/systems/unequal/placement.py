@@ -105,6 +105,7 @@ def look_at(state, node, executor):
     duration = time_on(state, node, executor)
     state.eft[executor] = slot(state, executor, max(latest, others), duration) + duration
     state.copied[executor] = np.inf
+    state.copied_parent[executor] = NONE
     if not state.duplicate or latest <= others:
         return
     parent = state.parent[last]
@@ -219,11 +220,15 @@ def _behind_appended(finishes, speeds, executors, others, work):
 
 @njit(error_model="numpy")
 def _look_behind_others(state, node, parent, copy_ready, others):
-    """Compare finishes behind a copy, where neither the parents nor their parents are; elsewhere not too early."""
+    """Compare finishes behind a copy on executors without one; where a parent's parent is, this is not too early."""
     if not state.insertion and not state.has_costs:
         copied = state.copied
         _appended(copied, state.available, state.speeds, state.executors, copy_ready, state.work[parent])
         _behind_appended(copied, state.speeds, state.executors, others, state.work[node])
+        copy = state.first_copy[parent]
+        while copy != NONE:
+            copied[state.copy_executor[copy]] = np.inf
+            copy = state.next_copy[copy]
         value = _smallest(copied, state.executors)
         if value <= state.least_copied:
             executor = _first_place(copied, state.executors, value)
@@ -238,7 +243,7 @@ def _look_behind_others(state, node, parent, copy_ready, others):
             continue
         copy_duration = time_on(state, parent, executor)
         behind = max(slot(state, executor, copy_ready, copy_duration) + copy_duration, others)
-        if behind + duration > limit:
+        if behind + duration > limit or has_copy(state, parent, executor):
             continue
         value = after_copy(state, executor, behind, duration) + duration
         if value < state.least_copied or (value == state.least_copied and executor < state.behind):
@@ -389,11 +394,12 @@ def place(state, node, now):
         look_at_all(state, node)
     chosen = state.chosen
     if state.least_copied < state.least:
-        chosen = state.behind
-        parent = state.copied_parent[chosen] if state.seen[chosen] == node else state.common_parent
-        duration = time_on(state, parent, chosen)
-        start = slot(state, chosen, inputs_there(state, parent, chosen), duration)
-        put(state, parent, chosen, start, start + duration)
+        parent = state.copied_parent[state.behind] if state.seen[state.behind] == node else state.common_parent
+        if parent != NONE:
+            chosen = state.behind
+            duration = time_on(state, parent, chosen)
+            start = slot(state, chosen, inputs_there(state, parent, chosen), duration)
+            put(state, parent, chosen, start, start + duration)
     duration = time_on(state, node, chosen)
     start = slot(state, chosen, inputs_there(state, node, chosen), duration)
     put(state, node, chosen, start, start + duration)

@@ -195,6 +195,10 @@ def _options(
     executors = times.shape[1]
     count = 0
     next_free = np.empty(executors)
+    used = np.zeros(executors, dtype=np.bool_)  # a copy that takes no time leaves its executor free at 0
+    for node in order:
+        for executor in range(executors):
+            used[executor] |= finish[node, executor] < np.inf
     for node in order:
         if copies[node] > 0 and (not duplicate or child_start[node] == child_start[node + 1]):
             continue
@@ -207,7 +211,7 @@ def _options(
             if finish[node, executor] < np.inf:
                 continue
             other = twin[executor]
-            if other >= 0 and free[depth, other] == 0.0 and free[depth, executor] == 0.0:
+            if other >= 0 and not used[other] and not used[executor]:
                 continue
             start = max(free[depth, executor], arrival[node])
             for edge in range(parent_start[node], parent_start[node + 1]):
