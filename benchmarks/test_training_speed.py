@@ -13,12 +13,12 @@ import json, os, resource, sys
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 from decima.systems.spark.policy.architecture import Architecture
 from decima.learning.recipe import Recipe
-from decima.learning.run import TrainingRun
+from decima.systems.spark.policy.run import DecimaRun
 from decima.systems.spark.policy.task import Task
 kind, source, iterations, folder = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 limits = {"iterations": iterations, "validate_every": 1000, "validation_sequences": 1, "checkpoint_every": 1000}
 recipe = Recipe.named("paper", episode_start_s=None, episode_end_s=None, **limits)
-run = TrainingRun(Task(kind, source=source), recipe, Architecture.paper(), 0)
+run = DecimaRun(Task(kind, source=source), recipe, Architecture.paper(), 0)
 curve = run.trainer(folder, tensorboard=False).train().curve
 first, last = curve[0], curve[-2]  # the first one traces, the last one validates
 done = len(curve) - 2

@@ -10,8 +10,8 @@ import pandas
 from decima.core.errors import ConfigError
 from decima.evaluation.run import score_matrix
 from decima.evaluation.statistics import paired_change
-from decima.learning.store import load_policy
 from decima.systems.spark.policy import learned
+from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.schedulers import Scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload.jobs import Workload

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas
 
 from decima import plotting
-from decima.learning.store import load_policy
+from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload.sources import WorkloadSource

@@ -15,7 +15,7 @@ from decima.evaluation.pool import RunPool
 from decima.evaluation.run import simulate
 from decima.evaluation.statistics import paired_change
 from decima.evaluation.tuning import tune
-from decima.learning.store import load_policy
+from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.result import Result
 from decima.systems.spark.schedulers import Scheduler, make_scheduler
 from decima.systems.spark.settings import Settings

@@ -126,7 +126,8 @@ class CriticalPathLearner:
         import_tensorflow()
         import tensorflow as tf
 
-        from decima.systems.spark.policy.network import DecimaNetwork, PerceptronLayer
+        from decima.learning.layers import PerceptronLayer
+        from decima.systems.spark.policy.network import DecimaNetwork
 
         two_level, hidden = SCHEMES[scheme]
         self.architecture = Architecture.paper(two_level=two_level)

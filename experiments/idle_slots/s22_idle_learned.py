@@ -11,7 +11,7 @@ from decima import plotting
 from decima.evaluation.pool import RunPool
 from decima.evaluation.run import simulate
 from decima.evaluation.statistics import paired_change
-from decima.learning.store import load_policy
+from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.schedulers import Scheduler, make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload.sources import WorkloadSource

@@ -30,7 +30,7 @@ _EXPORTS: dict[str, tuple[str, str | None]] = {
     "gym": ("decima.systems.spark.gym", None),
     "list_schedulers": ("decima.systems.spark.schedulers", "list_schedulers"),
     "load": ("decima.workload", "load"),
-    "load_policy": ("decima.learning.store", "load_policy"),
+    "load_policy": ("decima.systems.spark.policy.learned", "load_policy"),
     "make_scheduler": ("decima.systems.spark.schedulers", "make_scheduler"),
     "plan": ("decima.systems.unequal.system", "plan"),
     "simulate": ("decima.evaluation.run", "simulate"),
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from decima import workload as workload
     from decima.evaluation.comparison import compare as compare
     from decima.evaluation.run import simulate as simulate
-    from decima.learning.store import load_policy as load_policy
     from decima.systems.spark import gym as gym
+    from decima.systems.spark.policy.learned import load_policy as load_policy
     from decima.systems.spark.schedulers import check_scheduler as check_scheduler
     from decima.systems.spark.schedulers import list_schedulers as list_schedulers
     from decima.systems.spark.schedulers import make_scheduler as make_scheduler

@@ -85,7 +85,7 @@ def use_policy(path):
             card_path.write_text(json.dumps(card))
     except (ValueError, KeyError, TypeError, RecursionError):
         pass  # not a card to which anything could be added
-    return decima.simulate(SMALL, store.load_policy(path), executors=3).avg_jct_s
+    return decima.simulate(SMALL, decima.load_policy(path), executors=3).avg_jct_s
 
 
 def use_checkpoint(path):

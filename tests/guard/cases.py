@@ -13,8 +13,8 @@ import llvmlite.binding
 import numpy as np
 
 import decima
-from decima.learning.run import TrainingRun
-from decima.learning.store import load_policy
+from decima.systems.spark.policy.learned import load_policy
+from decima.systems.spark.policy.run import DecimaRun
 from decima.systems.spark.schedulers import list_schedulers, make_scheduler
 from decima.workload import embedded_batch, embedded_poisson, measured_batch, synthetic_batch, synthetic_poisson
 from tests.unit.learning.small import NETWORK, STREAM, TASK, quick_recipe
@@ -85,7 +85,7 @@ def training_outcome(name):
     """Best validation score in seconds and digest of the weights of a short training."""
     task, recipe = trainings()[name]
     with tempfile.TemporaryDirectory() as folder:
-        trained = TrainingRun(task, recipe, NETWORK, 3).trainer(folder, workers=2, tensorboard=False).train()
+        trained = DecimaRun(task, recipe, NETWORK, 3).trainer(folder, workers=2, tensorboard=False).train()
     return [trained.score, digest(trained.weights)]
 
 

@@ -227,9 +227,9 @@ def train(
         architecture, **read_fields(groups["architecture"], Architecture, "--set architecture.")
     )
     import_tensorflow()
-    from decima.learning.run import TrainingRun
+    from decima.systems.spark.policy.run import DecimaRun
 
-    training.carry_out(TrainingRun(task, recipe, network, training.seed))
+    training.carry_out(DecimaRun(task, recipe, network, training.seed))
 
 
 def train_unequal(

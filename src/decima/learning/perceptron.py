@@ -42,17 +42,23 @@ class Perceptron:
 class NetworkShape:
     """Base of architectures: frozen dataclasses whose fields say what a network consists of.
 
-    A subclass has defaults for all fields, a field ``name``, ``perceptrons`` and ``kind``. Weights of any kind are
+    A subclass has defaults for all fields, a field ``name``, ``perceptrons`` and ``system``. Weights of all systems are
     stored by :mod:`decima.learning.store`.
 
     Attributes:
-        kind: What it is that the network decides, as cards of stored policies call it.
+        system: Name of the system that the network decides in, as cards of stored policies have it.
         perceptrons: The networks in the order of the flat weight vector.
     """
 
-    kind: ClassVar[str]
+    of_system: ClassVar[dict[str, type[NetworkShape]]] = {}  # the architecture of every system that is imported
+    system: ClassVar[str]
     name: str
     perceptrons: tuple[Perceptron, ...]
+
+    def __init_subclass__(cls, **options) -> None:
+        super().__init_subclass__(**options)
+        if "system" in vars(cls):
+            NetworkShape.of_system[cls.system] = cls
 
     def as_dict(self) -> dict[str, Any]:
         """Fields by name, JSON-ready."""

@@ -17,7 +17,19 @@ from decima.learning.algorithms.imitation import ImitationConfig
 from decima.learning.algorithms.phases import Phase, Phases
 from decima.learning.algorithms.policy_gradient import PolicyGradientConfig
 from decima.learning.budget import Budget
-from decima.learning.recipes import RECIPES
+
+# Named recipes, as fields that differ from the defaults; systems register theirs.
+RECIPES: dict[str, dict[str, Any]] = {"paper": {}}
+
+
+def register_recipe(name: str, **values: Any) -> None:
+    """Make a recipe known.
+
+    Args:
+        name: Its name; ``"fast-KIND"`` is what ``fast`` means for tasks of a kind.
+        **values: Flat fields that differ from the defaults.
+    """
+    RECIPES[name] = values
 
 
 @dataclass(frozen=True)

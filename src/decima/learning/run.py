@@ -1,91 +1,77 @@
-"""One training of a policy: what it is, and the trainer that does it.
-
-A run of another system is a subclass with a task, an agent and a validation of its own.
-"""
+"""One training of a policy in any system: task, recipe, network and seed, and the trainer that they make."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from decima.core.errors import ConfigError
+from decima.core.errors import ConfigError, UnknownSchedulerError
 from decima.evaluation.workers import check_workers
+from decima.learning.agent import Agent
+from decima.learning.export import TrainedTask
+from decima.learning.perceptron import NetworkShape
 from decima.learning.recipe import Recipe
 from decima.learning.rollout import RolloutBackend, Rollouts
-from decima.learning.store import read_policy
 from decima.learning.trainer import Trainer
-from decima.learning.validation import TaskValidation, Validation
-from decima.systems.spark.policy.agent import Agent, DecimaAgent
-from decima.systems.spark.policy.architecture import Architecture
-from decima.systems.spark.policy.growth import grown_weights
-from decima.systems.spark.policy.task import Task
+from decima.learning.validation import Validation
 
 
 @dataclass(frozen=True)
 class TrainingRun:
     """Everything that the outcome of a training is a function of, if its budget is a number of iterations.
 
+    A system subclasses it with the four methods that raise NotImplementedError here.
+
     Raises:
-        ConfigError: The task's cluster is larger than the architecture allows, or has another number of classes.
+        ConfigError: The recipe's teacher is none of the system's, or its parts do not fit each other.
     """
 
-    task: Task  # jobs, cluster and objective
+    task: TrainedTask  # jobs, machines and objective
     recipe: Recipe  # how to learn, and when to stop
-    architecture: Architecture  # shape of the network
+    architecture: NetworkShape  # shape of the network
     seed: int  # source of all chance
 
     def __post_init__(self) -> None:
-        allowed = self.architecture.max_executors
-        if self.task.executors > allowed:
-            raise ConfigError(f"the task has {self.task.executors} executors, the architecture allows {allowed}")
-        wanted, given = self.architecture.executor_classes, max(1, len(self.task.cluster.classes))
-        if wanted not in (0, given):
-            raise ConfigError(f"the architecture is for {wanted} classes of executors, the task has {given}")
+        teacher = self.recipe.imitation.teacher
+        if teacher is None:
+            return
+        try:
+            self.check_teacher(teacher, self.recipe.imitation.teacher_parameters)
+        except (ConfigError, UnknownSchedulerError) as error:
+            raise ConfigError(f"recipe: teacher: {error}") from error
 
     def identity(self) -> dict:
         """Description that a resumed run must share with the one it continues; JSON-ready."""
         return {
             "task": self.task.as_dict(),
+            "data": self.task.data_version,
             "recipe": self.recipe.without_limits(),
             "architecture": self.architecture.as_dict(),
             "seed": self.seed,
         }
 
-    # ---- what another system replaces ---------------------------------------------------------------------------
+    # ---- what a system adds -------------------------------------------------------------------------------------
 
-    def rollout_work(self) -> Any:
-        """What the workers of :class:`Rollouts` are made from."""
-        return self.task
+    def check_teacher(self, name: str, parameters: dict[str, float]) -> None:
+        """Refuse a scheduler that cannot be imitated in this system.
+
+        Raises:
+            ConfigError: There is none of that name, a parameter is wrong, or it is a learned policy.
+        """
+        raise NotImplementedError
+
+    def rollout_work(self) -> Callable:
+        """Function that runs an episode, see :class:`decima.learning.rollout.Rollouts`."""
+        raise NotImplementedError
 
     def agent(self, backend: RolloutBackend, threads: int) -> Agent:
-        """What acts and learns."""
-        adam = self.recipe.adam
-        return DecimaAgent(
-            self.task,
-            self.architecture,
-            self.seed,
-            backend,
-            ends=self.recipe.imitation.ends,
-            threads=threads,
-            betas=(adam.adam_beta1, adam.adam_beta2),
-            epsilon=adam.adam_epsilon,
-            weights=self._start(),
-        )
+        """Policy that acts and learns."""
+        raise NotImplementedError
 
     def validation(self, threads: int) -> Validation:
-        """What measures weights."""
-        budget = self.recipe.budget
-        return TaskValidation(
-            self.task, self.architecture, budget.validation_sequences, budget.validation_seeds, threads
-        )
-
-    def _start(self) -> np.ndarray | None:
-        """Weights grown from the stored policy to begin with; None for random ones."""
-        name = self.recipe.imitation.start_policy
-        return None if name is None else grown_weights(read_policy(name), self.architecture, self.seed)
+        """Measurement of weights."""
+        raise NotImplementedError
 
     # ---- the trainer --------------------------------------------------------------------------------------------
 

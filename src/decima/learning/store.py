@@ -1,13 +1,15 @@
-"""Trained policies on disk: `<name>.weights.h5` with the arrays and `<name>.json`, the card that says what they are.
+"""Trained policies on disk: `<name>.weights.h5` with the arrays and `<name>.json`, the card that describes them.
 
-Policies of all systems are stored alike; ``kind`` in a card says whose architecture it describes, and a card without it
-is that of a Decima policy. Reading them needs no TensorFlow.
+Policies of all systems are stored alike. ``system`` in a card names the system whose ``policy.architecture`` describes
+the network; that module is imported when such a policy is read. Reading needs no TensorFlow.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
+import importlib
 import io
 import json
 import os
@@ -23,18 +25,15 @@ from decima.core.config import checkout_root
 from decima.core.errors import ConfigError, PolicyError
 from decima.core.files import atomic_write_bytes, atomic_write_text, plain, read_json
 from decima.learning.perceptron import NetworkShape
-from decima.systems.spark.policy.architecture import Architecture
 
 if TYPE_CHECKING:
     import h5py
 
-    from decima.systems.spark.policy.scheduler import LearnedScheduler
-
 WEIGHTS, CARD = ".weights.h5", ".json"
-FORMAT = 2  # of cards
+FORMAT = 3  # of cards
 _WEIGHTS_FORMAT = 1
 # Written by `save_policy` itself.
-_OWN_KEYS = ("format", "name", "kind", "architecture", "parameters", "weights_sha256", "policy_sha256")
+_OWN_KEYS = ("format", "name", "system", "architecture", "parameters", "weights_sha256", "policy_sha256")
 # A file of weights is their bytes and a few hundred more per array; what is far larger is not read at all.
 _MOST_BYTES, _MOST_BYTES_PER_WEIGHT = 2**20, 16
 _PACKAGE = Path(__file__).parents[1]
@@ -45,7 +44,7 @@ class StoredPolicy:
     """A policy as it was read."""
 
     name: str  # its name, that of the files
-    architecture: Any  # shape of the network, of the kind that was asked for
+    architecture: Any  # shape of the network
     weights: np.ndarray  # float32 [parameters] in the order of ``architecture.shapes``
     card: dict[str, Any]  # everything in the card
     path: Path  # the file of the weights
@@ -81,7 +80,7 @@ def save_policy(path: str | os.PathLike, architecture: NetworkShape, weights: np
     own = {
         "format": FORMAT,
         "name": _name(weights_path),
-        **({} if architecture.kind == Architecture.kind else {"kind": architecture.kind}),
+        "system": architecture.system,
         "architecture": architecture.as_dict(),
         "parameters": architecture.num_parameters,
         "weights_sha256": _checksum(weights),
@@ -103,57 +102,19 @@ def save_policy(path: str | os.PathLike, architecture: NetworkShape, weights: np
     return weights_path
 
 
-def renew_card(name_or_path: str | os.PathLike) -> Path:
-    """Give a card of format 1, which has a checksum of the weights only, one over weights and architecture.
-
-    The architecture is taken as the card states it: of what format 1 says nothing, nothing can be checked. Everything
-    else in the card stays as it is.
-
-    Returns:
-        The card.
-
-    Raises:
-        PolicyError: No such policy, its card is of another format, or its files are damaged or do not belong together.
-    """
-    weights_path, card_path = _find(name_or_path)
-    card = _read_card(card_path, expected=1)
-    _read_checked(weights_path, card_path, card, Architecture)
-    renewed: dict[str, Any] = {}
-    for key, value in (card | {"format": FORMAT}).items():
-        renewed[key] = value
-        if key == "weights_sha256":
-            renewed["policy_sha256"] = _policy_checksum(card)
-    atomic_write_text(card_path, json.dumps(renewed, indent=2, allow_nan=False) + "\n")
-    return card_path
-
-
-def read_policy(name_or_path: str | os.PathLike, network: type[NetworkShape] = Architecture) -> StoredPolicy:
+def read_policy(name_or_path: str | os.PathLike, network: type[NetworkShape] | None = None) -> StoredPolicy:
     """Weights and card of a stored policy, checked against each other.
 
     Args:
         name_or_path: A name among :func:`list_policies`, or a path with a folder or one of the two endings.
-        network: What the card must describe.
+        network: What the card must describe; None: the architecture of the system that it names.
 
     Raises:
-        PolicyError: No such policy, it is of another kind, or its files are damaged or do not belong together.
+        PolicyError: No such policy, it is of another system, or its files are damaged or do not belong together.
     """
-    weights_path, card_path = _find(name_or_path, network.kind)
-    card = _read_card(card_path, expected=FORMAT)
-    architecture, weights = _read_checked(weights_path, card_path, card, network)
-    checksum = _policy_checksum(card)
-    if card.get("policy_sha256") != checksum:
-        raise PolicyError(
-            f"weights and architecture in {card_path} have checksum {checksum[:12]}..., the card says "
-            f"{repr(card.get('policy_sha256'))[:12]}...: the architecture is not the one that the policy was made with"
-        )
-    return StoredPolicy(_name(weights_path), architecture, weights, card, weights_path)
-
-
-def _read_checked(
-    weights_path: Path, card_path: Path, card: dict[str, Any], network: type[NetworkShape]
-) -> tuple[Any, np.ndarray]:
-    """Architecture of a card, and the weights, which fit it and are those that the card names."""
-    architecture = _architecture(card, card_path, network)
+    weights_path, card_path = _find(name_or_path, None if network is None else network.system)
+    card = _read_card(card_path)
+    architecture = _architecture(card, card_path, network or _network_of(card, card_path))
     weights = _read_weights(weights_path, architecture)
     checksum = _checksum(weights)
     if card.get("weights_sha256") != checksum:
@@ -161,42 +122,54 @@ def _read_checked(
             f"the weights in {weights_path} have checksum {checksum[:12]}..., {card_path.name} expects "
             f"{repr(card.get('weights_sha256'))[:12]}...: the two files are not of one policy"
         )
-    return architecture, weights
+    checksum = _policy_checksum(card)
+    if card.get("policy_sha256") != checksum:
+        raise PolicyError(
+            f"weights and architecture in {card_path} have checksum {checksum[:12]}..., the card says "
+            f"{repr(card.get('policy_sha256'))[:12]}...: the architecture is not that of the policy"
+        )
+    return StoredPolicy(_name(weights_path), architecture, weights, card, weights_path)
 
 
-def load_policy(name_or_path: str | os.PathLike, *, greedy: bool | None = None) -> LearnedScheduler:
-    """A stored policy as a scheduler.
-
-    Args:
-        name_or_path: A name among :func:`list_policies`, or a path with a folder or one of the two endings.
-        greedy: Take the likeliest decision; else sample. When omitted, what the card says, else greedy.
+def greedy_of(policy: StoredPolicy, greedy: bool | None = None) -> bool:
+    """Whether a stored policy takes the likeliest decision: as asked for, else as its card says, else yes.
 
     Raises:
-        PolicyError: No such policy, or its files are damaged or do not belong together.
+        PolicyError: The card says neither true nor false.
     """
-    from decima.systems.spark.policy.scheduler import LearnedScheduler
-
-    policy = read_policy(name_or_path)
-    if greedy is None:
-        greedy = policy.card.get("greedy", True)
-        if not isinstance(greedy, bool):
-            raise PolicyError(f"the card of policy {policy.name} has greedy = {greedy!r}, expected true or false")
-    return LearnedScheduler(policy.architecture, policy.weights, greedy=greedy, name=policy.name)
+    greedy = policy.card.get("greedy", True) if greedy is None else greedy
+    if not isinstance(greedy, bool):
+        raise PolicyError(f"the card of policy {policy.name} has greedy = {greedy!r}, expected true or false")
+    return greedy
 
 
-def list_policies(kind: str = Architecture.kind) -> list[str]:
-    """Names of the policies of a kind in the checkout and in the installed package, sorted."""
-    found = {_name(path): path for folder in reversed(_folders()) for path in folder.glob(f"*{WEIGHTS}")}
-    return sorted(name for name, path in found.items() if _kind_of(_files(path)[1]) in (kind, None))
+def list_policies(system: str | None = None) -> list[str]:
+    """Names of the policies in the checkout and in the installed package, sorted; of one system, or of all."""
+    paths = {_name(path): path for folder in reversed(_folders()) for path in folder.glob(f"*{WEIGHTS}")}
+    if system is None:
+        return sorted(paths)
+    # A card that cannot be read is named, too: what is wrong with it is said when the policy is asked for.
+    return sorted(name for name, path in paths.items() if _system_of(_files(path)[1]) in (system, None))
 
 
-def _kind_of(card_path: Path) -> str | None:
-    """Kind that a card states; None if it cannot be read, which is said when the policy is asked for."""
+def _system_of(card_path: Path) -> str | None:
+    """System that a card names; None if it cannot be read."""
     try:
         card = read_json(card_path)
     except (OSError, ValueError):
         return None
-    return card.get("kind", Architecture.kind) if isinstance(card, dict) else None
+    return card.get("system") if isinstance(card, dict) else None
+
+
+def _network_of(card: dict[str, Any], path: Path) -> type[NetworkShape]:
+    """Class of the architecture that a card describes; the module of its system registers it."""
+    system = card.get("system")
+    if system not in NetworkShape.of_system and isinstance(system, str) and system.isidentifier():
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(f"decima.systems.{system}.policy.architecture")
+    if system not in NetworkShape.of_system:
+        raise PolicyError(f"{path} is the card of a policy of an unknown system, {reprlib.repr(system)}")
+    return NetworkShape.of_system[system]
 
 
 def _folders() -> list[Path]:
@@ -223,7 +196,7 @@ def _files(path: str | os.PathLike) -> tuple[Path, Path]:
     return path.with_name(name + WEIGHTS), path.with_name(name + CARD)
 
 
-def _find(name_or_path: str | os.PathLike, kind: str = Architecture.kind) -> tuple[Path, Path]:
+def _find(name_or_path: str | os.PathLike, system: str | None) -> tuple[Path, Path]:
     text = os.fspath(name_or_path) if isinstance(name_or_path, (str, os.PathLike)) else None
     if not isinstance(text, str) or not text.strip():
         raise PolicyError(f"a policy is given by its name or path, got {name_or_path!r:.60}")
@@ -233,7 +206,7 @@ def _find(name_or_path: str | os.PathLike, kind: str = Architecture.kind) -> tup
             if any(path.exists() for path in found):
                 break
         else:
-            known = list_policies(kind)
+            known = list_policies(system)
             close = difflib.get_close_matches(text.lower(), known, n=3)
             hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
             stored = f"known: {', '.join(known)}" if known else "none is stored"
@@ -247,7 +220,7 @@ def _find(name_or_path: str | os.PathLike, kind: str = Architecture.kind) -> tup
     return found
 
 
-def _read_card(path: Path, expected: int) -> dict[str, Any]:
+def _read_card(path: Path) -> dict[str, Any]:
     try:
         card = read_json(path)
     except OSError as error:
@@ -256,16 +229,16 @@ def _read_card(path: Path, expected: int) -> dict[str, Any]:
         raise PolicyError(f"{path} is not the card of a policy: no valid JSON ({error})") from error
     if not isinstance(card, dict):
         raise PolicyError(f"{path} is not the card of a policy: got {type(card).__name__}, expected an object")
-    if card.get("format") != expected:
-        old = "; decima.learning.store.renew_card brings it up to date" if card.get("format") == 1 else ""
+    if card.get("format") != FORMAT:
         shown = reprlib.repr(card.get("format"))
-        raise PolicyError(f"{path} has format {shown}, expected the card of a policy with {expected}{old}")
+        raise PolicyError(f"{path} has format {shown}, expected the card of a policy with {FORMAT}")
     return card
 
 
 def _architecture(card: dict[str, Any], path: Path, network: type[NetworkShape]) -> Any:
-    if (kind := card.get("kind", Architecture.kind)) != network.kind:
-        raise PolicyError(f"{path} is the card of a policy of kind {reprlib.repr(kind)}, expected {network.kind!r}")
+    if (system := card.get("system")) != network.system:
+        shown = reprlib.repr(system)
+        raise PolicyError(f"{path} is the card of a policy of system {shown}, expected {network.system!r}")
     values = card.get("architecture")
     if not isinstance(values, dict):
         shown = reprlib.repr(values)

@@ -5,10 +5,12 @@ from decima.core.errors import TrainingError
 from decima.learning.gradient import Learner, chunks
 from decima.learning.loss import Loss, shuffled_parts
 from decima.learning.rollout import RolloutJob, Rollouts
+from decima.learning.seeds import rollout_seeds
 from decima.systems.spark.policy.agent import recorded_log_prob, useful_decisions
 from decima.systems.spark.policy.batch import GraphBatch
+from decima.systems.spark.policy.episodes import Episodes
 from decima.systems.spark.policy.network import DecimaNetwork
-from decima.systems.spark.policy.task import children_of, rollout_seeds
+from decima.systems.spark.policy.task import children_of
 from tests.unit.learning.small import NETWORK, TASK, same_arrays
 
 WEIGHTS = NETWORK.initial_weights(1)
@@ -16,7 +18,7 @@ WEIGHTS = NETWORK.initial_weights(1)
 
 @pytest.fixture(scope="module")
 def records():
-    backend = Rollouts(TASK, "threads", 2)
+    backend = Rollouts(Episodes(TASK), "threads", 2)
     sequence = TASK.training_sequences(0, 0, 1)[0]
     found = backend.collect(NETWORK, WEIGHTS, [RolloutJob(sequence, seed) for seed in rollout_seeds(0, 0, 4)])
     backend.close()

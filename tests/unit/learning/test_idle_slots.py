@@ -9,13 +9,15 @@ from decima.learning.gradient import Learner
 from decima.learning.loss import Loss
 from decima.learning.recipe import Recipe
 from decima.learning.rollout import RolloutJob, Rollouts, Teacher
-from decima.learning.run import TrainingRun
+from decima.learning.seeds import rollout_seeds
 from decima.systems.spark.policy import architecture as architectures
 from decima.systems.spark.policy.agent import DecimaAgent, recorded_log_prob, useful_decisions
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.batch import GraphBatch
+from decima.systems.spark.policy.episodes import Episodes
 from decima.systems.spark.policy.network import DecimaNetwork
-from decima.systems.spark.policy.task import Task, children_of, rollout_seeds
+from decima.systems.spark.policy.run import DecimaRun
+from decima.systems.spark.policy.task import Task, children_of
 from tests.unit.learning.small import quick_recipe, same_arrays, without_times
 
 SMALL = {"embedding": 4, "hidden": (4,), "score_hidden": (4,), "max_executors": 8}
@@ -31,7 +33,7 @@ def as_likely_as_not(monkeypatch):
 
 
 def records_of(architecture, weights, count=4):
-    backend = Rollouts(TASK, "threads", 1)
+    backend = Rollouts(Episodes(TASK), "threads", 1)
     sequence = TASK.training_sequences(0, 0, 1)[0]
     found = backend.collect(architecture, weights, [RolloutJob(sequence, seed) for seed in rollout_seeds(0, 0, count)])
     backend.close()
@@ -76,7 +78,7 @@ def test_a_free_slot_alone_makes_a_decision_useful():
 
 
 def train(folder, workers=2, resume=False):
-    run = TrainingRun(TASK, quick_recipe(), TIMER, 1)
+    run = DecimaRun(TASK, quick_recipe(), TIMER, 1)
     return run.trainer(folder, tensorboard=False, workers=workers).train(resume)
 
 
@@ -107,7 +109,7 @@ def test_it_learns_not_to_delay_the_only_jobs_there_are():
     task = Task.of_jobs("two_class:arrivals=batch,n=2", executors=2)
     rates = {"lr_start": 3e-2, "lr_end": 3e-2, "minibatches": 2}
     recipe = Recipe.named("fast", sequences=2, rollouts=8, teacher=None, teacher_iterations=0, **rates)
-    agent = DecimaAgent(task, TIMER, 0, Rollouts(task, "threads", 1))
+    agent = DecimaAgent(task, TIMER, 0, Rollouts(Episodes(task), "threads", 1))
     algorithm = recipe.make_algorithm(agent, 0)
 
     def share_of_slots():
@@ -130,7 +132,7 @@ IDLING = ({"base": 0.3, "soon": -1.0}, {"base": 0.7, "soon": -0.5, "hold": 1.0})
 
 def lessons(architecture, hold, idles, share=1.0):
     """Records of a teacher that idles."""
-    backend = Rollouts(TASK, "threads", 1)
+    backend = Rollouts(Episodes(TASK), "threads", 1)
     sequence = TASK.training_sequences(0, 0, 1)[0]
     teacher = Teacher("idle_rule", tuple(IDLING[hold].items()), share, idles)
     jobs = [RolloutJob(sequence, seed, teacher) for seed in rollout_seeds(0, 0, 3)]
@@ -167,7 +169,7 @@ def test_idling_that_is_no_lesson_is_left_out(architecture, hold, idles):
 
 def test_recipe_idle_learns_to_idle_from_its_teacher():
     recipe = Recipe.named("idle", teacher_parameters=IDLING[1], teacher_lr=1e-2, minibatches=2)
-    agent = DecimaAgent(TASK, HOLD, 0, Rollouts(TASK, "threads", 1))
+    agent = DecimaAgent(TASK, HOLD, 0, Rollouts(Episodes(TASK), "threads", 1))
     algorithm = recipe.make_algorithm(agent, 0)
     first = algorithm.iterate(Progress(0, 0, 0.0))["cross_entropy"]
     for iteration in range(1, 12):

@@ -55,8 +55,7 @@ def test_yaml_starts_from_a_named_recipe_and_takes_the_name_of_the_file(tmp_path
         ({"epochs": 2}, "epochs and minibatches need algorithm ppo"),
         ({"lr_shape": "geometric", "lr_end": 0.0}, "lr_end must be above 0"),
         ({"episode_end_s": 1.0}, "episode_end_s must be at least episode_start_s"),
-        ({"teacher": "capped"}, "teacher: unknown scheduler 'capped'; did you mean 'capped_srw'"),
-        ({"teacher": "capped_srw", "teacher_parameters": {"c9": 1.0}}, "teacher: .*no parameter 'c9'"),
+        ({"teacher": 3}, "teacher must be the name of a scheduler, got 3"),
         ({"lr": 0.1}, "unknown field 'lr'"),
         ({"lr_strat": 0.1}, "unknown field 'lr_strat'; did you mean 'lr_start'"),
     ],
@@ -72,7 +71,6 @@ def test_overrides_as_a_command_line_gives_them():
     learning = recipe.learning
     assert (learning.lr_start, learning.horizon_s, learning.effect_classes) == (0.01, None, False)
     assert (recipe.imitation.teacher, recipe.imitation.teacher_parameters) == ("fair:sticky=0", {})
-    assert recipe.imitation.make_teacher().values["sticky"] == 0.0
     recipe = Recipe.of("fast", {"teacher_parameters": "c0=2.5,c1=1"})
     assert recipe.imitation.teacher_parameters == {"c0": 2.5, "c1": 1}
     assert not Recipe.of("fast", {"teacher": "none"}).imitates

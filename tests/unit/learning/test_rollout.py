@@ -6,7 +6,8 @@ import pytest
 
 from decima.core.errors import ConfigError, TrainingError
 from decima.learning.rollout import RolloutJob, Rollouts, Teacher
-from decima.systems.spark.policy.task import rollout_seeds
+from decima.learning.seeds import rollout_seeds
+from decima.systems.spark.policy.episodes import Episodes
 from tests.unit.learning.small import NETWORK, STREAM, TASK
 
 WEIGHTS = NETWORK.initial_weights(0)
@@ -25,7 +26,7 @@ def same_records(one, other):
 
 
 def collect(kind, workers, task, work):
-    backend = Rollouts(task, kind, workers)
+    backend = Rollouts(Episodes(task), kind, workers)
     try:
         return backend.collect(NETWORK, WEIGHTS, work), backend.collect(NETWORK, 0.5 * WEIGHTS, work)
     finally:
@@ -64,7 +65,7 @@ def test_two_ray_workers_give_the_same_records(monkeypatch):
 def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(ConfigError, match=r"backend 'ray' needs Ray: pip install 'decima-sched\[ray\]'"):
-        Rollouts(TASK, "ray")
+        Rollouts(Episodes(TASK), "ray")
 
 
 def test_a_teacher_that_always_acts_gives_its_own_run():
@@ -73,7 +74,7 @@ def test_a_teacher_that_always_acts_gives_its_own_run():
     from decima.systems.spark.system import run_state
     from decima.systems.spark.tables import WorkloadTables
 
-    backend = Rollouts(TASK, "threads", 2)
+    backend = Rollouts(Episodes(TASK), "threads", 2)
     for job in jobs(TASK, Teacher("fair")):
         record = backend.collect(NETWORK, WEIGHTS, [job])[0]
         state = ClusterState(WorkloadTables(TASK.workload(job.sequence), TASK.cluster), TASK.cluster)
@@ -83,7 +84,7 @@ def test_a_teacher_that_always_acts_gives_its_own_run():
 
 
 def test_a_worker_that_dies_is_one_error():
-    backend = Rollouts(TASK, "processes", 1)
+    backend = Rollouts(Episodes(TASK), "processes", 1)
     assert backend.collect(NETWORK, WEIGHTS, []) == []
     backend._workers._pool.submit(os._exit, 3)
     with pytest.raises(TrainingError, match="a worker process died"):
@@ -97,4 +98,4 @@ def test_a_worker_that_dies_is_one_error():
 )
 def test_bad_backends(kind, workers, message):
     with pytest.raises(ConfigError, match=message):
-        Rollouts(TASK, kind, workers)
+        Rollouts(Episodes(TASK), kind, workers)

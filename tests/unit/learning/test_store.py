@@ -15,8 +15,9 @@ import decima
 from decima.core.errors import DecimaError, PolicyError
 from decima.learning import store
 from decima.learning.perceptron import NetworkShape, Perceptron
-from decima.learning.store import list_policies, load_policy, read_policy, renew_card, save_policy
+from decima.learning.store import list_policies, read_policy, save_policy
 from decima.systems.spark.policy.architecture import Architecture
+from decima.systems.spark.policy.learned import load_policy
 
 SMALL = Architecture.paper(embedding=4, hidden=(5,), score_hidden=(6,))
 
@@ -230,19 +231,34 @@ def test_weights_that_are_not_finite_or_not_float32_are_refused(saved):
         ("", "no valid JSON"),
         ("{", "no valid JSON"),
         ("[1]", "got list, expected an object"),
-        ("{}", "format None, expected the card of a policy with 2"),
-        ('{"format": 3}', "format 3, expected"),
-        ('{"format": 1}', "format 1, expected .* with 2; decima.learning.store.renew_card brings it up to date"),
+        ("{}", "format None, expected the card of a policy with 3"),
+        ('{"format": 2}', "format 2, expected"),
         ("[" * 100_000, "no valid JSON"),
         ('{"format": ' + "[" * 500 + "]" * 500 + "}", "format .*, expected"),
-        ('{"format": 2}', "says nothing of the architecture: got None"),
-        ('{"format": 2, "architecture": {"depth": 3}}', "unknown fields: depth"),
-        ('{"format": 2, "architecture": {"embedding": "16"}}', "embedding = '16' in its architecture.* like int"),
-        ('{"format": 2, "architecture": {"limit": "job"}}', "no valid architecture: limit must be one of"),
-        ('{"format": 2, "architecture": {"hidden": ["x"]}}', "no valid architecture"),
-        ('{"format": 2, "architecture": {"hidden": [2.7]}}', "hidden must be in whole numbers from 1 to 65536"),
-        ('{"format": 2, "architecture": {"score_hidden": [0]}}', "score_hidden must be in whole numbers from 1"),
-        ('{"format": 2, "architecture": {"max_executors": 1000000000000}}', "max_executors .* to 1000000, got 1000"),
+        ('{"format": 3}', "of a policy of system None, expected 'spark'"),
+        ('{"format": 3, "system": "spark"}', "says nothing of the architecture: got None"),
+        ('{"format": 3, "system": "spark", "architecture": {"depth": 3}}', "unknown fields: depth"),
+        (
+            '{"format": 3, "system": "spark", "architecture": {"embedding": "16"}}',
+            "embedding = '16' in its architecture.* like int",
+        ),
+        (
+            '{"format": 3, "system": "spark", "architecture": {"limit": "job"}}',
+            "no valid architecture: limit must be one of",
+        ),
+        ('{"format": 3, "system": "spark", "architecture": {"hidden": ["x"]}}', "no valid architecture"),
+        (
+            '{"format": 3, "system": "spark", "architecture": {"hidden": [2.7]}}',
+            "hidden must be in whole numbers from 1 to 65536",
+        ),
+        (
+            '{"format": 3, "system": "spark", "architecture": {"score_hidden": [0]}}',
+            "score_hidden must be in whole numbers from 1",
+        ),
+        (
+            '{"format": 3, "system": "spark", "architecture": {"max_executors": 1000000000000}}',
+            "max_executors .* to 1000000, got 1000",
+        ),
     ],
 )
 def test_broken_cards_are_refused(saved, text, message):
@@ -255,7 +271,7 @@ def test_broken_cards_are_refused(saved, text, message):
 def test_an_architecture_of_the_same_shapes_is_not_mistaken_for_that_of_the_policy(saved, change):
     assert SMALL.replace(**change).shapes == SMALL.shapes
     edit_card(saved, architecture=SMALL.replace(**change).as_dict())
-    with pytest.raises(PolicyError, match="the architecture is not the one that the policy was made with"):
+    with pytest.raises(PolicyError, match="the architecture is not that of the policy"):
         load_policy(saved)
 
 
@@ -271,24 +287,6 @@ def test_a_file_far_larger_than_its_weights_is_not_read(saved):
         file.truncate(2**40)
     with pytest.raises(PolicyError, match=r"has 1,099,511,627,776 bytes, its card's architecture expects at most"):
         load_policy(saved)
-
-
-def test_an_old_card_is_renewed_and_nothing_else_in_it_changes(saved, weights):
-    card_path = saved.with_name("decima-batch.json")
-    new = card_path.read_text()
-    old = json.loads(new) | {"format": 1}
-    del old["policy_sha256"]
-    card_path.write_text(json.dumps(old))
-    with pytest.raises(PolicyError, match="has format 1, expected the card of a policy with 2; decima"):
-        load_policy(saved)
-    assert renew_card(saved) == card_path
-    assert card_path.read_text() == new
-    np.testing.assert_array_equal(read_policy(saved).weights, weights)
-    with pytest.raises(PolicyError, match="has format 2, expected the card of a policy with 1"):
-        renew_card(saved)
-    card_path.write_text(json.dumps(old | {"weights_sha256": "0" * 64}))
-    with pytest.raises(PolicyError, match="the two files are not of one policy"):
-        renew_card(saved)
 
 
 def test_card_without_checksum_is_refused(saved):
@@ -313,7 +311,7 @@ def test_loading_needs_no_tensorflow(saved):
 class Toy(NetworkShape):
     """The architecture of another system."""
 
-    kind: ClassVar[str] = "toy"
+    system: ClassVar[str] = "toy"
     name: str = "toy"
     width: int = 3
 
@@ -328,11 +326,28 @@ def test_policies_of_other_systems_are_stored_alike_and_not_taken_for_decimas(mo
     stored = read_policy("toy", Toy)
     assert stored.architecture == toy
     assert np.array_equal(stored.weights, toy.initial_weights(0))
-    assert list_policies("toy") == ["toy"]
-    assert "toy" not in list_policies()
-    with pytest.raises(PolicyError, match=r"toy\.json is the card of a policy of kind 'toy', expected 'decima'"):
-        read_policy(path)
+    assert read_policy("toy").architecture == toy  # its class is registered
     save_policy(models / "ours", SMALL, SMALL.initial_weights(0), {})
-    assert "kind" not in json.loads((models / "ours.json").read_text())
-    with pytest.raises(PolicyError, match=r"kind 'decima', expected 'toy'"):
+    assert (list_policies("toy"), list_policies("spark"), list_policies()) == (["toy"], ["ours"], ["ours", "toy"])
+    with pytest.raises(PolicyError, match=r"toy\.json is the card of a policy of system 'toy', expected 'spark'"):
+        load_policy(path)
+    with pytest.raises(PolicyError, match=r"system 'spark', expected 'toy'"):
         read_policy("ours", Toy)
+
+
+def test_an_unknown_system_is_named(saved):
+    for system in ("moon", "no name", 3, None):
+        edit_card(saved, system=system)
+        with pytest.raises(PolicyError, match=r"decima-batch\.json is the card of a policy of an unknown system"):
+            read_policy(saved)
+
+
+@pytest.mark.parametrize("name", ["tpch-batch", "lachesis-batch"])
+def test_reading_a_policy_loads_nothing_of_another_system(name):
+    code = (
+        f"import sys; from decima.learning.store import read_policy; read_policy({name!r}); "
+        "print({name.split('.')[2] for name in sys.modules if name.startswith('decima.systems.')})"
+    )
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    system = json.loads((store._PACKAGE.parents[1] / "models" / f"{name}.json").read_text())["system"]
+    assert finished.stdout.strip() == repr({system})

@@ -15,18 +15,19 @@ from decima.learning.checkpoint import FILE_NAME, Checkpoint
 from decima.learning.gradient import Learner
 from decima.learning.logs import CURVE_NAME, EVENTS_NAME
 from decima.learning.recipe import Recipe
-from decima.learning.run import TrainingRun
 from decima.learning.trainer import Trainer
-from decima.learning.validation import Score, TaskValidation
+from decima.learning.validation import Score
 from decima.systems.spark.policy.agent import DecimaAgent
+from decima.systems.spark.policy.run import DecimaRun
 from decima.systems.spark.policy.task import Task
+from decima.systems.spark.policy.validation import TaskValidation
 from tests.unit.learning.small import NETWORK, STREAM, TASK, quick_recipe, same_arrays, without_times
 from tests.unit.learning.toys import Climber, Height
 
 
 def make(folder, recipe=None, task=TASK, seed=1, **options):
     options = {"workers": 2, "tensorboard": False} | options
-    return TrainingRun(task, recipe or quick_recipe(), NETWORK, seed).trainer(folder, **options)
+    return DecimaRun(task, recipe or quick_recipe(), NETWORK, seed).trainer(folder, **options)
 
 
 def assert_same_run(one, other):

@@ -5,9 +5,9 @@ import pytest
 
 import decima
 from decima.core.objectives import Objective, register_objective
-from decima.learning.validation import TaskValidation
+from decima.learning.seeds import VALIDATION_SEED
 from decima.systems.spark.policy.scheduler import LearnedScheduler
-from decima.systems.spark.policy.task import VALIDATION_SEED
+from decima.systems.spark.policy.validation import TaskValidation
 from tests.unit.learning.small import NETWORK, TASK
 
 WEIGHTS = NETWORK.initial_weights(0)

@@ -1,13 +1,6 @@
 """Algorithms that train a policy; importing the package registers them."""
 
-from decima.learning.algorithms import (
-    actor_critic,
-    dqn,
-    evolution_strategy,
-    expert_iteration,
-    imitation,
-    policy_gradient,
-)
+from decima.learning.algorithms import actor_critic, dqn, imitation, policy_gradient
 from decima.learning.algorithms.interface import (
     Algorithm,
     AlgorithmState,
@@ -24,8 +17,6 @@ __all__ = [
     "actor_critic",
     "configuration_of",
     "dqn",
-    "evolution_strategy",
-    "expert_iteration",
     "imitation",
     "list_algorithms",
     "make_algorithm",

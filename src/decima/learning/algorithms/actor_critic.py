@@ -20,7 +20,7 @@ from decima.learning.budget import Progress
 from decima.learning.loss import CRITIC, Gradient, Loss
 
 if TYPE_CHECKING:
-    from decima.systems.spark.policy.agent import Agent
+    from decima.learning.agent import Agent
 
 _CRITIC = "critic_"
 _COLUMNS = (

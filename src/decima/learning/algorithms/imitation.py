@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from decima.core.configuration import number, switch, whole
-from decima.core.errors import ConfigError, UnknownSchedulerError
+from decima.core.errors import ConfigError
 from decima.learning.algorithms.interface import register_algorithm
 from decima.learning.algorithms.parts import AgentAlgorithm, EpisodeLengths, Updates
 from decima.learning.budget import Progress
@@ -17,23 +17,10 @@ from decima.learning.loss import Gradient, Loss, shuffled_parts
 from decima.learning.rollout import Teacher
 
 if TYPE_CHECKING:
-    from decima.systems.spark.policy.agent import Agent
+    from decima.learning.agent import Agent
 
 #: Columns of :func:`imitate`.
 IMITATED = ("cross_entropy", "entropy_stage", "entropy_limit", "gradient_norm", "learning_rate")
-_SPARK = "spark"
-# Makers of teachers by system, for systems whose rules are no schedulers of their own.
-_TEACHERS: dict[str, Callable[..., Any]] = {}
-
-
-def register_teachers(system: str, make: Callable[..., Any]) -> None:
-    """Let recipes name teachers as ``SYSTEM/NAME``.
-
-    Args:
-        system: Name of the system.
-        make: Function of the name and, by name, of the parameters; it raises ConfigError if there is none.
-    """
-    _TEACHERS[system] = make
 
 
 @dataclass(frozen=True)
@@ -49,10 +36,7 @@ class ImitationConfig(Updates, EpisodeLengths):
     )
     teacher: str | None = field(
         default=None,
-        metadata={
-            "doc": "Scheduler to imitate first, one of another system than the Spark cluster as SYSTEM/NAME; none: "
-            "start from random weights."
-        },
+        metadata={"doc": "Scheduler of the system to imitate first; none: start from random weights."},
     )
     teacher_parameters: dict[str, float] = field(default_factory=dict, metadata={"doc": "Its parameters by name."})
     teacher_iterations: int = whole(0, "Iterations of imitation; 0: none.", 0)
@@ -76,32 +60,8 @@ class ImitationConfig(Updates, EpisodeLengths):
         super().__post_init__()
         if not isinstance(self.teacher_parameters, dict):
             raise ConfigError(f"recipe: teacher_parameters must be a mapping, got {self.teacher_parameters!r}")
-        if self.teacher is not None:
-            self.make_teacher()
-
-    def make_teacher(self):
-        """The scheduler to imitate.
-
-        Raises:
-            ConfigError: There is none of that name, a parameter is wrong, or it is a learned policy.
-        """
-        from decima.core.system import get_system
-        from decima.systems.spark.policy.kernel.inference import decide_learned
-
-        system, name = _SPARK, self.teacher
-        if "/" in name.partition(":")[0]:
-            system, _, name = name.partition("/")
-        try:
-            make = _TEACHERS.get(system) or get_system(system).make_scheduler
-            made = make(name, **self.teacher_parameters)
-        except (ConfigError, UnknownSchedulerError) as error:
-            raise ConfigError(f"recipe: teacher: {error}") from error
-        if getattr(made, "decision", None) is decide_learned:
-            raise ConfigError(
-                f"recipe: teacher {self.teacher!r} is a learned policy, which would teach itself; expected a "
-                "heuristic, or a planner as in lookahead:64"
-            )
-        return made
+        if not isinstance(self.teacher, str | None):
+            raise ConfigError(f"recipe: teacher must be the name of a scheduler, got {self.teacher!r}")
 
     @property
     def wanted(self) -> bool:

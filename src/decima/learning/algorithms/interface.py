@@ -14,7 +14,7 @@ from decima.learning.budget import Progress
 from decima.learning.loss import PROBABILITIES
 
 if TYPE_CHECKING:
-    from decima.systems.spark.policy.agent import Agent
+    from decima.learning.agent import Agent
 
 
 @dataclass(frozen=True)

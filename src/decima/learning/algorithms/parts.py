@@ -12,10 +12,12 @@ from decima.core.configuration import Configuration, choice, number, whole
 from decima.core.errors import ConfigError
 from decima.learning.algorithms.interface import AlgorithmState
 from decima.learning.budget import Progress
-from decima.systems.spark.policy.task import ENDS
 
 if TYPE_CHECKING:
-    from decima.systems.spark.policy.agent import Agent
+    from decima.learning.agent import Agent
+
+# What has an end of its own: every sequence, every rollout, or none, when all episodes have the mean length.
+ENDS = ("sequence", "rollout", "fixed")
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from decima.core.errors import ConfigError
 from decima.learning.algorithms.interface import AlgorithmState, register_algorithm
 from decima.learning.algorithms.parts import AgentAlgorithm, EpisodeLengths, LearningRates, Updates, share_of
 from decima.learning.budget import Progress
-from decima.learning.loss import EPISODES, Gradient, Loss, shuffled_parts
+from decima.learning.loss import Gradient, Loss, shuffled_parts
 from decima.learning.returns import Advantages, Episode, RegressionMemory, RewardRate, advantages
 
 if TYPE_CHECKING:
-    from decima.systems.spark.policy.agent import Agent
+    from decima.learning.agent import Agent
 
 _COLUMNS = (
     "return_mean", "return_std", "explained_by_time", "explained_by_summary", "loss", "entropy_stage",
@@ -36,11 +36,6 @@ class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
     rollouts: int = whole(16, "Episodes per sequence, N of Algorithm 1.", 1)
     rollouts_end: int | None = whole(
         None, "Their number grows geometrically to this one over the budget; none: it stays.", 1, none=True
-    )
-    branching: bool = switch(
-        False,
-        "The rollouts of a sequence are alike up to a decision that is drawn for it, and part there; chance of "
-        "durations is the same. Returns then differ only by what was decided later. Needs fixed_sequences.",
     )
     fixed_sequences: bool = switch(
         True,
@@ -114,8 +109,6 @@ class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
         super().__post_init__()
         if self.trace_end_s is not None and self.trace_s is None:
             raise ConfigError("recipe: trace_end_s needs trace_s, where it starts")
-        if self.branching and not self.fixed_sequences:
-            raise ConfigError("recipe: branching needs fixed_sequences: what parts from each other has the same jobs")
 
     def check_beside(self, recipe: Any) -> None:
         """Refuse several passes over rollouts that nothing uses several times.
@@ -156,8 +149,6 @@ class PolicyGradient(AgentAlgorithm):
 
     def __init__(self, config: PolicyGradientConfig, agent: Agent, seed: int) -> None:
         super().__init__(config, agent, seed, _COLUMNS)
-        if config.branching and EPISODES not in agent.learns:
-            raise ConfigError(f"recipe: branching needs an agent with {EPISODES}, this one has {agent.learns[0]}")
         self._group = config.rollouts  # episodes per sequence in the present iteration
         self.memory = RegressionMemory.empty(agent.summary_width)
         self.reward_rate = RewardRate.empty()
@@ -170,8 +161,7 @@ class PolicyGradient(AgentAlgorithm):
         self._group = rollouts
         if not config.fixed_sequences:
             sequences, rollouts = sequences * rollouts, 1
-        options = {"branching": True} if config.branching else {}
-        records = agent.collect(now.iteration, sequences, rollouts, length_s, **options)
+        records = agent.collect(now.iteration, sequences, rollouts, length_s)
         batch = agent.batch(records)
         found = self.advantages(records, config.trace_at(now.share))
         total = np.concatenate(found.returns)

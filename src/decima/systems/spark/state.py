@@ -167,16 +167,6 @@ class ClusterState(Record):
             policy_next=policy_next,
         )
 
-    def hand_over(self, policy_rng: np.random.Generator, decide_fn: int) -> None:
-        """Let a compiled scheduler make the open decision and all later ones.
-
-        Args:
-            policy_rng: Source of its chance.
-            decide_fn: Its address.
-        """
-        self._use(self._generators[0], policy_rng)
-        self.put(decide_fn=decide_fn)
-
     def copy(self) -> ClusterState:
         """A state that continues from here on its own, with the same chance: both then run alike.
 

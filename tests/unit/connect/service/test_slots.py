@@ -7,9 +7,9 @@ import decima
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.simulator_client import RemoteScheduler
 from decima.core.errors import ServiceError
-from decima.learning.store import load_policy
 from decima.systems.spark.decision import PART_COLUMNS, STAGE
 from decima.systems.spark.policy.architecture import Architecture
+from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.workload import synthetic_poisson
 from decima.workload.sources import parse_jobs

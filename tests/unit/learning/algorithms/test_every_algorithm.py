@@ -9,12 +9,12 @@ from decima.core.errors import ConfigError
 from decima.learning.algorithms import configuration_of, list_algorithms, make_algorithm, what_learns
 from decima.learning.budget import Progress
 from decima.learning.checkpoint import Checkpoint
-from decima.learning.loss import CRITIC, EPISODES, PROBABILITIES, VALUES
+from decima.learning.loss import CRITIC, PROBABILITIES, VALUES
 from decima.learning.recipe import Recipe
-from decima.learning.run import TrainingRun
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
 from decima.systems.cloud.policy.run import PlacementRun
 from decima.systems.cloud.policy.task import PlacementTask
+from decima.systems.spark.policy.run import DecimaRun
 from tests.unit.learning import toys
 from tests.unit.learning.small import NETWORK, STREAM, TASK, same_arrays, without_times
 
@@ -36,8 +36,6 @@ SMALL = {
     "memory_first": 15,
     "target_every": 2,
     "explore_start": 0.5,
-    "expert": "lookahead:40",
-    "pairs": 2,
 }
 # Values of actions are learned where there is an agent that has them.
 VM_TASKS = {
@@ -48,7 +46,7 @@ VM_NETWORK = PlacementArchitecture.named("paper", 12, hidden=(4,), masked=True)
 
 
 def of_spark(streaming, recipe):
-    return TrainingRun(STREAM if streaming else TASK, recipe, NETWORK, 1)
+    return DecimaRun(STREAM if streaming else TASK, recipe, NETWORK, 1)
 
 
 def of_nodes(streaming, recipe):
@@ -58,7 +56,7 @@ def of_nodes(streaming, recipe):
 
     kind = "lachesis-stream" if streaming else "lachesis-batch"
     task = NodeTask(kind, source="embedded", jobs=(2, 3), executors=(2, 3), ccr=(1.0, 3.0))
-    recipe = recipe.replace(teacher="plan/linear_rank")
+    recipe = recipe.replace(teacher="linear_rank")
     return NodeRun(task, recipe, NodeArchitecture(embedding=4, hidden=(4,), score_hidden=(4,)), 1)
 
 
@@ -67,7 +65,7 @@ def of_vms(streaming, recipe):
 
 
 # A system whose agents have what an algorithm makes better.
-SYSTEMS = {PROBABILITIES: of_spark, EPISODES: of_spark, CRITIC: of_nodes, VALUES: of_vms}
+SYSTEMS = {PROBABILITIES: of_spark, CRITIC: of_nodes, VALUES: of_vms}
 
 
 def run_of(name, streaming=False):

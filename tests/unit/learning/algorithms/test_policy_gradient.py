@@ -6,12 +6,13 @@ from decima.learning.budget import Progress
 from decima.learning.loss import SUMS, Gradient
 from decima.learning.rollout import Rollouts
 from decima.systems.spark.policy.agent import DecimaAgent, recorded_log_prob
+from decima.systems.spark.policy.episodes import Episodes
 from tests.unit.learning.small import NETWORK, STREAM, TASK
 
 
 @pytest.fixture(scope="module", params=[TASK, STREAM], ids=["batch", "stream"])
 def agent(request):
-    made = DecimaAgent(request.param, NETWORK, 2, Rollouts(request.param, "threads", 2))
+    made = DecimaAgent(request.param, NETWORK, 2, Rollouts(Episodes(request.param), "threads", 2))
     yield made
     made.close()
 

@@ -114,7 +114,7 @@ def test_a_teacher_that_always_acts_gives_its_own_run(name):
     for seed in range(3):
         sequence = TASK.training_sequences(0, seed, 1)[0]
         expected = place(TASK.workload(sequence), name, TASK.settings_of(sequence))
-        record = record_of(SHARED, seed, teacher=Teacher(f"vm_placement/{name}"))
+        record = record_of(SHARED, seed, teacher=Teacher(name))
         assert record.duration_s == pytest.approx(expected.mean_duration_s)
         assert record.cost == pytest.approx(expected.cost)
 
@@ -123,7 +123,7 @@ def test_the_search_is_a_teacher_that_knows_all_jobs():
     task = PlacementTask(("generated:pattern=burst,n=30",))
 
     def total(name, *parameters):
-        return record_of(SHARED, 1, task, Teacher(f"vm_placement/{name}", parameters)).total
+        return record_of(SHARED, 1, task, Teacher(name, parameters)).total
 
     known = [total(name) for name in STARTS]
     assert total("search", ("budget", 1000.0)) == total("search", ("budget", 1000.0)) > max(known)
@@ -131,7 +131,7 @@ def test_the_search_is_a_teacher_that_knows_all_jobs():
 
 def test_memory_that_is_used_again_makes_no_difference():
     sequence = TASK.training_sequences(0, 0, 1)[0]
-    jobs = [RolloutJob(sequence, 3, Teacher("vm_placement/good_first")), RolloutJob(sequence, 4, None)]
+    jobs = [RolloutJob(sequence, 3, Teacher("good_first")), RolloutJob(sequence, 4, None)]
     episodes, weights = PlacementEpisodes(TASK), small_weights(SHARED)
     kept = [episodes((SHARED, weights, job)) for job in jobs]
     for job, record in zip(jobs, kept, strict=True):
@@ -281,13 +281,13 @@ def test_a_stored_policy_is_a_rule(trained, tmp_path):
         (lambda: PlacementTask(jobs=()), "jobs is empty"),
         (lambda: PlacementTask(reward="other"), "reward must be per_job or table3"),
         (lambda: PlacementRun(TASK, Recipe(), PlacementArchitecture.named("paper", 3), 0), "made for 3 VMs"),
-        (lambda: Recipe.named("fast", "placement", teacher="vm_placement/ilp_bet"), "unknown scheduler 'ilp_bet'"),
+        (lambda: small_run(teacher="ilp_bet"), "unknown scheduler 'ilp_bet'"),
         (
-            lambda: Recipe.named("fast", "placement", teacher="vm_placement/search", teacher_parameters={"budget": 0}),
+            lambda: small_run(teacher="search", teacher_parameters={"budget": 0}),
             "budget of the teacher search must be a whole number",
         ),
         (
-            lambda: Recipe.named("fast", "placement", teacher="vm_placement/search", teacher_parameters={"steps": 1}),
+            lambda: small_run(teacher="search", teacher_parameters={"steps": 1}),
             "unknown option of the teacher search: steps",
         ),
         (lambda: Recipe.named("fast", "placement", algorithm="dqn"), "set teacher to none"),

@@ -115,7 +115,7 @@ def test_a_stored_policy_is_a_scheduler(tmp_path):
     assert planner.run(weights_of(architecture)) == made.makespan_s
     with pytest.raises(PolicyError, match="unknown policy"):
         plan(instance, scheduler="lachesis", policy="nobody")
-    with pytest.raises(PolicyError, match="of kind"):
+    with pytest.raises(PolicyError, match="of system"):
         plan(instance, scheduler="lachesis", policy="tpch-batch")
 
 
@@ -133,7 +133,7 @@ def test_episodes_are_functions_of_their_seeds():
     first, second = task.training_sequences(0, 3, 2)
     assert (first, second) == tuple(task.training_sequences(0, 3, 2))
     architecture = ARCHITECTURES["paper"]
-    job = RolloutJob(first, 7, Teacher("plan/linear_rank", (), 0.5))
+    job = RolloutJob(first, 7, Teacher("linear_rank", (), 0.5))
     one, other = (NodeEpisodes(task)((architecture, weights_of(architecture), job)).record for _ in range(2))
     for field in dataclasses.fields(one):
         assert np.array_equal(getattr(one, field.name), getattr(other, field.name)), field.name

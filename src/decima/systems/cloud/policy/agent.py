@@ -10,16 +10,16 @@ from decima.learning.loss import PROBABILITIES, VALUES
 from decima.learning.replay import Transitions
 from decima.learning.returns import Episode
 from decima.learning.rollout import RolloutBackend, RolloutJob, Teacher
+from decima.learning.seeds import rollout_seeds
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
 from decima.systems.cloud.policy.explorer import Explorer
 from decima.systems.cloud.policy.network import PlacementBatch, PlacementLearner
 from decima.systems.cloud.policy.scheduler import PlacementRecord
 from decima.systems.cloud.policy.task import PlacementTask
-from decima.systems.spark.policy.task import rollout_seeds
 
 
 class PlacementAgent:
-    """A placement network in its environment; see :class:`decima.systems.spark.policy.agent.Agent` for the methods.
+    """A placement network in its environment; see :class:`decima.learning.agent.Agent` for the methods.
 
     Episodes are not seen over seconds: with rewards per job their time counts jobs, with those of Table 3 steps.
     Rollouts of one trace are then compared at the same job, and a discount of 0.9 per step is a horizon of

@@ -71,7 +71,7 @@ class PlacementArchitecture(NetworkShape):
         ConfigError: A field is out of range, or fields contradict each other.
     """
 
-    kind: ClassVar[str] = "vm_placement"
+    system: ClassVar[str] = "cloud"
     name: str = "shared"
     # ``"shared"``: one scorer for every VM and for waiting, on any cluster; ``"vector"``: the paper's, whose state is
     # one vector (section 4) and which has an output for every action.

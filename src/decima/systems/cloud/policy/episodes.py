@@ -9,7 +9,6 @@ import numpy as np
 from decima.core.checks import is_number
 from decima.core.errors import ConfigError
 from decima.core.record import Record
-from decima.learning.algorithms.imitation import register_teachers
 from decima.learning.rollout import RolloutJob
 from decima.systems.cloud.fields import COMPLETE
 from decima.systems.cloud.optimum.search import search
@@ -78,7 +77,7 @@ class PlacementEpisodes:
     def _prepare(self, episode: Episode, memory: Record, job: RolloutJob) -> None:
         """Let a teacher's decisions be recorded: the per-job program with beta, or a plan made beforehand."""
         teacher = job.teacher
-        name = teacher.name.rpartition("/")[2]
+        name = teacher.name
         if name == PROGRAM and not teacher.parameters:
             teach(memory, TEACHER_PROGRAM, teacher.share)
             return
@@ -124,23 +123,20 @@ def plan_of(episode: Episode, name: str, parameters: dict) -> tuple[np.ndarray, 
     return result.where, _voluntary(result)
 
 
-def make_teacher(name: str, **parameters):
-    """A rule, or what the search is called with.
+def check_teacher(name: str, parameters: dict) -> None:
+    """Refuse what is neither a rule nor the search, or a wrong option of one.
 
     Raises:
         ConfigError: There is no such teacher, or an option is wrong.
     """
     if name != SEARCH:
-        return make_placement(name, **parameters)
+        make_placement(name, **parameters)
+        return
     if unknown := set(parameters) - {"budget"}:
         raise ConfigError(f"unknown option of the teacher {SEARCH}: {', '.join(sorted(unknown))}; it has: budget")
     budget = parameters.get("budget", BUDGET)
     if not is_number(budget) or budget < 1 or budget != int(budget):
         raise ConfigError(f"budget of the teacher {SEARCH} must be a whole number of at least 1, got {budget!r:.60}")
-    return SEARCH
-
-
-register_teachers(VM_PLACEMENT.name, make_teacher)
 
 
 def _voluntary(result) -> np.ndarray:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from decima.core.errors import PolicyError
 from decima.core.grammar import Option
-from decima.learning.store import read_policy
+from decima.learning.store import greedy_of, read_policy
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
 from decima.systems.cloud.policy.scheduler import LearnedPlacement
 from decima.systems.cloud.schedulers.registry import register_placement
@@ -23,13 +22,11 @@ def learned(policy: str = DEFAULT, greedy: bool | None = None) -> LearnedPlaceme
         PolicyError: There is no such policy, or its files are damaged.
     """
     stored = read_policy(policy, PlacementArchitecture)
-    if greedy is None:
-        greedy = stored.card.get("greedy", True)
-        if not isinstance(greedy, bool):
-            raise PolicyError(f"the card of policy {stored.name} has greedy = {greedy!r}, expected true or false")
-    made = LearnedPlacement(stored.architecture, stored.weights, bool(greedy), NAME)
-    made.values = {"policy": str(policy), "greedy": int(bool(greedy))}
-    return made
+    scheduler = LearnedPlacement(
+        stored.architecture, stored.weights, greedy_of(stored, None if greedy is None else bool(greedy)), NAME
+    )
+    scheduler.values = {"policy": str(policy), "greedy": int(scheduler.greedy)}
+    return scheduler
 
 
 register_placement(

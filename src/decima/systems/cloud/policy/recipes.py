@@ -1,6 +1,6 @@
 """Recipes of placement: those of the paper (Table 5, Algorithms 1 and 2), and ours."""
 
-from decima.learning.recipes import register_recipe
+from decima.learning.recipe import register_recipe
 
 _REINFORCE = {
     "sequences": 1,
@@ -27,7 +27,7 @@ FAST = _REINFORCE | {
     "trace_s": 5.0,
     "normalise": "sequence",
     "reward_scale_s": 1.0,
-    "teacher": "vm_placement/ilp_beta",
+    "teacher": "ilp_beta",
     "teacher_iterations": 6,
     "teacher_sequences": 8,
     "validate_every": 10,

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from decima.core.errors import ConfigError
-from decima.learning.recipe import Recipe
 from decima.learning.rollout import RolloutBackend
 from decima.learning.run import TrainingRun
 from decima.learning.store import read_policy
-from decima.systems.cloud.policy import recipes
 from decima.systems.cloud.policy.agent import PlacementAgent
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
-from decima.systems.cloud.policy.episodes import PlacementEpisodes
+from decima.systems.cloud.policy.episodes import PlacementEpisodes, check_teacher
 from decima.systems.cloud.policy.task import PlacementTask
 from decima.systems.cloud.policy.validation import PlacementValidation
-
-assert recipes.FAST  # registered with its module
 
 
 @dataclass(frozen=True)
@@ -31,15 +26,18 @@ class PlacementRun(TrainingRun):
     """
 
     task: PlacementTask  # jobs, VMs, weights of cost
-    recipe: Recipe  # how to learn, and when to stop
     architecture: PlacementArchitecture  # shape of the network
-    seed: int  # source of all chance
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for settings in self.task.settings:
             self.architecture.require_vms(len(settings.cluster))
 
-    def rollout_work(self) -> Any:
+    def check_teacher(self, name: str, parameters: dict[str, float]) -> None:
+        """Refuse what is neither a rule nor the search."""
+        check_teacher(name, parameters)
+
+    def rollout_work(self) -> PlacementEpisodes:
         """Episodes of placement."""
         return PlacementEpisodes(self.task)
 

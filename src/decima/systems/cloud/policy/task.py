@@ -12,11 +12,12 @@ import numpy as np
 from decima import __version__
 from decima.core.checks import is_number
 from decima.core.errors import ConfigError
+from decima.learning.seeds import VALIDATION_SEED, sequence_seed
 from decima.systems.cloud.catalog import Billing, make_cluster
+from decima.systems.cloud.policy import recipes as _recipes  # noqa: F401  registers them
 from decima.systems.cloud.settings import PlacementSettings
 from decima.systems.cloud.sources import JobsSpec, parse_placement_jobs
 from decima.systems.cloud.workload import PlacementWorkload
-from decima.systems.spark.policy.task import SEQUENCE_SEED, VALIDATION_SEED
 
 REWARDS = ("per_job", "table3")
 KIND = "placement"
@@ -142,7 +143,7 @@ class PlacementTask:
         rng = np.random.default_rng([seed, iteration, 0])
         found = []
         for _ in range(count):
-            number = SEQUENCE_SEED + int(rng.integers(2**31 - SEQUENCE_SEED))
+            number = sequence_seed(rng)
             source, vms, beta = (int(rng.integers(len(part))) for part in (self.jobs, self.vms, self.betas))
             number = number if self.specs[source].drawn else 0
             found.append(PlacementSequence(source, vms, self.betas[beta], number))

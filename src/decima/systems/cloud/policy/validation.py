@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from decima.evaluation.workers import map_threads
+from decima.learning.seeds import VALIDATION_SEED
 from decima.learning.validation import Score
 from decima.systems.cloud.objectives import PlacementOutcome
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
@@ -13,7 +14,6 @@ from decima.systems.cloud.policy.task import PlacementTask
 from decima.systems.cloud.result import outcome_of
 from decima.systems.cloud.schedulers.registry import make_placement
 from decima.systems.cloud.system import Episode
-from decima.systems.spark.policy.task import VALIDATION_SEED
 
 REFERENCE = "ilp_beta"
 REFERENCES = ("ilp_exact", "good_first", "aep")

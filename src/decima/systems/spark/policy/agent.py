@@ -1,113 +1,26 @@
-"""Agents: a policy that acts in a system and can be made better, as algorithms see it."""
+"""Decima's network on the simulated Spark cluster, as algorithms see it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from decima.core.objectives import get_objective
 from decima.learning.gradient import Learner
-from decima.learning.loss import EPISODES, PROBABILITIES, Gradient, Loss
+from decima.learning.loss import PROBABILITIES
 from decima.learning.returns import Episode
-from decima.learning.rollout import Branch, RolloutBackend, RolloutJob, Teacher
+from decima.learning.rollout import RolloutBackend, RolloutJob, Teacher
+from decima.learning.seeds import rollout_seeds
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.kernel.summary import NUM_SUMMARY
 from decima.systems.spark.policy.network import DecimaNetwork
-from decima.systems.spark.policy.task import Task, children_of, rollout_seeds, sequences_of_rollouts
+from decima.systems.spark.policy.task import Task, children_of, sequences_of_rollouts
 
 if TYPE_CHECKING:
     from decima.systems.spark.policy.architecture import Architecture
     from decima.systems.spark.policy.record import EpisodeRecord
-
-
-class WeightLearner(Protocol):
-    """Weights, their gradients and an optimiser."""
-
-    @property
-    def weights(self) -> np.ndarray:
-        """Float32 [parameters], a copy."""
-
-    def gradient(
-        self, batch: Any, decisions: np.ndarray, advantages: np.ndarray, log_prob: np.ndarray, loss: Loss
-    ) -> Gradient:
-        """Gradient of the summed loss of some decisions of a batch, see :meth:`Learner.gradient`."""
-
-    def apply(self, gradient: np.ndarray, learning_rate: float, largest_norm: float | None = None) -> float:
-        """Take one step; returns the norm of the gradient."""
-
-    def restart_adam(self) -> None:
-        """Forget the optimiser's moments."""
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Weights and the optimiser's state."""
-
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take over what :meth:`state` returned."""
-
-
-class Agent(Protocol):
-    """A network, its batches and its way to act: what another system brings to be trained by the same algorithms.
-
-    Records of episodes are the agent's own business: algorithms only hand them back. Decisions are numbered through
-    all records of an iteration.
-
-    Attributes:
-        learner: Weights, gradients and optimiser.
-        columns: Columns of the curve that :meth:`describe` fills.
-        headline: The one of them that a progress bar shows.
-        summary_width: Numbers that summarise the state at a decision.
-        streaming: Whether jobs arrive over time.
-        learns: What can be learned, see :mod:`decima.learning.loss`.
-        last_layers: Int [n], where it learns from ``EPISODES``: the places of the weights of its heads' last layers.
-    """
-
-    learner: WeightLearner
-    columns: tuple[str, ...]
-    headline: str
-    summary_width: int
-    streaming: bool
-    learns: tuple[str, ...]
-
-    def collect(
-        self, iteration: int, sequences: int, rollouts: int, mean_length_s: float | None, teacher: Teacher | None = None
-    ) -> list:
-        """Run episodes with the present weights.
-
-        An agent that learns from :data:`decima.learning.loss.EPISODES` also takes ``greedy``, the share of the episodes
-        in which the policy takes the likeliest action, spread evenly; ``branching``, whether the rollouts of a sequence
-        are alike up to a random decision, with the same chance of durations; and ``weights``, float32 [parameters], in
-        the place of the present ones.
-
-        Args:
-            iteration: Iteration of the run; sequences and chance are a function of it and of the seed.
-            sequences: Job sequences to draw.
-            rollouts: Episodes per sequence.
-            mean_length_s: Mean length of episodes of streams; None: to the end.
-            teacher: Whose decisions are recorded; None: the policy's own.
-
-        Returns:
-            Records, the rollouts of every sequence one after the other.
-        """
-
-    def episodes(self, records: Sequence) -> list[Episode]:
-        """Times, rewards and state summaries of all rollouts of one sequence."""
-
-    def batch(self, records: Sequence) -> Any:
-        """Records in the form of which the learner takes gradients."""
-
-    def useful_decisions(self, records: Sequence) -> list[np.ndarray]:
-        """Int64 per episode: the decisions with a choice."""
-
-    def recorded_log_prob(self, records: Sequence, effect_classes: bool) -> np.ndarray:
-        """Float32 [D]: log-probabilities of all decisions when they were made."""
-
-    def describe(self, records: Sequence) -> dict[str, float]:
-        """Values of :attr:`columns`."""
-
-    def close(self) -> None:
-        """Free threads and processes."""
 
 
 class DecimaAgent:
@@ -118,7 +31,7 @@ class DecimaAgent:
         architecture: Shape of the network.
         seed: Source of sequences and of all chance in episodes, and of the initial weights.
         backend: Where episodes run; closed with the agent.
-        ends: What has an end of its own, one of :data:`decima.systems.spark.policy.task.ENDS`.
+        ends: What has an end of its own, one of :data:`decima.learning.algorithms.parts.ENDS`.
         threads: Threads of the gradient; no result depends on it.
         betas: Decay of Adam's first and second moments.
         epsilon: Adam's epsilon.
@@ -128,7 +41,7 @@ class DecimaAgent:
     columns = ("decisions", "episode_s", "jct_s")
     headline = "jct_s"
     summary_width = NUM_SUMMARY
-    learns = (PROBABILITIES, EPISODES)
+    learns = (PROBABILITIES,)
 
     def __init__(
         self,
@@ -151,38 +64,16 @@ class DecimaAgent:
         network = DecimaNetwork(architecture, num_levels)
         self.learner = Learner(network, weights, threads=threads, betas=betas, epsilon=epsilon)
 
-    @property
-    def last_layers(self) -> np.ndarray:
-        """Places of the weights of the last layers of the heads, int [n]."""
-        return self.architecture.last_layers()
-
     def collect(
-        self,
-        iteration: int,
-        sequences: int,
-        rollouts: int,
-        mean_length_s: float | None,
-        teacher: Teacher | None = None,
-        *,
-        greedy: float = 0.0,
-        branching: bool = False,
-        weights: np.ndarray | None = None,
+        self, iteration: int, sequences: int, rollouts: int, mean_length_s: float | None, teacher: Teacher | None = None
     ) -> list[EpisodeRecord]:
-        """Run episodes; see :meth:`Agent.collect`."""
+        """Run episodes; see :meth:`decima.learning.agent.Agent.collect`."""
         length_s = mean_length_s if self.streaming else None
         drawn = self.task.training_sequences(self.seed, iteration, sequences, length_s)
         run = sequences_of_rollouts(drawn, rollouts, self._ends, length_s, self.seed, iteration)
         seeds = rollout_seeds(self.seed, iteration, len(run))
-        branches: list[Branch | None] = [None] * len(run)
-        if branching:
-            at = np.random.default_rng([self.seed, iteration, 5]).uniform(size=sequences)
-            branches = [Branch(float(at[k // rollouts]), seed) for k, seed in enumerate(seeds)]
-            seeds = [seeds[k - k % rollouts] for k in range(len(run))]
-        jobs = [
-            RolloutJob(sequence, seed, teacher, int(greedy * (k + 1)) > int(greedy * k), branch)
-            for k, (sequence, seed, branch) in enumerate(zip(run, seeds, branches, strict=True))
-        ]
-        return self._backend.collect(self.architecture, self.learner.weights if weights is None else weights, jobs)
+        jobs = [RolloutJob(sequence, seed, teacher) for sequence, seed in zip(run, seeds, strict=True)]
+        return self._backend.collect(self.architecture, self.learner.weights, jobs)
 
     def episodes(self, records: Sequence[EpisodeRecord]) -> list[Episode]:
         """Episodes with rewards of the task's objective, times in seconds."""

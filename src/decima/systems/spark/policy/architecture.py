@@ -65,7 +65,7 @@ class Architecture(NetworkShape):
     Notation: x features of a stage, e its embedding, y embedding of its job, z of the cluster, l a parallelism limit.
     """
 
-    kind: ClassVar[str] = "decima"
+    system: ClassVar[str] = "spark"
     name: str = "paper"  # ``"paper"``, ``"released"`` or a name of your own
     # Features that a stage has at least, a name in :data:`.SETS`: those of §6.1 or those of the
     # published code.
@@ -352,18 +352,6 @@ class Architecture(NetworkShape):
             nets.append(Perceptron("d", (self.delay_score_width, *self.score_hidden, self.delays + 1)))
         return tuple(nets)
 
-    def last_layers(self) -> np.ndarray:
-        """Places of the weights of the last layers of the heads q and w in the flat vector, int [n]."""
-        marked = np.zeros(self.num_parameters, np.float32)
-        for name, part in self.split(marked).items():
-            if name.rpartition("/")[0] in self._last_layers():
-                part[:] = 1.0
-        return np.flatnonzero(marked)
-
-    def _last_layers(self) -> list[str]:
-        """Names of the last layers of the heads q and w."""
-        return [f"{net.name}/{len(net.widths) - 2}" for net in self.perceptrons if net.name in ("q", "w")]
-
     def initial_weights(self, seed: int) -> np.ndarray:
         """Random weights, float32 [num_parameters]: Glorot-uniform kernels, zero biases.
 
@@ -374,8 +362,9 @@ class Architecture(NetworkShape):
         weights = super().initial_weights(seed)
         if self.residual != NO_RESIDUAL:
             parts = self.split(weights)
-            for name in self._last_layers():
-                parts[f"{name}/kernel"][:] = 0.0
+            for net in self.perceptrons:
+                if net.name in ("q", "w"):
+                    parts[f"{net.name}/{len(net.widths) - 2}/kernel"][:] = 0.0
         if self.delays > 0:
             outputs = self.delays + 1
             last = outputs * (self.perceptrons[-1].widths[-2] + 1)  # numbers in the last kernel and its bias

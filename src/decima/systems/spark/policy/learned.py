@@ -1,14 +1,16 @@
-"""The learned policy under its name. Weights are read when it is made, not when schedulers are listed.
+"""The learned policy as a registered scheduler, whose weights are read when it is made.
 
 Source: §5.1, §5.2.
 """
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from decima.core.errors import ConfigError
 from decima.core.grammar import Option
+from decima.learning.store import greedy_of, read_policy
 from decima.systems.spark.schedulers.arrivals import BATCH, STREAM
 from decima.systems.spark.schedulers.registry import LEARNED, Preset, register
 
@@ -27,11 +29,27 @@ PRESETS = (
 )
 
 
+def load_policy(name_or_path: str | os.PathLike, *, greedy: bool | None = None) -> LearnedScheduler:
+    """A stored policy as a scheduler of the simulated Spark cluster.
+
+    Args:
+        name_or_path: A name among :func:`decima.learning.store.list_policies`, or a path with a folder or one of the
+            two endings.
+        greedy: Take the likeliest decision; else sample. When omitted, what the card says, else greedy.
+
+    Raises:
+        PolicyError: No such policy, it is of another system, or its files are damaged or do not belong together.
+    """
+    from decima.systems.spark.policy.architecture import Architecture
+    from decima.systems.spark.policy.scheduler import LearnedScheduler
+
+    stored = read_policy(name_or_path, Architecture)
+    return LearnedScheduler(stored.architecture, stored.weights, greedy=greedy_of(stored, greedy), name=stored.name)
+
+
 @register(LEARNED, options=OPTIONS, presets=PRESETS)
 def decima(policy: str = DEFAULT_POLICY, greedy: bool | None = None, **unknown) -> LearnedScheduler:
     """A learned policy: a graph neural network chooses the next stage and the limit on its job's executors."""
-    from decima.learning.store import load_policy
-
     if unknown:
         known = ", ".join(option.name for option in OPTIONS)
         raise ConfigError(f"scheduler {LEARNED} has no parameter {next(iter(unknown))!r}; it has: {known}")

@@ -306,17 +306,13 @@ def _extents(architecture: Architecture, layout: np.ndarray, parameters: int, st
     }
 
 
-def record_episode(
-    state: ClusterState, scheduler: LearnedScheduler, seed: int, branch: tuple[int, int] | None = None
-) -> EpisodeRecord:
+def record_episode(state: ClusterState, scheduler: LearnedScheduler, seed: int) -> EpisodeRecord:
     """Run one episode and return its record; with the buffers too small it is run again with larger ones.
 
     Args:
         state: The cluster; it may be used again and again, which saves the buffers' set-up.
         scheduler: A scheduler with ``record`` on.
         seed: Source of durations and of the policy's choices, as in ``decima.simulate``.
-        branch: A decision, counted from 0, and the source of the policy's choices from there on; episodes that differ
-            in the latter alone are equal before. Only without a teacher outside of the core.
 
     Raises:
         ConfigError: The scheduler does not record.
@@ -327,30 +323,20 @@ def record_episode(
         raise ConfigError(f"the scheduler {scheduler.name} does not record; make it with record=True")
     while True:
         scheduler.bind(state)
-        _run(state, scheduler, seed, branch)
+        _run(state, scheduler, seed)
         try:
             return collect_record(state)
         except RecordFullError:
             enlarge_buffers(state, scheduler.architecture.num_features)
 
 
-def _run(state: ClusterState, scheduler: LearnedScheduler, seed: int, branch: tuple[int, int] | None) -> None:
+def _run(state: ClusterState, scheduler: LearnedScheduler, seed: int) -> None:
     """Run an episode to its end; see :func:`record_episode`."""
     rng, policy_rng = spawn_generators(seed)
     if scheduler.teacher is not None and not isinstance(scheduler.teacher, CompiledScheduler):
         _run_taught(state, scheduler, rng, policy_rng)
         return
-    decide_fn = scheduler.decision.address
-    state.start(rng, policy_rng, 0 if branch else decide_fn)
-    if branch:
-        first, later = branch
-        for number, _ in enumerate(offers(state)):
-            if number == first:
-                state.hand_over(np.random.default_rng(later), decide_fn)
-                break
-            state.decide(*decision_parts(run_decision(scheduler.decision, state)))
-        else:
-            return  # there were no more decisions
+    state.start(rng, policy_rng, scheduler.decision.address)
     state.advance()
 
 

@@ -12,17 +12,14 @@ from decima.core.checks import check_whole, is_number
 from decima.core.errors import ConfigError
 from decima.core.files import plain
 from decima.core.objectives import get_objective
+from decima.learning.seeds import SEQUENCE_SEED, VALIDATION_SEED, sequence_seed
+from decima.systems.spark.policy import recipes as _recipes  # noqa: F401  registers them
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.tables import WorkloadTables, stage_levels
 from decima.workload.jobs import Workload
-from decima.workload.sources import TRAINING_SEED, get_source, parse_jobs
+from decima.workload.sources import get_source, parse_jobs
 
 KINDS = ("batch", "stream")
-# What has an end of its own: every sequence, every rollout, or none, when all episodes have the mean length.
-ENDS = ("sequence", "rollout", "fixed")
-# Tests have sequence seeds below 100,000, tuning those from there on, validation and training begin here.
-VALIDATION_SEED = TRAINING_SEED + 50_000
-SEQUENCE_SEED = TRAINING_SEED + 100_000
 # What validation is compared with: parameters tuned on sequences that no test sees.
 REFERENCES: dict[str, dict[str, dict[str, Any]]] = {
     "batch": {
@@ -214,7 +211,7 @@ class Task:
         rng = np.random.default_rng([seed, iteration, 0])
         sequences = []
         for _ in range(count):
-            number = SEQUENCE_SEED + int(rng.integers(2**31 - SEQUENCE_SEED))
+            number = sequence_seed(rng)
             position, length = rng.uniform(), rng.exponential()
             limit_s = None if mean_length_s is None else max(mean_length_s * length, 1.0)
             sequences.append(JobSequence(number, self._gap(position), limit_s))
@@ -247,7 +244,7 @@ def sequences_of_rollouts(
     Args:
         sequences: As :meth:`Task.training_sequences` draws them.
         rollouts: Rollouts of each.
-        ends: One of :data:`ENDS`.
+        ends: One of :data:`decima.learning.algorithms.parts.ENDS`.
         mean_length_s: Mean length of the episodes of streams; None: no end.
         seed: Seed of the training run.
         iteration: From 0.
@@ -260,12 +257,6 @@ def sequences_of_rollouts(
         lengths = np.random.default_rng([seed, iteration, 3]).exponential(size=len(repeated))
     limits_s = np.maximum(mean_length_s * lengths, 1.0)
     return [replace(each, time_limit_s=float(limit_s)) for each, limit_s in zip(repeated, limits_s, strict=True)]
-
-
-def rollout_seeds(seed: int, iteration: int, count: int) -> list[int]:
-    """Seeds of the episodes of one iteration: task durations and the policy's draws."""
-    rng = np.random.default_rng([seed, iteration, 1])
-    return [int(value) for value in rng.integers(2**62, size=count)]
 
 
 def children_of(task: Task) -> tuple[np.ndarray, np.ndarray, int]:

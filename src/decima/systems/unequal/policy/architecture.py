@@ -36,7 +36,7 @@ class NodeArchitecture(NetworkShape):
         ConfigError: A value is out of range, or two contradict each other.
     """
 
-    kind: ClassVar[str] = "lachesis"
+    system: ClassVar[str] = "unequal"
 
     name: str = "paper"  # ``"paper"``, ``"fast"``, ``"decima"`` or a name of your own
     features: str = "paper"  # a name in :data:`decima.systems.unequal.policy.features.SETS`

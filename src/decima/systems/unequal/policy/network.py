@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from decima.systems.spark.policy.network import PerceptronLayer, StageMessages, softmax_of_segments, sum_by
+from decima.learning.layers import PerceptronLayer, StageMessages, softmax_of_segments, sum_by
 from decima.systems.unequal.policy.architecture import JOBS, NODES, NodeArchitecture
 from decima.systems.unequal.policy.batch import TENSORS, NodeBatch
 
@@ -34,7 +34,7 @@ class NodeNetwork(keras.Model):
     """Probabilities of recorded choices of nodes, and scores of all nodes that could be chosen.
 
     Called with the tensors of :class:`decima.systems.unequal.policy.batch.NodeBatch` it returns what
-    :class:`decima.systems.spark.policy.network.DecimaNetwork` does, float32 [D] each; limits do not exist and have 0.
+    :class:`decima.learning.gradient.PolicyNetwork` says, float32 [D] each; limits do not exist and have 0.
 
     Args:
         architecture: Shape of the network.

@@ -9,15 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from decima.core.errors import ConfigError
-from decima.learning.algorithms.imitation import register_teachers
 from decima.learning.gradient import Learner
 from decima.learning.loss import CRITIC, PROBABILITIES
-from decima.learning.recipes import register_recipe
 from decima.learning.returns import Episode
 from decima.learning.rollout import RolloutBackend, RolloutJob, Teacher
 from decima.learning.run import TrainingRun
+from decima.learning.seeds import rollout_seeds
 from decima.learning.validation import Score
-from decima.systems.spark.policy.task import rollout_seeds
 from decima.systems.unequal.engine import Planner
 from decima.systems.unequal.optimum.bounds import lower_bound
 from decima.systems.unequal.policy.architecture import NodeArchitecture
@@ -27,70 +25,7 @@ from decima.systems.unequal.policy.network import NodeNetwork
 from decima.systems.unequal.policy.planner import PolicyPlanner
 from decima.systems.unequal.policy.task import TEACHERS, NodeEpisode, NodeEpisodes, NodeSequence, NodeTask
 
-SYSTEM = "plan"
 _CHUNK = 256
-_FAST = {
-    "algorithm": "ppo",
-    "teacher": f"{SYSTEM}/linear_rank",
-    "teacher_iterations": 80,
-    "teacher_sequences": 6,
-    "teacher_lr": 3e-3,
-    "teacher_lr_end": 5e-4,
-    "epochs": 2,
-    "minibatches": 4,
-    "sequences": 4,
-    "rollouts": 8,
-    "lr_start": 3e-4,
-    "lr_end": 5e-5,
-    "lr_shape": "geometric",
-    "gradient_norm": 1.0,
-    "loss_reduction": "mean",
-    "entropy_start": 0.0,
-    "entropy_end": 0.0,
-    "entropy_iterations": None,
-    "effect_classes": True,
-    "baseline": "regression",
-    "baseline_memory": 0.9,
-    "normalise": "sequence",
-    "reward_scale_s": 1.0,
-    "episode_start_s": None,
-    "differential": False,
-    "validate_every": 10,
-    "validation_sequences": 40,
-    "validation_seeds": 0,
-    "iterations": 180,
-}
-# Algorithm 1, where episodes begin with 50 decisions and grow by 2 per iteration.
-_PAPER = {
-    "algorithm": "actor_critic",
-    "episode_start_s": 50.0,
-    "episode_end_s": 1000.0,
-    "episode_growth_s": 2.0,
-    "validation_seeds": 0,
-    "validate_every": 20,
-    "validation_sequences": 40,
-    "iterations": 800,
-}
-register_recipe("paper-lachesis-batch", **_PAPER)
-register_recipe("paper-lachesis-stream", **_PAPER)
-register_recipe("fast-lachesis-batch", **_FAST)
-register_recipe("fast-lachesis-stream", **_FAST)
-
-
-def _make_teacher(name: str, **parameters: float) -> str:
-    """The name of a rule that can be imitated.
-
-    Raises:
-        ConfigError: There is none of that name, or it was given parameters.
-    """
-    if name not in TEACHERS:
-        raise ConfigError(f"unknown scheduler {name!r} to imitate; known: {', '.join(TEACHERS)}")
-    if parameters:
-        raise ConfigError(f"{name} has no parameter {next(iter(parameters))!r} as a teacher; it has none")
-    return name
-
-
-register_teachers(SYSTEM, _make_teacher)
 
 
 class NodeAgent:
@@ -246,17 +181,18 @@ class NodeRun(TrainingRun):
     """One training of a policy that chooses nodes; every architecture fits every task.
 
     Raises:
-        ConfigError: The recipe's teacher is a rule of another system.
+        ConfigError: The recipe's teacher is no rule that orders nodes.
     """
 
     task: NodeTask
     architecture: NodeArchitecture
 
-    def __post_init__(self) -> None:
-        teacher = self.recipe.imitation.teacher
-        if teacher is not None and not teacher.startswith(f"{SYSTEM}/"):
-            known = ", ".join(f"{SYSTEM}/{name}" for name in TEACHERS)
-            raise ConfigError(f"recipe: teacher {teacher!r} does not order nodes; known: {known}")
+    def check_teacher(self, name: str, parameters: dict[str, float]) -> None:
+        """Refuse what is no rule that orders nodes."""
+        if name not in TEACHERS:
+            raise ConfigError(f"unknown scheduler {name!r} to imitate; known: {', '.join(TEACHERS)}")
+        if parameters:
+            raise ConfigError(f"{name} has no parameter {next(iter(parameters))!r} as a teacher; it has none")
 
     def rollout_work(self) -> NodeEpisodes:
         """Function that runs an episode."""

@@ -13,9 +13,10 @@ from decima.core.checks import is_number, is_whole
 from decima.core.errors import ConfigError
 from decima.core.grammar import hint, read_value, split_options
 from decima.learning.rollout import RolloutJob
-from decima.systems.spark.policy.task import SEQUENCE_SEED, VALIDATION_SEED
+from decima.learning.seeds import SEQUENCE_SEED, VALIDATION_SEED
 from decima.systems.unequal.linear_rule import COEFFICIENTS, linear_priority
 from decima.systems.unequal.optimum.priority_search import best_rule_priority
+from decima.systems.unequal.policy import recipes as _recipes  # noqa: F401  registers them
 from decima.systems.unequal.policy.architecture import NodeArchitecture
 from decima.systems.unequal.policy.planner import NodeRecord, PolicyPlanner
 from decima.systems.unequal.ranks import rank_up
@@ -200,7 +201,7 @@ class NodeEpisodes:
         if job.teacher is None:
             planner.run(weights, rng=rng)
         else:
-            priority = TEACHERS[job.teacher.name.rpartition("/")[2]](instance, self._task.rules)
+            priority = TEACHERS[job.teacher.name](instance, self._task.rules)
             planner.run(weights, rng=rng, teacher=priority, share=job.teacher.share)
         record = planner.done()
         idle.append(planner)

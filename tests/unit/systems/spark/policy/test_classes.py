@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from decima.core.errors import ConfigError
-from decima.learning.run import TrainingRun
 from decima.systems.spark.policy.architecture import CLASS_INPUTS, Architecture
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.record import collect_record
+from decima.systems.spark.policy.run import DecimaRun
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
 from decima.systems.spark.policy.task import Task
 from decima.systems.spark.schedulers import make_scheduler
@@ -197,7 +197,7 @@ def test_a_policy_of_another_number_of_classes():
         policy.bind(busy_state(0, classes=((0.5, 3), (1.0, 3))))
     task = Task("stream", source="embedded", jobs=4, executors=8)
     with pytest.raises(ConfigError, match="4 classes of executors, the task has 1"):
-        TrainingRun(task, quick_recipe(), PAIRS, 0)
+        DecimaRun(task, quick_recipe(), PAIRS, 0)
 
 
 def test_records_of_clusters_of_different_size_are_no_batch():
@@ -256,9 +256,9 @@ def test_tensorflow_agrees_with_what_was_recorded():
 @pytest.mark.parametrize("teacher", ["priced_srw", "weighted_best_fit"])
 def test_imitation_and_exact_resume(tmp_path, teacher):
     pytest.importorskip("tensorflow")
-    run = TrainingRun(TASK, quick_recipe(teacher=teacher, teacher_iterations=2), NETWORK, 0)
+    run = DecimaRun(TASK, quick_recipe(teacher=teacher, teacher_iterations=2), NETWORK, 0)
     whole = run.trainer(tmp_path / "whole", workers=1, tensorboard=False).train()
-    short = TrainingRun(TASK, run.recipe.replace(iterations=2), NETWORK, 0)
+    short = DecimaRun(TASK, run.recipe.replace(iterations=2), NETWORK, 0)
     short.trainer(tmp_path / "parts", workers=1, tensorboard=False).train()
     again = run.trainer(tmp_path / "parts", workers=1, tensorboard=False).train(resume=True)
     assert np.array_equal(whole.weights, again.weights)
@@ -272,6 +272,6 @@ def test_imitation_learns_the_class(tmp_path):
     pytest.importorskip("tensorflow")
     rate = {"teacher_lr": 1e-2, "teacher_lr_end": 1e-2}
     recipe = quick_recipe(teacher="priced_srw", teacher_iterations=12, iterations=12, **rate)
-    curve = TrainingRun(TASK, recipe, NETWORK, 0).trainer(tmp_path, workers=1, tensorboard=False).train().curve
+    curve = DecimaRun(TASK, recipe, NETWORK, 0).trainer(tmp_path, workers=1, tensorboard=False).train().curve
     assert curve[-1]["cross_entropy"] < 0.8 * curve[0]["cross_entropy"]
     assert LearnedScheduler(NETWORK, NETWORK.initial_weights(0)).architecture.executor_classes == 4

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 
 from decima.core.errors import ConfigError
+from decima.learning.seeds import rollout_seeds
 from decima.systems.spark.policy.task import (
     SEQUENCE_SEED,
     VALIDATION_SEED,
     JobSequence,
     Task,
-    rollout_seeds,
     sequences_of_rollouts,
 )
 from decima.systems.spark.settings import Settings

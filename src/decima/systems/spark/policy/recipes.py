@@ -1,6 +1,8 @@
-"""The named recipes, as fields of :class:`decima.learning.recipe.Recipe` that differ from its defaults."""
+"""Recipes of Decima's policies, as fields that differ from the defaults of Algorithm 1."""
 
 from typing import Any
+
+from decima.learning.recipe import register_recipe
 
 _FAST: dict[str, Any] = {
     "algorithm": "ppo",
@@ -32,9 +34,8 @@ _FAST: dict[str, Any] = {
     "validation_sequences": 40,
     "iterations": 320,
 }
-# `paper`: Algorithm 1, the defaults. `fast`: every ingredient's worth is in the training report.
-RECIPES: dict[str, dict[str, Any]] = {
-    "paper": {},
+# Every ingredient's worth is in the training report.
+_RECIPES: dict[str, dict[str, Any]] = {
     "fast-batch": _FAST
     | {
         "lr_end": 2e-4,
@@ -74,13 +75,5 @@ RECIPES: dict[str, dict[str, Any]] = {
         "iterations": 300,
     },
 }  # fmt: skip
-
-
-def register_recipe(name: str, **values: Any) -> None:
-    """Make a recipe known, for a task of another system.
-
-    Args:
-        name: What it is called; ``"fast-KIND"`` is what ``fast`` means for tasks of a kind.
-        **values: Flat fields that differ from the defaults.
-    """
-    RECIPES[name] = values
+for _name, _values in _RECIPES.items():
+    register_recipe(_name, **_values)
