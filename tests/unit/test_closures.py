@@ -83,9 +83,7 @@ def test_a_module_loads_little_and_nothing_of_another_system(entry, most, system
         other = module.removeprefix("decima.systems.").partition(".")[0]
         assert not module.startswith("decima.systems.") or other == system, path_to(module, parents)
     longest = "\n".join(path_to(module, parents) for module in list(parents)[-5:])
-    assert len(parents) < most, (
-        f"{entry} loads {len(parents)} modules, fewer than {most} allowed; for example\n{longest}"
-    )
+    assert len(parents) < most, f"{entry} loads {len(parents)} modules, fewer than {most} allowed:\n{longest}"
 
 
 def test_the_paths_of_a_closure_are_imports():

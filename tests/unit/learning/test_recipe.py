@@ -6,6 +6,7 @@ import yaml
 from decima.core.errors import ConfigError
 from decima.learning.recipe import RECIPES, Recipe
 from decima.learning.store import list_policies, read_policy
+from decima.systems.spark.policy import recipes  # noqa: F401  registers them
 
 
 def test_named_recipes_exist_and_paper_is_algorithm_1():
