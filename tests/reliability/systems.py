@@ -12,9 +12,9 @@ import pytest
 import decima
 import decima.systems.cloud.system  # registers itself
 from decima.commands.shared.outputs import result_document, write_json, write_table
+from decima.commands.systems import spark as spark_options
 from decima.core.errors import DeadlockError
 from decima.core.system import get_system
-from decima.systems.spark import options as spark_options
 from decima.systems.spark.loop import new_state
 from decima.systems.spark.schedulers import list_schedulers, make_scheduler
 from decima.systems.spark.schedulers.registry import scheduler_options

@@ -101,7 +101,7 @@ def test_bad_files(content, message, tmp_path):
         Recipe.load(path)
     with pytest.raises(ConfigError, match=r"cannot read recipe .*none\.yaml: No such file"):
         Recipe.load(tmp_path / "none.yaml")
-    with pytest.raises(ConfigError, match="unknown recipe 'slow'; known: fast, paper, .*fast-batch"):
+    with pytest.raises(ConfigError, match=r"unknown recipe 'slow'; known: fast, paper, .*fast-batch"):
         Recipe.named("slow")
 
 

@@ -59,12 +59,12 @@ _System = Annotated[str, typer.Option("--system", metavar="|".join(SYSTEMS), hel
 
 
 class SystemOptions:
-    """Placeholder for the options of a system, whose dataclasses are in ``decima.systems.<system>.options``."""
+    """Placeholder for the options of a system, whose dataclasses are in ``decima.commands.systems``."""
 
 
 def module_of(system: str) -> ModuleType:
     """Module of the options of a system."""
-    return import_module(f"decima.systems.{system}.options")
+    return import_module(f"decima.commands.systems.{system}")
 
 
 def maker(command: Callable[..., None], system: str, verb: str) -> Callable[[], Callable[..., None]]:

@@ -9,9 +9,9 @@ import pytest
 
 import decima
 from decima.commands.shared.outputs import result_document
+from decima.commands.systems import spark as spark_options
 from decima.core.errors import ConfigError, InvalidDecisionError, RecordError, SchedulerError
 from decima.core.system import get_system
-from decima.systems.spark import options as spark_options
 from decima.systems.spark.loop import new_state
 from decima.systems.spark.schedulers import Decision, check_scheduler, make_scheduler
 from decima.systems.spark.schedulers.fields import rule_record

@@ -1,0 +1,1 @@
+"""What the verbs need of each system: options, texts of results, charts."""
