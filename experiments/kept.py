@@ -19,9 +19,18 @@ def reference_path(run: str) -> Path:
     return checkout() / "reports" / "reference" / f"{resolve_run(run)}.zip"
 
 
-def card_entry(name: str) -> str:
-    """Name inside the file of the card of an experiment."""
-    return f"cards/{name}.json"
+def stamps_path(run: str) -> Path:
+    """File of what the kept results of a run are made of: by experiment its stamp and the names of its tables.
+
+    It lies beside the tables, so that a change of code that moves no number changes a small text and not the archive.
+    """
+    return reference_path(run).with_suffix(".json")
+
+
+def read_stamps(run: str) -> dict[str, dict]:
+    """Content of that file; nothing where there is none."""
+    path = stamps_path(run)
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def kept_tables(name: str, run: str, stamp: dict[str, str]) -> dict[str, pandas.DataFrame] | None:
@@ -38,11 +47,8 @@ def kept_tables(name: str, run: str, stamp: dict[str, str]) -> dict[str, pandas.
     import pandas
 
     path = reference_path(run)
-    if not path.is_file():
+    card = read_stamps(run).get(name, {})
+    if not path.is_file() or card.get("stamp") != stamp:
         return None
     with zipfile.ZipFile(path) as archive:
-        entry = card_entry(name)
-        card = json.loads(archive.read(entry)) if entry in archive.namelist() else {}
-        if card.get("stamp") != stamp:
-            return None
         return {table: pandas.read_csv(io.BytesIO(archive.read(f"{name}/{table}"))) for table in card["tables"]}

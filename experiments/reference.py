@@ -1,8 +1,8 @@
 """Results kept in the repository, and how far those of a run on this machine are from them.
 
-``reports/reference/<run>.zip`` holds the tables of a run as csv, their cards and the digests of its figures; of runs
-that people look at, ``reports/results/<run>`` has the same (:mod:`experiments.results`). Equal results give
-equal files: they have no times in them.
+``reports/reference/<run>.zip`` holds the tables of a run as csv and the digests of its figures, ``<run>.json`` beside
+it says what they are made of. Of runs that people look at, ``reports/results/<run>`` has the same
+(:mod:`experiments.results`). Equal results give equal files: they have no times in them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import numpy as np
 import pandas
 
 from decima.core.errors import ConfigError
-from decima.core.files import atomic_path, read_json
+from decima.core.files import atomic_path, atomic_write_text, read_json
 from experiments.experiment import experiment, experiment_names
-from experiments.kept import card_entry, reference_path
+from experiments.kept import read_stamps, reference_path, stamps_path
 from experiments.params import read_params
 from experiments.results import DIGESTS, collect, figure_digests, results_folder, table_files
 from experiments.stamps import table_stamp
@@ -83,11 +83,13 @@ def record(run: str) -> Path:
     if run in read_params("results"):
         return collect(run)
     entries = {name: path.read_bytes() for name, path in table_files(run).items()}
-    cards = {name: card_path(name, run) for name in experiment_names()}
-    entries |= {card_entry(name): path.read_bytes() for name, path in cards.items() if path.is_file()}
+    cards = {name: read_json(card_path(name, run)) for name in experiment_names() if card_path(name, run).is_file()}
+    _write_stamps(run, {name: {"stamp": card["stamp"], "tables": card["tables"]} for name, card in cards.items()})
     entries[_FIGURES] = (json.dumps(figure_digests(run, ".png", ".pdf"), indent=1) + "\n").encode()
     path = reference_path(run)
-    _write_archive(path, entries)
+    with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        for name in sorted(entries):
+            archive.writestr(zipfile.ZipInfo(name), entries[name], zipfile.ZIP_DEFLATED, compresslevel=9)
     return path
 
 
@@ -103,37 +105,28 @@ def adopt(run: str) -> list[str]:
     path = reference_path(run)
     if not path.is_file():
         raise ConfigError(f"there is nothing to adopt for run {run}: {path} is missing")
-    with zipfile.ZipFile(path) as archive:
-        entries = {name: archive.read(name) for name in archive.namelist()}
-    adopted = []
+    cards, adopted = read_stamps(run), []
     for name in experiment_names():
-        card = json.loads(entries.get(card_entry(name), b"{}"))
         stamp = table_stamp(name, run)
-        if not card or card.get("stamp") == stamp or not _same_inputs(card, stamp, read_params()[run][name]):
-            continue
-        kept = {key: value for key, value in card.items() if key not in ("fingerprint", "code")}
-        entries[card_entry(name)] = (json.dumps(kept | {"stamp": stamp}, indent=2) + "\n").encode()
-        adopted.append(name)
+        if name in cards and cards[name]["stamp"] != stamp and _same_inputs(cards[name]["stamp"], stamp):
+            cards[name]["stamp"] = stamp
+            adopted.append(name)
     if adopted:
-        _write_archive(path, entries)
+        _write_stamps(run, cards)
     return adopted
 
 
-def _same_inputs(card: dict, stamp: dict[str, str], parameters: object) -> bool:
-    """Whether a card is of the present parameters and inputs; a card without a stamp says its parameters only."""
-    if "stamp" not in card:
-        return card["parameters"] == parameters
-    derived = {name for name in stamp if name == "code" or name.startswith("tables of ")}
-    return {name: card["stamp"].get(name) for name in stamp.keys() - derived} == {
-        name: stamp[name] for name in stamp.keys() - derived
-    }
+def _same_inputs(before: dict[str, str], now: dict[str, str]) -> bool:
+    """Whether two stamps name the same parameters and inputs, whatever the code."""
+    one, two = (
+        {name: value for name, value in stamp.items() if name != "code" and not name.startswith("tables of ")}
+        for stamp in (before, now)
+    )
+    return one == two
 
 
-def _write_archive(path: Path, entries: dict[str, bytes]) -> None:
-    """Write a zip file that is the same for the same entries."""
-    with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-        for name in sorted(entries):
-            archive.writestr(zipfile.ZipInfo(name), entries[name], zipfile.ZIP_DEFLATED, compresslevel=9)
+def _write_stamps(run: str, cards: dict[str, dict]) -> None:
+    atomic_write_text(stamps_path(run), json.dumps(cards, indent=1) + "\n")
 
 
 def compare_with_kept(run: str) -> Comparison:
@@ -166,8 +159,7 @@ def _kept(run: str) -> tuple[dict[str, bytes | str], dict[str, str]]:
     with zipfile.ZipFile(path) as archive:
         kept = {name: archive.read(name) for name in archive.namelist()}
     figures = json.loads(kept.pop(_FIGURES))
-    cards = {card_entry(name) for name in experiment_names()}
-    return {name: content for name, content in kept.items() if name not in cards}, figures
+    return kept, figures
 
 
 def _verdict(name: str, kept: bytes | str | None, found: bytes | None) -> Verdict:

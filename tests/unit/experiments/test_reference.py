@@ -78,7 +78,6 @@ def test_adopting_renews_the_code_of_a_stamp_and_nothing_that_has_other_inputs(t
         store.card_path(name, "embedded-quick").parent.mkdir(exist_ok=True)
         store.card_path(name, "embedded-quick").write_text(json.dumps(card))
     reference.record("embedded-quick")
-    monkeypatch.setattr(reference, "read_params", lambda section="runs": {"embedded-quick": parameters})
     monkeypatch.setattr(reference, "experiment_names", lambda: list(parameters))
     inputs = {"batch": "one", "latency": "another"}
     stamps = {name: {"code": "new", "parameters": "same", "models/a.json": digest} for name, digest in inputs.items()}
