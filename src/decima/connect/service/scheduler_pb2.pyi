@@ -8,22 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class OpenRequest(_message.Message):
-    __slots__ = (
-        "version",
-        "client",
-        "executors",
-        "moving_delay_ms",
-        "mode",
-        "scheduler",
-        "seed",
-        "generator",
-        "interarrival_ms",
-        "shared_cluster",
-        "delays",
-        "delay_again",
-        "unequal",
-        "running",
-    )
+    __slots__ = ("version", "client", "executors", "moving_delay_ms", "mode", "scheduler", "seed", "generator", "interarrival_ms", "shared_cluster", "delays", "delay_again", "unequal", "running")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     EXECUTORS_FIELD_NUMBER: _ClassVar[int]
@@ -52,23 +37,7 @@ class OpenRequest(_message.Message):
     delay_again: bool
     unequal: UnequalExecutors
     running: bool
-    def __init__(
-        self,
-        version: _Optional[int] = ...,
-        client: _Optional[str] = ...,
-        executors: _Optional[int] = ...,
-        moving_delay_ms: _Optional[float] = ...,
-        mode: _Optional[str] = ...,
-        scheduler: _Optional[str] = ...,
-        seed: _Optional[int] = ...,
-        generator: _Optional[_Union[Pcg64, _Mapping]] = ...,
-        interarrival_ms: _Optional[float] = ...,
-        shared_cluster: _Optional[str] = ...,
-        delays: _Optional[bool] = ...,
-        delay_again: _Optional[bool] = ...,
-        unequal: _Optional[_Union[UnequalExecutors, _Mapping]] = ...,
-        running: _Optional[bool] = ...,
-    ) -> None: ...
+    def __init__(self, version: _Optional[int] = ..., client: _Optional[str] = ..., executors: _Optional[int] = ..., moving_delay_ms: _Optional[float] = ..., mode: _Optional[str] = ..., scheduler: _Optional[str] = ..., seed: _Optional[int] = ..., generator: _Optional[_Union[Pcg64, _Mapping]] = ..., interarrival_ms: _Optional[float] = ..., shared_cluster: _Optional[str] = ..., delays: _Optional[bool] = ..., delay_again: _Optional[bool] = ..., unequal: _Optional[_Union[UnequalExecutors, _Mapping]] = ..., running: _Optional[bool] = ...) -> None: ...
 
 class UnequalExecutors(_message.Message):
     __slots__ = ("speeds", "rate", "rates", "latency_s")
@@ -80,13 +49,7 @@ class UnequalExecutors(_message.Message):
     rate: float
     rates: _containers.RepeatedScalarFieldContainer[float]
     latency_s: float
-    def __init__(
-        self,
-        speeds: _Optional[_Iterable[float]] = ...,
-        rate: _Optional[float] = ...,
-        rates: _Optional[_Iterable[float]] = ...,
-        latency_s: _Optional[float] = ...,
-    ) -> None: ...
+    def __init__(self, speeds: _Optional[_Iterable[float]] = ..., rate: _Optional[float] = ..., rates: _Optional[_Iterable[float]] = ..., latency_s: _Optional[float] = ...) -> None: ...
 
 class Pcg64(_message.Message):
     __slots__ = ("state_high", "state_low", "increment_high", "increment_low")
@@ -98,13 +61,7 @@ class Pcg64(_message.Message):
     state_low: int
     increment_high: int
     increment_low: int
-    def __init__(
-        self,
-        state_high: _Optional[int] = ...,
-        state_low: _Optional[int] = ...,
-        increment_high: _Optional[int] = ...,
-        increment_low: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, state_high: _Optional[int] = ..., state_low: _Optional[int] = ..., increment_high: _Optional[int] = ..., increment_low: _Optional[int] = ...) -> None: ...
 
 class OpenReply(_message.Message):
     __slots__ = ("session", "version", "scheduler", "lease_ms", "command")
@@ -118,14 +75,7 @@ class OpenReply(_message.Message):
     scheduler: str
     lease_ms: int
     command: Command
-    def __init__(
-        self,
-        session: _Optional[str] = ...,
-        version: _Optional[int] = ...,
-        scheduler: _Optional[str] = ...,
-        lease_ms: _Optional[int] = ...,
-        command: _Optional[_Union[Command, _Mapping]] = ...,
-    ) -> None: ...
+    def __init__(self, session: _Optional[str] = ..., version: _Optional[int] = ..., scheduler: _Optional[str] = ..., lease_ms: _Optional[int] = ..., command: _Optional[_Union[Command, _Mapping]] = ...) -> None: ...
 
 class DecideRequest(_message.Message):
     __slots__ = ("session", "sequence", "full", "time_ms", "executors", "offer", "jobs", "states", "gone")
@@ -147,18 +97,7 @@ class DecideRequest(_message.Message):
     jobs: _containers.RepeatedCompositeFieldContainer[Job]
     states: _containers.RepeatedCompositeFieldContainer[JobState]
     gone: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(
-        self,
-        session: _Optional[str] = ...,
-        sequence: _Optional[int] = ...,
-        full: _Optional[bool] = ...,
-        time_ms: _Optional[float] = ...,
-        executors: _Optional[int] = ...,
-        offer: _Optional[_Union[Offer, _Mapping]] = ...,
-        jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ...,
-        states: _Optional[_Iterable[_Union[JobState, _Mapping]]] = ...,
-        gone: _Optional[_Iterable[str]] = ...,
-    ) -> None: ...
+    def __init__(self, session: _Optional[str] = ..., sequence: _Optional[int] = ..., full: _Optional[bool] = ..., time_ms: _Optional[float] = ..., executors: _Optional[int] = ..., offer: _Optional[_Union[Offer, _Mapping]] = ..., jobs: _Optional[_Iterable[_Union[Job, _Mapping]]] = ..., states: _Optional[_Iterable[_Union[JobState, _Mapping]]] = ..., gone: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Offer(_message.Message):
     __slots__ = ("job", "executors", "stage")
@@ -168,9 +107,7 @@ class Offer(_message.Message):
     job: str
     executors: int
     stage: int
-    def __init__(
-        self, job: _Optional[str] = ..., executors: _Optional[int] = ..., stage: _Optional[int] = ...
-    ) -> None: ...
+    def __init__(self, job: _Optional[str] = ..., executors: _Optional[int] = ..., stage: _Optional[int] = ...) -> None: ...
 
 class Job(_message.Message):
     __slots__ = ("job", "name", "profile", "arrival_ms", "priority", "cap", "stages")
@@ -188,16 +125,7 @@ class Job(_message.Message):
     priority: float
     cap: float
     stages: _containers.RepeatedCompositeFieldContainer[Stage]
-    def __init__(
-        self,
-        job: _Optional[str] = ...,
-        name: _Optional[str] = ...,
-        profile: _Optional[str] = ...,
-        arrival_ms: _Optional[float] = ...,
-        priority: _Optional[float] = ...,
-        cap: _Optional[float] = ...,
-        stages: _Optional[_Iterable[_Union[Stage, _Mapping]]] = ...,
-    ) -> None: ...
+    def __init__(self, job: _Optional[str] = ..., name: _Optional[str] = ..., profile: _Optional[str] = ..., arrival_ms: _Optional[float] = ..., priority: _Optional[float] = ..., cap: _Optional[float] = ..., stages: _Optional[_Iterable[_Union[Stage, _Mapping]]] = ...) -> None: ...
 
 class Stage(_message.Message):
     __slots__ = ("stage", "name", "num_tasks", "parents", "duration_ms", "duration_known")
@@ -213,15 +141,7 @@ class Stage(_message.Message):
     parents: _containers.RepeatedScalarFieldContainer[int]
     duration_ms: float
     duration_known: bool
-    def __init__(
-        self,
-        stage: _Optional[int] = ...,
-        name: _Optional[str] = ...,
-        num_tasks: _Optional[int] = ...,
-        parents: _Optional[_Iterable[int]] = ...,
-        duration_ms: _Optional[float] = ...,
-        duration_known: _Optional[bool] = ...,
-    ) -> None: ...
+    def __init__(self, stage: _Optional[int] = ..., name: _Optional[str] = ..., num_tasks: _Optional[int] = ..., parents: _Optional[_Iterable[int]] = ..., duration_ms: _Optional[float] = ..., duration_known: _Optional[bool] = ...) -> None: ...
 
 class JobState(_message.Message):
     __slots__ = ("job", "attached", "moving", "committed", "outgoing", "runnable", "schedulable", "stages", "delayed")
@@ -243,18 +163,7 @@ class JobState(_message.Message):
     schedulable: _containers.RepeatedScalarFieldContainer[int]
     stages: _containers.RepeatedCompositeFieldContainer[StageState]
     delayed: _containers.RepeatedCompositeFieldContainer[DelayedStage]
-    def __init__(
-        self,
-        job: _Optional[str] = ...,
-        attached: _Optional[int] = ...,
-        moving: _Optional[int] = ...,
-        committed: _Optional[int] = ...,
-        outgoing: _Optional[int] = ...,
-        runnable: _Optional[_Iterable[int]] = ...,
-        schedulable: _Optional[_Iterable[int]] = ...,
-        stages: _Optional[_Iterable[_Union[StageState, _Mapping]]] = ...,
-        delayed: _Optional[_Iterable[_Union[DelayedStage, _Mapping]]] = ...,
-    ) -> None: ...
+    def __init__(self, job: _Optional[str] = ..., attached: _Optional[int] = ..., moving: _Optional[int] = ..., committed: _Optional[int] = ..., outgoing: _Optional[int] = ..., runnable: _Optional[_Iterable[int]] = ..., schedulable: _Optional[_Iterable[int]] = ..., stages: _Optional[_Iterable[_Union[StageState, _Mapping]]] = ..., delayed: _Optional[_Iterable[_Union[DelayedStage, _Mapping]]] = ...) -> None: ...
 
 class DelayedStage(_message.Message):
     __slots__ = ("stage", "withheld", "end_ms")
@@ -264,22 +173,10 @@ class DelayedStage(_message.Message):
     stage: int
     withheld: bool
     end_ms: float
-    def __init__(
-        self, stage: _Optional[int] = ..., withheld: _Optional[bool] = ..., end_ms: _Optional[float] = ...
-    ) -> None: ...
+    def __init__(self, stage: _Optional[int] = ..., withheld: _Optional[bool] = ..., end_ms: _Optional[float] = ...) -> None: ...
 
 class StageState(_message.Message):
-    __slots__ = (
-        "stage",
-        "launched",
-        "finished",
-        "executors",
-        "moving",
-        "committed",
-        "measured_tasks",
-        "measured_ms",
-        "running_since_ms",
-    )
+    __slots__ = ("stage", "launched", "finished", "executors", "moving", "committed", "measured_tasks", "measured_ms", "running_since_ms")
     STAGE_FIELD_NUMBER: _ClassVar[int]
     LAUNCHED_FIELD_NUMBER: _ClassVar[int]
     FINISHED_FIELD_NUMBER: _ClassVar[int]
@@ -298,32 +195,10 @@ class StageState(_message.Message):
     measured_tasks: int
     measured_ms: float
     running_since_ms: _containers.RepeatedScalarFieldContainer[float]
-    def __init__(
-        self,
-        stage: _Optional[int] = ...,
-        launched: _Optional[int] = ...,
-        finished: _Optional[int] = ...,
-        executors: _Optional[int] = ...,
-        moving: _Optional[int] = ...,
-        committed: _Optional[int] = ...,
-        measured_tasks: _Optional[int] = ...,
-        measured_ms: _Optional[float] = ...,
-        running_since_ms: _Optional[_Iterable[float]] = ...,
-    ) -> None: ...
+    def __init__(self, stage: _Optional[int] = ..., launched: _Optional[int] = ..., finished: _Optional[int] = ..., executors: _Optional[int] = ..., moving: _Optional[int] = ..., committed: _Optional[int] = ..., measured_tasks: _Optional[int] = ..., measured_ms: _Optional[float] = ..., running_since_ms: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class Decision(_message.Message):
-    __slots__ = (
-        "sequence",
-        "idle",
-        "job",
-        "stage",
-        "limit",
-        "executors",
-        "decide_us",
-        "command",
-        "delay_ms",
-        "executor_class",
-    )
+    __slots__ = ("sequence", "idle", "job", "stage", "limit", "executors", "decide_us", "command", "delay_ms", "executor_class")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     IDLE_FIELD_NUMBER: _ClassVar[int]
     JOB_FIELD_NUMBER: _ClassVar[int]
@@ -344,19 +219,7 @@ class Decision(_message.Message):
     command: Command
     delay_ms: float
     executor_class: int
-    def __init__(
-        self,
-        sequence: _Optional[int] = ...,
-        idle: _Optional[bool] = ...,
-        job: _Optional[str] = ...,
-        stage: _Optional[int] = ...,
-        limit: _Optional[int] = ...,
-        executors: _Optional[int] = ...,
-        decide_us: _Optional[float] = ...,
-        command: _Optional[_Union[Command, _Mapping]] = ...,
-        delay_ms: _Optional[float] = ...,
-        executor_class: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, sequence: _Optional[int] = ..., idle: _Optional[bool] = ..., job: _Optional[str] = ..., stage: _Optional[int] = ..., limit: _Optional[int] = ..., executors: _Optional[int] = ..., decide_us: _Optional[float] = ..., command: _Optional[_Union[Command, _Mapping]] = ..., delay_ms: _Optional[float] = ..., executor_class: _Optional[int] = ...) -> None: ...
 
 class Command(_message.Message):
     __slots__ = ("number", "target", "ask")
@@ -366,9 +229,7 @@ class Command(_message.Message):
     number: int
     target: int
     ask: bool
-    def __init__(
-        self, number: _Optional[int] = ..., target: _Optional[int] = ..., ask: _Optional[bool] = ...
-    ) -> None: ...
+    def __init__(self, number: _Optional[int] = ..., target: _Optional[int] = ..., ask: _Optional[bool] = ...) -> None: ...
 
 class AssignRequest(_message.Message):
     __slots__ = ("session", "sequence", "full", "now_s", "jobs", "copies", "gone", "executors", "most")
@@ -390,18 +251,7 @@ class AssignRequest(_message.Message):
     gone: _containers.RepeatedScalarFieldContainer[str]
     executors: _containers.RepeatedCompositeFieldContainer[ExecutorTime]
     most: int
-    def __init__(
-        self,
-        session: _Optional[str] = ...,
-        sequence: _Optional[int] = ...,
-        full: _Optional[bool] = ...,
-        now_s: _Optional[float] = ...,
-        jobs: _Optional[_Iterable[_Union[NodeJob, _Mapping]]] = ...,
-        copies: _Optional[_Iterable[_Union[Copy, _Mapping]]] = ...,
-        gone: _Optional[_Iterable[str]] = ...,
-        executors: _Optional[_Iterable[_Union[ExecutorTime, _Mapping]]] = ...,
-        most: _Optional[int] = ...,
-    ) -> None: ...
+    def __init__(self, session: _Optional[str] = ..., sequence: _Optional[int] = ..., full: _Optional[bool] = ..., now_s: _Optional[float] = ..., jobs: _Optional[_Iterable[_Union[NodeJob, _Mapping]]] = ..., copies: _Optional[_Iterable[_Union[Copy, _Mapping]]] = ..., gone: _Optional[_Iterable[str]] = ..., executors: _Optional[_Iterable[_Union[ExecutorTime, _Mapping]]] = ..., most: _Optional[int] = ...) -> None: ...
 
 class NodeJob(_message.Message):
     __slots__ = ("job", "name", "arrival_s", "nodes")
@@ -413,13 +263,7 @@ class NodeJob(_message.Message):
     name: str
     arrival_s: float
     nodes: _containers.RepeatedCompositeFieldContainer[Node]
-    def __init__(
-        self,
-        job: _Optional[str] = ...,
-        name: _Optional[str] = ...,
-        arrival_s: _Optional[float] = ...,
-        nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ...,
-    ) -> None: ...
+    def __init__(self, job: _Optional[str] = ..., name: _Optional[str] = ..., arrival_s: _Optional[float] = ..., nodes: _Optional[_Iterable[_Union[Node, _Mapping]]] = ...) -> None: ...
 
 class Node(_message.Message):
     __slots__ = ("node", "work", "times_s", "inputs")
@@ -431,13 +275,7 @@ class Node(_message.Message):
     work: float
     times_s: _containers.RepeatedScalarFieldContainer[float]
     inputs: _containers.RepeatedCompositeFieldContainer[Input]
-    def __init__(
-        self,
-        node: _Optional[int] = ...,
-        work: _Optional[float] = ...,
-        times_s: _Optional[_Iterable[float]] = ...,
-        inputs: _Optional[_Iterable[_Union[Input, _Mapping]]] = ...,
-    ) -> None: ...
+    def __init__(self, node: _Optional[int] = ..., work: _Optional[float] = ..., times_s: _Optional[_Iterable[float]] = ..., inputs: _Optional[_Iterable[_Union[Input, _Mapping]]] = ...) -> None: ...
 
 class Input(_message.Message):
     __slots__ = ("parent", "data")
@@ -461,15 +299,7 @@ class Copy(_message.Message):
     start_s: float
     finish_s: float
     executed: bool
-    def __init__(
-        self,
-        job: _Optional[str] = ...,
-        node: _Optional[int] = ...,
-        executor: _Optional[int] = ...,
-        start_s: _Optional[float] = ...,
-        finish_s: _Optional[float] = ...,
-        executed: _Optional[bool] = ...,
-    ) -> None: ...
+    def __init__(self, job: _Optional[str] = ..., node: _Optional[int] = ..., executor: _Optional[int] = ..., start_s: _Optional[float] = ..., finish_s: _Optional[float] = ..., executed: _Optional[bool] = ...) -> None: ...
 
 class ExecutorTime(_message.Message):
     __slots__ = ("executor", "available_s")
@@ -487,12 +317,7 @@ class Assignments(_message.Message):
     sequence: int
     assignments: _containers.RepeatedCompositeFieldContainer[Assignment]
     decide_us: float
-    def __init__(
-        self,
-        sequence: _Optional[int] = ...,
-        assignments: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ...,
-        decide_us: _Optional[float] = ...,
-    ) -> None: ...
+    def __init__(self, sequence: _Optional[int] = ..., assignments: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., decide_us: _Optional[float] = ...) -> None: ...
 
 class Assignment(_message.Message):
     __slots__ = ("job", "node", "executor", "start_s", "finish_s", "duplicate")
@@ -508,15 +333,7 @@ class Assignment(_message.Message):
     start_s: float
     finish_s: float
     duplicate: Duplicate
-    def __init__(
-        self,
-        job: _Optional[str] = ...,
-        node: _Optional[int] = ...,
-        executor: _Optional[int] = ...,
-        start_s: _Optional[float] = ...,
-        finish_s: _Optional[float] = ...,
-        duplicate: _Optional[_Union[Duplicate, _Mapping]] = ...,
-    ) -> None: ...
+    def __init__(self, job: _Optional[str] = ..., node: _Optional[int] = ..., executor: _Optional[int] = ..., start_s: _Optional[float] = ..., finish_s: _Optional[float] = ..., duplicate: _Optional[_Union[Duplicate, _Mapping]] = ...) -> None: ...
 
 class Duplicate(_message.Message):
     __slots__ = ("node", "start_s", "finish_s")
@@ -526,9 +343,7 @@ class Duplicate(_message.Message):
     node: int
     start_s: float
     finish_s: float
-    def __init__(
-        self, node: _Optional[int] = ..., start_s: _Optional[float] = ..., finish_s: _Optional[float] = ...
-    ) -> None: ...
+    def __init__(self, node: _Optional[int] = ..., start_s: _Optional[float] = ..., finish_s: _Optional[float] = ...) -> None: ...
 
 class WatchRequest(_message.Message):
     __slots__ = ("session",)
