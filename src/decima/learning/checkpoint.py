@@ -15,7 +15,7 @@ import numpy as np
 from decima.core.errors import CheckpointError
 from decima.core.files import atomic_path
 
-VERSION = 3
+VERSION = 4  # 4: the version of the data belongs to what a resumed run must share
 FILE_NAME = "checkpoint.npz"
 
 
@@ -68,7 +68,9 @@ class Checkpoint:
         except Exception as error:  # of damaged bytes, zipfile and numpy raise whatever comes of them
             raise CheckpointError(f"{path} is damaged or no checkpoint: {error!r:.200}") from error
         if version != VERSION:
-            raise CheckpointError(f"{path} has version {reprlib.repr(version)}, expected {VERSION}")
+            raise CheckpointError(
+                f"{path} has version {reprlib.repr(version)}, expected {VERSION}: it is of another release"
+            )
         checksum = arrays.pop("checksum", None)
         if checksum is None or checksum.tobytes() != _checksum(text, arrays):
             raise CheckpointError(f"{path} is damaged or was edited: its checksum is that of another content")

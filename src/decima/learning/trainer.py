@@ -139,6 +139,7 @@ class Trainer:
                 if self.iterations % self.budget.checkpoint_every == 0:
                     good.save(self.folder)
         except TrainingError as error:
+            good.save(self.folder)
             kept = f"; the last good checkpoint is {self.folder / FILE_NAME}" if self._has_checkpoint() else ""
             raise TrainingError(f"iteration {self.iterations}: {error}{kept}") from error
         except KeyboardInterrupt:

@@ -77,7 +77,7 @@ def test_damaged_files_are_refused(tmp_path):
 def test_other_versions_are_refused(tmp_path):
     document = json.dumps({"version": 0, "about": {}, "counters": {}, "curve": []})
     np.savez(tmp_path / FILE_NAME, document=np.frombuffer(document.encode(), np.uint8))
-    with pytest.raises(CheckpointError, match="has version 0, expected 3"):
+    with pytest.raises(CheckpointError, match="has version 0, expected 4: it is of another release"):
         Checkpoint.load(tmp_path)
 
 

@@ -143,6 +143,50 @@ def test_ctrl_c_saves_the_last_whole_iteration(whole, tmp_path, monkeypatch):
     assert np.array_equal(trained.weights, whole[1].weights)
 
 
+def test_a_dead_worker_leaves_the_last_whole_iteration(whole, tmp_path, monkeypatch):
+    collect = DecimaAgent.collect
+
+    def dies(self, iteration, *others):
+        if iteration == 3:
+            raise TrainingError("a worker died")
+        return collect(self, iteration, *others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DecimaAgent, "collect", dies)
+        with pytest.raises(TrainingError, match="iteration 3: a worker died; the last good checkpoint is"):
+            make(tmp_path, quick_recipe(checkpoint_every=100)).train()
+    assert Checkpoint.load(tmp_path).counters["iteration"] == 3
+    trained = make(tmp_path, quick_recipe(checkpoint_every=100)).train(resume=True)
+    assert np.array_equal(trained.weights, whole[1].weights)
+
+
+def test_a_run_is_not_resumed_on_other_data(whole, monkeypatch):
+    monkeypatch.setattr(Task, "data_version", "embedded sha256:0123")
+    with pytest.raises(
+        CheckpointError, match=r"its data is another one \('embedded sha256:\w+' there, 'embedded sha256:0123"
+    ):
+        make(whole[0]).train(resume=True)
+
+
+@pytest.mark.parametrize("system", ["cloud", "unequal"])
+def test_the_version_of_the_data_belongs_to_every_identity(system, monkeypatch):
+    from decima.systems.cloud.policy.architecture import PlacementArchitecture
+    from decima.systems.cloud.policy.run import PlacementRun
+    from decima.systems.cloud.policy.task import PlacementTask
+    from decima.systems.unequal.policy.architecture import NodeArchitecture
+    from decima.systems.unequal.policy.run import NodeRun
+    from decima.systems.unequal.policy.task import NodeTask
+
+    run = {
+        "cloud": lambda: PlacementRun(PlacementTask(("generated:n=4",)), Recipe(), PlacementArchitecture(), 0),
+        "unequal": lambda: NodeRun(NodeTask(source="embedded"), Recipe(), NodeArchitecture(), 0),
+    }[system]()
+    before = run.identity()
+    assert before["data"] == run.task.data_version
+    monkeypatch.setattr(type(run.task), "data_version", "other jobs")
+    assert run.identity() == before | {"data": "other jobs"}
+
+
 def test_a_finished_run_resumes_to_the_same_outcome(whole):
     trained = make(whole[0]).train(resume=True)
     assert np.array_equal(trained.weights, whole[1].weights)
