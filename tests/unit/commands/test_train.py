@@ -89,7 +89,7 @@ def test_parameters_of_the_pipeline_describe_the_stored_policies(name, monkeypat
         planned.extend(arguments)
         raise ConfigError("planned")
 
-    monkeypatch.setattr("decima.learning.run.TrainingRun", stop)
+    monkeypatch.setattr("decima.systems.spark.policy.run.DecimaRun", stop)
     assert refuse("train", "--params", name, "--out", tmp_path) == "planned"
     task, recipe, architecture, seed = planned
     card = read_policy(name).card
