@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from decima.cli import app
 from decima.commands.train import read_trainings
-from decima.learning import run as training_run
+from decima.systems.spark.policy import run as training_run
 from decima.workload.sources import list_sources
 from experiments.experiment import experiment, experiment_names
 from experiments.params import read_params
@@ -145,7 +145,7 @@ def test_parameters_of_a_training_are_options_of_the_command(name, tmp_path, mon
         seen.append(taken)
         raise StoppedError
 
-    monkeypatch.setattr(training_run, "TrainingRun", stop)
+    monkeypatch.setattr(training_run, "DecimaRun", stop)
     command = shlex.split(STAGES["train"]["do"]["cmd"].replace("${key}", name))[1:]
     command[command.index("--out") + 1] = str(tmp_path)
     assert isinstance(CliRunner().invoke(app, command).exception, StoppedError)

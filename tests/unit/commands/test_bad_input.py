@@ -230,7 +230,7 @@ def test_output_that_cannot_be_written(jobs, tmp_path, folder):
     assert "ends in .json" in refuse(*call, "--out", folder / "r.txt")
     assert "ends in .csv or .parquet" in refuse(*call, "--log", folder / "t.json")
     for command in (call, ("compare", "fair", "fifo", "--jobs", jobs)):
-        assert "ends in .png or .pdf or .html" in refuse(*command, "--gantt", folder / "g.gif")
+        assert "ends in .png or .pdf or .svg or .html" in refuse(*command, "--gantt", folder / "g.gif")
     (folder / "r.json").mkdir()
     assert "it is a folder" in refuse(*call, "--out", folder / "r.json")
     assert "the command reads that file" in refuse(*call, "--out", jobs)
