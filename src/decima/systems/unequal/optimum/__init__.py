@@ -1,0 +1,1 @@
+"""What is possible on an instance: bounds, exact optima, searched priorities."""
