@@ -8,8 +8,8 @@ import numpy as np
 
 from decima.evaluation.cma_search import Minimum, minimize
 from decima.systems.unequal.engine import Planner
-from decima.systems.unequal.policy.features import static_features
-from decima.systems.unequal.policy.linear_rule import NAMES
+from decima.systems.unequal.linear_rule import NAMES
+from decima.systems.unequal.node_features import static_features
 from decima.systems.unequal.ranks import rank_up
 from decima.systems.unequal.settings import Rules
 from decima.systems.unequal.workload import Instance

@@ -10,10 +10,10 @@ from decima.learning.rollout import RolloutJob, Teacher
 from decima.learning.store import save_policy
 from decima.systems.unequal import Cluster, Instance, Job, Rules, make_scheduler, plan, validate
 from decima.systems.unequal.generators import random_dag
+from decima.systems.unequal.node_features import deepest, static_features, units
 from decima.systems.unequal.optimum.exact import optimum
 from decima.systems.unequal.policy.architecture import NodeArchitecture
 from decima.systems.unequal.policy.batch import NodeBatch, SeenInstance
-from decima.systems.unequal.policy.features import deepest, static_features, units
 from decima.systems.unequal.policy.network import NodeNetwork
 from decima.systems.unequal.policy.planner import PolicyPlanner
 from decima.systems.unequal.policy.task import NodeEpisodes, NodeTask, read_task

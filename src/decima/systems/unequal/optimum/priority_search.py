@@ -9,8 +9,8 @@ import numpy as np
 from decima.core.checks import check_whole
 from decima.core.progress import progress_bar
 from decima.systems.unequal.engine import Planner
+from decima.systems.unequal.linear_rule import COEFFICIENTS, linear_priority
 from decima.systems.unequal.optimum.bounds import lower_bound
-from decima.systems.unequal.policy.linear_rule import COEFFICIENTS, linear_priority
 from decima.systems.unequal.ranks import rank_up
 from decima.systems.unequal.result import Schedule
 from decima.systems.unequal.settings import Rules

@@ -11,7 +11,7 @@ import numpy as np
 from decima.core.checks import is_whole
 from decima.core.errors import ConfigError
 from decima.learning.perceptron import MAX_WIDTH, NetworkShape, Perceptron
-from decima.systems.unequal.policy.features import CHANGING, RANKS, SETS
+from decima.systems.unequal.node_features import CHANGING, RANKS, SETS
 
 #: What the executor summary consists of: share of free executors; mean time until one is free, and the least; mean
 #: speed of the free ones over that of all.
@@ -39,7 +39,7 @@ class NodeArchitecture(NetworkShape):
     system: ClassVar[str] = "unequal"
 
     name: str = "paper"  # ``"paper"``, ``"fast"``, ``"decima"`` or a name of your own
-    features: str = "paper"  # a name in :data:`decima.systems.unequal.policy.features.SETS`
+    features: str = "paper"  # a name in :data:`decima.systems.unequal.node_features.SETS`
     feature_log: bool = False  # features enter as logarithms
     embedding: int = 16  # width of e, y and z
     hidden: tuple[int, ...] = (16,)  # hidden widths of the functions of Eq. 7 and of the summaries
@@ -136,6 +136,6 @@ class NodeArchitecture(NetworkShape):
         return layout
 
     def changing_columns(self) -> np.ndarray:
-        """Column of each feature of :data:`decima.systems.unequal.policy.features.CHANGING`, -1 for none, int64."""
+        """Column of each feature of :data:`decima.systems.unequal.node_features.CHANGING`, -1 for none, int64."""
         names = self.node_features
         return np.array([names.index(name) if name in names else -1 for name in CHANGING], dtype=np.int64)

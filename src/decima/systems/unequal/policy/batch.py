@@ -8,8 +8,8 @@ import numpy as np
 from numba import njit
 
 from decima.core.cache import cached
+from decima.systems.unequal.node_features import outgoing, static_features, units
 from decima.systems.unequal.policy.architecture import NodeArchitecture
-from decima.systems.unequal.policy.features import outgoing, static_features, units
 from decima.systems.unequal.policy.kernel import changing_feature
 from decima.systems.unequal.policy.planner import NodeRecord
 from decima.systems.unequal.workload import Instance

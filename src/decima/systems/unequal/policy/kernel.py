@@ -15,8 +15,8 @@ from decima.core.decision import CompiledDecision
 from decima.learning.dense import call_dense
 from decima.learning.perceptron import LEAK
 from decima.systems.unequal.fields import plan_at
+from decima.systems.unequal.node_features import SCALE
 from decima.systems.unequal.policy.architecture import CONTEXT, HEAD, JOBS, NET_SIZE, NETS, NODES
-from decima.systems.unequal.policy.features import SCALE
 from decima.systems.unequal.policy.fields import policy_at
 
 INPUT, F, G, H, JOB_F, JOB_G, CLUSTER_F, CLUSTER_G, Q = range(len(NETS))
@@ -26,7 +26,7 @@ _NODES, _JOBS, _LEAK = np.float32(1.0 / NODES), np.float32(1.0 / JOBS), np.float
 
 @njit
 def changing_feature(index, left, left_time, size, unit, logarithms):
-    """A feature of :data:`decima.systems.unequal.policy.features.CHANGING` from the state of a job."""
+    """A feature of :data:`decima.systems.unequal.node_features.CHANGING` from the state of a job."""
     value = float(left)
     if index == 1:
         value = left_time / unit

@@ -10,8 +10,8 @@ from decima.core.errors import PolicyError
 from decima.core.record import Record
 from decima.learning.dense import dense_layer
 from decima.systems.unequal.engine import NETWORK, Planner
+from decima.systems.unequal.node_features import CHANGING, outgoing, static_features, units
 from decima.systems.unequal.policy.architecture import CONTEXT, NodeArchitecture
-from decima.systems.unequal.policy.features import CHANGING, outgoing, static_features, units
 from decima.systems.unequal.policy.fields import POLICY
 from decima.systems.unequal.policy.kernel import choose, resume
 from decima.systems.unequal.settings import Rules

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decima.systems.unequal.engine import list_rule
-from decima.systems.unequal.policy.linear_rule import COEFFICIENTS, linear_priority
+from decima.systems.unequal.linear_rule import COEFFICIENTS, linear_priority
 from decima.systems.unequal.registry import register
 from decima.systems.unequal.settings import Rules
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from decima.systems.unequal.policy.features import MORE, static_features
+from decima.systems.unequal.node_features import MORE, static_features
 from decima.systems.unequal.workload import Instance
 
 NAMES = ("time", "data_in", "data_out", "rank_up", "rank_down", *MORE)
