@@ -119,7 +119,7 @@ def result_document(system: ModuleType, result: Any, parameters: Mapping[str, An
     """Content of a result file: the same keys first for every system, then those of the system alone."""
     settings = result.settings if isinstance(result.settings, dict) else result.settings.as_dict()
     return {
-        "system": system.__name__.split(".")[-2],
+        "system": system.__name__.split(".")[-1],
         "label": system.workload_label(result),
         "scheduler": result.scheduler,
         "parameters": dict(parameters),
