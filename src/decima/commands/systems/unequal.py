@@ -175,9 +175,9 @@ def best(comparison: SideBySide) -> str:
 
 def make_scheduler(text: str) -> Any:
     """Scheduler of a text."""
-    from decima.systems.unequal import schedulers
+    from decima.systems.unequal import make_scheduler as make
 
-    return schedulers.registry.make_scheduler(text)
+    return make(text)
 
 
 def label(instance: Instance) -> str:
