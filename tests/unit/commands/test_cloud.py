@@ -96,7 +96,7 @@ def test_compare(folder):
         (("simulate", "--set", "prices.m1=3"), "expected a key that begins with rules. or billing."),
         (("simulate", "--set", "billing.boot_s=-1"), "billing.boot_s is -1.0"),
         (("simulate", "--scheduler", "ilp_highs:limit_s=1e-9"), "no proven optimum within limit_s=1e-09"),
-        (("simulate", "--scheduler", "learned:policy=tpch-batch"), "a policy of kind 'decima'"),
+        (("simulate", "--scheduler", "learned:policy=tpch-batch"), "a policy of system 'spark', expected 'cloud'"),
         (("simulate", "--scheduler", "learned:policy=nobody"), "nobody"),
         (("train", "--out", "mine", "--betas", "0; 2"), "betas hold 2.0; expected weights of cost, from 0 to 1"),
         (("train", "--out", "mine", "--set", "rules.clock=1"), "--set rules.clock is unknown"),

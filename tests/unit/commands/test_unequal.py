@@ -173,7 +173,7 @@ def test_schedules_that_miss_a_node_and_foreign_weights_are_refused(folder):
     write_json(path, body)
     assert f"/{removed['node']} has no copy" in refuse("workload", "check", path, "--jobs", "canonical")
     out = ("--jobs", "canonical", "--out", folder / "new.json")
-    assert "of kind" in refuse(*SIMULATE, "lachesis:policy=tpch-batch", *out)
+    assert "of system 'spark'" in refuse(*SIMULATE, "lachesis:policy=tpch-batch", *out)
     assert "unknown policy 'nobody'" in refuse(*SIMULATE, "lachesis:policy=nobody", *out)
     cut = folder / "cut.weights.h5"
     cut.write_bytes((MODELS / "lachesis-batch.weights.h5").read_bytes()[:500])

@@ -141,19 +141,19 @@ def test_docstrings_of_classes_and_functions_do_not_count():
 
 
 def test_a_comment_in_the_engine_changes_no_stamp_and_a_statement_those_that_execute_it(monkeypatch):
-    engine = Path("src/decima/systems/spark/engine.py")
-    simulating, network = (closure([f"experiments.decima.{name}:compute"]) for name in ("s07_batch", "s15_appendix_e"))
-    assert engine in simulating
-    assert engine not in network
-    before = [digest(files) for files in (simulating, network)]
+    engine = Path("src/decima/systems/unequal/engine.py")
+    names = ("unequal.s40_unequal_batch", "decima.s07_batch")
+    planning, simulating = (closure([f"experiments.{name}:compute"]) for name in names)
+    assert engine in planning
+    assert engine not in simulating
+    before = [digest(files) for files in (planning, simulating)]
     text, read = (module.ROOT / engine).read_text(), Path.read_bytes
 
     def digests(changed):
-        monkeypatch.setattr(
-            Path, "read_bytes", lambda path: changed.encode() if path.name == engine.name else read(path)
-        )
+        own = module.ROOT / engine
+        monkeypatch.setattr(Path, "read_bytes", lambda path: changed.encode() if path == own else read(path))
         module._content_digest.cache_clear()
-        return [digest(files) for files in (simulating, network)]
+        return [digest(files) for files in (planning, simulating)]
 
     assert digests(text + "# a remark\n") == before
     assert digests(text.replace('"""', '"""Really: ', 1)) == before

@@ -96,14 +96,16 @@ def test_plan_takes_what_the_jobs_say(tmp_path):
         assert sent == {("read", "join"): 50.0, ("scan", "join"): 80.5, ("join", "sum"): 3.0}
     drawn = read_instance(str(path), ClusterOptions(2), "ccr=1").jobs[0]
     assert drawn.data.tolist() != job.data.tolist()
-    assert "takes" in succeed("plan", "schedule", "heft", "--jobs", path, "--executors", 2)
+    assert "takes" in succeed(
+        "simulate", "--system", "unequal", "--scheduler", "heft", "--jobs", path, "--executors", 2
+    )
 
 
 def test_plan_says_what_is_missing(tmp_path):
     path = written(tmp_path, without(3))
     with pytest.raises(ConfigError, match="have no sizes of edges; expected --edges"):
         read_instance(str(path))
-    message = refuse("plan", "schedule", "--jobs", path, "--edges", "own")
+    message = refuse("simulate", "--system", "unequal", "--jobs", path, "--edges", "own")
     assert "job 'etl', stage 'sum' does not say what its parents send; expected data_mb" in message
 
 

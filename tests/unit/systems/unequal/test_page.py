@@ -32,7 +32,7 @@ def test_every_scheduler_is_on_the_page():
 def test_commands_as_shown(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shown = re.findall(r"^\$ decima (.+)$", PAGE, re.MULTILINE)
-    assert len(shown) == 8
+    assert len(shown) == 9
     for line in shown:
         result = run(*shlex.split(line))
         assert result.exit_code == 0, (line, result.stderr)
