@@ -21,6 +21,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from decima.core.system import SYSTEM_MODULES
+
 ROOT = Path(__file__).parents[1]
 # Folders of the packages that are followed, relative to ROOT.
 PACKAGES = {"decima": "src/decima", "experiments": "experiments", "measure": "measure"}
@@ -144,6 +146,8 @@ def _walk(waiting: list[Place], files: set[Path]) -> set[Path]:
         waiting.append((name.rpartition(".")[0], ""))  # the package that holds it
         targets, data = _uses(name, part)
         waiting += targets
+        if name.endswith(".settings"):  # the system that settings belong to is found by them
+            waiting += [(module, None) for module in SYSTEM_MODULES.values() if module == f"{name[:-9]}.system"]
         files |= data
     return files
 
@@ -236,8 +240,10 @@ class _Scope:
         prefix, _, rest = text.partition(".{")
         if rest and find_module(prefix):
             folder = find_module(prefix).parent
-            inner = (path.relative_to(ROOT).with_suffix("").parts for path in folder.rglob("*.py"))
-            self._targets |= {(".".join(part for part in parts if part != "__init__"), None) for parts in inner}
+            inner = (path.relative_to(folder).with_suffix("").parts for path in folder.rglob("*.py"))
+            self._targets |= {
+                (".".join([prefix, *(part for part in parts if part != "__init__")]), None) for parts in inner
+            }
 
     def _named_data(self, text: str) -> None:
         """Add the file, or all files of the folder, that a string names beside the module."""

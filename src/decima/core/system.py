@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas
 
 # Modules that register systems, by name; imported on first use. The first one is meant where nothing says which.
-_MODULES = {"spark": "decima.systems.spark.system", "vm_placement": "decima.systems.cloud.system"}
+SYSTEM_MODULES = {"spark": "decima.systems.spark.system", "vm_placement": "decima.systems.cloud.system"}
 DEFAULT = "spark"
 TASK_COLUMNS = ("job", "stage", "executor", "start_s", "finish_s", "kind")
 
@@ -143,13 +143,13 @@ def register_system(system: System) -> System:
 
 
 def _load(name: str) -> None:
-    if name not in _SYSTEMS and name in _MODULES:
-        import_module(_MODULES[name])
+    if name not in _SYSTEMS and name in SYSTEM_MODULES:
+        import_module(SYSTEM_MODULES[name])
 
 
 def list_systems() -> list[str]:
     """Names of all systems, sorted."""
-    return sorted({*_MODULES, *_SYSTEMS})
+    return sorted({*SYSTEM_MODULES, *_SYSTEMS})
 
 
 def get_system(name: str) -> System:
@@ -170,7 +170,7 @@ def system_of(settings: SystemSettings) -> System:
     Raises:
         ConfigError: They belong to none.
     """
-    for name in dict.fromkeys([*_SYSTEMS, *_MODULES]):
+    for name in dict.fromkeys([*_SYSTEMS, *SYSTEM_MODULES]):
         system = get_system(name)
         if isinstance(settings, system.settings_type):
             return system
