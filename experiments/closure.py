@@ -228,7 +228,7 @@ class _Scope:
             self._targets.add((place, ""))
 
     def _dynamic(self, call: ast.Call) -> None:
-        """Follow ``import_module(f"decima.package.{name}")`` and ``iter_modules``: every module of that package."""
+        """Follow ``import_module(f"decima.package.{name}")``, every module of that form, and ``iter_modules``."""
         called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         own = self._module.name
         package = own if self._module.path.name == "__init__.py" else own.rpartition(".")[0]
@@ -241,9 +241,9 @@ class _Scope:
         if rest and find_module(prefix):
             folder = find_module(prefix).parent
             inner = (path.relative_to(folder).with_suffix("").parts for path in folder.rglob("*.py"))
-            self._targets |= {
-                (".".join([prefix, *(part for part in parts if part != "__init__")]), None) for parts in inner
-            }
+            names = {".".join([prefix, *(part for part in parts if part != "__init__")]) for parts in inner}
+            pattern = re.sub(r"\\\{.*?\\\}", r"[\\w.]+", re.escape(text))
+            self._targets |= {(name, None) for name in names if re.fullmatch(pattern, name)}
 
     def _named_data(self, text: str) -> None:
         """Add the file, or all files of the folder, that a string names beside the module."""
