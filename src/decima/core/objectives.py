@@ -30,6 +30,7 @@ from decima.core.errors import ConfigError
 
 DIRECTIONS = ("min", "max")
 TOTALS = ("run", "job", None)
+CUT_BOUNDS = ("always", "arrived", None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,11 @@ class Outcome:
     def num_unfinished(self) -> int:
         """Number of jobs that did not finish."""
         return int(np.isnan(self.completion_ms).sum())
+
+    @property
+    def num_to_come(self) -> int:
+        """Number of jobs that had not arrived when the run was cut."""
+        return 0 if self.end_ms is None else int((self.arrival_ms > self.end_ms).sum())
 
     @property
     def jct_ms(self) -> np.ndarray:
@@ -99,11 +105,14 @@ class Objective:
     # where training can say more with all rollouts at hand than ``cost`` does from one.
     group_rewards: Callable[[Sequence[Progress]], list[np.ndarray]] | None = None
     aliases: tuple[str, ...] = ()  # other names it is known by
+    # When the score of a run that was cut bounds that of the whole run, from below (``"max"``: from above):
+    # ``"always"``, once all jobs had ``"arrived"``, or where nobody knows (None).
+    cut_bound: str | None = None
 
     def __post_init__(self) -> None:
         if not self.name or not self.label:
             raise ConfigError(f"an objective needs a name and a label, got {self.name!r} and {self.label!r}")
-        for option, allowed in (("direction", DIRECTIONS), ("total", TOTALS)):
+        for option, allowed in (("direction", DIRECTIONS), ("total", TOTALS), ("cut_bound", CUT_BOUNDS)):
             if getattr(self, option) not in allowed:
                 raise ConfigError(
                     f"{option} of objective {self.name} must be one of {allowed}, got {getattr(self, option)!r}"
@@ -142,7 +151,7 @@ class Objective:
         """Score of a run; of one that was cut, what can be said of it without flattering.
 
         Jobs that were unfinished at the end count with their cost up to then, and jobs that had not arrived are left
-        out. Times and slowdowns would only have grown further, so of the objectives here this is a lower bound.
+        out; :meth:`mark` tells whether the score bounds that of the whole run.
 
         Returns:
             NaN for a run that was cut before any job arrived, and where the cost does not add up to the score
@@ -157,6 +166,22 @@ class Objective:
         so_far = replace(so_far, area_ms=float(so_far.ages_ms().sum()))
         cost = float(self.cost_so_far(so_far)) / (int(arrived.sum()) if self.total == "job" else 1)
         return cost if self.direction == "min" else -cost
+
+    def mark(self, unfinished: int, to_come: int) -> str:
+        """Sign before a score, or a mean of scores.
+
+        Args:
+            unfinished: Jobs that a limit left unfinished, of all runs.
+            to_come: Those of them that had not arrived at the limit.
+
+        Returns:
+            Nothing where all runs came to their end, ``≥`` or ``≤`` of a bound, ``~`` of neither.
+        """
+        if not unfinished:
+            return ""
+        if self.cut_bound is None or (self.cut_bound == "arrived" and to_come):
+            return "~"
+        return "≥" if self.direction == "min" else "≤"
 
     def loss(self, score):
         """The score, or an array of scores, as something of which the smallest is best."""
@@ -271,7 +296,15 @@ def _tail_jct(percent: int) -> Objective:
 
     ordinal = "median" if percent == 50 else f"{percent}th percentile of"
     return Objective(
-        f"p{percent}_jct", f"{ordinal} JCT", "s", score, cost, total="run", scale=1000.0, group_rewards=group_rewards
+        f"p{percent}_jct",
+        f"{ordinal} JCT",
+        "s",
+        score,
+        cost,
+        total="run",
+        scale=1000.0,
+        group_rewards=group_rewards,
+        cut_bound="arrived",
     )
 
 
@@ -286,6 +319,7 @@ AVG_JCT = register_objective(
         total="job",
         scale=1000.0,
         aliases=("jct",),
+        cut_bound="arrived",
     )
 )
 MAKESPAN = register_objective(
@@ -297,6 +331,7 @@ MAKESPAN = register_objective(
         cost=lambda progress: progress.time_ms,
         total="run",
         scale=1000.0,
+        cut_bound="always",
     )
 )
 SLOWDOWN = register_objective(
@@ -307,6 +342,7 @@ SLOWDOWN = register_objective(
         score=lambda outcome: _mean(outcome.slowdown),
         cost=_mean_slowdown_cost,
         total="run",
+        cut_bound="arrived",
     )
 )
 for _percent in (50, 90, 95, 99):

@@ -12,7 +12,7 @@ from decima.core.checks import checked_seeds
 from decima.core.errors import ConfigError
 from decima.core.objectives import AVG_JCT, MAKESPAN, Objective, get_objective
 from decima.core.system import System, SystemScheduler, SystemSettings, SystemWorkload, chosen_settings, system_of
-from decima.evaluation.pool import UNFINISHED, RunPool
+from decima.evaluation.pool import TO_COME, UNFINISHED, RunPool
 from decima.evaluation.statistics import mean_interval, paired_change
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ class Comparison:
     """Scores of several schedulers."""
 
     # One row per scheduler and seed: scheduler, seed, avg_jct_s, makespan_s, the column of the objective if it is
-    # another one, and unfinished, the number of jobs that a time limit left unfinished. These count with their time up
-    # to the limit (``Objective.measure``), so the scores of such a run are lower bounds.
+    # another one, and unfinished, the number of jobs that a time limit left unfinished; where there are any, also
+    # to_come, those of them that had not arrived. Unfinished jobs count with their time up to the limit, jobs to come
+    # do not count (``Objective.measure``).
     scores: pandas.DataFrame = field(repr=False)
     baseline: str  # scheduler the others are compared with
     objective: Objective  # what the summary is about
@@ -44,9 +45,10 @@ class Comparison:
         Returns:
             scheduler, mean_s, sem_s (standard error), low_s and high_s (95 % confidence interval of the mean),
             change_percent, change_low and change_high (against the baseline, paired by seed, 95 %; 0 for the baseline
-            itself), unfinished (jobs that a time limit left unfinished, of all runs; where there are any, mean and
-            interval are of lower bounds, see ``scores``). With one seed there are no intervals (NaN); a mean is NaN if
-            the limit cut a run before any job arrived. Of an objective without a unit the columns end without ``_s``.
+            itself), unfinished (jobs that a time limit left unfinished, of all runs) and mark (what mean and interval
+            are then: ``≥`` or ``≤`` for a bound, ``~`` for no bound, see :meth:`Objective.mark`). With one seed there
+            are no intervals (NaN); a mean is NaN if the limit cut a run before any job arrived. Of an objective without
+            a unit the columns end without ``_s``.
 
         Raises:
             ConfigError: The objective is unknown or was not scored.
@@ -61,12 +63,14 @@ class Comparison:
         columns = {name: group.to_numpy() for name, group in groups}
         statistics = [objective.with_unit(name) for name in ("mean", "sem", "low", "high")]
         keys = (*statistics, "change_percent", "change_low", "change_high")
-        unfinished = self.scores.groupby("scheduler")[UNFINISHED].sum()
+        cut = self.scores.reindex(columns=["scheduler", UNFINISHED, TO_COME], fill_value=0).groupby("scheduler").sum()
         rows = []
         for name, values in columns.items():
             change = (0.0, 0.0, 0.0) if name == self.baseline else paired_change(values, columns[self.baseline])
             numbers = (*mean_interval(values), *change)
-            rows.append({"scheduler": name} | dict(zip(keys, numbers, strict=True)) | {UNFINISHED: unfinished[name]})
+            row = {"scheduler": name} | dict(zip(keys, numbers, strict=True))
+            unfinished, to_come = cut.loc[name]
+            rows.append(row | {UNFINISHED: unfinished, "mark": objective.mark(unfinished, to_come)})
         table = pandas.DataFrame(rows)
         return table.sort_values(keys[0], key=objective.loss, kind="stable", ignore_index=True)
 
@@ -84,13 +88,13 @@ class Comparison:
         objective = self.objective
         shown = f"{objective.label} [{objective.unit}]" if objective.unit else objective.label
         summary = self.summary().rename(columns={objective.with_unit(name): name for name in ("mean", "low", "high")})
-        cut = dict(zip(summary["scheduler"], summary[UNFINISHED] > 0, strict=True))
+        marks = dict(zip(summary["scheduler"], summary["mark"], strict=True))
         for row in summary.itertuples():
-            sign = "" if math.isnan(row.mean) else "≥ " * cut[row.scheduler]
+            sign = "" if math.isnan(row.mean) or not row.mark else f"{row.mark} "
             interval = "" if math.isnan(row.low) else f"{row.low:.1f} to {row.high:.1f}"
             change = "baseline"
             if row.scheduler != self.baseline:
-                change = "" if math.isnan(row.change_percent) else _BOUNDS[cut[row.scheduler], cut[self.baseline]]
+                change = "" if math.isnan(row.change_percent) else _mark_of_change(row.mark, marks[self.baseline])
                 change += _number(row.change_percent, "+.1f", " %")
                 if not math.isnan(row.change_low):
                     change += f" ({row.change_low:+.1f} to {row.change_high:+.1f})"
@@ -101,7 +105,7 @@ class Comparison:
                     "95 % interval": interval,
                     f"against {self.baseline} (paired, 95 %)": change,
                 }
-                | ({UNFINISHED_SHOWN: row.unfinished} if any(cut.values()) else {})
+                | ({UNFINISHED_SHOWN: row.unfinished} if any(marks.values()) else {})
             )
         return pandas.DataFrame(rows)
 
@@ -112,7 +116,7 @@ class Comparison:
             return ""
         lines = [
             "The time limit cut runs: unfinished jobs count up to it, jobs still to come do not count.",
-            "≥ and ≤ mark bounds; ~ compares what was counted up to the limit, without which the order may be another.",
+            "≥ and ≤ mark bounds; ~ marks what was counted up to the limit: without it the order may be another.",
         ]
         if self.scores[self.objective.column].isna().any():
             lines.append("A dash: cut before any job arrived, or the objective has no value for a run that was cut.")
@@ -126,8 +130,11 @@ class Comparison:
         return f"<p>{self.title}</p>{self._shown().to_html(index=False, border=0)}{note}"
 
 
-# Signs of a change, by whether the scheduler and the baseline left jobs unfinished.
-_BOUNDS = {(False, False): "", (True, False): "≥ ", (False, True): "≤ ", (True, True): "~ "}
+def _mark_of_change(mark: str, baseline: str) -> str:
+    """Sign of a change; it is a bound where one mean is exact."""
+    if not baseline:
+        return f"{mark} " if mark else ""
+    return {"≥": "≤ ", "≤": "≥ "}.get(baseline, "~ ") if not mark else "~ "
 
 
 def _number(value: float, form: str, unit: str = "") -> str:
@@ -186,6 +193,8 @@ def compare(
     objectives = dict.fromkeys((AVG_JCT, MAKESPAN, objective))
     with RunPool(workloads, chosen, seeds=seeds, workers=workers, backend=backend, keep=False) as runs:
         values = runs.measure(list(named.values()), objectives, progress=progress)
+    if not values[UNFINISHED].any():
+        del values[TO_COME]
     frame = {
         "scheduler": np.repeat(list(named), len(seeds)),
         "seed": np.tile(seeds, len(named)),

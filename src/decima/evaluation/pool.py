@@ -22,6 +22,7 @@ from decima.core.system import (
 from decima.evaluation.workers import make_workers
 
 UNFINISHED = "unfinished"  # column of the number of unfinished jobs
+TO_COME = "to_come"  # column of the number of jobs among them that had not arrived when the run was cut
 
 
 def _is_concurrent(scheduler: SystemScheduler) -> bool:
@@ -131,9 +132,9 @@ class RunPool:
             progress: Label of a progress bar; None for no bar.
 
         Returns:
-            Scores, float64 [S, W], by column of the objective (``avg_jct_s``), and under ``unfinished``, int64 [S, W],
-            the number of jobs that a time limit left unfinished. Runs that were cut are scored by
-            :meth:`decima.core.objectives.Objective.measure`.
+            Scores, float64 [S, W], by column of the objective (``avg_jct_s``), and under ``unfinished`` and
+            ``to_come``, int64 [S, W], the number of jobs that a time limit left unfinished, and of those among them
+            that had not arrived. Runs that were cut are scored by :meth:`decima.core.objectives.Objective.measure`.
 
         Raises:
             ConfigError: There is no scheduler, or no objective of a name.
@@ -142,7 +143,8 @@ class RunPool:
             raise ConfigError("no scheduler given; expected at least one")
         objectives = [objective_of(self.system, metric) for metric in metrics]
         values = {each.column: np.full((len(schedulers), len(self)), np.nan) for each in objectives}
-        values[UNFINISHED] = np.zeros((len(schedulers), len(self)), dtype=np.int64)
+        for name in (UNFINISHED, TO_COME):
+            values[name] = np.zeros((len(schedulers), len(self)), dtype=np.int64)
         together = [row for row, scheduler in enumerate(schedulers) if _is_concurrent(scheduler)]
         apart = [row for row in range(len(schedulers)) if row not in together]
         with progress_bar(progress, len(self) * len(schedulers), "run") as bar:
@@ -158,6 +160,7 @@ class RunPool:
                         for each in objectives:
                             values[each.column][row, index] = each.measure(outcome)
                         values[UNFINISHED][row, index] = outcome.num_unfinished
+                        values[TO_COME][row, index] = outcome.num_to_come
                     if progress is not None:
                         means = values[objectives[0].column][rows, : index + 1].mean(axis=1)
                         named = [schedulers[row].name for row in rows]

@@ -67,7 +67,7 @@ def test_a_time_limit_is_told(jobs):
     lines = result.stdout.splitlines()
     assert "unfinished jobs" in lines[1]
     assert "The time limit cut runs" in lines[4]
-    assert re.match(r"best of 2 schedulers on jobs: \w+ with at least \d+\.\d\d s \(\d+ jobs? unfinished\)$", lines[-1])
+    assert re.match(r"best of 2 schedulers on jobs: \w+ with about \d+\.\d\d s \(\d+ jobs? unfinished\)$", lines[-1])
 
 
 @pytest.mark.parametrize(

@@ -57,9 +57,12 @@ def test_a_run_that_was_cut_never_looks_worse_than_the_whole_run(objective):
     whole = decima.simulate(synthetic_batch(5), "fair", 4)
     assert objective.measure(whole.outcome) == objective.score(whole.outcome)
     before = 0.0
+    bounded = {"≥": np.less_equal, "≤": np.greater_equal}
     for share in (0.1, 0.5, 0.9, 1.0):
         cut = decima.simulate(synthetic_batch(5), "fair", 4, time_limit_ms=share * whole.makespan_ms)
         measured = cut.score(objective)
+        if (mark := cut.mark(objective)) in bounded:
+            assert bounded[mark](measured, whole.score(objective) + 1e-9)
         if objective.total is None and cut.num_unfinished:
             assert np.isnan(measured)
         elif objective.direction == "min":
@@ -215,6 +218,8 @@ def test_bad_input(own):
         own(Objective("jct", "JCT", "s", late, late))
     with pytest.raises(ConfigError, match="direction of objective x must be one of"):
         Objective("x", "x", "", late, late, "less")
+    with pytest.raises(ConfigError, match="cut_bound of objective x must be one of"):
+        Objective("x", "x", "", late, late, cut_bound="never")
     with pytest.raises(ConfigError, match="needs a name and a label"):
         Objective("x", "", "", late, late)
     short = Objective("short", "short", "", late, late, group_rewards=lambda runs: [np.zeros(1) for _ in runs])

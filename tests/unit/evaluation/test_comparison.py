@@ -82,6 +82,7 @@ def test_runs_that_were_cut_are_not_judged_by_the_jobs_that_finished():
     assert result.scores.p50_jct_s.tolist() == [20.0] * 2
     assert result.scores.makespan_s.tolist() == [100.0] * 2
     assert result.scores.unfinished.tolist() == [2, 2]
+    assert result.scores.to_come.tolist() == [1, 1]
     assert result.summary("avg_jct").unfinished.tolist() == [4]
     run = decima.simulate(jobs, "fifo", 1, **limited)
     assert (run.avg_jct_s, run.score("avg_jct")) == (15.0, pytest.approx(130.0 / 3))
@@ -113,6 +114,43 @@ def test_the_table_says_what_a_time_limit_did():
     assert late.summary().mean_s.isna().all()
     assert "nan" not in str(late)
     assert "A dash: cut before any job arrived" in late.note
+
+
+@pytest.mark.parametrize(
+    ("late", "metric", "mark"),
+    [
+        (True, "avg_jct", "~"),
+        (True, "p90_jct", "~"),
+        (True, "slowdown", "~"),
+        (True, "makespan", "≥"),
+        (False, "avg_jct", "≥"),
+        (False, "p90_jct", "≥"),
+        (False, "slowdown", "≥"),
+    ],
+)
+def test_only_bounds_are_marked_as_bounds(late, metric, mark):
+    """Jobs of 1,800 s and 1 s, and 19 of 1 s at 2,000 s or 0: what is counted up to 1,500 s may be too much."""
+    late_s = 2000.0 if late else 0.0
+    jobs = workload(one_stage(1, 1800.0), one_stage(1, 1.0), *(one_stage(1, 1.0, at_s=late_s) for _ in range(19)))
+    settings = {"executors": 1, "mode": "simplified", "seeds": range(2), "metric": metric}
+    whole = decima.compare(["fifo"], jobs, **settings)
+    cut = decima.compare(["fifo", "fair"], jobs, **settings, time_limit_ms=1500e3)
+    assert f" {mark} " in str(cut).splitlines()[2]
+    assert cut.summary()["mark"].tolist() == [mark, mark]
+    assert whole.summary()["mark"].tolist() == [""]
+    (exact,), (counted, _) = (each.summary().iloc[:, 1] for each in (whole, cut))
+    assert counted <= exact if mark == "≥" else counted > exact
+    run = decima.simulate(jobs, "fifo", 1, mode="simplified", time_limit_ms=1500e3)
+    assert (run.mark(metric), run.score(metric)) == (mark, counted)
+    assert decima.simulate(jobs, "fifo", 1, mode="simplified").mark(metric) == ""
+
+
+def test_changes_of_what_is_no_bound_are_none():
+    jobs = workload(one_stage(1, 10.0), one_stage(1, 40.0), one_stage(1, 1.0, at_s=60.0))
+    early = decima.compare(["fifo", "fair"], jobs, 1, [0], mode="simplified", time_limit_ms=30e3)
+    assert early.summary()["mark"].tolist() == ["~", "~"]
+    assert "≥ " not in str(early).replace(early.note, "")
+    assert "~ -" in str(early) or "~ +" in str(early)
 
 
 @pytest.mark.parametrize(("baseline", "sign"), [("fair", "≥ +"), ("fifo", "≤ -")])

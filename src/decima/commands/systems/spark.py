@@ -283,9 +283,8 @@ def best(comparison: Comparison) -> str:
     summary = comparison.summary()
     first = summary.iloc[0]
     cut = set(summary.scheduler[summary.unfinished > 0])
-    score = "at least " * (first.scheduler in cut) + comparison.objective.shown(
-        first[comparison.objective.with_unit("mean")]
-    )
+    words = {"": "", "≥": "at least ", "≤": "at most ", "~": "about "}
+    score = words[first["mark"]] + comparison.objective.shown(first[comparison.objective.with_unit("mean")])
     against = f" ({count(first.unfinished, 'job')} unfinished)" if first.unfinished else ""
     if first.scheduler != comparison.baseline and not cut & {first.scheduler, comparison.baseline}:
         against = f", {first.change_percent:+.1f} % against {comparison.baseline}"

@@ -18,7 +18,7 @@ from decima.core.objectives import Outcome
 from decima.core.record import Record
 from decima.core.system import register_system
 from decima.evaluation.comparison import Comparison
-from decima.evaluation.pool import UNFINISHED, RunPool
+from decima.evaluation.pool import TO_COME, UNFINISHED, RunPool
 from decima.systems.cloud import engine as core
 from decima.systems.cloud.fields import GOES_ON
 from decima.systems.cloud.objectives import OBJECTIVES, PlacementOutcome, placement_objective
@@ -248,6 +248,7 @@ def compare_placements(
     objective = placement_objective(metric)
     with RunPool(workloads, settings, seeds=seeds, workers=workers, backend=backend, keep=False) as runs:
         values = runs.measure(list(made.values()), list(OBJECTIVES.values()), progress=progress)
+    del values[TO_COME]  # nothing cuts an episode
     frame = {"scheduler": np.repeat(list(made), len(seeds)), "seed": np.tile(seeds, len(made))}
     frame |= {name: scores.ravel() for name, scores in values.items()}
     labels = list(dict.fromkeys(workload.label for workload in workloads))

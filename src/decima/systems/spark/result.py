@@ -95,10 +95,17 @@ class Result:
     def score(self, objective: str | Objective) -> float:
         """Score this run by an objective; one that was cut as :meth:`decima.core.objectives.Objective.measure` does.
 
+        Whether that bounds the score of the whole run, its :meth:`mark` says.
+
         Raises:
             ConfigError: There is no objective of that name.
         """
         return get_objective(objective).measure(self.outcome)
+
+    def mark(self, objective: str | Objective) -> str:
+        """Sign before that score, see :meth:`decima.core.objectives.Objective.mark`."""
+        outcome = self.outcome
+        return get_objective(objective).mark(outcome.num_unfinished, outcome.num_to_come)
 
     @property
     def num_unfinished(self) -> int:
