@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from benchmarks.placement_episodes import random_episodes
 from decima.systems.cloud import PlacementSettings
-from decima.systems.cloud import engine as core
 from decima.systems.cloud.generator import Generator
 from decima.systems.cloud.state import give_chance, new_state
 from tests.placement_oracle import PlainPlacement, random_episode
@@ -24,7 +24,7 @@ def ready(workload, settings, seed):
     rng = np.random.default_rng(seed)
     state = new_state(workload, settings)
     give_chance(state, rng)
-    core.random_episodes(state.address, 1)
+    random_episodes(state.address, 1)
     return state, rng
 
 
@@ -44,14 +44,14 @@ def test_core_against_plain_python(pattern):
     plain, chance = PlainPlacement(workload, settings), random.Random(0)
     slow = best_rate(lambda: sum(random_episode(plain, chance) for _ in range(10)))
     states = [ready(workload, settings, seed) for seed in range(max(2, THREADS))]
-    fast = best_rate(lambda: core.random_episodes(states[0][0].address, EPISODES))
+    fast = best_rate(lambda: random_episodes(states[0][0].address, EPISODES))
 
     def all_threads():
         with ThreadPoolExecutor(len(states)) as pool:
-            return sum(pool.map(lambda pair: core.random_episodes(pair[0].address, EPISODES), states))
+            return sum(pool.map(lambda pair: random_episodes(pair[0].address, EPISODES), states))
 
     wall = time.perf_counter
-    alone = best_rate(lambda: core.random_episodes(states[0][0].address, EPISODES), clock=wall)
+    alone = best_rate(lambda: random_episodes(states[0][0].address, EPISODES), clock=wall)
     threads = best_rate(all_threads, clock=wall)
     # On a machine that others use, too: what a step costs in CPU time should not be more with threads.
     busy = best_rate(all_threads)

@@ -177,7 +177,7 @@ class CloudVms:
     mutations = placement_mutations.MUTATIONS
 
     def subjects(self):
-        return get_system("vm_placement").list_schedulers()
+        return get_system("cloud").list_schedulers()
 
     def random_run(self, seed, subject, folder):
         rng = np.random.default_rng(seed)
@@ -213,4 +213,4 @@ class CloudVms:
 
 
 #: Name of a system -> how it is run and checked.
-CHECKED = {"spark": SparkCluster(), "vm_placement": CloudVms()}
+CHECKED = {"spark": SparkCluster(), "cloud": CloudVms()}

@@ -16,6 +16,9 @@ LIMITS = [
     ("decima.systems.unequal.policy.run", 90, "unequal"),
     ("decima.systems.unequal.system", 60, "unequal"),
     ("decima.systems.unequal.policy.architecture", 25, "unequal"),
+    ("decima.systems.cloud.policy.run", 98, "cloud"),
+    ("decima.systems.cloud.system", 52, "cloud"),
+    ("decima.systems.cloud.policy.architecture", 12, "cloud"),
     ("decima.systems.spark.system", 60, "spark"),
     ("decima.systems.spark.policy.architecture", 25, "spark"),
 ]

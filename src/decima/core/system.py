@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas
 
 # Modules that register systems, by name; imported on first use. The first one is meant where nothing says which.
-SYSTEM_MODULES = {"spark": "decima.systems.spark.system", "vm_placement": "decima.systems.cloud.system"}
+SYSTEM_MODULES = {"spark": "decima.systems.spark.system", "cloud": "decima.systems.cloud.system"}
 DEFAULT = "spark"
 TASK_COLUMNS = ("job", "stage", "executor", "start_s", "finish_s", "kind")
 

@@ -20,7 +20,7 @@ ORDERS = [Orders((0.0, 1.0, 2.0, 2.5), tuple(np.random.default_rng(k).uniform(0.
 # Workload, settings and two schedulers of every system.
 CASES = {
     "spark": (synthetic_poisson(5, 10.0), Settings(executors=4), ("fifo", "fair")),
-    "vm_placement": (Generator("burst", n=8).draw(0), PlacementSettings(), ("rr", "ilp")),
+    "cloud": (Generator("burst", n=8).draw(0), PlacementSettings(), ("rr", "ilp")),
     "single_machine": (ORDERS[0], MachineSettings(2.0), ("in_order", "rule")),
 }
 
@@ -123,7 +123,7 @@ def test_bad_input(toy):
         objective_of(toy, "p90_jct")
     with pytest.raises(ConfigError, match=r"expected the settings of a system \(.*\), got 3 \(int\)"):
         system_of(3)
-    with pytest.raises(ConfigError, match="unknown system 'cloud'; known: single_machine, spark, vm_placement"):
-        get_system("cloud")
+    with pytest.raises(ConfigError, match="unknown system 'vm_placement'; known: cloud, single_machine, spark"):
+        get_system("vm_placement")
     with pytest.raises(ConfigError, match="executors cannot be given beside cluster"):
         decima.simulate(ORDERS[0], "rule", 4, cluster=MachineSettings())

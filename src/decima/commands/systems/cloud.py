@@ -210,10 +210,7 @@ def scores(result: PlacementResult) -> dict[str, float]:
 
 def task_table(result: PlacementResult) -> pandas.DataFrame:
     """A row per executor, for ``--log``: where it goes, when, and what its job adds to the bill."""
-    from decima.systems.cloud.plan import plan_frame
-
-    plan = plan_frame(result)
-    return result.executors().assign(type=plan["type"], well_placed=plan["well_placed"], job_cost=plan["job_cost"])
+    return result.executors()
 
 
 def sentence(result: PlacementResult) -> str:

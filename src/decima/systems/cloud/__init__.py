@@ -1,43 +1,72 @@
-"""Executors of Spark jobs on cloud VMs: what a placement costs and how long jobs take, rules, the optimum, plans.
+"""Executors of Spark jobs on cloud VMs: what a placement costs and how long jobs take, schedulers, the optimum.
 
-    from decima import cloud
+    from decima.systems import cloud
 
     result = cloud.place("generated:pattern=burst", "ilp_exact", seed=1)
     result.cost, result.mean_duration_s, result.good_placements
     print(cloud.compare_placements(["aep", "ilp_exact", "good_first"]))
 
 Source: Islam, Karunasekera, Buyya, "Performance and Cost-Efficient Spark Job Scheduling Based on Deep Reinforcement
-Learning in Cloud Computing Environments", IEEE TPDS 33(7), 2022.
+Learning in Cloud Computing Environments", IEEE TPDS 33(7), 2022. Public names are resolved on first use.
 """
 
-from decima.systems.cloud.catalog import RELEASED, TABLE_4, Billing, Cluster, VmType, load_cluster, make_cluster
-from decima.systems.cloud.policy import learned as registered
-from decima.systems.cloud.result import PlacementResult
-from decima.systems.cloud.schedulers.registry import list_placements, make_placement, register_placement
-from decima.systems.cloud.settings import PlacementSettings, Rules
-from decima.systems.cloud.sources import parse_placement_jobs
-from decima.systems.cloud.system import compare_placements, place
-from decima.systems.cloud.workload import PlacementJob, PlacementWorkload, load_jobs
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "RELEASED",
-    "TABLE_4",
-    "Billing",
-    "Cluster",
-    "PlacementJob",
-    "PlacementResult",
-    "PlacementSettings",
-    "PlacementWorkload",
-    "Rules",
-    "VmType",
-    "compare_placements",
-    "list_placements",
-    "load_cluster",
-    "load_jobs",
-    "make_cluster",
-    "make_placement",
-    "parse_placement_jobs",
-    "place",
-    "register_placement",
-    "registered",
-]
+_EXPORTS = {
+    "RELEASED": "catalog",
+    "TABLE_4": "catalog",
+    "Billing": "catalog",
+    "Cluster": "catalog",
+    "PlacementJob": "workload",
+    "PlacementResult": "result",
+    "PlacementSettings": "settings",
+    "PlacementWorkload": "workload",
+    "Rules": "settings",
+    "VmType": "catalog",
+    "compare_placements": "system",
+    "list_placements": "schedulers.registry",
+    "load_cluster": "catalog",
+    "load_jobs": "workload",
+    "make_cluster": "catalog",
+    "make_placement": "schedulers.registry",
+    "parse_placement_jobs": "sources",
+    "place": "system",
+    "register_placement": "schedulers.registry",
+}
+
+__all__ = sorted(_EXPORTS)
+
+if TYPE_CHECKING:
+    from decima.systems.cloud.catalog import RELEASED as RELEASED
+    from decima.systems.cloud.catalog import TABLE_4 as TABLE_4
+    from decima.systems.cloud.catalog import Billing as Billing
+    from decima.systems.cloud.catalog import Cluster as Cluster
+    from decima.systems.cloud.catalog import VmType as VmType
+    from decima.systems.cloud.catalog import load_cluster as load_cluster
+    from decima.systems.cloud.catalog import make_cluster as make_cluster
+    from decima.systems.cloud.result import PlacementResult as PlacementResult
+    from decima.systems.cloud.schedulers.registry import list_placements as list_placements
+    from decima.systems.cloud.schedulers.registry import make_placement as make_placement
+    from decima.systems.cloud.schedulers.registry import register_placement as register_placement
+    from decima.systems.cloud.settings import PlacementSettings as PlacementSettings
+    from decima.systems.cloud.settings import Rules as Rules
+    from decima.systems.cloud.sources import parse_placement_jobs as parse_placement_jobs
+    from decima.systems.cloud.system import compare_placements as compare_placements
+    from decima.systems.cloud.system import place as place
+    from decima.systems.cloud.workload import PlacementJob as PlacementJob
+    from decima.systems.cloud.workload import PlacementWorkload as PlacementWorkload
+    from decima.systems.cloud.workload import load_jobs as load_jobs
+
+
+def __getattr__(name: str) -> Any:
+    """Resolve a public name on first use (PEP 562)."""
+    if name not in _EXPORTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_EXPORTS[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

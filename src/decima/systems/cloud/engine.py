@@ -12,7 +12,6 @@ import numpy as np
 from numba import njit
 
 from decima.core.cache import cached
-from decima.core.random import draw_below, next_raw
 from decima.systems.cloud.fields import (
     COMPLETE,
     GOES_ON,
@@ -354,7 +353,7 @@ def take(s, action):
 
 
 @njit
-def _fits_on(s, vm, cores, memory):
+def fits_on(s, vm, cores, memory):
     """Executors that fit on a VM. Quotients of whole numbers below 2 ** 52 are exact as floats when rounded down."""
     return int(min(s.free_cores[vm] / cores, s.free_memory[vm] / memory))
 
@@ -366,7 +365,7 @@ def fitting(s, most):
     cores, memory = s.job_cores[job], s.job_memory[job]
     total = 0
     for vm in range(s.num_vms):
-        s.room[vm] = _fits_on(s, vm, cores, memory)
+        s.room[vm] = fits_on(s, vm, cores, memory)
         total += s.room[vm]
         if total >= most:
             return total
@@ -454,53 +453,3 @@ def summary(state, losses):
     for job in range(s.num_jobs):
         losses[job] = loss_of(s, s.job_price[job], s.run_s[job])
     return bill(s), mean_run(s), episode_reward(s)
-
-
-@cached(njit(cache=True, nogil=True))
-def random_episodes(state, episodes):
-    """Whole episodes of random valid actions, in each step all equally likely; for rules without look-ahead.
-
-    Args:
-        state: Address of a state that draws from a generator.
-        episodes: How many; the last one stays in the state.
-
-    Returns:
-        Steps taken in all episodes.
-    """
-    s = placement_at(state)
-    steps = 0
-    for _ in range(episodes):
-        reset(s)
-        while s.status == GOES_ON:
-            job = s.job
-            cores, memory = s.job_cores[job], s.job_memory[job]
-            # The mask as a list, without branches: they would be guessed wrong every other time.
-            valid = 0
-            for vm in range(s.num_vms):
-                s.order[valid] = vm
-                valid += (s.free_cores[vm] >= cores) & (s.free_memory[vm] >= memory)
-            waits = 0
-            if s.placed == 0:
-                waits = 1 if s.running > 0 else 0
-                # As many VMs with room as executors are enough; else it is counted how many fit on those with room.
-                missing = s.job_executors[job] - valid
-                place = 0
-                while missing > 0 and place < valid:
-                    vm = s.order[place]
-                    missing -= _fits_on(s, vm, cores, memory) - 1
-                    place += 1
-                if missing > 0:
-                    valid = 0
-            chosen = draw_below(next_raw(s.rng_next, s.rng), valid + waits) - waits
-            actions = 1 if chosen < 0 else s.job_executors[job]
-            for done in range(actions):
-                if done > 0:
-                    chosen = draw_below(next_raw(s.rng_next, s.rng), valid)
-                vm = -1 if chosen < 0 else s.order[chosen]
-                take(s, vm + 1)
-                # Placing changes the mask of this VM only.
-                if vm >= 0 and ((s.free_cores[vm] < cores) | (s.free_memory[vm] < memory)):
-                    valid -= 1
-                    s.order[chosen] = s.order[valid]
-        steps += s.steps
-    return steps

@@ -173,28 +173,33 @@ class PlacementResult:
         return table
 
     def executors(self) -> pandas.DataFrame:
-        """The log, one row per executor placed: job (id), executor, vm (number), vm_name, cores, memory_gb, times."""
+        """Table of the executors placed, one row each.
+
+        Columns: job (id), executor, vm (number), vm_name, cores, memory_gb, placed_s (when all executors of the job
+        are placed), start_s, finish_s, type (of the VM), well_placed, job_cost: what the whole job adds to the bill.
+        """
         import pandas
 
-        jobs, names = self.workload.jobs, self.settings.cluster.names
+        jobs, cluster = self.workload.jobs, self.settings.cluster
         first = np.concatenate([[0], np.cumsum([job.executors for job in jobs])])
-        rows = [
+        placed = np.flatnonzero(self.where >= 0)
+        job, vms = self._job_of[placed], self.where[placed]
+        return pandas.DataFrame(
             {
-                "job": jobs[job].id,
-                "executor": place - int(first[job]),
-                "vm": int(vm),
-                "vm_name": names[vm],
-                "cores": jobs[job].cores,
-                "memory_gb": jobs[job].memory_gb,
+                "job": [jobs[number].id for number in job],
+                "executor": placed - first[job],
+                "vm": vms,
+                "vm_name": [cluster.names[vm] for vm in vms],
+                "cores": [jobs[number].cores for number in job],
+                "memory_gb": [jobs[number].memory_gb for number in job],
                 "placed_s": self.placed_s[job],
                 "start_s": self.start_s[job],
                 "finish_s": self.finish_s[job],
+                "type": [cluster.vms[vm].name for vm in vms],
+                "well_placed": self.well_placed[job],
+                "job_cost": self.job_cost[job],
             }
-            for place, (job, vm) in enumerate(zip(self._job_of, self.where, strict=True))
-            if vm >= 0
-        ]
-        columns = ["job", "executor", "vm", "vm_name", "cores", "memory_gb", "placed_s", "start_s", "finish_s"]
-        return pandas.DataFrame(rows, columns=columns)
+        )
 
     def vms(self) -> pandas.DataFrame:
         """One row per VM: vm, vm_name, type, billed_s, cost, executors (placed on it during the episode)."""

@@ -1,8 +1,7 @@
 """Texts that say which jobs are to be placed.
 
 ``generated`` (the default, in the package), ``generated:pattern=burst,n=200``; ``normal`` and ``burst``, the published
-traces; ``redrawn:trace=burst`` for jobs drawn from them; ``dag:jobs=two_class,n=20,...`` for DAG jobs simulated alone;
-or the path of a csv file.
+traces; ``redrawn:trace=burst`` for jobs drawn from them; or the path of a csv file.
 """
 
 from __future__ import annotations
@@ -15,10 +14,8 @@ from typing import Any
 from decima.core.errors import ConfigError
 from decima.core.grammar import Option, hint, read_options, split_options
 from decima.systems.cloud import traces
-from decima.systems.cloud.dag_jobs import DagJobs
 from decima.systems.cloud.generator import PATTERNS, Generator, redrawn
 from decima.systems.cloud.workload import PlacementWorkload, load_jobs
-from decima.workload.sources import parse_jobs as parse_dag_jobs
 
 
 @dataclass(frozen=True)
@@ -39,11 +36,6 @@ def _generated(seed: int, **options: Any) -> PlacementWorkload:
 def _redrawn(seed: int, trace: str = "normal", interarrival_s: float | None = None) -> PlacementWorkload:
     found = traces.load_trace(trace)
     return redrawn(found, PATTERNS[trace] if interarrival_s is None else interarrival_s, seed)
-
-
-def _dag(seed: int, jobs: str = "embedded", n: int = 20, interarrival_s: float = 60.0, **options: Any):
-    text = f"{jobs}:n={n},arrivals=poisson,interarrival_s={interarrival_s},initial=0"
-    return DagJobs(**options).convert(parse_dag_jobs(text).workload(seed), seed)
 
 
 _GAP = Option("interarrival_s", "mean gap of the Poisson arrivals in seconds", float)
@@ -77,21 +69,6 @@ SOURCES = {
             "jobs drawn from a published trace, Poisson arrivals: held-out traces",
             _redrawn,
             (Option("trace", "normal or burst"), _GAP),
-        ),
-        Source(
-            "dag",
-            "DAG jobs of this project, each simulated alone at its executor count",
-            _dag,
-            (
-                Option("jobs", "name of a workload source of 'decima workload sources' (default embedded)"),
-                Option("n", "number of jobs (default 20)", int),
-                _GAP,
-                Option("most_executors", "executors of a job are drawn from 1 to so many (default 6)", int),
-                Option("cores", "cores of an executor (default 2)", int),
-                Option("memory_gb", "memory of an executor (default 8)", float),
-                Option("type", "type of all jobs, 1 to 3 (default: drawn)", int),
-                Option("scale", "factor of durations and arrivals (default 1)", float),
-            ),
         ),
     )
 }

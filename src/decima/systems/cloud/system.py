@@ -98,7 +98,7 @@ class Episode:
 class VmPlacement:
     """Executors of jobs on cloud VMs; see :class:`decima.core.system.System` for the methods."""
 
-    name = "vm_placement"
+    name = "cloud"
     label = "placement on cloud VMs"
     settings_type = PlacementSettings
     workload_type = PlacementWorkload

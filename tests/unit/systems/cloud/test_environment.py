@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.placement_episodes import random_episodes
 from decima.systems.cloud import RELEASED, TABLE_4, Billing, PlacementSettings, place
 from decima.systems.cloud import engine as core
 from decima.systems.cloud.fields import GOES_ON
@@ -183,7 +184,7 @@ def test_random_episodes_are_complete_and_repeatable():
         state = new_state(workload, PlacementSettings())
         rng = np.random.default_rng(5)
         give_chance(state, rng)
-        steps = core.random_episodes(state.address, 3)
+        steps = random_episodes(state.address, 3)
         assert state.status == 1
         assert steps >= 3 * sum(job.executors for job in workload.jobs)
         costs.append(state.cost)
@@ -198,7 +199,7 @@ def test_random_episodes_have_the_oracle_s_distribution():
     give_chance(state, rng)
     steps = []
     for _ in range(400):
-        core.random_episodes(state.address, 1)
+        random_episodes(state.address, 1)
         steps.append(state.steps)
     plain, chance = PlainPlacement(workload, chosen), random.Random(0)
     expected = [random_episode(plain, chance) for _ in range(400)]

@@ -24,9 +24,7 @@ from decima.systems.cloud import (
     place,
     traces,
 )
-from decima.systems.cloud.dag_jobs import DagJobs
 from decima.systems.cloud.generator import MEAN_DURATION_S, SHARES, Generator, redrawn
-from decima.workload import synthetic_batch
 
 HEADER = "arrival_s,id,type,cores,memory_gb,executors,duration_s\n"
 GOOD = HEADER + "0,1,cpu,2,4,3,50\n2.5,7,network,1,1.5,2,10\n"
@@ -216,25 +214,9 @@ def test_sources_by_text():
         with pytest.raises(ConfigError) as caught:
             parse_placement_jobs(text)
         assert message in str(caught.value)
-    for text in ("generated:n=0", "generated:interarrival_s=0", "generated:pattern=rare", "dag:type=7,n=1"):
+    for text in ("generated:n=0", "generated:interarrival_s=0", "generated:pattern=rare"):
         with pytest.raises(ConfigError):
             parse_placement_jobs(text).workload()
-
-
-def test_dag_jobs_run_alone():
-    workload = synthetic_batch(3, 1, ["xs"])
-    made = DagJobs(most_executors=3, cores=1, memory_gb=2.0, type=2, scale=0.5).convert(workload, seed=4)
-    from decima import simulate
-    from decima.workload import Job, Workload
-
-    for job, placed in zip(workload.jobs, made.jobs, strict=True):
-        alone = Workload((Job(job.profile),), "alone")
-        expected = simulate(alone, "fair", executors=placed.executors, seed=4).makespan_s
-        assert placed.duration_s == pytest.approx(0.5 * expected)
-        assert (placed.type, placed.cores, placed.memory_gb) == (2, 1, 2.0)
-    text = parse_placement_jobs("dag:jobs=synthetic,n=3,interarrival_s=30,scale=0.1").workload(2)
-    assert len(text) == 3
-    assert place(text, "ilp_exact").complete
 
 
 def test_redrawn_jobs_come_from_the_trace(published):

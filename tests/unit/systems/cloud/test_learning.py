@@ -13,10 +13,10 @@ from decima.learning.store import save_policy
 from decima.systems.cloud import Billing, PlacementSettings, make_placement, place
 from decima.systems.cloud.fields import COMPLETE
 from decima.systems.cloud.generator import Generator
-from decima.systems.cloud.policy import learned as registered
 from decima.systems.cloud.policy.architecture import FEATURES, PlacementArchitecture
 from decima.systems.cloud.policy.episodes import STARTS, PlacementEpisodes
 from decima.systems.cloud.policy.explorer import Explorer
+from decima.systems.cloud.policy.learned import learned
 from decima.systems.cloud.policy.network import PlacementBatch, PlacementLearner, scores
 from decima.systems.cloud.policy.recipes import PAPER_REINFORCE
 from decima.systems.cloud.policy.run import PlacementRun
@@ -263,10 +263,10 @@ def test_a_stored_policy_is_a_rule(trained, tmp_path):
     rule = make_placement(f"learned:policy={tmp_path / 'mine'}.weights.h5")
     workload = Generator(n=6).draw(3)
     assert place(workload, rule).cost == place(workload, LearnedPlacement(SHARED, trained[1].weights)).cost
-    assert registered.learned(f"{tmp_path / 'mine'}.weights.h5", greedy=False).greedy is False
+    assert learned(f"{tmp_path / 'mine'}.weights.h5", greedy=False).greedy is False
     save_policy(tmp_path / "odd", SHARED, trained[1].weights, {"greedy": 2})
     with pytest.raises(PolicyError, match="greedy = 2"):
-        registered.learned(f"{tmp_path / 'odd'}.weights.h5")
+        learned(f"{tmp_path / 'odd'}.weights.h5")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 from decima.core.checks import is_number
@@ -127,6 +128,16 @@ register_placement(
     f"{_PAPER}; ILPScheduler.java of {_SIMULATOR}",
     HighsProgram,
     (Option("limit_s", "longest time for one job in seconds (default 60)", float),),
+)
+register_placement(
+    "learned",
+    "a trained network scores waiting and every VM, executor by executor",
+    "Islam et al., TPDS 2022, section 6; the default policy is ours",
+    lambda **options: import_module("decima.systems.cloud.policy.learned").learned(**options),
+    (
+        Option("policy", "name of a stored policy, or path of its .weights.h5 (default cloud-fast)"),
+        Option("greedy", "true: the best action; false: drawn at random (default: as its card says)", bool),
+    ),
 )
 
 
