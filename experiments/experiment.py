@@ -8,7 +8,7 @@ experiment is imported when it is asked for, not before.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -58,26 +58,10 @@ class TablesOf:
 
 
 @dataclass(frozen=True)
-class StoredPolicy:
-    """The policy that the run names for a use under ``policies``."""
-
-    use: str
-
-    def paths(self, run: str, params: Mapping) -> list[str]:
-        """Weights and card."""
-        return Files.of_policy(params["policies"][self.use]).relative
-
-
-@dataclass(frozen=True)
 class Files:
     """Files and folders of the checkout, the same for every run."""
 
     relative: list[str]
-
-    @classmethod
-    def of_policy(cls, name: str) -> Files:
-        """Weights and card of a stored policy."""
-        return cls([f"models/{name}.json", f"models/{name}.weights.h5"])
 
     def paths(self, run: str, params: Mapping) -> list[str]:
         """The files and folders themselves."""
@@ -98,17 +82,51 @@ class FilesIn:
         return [f"{folder}/{part}" for folder in folders for part in self.parts]
 
 
+class PolicyInput:
+    """Stored policies that an experiment runs."""
+
+    def policies(self, params: Mapping) -> Sequence[str]:
+        """Names of the policies.
+
+        Args:
+            params: Parameters of the run.
+        """
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class PoliciesIn:
+class Policies(PolicyInput):
+    """Stored policies, the same for every run."""
+
+    names: Sequence[str]
+
+    def policies(self, params: Mapping) -> Sequence[str]:
+        """The names themselves."""
+        return self.names
+
+
+@dataclass(frozen=True)
+class StoredPolicy(PolicyInput):
+    """The policy that the run names for a use under ``policies``."""
+
+    use: str
+
+    def policies(self, params: Mapping) -> Sequence[str]:
+        """Its name."""
+        return [params["policies"][self.use]]
+
+
+@dataclass(frozen=True)
+class PoliciesIn(PolicyInput):
     """Stored policies that parameters of an experiment name, each a mapping with names of policies as values."""
 
     experiment: str
     parameters: tuple[str, ...]
 
-    def paths(self, run: str, params: Mapping) -> list[str]:
-        """Weights and card of every policy."""
+    def policies(self, params: Mapping) -> Sequence[str]:
+        """The names that the parameters have."""
         names = [name for key in self.parameters for name in params[self.experiment][key].values()]
-        return [path for name in dict.fromkeys(names) for path in Files.of_policy(name).relative]
+        return list(dict.fromkeys(names))
 
 
 @dataclass(frozen=True)
@@ -140,7 +158,7 @@ class Experiment:
     compute: Callable[..., dict[str, pandas.DataFrame]]  # of (source, params, context); tables by name
     figures: tuple[Callable[..., Figure], ...]  # of (tables, run); the function's name is the figure's and the file's
     tiny: Mapping  # parameters of the smallest run that fills every table, for tests
-    inputs: tuple[Input, ...] = ()  # what is read besides code and parameters
+    inputs: tuple[Input | PolicyInput, ...] = ()  # what is read besides code and parameters
     # Table -> columns, or patterns of them, that are not the same on every machine.
     may_differ: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

@@ -12,9 +12,10 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from decima.core.files import atomic_write_text
+from decima.core.files import atomic_write_text, read_json
+from decima.learning.store import stored_files
 from experiments.closure import closure, digest
-from experiments.experiment import Profiles, TablesOf, experiment, experiment_module, experiment_names
+from experiments.experiment import PolicyInput, Profiles, TablesOf, experiment, experiment_module, experiment_names
 from experiments.notebooks import calls, notebook_code, notebook_slugs, notebooks_folder
 from experiments.params import checkout, read_params, run_names
 
@@ -27,6 +28,7 @@ def table_stamp(name: str, run: str) -> dict[str, str]:
     """Stamp of the tables of an experiment: digests by what they are of.
 
     Tables of other experiments count by their own stamps, so that a stamp is known before anything is computed.
+    Stored policies count by what they decide and by the scores of their training.
     """
     params = read_params()[run]
     stamp = {
@@ -36,6 +38,8 @@ def table_stamp(name: str, run: str) -> dict[str, str]:
     for entry in experiment(name).inputs:
         if isinstance(entry, TablesOf):
             stamp[f"tables of {entry.experiment}"] = key(table_stamp(entry.experiment, run))
+        elif isinstance(entry, PolicyInput):
+            stamp |= {f"policy {policy}": _policy(policy) for policy in entry.policies(params)}
         elif not isinstance(entry, Profiles):
             for relative in entry.paths(run, params):
                 stamp[relative] = _content(checkout() / relative)
@@ -111,6 +115,16 @@ def _of_run(run: str) -> str:
 
 def _digest(values: object) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def _policy(name: str) -> str:
+    """Digest of what a stored policy decides and of the scores of its training.
+
+    Neither its folder counts nor other words of its card. Of a policy that is not stored, computing will report it.
+    """
+    files = stored_files(name)
+    card = read_json(files[1]) if files is not None and files[1].is_file() else {}
+    return _digest([card.get(key) for key in ("policy_sha256", "greedy", "validation", "curve")])
 
 
 def _content(path: Path) -> str:

@@ -21,7 +21,7 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables
 from experiments.cloud.s30_cloud import require_traces, scored
 from experiments.comparisons import paired_changes
-from experiments.experiment import Context, Experiment, Files
+from experiments.experiment import Context, Experiment, Files, Policies
 from experiments.training_files import read_training_file
 
 if TYPE_CHECKING:
@@ -197,9 +197,7 @@ EXPERIMENT = Experiment(
     ),
     inputs=(
         Files([f"models/training/{name}" for name in (CURVES, GRID, ABLATION)]),
-        Files.of_policy("cloud-fast"),
-        Files.of_policy("cloud-normal"),
-        Files.of_policy("cloud-burst-search"),
+        Policies(("cloud-fast", "cloud-normal", "cloud-burst-search")),
     ),
     tiny={
         "jobs": {"normal": "generated:n=5", "burst": "generated:pattern=burst,n=5"},

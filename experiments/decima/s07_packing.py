@@ -22,7 +22,7 @@ from decima.workload.jobs import Workload
 from decima.workload.sources import TRAINING_SEED, WorkloadSource, parse_jobs
 from experiments.captions import Run, Tables, distinct
 from experiments.comparisons import paired_changes, score_table
-from experiments.experiment import Context, Experiment, Files, Profiles
+from experiments.experiment import Context, Experiment, Policies, Profiles
 
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
@@ -271,7 +271,7 @@ EXPERIMENT = Experiment(
     "§7.3",
     compute,
     figures=(packing_jct, packing_trade, packing_classes),
-    inputs=(Profiles(), *(Files.of_policy(name) for name in POLICIES)),
+    inputs=(Profiles(), Policies(POLICIES)),
     tiny={
         "interarrival_s": [4.5],
         "sequences": 1,

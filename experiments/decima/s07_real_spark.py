@@ -22,7 +22,7 @@ from decima.systems.spark.schedulers import Scheduler, make_scheduler
 from decima.workload.profile import JobProfile
 from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, SPARK_WORKLOAD, Run, Tables
-from experiments.experiment import Context, Experiment, Files
+from experiments.experiment import Context, Experiment, Files, Policies
 from experiments.params import checkout
 from measure.fidelity.batches import batch_workload, plan_profiles
 from measure.fidelity.simulation import cluster_settings
@@ -297,6 +297,6 @@ EXPERIMENT = Experiment(
     "§2.3 and §7.2 on a real cluster, Figures 3 and 9a",
     compute,
     figures=(real_spark_gantt, real_spark_bars, real_spark_changes, real_spark_jobs),
-    inputs=(Files(["data/spark/experiment"]), Files.of_policy("spark-batch")),
+    inputs=(Files(["data/spark/experiment"]), Policies(("spark-batch",))),
     tiny={"seeds": 2},
 )

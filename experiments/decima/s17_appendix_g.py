@@ -18,7 +18,7 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables, distinct
 from experiments.decima.s07_packing import BINS, MEMORY, POLICIES, Case, cases, graphene_forms
 from experiments.decima.s07_stream import active_jobs
-from experiments.experiment import Context, Experiment, Files, Profiles, TablesOf
+from experiments.experiment import Context, Experiment, Policies, Profiles, TablesOf
 
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
@@ -191,7 +191,7 @@ EXPERIMENT = Experiment(
     "appendix G, Figures 20 and 21",
     compute,
     figures=(fig20_series, fig21_profile, fig12a_sizes),
-    inputs=(Profiles(), TablesOf("packing"), *(Files.of_policy(name) for name in POLICIES)),
+    inputs=(Profiles(), TablesOf("packing"), Policies(POLICIES)),
     tiny={
         "executors": 8,
         "interarrival_s": 4.5,

@@ -17,7 +17,7 @@ from decima.systems.spark.settings import Settings
 from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables
 from experiments.comparisons import score_table
-from experiments.experiment import Context, Experiment, Files
+from experiments.experiment import Context, Experiment, Policies
 from experiments.idle_slots.s22_idle_rules import shortest_first, streams
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ EXPERIMENT = Experiment(
     "Duan and Wu, Table 1, Figures 4 and 5",
     compute,
     figures=(learned_changes, fig4_idle_cdf, fig5_idle_load),
-    inputs=tuple(Files.of_policy(name) for name in POLICIES),
+    inputs=(Policies(POLICIES),),
     tiny={
         "workloads": {
             "rare": {

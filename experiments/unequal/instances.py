@@ -13,7 +13,7 @@ from decima.evaluation.statistics import paired_change
 from decima.systems.unequal import Instance, make_scheduler, metrics
 from decima.systems.unequal.optimum.bounds import lower_bound
 from decima.systems.unequal.tpch import MEASURED, PAPER_GAP_S, tpch_instance
-from experiments.experiment import Context, Files
+from experiments.experiment import Context
 
 if TYPE_CHECKING:
     from decima.workload.sources import WorkloadSource
@@ -26,7 +26,7 @@ OTHERS = ("cpop", "dls", "tds", "dfrn", "peft", "discounted_rank", "linear_rank"
 SCHEDULERS = (*PAPER, *OTHERS, OURS)
 # Those that figures show.
 SHOWN = (*PAPER, "discounted_rank", "linear_rank", OURS, BOUND)
-BATCH_POLICIES = [Files.of_policy("lachesis-batch"), Files.of_policy("decima-deft-batch")]
+BATCH_POLICIES = ("lachesis-batch", "decima-deft-batch")
 
 
 def drawn(

@@ -13,7 +13,7 @@ from decima.systems.unequal.policy.scheduler import load
 from decima.systems.unequal.settings import Rules
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
-from experiments.experiment import Context, Experiment, Profiles
+from experiments.experiment import Context, Experiment, Policies, Profiles
 from experiments.unequal.instances import (
     BATCH_POLICIES,
     OURS,
@@ -115,7 +115,7 @@ EXPERIMENT = Experiment(
     "Luo et al., Figures 7 and 8",
     compute,
     figures=(unequal_batch_makespan, unequal_batch_speedup, unequal_batch_slr, unequal_batch_decisions),
-    inputs=(Profiles(), *BATCH_POLICIES),
+    inputs=(Profiles(), Policies(BATCH_POLICIES)),
     tiny={"ccr": ["measured", 5], "small": [1, 2], "large": [3], "workloads": 2, "large_workloads": 2},
     may_differ={"unequal_batch_decisions": ("decision_us",)},
 )

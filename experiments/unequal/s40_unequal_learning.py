@@ -12,7 +12,7 @@ from decima.evaluation.statistics import paired_change
 from decima.systems.unequal.policy.scheduler import load
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
-from experiments.experiment import Context, Experiment, Files, Profiles
+from experiments.experiment import Context, Experiment, Policies, Profiles
 from experiments.unequal.instances import BATCH_POLICIES, drawn, points, schedule_rows
 
 if TYPE_CHECKING:
@@ -111,8 +111,7 @@ EXPERIMENT = Experiment(
     figures=(unequal_learning_curve, unequal_learning_recipes),
     inputs=(
         Profiles(),
-        *BATCH_POLICIES,
-        *(Files.of_policy(name) for name in (PAPER, *SEEDS, *ABLATIONS.values())),
+        Policies((*BATCH_POLICIES, PAPER, *SEEDS, *ABLATIONS.values())),
     ),
     tiny={"policies": ["lachesis-batch", "decima-deft-batch"], "ccr": [5], "jobs": 2, "workloads": 2},
 )

@@ -9,7 +9,7 @@ import pandas
 from decima import plotting
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
-from experiments.experiment import Context, Experiment, Files, Profiles
+from experiments.experiment import Context, Experiment, Policies, Profiles
 from experiments.unequal.instances import (
     BATCH_POLICIES,
     BOUND,
@@ -85,6 +85,6 @@ EXPERIMENT = Experiment(
     "Luo et al., Figure 9",
     compute,
     figures=(unequal_stream_makespan, unequal_decisions),
-    inputs=(Profiles(), *BATCH_POLICIES, *(Files.of_policy(name) for name in TRAINED_ON_STREAMS.values())),
+    inputs=(Profiles(), Policies((*BATCH_POLICIES, *TRAINED_ON_STREAMS.values()))),
     tiny={"ccr": [0.1, 5], "jobs": [2, 4], "streams": 2, "decisions": ["plan", "event", "idle"]},
 )

@@ -14,7 +14,7 @@ from decima.systems.unequal.generators import random_dag
 from decima.systems.unequal.optimum.exact import NotProvedError, optimum
 from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables
-from experiments.experiment import Context, Experiment, Profiles
+from experiments.experiment import Context, Experiment, Policies, Profiles
 from experiments.unequal.instances import BATCH_POLICIES, BOUND, OURS, drawn, points, schedule_rows
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ EXPERIMENT = Experiment(
     "Luo et al., section V",
     compute,
     figures=(unequal_headroom, unequal_copies),
-    inputs=(Profiles(), *BATCH_POLICIES),
+    inputs=(Profiles(), Policies(BATCH_POLICIES)),
     tiny={
         "ccr": [0.1, 5], "executors": [4], "jobs": [2], "workloads": 2, "budget": 20, "copied_jobs": 3,
         "small": [[1.0, 6, 2]], "small_instances": 2, "limit_s": 20,

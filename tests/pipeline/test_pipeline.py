@@ -11,6 +11,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+import experiments.stamps
 from decima.cli import app
 from decima.commands.train import read_trainings
 from decima.systems.spark.policy import run as training_run
@@ -24,7 +25,9 @@ ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "dvc.yaml").read_text(encoding="utf-8")
 STAGES = yaml.safe_load(TEXT)["stages"]
 PARAMS = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
-RUNS, TRAINING = read_params(), read_trainings("training")
+RUNS = read_params()
+PAPERS = {name: paper for paper, blocks in read_trainings().items() for name in blocks}
+TRAINING = {name: read_trainings()[paper][name] for name, paper in PAPERS.items()}
 
 
 @pytest.fixture(autouse=True)
@@ -73,11 +76,22 @@ def test_stages_list_no_source_files_but_those_that_read_the_data():
 
 def test_stamps_say_what_results_are_made_of(monkeypatch):
     stamp = table_stamp("batch", "tpch-quick")
-    assert {"code", "parameters", "tables of tuning", "models/tpch-batch.weights.h5"} <= set(stamp)
+    assert {"code", "parameters", "tables of tuning", "policy tpch-batch"} <= set(stamp)
     assert stamp["tables of tuning"] == key(table_stamp("tuning", "tpch-quick"))
     other = table_stamp("batch", "embedded-quick")
     assert stamp["code"] == other["code"]
-    assert "models/embedded-batch.json" in other
+    assert "policy embedded-batch" in other
+    read = experiments.stamps.read_json
+
+    def reworded(path):
+        return read(path) | {"label": "in other words"}
+
+    monkeypatch.setattr(experiments.stamps, "read_json", reworded)
+    assert table_stamp("batch", "tpch-quick") == stamp
+    monkeypatch.setattr(experiments.stamps, "read_json", lambda path: read(path) | {"greedy": None})
+    assert table_stamp("batch", "tpch-quick")["policy tpch-batch"] != stamp["policy tpch-batch"]
+    monkeypatch.undo()
+    monkeypatch.chdir(ROOT)
     assert figure_stamp("batch", "tpch-quick")["tables"] == key(stamp)
     notebook = notebook_stamp("07-decima", "tpch-quick")
     assert notebook["tables of batch"] == key(stamp)
@@ -113,15 +127,18 @@ def test_parameters_of_a_run_are_those_of_all_over_them_profile_and_workload(tmp
 def test_every_policy_is_the_output_of_a_frozen_training_stage():
     real_spark = json.loads((ROOT / "data" / "spark" / "experiment" / "card.json").read_text())["schedulers"]
     used = {name for run in RUNS.values() for name in run["policies"].values()}
-    stored = {path.name.removesuffix(".weights.h5") for path in (ROOT / "models").glob("*.weights.h5")}
     assert used | {real_spark["decima"]["parameters"]["policy"]} <= set(TRAINING)
-    assert set(TRAINING) | set(read_trainings("cloud_training")) == stored
-    stage = STAGES["train"]
-    assert stage["foreach"] == "${training}"
-    assert stage["do"]["frozen"]  # an hour each: only `dvc repro -f -s` runs them
-    outputs = {path: options for entry in stage["do"]["outs"] for path, options in entry.items()}
-    assert set(outputs) == {"models/${key}.weights.h5", "models/${key}.json"}
-    assert all(options["cache"] is False for options in outputs.values())
+    stored = [path.relative_to(ROOT / "models") for path in (ROOT / "models").rglob("*.weights.h5")]
+    assert sorted((path.name.removesuffix(".weights.h5"), str(path.parent)) for path in stored) == sorted(
+        PAPERS.items()
+    )
+    for paper in set(PAPERS.values()):
+        stage = STAGES[f"train-{paper}"]
+        assert stage["foreach"] == f"${{training.{paper}}}"
+        assert stage["do"]["frozen"]  # an hour each: only `dvc repro -f -s` runs them
+        outputs = {path: options for entry in stage["do"]["outs"] for path, options in entry.items()}
+        assert set(outputs) == {f"models/{paper}/${{key}}.weights.h5", f"models/{paper}/${{key}}.json"}
+        assert all(options["cache"] is False for options in outputs.values())
 
 
 def flat(nested):
@@ -146,7 +163,7 @@ def test_parameters_of_a_training_are_options_of_the_command(name, tmp_path, mon
         raise StoppedError
 
     monkeypatch.setattr(training_run, "DecimaRun", stop)
-    command = shlex.split(STAGES["train"]["do"]["cmd"].replace("${key}", name))[1:]
+    command = shlex.split(STAGES[f"train-{PAPERS[name]}"]["do"]["cmd"].replace("${key}", name))[1:]
     command[command.index("--out") + 1] = str(tmp_path)
     assert isinstance(CliRunner().invoke(app, command).exception, StoppedError)
     ((task, recipe, architecture, _),) = seen
@@ -172,7 +189,7 @@ def test_a_training_that_params_do_not_describe_is_refused(tmp_path, monkeypatch
     assert "--params none: params/training describes no such training; it has: tpch-stream-busy" in answer.output
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
     (tmp_path / "params" / "training").mkdir(parents=True)
-    (tmp_path / "params" / "training" / "own.yaml").write_text("training: {mine: {jobs: tpch, colour: red}}")
+    (tmp_path / "params" / "training" / "own.yaml").write_text("training: {own: {mine: {jobs: tpch, colour: red}}}")
     monkeypatch.chdir(tmp_path)
     answer = CliRunner().invoke(app, ["train", "--params", "mine", "--out", str(tmp_path / "out")])
     assert answer.exit_code == 2
@@ -181,10 +198,10 @@ def test_a_training_that_params_do_not_describe_is_refused(tmp_path, monkeypatch
 
 @pytest.mark.parametrize("name", TRAINING)
 def test_stored_policies_are_those_of_the_lock_file(name):
-    """Otherwise a fresh clone would train them anew; `dvc commit -f train@NAME` brings the lock file up to date."""
-    locked = locked_stages()[f"train@{name}"]
+    """Otherwise a fresh clone would train them anew; `dvc commit -f train-PAPER@NAME` renews the lock file."""
+    locked = locked_stages()[f"train-{PAPERS[name]}@{name}"]
     checksums = {out["path"]: out["md5"] for out in locked["outs"]}
-    files = [f"models/{name}.json", f"models/{name}.weights.h5"]
+    files = [f"models/{PAPERS[name]}/{name}{ending}" for ending in (".json", ".weights.h5")]
     assert checksums == {path: hashlib.md5((ROOT / path).read_bytes()).hexdigest() for path in files}
 
 

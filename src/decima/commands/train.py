@@ -35,11 +35,8 @@ class TrainableRun(Protocol):
         """The trainer, with checkpoint and curve in the folder."""
 
 
-def read_trainings(*sections: str) -> dict[str, dict]:
-    """Options of all trainings of stored policies, by name, from ``params/training`` of the checkout.
-
-    Args:
-        *sections: ``training`` or ``cloud_training``; both if none is given.
+def read_trainings() -> dict[str, dict[str, dict]]:
+    """Options of trainings by paper and name of the policy, from ``params/training`` of the checkout.
 
     Raises:
         ConfigError: The current folder is in no checkout.
@@ -48,32 +45,26 @@ def read_trainings(*sections: str) -> dict[str, dict]:
 
     if (root := checkout_root()) is None:
         raise ConfigError("--params reads params/training of a checkout of the project; the current folder is in none")
-    blocks: dict[str, dict] = {}
+    papers: dict[str, dict[str, dict]] = {}
     for path in sorted((root / "params" / "training").glob("*.yaml")):
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        for section in sections or ("training", "cloud_training"):
-            blocks |= content.get(section, {})
-    return blocks
+        for paper, blocks in yaml.safe_load(path.read_text(encoding="utf-8"))["training"].items():
+            papers.setdefault(paper, {}).update(blocks)
+    return papers
 
 
 def system_of_block(words: list[str]) -> str | None:
     """System of the training that `--params NAME` describes; None without such words."""
     names = [word.partition("=")[2] for word in words if word.startswith("--params=")]
     names += [name for word, name in pairwise(words) if word == "--params"]
-    block = read_trainings().get(names[0]) if names else None
-    if block is None:
-        return None
-    if "betas" in block:
-        return "cloud"
-    jobs = block.get("jobs")
-    return "unequal" if isinstance(jobs, str) and jobs.partition(":")[0] in UNEQUAL_JOBS else None
+    papers = [paper for paper, blocks in read_trainings().items() if names[0] in blocks] if names else []
+    return next((paper for paper in papers if paper in SYSTEMS), None)
 
 
 def use_block(context: typer.Context, name: str | None) -> str | None:
     """Make a block of params/training the defaults of the command; what the command line says goes before."""
     if name is None:
         return None
-    blocks = read_trainings()
+    blocks = {key: block for paper in read_trainings().values() for key, block in paper.items()}
     if name not in blocks:
         raise ConfigError(f"--params {name}: params/training describes no such training; it has: {', '.join(blocks)}")
     known = [option.name for option in context.command.params]

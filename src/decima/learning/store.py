@@ -1,5 +1,6 @@
 """Trained policies on disk: `<name>.weights.h5` with the arrays and `<name>.json`, the card that describes them.
 
+Those of the project lie in ``models/<paper>``; a name stands for one of them, whatever its paper.
 Policies of all systems are stored alike. ``system`` in a card names the system whose ``policy.architecture`` describes
 the network; that module is imported when such a policy is read. Reading needs no TensorFlow.
 """
@@ -145,7 +146,7 @@ def greedy_of(policy: StoredPolicy, greedy: bool | None = None) -> bool:
 
 def list_policies(system: str | None = None) -> list[str]:
     """Names of the policies in the checkout and in the installed package, sorted; of one system, or of all."""
-    paths = {_name(path): path for folder in reversed(_folders()) for path in folder.glob(f"*{WEIGHTS}")}
+    paths = {_name(path): path for folder in reversed(_papers()) for path in folder.glob(f"*{WEIGHTS}")}
     if system is None:
         return sorted(paths)
     # A card that cannot be read is named, too: what is wrong with it is said when the policy is asked for.
@@ -182,6 +183,11 @@ def _folders() -> list[Path]:
     return list(dict.fromkeys(folders))
 
 
+def _papers() -> list[Path]:
+    """Folders of the papers in the folders of trained policies."""
+    return [paper for folder in _folders() for paper in sorted(folder.glob("*/"))]
+
+
 def _name(path: Path) -> str:
     for ending in (WEIGHTS, CARD):
         if path.name.endswith(ending) and path.name != ending:
@@ -201,11 +207,8 @@ def _find(name_or_path: str | os.PathLike, system: str | None) -> tuple[Path, Pa
     if not isinstance(text, str) or not text.strip():
         raise PolicyError(f"a policy is given by its name or path, got {name_or_path!r:.60}")
     if isinstance(name_or_path, str) and Path(text).name == text and not text.endswith((WEIGHTS, CARD)):
-        for folder in _folders():
-            found = _files(folder / text)
-            if any(path.exists() for path in found):
-                break
-        else:
+        found = stored_files(text)
+        if found is None:
             known = list_policies(system)
             close = difflib.get_close_matches(text.lower(), known, n=3)
             hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
@@ -214,10 +217,19 @@ def _find(name_or_path: str | os.PathLike, system: str | None) -> tuple[Path, Pa
             raise PolicyError(f"unknown policy {text!r}{hint}; {stored} (in {places})")
     else:
         found = _files(text)
+        if not any(path.exists() for path in found) and (stored := stored_files(_name(found[0]))) is not None:
+            path = stored[0].with_name(_name(stored[0]))
+            raise PolicyError(f"there is no policy {text}: {path.name} is stored as {path}, its name alone will do")
     for path, what in zip(found, ("weights", "card"), strict=True):
         if not path.is_file():
             raise PolicyError(f"policy {_name(path)} lacks its {what}: there is no file {path}")
     return found
+
+
+def stored_files(name: str) -> tuple[Path, Path] | None:
+    """Files of weights and card of a stored policy; None if both are missing."""
+    candidates = (_files(paper / name) for paper in _papers())
+    return next((files for files in candidates if any(path.exists() for path in files)), None)
 
 
 def _read_card(path: Path) -> dict[str, Any]:

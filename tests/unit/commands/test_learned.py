@@ -45,6 +45,7 @@ def test_greedy_and_sampled_are_compared_under_their_own_names(jobs, policy):
     [
         ("decima:no-such", "unknown policy 'no-such'"),
         ("no.weights.h5", "lacks its weights: there is no file"),
+        ("models/tpch-batch.weights.h5", "models/decima/tpch-batch, its name alone will do"),
         ("decima:alpha=1", "has no option 'alpha'; it has: policy, greedy"),
         ("decima:greedy=2", "greedy is '2'; expected true or false"),
     ],

@@ -78,7 +78,7 @@ def test_other_networks_and_streams(tmp_path):
     assert (architecture.name, architecture.limit, architecture.hidden) == ("released", "none", (4,))
 
 
-DECIMAS = [name for name, block in read_trainings("training").items() if isinstance(block["jobs"], dict)]
+DECIMAS = [name for paper in ("decima", "idle_slots") for name in read_trainings()[paper]]
 
 
 @pytest.mark.parametrize("name", DECIMAS)
@@ -99,8 +99,8 @@ def test_parameters_of_the_pipeline_describe_the_stored_policies(name, monkeypat
 
 
 def test_a_block_of_parameters_says_its_system():
-    expected = dict.fromkeys(read_trainings("cloud_training"), "cloud")
-    expected |= {name: None if name in DECIMAS else "unequal" for name in read_trainings("training")}
+    expected = dict.fromkeys(DECIMAS)
+    expected |= {name: paper for paper in ("cloud", "unequal") for name in read_trainings()[paper]}
     assert {name: system_of_block(["--params", name]) for name in expected} == expected
     assert system_of_block(["--params=cloud-fast"]) == "cloud"
     assert system_of_block(["embedded", "--out", "x"]) is None

@@ -176,7 +176,7 @@ def test_schedules_that_miss_a_node_and_foreign_weights_are_refused(folder):
     assert "of system 'spark'" in refuse(*SIMULATE, "lachesis:policy=tpch-batch", *out)
     assert "unknown policy 'nobody'" in refuse(*SIMULATE, "lachesis:policy=nobody", *out)
     cut = folder / "cut.weights.h5"
-    cut.write_bytes((MODELS / "lachesis-batch.weights.h5").read_bytes()[:500])
+    cut.write_bytes((MODELS / "unequal" / "lachesis-batch.weights.h5").read_bytes()[:500])
     assert refuse(*SIMULATE, f"lachesis:policy={cut}", *out)
     for solver in ("search", "cp_sat"):
         limit = ("--time-limit-s", 0.001, "--solver", solver, "--out", folder / "new.json")

@@ -147,7 +147,9 @@ def checkout(tmp_path, monkeypatch):
 
 def store_policy(folder, seed):
     architecture = Architecture.paper()
-    save_policy(folder / "models" / "tiny", architecture, architecture.initial_weights(seed), {"greedy": True})
+    save_policy(
+        folder / "models" / "decima" / "tiny", architecture, architecture.initial_weights(seed), {"greedy": True}
+    )
 
 
 def write_table(path, columns, *rows):
@@ -294,7 +296,7 @@ def test_both_ways_to_run_a_policy_are_compared(checkout):
 
 
 def test_a_policy_that_is_not_there_is_one_clear_error(checkout):
-    (checkout / "models" / "tiny.weights.h5").unlink()
+    (checkout / "models" / "decima" / "tiny.weights.h5").unlink()
     with pytest.raises(PolicyError, match=r"policy tiny lacks its weights: there is no file .*tiny\.weights\.h5"):
         store.load("variance", "tiny", progress=False)
 

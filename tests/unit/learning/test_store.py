@@ -24,12 +24,12 @@ SMALL = Architecture.paper(embedding=4, hidden=(5,), score_hidden=(6,))
 
 @pytest.fixture
 def models(tmp_path, tmp_path_factory, monkeypatch):
-    """The models folder of an empty checkout around the current folder; the package brings no policies."""
+    """Folder of a paper in the checkout around the current folder, empty; the package brings no policies."""
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
-    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "decima").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(store, "_PACKAGE", tmp_path_factory.mktemp("site-packages") / "decima")
-    return tmp_path / "models"
+    return tmp_path / "models" / "decima"
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_unknown_names_suggest_close_ones(models, weights):
 
 
 def test_policies_of_the_package_are_found_after_those_of_the_checkout(models, weights, monkeypatch):
-    packaged = store._PACKAGE / "models"
+    packaged = store._PACKAGE / "models" / "decima"
     save_policy(packaged / "shipped", SMALL, weights, {})
     save_policy(packaged / "both", SMALL, weights, {"from": "package"})
     save_policy(models / "both", SMALL, weights, {"from": "checkout"})
@@ -151,6 +151,21 @@ def test_policies_of_the_package_are_found_after_those_of_the_checkout(models, w
     monkeypatch.chdir("/")
     assert read_policy("both").card["from"] == "package"
     assert read_policy("shipped").path == packaged / "shipped.weights.h5"
+
+
+def test_a_path_from_before_the_folders_of_papers_names_the_new_one(models, saved):
+    for old in ("models/decima-batch", "models/decima-batch.weights.h5", models / "lost" / "decima-batch.json"):
+        with pytest.raises(
+            PolicyError, match=r"there is no policy .*: decima-batch is stored as .*models/decima/decima-b"
+        ):
+            read_policy(old)
+    with pytest.raises(PolicyError, match="policy other lacks its weights"):
+        read_policy("models/other")
+
+
+def test_names_of_stored_policies_are_unique():
+    names = [path.name for path in (store._PACKAGE.parents[1] / "models").rglob("*.weights.h5")]
+    assert len(names) == len(set(names)) > 70
 
 
 def test_missing_files_are_named(models, saved):
@@ -349,5 +364,5 @@ def test_reading_a_policy_loads_nothing_of_another_system(name):
         "print({name.split('.')[2] for name in sys.modules if name.startswith('decima.systems.')})"
     )
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    system = json.loads((store._PACKAGE.parents[1] / "models" / f"{name}.json").read_text())["system"]
+    system = read_policy(name).card["system"]
     assert finished.stdout.strip() == repr({system})
