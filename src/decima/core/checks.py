@@ -55,3 +55,17 @@ def checked_seeds(seeds: Any) -> list[int]:
     for seed in seeds:
         check_whole("seed", seed, least=0)
     return [int(seed) for seed in seeds]
+
+
+def different_seeds(seeds: Any) -> list[int]:
+    """Seeds as a list of integers, at least one and each once.
+
+    Raises:
+        ConfigError: There is none, one is given twice, or as :func:`checked_seeds`.
+    """
+    seeds = checked_seeds(seeds)
+    if not seeds:
+        raise ConfigError("no seed given; expected at least one")
+    if len(set(seeds)) != len(seeds):
+        raise ConfigError("a seed is given twice; expected different ones")
+    return seeds

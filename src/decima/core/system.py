@@ -29,7 +29,10 @@ TASK_COLUMNS = ("job", "stage", "executor", "start_s", "finish_s", "kind")
 
 
 class SystemSettings(Protocol):
-    """What the system is like; immutable, so that it can be shared and compared."""
+    """What the system is like; immutable, so that it can be shared and compared.
+
+    An attribute ``draws`` that is False says that the system itself takes no chance.
+    """
 
     @property
     def label(self) -> str:
@@ -84,7 +87,9 @@ class RunResult(Protocol):
 class SystemScheduler(Protocol):
     """Whatever decides. With a true attribute ``concurrent`` one object may serve several runs at the same time.
 
-    A scheduler with ``parameters`` (each with name, low, high and tunable) and ``values`` by name can be tuned.
+    An attribute ``draws`` says whether another seed may be another run; of what does not say, the runs tell, and of one
+    that is not concurrent it is assumed. A scheduler with ``parameters`` (each with name, low, high and tunable) and
+    ``values`` by name can be tuned.
     """
 
     name: str

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from decima.core.checks import checked_seeds
+from decima.core.checks import different_seeds
 from decima.core.errors import ConfigError
 from decima.core.objectives import AVG_JCT, MAKESPAN, Objective, get_objective
 from decima.core.system import System, SystemScheduler, SystemSettings, SystemWorkload, chosen_settings, system_of
-from decima.evaluation.pool import TO_COME, UNFINISHED, RunPool
+from decima.evaluation.pool import DRAWN, TO_COME, UNFINISHED, RunPool
 from decima.evaluation.statistics import mean_interval, paired_change
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class Comparison:
     objective: Objective  # what the summary is about
     settings: SystemSettings  # the cluster, or the settings of another system
     label: str  # what the workloads are called
+    drawn: bool = True  # False: neither jobs nor runs take chance, so that one run of each scheduler says all
 
     def summary(self, metric: str | Objective | None = None) -> pandas.DataFrame:
         """Table of means and changes with confidence intervals, one row per scheduler, best first.
@@ -75,9 +76,14 @@ class Comparison:
         return table.sort_values(keys[0], key=objective.loss, kind="stable", ignore_index=True)
 
     @property
+    def num_runs(self) -> int:
+        """Number of runs of each scheduler."""
+        return int((self.scores["scheduler"] == self.baseline).sum())
+
+    @property
     def title(self) -> str:
         """Line that says which objective is compared, on which workloads and cluster, and over how many runs."""
-        runs = self.scores["seed"].groupby(self.scores["scheduler"]).size().iloc[0]
+        runs = self.num_runs
         return f"{self.objective.label}, {self.label}, {self.settings.label}, {runs} run{'s' if runs > 1 else ''} each"
 
     def _shown(self) -> pandas.DataFrame:
@@ -99,22 +105,20 @@ class Comparison:
                 if not math.isnan(row.change_low):
                     change += f" ({row.change_low:+.1f} to {row.change_high:+.1f})"
             rows.append(
-                {
-                    "scheduler": row.scheduler,
-                    shown: sign + _number(row.mean, ".1f"),
-                    "95 % interval": interval,
-                    f"against {self.baseline} (paired, 95 %)": change,
-                }
+                {"scheduler": row.scheduler, shown: sign + _number(row.mean, ".1f")}
+                | ({"95 % interval": interval} if self.num_runs > 1 else {})
+                | {f"against {self.baseline}" + " (paired, 95 %)" * (self.num_runs > 1): change}
                 | ({UNFINISHED_SHOWN: row.unfinished} if any(marks.values()) else {})
             )
         return pandas.DataFrame(rows)
 
     @property
     def note(self) -> str:
-        """What to know of the table when a time limit cut runs; empty where all jobs finished."""
+        """What to know of the table where nothing is drawn, or a time limit cut runs; else empty."""
+        lines = [] if self.drawn else ["Nothing is drawn: every run of a scheduler would be the same, so there is one."]
         if not self.scores[UNFINISHED].any():
-            return ""
-        lines = [
+            return "\n".join(lines)
+        lines += [
             "The time limit cut runs: unfinished jobs count up to it, jobs still to come do not count.",
             "≥ and ≤ mark bounds; ~ marks what was counted up to the limit: without it the order may be another.",
         ]
@@ -164,7 +168,8 @@ def compare(
         jobs: One workload (or the path of a job file), whose task durations vary with the seed; or one workload per
             seed; or a function from a seed to a workload.
         executors: Executors of the cluster, 50 by default.
-        seeds: Runs of every scheduler; for a sequence of workloads 0, 1, ... if not given.
+        seeds: Runs of every scheduler; for a sequence of workloads 0, 1, ... if not given. Where neither jobs nor runs
+            take chance, only the first is run.
         baseline: Label of the scheduler to compare with, the first by default.
         mode: ``"paper"`` (the default), ``"released"`` or ``"simplified"``.
         cluster: Settings of the cluster, or of another system, instead of ``executors``, ``mode`` and further fields.
@@ -179,9 +184,6 @@ def compare(
         UnknownSchedulerError: A name is not registered.
         ConfigError: A list is empty, two schedulers have one label, seeds and workloads do not match, ...
     """
-    import numpy as np
-    import pandas
-
     objective = get_objective(metric)
     chosen = chosen_settings(cluster, executors=executors, mode=mode, **settings)
     system = system_of(chosen)
@@ -191,16 +193,52 @@ def compare(
         raise ConfigError(f"baseline {baseline!r} is not among the compared schedulers: {', '.join(named)}")
     workloads, seeds = _workloads(jobs, seeds, system)
     objectives = dict.fromkeys((AVG_JCT, MAKESPAN, objective))
-    with RunPool(workloads, chosen, seeds=seeds, workers=workers, backend=backend, keep=False) as runs:
-        values = runs.measure(list(named.values()), objectives, progress=progress)
+    options = {"workers": workers, "backend": backend, "progress": progress}
+    return scored(named, workloads, chosen, seeds, objectives, baseline=baseline, objective=objective, **options)
+
+
+def scored(
+    schedulers: Mapping[str, SystemScheduler],
+    workloads: Sequence[SystemWorkload],
+    settings: SystemSettings,
+    seeds: Sequence[int],
+    objectives: Iterable[Objective],
+    *,
+    baseline: str,
+    objective: Objective,
+    progress: str | None = None,
+    **options: Any,
+) -> Comparison:
+    """The comparison of schedulers by label; of the first seed alone where nothing is drawn.
+
+    Nothing is drawn where the workload is one for all seeds and the first run of every scheduler took no chance.
+
+    Raises:
+        ConfigError: There is no workload, or another number of them than of seeds.
+    """
+    import numpy as np
+    import pandas
+
+    if len(workloads) != len(seeds):
+        raise ConfigError(f"{len(seeds)} seeds for {len(workloads)} workloads; expected one each")
+    made = list(schedulers.values())
+    one = len(seeds) > 1 and all(workload is workloads[0] for workload in workloads)
+    tried = one and not getattr(settings, "draws", True) and not any(getattr(each, "draws", False) for each in made)
+    parts = []
+    for chosen in (slice(1), slice(1, None)) if tried else (slice(None),):
+        with RunPool(workloads[chosen], settings, seeds=seeds[chosen], keep=False, **options) as runs:
+            parts.append(runs.measure(made, objectives, progress=progress))
+        drawn = not tried or bool(parts[0][DRAWN].any())
+        if not drawn:
+            break
+    values = {name: np.hstack([part[name] for part in parts]) for name in parts[0] if name != DRAWN}
+    seeds = seeds if drawn else seeds[:1]
     if not values[UNFINISHED].any():
         del values[TO_COME]
-    frame = {
-        "scheduler": np.repeat(list(named), len(seeds)),
-        "seed": np.tile(seeds, len(named)),
-    } | {name: scores.ravel() for name, scores in values.items()}
-    labels = list(dict.fromkeys(workload.label for workload in workloads))
-    return Comparison(pandas.DataFrame(frame), baseline, objective, chosen, ", ".join(labels))
+    frame = {"scheduler": np.repeat(list(schedulers), len(seeds)), "seed": np.tile(seeds, len(made))}
+    frame |= {name: scores.ravel() for name, scores in values.items()}
+    label = ", ".join(dict.fromkeys(workload.label for workload in workloads))
+    return Comparison(pandas.DataFrame(frame), baseline, objective, settings, label, drawn)
 
 
 def _labelled(schedulers, system: System) -> dict[str, SystemScheduler]:
@@ -245,11 +283,7 @@ def _workloads(jobs, seeds, system: System) -> tuple[list[SystemWorkload], list[
         workloads = list(jobs)
     else:
         workloads = None
-    seeds = checked_seeds(seeds)
-    if not seeds:
-        raise ConfigError("no seed given; expected at least one")
-    if len(set(seeds)) != len(seeds):
-        raise ConfigError("a seed is given twice; expected different ones")
+    seeds = different_seeds(seeds)
     if workloads is None:
         if isinstance(jobs, system.workload_type):
             workloads = [jobs] * len(seeds)
@@ -257,6 +291,4 @@ def _workloads(jobs, seeds, system: System) -> tuple[list[SystemWorkload], list[
             workloads = [jobs(seed) for seed in seeds]
         else:
             raise ConfigError(f"jobs must be workloads or a function from a seed to one, got {type(jobs).__name__}")
-    if len(workloads) != len(seeds):
-        raise ConfigError(f"{len(seeds)} seeds for {len(workloads)} workloads; expected one each")
     return workloads, seeds

@@ -23,6 +23,7 @@ from decima.evaluation.workers import make_workers
 
 UNFINISHED = "unfinished"  # column of the number of unfinished jobs
 TO_COME = "to_come"  # column of the number of jobs among them that had not arrived when the run was cut
+DRAWN = "drawn"  # name of what says whether a run took chance
 
 
 def _is_concurrent(scheduler: SystemScheduler) -> bool:
@@ -135,6 +136,7 @@ class RunPool:
             Scores, float64 [S, W], by column of the objective (``avg_jct_s``), and under ``unfinished`` and
             ``to_come``, int64 [S, W], the number of jobs that a time limit left unfinished, and of those among them
             that had not arrived. Runs that were cut are scored by :meth:`decima.core.objectives.Objective.measure`.
+            Under ``drawn``, bool [S, W], whether the run took chance.
 
         Raises:
             ConfigError: There is no scheduler, or no objective of a name.
@@ -145,6 +147,7 @@ class RunPool:
         values = {each.column: np.full((len(schedulers), len(self)), np.nan) for each in objectives}
         for name in (UNFINISHED, TO_COME):
             values[name] = np.zeros((len(schedulers), len(self)), dtype=np.int64)
+        values[DRAWN] = np.ones((len(schedulers), len(self)), dtype=bool)
         together = [row for row, scheduler in enumerate(schedulers) if _is_concurrent(scheduler)]
         apart = [row for row in range(len(schedulers)) if row not in together]
         with progress_bar(progress, len(self) * len(schedulers), "run") as bar:
@@ -161,6 +164,7 @@ class RunPool:
                             values[each.column][row, index] = each.measure(outcome)
                         values[UNFINISHED][row, index] = outcome.num_unfinished
                         values[TO_COME][row, index] = outcome.num_to_come
+                        values[DRAWN][row, index] = getattr(schedulers[row], "draws", row in apart or outcome.drawn)
                     if progress is not None:
                         means = values[objectives[0].column][rows, : index + 1].mean(axis=1)
                         named = [schedulers[row].name for row in rows]

@@ -82,6 +82,14 @@ def test_compare(folder):
     assert good.startswith("best of 2 schedulers on generated, burst: aep with ")
 
 
+def test_what_draws_nothing_is_run_once_and_told(files):
+    text = run("compare", *CLOUD, "aep", "rr", "--jobs", files / "jobs.csv").stdout
+    assert "1 run each" in text
+    assert "95 %" not in text
+    assert "Nothing is drawn: every run of a scheduler would be the same" in text
+    assert "20 runs each" in run("compare", *CLOUD, "aep", "random", "--jobs", files / "jobs.csv").stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -77,13 +77,14 @@ def test_runs_that_were_cut_are_not_judged_by_the_jobs_that_finished():
     jobs = workload(one_stage(1, 10.0), one_stage(1, 10.0), one_stage(1, 300.0), one_stage(1, 10.0, at_s=500.0))
     limited = {"durations": "mean", "moving_delay_ms": 0.0, "time_limit_ms": 100_000.0}
     # Two jobs finish, after 10 and 20 s; the third is cut at 100 s, the last never arrives.
-    result = decima.compare(["fifo"], jobs, 1, [0, 1], metric="p50_jct", **limited)
-    assert result.scores.avg_jct_s.tolist() == pytest.approx([130.0 / 3] * 2)
-    assert result.scores.p50_jct_s.tolist() == [20.0] * 2
-    assert result.scores.makespan_s.tolist() == [100.0] * 2
-    assert result.scores.unfinished.tolist() == [2, 2]
-    assert result.scores.to_come.tolist() == [1, 1]
-    assert result.summary("avg_jct").unfinished.tolist() == [4]
+    result = decima.compare(["fifo", "random"], jobs, 1, [0, 1], metric="p50_jct", **limited)
+    fifo = result.scores[result.scores.scheduler == "fifo"]
+    assert fifo.avg_jct_s.tolist() == pytest.approx([130.0 / 3] * 2)
+    assert fifo.p50_jct_s.tolist() == [20.0] * 2
+    assert fifo.makespan_s.tolist() == [100.0] * 2
+    assert fifo.unfinished.tolist() == [2, 2]
+    assert fifo.to_come.tolist() == [1, 1]
+    assert result.summary("avg_jct").set_index("scheduler").unfinished["fifo"] == 4
     run = decima.simulate(jobs, "fifo", 1, **limited)
     assert (run.avg_jct_s, run.score("avg_jct")) == (15.0, pytest.approx(130.0 / 3))
 
@@ -162,6 +163,56 @@ def test_signs_say_which_way_the_bound_of_a_change_goes(baseline, sign):
     text = str(decima.compare(["fair", "fifo"], jobs, 10, [0], baseline=baseline, time_limit_ms=limit_ms))
     assert sign in text
     assert sign.startswith("≥") or "≥ -" not in text
+
+
+class First:
+    """A rule in Python: the first stage, or one by chance."""
+
+    name = "first"
+
+    def __init__(self, chance=False, draws=None):
+        self.chance = chance
+        if draws is not None:
+            self.draws = draws
+
+    def reset(self, rng):
+        self.rng = rng
+
+    def decide(self, observation):
+        number = self.rng.integers(len(observation.frontier)) if self.chance else 0
+        return observation.grant(observation.frontier[int(number)], observation.num_free_executors)
+
+
+@pytest.mark.parametrize(
+    ("schedulers", "settings", "runs"),
+    [
+        (["fifo", "fair"], {"durations": "mean"}, 1),
+        (["fifo", "decima:greedy=true"], {"durations": "mean"}, 1),
+        (["fifo", First(draws=False)], {"mode": "simplified"}, 1),
+        (["fifo", First()], {"mode": "simplified"}, 4),  # what it keeps from run to run nobody knows
+        (["fifo", First(chance=True)], {"mode": "simplified"}, 4),
+        (["fifo", "random"], {"durations": "mean"}, 4),
+        (["fifo", "decima:greedy=false"], {"durations": "mean"}, 4),
+        (["fifo", "fair"], {}, 4),
+    ],
+)
+def test_what_draws_nothing_is_run_once(schedulers, settings, runs):
+    """All runs would be the same: an interval of their mean would say of no chance that it is small."""
+    seeds = range(3, 7)
+    result = decima.compare(schedulers, JOBS, 4, seeds, **settings)
+    scores = result.scores
+    assert scores.seed.tolist() == [*seeds][:runs] * 2
+    assert result.drawn == (runs > 1)
+    text = str(result)
+    assert f", {runs} run{'s' if runs > 1 else ''} each" in text
+    assert ("95 %" in text) == (runs > 1)
+    assert ("Nothing is drawn: every run of a scheduler would be the same" in text) == (runs == 1)
+    for _, row in scores.iterrows():
+        chosen = schedulers[row.scheduler != "fifo"]
+        assert row.avg_jct_s == decima.simulate(JOBS, chosen, 4, int(row.seed), **settings).avg_jct_s
+    each = decima.compare(schedulers, [JOBS, synthetic_batch(4, seed=2)], 4, **settings)
+    assert each.scores.seed.tolist() == [0, 1] * 2  # other jobs are another run
+    assert each.drawn
 
 
 def test_result_does_not_depend_on_the_rest_of_the_list():

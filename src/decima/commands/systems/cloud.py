@@ -150,11 +150,12 @@ class CostTable:
             shown = f"{each.label} [{each.unit}]" if each.unit else each.label
             table[shown] = [f"{value:.{digits.get(each.name, 2)}f}" for value in column]
         changes = zip(summary["change_percent"], summary["change_low"], summary["change_high"], strict=True)
-        table[f"{comparison.objective.label} against {comparison.baseline} (95 %)"] = [
+        interval = " (95 %)" if comparison.num_runs > 1 else ""
+        table[f"{comparison.objective.label} against {comparison.baseline}{interval}"] = [
             "baseline" if name == comparison.baseline else _change(*change)
             for name, change in zip(summary["scheduler"], changes, strict=True)
         ]
-        return f"{comparison.title}\n{table.to_string(index=False)}"
+        return "\n".join(filter(None, (comparison.title, table.to_string(index=False), comparison.note)))
 
 
 def _change(change: float, low: float, high: float) -> str:

@@ -115,6 +115,11 @@ class PlacementSettings:
         )
 
     @property
+    def draws(self) -> bool:
+        """Rules alone may take chance."""
+        return False
+
+    @property
     def label(self) -> str:
         """A few words for titles."""
         cluster = f"{self.cluster.label}, {len(self.cluster)} VMs, {self.billing.label}"

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from decima.core.checks import check_whole, checked_seeds, is_whole
+from decima.core.checks import check_whole, different_seeds, is_whole
 from decima.core.errors import ConfigError, SchedulerError
 from decima.core.objectives import Outcome
 from decima.core.record import Record
 from decima.core.system import register_system
-from decima.evaluation.comparison import Comparison
-from decima.evaluation.pool import TO_COME, UNFINISHED, RunPool
+from decima.evaluation.comparison import Comparison, scored
 from decima.systems.cloud import engine as core
 from decima.systems.cloud.fields import GOES_ON
 from decima.systems.cloud.objectives import OBJECTIVES, PlacementOutcome, placement_objective
@@ -154,21 +153,6 @@ def _jobs(jobs: PlacementWorkload | str | Path, seed: int) -> PlacementWorkload:
     raise ConfigError(f"jobs must be a PlacementWorkload or a text, got {type(jobs).__name__}")
 
 
-def _different(seeds: Any) -> list[int]:
-    """Seeds as a list, at least one and each once."""
-    seeds = checked_seeds(seeds)
-    if not seeds:
-        raise ConfigError("no seed given; expected at least one")
-    if len(set(seeds)) != len(seeds):
-        raise ConfigError("a seed is given twice; expected different ones")
-    return seeds
-
-
-def _draws(scheduler: Any) -> bool:
-    """Whether a scheduler may decide by chance; of one that does not say, it is assumed."""
-    return getattr(scheduler, "draws", True)
-
-
 def place(
     jobs: PlacementWorkload | str | Path = "generated",
     scheduler: str | PlacementScheduler = "ilp_exact",
@@ -222,8 +206,6 @@ def compare_placements(
     Raises:
         ConfigError: Lists are empty or do not match, a name is unknown, ...
     """
-    import pandas
-
     settings = PlacementSettings() if settings is None else settings
     if not isinstance(schedulers, Mapping):
         labels = [each if isinstance(each, str) else each.name for each in schedulers]
@@ -237,26 +219,17 @@ def compare_placements(
     baseline = next(iter(made)) if baseline is None else baseline
     if baseline not in made:
         raise ConfigError(f"baseline {baseline!r} is not among the compared schedulers: {', '.join(made)}")
-    seeds = _different(list(range(seeds)) if is_whole(seeds) else seeds)
-    spec = parse_placement_jobs(str(jobs)) if isinstance(jobs, (str, Path)) else None
-    if (isinstance(jobs, PlacementWorkload) or (spec and not spec.drawn)) and not any(map(_draws, made.values())):
-        seeds = seeds[:1]  # nothing is drawn: further runs would be copies of the first
-    if spec:
-        workloads = spec.workloads(seeds)
+    seeds = different_seeds(range(seeds) if is_whole(seeds) else seeds)
+    if isinstance(jobs, (str, Path)):
+        workloads = parse_placement_jobs(str(jobs)).workloads(seeds)
     else:
         workloads = [jobs] * len(seeds) if isinstance(jobs, PlacementWorkload) else list(jobs)
-    objective = placement_objective(metric)
-    with RunPool(workloads, settings, seeds=seeds, workers=workers, backend=backend, keep=False) as runs:
-        values = runs.measure(list(made.values()), list(OBJECTIVES.values()), progress=progress)
-    del values[TO_COME]  # nothing cuts an episode
-    frame = {"scheduler": np.repeat(list(made), len(seeds)), "seed": np.tile(seeds, len(made))}
-    frame |= {name: scores.ravel() for name, scores in values.items()}
-    labels = list(dict.fromkeys(workload.label for workload in workloads))
-    return Comparison(pandas.DataFrame(frame), baseline, objective, settings, ", ".join(labels))
+    options = {"workers": workers, "backend": backend, "progress": progress}
+    objective, all_of_them = placement_objective(metric), OBJECTIVES.values()
+    return scored(made, workloads, settings, seeds, all_of_them, baseline=baseline, objective=objective, **options)
 
 
 __all__ = [
-    "UNFINISHED",
     "VM_PLACEMENT",
     "Episode",
     "PlacementOutcome",

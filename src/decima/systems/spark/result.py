@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 def outcome_of(state: ClusterState) -> Outcome:
     """Copy arrivals and completions, which objectives score, out of a state that has run."""
     end_ms = state.now_ms if state.truncated else None
-    return Outcome(state.job_arrival_ms, state.job_finish_ms.copy(), state.tables.workload.ideal_ms, end_ms=end_ms)
+    times = state.job_arrival_ms, state.job_finish_ms.copy(), state.tables.workload.ideal_ms
+    return Outcome(*times, end_ms=end_ms, drawn=state.settings.draws or state.drawn)
 
 
 def progress_of(state: ClusterState) -> Progress:

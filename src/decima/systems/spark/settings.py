@@ -215,6 +215,11 @@ class Settings:
         return cluster
 
     @property
+    def draws(self) -> bool:
+        """Whether task durations are drawn."""
+        return self.durations == "sampled"
+
+    @property
     def label(self) -> str:
         """For titles."""
         classes = f" in {len(self.classes)} classes" if len(self.classes) > 1 else ""

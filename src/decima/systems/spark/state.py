@@ -167,6 +167,12 @@ class ClusterState(Record):
             policy_next=policy_next,
         )
 
+    @property
+    def drawn(self) -> bool:
+        """Whether the run has taken chance: a generator is not where its seed put it."""
+        sources = [rng.bit_generator for rng in self._generators or ()]
+        return any(type(source)(source.seed_seq).state != source.state for source in sources)
+
     def copy(self) -> ClusterState:
         """A state that continues from here on its own, with the same chance: both then run alike.
 

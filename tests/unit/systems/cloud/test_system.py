@@ -39,6 +39,55 @@ def test_comparison_is_paired_and_independent_of_workers():
     assert first.title.startswith("cost, generated, normal, Table 4, 12 VMs, billed per second, beta 1, 4 runs")
 
 
+class Filling:
+    """A rule in Python: the first VMs with room."""
+
+    name = "filling"
+
+    def __init__(self, **words):
+        self.__dict__ |= words
+
+    def place(self, view):
+        places = [vm for vm, room in enumerate(view.room) for _ in range(room)]
+        return places[: view.job.executors] if len(places) >= view.job.executors else None
+
+
+@pytest.mark.parametrize("jobs", ["jobs.csv", FIGURE_2_JOBS, [FIGURE_2_JOBS] * 3], ids=["file", "jobs", "list"])
+def test_what_draws_nothing_is_run_once(jobs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    FIGURE_2_JOBS.frame().to_csv("jobs.csv", index=False)
+    settings = PlacementSettings(cluster=FIGURE_2)
+    for rules, runs in (
+        (["aep", "rr", "ilp_highs", Filling(draws=False)], 1),
+        (["aep", Filling()], 3),
+        (["aep", "random"], 3),
+        (["aep", "random_placing"], 3),
+    ):
+        result = compare_placements(rules, jobs, settings, seeds=3)
+        assert result.scores.seed.tolist() == [*range(runs)] * len(rules)
+        assert ("Nothing is drawn" in str(result)) == (runs == 1)
+        assert f"{runs} run" in result.title
+    assert compare_placements(["aep"], "generated:n=4", seeds=3).num_runs == 3
+
+
+@pytest.mark.parametrize(
+    ("seeds", "message"),
+    [
+        ([0, 0, 0], "a seed is given twice; expected different ones"),
+        ([], "no seed given; expected at least one"),
+        (0, "no seed given; expected at least one"),
+        (True, "seeds must be a list of whole numbers, got True"),
+        ([True, 2], "seed must be a whole number of at least 0, got True"),
+        ([0.5], r"seed must be a whole number of at least 0, got 0\.5"),
+        ("01", "seeds must be a list of whole numbers, got '01'"),
+        ([1, 2], "2 seeds for 3 workloads; expected one each"),
+    ],
+)
+def test_seeds_that_are_refused(seeds, message):
+    with pytest.raises(ConfigError, match=message):
+        compare_placements(["aep"], [FIGURE_2_JOBS] * 3, PlacementSettings(cluster=FIGURE_2), seeds=seeds)
+
+
 def test_the_general_comparison_takes_it_too():
     workloads = [Generator(n=6).draw(seed) for seed in range(3)]
     compared = decima.compare(["aep", "ilp"], workloads, cluster=PlacementSettings(), metric=COST)

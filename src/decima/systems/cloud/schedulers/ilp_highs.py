@@ -28,6 +28,7 @@ class HighsProgram:
 
     name = "ilp_highs"
     concurrent = True
+    draws = False
 
     def __init__(self, limit_s: float = 60.0) -> None:
         if not is_number(limit_s) or not 0.0 < limit_s <= 1e6:

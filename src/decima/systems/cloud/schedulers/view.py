@@ -16,7 +16,8 @@ from decima.systems.cloud.workload import PlacementJob, PlacementWorkload
 class PlacementScheduler(Protocol):
     """A rule in Python: a name and one method; nothing has to be subclassed.
 
-    A true attribute ``concurrent`` says that one object may serve several runs at the same time.
+    A true attribute ``concurrent`` says that one object may serve several runs at the same time; a false one ``draws``,
+    that it takes no chance, so that another seed is the same run.
     """
 
     name: str
