@@ -228,12 +228,16 @@ class _Scope:
             self._targets.add((place, ""))
 
     def _dynamic(self, call: ast.Call) -> None:
-        """Follow ``import_module(f"decima.package.{name}")``, every module of that form, and ``iter_modules``."""
+        """Follow ``import_module(f"decima.package.{name}")``, every module of that form, and members of registries.
+
+        Of ``Registry(package="decima.package", modules={name: "decima.package.module:MEMBER"})`` all modules of the
+        package count, and of the named modules those below the package that holds the registry.
+        """
         called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         own = self._module.name
         package = own if self._module.path.name == "__init__.py" else own.rpartition(".")[0]
-        if called == "iter_modules":
-            self._targets |= {(f"{package}.{path.stem}", None) for path in self._module.path.parent.glob("*.py")}
+        if called == "Registry":
+            self._registered(package, {word.arg: word.value for word in call.keywords})
         if called != "import_module" or not call.args or not isinstance(call.args[0], ast.JoinedStr):
             return
         text = ast.unparse(call.args[0])[2:-1].replace("{__package__}", package).replace("{__name__}", own)
@@ -244,6 +248,17 @@ class _Scope:
             names = {".".join([prefix, *(part for part in parts if part != "__init__")]) for parts in inner}
             pattern = re.sub(r"\\\{.*?\\\}", r"[\\w.]+", re.escape(text))
             self._targets |= {(name, None) for name in names if re.fullmatch(pattern, name)}
+
+    def _registered(self, package: str, words: dict[str | None, ast.expr]) -> None:
+        listed = words.get("package")
+        if isinstance(listed, ast.Constant) and find_module(listed.value):
+            files = find_module(listed.value).parent.glob("*.py")
+            self._targets |= {(f"{listed.value}.{path.stem}", None) for path in files}
+        modules = words.get("modules")
+        if isinstance(modules, ast.Dict):
+            texts = [value.value for value in modules.values if isinstance(value, ast.Constant)]
+            names = [text.partition(":")[0] for text in texts]
+            self._targets |= {(name, None) for name in names if name.startswith(f"{package}.")}
 
     def _named_data(self, text: str) -> None:
         """Add the file, or all files of the folder, that a string names beside the module."""

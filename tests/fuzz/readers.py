@@ -24,7 +24,7 @@ from decima.systems.spark.schedulers.replay import Replay
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.tables import WorkloadTables
 from decima.systems.unequal import canonical, load_instance, load_schedule, lower_bound, plan, validate
-from decima.systems.unequal.registry import make_scheduler as make_planner
+from decima.systems.unequal.schedulers.registry import make_scheduler as make_planner
 from decima.systems.unequal.sources import ClusterOptions, read_instance
 from decima.systems.unequal.wfcommons import import_wfcommons
 from decima.workload import load

@@ -44,7 +44,7 @@ def sources_cloud(system: str) -> None:
     """List the sources of jobs to be placed on VMs, and their options."""
     from decima.systems.cloud.sources import SOURCES
 
-    for source in SOURCES.values():
+    for source in SOURCES.members():
         typer.echo(f"{source.name:<12} {source.doc}")
         for option in source.options:
             typer.echo(f"    {option.name:<14} {option.doc}")

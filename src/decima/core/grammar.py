@@ -27,6 +27,7 @@ class Option:
     doc: str  # what it means
     kind: type = str  # type of its value: ``str``, ``int``, ``float`` or ``bool``
     required: bool = False  # whether nothing goes without it
+    default: Any = None  # its value if not given; None where whoever reads it has one
 
     def read(self, text: str, where: str) -> Any:
         """Read a text as a value of this option.

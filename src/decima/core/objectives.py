@@ -20,13 +20,13 @@ More objectives can be registered::
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from decima.core.errors import ConfigError
+from decima.core.registry import Registry
 
 DIRECTIONS = ("min", "max")
 TOTALS = ("run", "job", None)
@@ -121,7 +121,7 @@ class Objective:
 
     def __reduce_ex__(self, protocol: int) -> str | tuple:
         """Pickle a registered objective as its name: its functions need no name of their own."""
-        if _OBJECTIVES.get(self.name) is self:
+        if self.name in OBJECTIVES and OBJECTIVES.find(self.name) is self:
             return get_objective, (self.name,)
         return super().__reduce_ex__(protocol)
 
@@ -208,7 +208,7 @@ class Objective:
         return rewards
 
 
-_OBJECTIVES: dict[str, Objective] = {}
+OBJECTIVES: Registry[Objective] = Registry("objective")
 
 
 def register_objective(objective: Objective) -> Objective:
@@ -217,17 +217,16 @@ def register_objective(objective: Objective) -> Objective:
     Raises:
         ConfigError: Another objective is known by one of its names.
     """
-    for other in _OBJECTIVES.values():
+    for other in OBJECTIVES.members():
         shared = set(objective.names) & set(other.names)
         if other.name != objective.name and shared:
             raise ConfigError(f"objective {other.name} is already known as {', '.join(sorted(shared))}")
-    _OBJECTIVES[objective.name] = objective
-    return objective
+    return OBJECTIVES.add(objective.name, objective)
 
 
 def list_objectives() -> list[str]:
     """Names of all objectives, sorted."""
-    return sorted(_OBJECTIVES)
+    return OBJECTIVES.names()
 
 
 def get_objective(objective: str | Objective) -> Objective:
@@ -238,17 +237,15 @@ def get_objective(objective: str | Objective) -> Objective:
     """
     if isinstance(objective, Objective):
         return objective
-    for known in _OBJECTIVES.values():
+    for known in OBJECTIVES.members():
         if objective in known.names:
             return known
-    close = difflib.get_close_matches(str(objective), _OBJECTIVES, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise ConfigError(f"unknown objective {objective!r}{hint}; known: {', '.join(list_objectives())}")
+    return OBJECTIVES.find(objective)
 
 
 def axis_label(column: str, other: str | None = None) -> str:
     """Label and unit, for axes, of the objective whose scores a column holds; else ``other`` or the column's name."""
-    found = [objective for objective in _OBJECTIVES.values() if objective.column == column]
+    found = [each for each in OBJECTIVES.members() if each.column == column]
     return found[0].axis_label if found else other or column
 
 

@@ -11,13 +11,13 @@ A system of one's own is an object with the attributes and methods of :class:`Sy
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from decima.core.errors import ConfigError
 from decima.core.objectives import Objective, Outcome, get_objective
+from decima.core.registry import Registry
 
 if TYPE_CHECKING:
     import pandas
@@ -138,23 +138,17 @@ class System(Protocol):
         """Names of the objectives that can score its outcomes."""
 
 
-_SYSTEMS: dict[str, System] = {}
+SYSTEMS: Registry[System] = Registry("system", modules=SYSTEM_MODULES)
 
 
 def register_system(system: System) -> System:
     """Make a system known; one of the same name is replaced."""
-    _SYSTEMS[system.name] = system
-    return system
-
-
-def _load(name: str) -> None:
-    if name not in _SYSTEMS and name in SYSTEM_MODULES:
-        import_module(SYSTEM_MODULES[name])
+    return SYSTEMS.add(system.name, system)
 
 
 def list_systems() -> list[str]:
-    """Names of all systems, sorted."""
-    return sorted({*SYSTEM_MODULES, *_SYSTEMS})
+    """Names of all systems."""
+    return SYSTEMS.names()
 
 
 def get_system(name: str) -> System:
@@ -163,10 +157,7 @@ def get_system(name: str) -> System:
     Raises:
         ConfigError: There is none of that name.
     """
-    _load(name)
-    if name not in _SYSTEMS:
-        raise ConfigError(f"unknown system {name!r}; known: {', '.join(list_systems())}")
-    return _SYSTEMS[name]
+    return SYSTEMS.find(name)
 
 
 def system_of(settings: SystemSettings) -> System:
@@ -175,11 +166,11 @@ def system_of(settings: SystemSettings) -> System:
     Raises:
         ConfigError: They belong to none.
     """
-    for name in dict.fromkeys([*_SYSTEMS, *SYSTEM_MODULES]):
+    for name in dict.fromkeys([*SYSTEMS.loaded(), *SYSTEMS.names()]):
         system = get_system(name)
         if isinstance(settings, system.settings_type):
             return system
-    kinds = ", ".join(system.settings_type.__name__ for system in _SYSTEMS.values())
+    kinds = ", ".join(system.settings_type.__name__ for system in SYSTEMS.members())
     raise ConfigError(f"expected the settings of a system ({kinds}), got {settings!r:.60} ({type(settings).__name__})")
 
 

@@ -1,7 +1,7 @@
 """Workload sources by name, and the texts that say which jobs are meant.
 
 A source offers job profiles under a name; every source draws batches and Poisson streams from them in the same way. A
-new source is one module of this package with a :class:`WorkloadSource` called ``SOURCE``, and its line in ``_MODULES``;
+new source is one module of this package with a :class:`WorkloadSource`, and its line in ``SOURCES``;
 sources of other packages call :func:`register_source`.
 
 The text ``tpch`` means 20 TPC-H jobs that are all there from the start, ``tpch:2g+10g,n=5`` five small ones,
@@ -16,13 +16,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from decima.core.checks import check_whole, is_number
 from decima.core.errors import ConfigError, WorkloadError
 from decima.core.grammar import Option, hint, read_options, read_value, split_options
+from decima.core.registry import Registry
 from decima.workload import arrivals
 from decima.workload.jobs import Workload
 from decima.workload.profile import JobProfile
@@ -56,20 +56,6 @@ PRESETS = {
 _STREAM_ONLY = ("interarrival_s", "load", "executors", "initial")
 _LARGEST = 10_000_000  # more jobs need more memory than machines have
 _LARGEST_LOAD = 10.0
-# Name of a source -> module of this package that has it as SOURCE, or under the name behind the colon.
-_MODULES = {
-    "tpch": "tpch.profiles",
-    "embedded": "embedded",
-    "measured": "measured",
-    "synthetic": "synthetic",
-    "two_class": "two_class",
-    "clocked": "clocked",
-    "mixed": "mixed",
-    "alibaba": "alibaba.source",
-    "alibaba_like": "alibaba.source:LIKE",
-    "file": "profile_file",
-}
-_REGISTERED: dict[str, WorkloadSource] = {}
 
 
 @dataclass(frozen=True)
@@ -237,14 +223,31 @@ class WorkloadSource:
         return self.profiles(**options), () if self.parts is None else self.parts(**options)
 
 
+SOURCES: Registry[WorkloadSource] = Registry(
+    "workload source",
+    modules={
+        "tpch": "decima.workload.tpch.profiles:SOURCE",
+        "embedded": "decima.workload.embedded:SOURCE",
+        "measured": "decima.workload.measured:SOURCE",
+        "synthetic": "decima.workload.synthetic:SOURCE",
+        "two_class": "decima.workload.two_class:SOURCE",
+        "clocked": "decima.workload.clocked:SOURCE",
+        "mixed": "decima.workload.mixed:SOURCE",
+        "alibaba": "decima.workload.alibaba.source:SOURCE",
+        "alibaba_like": "decima.workload.alibaba.source:LIKE",
+        "file": "decima.workload.profile_file:SOURCE",
+    },
+)
+
+
 def register_source(source: WorkloadSource) -> None:
     """Make a source known under its name."""
-    _REGISTERED[source.name] = source
+    SOURCES.add(source.name, source)
 
 
 def list_sources() -> list[str]:
-    """Names of all workload sources, those of this package first."""
-    return [*_MODULES, *(name for name in _REGISTERED if name not in _MODULES)]
+    """Names of all workload sources, sorted."""
+    return SOURCES.names()
 
 
 def get_source(name: str) -> WorkloadSource:
@@ -253,13 +256,7 @@ def get_source(name: str) -> WorkloadSource:
     Raises:
         ConfigError: There is none; the message lists those that are.
     """
-    if name in _REGISTERED:
-        return _REGISTERED[name]
-    if name not in _MODULES:
-        names = list_sources()
-        raise ConfigError(f"unknown workload source {name!r}{hint(name, names)}; known: {', '.join(names)}")
-    module, _, attribute = _MODULES[name].partition(":")
-    return getattr(import_module(f"{__package__}.{module}"), attribute or "SOURCE")
+    return SOURCES.find(name)
 
 
 @dataclass(frozen=True)

@@ -157,14 +157,12 @@ def test_unfinished_jobs_count_up_to_the_end():
 
 
 @pytest.fixture
-def own():
+def own(monkeypatch):
     """Register objectives, and forget them again."""
     from decima.core import objectives
 
-    before = dict(objectives._OBJECTIVES)
-    yield register_objective
-    objectives._OBJECTIVES.clear()
-    objectives._OBJECTIVES.update(before)
+    monkeypatch.setattr(objectives.OBJECTIVES, "_members", dict(objectives.OBJECTIVES._members))
+    return register_objective
 
 
 def late(outcome):

@@ -26,10 +26,10 @@ CASES = {
 
 
 @pytest.fixture
-def toy():
+def toy(monkeypatch):
     """The toy is registered, and forgotten again."""
-    yield register_system(TOY)
-    del systems._SYSTEMS[TOY.name]
+    monkeypatch.setattr(systems.SYSTEMS, "_members", dict(systems.SYSTEMS._members))
+    return register_system(TOY)
 
 
 @pytest.fixture(params=[*list_systems(), TOY.name])

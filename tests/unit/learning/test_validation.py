@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import decima
-from decima.core.objectives import Objective, register_objective
+from decima.core.objectives import OBJECTIVES, Objective, register_objective
 from decima.learning.seeds import VALIDATION_SEED
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.systems.spark.policy.validation import TaskValidation
@@ -34,7 +34,7 @@ def test_weights_are_selected_by_the_score_of_the_objective(objective, score):
 
 
 def test_what_is_to_be_great_is_selected_so(monkeypatch):
-    monkeypatch.setattr("decima.core.objectives._OBJECTIVES", {})
+    monkeypatch.setattr(OBJECTIVES, "_members", dict(OBJECTIVES._members))
     register_objective(Objective("done", "jobs done", "", lambda run: float(len(run.jct_ms)), lambda run: 0.0, "max"))
     validation = TaskValidation(dataclasses.replace(TASK, objective="done"), NETWORK, 1, 1, threads=1)
     monkeypatch.setattr(validation, "_mean", lambda schedulers: [float(k + 1) for k in range(len(schedulers))])

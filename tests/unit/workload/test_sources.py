@@ -189,7 +189,7 @@ def test_sizes_are_names_groups_or_lists():
 
 
 def test_a_source_of_ones_own_needs_nothing_but_its_registration(monkeypatch):
-    monkeypatch.setattr(sources, "_REGISTERED", {})
+    monkeypatch.setattr(sources.SOURCES, "_members", dict(sources.SOURCES._members))
     profiles = get_source("embedded").profiles("2g")[:3]
     register_source(WorkloadSource("toy", "toys", "Three small jobs.", lambda: profiles, lambda: "0" * 64, options=()))
     assert "toy" in list_sources()

@@ -178,6 +178,13 @@ def best(table: CostTable) -> str:
     return f"best of {count(len(summary), 'scheduler')} on {comparison.label}: {first.scheduler} with {shown}{against}"
 
 
+def schedulers() -> Any:
+    """Registry of the schedulers."""
+    from decima.systems.cloud.schedulers.registry import SCHEDULERS
+
+    return SCHEDULERS
+
+
 def make_scheduler(text: str) -> Any:
     """Scheduler of a text."""
     from decima.systems.cloud import make_placement

@@ -259,6 +259,13 @@ class TrainOptions(ClusterOptions):
     ] = None
 
 
+def schedulers() -> Any:
+    """Registry of the schedulers."""
+    from decima.systems.spark.schedulers.registry import SCHEDULERS
+
+    return SCHEDULERS
+
+
 def make_scheduler(text: str) -> Any:
     """Scheduler of a text."""
     from decima.systems.spark import schedulers

@@ -173,6 +173,13 @@ def best(comparison: SideBySide) -> str:
     )
 
 
+def schedulers() -> Any:
+    """Registry of the schedulers."""
+    from decima.systems.unequal.schedulers.registry import SCHEDULERS
+
+    return SCHEDULERS
+
+
 def make_scheduler(text: str) -> Any:
     """Scheduler of a text."""
     from decima.systems.unequal import make_scheduler as make

@@ -25,7 +25,7 @@ from decima.core.errors import DecimaError, PolicyError, WorkloadError
 from decima.systems.unequal.cluster import Cluster
 from decima.systems.unequal.continuation import Copy, decide
 from decima.systems.unequal.engine import ListRule
-from decima.systems.unequal.registry import PlanScheduler
+from decima.systems.unequal.schedulers.registry import PlanScheduler
 from decima.systems.unequal.workload import Instance, Job
 
 # Largest time; what is larger is no time in seconds.

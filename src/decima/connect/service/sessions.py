@@ -21,7 +21,7 @@ from decima.connect.service.steps import finish
 from decima.core.errors import ConfigError
 from decima.systems.spark.schedulers.interface import CompiledScheduler, Scheduler
 from decima.systems.spark.settings import Settings
-from decima.systems.unequal.registry import PlanScheduler
+from decima.systems.unequal.schedulers.registry import PlanScheduler
 
 # Decisions of a compiled scheduler keep no state outside the mirror, so all sessions share one.
 Maker = Callable[[], Scheduler]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from decima.core.errors import ConfigError
-from decima.core.grammar import Option, hint, read_options, split_options
+from decima.core.grammar import Option, read_options, split_options
+from decima.core.registry import Registry
 from decima.systems.cloud import traces
 from decima.systems.cloud.generator import PATTERNS, Generator, redrawn
 from decima.systems.cloud.workload import PlacementWorkload, load_jobs
@@ -39,39 +39,39 @@ def _redrawn(seed: int, trace: str = "normal", interarrival_s: float | None = No
 
 
 _GAP = Option("interarrival_s", "mean gap of the Poisson arrivals in seconds", float)
-SOURCES = {
-    source.name: source
-    for source in (
-        Source(
-            "generated",
-            "jobs drawn from documented distributions; in the package, needs no network",
-            _generated,
-            (
-                Option("pattern", "normal (50 jobs, gaps of 60 s) or burst (100 jobs, 6 s)"),
-                Option("n", "number of jobs", int),
-                _GAP,
-            ),
+SOURCES: Registry[Source] = Registry("source of jobs", others="or the path of a .csv file")
+_SOURCES = (
+    Source(
+        "generated",
+        "jobs drawn from documented distributions; in the package, needs no network",
+        _generated,
+        (
+            Option("pattern", "normal (50 jobs, gaps of 60 s) or burst (100 jobs, 6 s)"),
+            Option("n", "number of jobs", int),
+            _GAP,
         ),
-        Source(
-            "normal",
-            "the published trace with normal arrivals, 50 jobs",
-            lambda seed: traces.load_trace("normal"),
-            drawn=False,
-        ),
-        Source(
-            "burst",
-            "the published trace with burst arrivals, 100 jobs",
-            lambda seed: traces.load_trace("burst"),
-            drawn=False,
-        ),
-        Source(
-            "redrawn",
-            "jobs drawn from a published trace, Poisson arrivals: held-out traces",
-            _redrawn,
-            (Option("trace", "normal or burst"), _GAP),
-        ),
-    )
-}
+    ),
+    Source(
+        "normal",
+        "the published trace with normal arrivals, 50 jobs",
+        lambda seed: traces.load_trace("normal"),
+        drawn=False,
+    ),
+    Source(
+        "burst",
+        "the published trace with burst arrivals, 100 jobs",
+        lambda seed: traces.load_trace("burst"),
+        drawn=False,
+    ),
+    Source(
+        "redrawn",
+        "jobs drawn from a published trace, Poisson arrivals: held-out traces",
+        _redrawn,
+        (Option("trace", "normal or burst"), _GAP),
+    ),
+)
+for _source in _SOURCES:
+    SOURCES.add(_source.name, _source)
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,6 @@ def parse_placement_jobs(text: str) -> JobsSpec:
         path = Path(text)
         return JobsSpec(text, lambda seed: load_jobs(path), False, path)
     name, texts = split_options(text)
-    if name not in SOURCES:
-        known = f"{hint(name, SOURCES)}; known: {', '.join(SOURCES)}, or the path of a .csv file"
-        raise ConfigError(f"unknown source of jobs {name!r}{known}")
-    source = SOURCES[name]
+    source = SOURCES.find(name)
     options = read_options(texts, source.options, f"jobs {text!r}")
     return JobsSpec(text, lambda seed: source.make(seed, **options), source.drawn)

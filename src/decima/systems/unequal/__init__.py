@@ -16,11 +16,11 @@ _EXPORTS = {
     "Schedule": "result",
     "canonical": "examples",
     "compare": "system",
-    "list_schedulers": "registry",
+    "list_schedulers": "schedulers.registry",
     "load_instance": "json_format",
     "load_schedule": "json_format",
     "lower_bound": "optimum.bounds",
-    "make_scheduler": "registry",
+    "make_scheduler": "schedulers.registry",
     "metrics": "objectives",
     "plan": "system",
     "save_instance": "json_format",
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from decima.systems.unequal.objectives import metrics as metrics
     from decima.systems.unequal.optimum.bounds import lower_bound as lower_bound
     from decima.systems.unequal.optimum.priority_search import search as search
-    from decima.systems.unequal.registry import list_schedulers as list_schedulers
-    from decima.systems.unequal.registry import make_scheduler as make_scheduler
     from decima.systems.unequal.result import Schedule as Schedule
+    from decima.systems.unequal.schedulers.registry import list_schedulers as list_schedulers
+    from decima.systems.unequal.schedulers.registry import make_scheduler as make_scheduler
     from decima.systems.unequal.settings import Rules as Rules
     from decima.systems.unequal.system import compare as compare
     from decima.systems.unequal.system import plan as plan

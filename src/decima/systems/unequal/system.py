@@ -10,8 +10,8 @@ from decima.core.errors import ConfigError
 from decima.core.progress import progress_bar
 from decima.systems.unequal.cluster import Cluster
 from decima.systems.unequal.objectives import metrics
-from decima.systems.unequal.registry import PlanScheduler, make_scheduler
 from decima.systems.unequal.result import Schedule
+from decima.systems.unequal.schedulers.registry import PlanScheduler, make_scheduler
 from decima.systems.unequal.workload import Instance, Job
 
 if TYPE_CHECKING:

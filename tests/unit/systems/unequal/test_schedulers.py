@@ -17,7 +17,7 @@ from decima.systems.unequal import (
     validate,
 )
 from decima.systems.unequal.ranks import rank_down, rank_up
-from decima.systems.unequal.registry import find
+from decima.systems.unequal.schedulers.registry import SCHEDULERS
 from tests.unequal_instances import draw_instance
 
 
@@ -47,7 +47,7 @@ def test_makespans_of_the_canonical_example(scheduler, makespan, copies):
 
 def test_every_scheduler_says_what_it_is():
     for name in list_schedulers():
-        entry = find(name)
+        entry = SCHEDULERS.find(name)
         assert entry.label
         assert entry.source
         assert entry.doc.endswith(".")

@@ -9,7 +9,8 @@ from typing import Any
 
 from decima.core.checks import is_number
 from decima.core.errors import ConfigError, SchedulerError, UnknownSchedulerError
-from decima.core.grammar import Option, hint, read_options, split_options
+from decima.core.grammar import Option, read_options, split_options
+from decima.core.registry import Registry, SchedulerEntry
 from decima.systems.cloud.schedulers import compiled
 from decima.systems.cloud.schedulers.ilp_highs import HighsProgram
 from decima.systems.cloud.schedulers.view import PlacementScheduler
@@ -34,18 +35,9 @@ class CompiledRule:
         return self.code in (compiled.RANDOM, compiled.RANDOM_PLACING)
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A registered rule."""
-
-    name: str
-    doc: str  # what it does, in a few words
-    source: str  # where it was published; ``ours`` if nowhere
-    make: Callable[..., Any]
-    options: tuple[Option, ...] = ()
-
-
-_ENTRIES: dict[str, Entry] = {}
+SCHEDULERS: Registry[SchedulerEntry] = Registry(
+    "scheduler", modules={"learned": "decima.systems.cloud.policy.learned"}, error=UnknownSchedulerError
+)
 
 
 def register_placement(
@@ -60,7 +52,7 @@ def register_placement(
         make: Function of the options that makes it.
         options: What may be set.
     """
-    _ENTRIES[name] = Entry(name, doc, source, make, options)
+    SCHEDULERS.add(name, SchedulerEntry(name, make, options, source=source, description=doc))
 
 
 def _compiled(name: str, code: int, doc: str, source: str) -> None:
@@ -143,12 +135,7 @@ register_placement(
 
 def list_placements() -> list[str]:
     """Names of all registered rules, sorted."""
-    return sorted(_ENTRIES)
-
-
-def placement_entries() -> list[Entry]:
-    """All registered rules, sorted by name."""
-    return [_ENTRIES[name] for name in list_placements()]
+    return SCHEDULERS.names()
 
 
 def make_placement(scheduler: str | PlacementScheduler, **parameters: Any) -> Any:
@@ -167,14 +154,10 @@ def make_placement(scheduler: str | PlacementScheduler, **parameters: Any) -> An
             raise ConfigError("parameters are for rules given by name")
         return scheduler
     name, texts = split_options(scheduler)
-    if name not in _ENTRIES:
-        raise UnknownSchedulerError(
-            f"unknown scheduler {name!r}{hint(name, _ENTRIES)}; known: {', '.join(list_placements())}"
-        )
-    entry = _ENTRIES[name]
+    entry = SCHEDULERS.find(name)
     values = read_options(texts, entry.options, f"scheduler {scheduler!r}")
     for key in parameters:
         if key not in [option.name for option in entry.options]:
             known = ", ".join(option.name for option in entry.options) or "none"
             raise ConfigError(f"scheduler {name} has no parameter {key!r}; it has: {known}")
-    return entry.make(**(values | parameters))
+    return entry.make(values | parameters)

@@ -7,17 +7,16 @@ without its key, as in ``weighted_fair:paper``, ``decima:tpch-stream`` or ``repl
 
 from __future__ import annotations
 
-import pkgutil
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from importlib import import_module
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from decima.core.errors import ConfigError, UnknownSchedulerError
 from decima.core.files import read_json
 from decima.core.grammar import Option, hint, read_options, read_value, split_options
+from decima.core.registry import Registry, SchedulerEntry
 from decima.systems.spark.schedulers.arrivals import BATCH, STREAM, ByArrivals
 from decima.systems.spark.schedulers.interface import Scheduler
 from decima.systems.spark.schedulers.protocol import require_protocol
@@ -25,14 +24,6 @@ from decima.systems.spark.schedulers.protocol import require_protocol
 CARD = ".json"
 WEIGHTS = ".weights.h5"
 LEARNED = "decima"
-# Schedulers of packages above this one, and the modules that register them; imported when they are asked for.
-_ELSEWHERE = {
-    LEARNED: "decima.systems.spark.policy.learned",
-    "lookahead": "decima.systems.spark.lookahead.scheduler",
-    "remote": "decima.connect.service.simulator_client",
-}
-
-
 PRESET = "preset"
 
 
@@ -46,13 +37,13 @@ class Preset:
 
 
 @dataclass(frozen=True)
-class _Entry:
-    name: str
-    factory: Callable[..., Scheduler]
-    options: tuple[Option, ...]
-    presets: dict[str, Preset]
+class Entry(SchedulerEntry):
+    """A registered scheduler with named values of its parameters."""
 
-    def make(self, values: dict[str, Any]) -> Scheduler:
+    presets: Mapping[str, Preset] = field(default_factory=dict)
+
+    def make(self, values: Mapping[str, Any]) -> Scheduler:
+        """Make the scheduler; without a preset, one that is its ``batch`` or its ``stream`` by the jobs of a run."""
         if not self.presets:
             return self.factory(**values)
         given = dict(values)
@@ -68,7 +59,17 @@ class _Entry:
         return ByArrivals(self.name, self.factory(**batch), self.factory(**stream), given)
 
 
-_ENTRIES: dict[str, _Entry] = {}
+# Schedulers of other packages are imported when they are asked for.
+SCHEDULERS: Registry[Entry] = Registry(
+    "scheduler",
+    package="decima.systems.spark.schedulers",
+    modules={
+        LEARNED: "decima.systems.spark.policy.learned",
+        "lookahead": "decima.systems.spark.lookahead.scheduler",
+        "remote": "decima.connect.service.simulator_client",
+    },
+    error=UnknownSchedulerError,
+)
 
 
 def register(name: str, *, options: Iterable[Option] = (), presets: Iterable[Preset] = ()) -> Callable:
@@ -90,18 +91,10 @@ def register(name: str, *, options: Iterable[Option] = (), presets: Iterable[Pre
         raise ConfigError(f"scheduler {name} has presets {known}; expected {BATCH} and {STREAM} among them")
 
     def wrap(factory):
-        _ENTRIES[name] = _Entry(name, factory, tuple(options), by_name)
+        SCHEDULERS.add(name, Entry(name, factory, tuple(options), presets=by_name))
         return factory
 
     return wrap
-
-
-def _load() -> None:
-    """Import the modules of this package, each of which may register schedulers."""
-    package = __name__.rpartition(".")[0]
-    for module in pkgutil.iter_modules(import_module(package).__path__, f"{package}."):
-        if not module.ispkg:
-            import_module(module.name)
 
 
 def list_schedulers(*, bare: bool = False) -> list[str]:
@@ -110,35 +103,23 @@ def list_schedulers(*, bare: bool = False) -> list[str]:
     Args:
         bare: Only those that can be made from their name alone.
     """
-    _load()
-    names = sorted({*_ENTRIES, *_ELSEWHERE})
+    names = SCHEDULERS.names()
     return [name for name in names if not any(option.required for option in scheduler_options(name))] if bare else names
 
 
 def describe_scheduler(name: str) -> str:
     """First line of the documentation of a scheduler."""
-    return (_entry(name).factory.__doc__ or "").strip().split("\n")[0]
+    return SCHEDULERS.find(name).doc
 
 
 def scheduler_options(name: str) -> tuple[Option, ...]:
     """Options of a scheduler that are more than the numbers in its ``parameters``; none for most."""
-    return _entry(name).options
+    return SCHEDULERS.find(name).options
 
 
 def scheduler_presets(name: str) -> tuple[Preset, ...]:
     """Presets of a scheduler; none for most."""
-    return tuple(_entry(name).presets.values())
-
-
-def _entry(name: str) -> _Entry:
-    if name not in _ENTRIES:
-        _load()
-        if name in _ELSEWHERE:
-            import_module(_ELSEWHERE[name])
-    if name not in _ENTRIES:
-        known = list_schedulers()
-        raise UnknownSchedulerError(f"unknown scheduler {name!r}{hint(name, known)}; known: {', '.join(known)}")
-    return _ENTRIES[name]
+    return tuple(SCHEDULERS.find(name).presets.values())
 
 
 def make_scheduler(scheduler: str | Scheduler, **parameters) -> Scheduler:
@@ -159,7 +140,7 @@ def make_scheduler(scheduler: str | Scheduler, **parameters) -> Scheduler:
     """
     if isinstance(scheduler, str):
         name, values = read_scheduler(scheduler)
-        return _entry(name).make(values | parameters)
+        return SCHEDULERS.find(name).make(values | parameters)
     require_protocol(scheduler)
     if parameters:
         raise ConfigError(
@@ -182,7 +163,7 @@ def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
         name, colon, rest = LEARNED, ":", f"{name},{rest}".rstrip(",")
     elif name.endswith(CARD):
         name, values = _read_card(Path(name))
-    entry = _entry(name)
+    entry = SCHEDULERS.find(name)
     options, presets = entry.options, entry.presets
     first = options[0].name if options else None
     if presets and (first is None or rest.partition(",")[0] in presets):

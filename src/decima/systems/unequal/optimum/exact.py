@@ -14,8 +14,8 @@ from decima.core.progress import progress_bar
 from decima.systems.unequal.optimum import cp_sat, exact_kernel
 from decima.systems.unequal.optimum.bounds import lower_bound
 from decima.systems.unequal.optimum.priority_search import search
-from decima.systems.unequal.registry import list_schedulers, make_scheduler
 from decima.systems.unequal.result import Schedule
+from decima.systems.unequal.schedulers.registry import list_schedulers, make_scheduler
 from decima.systems.unequal.settings import SLOTS, Rules
 from decima.systems.unequal.workload import Instance
 

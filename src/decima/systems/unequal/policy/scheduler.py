@@ -5,15 +5,17 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
+from decima.core.grammar import Option
 from decima.learning.store import StoredPolicy, read_policy
 from decima.systems.unequal.engine import ListRule
 from decima.systems.unequal.policy.architecture import NodeArchitecture
 from decima.systems.unequal.policy.planner import PolicyPlanner
-from decima.systems.unequal.registry import Text
 from decima.systems.unequal.settings import Rules
 from decima.systems.unequal.workload import Instance
 
-POLICY = Text("policy", "name of a stored policy, or path of its .weights.h5; empty: the one of this project", "")
+POLICY = Option(
+    "policy", "name of a stored policy, or path of its .weights.h5; empty: the one of this project", default=""
+)
 
 
 def load(name: str) -> StoredPolicy:

@@ -200,7 +200,7 @@ def test_objects_pass_through_without_parameters():
 
 def test_registering_a_scheduler_of_ones_own(monkeypatch):
     list_schedulers()  # loads the others
-    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    monkeypatch.setattr(registry.SCHEDULERS, "_members", dict(registry.SCHEDULERS._members))
 
     @register("recorder")
     def recorder(**values):

@@ -1,22 +1,22 @@
-"""Schedulers of heterogeneous clusters by name, and the texts that say which one is meant.
+"""Schedulers of unequal executors by name, and the texts that say which one is meant.
 
 A text is ``NAME`` or ``NAME:KEY=VALUE,KEY=VALUE``, as in ``heft`` or ``high_rank_up_deft:decision=idle,slots=append``.
-Keys are the settings of :class:`.Rules` that a scheduler leaves open, and its own numbers.
+Keys are the settings of :class:`.Rules` that a scheduler leaves open, its parameters and its options.
 """
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from decima.core.checks import check_whole
+from decima.core.decision import Parameter
 from decima.core.errors import ConfigError, UnknownSchedulerError
-from decima.core.grammar import hint, read_value, split_options
+from decima.core.grammar import Option, hint, read_fields, read_value, split_options
+from decima.core.registry import Registry, SchedulerEntry
 from decima.systems.unequal.engine import ListRule
 from decima.systems.unequal.pruning import drop_unread
 from decima.systems.unequal.result import Schedule
@@ -24,52 +24,49 @@ from decima.systems.unequal.settings import Rules
 from decima.systems.unequal.workload import Instance
 
 ALL = tuple(each.name for each in fields(Rules))
-_KINDS = {"decision": str, "slots": str, "duplicate": bool, "transfers": str, "drop_unread": bool}
 
 
 @dataclass(frozen=True)
-class Number:
-    """A number that a scheduler can be given."""
+class Entry(SchedulerEntry):
+    """A registered scheduler; its factory makes a schedule, or a ``ListRule`` where nodes go one after the other.
 
-    name: str  # its key
-    doc: str  # what it means
-    default: float
-    low: float  # smallest value allowed
-    high: float  # largest value allowed
+    The factory takes instance, rules, generator, and its parameters and options as keywords.
+    """
 
-
-@dataclass(frozen=True)
-class Text:
-    """A text that a scheduler can be given."""
-
-    name: str  # its key
-    doc: str  # what it means
-    default: str
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What the registry knows of a scheduler."""
-
-    name: str
-    label: str  # what people call it
-    source: str  # where it was published
-    # Of instance, rules, generator and own numbers; a ``ListRule`` where nodes are taken one after the other.
-    function: Callable[..., Schedule | ListRule]
-    rules: Rules  # default settings
-    open: tuple[str, ...]  # settings that may be changed
-    numbers: tuple[Number, ...] = ()
-    texts: tuple[Text, ...] = ()
+    rules: Rules = field(default_factory=Rules)  # default settings
+    open: tuple[str, ...] = ALL  # settings that may be changed
+    parameters: tuple[Parameter, ...] = ()
 
     @property
     def keys(self) -> list[str]:
         """Everything that may be given."""
-        return [*(own.name for own in (*self.numbers, *self.texts)), *self.open]
+        return [*(own.name for own in (*self.parameters, *self.options)), *self.open]
 
-    @property
-    def doc(self) -> str:
-        """First line of its documentation."""
-        return (self.function.__doc__ or "").strip().split("\n")[0]
+    def make(self, values: Mapping[str, Any]) -> PlanScheduler:
+        """Make the scheduler with settings, parameters and options by name.
+
+        Raises:
+            ConfigError: A value is unknown, fixed for this scheduler, or out of range.
+        """
+        parameters = {each.name: each for each in self.parameters}
+        own: dict[str, Any] = {each.name: each.default for each in (*self.parameters, *self.options)}
+        rules: dict[str, Any] = {}
+        for key, value in values.items():
+            where = f"scheduler {self.name}: {key}"
+            if key in parameters:
+                low, high = parameters[key].low, parameters[key].high
+                if not low <= value <= high:
+                    raise ConfigError(f"{where} is {value:g}; expected {low:g} to {high:g}")
+                own[key] = float(value)
+            elif key in own:
+                own[key] = str(value)
+            elif key in self.open:
+                rules[key] = value
+            elif value != getattr(self.rules, key, None):
+                raise ConfigError(f"{where} cannot be set to {value!r}; it has: {', '.join(self.keys) or 'none'}")
+        if rules.get("decision") == "idle" and "slots" not in rules and "slots" in self.open:
+            rules["slots"] = "append"  # insertion by default means where it means something
+        return PlanScheduler(self, replace(self.rules, **rules), own)
 
 
 @dataclass(frozen=True)
@@ -78,8 +75,14 @@ class PlanScheduler:
 
     entry: Entry
     rules: Rules
-    values: Mapping[str, float | str] = field(default_factory=dict)  # own numbers and texts by name
+    values: Mapping[str, float | str] = field(default_factory=dict)  # own parameters and options by name
     text: str = ""  # what it was made of
+    concurrent = True  # nothing is kept between runs
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Numbers that shape it."""
+        return self.entry.parameters
 
     @property
     def name(self) -> str:
@@ -125,10 +128,12 @@ class PlanScheduler:
 
     def _made(self, instance: Instance, seed: int) -> Schedule | ListRule:
         check_whole("seed", seed, least=0)
-        return self.entry.function(instance, self.rules, np.random.default_rng(seed), **self.values)
+        return self.entry.factory(instance, self.rules, np.random.default_rng(seed), **self.values)
 
 
-_ENTRIES: dict[str, Entry] = {}
+SCHEDULERS: Registry[Entry] = Registry(
+    "scheduler", package="decima.systems.unequal.schedulers", error=UnknownSchedulerError
+)
 
 
 def register(
@@ -138,8 +143,8 @@ def register(
     rules: Rules,
     *,
     open: tuple[str, ...] = ALL,
-    numbers: tuple[Number, ...] = (),
-    texts: tuple[Text, ...] = (),
+    parameters: tuple[Parameter, ...] = (),
+    options: tuple[Option, ...] = (),
 ) -> Callable:
     """Decorator: make a function of instance, rules and generator known as a scheduler.
 
@@ -149,12 +154,12 @@ def register(
         source: Where it was published.
         rules: Its settings unless others are given.
         open: Names of the settings that may be given.
-        numbers: Its own numbers, which are keywords of the function.
-        texts: Its own texts, which are keywords of the function.
+        parameters: Its own numbers, which are keywords of the function.
+        options: Its own texts, which are keywords of the function.
     """
 
     def wrap(function):
-        _ENTRIES[name] = Entry(name, label, source, function, rules, open, numbers, texts)
+        SCHEDULERS.add(name, Entry(name, function, options, label, source, "", rules, open, parameters))
         return function
 
     return wrap
@@ -162,21 +167,7 @@ def register(
 
 def list_schedulers() -> list[str]:
     """Names that :func:`make_scheduler` knows, sorted."""
-    for module in pkgutil.iter_modules(import_module(f"{__package__}.schedulers").__path__):
-        import_module(f"{__package__}.schedulers.{module.name}")
-    return sorted(_ENTRIES)
-
-
-def find(name: str) -> Entry:
-    """What is known of a scheduler.
-
-    Raises:
-        UnknownSchedulerError: There is none of that name; the message lists those that are.
-    """
-    known = list_schedulers()
-    if name not in known:
-        raise UnknownSchedulerError(f"unknown scheduler {name!r}{hint(name, known)}; known: {', '.join(known)}")
-    return _ENTRIES[name]
+    return SCHEDULERS.names()
 
 
 def make_scheduler(scheduler: str | PlanScheduler, **settings: Any) -> PlanScheduler:
@@ -184,7 +175,7 @@ def make_scheduler(scheduler: str | PlanScheduler, **settings: Any) -> PlanSched
 
     Args:
         scheduler: ``"heft"``, ``"high_rank_up_deft:decision=idle"``, ``"discounted_rank:discount=0.5"``.
-        **settings: Settings and numbers by name, which go before those of the text.
+        **settings: Settings, parameters and options by name, which go before those of the text.
 
     Raises:
         UnknownSchedulerError: There is none of that name.
@@ -199,32 +190,22 @@ def make_scheduler(scheduler: str | PlanScheduler, **settings: Any) -> PlanSched
     if not isinstance(scheduler, str):
         raise ConfigError(f"a scheduler is given by its name, got {scheduler!r:.60}")
     name, texts = split_options(scheduler)
-    entry = find(name)
+    entry = SCHEDULERS.find(name)
     where = f"scheduler {scheduler!r}"
-    own = {number.name: number for number in entry.numbers}
-    own_texts = {each.name: each for each in entry.texts}
-    known = entry.keys
+    kinds: dict[str, Any] = {each.name: float for each in entry.parameters}
+    kinds |= {each.name: each.kind for each in entry.options}
     values: dict[str, Any] = {}
-    for key, text in texts.items():
-        if key not in own and key not in own_texts and key not in _KINDS:
+    for key, text in (texts | settings).items():
+        if key not in kinds and key not in ALL:
+            known = entry.keys
             raise ConfigError(f"{where} has no setting {key!r}{hint(key, known)}; it has: {', '.join(known) or 'none'}")
-        kind = float if key in own else str if key in own_texts else _KINDS[key]
-        values[key] = read_value(text, kind, f"{where}: {key}")
+        if key not in settings:
+            given = {key: text}
+            values |= (
+                {key: read_value(text, kinds[key], f"{where}: {key}")}
+                if key in kinds
+                else read_fields(given, Rules, f"{where}: ")
+            )
     values |= settings
-    numbers: dict[str, float | str] = {key: each.default for key, each in (own | own_texts).items()}
-    rules: dict[str, Any] = {}
-    for key, value in values.items():
-        if key in own:
-            if not own[key].low <= value <= own[key].high:
-                raise ConfigError(f"{where}: {key} is {value:g}; expected {own[key].low:g} to {own[key].high:g}")
-            numbers[key] = float(value)
-        elif key in own_texts:
-            numbers[key] = str(value)
-        elif key in entry.open:
-            rules[key] = value
-        elif key not in _KINDS or value != getattr(entry.rules, key):
-            raise ConfigError(f"{where}: {key} cannot be set to {value!r}; it has: {', '.join(known) or 'none'}")
-    if rules.get("decision") == "idle" and "slots" not in rules and "slots" in entry.open:
-        rules["slots"] = "append"  # insertion by default means where it means something
     text = scheduler if not settings else f"{name}:" + ",".join(f"{key}={value}" for key, value in values.items())
-    return PlanScheduler(entry, replace(entry.rules, **rules), numbers, text)
+    return replace(entry.make(values), text=text)

@@ -1,11 +1,78 @@
-"""DFRN: all parents are copied first, copies that do not help are taken back."""
+"""Schedulers that keep paths of nodes on one executor and copy what they share: TDS, TDCA, DFRN."""
 
 import numpy as np
 
-from decima.systems.unequal.registry import register
+from decima.systems.unequal.clusters import clusters, merged, times
+from decima.systems.unequal.engine import list_rule
+from decima.systems.unequal.ranks import rank_up
 from decima.systems.unequal.result import Schedule
+from decima.systems.unequal.schedulers.registry import register
 from decima.systems.unequal.settings import Rules
 from decima.systems.unequal.workload import Instance
+
+
+@register(
+    "tds",
+    "TDS",
+    "Darbha and Agrawal, Optimal scheduling algorithm for distributed-memory machines (1998)",
+    Rules(),
+    open=("drop_unread",),
+)
+def tds(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
+    """Place paths of favourite parents, each on one executor, with copies of what they share.
+
+    Differs: the paper has as many equal machines as paths. Times are means here; where paths are more than executors,
+    the heaviest go first to where they end first, and share what is there already.
+    """
+    found = times(instance)
+    nodes_of = merged(instance, clusters(instance, found, duplicate=True))
+    # One order for all executors, in which parents go first: nothing waits in a circle.
+    place = np.empty(len(instance), dtype=np.int64)
+    place[instance.order] = np.arange(len(instance))
+    copies = [
+        (found.earliest_s[node], place[node], node, executor)
+        for executor, nodes in enumerate(nodes_of)
+        for node in nodes
+    ]
+    start, parent, data = instance.parents
+    free_s = np.zeros(len(instance.cluster))
+    done: dict[int, list[tuple[int, float]]] = {}
+    rows = []
+    for _, _, node, executor in sorted(copies):
+        begin_s = max(float(free_s[executor]), float(instance.arrival_s[node]))
+        for edge in range(start[node], start[node + 1]):
+            there_s = [
+                finish_s + instance.transfer_s(float(data[edge]), sender, executor)
+                for sender, finish_s in done[int(parent[edge])]
+            ]
+            begin_s = max(begin_s, min(there_s))
+        free_s[executor] = begin_s + instance.time_s(node, executor)
+        done.setdefault(node, []).append((executor, float(free_s[executor])))
+        rows.append((node, executor, begin_s, float(free_s[executor])))
+    return Schedule(instance, *zip(*rows, strict=True))
+
+
+@register(
+    "tdca",
+    "TDCA",
+    "He, Meng, Pan, Yuan and Zhou, A novel task-duplication based clustering algorithm for heterogeneous computing "
+    "environments (2019)",
+    Rules(slots="insertion"),
+    open=("drop_unread",),
+)
+def tdca(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
+    """Place clusters of nodes, each on one executor, with copies of the parent whose data comes last where that helps.
+
+    Differs: a reconstruction from the four steps by which others describe it. Clusters are the paths of TDS without
+    shared nodes. They are merged to as many as there are executors, the heaviest first, each to where it ends first.
+    Then nodes are placed by upward rank, each on the executor of its cluster, behind a copy of one parent if that is
+    earlier, in the first gap that fits.
+    """
+    paths = clusters(instance, times(instance), duplicate=False)
+    forced = np.empty(len(instance), dtype=np.int64)
+    for executor, nodes in enumerate(merged(instance, paths)):
+        forced[nodes] = executor
+    return list_rule(instance, rules, rank_up(instance), forced=forced).schedule()
 
 
 @register(

@@ -1,21 +1,37 @@
-"""Best plan: the policy and simple rules plan the instance, the shortest plan is kept."""
+"""Schedulers with a stored network: Lachesis, Decima-DEFT and the best of several plans."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from decima.core.grammar import Option
 from decima.systems.unequal.engine import Planner
 from decima.systems.unequal.optimum.priority_search import best_rule_priority
 from decima.systems.unequal.policy.planner import PolicyPlanner
-from decima.systems.unequal.policy.scheduler import load
-from decima.systems.unequal.registry import Text, register
+from decima.systems.unequal.policy.scheduler import POLICY, load, network_rule
 from decima.systems.unequal.result import Schedule
+from decima.systems.unequal.schedulers.registry import register
 from decima.systems.unequal.settings import Rules
 from decima.systems.unequal.workload import Instance
 
+
+@register("lachesis", "Lachesis", "Luo et al., section IV", Rules(slots="insertion"), options=(POLICY,))
+def lachesis(instance, rules, rng, policy=""):
+    """A graph network scores the nodes that can be decided, the best goes first; DEFT."""
+    return network_rule(instance, rules, policy or "lachesis-batch")
+
+
+@register("decima_deft", "Decima-DEFT", "Luo et al., section V-B", Rules(slots="insertion"), options=(POLICY,))
+def decima_deft(instance, rules, rng, policy=""):
+    """Decima's network without edges and ranks scores the nodes, the best goes first; DEFT."""
+    return network_rule(instance, rules, policy or "decima-deft-batch")
+
+
 #: Name that means no policy.
 NONE = "none"
-_POLICY = Text("policy", "name of a stored policy, or path of its .weights.h5; none: rules alone", "lachesis-batch")
+_POLICY = Option(
+    "policy", "name of a stored policy, or path of its .weights.h5; none: rules alone", default="lachesis-batch"
+)
 
 
 @register(
@@ -24,7 +40,7 @@ _POLICY = Text("policy", "name of a stored policy, or path of its .weights.h5; n
     "this project",
     Rules(slots="insertion"),
     open=("slots", "duplicate", "transfers", "drop_unread"),
-    texts=(_POLICY,),
+    options=(_POLICY,),
 )
 def best_plan(instance: Instance, rules: Rules, rng: np.random.Generator, policy: str) -> Schedule:
     """The shortest of the plans of a policy and of simple rules, all made before anything is executed; DEFT.
