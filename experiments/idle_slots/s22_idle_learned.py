@@ -18,7 +18,7 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables
 from experiments.comparisons import score_table
 from experiments.experiment import Context, Experiment, Policies
-from experiments.idle_slots.s22_idle_rules import shortest_first, streams
+from experiments.idle_slots.s22_idle_rules import LABELS, shortest_first, streams
 
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
@@ -65,7 +65,8 @@ def _rule(mode: str) -> Scheduler:
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``idle_learned`` (scores), ``idle_learned_changes`` (paired), ``idle_cdf`` and ``idle_load``."""
     scores, changes = [], []
-    for name, case in params["workloads"].items():
+    for key, case in params["workloads"].items():
+        name = LABELS.get(key, key)
         executors, mode = case["executors"], case.get("mode", "simplified")
         count, number = (case.get(key, params[key]) for key in ("streams", "jobs_each"))
         made: dict[str, Scheduler] = {RULE: _rule(mode)}

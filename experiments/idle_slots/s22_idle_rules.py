@@ -31,6 +31,16 @@ RULES = {
     "idle_rule_hold": {"hold": 1, "ages": 1},
 }
 OPTIMUM = "idle_optimum"
+# Labels of workloads in tables, by their key among the parameters; others have their key.
+LABELS = {
+    "half_long_3_at_80": "half long, 3 executors, 80 %",
+    "rare_long_2_at_60": "rare long, 2 executors, 60 %",
+    "rare_long_5_at_80": "rare long, 5 executors, 80 %",
+    "clocked_10_at_60": "clocked bursts, 10 executors, 60 %",
+    "clocked_50_at_60": "clocked bursts, 50 executors, 60 %",
+    "mixed_10_at_60": "mixed, 10 executors, 60 %",
+    "tpch_50_at_25_s": "TPC-H stream, 50 executors, 25 s",
+}
 # Where tuning begins, beside the rule without slots: long stages wait while no executor becomes free soon.
 START = {"base": -3.5, "soon": 3.0, "length": 1.0}
 
@@ -57,7 +67,8 @@ def shortest_first() -> Scheduler:
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``idle_rules`` (scores on fresh streams), ``idle_changes`` (paired), ``idle_weights`` (what was tuned)."""
     scores, changes, weights = [], [], []
-    for name, case in params["workloads"].items():
+    for key, case in params["workloads"].items():
+        name = LABELS.get(key, key)
         settings = Settings.simplified(executors=case["executors"])
         train_seeds = [TRAINING_SEED + index for index in range(params["train"])]
         seeds = list(range(params["streams"]))

@@ -30,6 +30,14 @@ if TYPE_CHECKING:
 
 # Sequences that nothing was tuned, validated or tried on.
 FIRST_SEED = 5000
+# Labels of other workloads in tables, by their key among the parameters; others have their key.
+LABELS = {
+    "embedded_50": "embedded, 50 executors",
+    "embedded_4": "embedded, 4 executors",
+    "embedded_classes": "embedded, 4 classes",
+    "tpch_classes_best_fit": "TPC-H, 4 classes, best fit",
+    "tpch_classes": "TPC-H, 4 classes",
+}
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
@@ -98,7 +106,8 @@ def _changes(planned: pandas.DataFrame) -> pandas.DataFrame:
 def _elsewhere(params: dict, context: Context) -> pandas.DataFrame:
     """Change against the rule on workloads that are not the run's: each with a rule that suits it."""
     rows = []
-    for label, case in params["elsewhere"].items():
+    for key, case in params["elsewhere"].items():
+        label = LABELS.get(key, key)
         source = get_source(case["source"])
         more = {"requests": case["requests"]} if "requests" in case else {}
         seeds = _seeds(case["workloads"])

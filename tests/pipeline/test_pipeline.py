@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shlex
 from dataclasses import asdict
 from functools import cache
@@ -48,6 +49,17 @@ def test_files_that_people_read_stay_short():
     assert set(yaml.safe_load(TEXT)["params"]) == {
         str(path.relative_to(ROOT)) for path in files if path.parent.name != "training"
     }
+
+
+def test_keys_of_parameters_are_slugs():
+    def keys(value):
+        for key, inner in value.items() if isinstance(value, dict) else ():
+            yield str(key)
+            yield from keys(inner)
+
+    for path in [ROOT / "params.yaml", *(ROOT / "params").rglob("*.yaml")]:
+        wrong = [key for key in keys(yaml.safe_load(path.read_text("utf-8"))) if not re.fullmatch(r"[a-z0-9_.-]+", key)]
+        assert not wrong, path
 
 
 def test_every_experiment_runs_after_those_whose_tables_it_reads():
