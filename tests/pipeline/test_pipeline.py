@@ -53,12 +53,14 @@ def test_files_that_people_read_stay_short():
 
 def test_keys_of_parameters_are_slugs():
     def keys(value):
-        for key, inner in value.items() if isinstance(value, dict) else ():
-            yield str(key)
+        for name, inner in value.items() if isinstance(value, dict) else ():
+            yield str(name)
             yield from keys(inner)
 
     for path in [ROOT / "params.yaml", *(ROOT / "params").rglob("*.yaml")]:
-        wrong = [key for key in keys(yaml.safe_load(path.read_text("utf-8"))) if not re.fullmatch(r"[a-z0-9_.-]+", key)]
+        wrong = [
+            name for name in keys(yaml.safe_load(path.read_text("utf-8"))) if not re.fullmatch(r"[a-z0-9_.-]+", name)
+        ]
         assert not wrong, path
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from decima.core.errors import ConfigError, UnknownSchedulerError
+from decima.core.errors import ConfigError, DecimaError, UnknownSchedulerError
 from decima.core.objectives import OBJECTIVES
 from decima.core.registry import Registry, SchedulerEntry
 from decima.core.system import SYSTEMS
@@ -35,7 +35,7 @@ def test_members_have_their_names(registry):
 @pytest.mark.parametrize("registry", REGISTRIES.values(), ids=REGISTRIES)
 def test_an_unknown_name_is_answered_with_the_nearest(registry):
     name = registry.names()[0]
-    with pytest.raises(ConfigError, match=f"unknown .* '{name}_'; did you mean '{name}'.; known: .*{name}"):
+    with pytest.raises(DecimaError, match=f"unknown .* '{name}_'; did you mean '{name}'.; known: .*{name}"):
         registry.find(f"{name}_")
 
 

@@ -43,9 +43,10 @@ FILES = {
     "low/rows.csv": "1,2",
     "low/found/__init__.py": "",
     "low/found/registry.py": """
-        import pkgutil
-        def load():
-            return list(pkgutil.iter_modules())
+        from pkg.low.base import Registry
+        MEMBERS = Registry(
+            "member", package="pkg.low.found", modules={"one": "pkg.low.found.table:ONE", "far": "pkg.low.other"}
+        )
     """,
     "low/found/member.py": "",
     "low/dynamic.py": """

@@ -164,7 +164,7 @@ def test_a_range_of_gaps_is_understood_but_not_drawn():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("tpc", r"unknown jobs 'tpc'; did you mean 'tpch'\?; expected a workload source \(tpch, embedded, "),
+        ("tpc", r"unknown jobs 'tpc'; did you mean 'tpch'\?; expected a workload source \(alibaba, alibaba_like, "),
         ("synthetic:xs,n", "'n' is no option; expected KEY=VALUE"),
         ("synthetic:n=2,n=3", "n is given twice"),
         ("synthetic:n=two", "n is 'two'; expected a whole number"),

@@ -43,7 +43,7 @@ class Entry(SchedulerEntry):
     presets: Mapping[str, Preset] = field(default_factory=dict)
 
     def make(self, values: Mapping[str, Any]) -> Scheduler:
-        """Make the scheduler; without a preset, one that is its ``batch`` or its ``stream`` by the jobs of a run."""
+        """Make the scheduler; without a preset, its form follows from the jobs of a run."""
         if not self.presets:
             return self.factory(**values)
         given = dict(values)
