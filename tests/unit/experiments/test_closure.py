@@ -43,12 +43,12 @@ FILES = {
     "low/rows.csv": "1,2",
     "low/found/__init__.py": "",
     "low/found/registry.py": """
-        from pkg.low.base import Registry
-        MEMBERS = Registry(
-            "member", package="pkg.low.found", modules={"one": "pkg.low.found.table:ONE", "far": "pkg.low.other"}
-        )
+        BY_PACKAGE = Registry("member", package="pkg.low.found")
+        BY_TABLE = Registry("member", modules={"one": "pkg.low.found.listed.one:ONE", "far": "pkg.low.other"})
     """,
     "low/found/member.py": "",
+    "low/found/listed/__init__.py": "",
+    "low/found/listed/one.py": "",
     "low/dynamic.py": """
         from importlib import import_module
         def load(name):
@@ -106,8 +106,9 @@ def test_of_a_sliced_module_only_what_the_entry_reaches_counts(package):
 
 
 def test_modules_that_a_package_finds_itself_count(package):
-    assert found("pkg.low.found.registry") == {"low/found/registry.py", "low/found/member.py"}
-    assert found("pkg.low.dynamic") == {"low/dynamic.py", "low/found/registry.py", "low/found/member.py"}
+    members = {f"low/found/{name}.py" for name in ("registry", "member", "listed/one")}
+    assert found("pkg.low.found.registry") == members
+    assert found("pkg.low.dynamic") == members | {"low/dynamic.py"}
 
 
 def test_imports_for_type_checkers_do_not_count_and_packages_on_the_way_do(package):
