@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from decima.systems.unequal.engine import Planner
 from decima.systems.unequal.node_features import MORE, static_features
+from decima.systems.unequal.ranks import rank_up
+from decima.systems.unequal.settings import Rules
 from decima.systems.unequal.workload import Instance
 
 NAMES = ("time", "data_in", "data_out", "rank_up", "rank_down", *MORE)
@@ -16,6 +19,10 @@ COEFFICIENTS: dict[str, tuple[float, ...]] = {
 COEFFICIENTS["event"] = COEFFICIENTS["plan"]
 
 
+# Parts of the transfer times that upward ranks count.
+TRANSFER_PARTS = (1.0, 0.5, 0.25, 0.1, 0.0)
+
+
 def linear_priority(instance: Instance, coefficients) -> np.ndarray:
     """Weighted sum of the features, float64 [nodes].
 
@@ -24,3 +31,30 @@ def linear_priority(instance: Instance, coefficients) -> np.ndarray:
         coefficients: Float [features], in the order of :data:`NAMES`.
     """
     return static_features(instance, NAMES, logarithms=True).astype(np.float64) @ np.asarray(coefficients)
+
+
+def rule_priorities(instance: Instance, rules: Rules) -> list[np.ndarray]:
+    """Priorities of simple rules: upward ranks whose transfers count fully, in part or not at all; the linear rule.
+
+    Args:
+        instance: Jobs and cluster.
+        rules: When nodes are decided, on which the weights of the linear rule depend.
+
+    Returns:
+        Float64 [nodes] each.
+    """
+    ranks = [rank_up(instance, transfers=discount) for discount in TRANSFER_PARTS]
+    return [*ranks, linear_priority(instance, COEFFICIENTS[rules.decision])]
+
+
+def best_rule_priority(instance: Instance, rules: Rules) -> np.ndarray:
+    """Priorities of the simple rule whose schedule of this instance is the shortest, float64 [nodes].
+
+    Where jobs arrive later, that looks into the future: only the whole schedule says which rule it is.
+
+    Args:
+        instance: Jobs and cluster.
+        rules: How nodes are decided and placed.
+    """
+    planner = Planner(instance, rules)
+    return min(rule_priorities(instance, rules), key=planner.run)

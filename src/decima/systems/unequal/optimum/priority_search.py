@@ -9,14 +9,13 @@ import numpy as np
 from decima.core.checks import check_whole
 from decima.core.progress import progress_bar
 from decima.systems.unequal.engine import Planner
-from decima.systems.unequal.linear_rule import COEFFICIENTS, linear_priority
+from decima.systems.unequal.linear_rule import TRANSFER_PARTS
 from decima.systems.unequal.optimum.bounds import lower_bound
 from decima.systems.unequal.ranks import rank_up
 from decima.systems.unequal.result import Schedule
 from decima.systems.unequal.settings import Rules
 from decima.systems.unequal.workload import Instance
 
-_DISCOUNTS = (1.0, 0.5, 0.25, 0.1, 0.0)
 _SHARES = (0.02, 0.05, 0.15, 0.5)  # of the nodes that one try changes
 _SPREADS = (0.02, 0.1, 0.4)  # standard deviation of what a logarithm changes by
 
@@ -56,7 +55,7 @@ def search(
     rng = np.random.default_rng(seed)
     planner = Planner(instance, Rules(slots="insertion") if rules is None else rules)
     floor_s = lower_bound(instance) * (1.0 + 1e-12)
-    starts = [rank_up(instance, transfers=discount) for discount in _DISCOUNTS][:budget]
+    starts = [rank_up(instance, transfers=discount) for discount in TRANSFER_PARTS][:budget]
     lengths = [planner.run(priority) for priority in starts]
     tries = len(starts)
     best = int(np.argmin(lengths))
@@ -74,33 +73,6 @@ def search(
     settings = {"budget": budget, "seed": seed}
     schedule = replace(planner.schedule(), scheduler="search", settings=settings)
     return Found(schedule, priority, makespan_s, start_s, tries)
-
-
-def rule_priorities(instance: Instance, rules: Rules) -> list[np.ndarray]:
-    """Priorities of simple rules: upward ranks whose transfers count fully, in part or not at all; the linear rule.
-
-    Args:
-        instance: Jobs and cluster.
-        rules: When nodes are decided, on which the weights of the linear rule depend.
-
-    Returns:
-        Float64 [nodes] each.
-    """
-    ranks = [rank_up(instance, transfers=discount) for discount in _DISCOUNTS]
-    return [*ranks, linear_priority(instance, COEFFICIENTS[rules.decision])]
-
-
-def best_rule_priority(instance: Instance, rules: Rules) -> np.ndarray:
-    """Priorities of the simple rule whose schedule of this instance is the shortest, float64 [nodes].
-
-    Where jobs arrive later, that looks into the future: only the whole schedule says which rule it is.
-
-    Args:
-        instance: Jobs and cluster.
-        rules: How nodes are decided and placed.
-    """
-    planner = Planner(instance, rules)
-    return min(rule_priorities(instance, rules), key=planner.run)
 
 
 def _factors(instance: Instance, rng: np.random.Generator) -> np.ndarray:

@@ -14,8 +14,7 @@ from decima.core.errors import ConfigError
 from decima.core.grammar import hint, read_value, split_options
 from decima.learning.rollout import RolloutJob
 from decima.learning.seeds import SEQUENCE_SEED, VALIDATION_SEED
-from decima.systems.unequal.linear_rule import COEFFICIENTS, linear_priority
-from decima.systems.unequal.optimum.priority_search import best_rule_priority
+from decima.systems.unequal.linear_rule import COEFFICIENTS, best_rule_priority, linear_priority
 from decima.systems.unequal.policy import recipes as _recipes  # noqa: F401  registers them
 from decima.systems.unequal.policy.architecture import NodeArchitecture
 from decima.systems.unequal.policy.planner import NodeRecord, PolicyPlanner

@@ -6,7 +6,7 @@ import numpy as np
 
 from decima.core.grammar import Option
 from decima.systems.unequal.engine import Planner
-from decima.systems.unequal.optimum.priority_search import best_rule_priority
+from decima.systems.unequal.linear_rule import best_rule_priority
 from decima.systems.unequal.policy.planner import PolicyPlanner
 from decima.systems.unequal.policy.scheduler import POLICY, load, network_rule
 from decima.systems.unequal.result import Schedule
