@@ -231,7 +231,7 @@ class _Scope:
         """Follow ``import_module(f"decima.package.{name}")``, every module of that form, and members of registries.
 
         Of ``Registry(package="decima.package", modules={name: "decima.package.module:MEMBER"})`` all modules of the
-        package count, and of the named modules those below the package that holds the registry.
+        package count, and of the modules that are written into the call those of the same system or room.
         """
         called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         own = self._module.name
@@ -258,7 +258,8 @@ class _Scope:
         if isinstance(modules, ast.Dict):
             texts = [value.value for value in modules.values if isinstance(value, ast.Constant)]
             names = [text.partition(":")[0] for text in texts]
-            self._targets |= {(name, None) for name in names if name.startswith(f"{package}.")}
+            room = ".".join(package.split(".")[: 3 if package.startswith("decima.systems.") else 2])
+            self._targets |= {(name, None) for name in names if name.startswith(f"{room}.")}
 
     def _named_data(self, text: str) -> None:
         """Add the file, or all files of the folder, that a string names beside the module."""

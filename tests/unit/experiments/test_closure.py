@@ -44,7 +44,7 @@ FILES = {
     "low/found/__init__.py": "",
     "low/found/registry.py": """
         BY_PACKAGE = Registry("member", package="pkg.low.found")
-        BY_TABLE = Registry("member", modules={"one": "pkg.low.found.listed.one:ONE", "far": "pkg.low.other"})
+        BY_TABLE = Registry("member", modules={"one": "pkg.low.found.listed.one:ONE", "far": "pkg.top.helpers"})
     """,
     "low/found/member.py": "",
     "low/found/listed/__init__.py": "",

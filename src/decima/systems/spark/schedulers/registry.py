@@ -59,15 +59,17 @@ class Entry(SchedulerEntry):
         return ByArrivals(self.name, self.factory(**batch), self.factory(**stream), given)
 
 
-# Schedulers of other packages are imported when they are asked for.
+# Schedulers of other packages are imported when they are asked for. Results of heuristics do not depend on these
+# modules, so that stamps leave a table with a name out: who wants one of these schedulers imports its module, too.
+_ELSEWHERE = {
+    LEARNED: "decima.systems.spark.policy.learned",
+    "lookahead": "decima.systems.spark.lookahead.scheduler",
+    "remote": "decima.connect.service.simulator_client",
+}
 SCHEDULERS: Registry[Entry] = Registry(
     "scheduler",
     package="decima.systems.spark.schedulers",
-    modules={
-        LEARNED: "decima.systems.spark.policy.learned",
-        "lookahead": "decima.systems.spark.lookahead.scheduler",
-        "remote": "decima.connect.service.simulator_client",
-    },
+    modules=_ELSEWHERE,
     error=UnknownSchedulerError,
 )
 

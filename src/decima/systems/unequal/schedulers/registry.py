@@ -132,7 +132,14 @@ class PlanScheduler:
 
 
 SCHEDULERS: Registry[Entry] = Registry(
-    "scheduler", package="decima.systems.unequal.schedulers", error=UnknownSchedulerError
+    "scheduler",
+    package="decima.systems.unequal.schedulers",
+    modules={
+        "lachesis": "decima.systems.unequal.policy.learned",
+        "decima_deft": "decima.systems.unequal.policy.learned",
+        "best_plan": "decima.systems.unequal.policy.learned",
+    },
+    error=UnknownSchedulerError,
 )
 
 
