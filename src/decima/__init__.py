@@ -18,6 +18,7 @@ __all__ = [
     "load",
     "load_policy",
     "make_scheduler",
+    "models",
     "plan",
     "simulate",
     "workload",
@@ -32,6 +33,7 @@ _EXPORTS: dict[str, tuple[str, str | None]] = {
     "load": ("decima.workload", "load"),
     "load_policy": ("decima.systems.spark.policy.learned", "load_policy"),
     "make_scheduler": ("decima.systems.spark.schedulers", "make_scheduler"),
+    "models": ("decima.learning.cards", "models"),
     "plan": ("decima.systems.unequal.system", "plan"),
     "simulate": ("decima.evaluation.run", "simulate"),
     "workload": ("decima.workload", None),
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from decima import workload as workload
     from decima.evaluation.comparison import compare as compare
     from decima.evaluation.run import simulate as simulate
+    from decima.learning.cards import models as models
     from decima.systems.spark import gym as gym
     from decima.systems.spark.policy.learned import load_policy as load_policy
     from decima.systems.spark.schedulers import check_scheduler as check_scheduler

@@ -12,6 +12,7 @@ from decima.commands import (
     compare,
     data,
     doctor,
+    models,
     optimum,
     schedulers,
     serve,
@@ -57,7 +58,7 @@ def _root(
 
 for verb in VERBS:
     verb.add_to(app, next(iter(verb.forms)))
-for topic in (workload, data, doctor, serve, checkout):
+for topic in (workload, data, models, doctor, serve, checkout):
     topic.register(app)
 
 

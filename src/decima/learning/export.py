@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from decima import __version__
 from decima.core.config import checkout_root
 from decima.core.errors import CheckpointError, PolicyError
+from decima.learning.cards import LEARNED, learned
 from decima.learning.perceptron import NetworkShape
 from decima.learning.recipe import Recipe
 from decima.learning.store import save_policy
@@ -74,7 +75,6 @@ def export(run: FinishedRun, trained: Trained, path: Path) -> Path:
 def card(run: FinishedRun, trained: Trained) -> dict:
     """Entries of the card besides name and architecture; JSON-ready."""
     unit = "_s" if run.task.metric.endswith("_s") else ""
-    last = trained.curve[-1] if trained.curve else {}
     validated = [row for row in trained.curve if "val_greedy" in row]
     return {
         "label": run.task.label,
@@ -82,14 +82,17 @@ def card(run: FinishedRun, trained: Trained) -> dict:
         "validation": {
             "metric": run.task.metric,
             f"score{unit}": trained.score,
-            "iteration": trained.iteration,
             "sequences": run.recipe.budget.validation_sequences,
             f"references{unit}": trained.references,
         },
-        "seed": run.seed,
-        "iterations": trained.iterations,
-        "wall_s": last.get("wall_s"),
-        "cpu_s": last.get("cpu_s"),
+        LEARNED: learned(
+            run.recipe.as_dict(),
+            run.architecture.as_dict(),
+            trained.curve,
+            iterations=trained.iterations,
+            kept_iteration=trained.iteration,
+            seed=run.seed,
+        ),
         "task": run.task.as_dict(),
         "recipe": run.recipe.as_dict(),
         "data": run.task.data_version,

@@ -114,7 +114,7 @@ def read_policy(name_or_path: str | os.PathLike, network: type[NetworkShape] | N
         PolicyError: No such policy, it is of another system, or its files are damaged or do not belong together.
     """
     weights_path, card_path = _find(name_or_path, None if network is None else network.system)
-    card = _read_card(card_path)
+    card = read_card(card_path)
     architecture = _architecture(card, card_path, network or _network_of(card, card_path))
     weights = _read_weights(weights_path, architecture)
     checksum = _checksum(weights)
@@ -232,7 +232,12 @@ def stored_files(name: str) -> tuple[Path, Path] | None:
     return next((files for files in candidates if any(path.exists() for path in files)), None)
 
 
-def _read_card(path: Path) -> dict[str, Any]:
+def read_card(path: Path) -> dict[str, Any]:
+    """Card of a policy.
+
+    Raises:
+        PolicyError: The file cannot be read, is no JSON object or has another format.
+    """
     try:
         card = read_json(path)
     except OSError as error:

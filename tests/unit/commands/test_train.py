@@ -42,7 +42,12 @@ def test_a_run_writes_a_policy_with_its_card(run_folder):
         "policy.weights.h5",
     }
     card = read_json(folder / "policy.json")
-    assert (card["seed"], card["iterations"], card["task"]["jobs"]) == (4, 3, 3)
+    learned = card["learned"]
+    assert (learned["seed"], learned["iterations"], card["task"]["jobs"]) == (4, 3, 3)
+    assert learned["from"] == "imitation of capped_srw"
+    kept = card["curve"]["iteration"].index(learned["kept_iteration"] - 1)
+    assert learned["algorithm"] == card["curve"]["phase"][kept]
+    assert 0 < learned["cpu_s"] >= card["curve"]["cpu_s"][-1]
     assert card["recipe"]["teacher"] == "capped_srw"
     assert card["data"] == f"embedded sha256:{hashlib.sha256(embedded.PATH.read_bytes()).hexdigest()}"
     assert len(card["curve"]["val_greedy"]) == 3
@@ -94,7 +99,11 @@ def test_parameters_of_the_pipeline_describe_the_stored_policies(name, monkeypat
     task, recipe, architecture, seed = planned
     card = read_policy(name).card
     stored = {key: value for key, value in card["recipe"].items() if key in recipe.as_dict()}
-    assert (task.as_dict(), architecture, seed) == (card["task"], read_policy(name).architecture, card["seed"])
+    assert (task.as_dict(), architecture, seed) == (
+        card["task"],
+        read_policy(name).architecture,
+        card["learned"]["seed"],
+    )
     assert {key: recipe.as_dict()[key] for key in stored} == stored
 
 

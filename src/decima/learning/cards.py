@@ -1,0 +1,95 @@
+"""Origins of stored policies: the block ``learned`` of their cards, and a table of all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from decima.core.errors import ConfigError
+from decima.core.grammar import hint
+from decima.learning.store import list_policies, read_card, stored_files
+
+if TYPE_CHECKING:
+    import pandas
+
+LEARNED = "learned"  # the key of the block
+RANDOM = "random weights"
+COLUMNS = ("from", "algorithm", "iterations", "kept_iteration", "cpu_s", "wall_s", "seed")
+
+
+def learned(
+    recipe: Mapping[str, Any],
+    architecture: Mapping[str, Any],
+    curve: Sequence[Mapping[str, Any]],
+    *,
+    iterations: int | None,
+    kept_iteration: int | None,
+    seed: int | None,
+) -> dict[str, Any]:
+    """Origin of weights and the iteration that was kept, for a card.
+
+    Args:
+        recipe: Fields of the recipe by name.
+        architecture: Fields of the network by name.
+        curve: Rows of the training curve, counted from 0; the last one has the times of the whole run.
+        iterations: Iterations of the run.
+        kept_iteration: After how many of them the stored weights were measured.
+        seed: Source of all chance.
+
+    Returns:
+        ``from`` (``random weights``, or all that applies of ``warm start from``, ``residual on`` and ``imitation of``),
+        ``algorithm`` (of the kept iteration: ``imitation`` where learning alone found nothing better), ``iterations``,
+        ``kept_iteration``, ``cpu_s``, ``wall_s``, ``seed``. None stands for what was not recorded.
+    """
+    residual = architecture.get("residual") or "none"
+    teacher = recipe.get("teacher") if recipe.get("teacher_iterations") else None
+    origins = {
+        "warm start from": recipe.get("start_policy"),
+        "residual on": None if residual == "none" else residual.partition(":")[0],
+        "imitation of": teacher,
+    }
+    phases = {row["iteration"] + 1: row.get("phase") for row in curve}
+    last = curve[-1] if curve else {}
+    values = (
+        "; ".join(f"{how} {what}" for how, what in origins.items() if what) or RANDOM,
+        phases.get(kept_iteration) or recipe.get("algorithm"),
+        iterations,
+        kept_iteration,
+        last.get("cpu_s"),
+        last.get("wall_s"),
+        seed,
+    )
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def models(system: str | None = None) -> pandas.DataFrame:
+    """Stored policies and how they were learned, a row per policy.
+
+    Args:
+        system: ``spark``, ``unequal`` or ``cloud``; None: all.
+
+    Returns:
+        ``name``, ``system``, ``paper`` (its folder), ``parameters`` (of the network), ``task``, and the entries of
+        ``learned`` in the card.
+
+    Raises:
+        ConfigError: There is no policy of that system.
+        PolicyError: A card is damaged.
+    """
+    import pandas
+
+    rows = []
+    for name in list_policies():
+        path = stored_files(name)[1]
+        card = read_card(path)
+        block = card.get(LEARNED) or {}
+        row = {"name": name, "system": card.get("system"), "paper": path.parent.name}
+        row |= {"parameters": card.get("parameters"), "task": card.get("label")}
+        rows.append(row | {key: block.get(key) for key in COLUMNS})
+    table = pandas.DataFrame(rows, columns=["name", "system", "paper", "parameters", "task", *COLUMNS])
+    if system is None:
+        return table
+    known = sorted(table["system"].unique())
+    if system not in known:
+        raise ConfigError(f"no policy of system {system!r} is stored{hint(system, known)}; known: {', '.join(known)}")
+    return table[table["system"] == system].reset_index(drop=True)
