@@ -18,7 +18,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 ENV_KEY := $(shell { cat requirements.lock pyproject.toml; pwd; } | cksum | tr ' ' '-')
 STAMP := $(VENV)/.ready-$(ENV_KEY)
 
-NOTEBOOKS := $(wildcard notebooks/*.ipynb)
+NOTEBOOKS := $(wildcard notebooks/*.ipynb notebooks/*/*.ipynb)
 
 # uv installs everything else; pip installs uv itself, the release in the lock.
 UV_ENTRY := sed -n '/^uv==/,/[^\\]$$/p' requirements.lock

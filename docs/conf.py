@@ -40,7 +40,7 @@ include_patterns = PAGES or [
     "docs/**",
     "README.md",
     "CHANGELOG.md",
-    "notebooks/*",
+    "notebooks/**",
     "models/README.md",
     "data/spark/README.md",
     "reports/results/*/README.md",

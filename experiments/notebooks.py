@@ -6,6 +6,7 @@ import ast
 import json
 from pathlib import Path
 
+from decima.core.errors import ConfigError
 from experiments.params import checkout
 
 
@@ -16,12 +17,25 @@ def notebooks_folder() -> Path:
 
 def notebook_slugs() -> list[str]:
     """Names of the notebooks on papers, in their order; ``00-start-here`` depends on no run and is not among them."""
-    return sorted(path.stem for path in notebooks_folder().glob("[0-9]*.ipynb") if not path.stem.startswith("00-"))
+    return sorted(path.stem for path in notebooks_folder().glob("*/[0-9]*.ipynb"))
+
+
+def notebook_path(slug: str) -> Path:
+    """File of a notebook, in the folder of its paper.
+
+    Raises:
+        ConfigError: There is no such notebook.
+    """
+    names = (f"{slug}.ipynb", f"*/{slug}.ipynb")
+    path = next((path for name in names for path in notebooks_folder().glob(name)), None)
+    if path is None:
+        raise ConfigError(f"unknown notebook {slug!r}; known: {', '.join(notebook_slugs())}")
+    return path
 
 
 def notebook_code(slug: str) -> str:
     """Code of all cells of a notebook."""
-    cells = json.loads((notebooks_folder() / f"{slug}.ipynb").read_text(encoding="utf-8"))["cells"]
+    cells = json.loads(notebook_path(slug).read_text(encoding="utf-8"))["cells"]
     return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
 
 

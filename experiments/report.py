@@ -14,7 +14,7 @@ from pathlib import Path
 from decima.core import config
 from decima.core.errors import ConfigError, DataUnavailableError, DecimaError
 from decima.core.files import atomic_write_text
-from experiments.notebooks import notebook_slugs, notebooks_folder
+from experiments.notebooks import notebook_path, notebook_slugs
 from experiments.params import checkout, resolve_run, run_folder, run_names
 from experiments.stamps import key, notebook_stamp
 
@@ -39,9 +39,7 @@ def execute_notebook(slug: str, run: str) -> Path:
     import nbformat
     import papermill
 
-    source = notebooks_folder() / f"{slug}.ipynb"
-    if not source.is_file():
-        raise ConfigError(f"unknown notebook {slug!r}; known: {', '.join(notebook_slugs())}")
+    source = notebook_path(slug)
     target = run_folder(run) / "notebooks" / f"{slug}.ipynb"
     try:
         executed = papermill.execute_notebook(

@@ -20,7 +20,7 @@ from decima.core.errors import ConfigError
 from decima.core.files import atomic_write_bytes, atomic_write_text
 from experiments.experiment import experiment, experiment_module, experiment_names
 from experiments.figures import figure_names
-from experiments.notebooks import calls, notebook_code, notebook_slugs
+from experiments.notebooks import calls, notebook_code, notebook_path, notebook_slugs
 from experiments.params import checkout, read_params, resolve_run, run_folder
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _page(run: str, figures: dict[str, list[Path]], shown: dict[str, str], left_
             words = _words(path)
             links = [_table_link(name, table, left_out) for table in words["source"].split(", ")]
             slug = notebooks[path.stem]
-            notebook = f"[{slug}](../../../notebooks/{slug}.ipynb)"
+            notebook = f"[{slug}](../../../{notebook_path(slug).relative_to(checkout()).as_posix()})"
             lines += [
                 f"#### {words['title']}",
                 "",

@@ -16,7 +16,7 @@ from decima.core.files import atomic_write_text, read_json
 from decima.learning.store import stored_files
 from experiments.closure import closure, digest
 from experiments.experiment import PolicyInput, Profiles, TablesOf, experiment, experiment_module, experiment_names
-from experiments.notebooks import calls, notebook_code, notebook_slugs, notebooks_folder
+from experiments.notebooks import calls, notebook_code, notebook_path, notebook_slugs
 from experiments.params import checkout, read_params, run_names
 
 TABLES, FIGURES, NOTEBOOKS = "tables", "figures", "notebooks"
@@ -58,7 +58,7 @@ def notebook_stamp(slug: str, run: str) -> dict[str, str]:
     code = notebook_code(slug)
     files = closure([f"{__package__}.report:execute_notebook", *_figure_code(calls(code, "experiments.figure"))], code)
     stamp = {
-        "notebook": _content(notebooks_folder() / f"{slug}.ipynb"),
+        "notebook": _content(notebook_path(slug)),
         "code": digest(files),
         "parameters": _of_run(run),
     }

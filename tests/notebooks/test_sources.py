@@ -9,10 +9,11 @@ import pytest
 
 from experiments import figures, report
 from experiments.experiment import experiment_names
+from experiments.notebooks import notebook_slugs
 
 ROOT = Path(__file__).parents[2]
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 START = ROOT / "notebooks" / "00-start-here.ipynb"
+NOTEBOOKS = [START, *sorted((ROOT / "notebooks").glob("*/*.ipynb"), key=lambda path: path.stem)]
 PAPERS = [path for path in NOTEBOOKS if path != START]
 EXPECTED = {
     "02-motivation",
@@ -65,6 +66,29 @@ def calls(path, function):
     trees = [ast.parse(cell.source) for cell in code_cells(path)]
     found = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return [node.args[0].value for node in found if ast.unparse(node.func) == function]
+
+
+def test_every_notebook_lies_in_the_folder_of_its_paper():
+    folders = {"decima": range(21), "idle_slots": range(21, 30), "cloud": range(30, 40), "unequal": range(40, 50)}
+    folders["lookahead"] = range(50, 60)
+    assert {path.parent.name for path in PAPERS} == set(folders)
+    assert [path for path in PAPERS if int(path.stem[:2]) not in folders[path.parent.name]] == []
+    assert list((ROOT / "notebooks").glob("*.ipynb")) == [START]
+    assert len({path.stem for path in PAPERS}) == len(PAPERS) == len(notebook_slugs())
+
+
+def test_the_page_of_the_notebooks_lists_each_once_with_a_lesson_of_five_at_most_per_folder():
+    page = (ROOT / "notebooks" / "README.md").read_text(encoding="utf-8")
+    for folder in {path.parent.name for path in PAPERS}:
+        (section,) = re.findall(rf"^## `{folder}`.*?(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+        lesson, _, behind = section.partition("\nBehind it:\n")
+        taught, others = (re.findall(r"\]\(([\w/-]+)\.ipynb\)", part) for part in (lesson, behind))
+        assert 1 <= len(taught) <= 5
+        assert [line[:3] for line in lesson.splitlines() if ".ipynb" in line] == [
+            f"{n}. " for n in range(1, len(taught) + 1)
+        ]
+        expected = sorted(f"{folder}/{path.stem}" for path in PAPERS if path.parent.name == folder)
+        assert sorted(taught + others) == expected
 
 
 def test_the_notebooks_of_this_part_of_the_paper_are_there():

@@ -18,7 +18,7 @@ PAGES = [
     *sorted((ROOT / "data").glob("*/README.md")),
     *sorted((ROOT / "reports" / "results").glob("*/README.md")),
 ]
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[0-9]*.ipynb"))
 WAYS = ("schedule-own-jobs", "write-a-scheduler", "reproduce-a-paper", "change-the-code")
 
 

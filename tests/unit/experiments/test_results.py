@@ -43,8 +43,8 @@ def run(drawn, tmp_path, monkeypatch):
     """Folder of a run of one experiment, in a checkout of its own."""
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
     (tmp_path / "params.yaml").write_text(PARAMS)
-    (tmp_path / "notebooks").mkdir()
-    for name in ("07-baselines.ipynb", "07-decima.ipynb"):
+    for name in ("decima/07-baselines.ipynb", "decima/07-decima.ipynb"):
+        (tmp_path / "notebooks" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "notebooks" / name, tmp_path / "notebooks" / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(results, "experiment_names", lambda: ["batch"])
@@ -76,7 +76,7 @@ def test_every_figure_is_small_and_has_caption_notebook_and_tables(run):
     assert "### §7.2, Figure 9a (batch)" in page
     assert "#### Figure 9a: batched arrivals (TPC-H)" in page
     assert "\n5 batches of 20 jobs, one seed each, 50 executors; policy one, Decima: greedy. Notebook: " in page
-    assert "[07-decima](../../../notebooks/07-decima.ipynb)" in page
+    assert "[07-decima](../../../notebooks/decima/07-decima.ipynb)" in page
 
 
 def test_a_vector_graphic_over_the_limit_becomes_a_picture_of_its_size(run):

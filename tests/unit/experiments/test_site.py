@@ -16,11 +16,11 @@ from decima.core.errors import ConfigError, DecimaError
 from decima.plotting import style
 from experiments import site
 from experiments.__main__ import app
-from experiments.notebooks import notebook_slugs
+from experiments.notebooks import notebook_path, notebook_slugs
 
 ROOT = Path(__file__).parents[3]
 SHOWN = ("02-motivation", "07-decima", "18-appendix-h")
-PAGES = ("README", "docs/results", *(f"notebooks/{slug}" for slug in SHOWN))
+PAGES = ("README", "docs/results", *(f"notebooks/decima/{slug}" for slug in SHOWN))
 SIZES = """
 return [...document.querySelectorAll("article img")].map((each) => [each.complete ? each.naturalWidth : 0, each.alt])
 """
@@ -37,7 +37,7 @@ def pages(tmp_path_factory):
     """Folder of a site of five pages; its notebooks were executed, as far as their first figure goes."""
     notebooks = tmp_path_factory.mktemp("notebooks")
     for slug in SHOWN:
-        notebook = nbformat.read(ROOT / "notebooks" / f"{slug}.ipynb", as_version=4)
+        notebook = nbformat.read(notebook_path(slug), as_version=4)
         cell = next(cell for cell in notebook.cells if "experiments.figure(" in cell.source)
         png, words = figure(slug)._repr_png_()
         output = nbformat.v4.output_from_msg(
@@ -65,7 +65,7 @@ def test_a_browser_finds_the_figures_of_a_page(page, pages, browser):
     found = browser.execute_script(SIZES)
     assert all(width > 0 and alt for width, alt in found), found
     if page.startswith("notebooks/"):
-        assert found[-1][1] == f"{page.partition('/')[2]} (TPC-H). 5 seeds."
+        assert found[-1][1] == f"{page.rpartition('/')[2]} (TPC-H). 5 seeds."
     elif page == "README":
         assert len(found) == len(re.findall(r"!\[", (ROOT / "README.md").read_text()))
 
@@ -82,14 +82,16 @@ def test_every_page_is_in_the_table_of_contents():
     blocks = re.findall(r"```\{toctree\}\n(.*?)```", index, re.DOTALL)
     listed = {re.sub(r".*<(.+)>", r"\1", line) for block in blocks for line in block.splitlines()}
     assert {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"} <= listed
-    assert {f"/notebooks/{slug}" for slug in notebook_slugs()} | {"/notebooks/00-start-here"} <= listed
+    assert {f"/notebooks/{notebook_path(slug).parent.name}/{slug}" for slug in notebook_slugs()} | {
+        "/notebooks/00-start-here"
+    } <= listed
 
 
 def test_without_executed_notebooks_it_says_what_to_do(tmp_path, monkeypatch):
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
     (tmp_path / "params.yaml").write_text("runs: {tpch-quick: {}, tpch-full: {}}")
-    (tmp_path / "notebooks").mkdir()
-    (tmp_path / "notebooks" / "07-decima.ipynb").write_text("{}")
+    (tmp_path / "notebooks" / "decima").mkdir(parents=True)
+    (tmp_path / "notebooks" / "decima" / "07-decima.ipynb").write_text("{}")
     monkeypatch.chdir(tmp_path)
     answer = CliRunner().invoke(app, ["site"])
     assert answer.exit_code == 2
@@ -103,7 +105,7 @@ def test_without_executed_notebooks_it_says_what_to_do(tmp_path, monkeypatch):
 def test_the_run_that_has_its_notebooks_is_shown_and_a_warning_is_an_error(tmp_path, monkeypatch):
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
     (tmp_path / "params.yaml").write_text("runs: {tpch-quick: {}, tpch-full: {}}")
-    for folder in (tmp_path / "notebooks", tmp_path / "reports" / "tpch-full" / "notebooks"):
+    for folder in (tmp_path / "notebooks" / "decima", tmp_path / "reports" / "tpch-full" / "notebooks"):
         folder.mkdir(parents=True)
         (folder / "07-decima.ipynb").write_text("{}")
     (tmp_path / "docs").mkdir()
