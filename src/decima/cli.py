@@ -1,83 +1,14 @@
-"""The command `decima`, from `decima.commands`, one module per topic."""
+"""The command `decima`; the rest is loaded inside, so that Ctrl-C ends that too with one sentence."""
 
-from __future__ import annotations
-
-from typing import Annotated, ClassVar
-
-import typer
-
-from decima import __version__
-from decima.commands import (
-    checkout,
-    compare,
-    data,
-    doctor,
-    models,
-    optimum,
-    schedulers,
-    serve,
-    simulate,
-    train,
-    workload,
-)
-from decima.commands.shared.verbs import SYSTEMS, DecimaGroup
-
-VERBS = (simulate.VERB, *compare.VERBS, train.VERB, optimum.VERB, schedulers.VERB)
-
-
-class _Group(DecimaGroup):
-    verbs: ClassVar = {verb.name: verb for verb in VERBS}
-
-
-app = typer.Typer(
-    name="decima",
-    cls=_Group,
-    help="Schedule DAG-structured jobs on simulated clusters: workloads, heuristics, comparisons, figures.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-
-
-def _version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"decima-sched {__version__}")
-        raise typer.Exit()
-
-
-@app.callback(invoke_without_command=True)
-def _root(
-    context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-
-
-for verb in VERBS:
-    verb.add_to(app, next(iter(verb.forms)))
-for topic in (workload, data, models, doctor, serve, checkout):
-    topic.register(app)
-
-
-def _system_app(system: str) -> typer.Typer:
-    """Application with the verbs of one system alone."""
-    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    for verb in VERBS:
-        for method in verb.forms.get(system, {}):
-            verb.add_to(alone, system, method)
-    return alone
-
-
-def __getattr__(name: str) -> typer.Typer:
-    """Verbs of another system as an application of their own, for the documentation (PEP 562)."""
-    if name not in SYSTEMS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _system_app(name)
+import sys
 
 
 def main() -> None:
     """Run the command line of this process."""
-    app(prog_name="decima")
+    try:
+        from decima.commands.app import app
+
+        app(prog_name="decima")
+    except KeyboardInterrupt:
+        sys.stderr.write("error: interrupted\n")
+        sys.exit(130)  # 128 + SIGINT, as shells have it

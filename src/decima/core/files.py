@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import math
 import os
-import tempfile
+import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,24 +23,39 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
     and `path` is as before.
 
     Args:
-        path: where the finished file belongs; missing folders are created.
+        path: where the finished file belongs; missing folders are created. A symbolic link stays, the file that it
+            leads to is replaced.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     # The suffix is kept: libraries such as matplotlib choose the format by it.
-    handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=f".part{path.suffix}", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
+    suffix = f".part{Path(path).suffix}"
+    path = written_file(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary, mode = _new_file(path, suffix)
     try:
         yield temporary
         with open(temporary, "rb") as written:
             os.fsync(written.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
+        os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+def written_file(path: str | os.PathLike) -> Path:
+    """The file that is written where a path is given: what a symbolic link leads to, else the path itself.
+
+    Raises:
+        OSError: Symbolic links lead to each other.
+    """
+    path = Path(path)
+    if not path.is_symlink():
+        return path
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return target
 
 
 def atomic_write_bytes(path: str | os.PathLike, content: bytes) -> None:
@@ -95,11 +112,23 @@ def read_json(path: str | os.PathLike, **options: Any) -> Any:
         raise ValueError(f"nested too deeply: {error}") from error
 
 
-def _umask() -> int:
-    # mkstemp makes files private; finished files get the permissions any other file would have.
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _new_file(path: Path, suffix: str) -> tuple[Path, int]:
+    """Make a hidden file beside a path that nobody else can open; returns its path and the mode of any new file.
+
+    The system itself applies the umask, which can be asked for only by changing it for all threads.
+    """
+    while True:
+        temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{suffix}")
+        try:
+            handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        except FileExistsError:
+            continue
+        try:
+            mode = stat.S_IMODE(os.fstat(handle).st_mode)
+            os.fchmod(handle, 0o600)
+        finally:
+            os.close(handle)
+        return temporary, mode
 
 
 def _sync_folder(folder: Path) -> None:

@@ -36,8 +36,8 @@ def test_help_and_version():
 @pytest.mark.parametrize("command", [[], ["simulate"], ["workload", "describe"], ["data", "fetch"], ["schedulers"]])
 def test_help_loads_no_heavy_library(command):
     code = (
-        "import sys, decima.cli\n"
-        f"try:\n    decima.cli.app({[*command, '--help']!r}, prog_name='decima')\n"
+        "import sys, decima.commands.app\n"
+        f"try:\n    decima.commands.app.app({[*command, '--help']!r}, prog_name='decima')\n"
         "except SystemExit as end:\n    assert end.code == 0, end.code\n"
         "print('\\n' + ' '.join(sys.modules))"
     )
@@ -94,6 +94,40 @@ def test_interrupted_run_leaves_no_file(tmp_path, folder):
     assert process.returncode == 130
     assert (stdout, stderr) == ("", "error: interrupted\n")
     assert list(folder.iterdir()) == []
+
+
+# Imports are what the first second is spent on; a real signal comes at the one that is named.
+EARLY = """
+import os, signal, sys
+class Finder:
+    def find_spec(name, path=None, target=None):
+        if name == {name!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder)
+sys.argv[1:] = ["simulate", "--jobs", "synthetic:n=2"]
+from decima.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("name", ["decima.commands.app", "typer", "decima.commands.shared.verbs", "numpy"])
+def test_interrupted_while_modules_are_loaded(name):
+    ended = decima_process(command=(sys.executable, "-c", EARLY.format(name=name)))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "error: interrupted\n")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_an_output_that_is_a_link_stays_one(jobs, folder, tmp_path, there):
+    target, link = tmp_path / "results" / "r.json", folder / "link.json"
+    target.parent.mkdir()
+    if there:
+        target.write_text("old")
+    link.symlink_to(target)
+    done = decima_process("simulate", "--jobs", jobs, "--out", link)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert link.readlink() == target
+    assert read_json(target)["system"] == "spark"
+    assert [path.name for path in target.parent.iterdir()] == ["r.json"]
 
 
 def test_no_network(tmp_path):

@@ -46,6 +46,39 @@ def test_permissions_are_those_of_any_new_file(tmp_path):
     assert mode[0] == mode[1]
 
 
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o277])
+def test_the_umask_is_obeyed_and_never_changed(tmp_path, monkeypatch, umask):
+    """It belongs to all threads; while it is another one, files of other threads are open to all."""
+    before = os.umask(umask)
+    try:
+        monkeypatch.setattr(os, "umask", lambda mask: pytest.fail(f"umask({mask})"))
+        with atomic_path(tmp_path / "ours") as temporary:
+            assert stat.S_IMODE(temporary.stat().st_mode) == 0o600
+            temporary.write_text("whole")
+        assert stat.S_IMODE((tmp_path / "ours").stat().st_mode) == 0o666 & ~umask
+    finally:
+        monkeypatch.undo()
+        os.umask(before)
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path):
+    (tmp_path / "there").mkdir()
+    link, target = tmp_path / "link.png", tmp_path / "there" / "target"
+    link.symlink_to(target)
+    second = tmp_path / "second.png"
+    second.symlink_to(link)
+    for content in (b"first", b"then"):
+        with atomic_path(second) as temporary:
+            assert (temporary.parent, temporary.suffix) == (target.parent, ".png")
+            temporary.write_bytes(content)
+        assert (second.readlink(), link.readlink(), target.read_bytes()) == (link, target, content)
+    link.unlink()
+    link.symlink_to(second)
+    with pytest.raises(OSError, match="symbolic links"):
+        atomic_write_bytes(link, b"nowhere")
+    assert link.is_symlink()
+
+
 def test_a_folder_is_locked_until_its_user_is_gone(tmp_path):
     folder = tmp_path / "new"
     with sole_use(folder) as first:

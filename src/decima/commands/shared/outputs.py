@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from decima.core.errors import ConfigError
-from decima.core.files import atomic_path, plain
+from decima.core.files import atomic_path, plain, written_file
 
 
 def check_output(path: Path | None, *endings: str, inputs: tuple[Path | None, ...] = ()) -> None:
@@ -35,7 +35,7 @@ def check_output(path: Path | None, *endings: str, inputs: tuple[Path | None, ..
         raise ConfigError(f"cannot write {path}: it is {kind}")
     if any(given is not None and given.exists() and _same(given, path) for given in inputs):
         raise ConfigError(f"cannot write {path}: the command reads that file")
-    _require_writable(path, path.absolute().parents)
+    _require_writable(path, written_file(path).absolute().parents)
 
 
 def check_folder(folder: Path) -> None:

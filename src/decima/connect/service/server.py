@@ -260,7 +260,7 @@ class Service:
         if isinstance(entry.session, NodeSession):
             raise invalid("the executors of this session differ in speed; expected Assign, not Decide")
         reply = yield from entry.session.decide(request)
-        if request.offer.executors:
+        if not reply.idle:
             self.sessions.decided(entry)
         return reply
 
@@ -288,7 +288,8 @@ class Service:
         if not isinstance(entry.session, NodeSession):
             raise invalid("the executors of this session are alike; expected Decide, or Open with unequal")
         reply = yield from entry.session.assign(request)
-        self.sessions.decided(entry)
+        if reply.assignments:
+            self.sessions.decided(entry)
         return reply
 
     async def _close(self, data: bytes) -> protocol.CloseReply:

@@ -212,7 +212,7 @@ class Sessions:
         return entry
 
     def decided(self, entry: Entry) -> None:
-        """Note that a session's client was told what to do: it is no longer one that only opens sessions."""
+        """Note that a stage or a node was named: the session's client is no longer one that only opens sessions."""
         if isinstance(entry.session, (Session, NodeSession)):
             entry.lease_s = self.limits.lease_s
 

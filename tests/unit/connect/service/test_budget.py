@@ -93,6 +93,32 @@ def test_sessions_that_never_decide_are_forgotten_soon():
     assert expire(sessions) == 1
 
 
+def test_sessions_in_which_nothing_was_named_keep_the_short_lease():
+    limits = Limits(lease_s=100.0, first_lease_s=10.0)
+    sessions = sessions_of("fair", unequal=["heft"], limits=limits)
+    unequal = protocol.UnequalExecutors(speeds=[1.0] * 4, rate=1.0)
+    usual, nodes = (sessions.open(opening).session for opening in (open_request(), open_request(unequal=unequal)))
+    entries = [sessions.find(key) for key in (usual, nodes)]
+
+    def ask(target, sequence, jobs):
+        request = full_request() if jobs else protocol.DecideRequest(executors=4, offer=protocol.Offer(executors=1))
+        request.session, request.sequence, request.full = usual, sequence, True
+        named = [not protocol.Decision.FromString(raw(target, "Decide", request.SerializeToString())).idle]
+        request = protocol.AssignRequest(session=nodes, sequence=sequence, full=True)
+        if jobs:
+            request.jobs.add(job="a", nodes=[protocol.Node(node=0, work=1.0)])
+        reply = protocol.Assignments.FromString(raw(target, "Assign", request.SerializeToString()))
+        return [*named, bool(reply.assignments)]
+
+    with running(sessions) as service:
+        assert ask(service.target, 1, jobs=False) == [False, False]
+        assert [entry.lease_s for entry in entries] == [10.0, 10.0]
+        assert ask(service.target, 2, jobs=True) == [True, True]
+        assert [entry.lease_s for entry in entries] == [100.0, 100.0]
+        assert ask(service.target, 3, jobs=False) == [False, False]
+        assert [entry.lease_s for entry in entries] == [100.0, 100.0]
+
+
 def test_messages_under_way():
     with running(sessions_of("fair", limits=Limits(pending_bytes=1_000))) as service:
         data = protocol.DecideRequest(session="x" * 1_000).SerializeToString()
