@@ -84,15 +84,19 @@ lint: env
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo --no-cache
 
+# A test that waits for ever: after so many seconds pytest says where, and the run ends. (A worker that is made anew takes
+# the same test again: one that ends its worker would be run ten times.)
+LIMITS := -o faulthandler_timeout=1200 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
+
 # One pytest run for tests and notebooks, so that its exit code and closing line stand for all of them.
 # A file stays on one worker: the cells of a notebook share a kernel.
 test: lint
-	$(BIN)/pytest -n auto --dist loadfile -p no:benchmark --nbval-lax --nbval-current-env $(PYTEST_FLAGS) tests $(NOTEBOOKS)
+	$(BIN)/pytest -n auto --dist loadfile -p no:benchmark --nbval-lax --nbval-current-env $(LIMITS) $(PYTEST_FLAGS) tests $(NOTEBOOKS)
 
 # The compiled core with a check of every array index; its kernels are compiled apart from the usual ones.
 BOUNDS_TESTS := tests/differential tests/guard tests/property $(addprefix tests/unit/,core systems/spark)
 test-bounds: env
-	DECIMA_BOUNDS_CHECKS=1 $(BIN)/pytest -n auto --dist loadfile -p no:benchmark $(PYTEST_FLAGS) $(BOUNDS_TESTS)
+	DECIMA_BOUNDS_CHECKS=1 $(BIN)/pytest -n auto --dist loadfile -p no:benchmark $(LIMITS) $(PYTEST_FLAGS) $(BOUNDS_TESTS)
 
 # Hours: what `make test` does in small. A variable that is set already stays.
 reliability: export DECIMA_RANDOM_RUNS ?= 10000

@@ -1,0 +1,38 @@
+"""A cell ends with its kernel: nbval waits half an hour for the answer of one that was killed."""
+
+import time
+from queue import Empty
+
+import pytest
+
+PAUSE_S = 2.0  # how long to wait for a message before a look whether the kernel lives
+
+
+class KernelError(Exception):
+    """The process that executes the cells of a notebook ended."""
+
+
+def answers_of_the_living(kernel):
+    """A function like the kernel's ``get_message``, which waits no longer than the kernel lives."""
+    wait = type(kernel).get_message
+
+    def get_message(stream, timeout=None):
+        end = float("inf") if timeout is None else time.monotonic() + timeout
+        while True:
+            try:
+                return wait(kernel, stream, timeout=max(0.0, min(PAUSE_S, end - time.monotonic())))
+            except Empty:
+                if time.monotonic() >= end:
+                    raise
+                if not kernel.is_alive():
+                    raise KernelError("the kernel was killed, perhaps for want of memory") from None
+
+    return get_message
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item):
+    """Before a cell is executed."""
+    kernel = getattr(item.parent, "kernel", None)
+    if kernel is not None:
+        kernel.get_message = answers_of_the_living(kernel)

@@ -1,0 +1,55 @@
+"""Nothing in `make test` waits for ever: a notebook whose kernel died fails at once, every test has a limit."""
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+LIMITS = re.search(r"^LIMITS := (.*)$", MAKEFILE, flags=re.MULTILINE)[1].split()
+XDIST = ("-n", "2", "--dist", "loadfile")
+
+
+def pytest_in(folder, *words):
+    """Run pytest on a folder in a process of its own; its output, and how long it took."""
+    begin = time.monotonic()
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:benchmark", "-o", "addopts=", *words]
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    return ended.stdout + ended.stderr, time.monotonic() - begin
+
+
+@pytest.mark.parametrize("words", [(), XDIST], ids=["alone", "workers"])
+def test_a_cell_ends_with_its_kernel(tmp_path, words):
+    shutil.copy(ROOT / "notebooks" / "conftest.py", tmp_path)
+    sources = ["1", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "2"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    nbformat.write(notebook, tmp_path / "dies.ipynb")
+    shown, took_s = pytest_in(tmp_path, *words, "--nbval-lax", "--nbval-current-env", "dies.ipynb")
+    assert "the kernel was killed, perhaps for want of memory" in shown
+    assert re.search(r"\b2 failed, 1 passed\b", shown)
+    assert took_s < 200.0  # nbval alone: 2,000
+
+
+def test_a_test_that_waits_for_ever_is_ended_and_named(tmp_path):
+    waits = "import threading\ndef test_waits():\n    threading.Event().wait()\ndef test_is_quick():\n    pass\n"
+    (tmp_path / "test_waiting.py").write_text(waits, encoding="utf-8")
+    limits = [re.sub(r"(faulthandler_timeout)=\d+", r"\1=3", word) for word in LIMITS]
+    assert limits != LIMITS
+    shown, _ = pytest_in(tmp_path, *XDIST, *limits, "test_waiting.py")
+    assert "crashed while running 'test_waiting.py::test_waits'" in shown
+    assert "in test_waits" in shown  # where it waited
+    assert re.search(r"\b1 failed\b", shown)
+    assert shown.count("Timeout (") == 1  # it is not run again
+
+
+@pytest.mark.parametrize("target", ["test", "test-bounds"])
+def test_the_limits_hold_for(target):
+    recipe = re.search(rf"^{target}: .*\n(?:\t.*\n)*?(\t.*pytest.*)$", MAKEFILE, flags=re.MULTILINE)[1]
+    assert "$(LIMITS)" in recipe
