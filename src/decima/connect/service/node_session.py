@@ -18,7 +18,7 @@ import numpy as np
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.errors import RefusalError, exhausted, invalid, out_of_step
 from decima.connect.service.limits import Account, Limits
-from decima.connect.service.session import QUICK_STAGES, CallOrder
+from decima.connect.service.session import CallOrder
 from decima.connect.service.steps import PAUSE, Steps
 from decima.connect.service.wire import checked_number
 from decima.core.errors import DecimaError, PolicyError, WorkloadError
@@ -30,12 +30,16 @@ from decima.systems.unequal.workload import Instance, Job
 
 # Largest time; what is larger is no time in seconds.
 _LATEST_S = 1e15
+# Numbers of a message that are read at a time.
+_PART = 4096
+# Estimated microseconds of a decision above which it is made in another thread, which costs some hundred.
+_QUICK_US = 1_000.0
 # Bytes that one of each takes at most, with the arrays of a policy.
 _NODE_BYTES, _EDGE_BYTES, _EXECUTOR_BYTES = 4_000, 500, 500
 
 
-def read_cluster(request: protocol.OpenRequest, limits: Limits) -> Cluster | None:
-    """Cluster that a client describes; None where executors have no speeds, but nodes times on each of them.
+def read_cluster(request: protocol.OpenRequest, limits: Limits) -> Steps[Cluster]:
+    """Cluster that a client describes; with times of a single node where executors have no speeds.
 
     Raises:
         RefusalError: A number is out of range or missing.
@@ -49,18 +53,23 @@ def read_cluster(request: protocol.OpenRequest, limits: Limits) -> Cluster | Non
         raise invalid(f"{len(told.speeds)} speeds are given for {count} executors; expected one for each, or none")
     if told.rates and len(told.rates) != count * count:
         raise invalid(f"{len(told.rates)} rates are given for {count} executors; expected {count * count}, or one rate")
+    rate = np.inf if count == 1 and told.rate == 0.0 else told.rate
+    if told.rates:
+        rate = (yield from _array(told.rates)).reshape(count, count)
+    speeds = (yield from _array(told.speeds)) if told.speeds else None
     try:
-        costs = None if told.speeds else [[1.0] * count]
-        cluster = Cluster(list(told.speeds) or None, _rate(told, count), told.latency_s, costs)
-        return cluster if told.speeds else None
+        return Cluster(speeds, rate, told.latency_s, None if told.speeds else np.ones((1, count)))
     except WorkloadError as error:
         raise invalid(str(error)) from error
 
 
-def _rate(told: protocol.UnequalExecutors, count: int) -> float | np.ndarray:
-    if told.rates:
-        return np.array(told.rates).reshape(count, count)
-    return np.inf if count == 1 and told.rate == 0.0 else told.rate
+def _array(values: Sequence[float]) -> Steps[np.ndarray]:
+    """Numbers of a message as an array, float64."""
+    array = np.empty(len(values))
+    for begin in range(0, len(values), _PART):
+        array[begin : begin + _PART] = values[begin : begin + _PART]
+        yield
+    return array
 
 
 @dataclass(frozen=True)
@@ -96,6 +105,7 @@ class _NodeJob:
     index: dict[int, int]  # number of a node by the client's id
     times_s: np.ndarray | None  # float64 [nodes, executors], where executors have no speeds
     number: int  # of jobs told before
+    placed: set[int] = field(default_factory=set)  # numbers of the nodes that have a copy
 
 
 @dataclass
@@ -113,6 +123,7 @@ class NodeSession:
 
     Args:
         request: How it was opened.
+        cluster: What it describes, of :func:`read_cluster`.
         offered: Who decides.
         limits: Largest sizes.
         account: What the session takes.
@@ -121,18 +132,20 @@ class NodeSession:
         turn: Held by whoever changes the session, in steps.
 
     Raises:
-        RefusalError: The cluster is not as expected, or there is no room for it.
+        RefusalError: There is no room for it.
     """
 
     watched = False
 
-    def __init__(self, request: protocol.OpenRequest, offered: NodeRule, limits: Limits, account: Account) -> None:
+    def __init__(
+        self, request: protocol.OpenRequest, cluster: Cluster, offered: NodeRule, limits: Limits, account: Account
+    ) -> None:
         self.client = request.client
         self.turn = asyncio.Lock()
         self._offered, self._seed = offered, request.seed
         self._limits, self._account = limits, account
-        self._cluster = read_cluster(request, limits)
-        self._open = request
+        self._cluster = cluster
+        self._has_speeds = bool(request.unequal.speeds)
         self._executors = request.executors
         self._told = _Told()
         self._calls = CallOrder()
@@ -154,13 +167,16 @@ class NodeSession:
         checked_number("report", "now_s", request.now_s, high=_LATEST_S)
         self._calls.begin(request)
         if request.full:
-            self._told, self._rule = _Told(number=self._told.number), None
+            yield from self._forget(set(self._told.jobs))
+            self._told.available_s = {}
         yield from self._put_jobs(request)
         for count, message in enumerate(request.copies):
             self._put_copy(message, request.full)
             if count % PAUSE == 0:
                 yield
-        for message in request.executors:
+        for count, message in enumerate(request.executors):
+            if count % PAUSE == 0:
+                yield
             if message.executor >= self._executors:
                 raise invalid(f"executor {message.executor} is not there; expected 0 to {self._executors - 1}")
             where = f"executor {message.executor}"
@@ -171,14 +187,13 @@ class NodeSession:
         reply = protocol.Assignments(sequence=request.sequence)
         if self._told.jobs:
             work = self._deciding(request)
-            nodes = sum(len(each.ids) for each in self._told.jobs.values())
-            if nodes < QUICK_STAGES:
+            if self._effort_us() < _QUICK_US:
                 made = work()
             else:
                 done = yield work
                 made = done.result()
             reply.decide_us = made[1]
-            self._put_assignments(reply, made[0])
+            yield from self._put_assignments(reply, made[0])
         self._calls.done()
         return reply
 
@@ -189,17 +204,38 @@ class NodeSession:
 
     # ---- what clients tell ------------------------------------------------------------------------------------------
 
-    def _put_jobs(self, request: protocol.AssignRequest) -> Steps[None]:
-        told = self._told
-        for name in request.gone:
-            if told.jobs.pop(name, None) is not None:
-                self._rule = None
-                told.copies = {key: copy for key, copy in told.copies.items() if key[0] != name}
+    def _forget(self, gone: set[str]) -> Steps[None]:
+        """Forget jobs and the copies of their nodes; the others keep their order."""
+        told, kept = self._told, {}
+        self._rule = None
+        for count in range(len(told.copies)):
+            key, copy = told.copies.popitem()
+            if key[0] not in gone:
+                kept[key] = copy
+            if count % PAUSE == 0:
                 yield
+        while kept:
+            key, copy = kept.popitem()
+            told.copies[key] = copy
+            if len(kept) % PAUSE == 0:
+                yield
+        for name in gone:
+            told.jobs.pop(name)
+            yield
+
+    def _put_jobs(self, request: protocol.AssignRequest) -> Steps[None]:
+        told, gone = self._told, set()
+        for count, name in enumerate(request.gone):
+            if name in told.jobs:
+                gone.add(name)
+            if count % PAUSE == 0:
+                yield
+        if gone:
+            yield from self._forget(gone)
         for message in request.jobs:
             if message.job in told.jobs:
                 raise invalid(f"job {message.job!r:.60} is told a second time")
-            told.jobs[message.job] = self._read_job(message, request.now_s)
+            told.jobs[message.job] = yield from self._read_job(message, request.now_s)
             self._rule = None
             yield
         sizes = (
@@ -213,12 +249,14 @@ class NodeSession:
                     f"the report makes it {total} {kind}; the service takes {getattr(self._limits, kind)} ({kind})"
                 )
 
-    def _read_job(self, message: protocol.NodeJob, now_s: float) -> _NodeJob:
+    def _read_job(self, message: protocol.NodeJob, now_s: float) -> Steps[_NodeJob]:
         limits, nodes = self._limits, message.nodes
         where = f"job {message.job!r:.60}"
         if not message.job or len(message.job) > limits.text or len(message.name) > limits.text:
             raise invalid(f"a job is {message.job!r:.60}; expected 1 to {limits.text} characters for it and its name")
-        for kind, total in (("job_stages", len(nodes)), ("job_edges", sum(len(node.inputs) for node in nodes))):
+        edges = 0
+        for kind in ("job_stages", "job_edges"):
+            total = len(nodes) if kind == "job_stages" else (edges := sum(len(node.inputs) for node in nodes))
             if total > getattr(limits, kind):
                 raise exhausted(f"{where} has {total} of them; the service takes {getattr(limits, kind)} ({kind})")
         if not message.arrival_s <= now_s:
@@ -226,26 +264,34 @@ class NodeSession:
         index = {node.node: number for number, node in enumerate(nodes)}
         if len(index) < len(nodes):
             raise invalid(f"{where}: a node is given twice")
-        edges, data, times = [], [], []
+        yield
+        work, ends, data = np.empty(len(nodes)), np.empty((edges, 2), dtype=np.int64), np.empty(edges)
+        expected, edge = 0 if self._has_speeds else self._executors, 0
+        times_s = np.empty((len(nodes), expected))
         for number, node in enumerate(nodes):
+            work[number] = node.work
             for each in node.inputs:
                 if each.parent not in index:
                     raise invalid(f"{where}: node {node.node} has the parent {each.parent}, which the job has not")
-                edges.append((index[each.parent], number))
-                data.append(each.data)
-            expected = 0 if self._cluster is not None else self._executors
+                ends[edge] = index[each.parent], number
+                data[edge] = each.data
+                edge += 1
+                if edge % PAUSE == 0:
+                    yield
             if len(node.times_s) != expected:
                 raise invalid(f"{where}: node {node.node} has {len(node.times_s)} times; expected {expected}")
-            times.append(node.times_s)
+            if expected:
+                times_s[number] = yield from _array(node.times_s)
+            if number % PAUSE == 0:
+                yield
         try:
-            job = Job(message.job, [node.work for node in nodes], edges, data, message.arrival_s)
-            times_s = None
-            if self._cluster is None:
-                times_s = Cluster(costs=[list(row) for row in times], rate=1.0).costs
+            job = Job(message.job, work, ends, data, message.arrival_s)
+            if not self._has_speeds:
+                times_s = Cluster(costs=times_s, rate=1.0).costs
         except WorkloadError as error:
             raise invalid(str(error)) from error
         self._told.number += 1
-        return _NodeJob(job, tuple(index), index, times_s, self._told.number)
+        return _NodeJob(job, tuple(index), index, None if self._has_speeds else times_s, self._told.number)
 
     def _put_copy(self, message: protocol.Copy, may_be_new: bool) -> None:
         told, where = self._told, f"job {message.job!r:.60}"
@@ -265,20 +311,38 @@ class NodeSession:
                 raise invalid(f"{where} is told twice on executor {message.executor}")
             raise out_of_step(f"{where} has a copy on executor {message.executor} that was not answered")
         told.copies[key] = Copy(node, message.executor, start_s, finish_s, message.executed)
+        told.jobs[message.job].placed.add(node)
 
     def _hold(self) -> None:
         """Hold what the session takes, before the arrays are made."""
         jobs = self._told.jobs.values()
         nodes, edges = sum(len(each.ids) for each in jobs), sum(len(each.job.edges) for each in jobs)
         executors = self._executors
-        pairs = nodes * executors if self._cluster is None or self._offered.has_pairs else 0
-        rates = len(self._open.unequal.rates)
+        pairs = nodes * executors if self._has_pairs else 0
+        rates = 0 if self._cluster.uniform else executors * executors
         self._account.hold("total_executors", executors)
         self._account.hold("total_stages", nodes)
         taken = nodes * _NODE_BYTES + edges * _EDGE_BYTES + executors * _EXECUTOR_BYTES + 32 * pairs + 24 * rates
         self._account.hold("total_bytes", taken)
 
+    @property
+    def _has_pairs(self) -> bool:
+        """Whether there is a number for each pair of node and executor."""
+        return not self._has_speeds or self._offered.has_pairs
+
     # ---- decisions --------------------------------------------------------------------------------------------------
+
+    def _effort_us(self) -> float:
+        """Estimate of how long a decision takes, in microseconds; rather too long.
+
+        Every node looks at every executor, and where their rates differ at the copies of every parent for each.
+        """
+        told = self._told
+        jobs = told.jobs.values()
+        nodes, edges = sum(len(each.ids) for each in jobs), sum(len(each.job.edges) for each in jobs)
+        looks = nodes + 2 * edges if self._has_pairs or not self._cluster.uniform else nodes
+        objects = 20 * len(jobs) + 3 * nodes + edges + 2 * len(told.copies)
+        return objects + 0.005 * looks * self._executors + 0.01 * nodes * nodes
 
     def _deciding(self, request: protocol.AssignRequest) -> Callable[[], tuple[list[Copy], float]]:
         def work() -> tuple[list[Copy], float]:
@@ -298,7 +362,10 @@ class NodeSession:
         if self._rule is None:
             jobs = told.jobs
             self._order = sorted(jobs, key=lambda each: (jobs[each].job.arrival_s, jobs[each].number))
-            instance = Instance([jobs[each].job for each in self._order], self._cluster or self._cluster_of_times())
+            instance = Instance(
+                [jobs[each].job for each in self._order],
+                self._cluster if self._has_speeds else self._cluster_of_times(),
+            )
             self._rule = self._offered.scheduler.list_rule(instance, self._seed)
         first = dict(zip(self._order, self._rule.planner.instance.first_node.tolist(), strict=False))
         copies = [(first[job] + node, *copy[1:]) for (job, node, _), copy in told.copies.items()]
@@ -309,27 +376,27 @@ class NodeSession:
 
     def _cluster_of_times(self) -> Cluster:
         costs = np.concatenate([self._told.jobs[each].times_s for each in self._order])
-        told = self._open.unequal
-        return Cluster(rate=_rate(told, self._executors), latency_s=told.latency_s, costs=costs)
+        return Cluster(rate=self._cluster.rate, latency_s=self._cluster.latency_s, costs=costs)
 
-    def _put_assignments(self, reply: protocol.Assignments, made: Sequence[Copy]) -> None:
+    def _put_assignments(self, reply: protocol.Assignments, made: Sequence[Copy]) -> Steps[None]:
         """Write copies into the reply, in the client's names, and remember them."""
         instance = self._rule.planner.instance
-        started = {(key[0], key[1]) for key in self._told.copies}
         behind = None
-        for copy in made:
+        for count, copy in enumerate(made):
+            if count % PAUSE == 0:
+                yield
             place = int(instance.job_of_node[copy.node])
             name = self._order[place]
             node = copy.node - int(instance.first_node[place])
-            number = self._told.jobs[name].ids[node]
+            job = self._told.jobs[name]
             self._told.copies[name, node, copy.executor] = copy._replace(node=node)
-            if (name, node) in started:
-                behind = protocol.Duplicate(node=number, start_s=copy.start_s, finish_s=copy.finish_s)
+            if node in job.placed:
+                behind = protocol.Duplicate(node=job.ids[node], start_s=copy.start_s, finish_s=copy.finish_s)
                 continue
-            started.add((name, node))
+            job.placed.add(node)
             reply.assignments.add(
                 job=name,
-                node=number,
+                node=job.ids[node],
                 executor=copy.executor,
                 start_s=copy.start_s,
                 finish_s=copy.finish_s,

@@ -8,6 +8,7 @@ import gc
 import logging
 import signal
 import socket
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
@@ -235,7 +236,7 @@ class Service:
         return await self._pace.run(parse(kind, data, most))
 
     async def _open(self, data: bytes) -> protocol.OpenReply:
-        return self.sessions.open(await self._parsed(protocol.OpenRequest, data))
+        return await self._pace.run(self.sessions.opening(await self._parsed(protocol.OpenRequest, data)))
 
     async def _decide(self, data: bytes) -> protocol.Decision:
         request = await self._parsed(protocol.DecideRequest, data)
@@ -328,6 +329,8 @@ def run_service(service: Service, on_ready: Callable[[], None]) -> None:
     Raises:
         ServiceError: The address cannot be used, or would be open to strangers.
     """
+    # Threads that decide leave the loop after this long, a fifth of what is usual.
+    sys.setswitchinterval(0.001)
 
     async def serve() -> None:
         stop = asyncio.Event()

@@ -15,9 +15,9 @@ from decima.connect.service.durations import ProfileBook
 from decima.connect.service.errors import RefusalError, exhausted, invalid, unknown_session
 from decima.connect.service.limits import Account, Budget, Limits
 from decima.connect.service.mirror import Mirror, told_the_gap
-from decima.connect.service.node_session import NodeRule, NodeSession
+from decima.connect.service.node_session import NodeRule, NodeSession, read_cluster
 from decima.connect.service.session import Session, chance, check_client, cluster_settings
-from decima.connect.service.steps import finish
+from decima.connect.service.steps import Steps, finish
 from decima.core.errors import ConfigError
 from decima.systems.spark.schedulers.interface import CompiledScheduler, Scheduler
 from decima.systems.spark.settings import Settings
@@ -134,15 +134,20 @@ class Sessions:
         return sum(entry.session.num_jobs for entry in list(self._open.values()))
 
     def open(self, request: protocol.OpenRequest) -> protocol.OpenReply:
+        """:meth:`opening` at once."""
+        return finish(self.opening(request))
+
+    def opening(self, request: protocol.OpenRequest) -> Steps[protocol.OpenReply]:
         """Begin a session.
 
         Raises:
             RefusalError: The request is wrong, or there are too many sessions.
         """
-        if len(self._open) >= self.limits.sessions:
-            raise exhausted(f"{len(self._open)} sessions are open, as many as the service takes (sessions)")
         check_client(request, self.limits)
         unequal = request.HasField("unequal")
+        described = (yield from read_cluster(request, self.limits)) if unequal else None
+        if len(self._open) >= self.limits.sessions:
+            raise exhausted(f"{len(self._open)} sessions are open, as many as the service takes (sessions)")
         settings = None if unequal else cluster_settings(request, self.limits)
         key = secrets.token_urlsafe(12)
         reply = protocol.OpenReply(session=key, version=request.version)
@@ -151,7 +156,9 @@ class Sessions:
             first_lease_s = min(self.limits.first_lease_s, self.limits.lease_s)
             if unequal:
                 reply.scheduler, rule = self.offering.node_rule(request.scheduler)
-                entry = Entry(NodeSession(request, rule, self.limits, account), reply.scheduler, first_lease_s)
+                entry = Entry(
+                    NodeSession(request, described, rule, self.limits, account), reply.scheduler, first_lease_s
+                )
             elif request.shared_cluster:
                 reply.scheduler, driver = self._join(key, request, settings, account)
                 reply.command.CopyFrom(driver.command())

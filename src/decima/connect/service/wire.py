@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TypeVar
 
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.errors import exhausted, invalid
-from decima.connect.service.steps import Steps
+from decima.connect.service.steps import PAUSE, Steps
 from decima.core.checks import LARGEST_MS
 
 Kind = TypeVar("Kind", bound=Message)
@@ -33,6 +33,8 @@ JOB_FIELDS = {
 
 # Bytes of a message that are parsed at a time.
 _PART_BYTES = 32 * 1024
+# Lists of whole numbers; those of real ones are parsed a hundred times as fast.
+_PACKED = ("parents", "runnable", "schedulable")
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 
 
@@ -52,19 +54,17 @@ def parse(kind: type[Kind], data: bytes, most_fields: int) -> Steps[Kind]:
         if len(data) <= _PART_BYTES:
             message.MergeFromString(data)
         else:
-            # By definition, parts of a message parsed one after the other are the message.
-            for part in _parts(data, most_fields):
-                message.MergeFromString(part)
-                yield
+            yield from _merge(message, data, most_fields)
     except DecodeError as error:
         raise invalid(f"the message is not a {kind.DESCRIPTOR.name}: {error}") from error
     return message
 
 
-def _parts(data: bytes, most_fields: int) -> Iterator[bytes]:
-    """Cut a message between fields."""
+def _merge(message: Message, data: bytes, most_fields: int) -> Steps[None]:
+    """Parse a large message part by part, by definition the same as parsing it at once; so are large ones inside it."""
     begin = place = fields = 0
     while place < len(data):
+        first = place
         tag, place = _varint(data, place)
         if tag & 7 == _VARINT:
             _, place = _varint(data, place)
@@ -80,10 +80,40 @@ def _parts(data: bytes, most_fields: int) -> Iterator[bytes]:
         fields += 1
         if fields > most_fields:
             raise exhausted(f"the message has more than {most_fields} jobs, states and other fields")
-        if place - begin >= _PART_BYTES:
-            yield data[begin:place]
+        inner = message.DESCRIPTOR.fields_by_number.get(tag >> 3) if place - first > _PART_BYTES else None
+        if inner is not None and tag & 7 == _LENGTH and (inner.message_type is not None or inner.name in _PACKED):
+            message.MergeFromString(data[begin:first])
+            yield from _merge_large(message, inner, data[place - length : place])
             begin = place
-    yield data[begin:]
+        elif place - begin >= _PART_BYTES:
+            message.MergeFromString(data[begin:place])
+            begin = place
+            yield
+        elif fields % PAUSE == 0:
+            yield
+    message.MergeFromString(data[begin:])
+
+
+def _merge_large(message: Message, field: FieldDescriptor, data: bytes) -> Steps[None]:
+    """Parse one large field of a message, a message itself or packed numbers of different lengths."""
+    if field.message_type is not None:
+        part = getattr(message, field.name)
+        part = part.add() if field.is_repeated else part
+        part.SetInParent()
+        yield from _merge(part, data, len(data))
+        return
+    begin = 0
+    while begin < len(data):
+        end = min(begin + _PART_BYTES, len(data))
+        while end > begin and data[end - 1] >= 0x80:  # a number goes on
+            end -= 1
+        if end == begin:
+            raise DecodeError("a number has no end")
+        size = end - begin
+        head = (field.number << 3 | _LENGTH, size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14)
+        message.MergeFromString(bytes(head) + data[begin:end])
+        begin = end
+        yield
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:

@@ -148,7 +148,9 @@ def _rates(rate: Any, executors: int) -> float | np.ndarray:
     if not isinstance(rate, (list, tuple, np.ndarray)):
         return number("rate", rate, strictly=True, infinite=True)
     try:
-        matrix = np.array([[np.nan if each is None else each for each in row] for row in rate], dtype=np.float64)
+        if not isinstance(rate, np.ndarray):
+            rate = [[np.nan if each is None else each for each in row] for row in rate]
+        matrix = np.array(rate, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise WorkloadError("rate: expected one number, or a row of numbers for each executor") from error
     if matrix.shape != (executors, executors):

@@ -18,6 +18,7 @@ from decima.systems.unequal.settings import DECISIONS
 
 _PLAN = DECISIONS.index("plan")
 _UNKNOWN_PARENT, _OVERLAP = 1, 2
+_PART = 4096
 
 
 class Copy(NamedTuple):
@@ -56,7 +57,12 @@ def decide(
     """
     planner = rule.planner
     instance, duplicate = planner.instance, planner.rules.duplicate
-    columns = np.fromiter(chain.from_iterable(copies), np.float64, 5 * len(copies)).reshape(-1, 5)
+    columns = np.empty((len(copies), 5))
+    for begin in range(0, len(copies), _PART):  # between parts, other threads may go first
+        part = copies[begin : begin + _PART]
+        columns[begin : begin + _PART] = np.fromiter(chain.from_iterable(part), np.float64, 5 * len(part)).reshape(
+            -1, 5
+        )
     rows, times = columns[:, [0, 1, 4]].astype(np.int64), np.ascontiguousarray(columns[:, 2:4])
     decided = len(np.unique(rows[:, 0]))
     if len(copies) > (2 if duplicate else 1) * decided or decided > len(instance):
