@@ -6,7 +6,7 @@ import sys
 def main() -> None:
     """Run the command line of this process."""
     try:
-        from decima.commands.app import app
+        from decima.app import app
 
         app(prog_name="decima")
     except KeyboardInterrupt:

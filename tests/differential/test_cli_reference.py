@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from decima.commands.app import app
+from decima.app import app
 from tests.differential.oracle import OracleSimulator
 from tests.differential.oracle_policies import DynamicPartition
 from tests.differential.reference_files import read_reference, reference_params, reference_workload

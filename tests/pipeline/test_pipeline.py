@@ -13,7 +13,7 @@ import yaml
 from typer.testing import CliRunner
 
 import experiments.stamps
-from decima.commands.app import app
+from decima.app import app
 from decima.commands.train import read_trainings
 from decima.systems.spark.policy import run as training_run
 from decima.workload.sources import list_sources

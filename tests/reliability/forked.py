@@ -25,7 +25,7 @@ def say(number):
 
 def main():
     """Do what the input says, one command line after the other."""
-    from decima.commands.app import app
+    from decima.app import app
     from decima.learning.quiet import import_tensorflow
 
     import_tensorflow()

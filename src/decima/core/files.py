@@ -44,7 +44,7 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
 
 
 def written_file(path: str | os.PathLike) -> Path:
-    """The file that is written where a path is given: what a symbolic link leads to, else the path itself.
+    """The file that is written for a path: a link leads to another one.
 
     Raises:
         OSError: Symbolic links lead to each other.
@@ -113,9 +113,10 @@ def read_json(path: str | os.PathLike, **options: Any) -> Any:
 
 
 def _new_file(path: Path, suffix: str) -> tuple[Path, int]:
-    """Make a hidden file beside a path that nobody else can open; returns its path and the mode of any new file.
+    """Make a hidden file beside a path that nobody else can open.
 
-    The system itself applies the umask, which can be asked for only by changing it for all threads.
+    Returns its path, and the mode of any new file. The system itself applies the umask, which can be asked for only by
+    changing it for all threads.
     """
     while True:
         temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{suffix}")

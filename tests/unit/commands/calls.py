@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 import experiments.__main__
 import measure.__main__
-from decima.commands.app import app
+from decima.app import app
 from decima.commands.checkout import MEASURING, PIPELINE
 
 DIAMOND = [

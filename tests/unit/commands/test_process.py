@@ -36,8 +36,8 @@ def test_help_and_version():
 @pytest.mark.parametrize("command", [[], ["simulate"], ["workload", "describe"], ["data", "fetch"], ["schedulers"]])
 def test_help_loads_no_heavy_library(command):
     code = (
-        "import sys, decima.commands.app\n"
-        f"try:\n    decima.commands.app.app({[*command, '--help']!r}, prog_name='decima')\n"
+        "import sys, decima.app\n"
+        f"try:\n    decima.app.app({[*command, '--help']!r}, prog_name='decima')\n"
         "except SystemExit as end:\n    assert end.code == 0, end.code\n"
         "print('\\n' + ' '.join(sys.modules))"
     )
@@ -110,7 +110,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("name", ["decima.commands.app", "typer", "decima.commands.shared.verbs", "numpy"])
+@pytest.mark.parametrize("name", ["decima.app", "typer", "decima.commands.shared.verbs", "numpy"])
 def test_interrupted_while_modules_are_loaded(name):
     ended = decima_process(command=(sys.executable, "-c", EARLY.format(name=name)))
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "error: interrupted\n")

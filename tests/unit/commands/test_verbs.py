@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from decima.commands.app import VERBS
+from decima.app import VERBS
 from decima.commands.shared.verbs import RENAMED, SYSTEMS
 from decima.systems.cloud import list_placements
 from decima.systems.spark.schedulers import list_schedulers

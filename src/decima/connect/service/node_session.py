@@ -39,7 +39,7 @@ _NODE_BYTES, _EDGE_BYTES, _EXECUTOR_BYTES = 4_000, 500, 500
 
 
 def read_cluster(request: protocol.OpenRequest, limits: Limits) -> Steps[Cluster]:
-    """Cluster that a client describes; with times of a single node where executors have no speeds.
+    """Cluster that a client describes; without speeds, with times of one node.
 
     Raises:
         RefusalError: A number is out of range or missing.

@@ -61,7 +61,10 @@ def parse(kind: type[Kind], data: bytes, most_fields: int) -> Steps[Kind]:
 
 
 def _merge(message: Message, data: bytes, most_fields: int) -> Steps[None]:
-    """Parse a large message part by part, by definition the same as parsing it at once; so are large ones inside it."""
+    """Parse a large message, and large ones inside it, part by part.
+
+    By definition, parts parsed one after the other are the message.
+    """
     begin = place = fields = 0
     while place < len(data):
         first = place
