@@ -26,6 +26,7 @@ from tests.drivers import Idler, Through
 from tests.random_clusters import random_settings, random_workload
 from tests.reliability import placement_checker, placement_mutations, spark_checker, spark_mutations
 from tests.reliability.deciders import random_parameters, random_policy
+from tests.reliability.unequal_runs import UnequalExecutors
 from tests.unit.commands.calls import run
 
 
@@ -213,4 +214,4 @@ class CloudVms:
 
 
 #: Name of a system -> how it is run and checked.
-CHECKED = {"spark": SparkCluster(), "cloud": CloudVms()}
+CHECKED = {"spark": SparkCluster(), "unequal": UnequalExecutors(), "cloud": CloudVms()}

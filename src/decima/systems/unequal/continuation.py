@@ -13,7 +13,7 @@ from decima.core.cache import cached
 from decima.core.errors import RecordError, WorkloadError
 from decima.systems.unequal.engine import ListRule, begin_decisions, decide_now, offer
 from decima.systems.unequal.fields import plan_at
-from decima.systems.unequal.placement import NONE, put
+from decima.systems.unequal.placement import NONE, note, put
 from decima.systems.unequal.settings import DECISIONS
 
 _PLAN = DECISIONS.index("plan")
@@ -109,9 +109,12 @@ def _restore(address, now, rows, times, available):
                 return copy, _UNKNOWN_PARENT
         if state.first_copy[node] == NONE:
             state.left[state.job[node]] -= state.mean_time[node]
-        if start < state.available[executor] and not _in_a_gap(state, executor, start, finish):
+        if start >= state.available[executor] or _in_a_gap(state, executor, start, finish):
+            put(state, node, executor, start, finish)
+        elif start == finish and not _is_covered(rows, times, copy):
+            note(state, node, executor, start, finish)
+        else:
             return copy, _OVERLAP
-        put(state, node, executor, start, finish)
         if rows[copy, 2]:
             executed[node] = min(executed[node], finish)
     for copy in range(len(rows)):
@@ -164,6 +167,15 @@ def _in_a_gap(state, executor, start, finish):
         if state.gap_start[gap] <= start:
             return finish <= state.gap_end[gap]
         gap = state.gap_before[gap]
+    return False
+
+
+@njit
+def _is_covered(rows, times, copy):
+    """Whether a copy before one without length, on its executor, begins before it and ends after it."""
+    for other in range(copy):
+        if rows[other, 1] == rows[copy, 1] and times[other, 0] < times[copy, 0] < times[other, 1]:
+            return True
     return False
 
 

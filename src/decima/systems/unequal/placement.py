@@ -325,6 +325,20 @@ def _first_place(values, count, value):
 @njit(error_model="numpy")
 def put(state, node, executor, start, finish):
     """Give an executor a copy of a node."""
+    note(state, node, executor, start, finish)
+    free = state.available[executor]
+    if start >= free:
+        state.available[executor] = finish
+        if state.insertion and start > free:
+            _new_gap(state, free, start, state.gap_last[executor])
+            state.gap_last[executor] = state.gaps - 1
+    else:
+        _fill_gap(state, executor, start, finish)
+
+
+@njit(error_model="numpy")
+def note(state, node, executor, start, finish):
+    """Note a copy of a node, which leaves the executor's time as it is."""
     copy = state.copies
     state.copies = copy + 1
     state.copy_node[copy] = node
@@ -334,14 +348,6 @@ def put(state, node, executor, start, finish):
     state.next_copy[copy] = state.first_copy[node]
     state.first_copy[node] = copy
     state.finish[node] = min(state.finish[node], finish)
-    free = state.available[executor]
-    if start >= free:
-        state.available[executor] = finish
-        if state.insertion and start > free:
-            _new_gap(state, free, start, state.gap_last[executor])
-            state.gap_last[executor] = state.gaps - 1
-    else:
-        _fill_gap(state, executor, start, finish)
 
 
 @njit(error_model="numpy")

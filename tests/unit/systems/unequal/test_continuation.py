@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from decima.core.errors import WorkloadError
 from decima.systems.unequal import Cluster, Instance, Job, make_scheduler, plan, validate
 from decima.systems.unequal.continuation import Copy, decide
 from decima.systems.unequal.optimum.exact import SOLVERS, optimum
@@ -66,6 +67,18 @@ def test_every_answer_is_after_its_parents_and_when_executors_are_there(name):
         for executor in range(3):
             spans = sorted((each.start_s, each.finish_s) for each in everything if each.executor == executor)
             assert all(before[1] <= after[0] + 1e-9 for before, after in itertools.pairwise(spans))
+
+
+@pytest.mark.parametrize("start_s", [5.0, 10.0, 15.0])
+def test_a_copy_without_length_may_lie_between_two_that_touch(start_s):
+    """A client whose nodes moved tells all of them again, in the order of the decisions."""
+    job = Job("a", [5.0, 5.0, 5.0, 0.0, 1.0], [(3, 4)], [2.0])
+    rule = make_scheduler("heft").list_rule(Instance([job], Cluster([1.0], 1.0)), 0)
+    copies = [Copy(0, 0, 5.0, 10.0), Copy(1, 0, 0.0, 5.0), Copy(2, 0, 10.0, 15.0)]
+    made = decide(rule, [*copies, Copy(3, 0, start_s, start_s)], np.zeros(1), 0.0)
+    assert made == [Copy(4, 0, 15.0, 16.0)]
+    with pytest.raises(WorkloadError, match="from 7 to 7 lies on a copy that was told before"):
+        decide(rule, [*copies, Copy(3, 0, 7.0, 7.0)], np.zeros(1), 0.0)
 
 
 def parents(instance, node):
