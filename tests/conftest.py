@@ -15,9 +15,6 @@ settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
-# Ray gives its server thirty seconds to start, which a busy machine may need more than once.
-os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "120")
-
 NO_TPCH = f"no TPC-H profiles: set {config.MIRROR_VARIABLE}, or run 'decima data fetch tpch'"
 
 

@@ -1,10 +1,12 @@
 """The command `decima`; the rest is loaded inside, so that Ctrl-C ends that too with one sentence."""
 
 import sys
+import warnings
 
 
 def main() -> None:
     """Run the command line of this process."""
+    warnings.formatwarning = lambda message, *_: f"warning: {message}\n"
     try:
         from decima.app import app
 

@@ -15,13 +15,18 @@ import os
 import pickle
 import signal
 import threading
+import warnings
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from decima.core.errors import ConfigError, WorkerError
 from decima.core.interrupts import obey
+
+RAY_PATIENCE_S = 120.0  # an overloaded machine takes half a minute to start an actor
+RAY_TRIES = 3  # actors that one item may cost
 
 
 class Workers(Protocol):
@@ -151,7 +156,8 @@ def _apply(item: Any) -> Any:
 class _Actor:
     """Body of a Ray actor."""
 
-    def __init__(self, function: Callable) -> None:
+    def prepare(self, function: Callable) -> None:
+        """Keep the function."""
         self._function = function
 
     def apply(self, item: Any) -> Any:
@@ -162,9 +168,15 @@ class _Actor:
 class RayWorkers:
     """Ray actors of one core each, on the cluster named by ``RAY_ADDRESS``, else on this machine.
 
+    Each begins as soon as the cluster has a core for it; nothing waits for the others. When an actor dies, alone or
+    with its machine, another one does its item again, and a warning says so.
+
     Raises:
         ConfigError: Ray is not installed.
     """
+
+    _sharers: ClassVar[set] = set()  # those on a Ray that was started here; the last one ends it
+    _print: ClassVar[Any] = None
 
     def __init__(self, function: Callable, workers: int | None = None) -> None:
         try:
@@ -176,8 +188,8 @@ class RayWorkers:
         self._ray = ray
         self._workers = workers
         self._function = function
-        self._actors: list = []
-        self._started = False
+        self._free: list = []  # actors without work
+        self._calls: dict = {}  # reference of a result -> its actor and the index of its item, None while it starts
 
     @property
     def workers(self) -> int:
@@ -188,37 +200,108 @@ class RayWorkers:
         return self._workers
 
     def _start(self) -> None:
-        if not self._ray.is_initialized():
-            self._ray.init(include_dashboard=False, log_to_driver=False)
-            self._started = True
+        if self._ray.is_initialized():
+            if self._sharers:
+                self._sharers.add(self)
+            return
+        address = os.environ.get("RAY_ADDRESS") or "local"  # a cluster of its own, whatever else runs on this machine
+        sizes = {"num_cpus": self._workers, "include_dashboard": False} if address == "local" else {}
+        try:
+            self._ray.init(address, log_to_driver=False, logging_level="ERROR", **sizes)
+        except Exception as error:  # Ray has no type for what goes wrong here
+            raise WorkerError(f"Ray cannot be used at {address} (RAY_ADDRESS): {error}") from error
+        self._sharers.add(self)
+        # Ray writes a page about a dead node to stdout, where results are, and has no option against it.
+        driver = self._ray._private.worker
+        RayWorkers._print, driver.print_to_stdstream = driver.print_to_stdstream, lambda *_, **__: None
 
     def map(self, items: Sequence, advance: Callable[[Any], object] | None = None) -> list:
         """Apply the function; see :class:`Workers`."""
-        if not self._actors:
-            self._start()
-            actor, function = self._ray.remote(num_cpus=1)(_Actor), self._ray.put(self._function)
-            self._actors = [actor.remote(function) for _ in range(self.workers)]
-        return _gather(self._results(items), advance)
+        try:
+            return _gather(self._results(items), advance)
+        except BaseException:
+            for reference, (actor, index) in list(self._calls.items()):
+                if index is not None:
+                    self._ray.kill(actor)
+                    del self._calls[reference]
+            raise
 
     def _results(self, items: Sequence) -> Iterator:
-        pool = self._ray.util.ActorPool(self._actors)
+        left, ended, deaths = deque(range(len(items))), {}, Counter()
         errors = self._ray.exceptions
+        for wanted in range(len(items)):
+            while wanted not in ended:
+                self._share_out(items, left)
+                index, result = self._next_end()
+                if isinstance(result, errors.RayTaskError):
+                    if index is None:  # the function cannot be sent
+                        raise result.cause from result
+                    left = deque(each for each in left if each < index)
+                elif isinstance(result, errors.RayError):
+                    left.extendleft([] if index is None else [index])
+                    self._count_death(deaths, index, result)
+                    continue
+                ended[index] = result
+            result = ended.pop(wanted)
+            if isinstance(result, errors.RayTaskError):
+                raise result.cause from result
+            yield result
+
+    def _share_out(self, items: Sequence, left: deque) -> None:
+        """Give items to free actors, and ask for more actors."""
+        self._start()
+        if (missing := min(self.workers, len(items)) - len(self._free) - len(self._calls)) > 0:
+            kind, function = self._ray.remote(num_cpus=1)(_Actor), self._ray.put(self._function)
+            for actor in [kind.remote() for _ in range(missing)]:
+                self._calls[actor.prepare.remote(function)] = actor, None
+        while self._free and left:
+            actor, index = self._free.pop(), left.popleft()
+            self._calls[actor.apply.remote(items[index])] = actor, index
+
+    def _next_end(self) -> tuple[int | None, Any]:
+        """Index of the next item to end, None for a new actor, and its result.
+
+        Raises:
+            WorkerError: No actor works, and none comes.
+        """
+        idle = all(index is None for _, index in self._calls.values())
+        ready, _ = self._ray.wait(list(self._calls), timeout=RAY_PATIENCE_S if idle else None)
+        if not ready:
+            cores = int(self._ray.cluster_resources().get("CPU", 0))
+            raise WorkerError(
+                f"no Ray worker came within {RAY_PATIENCE_S:g} s: all {cores} cores of the cluster are busy"
+            )
+        actor, index = self._calls.pop(ready[0])
         try:
-            yield from pool.map(lambda actor, item: actor.apply.remote(item), items)
-        except errors.RayTaskError as error:
-            raise error.cause from error
-        except errors.RayActorError as error:
-            self.close()
-            raise WorkerError("a Ray worker died, perhaps for want of memory") from error
+            result = self._ray.get(ready[0])
+        except self._ray.exceptions.RayTaskError as error:
+            result = error
+        except self._ray.exceptions.RayError as error:
+            self._ray.kill(actor)
+            return index, error
+        self._free.append(actor)
+        return index, result
+
+    def _count_death(self, deaths: Counter, index: int | None, error: Exception) -> None:
+        if not deaths:
+            living = len(self._free) + len(self._calls)
+            warnings.warn(f"a Ray worker died, {living} are left; its work is done again", RuntimeWarning, stacklevel=2)
+        deaths[index] += 1
+        if deaths[index] == RAY_TRIES * (self.workers if index is None else 1):
+            when = "as they started" if index is None else "over the same work"
+            raise WorkerError(f"{deaths[index]} Ray workers died {when}, perhaps for want of memory") from error
 
     def close(self) -> None:
         """End the actors, and Ray if it was started here."""
-        for actor in self._actors:
-            self._ray.kill(actor)
-        self._actors = []
-        if self._started:
-            self._ray.shutdown()
-            self._started = False
+        if self._ray.is_initialized():
+            for actor in [*self._free, *(actor for actor, _ in self._calls.values())]:
+                self._ray.kill(actor)
+        self._free, self._calls = [], {}
+        if self in self._sharers:
+            self._sharers.remove(self)
+            if not self._sharers:
+                self._ray.shutdown()
+                self._ray._private.worker.print_to_stdstream = self._print
 
 
 BACKENDS: dict[str, Callable[..., Workers]] = {

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import sysconfig
 import time
+import warnings
 from pathlib import Path
 
 import pytest
 
-import decima
+import decima.app
+import decima.cli
 from tests.unit.commands.calls import read_json, run
 
 COMMAND = Path(sysconfig.get_path("scripts")) / "decima"
@@ -149,3 +151,10 @@ def test_result_is_strict_json(jobs, folder):
     assert json.loads(content)["makespan_ms"] is None
     assert "NaN" not in content
     assert "Infinity" not in content
+
+
+def test_a_warning_is_one_line(monkeypatch):
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
+    monkeypatch.setattr(decima.app, "app", lambda **_: None)
+    decima.cli.main()
+    assert warnings.formatwarning("a worker died", RuntimeWarning, "file.py", 3) == "warning: a worker died\n"

@@ -2,50 +2,23 @@ import os
 import signal
 
 import numpy as np
-import psutil
 import pytest
 
 import decima
 from decima.core.errors import ConfigError, WorkerError
 from decima.evaluation.pool import CandidatePool, RunPool
 from decima.evaluation.tuning import tune
-from decima.evaluation.workers import BACKENDS, make_workers, map_threads
+from decima.evaluation.workers import make_workers, map_threads
+from decima.systems import unequal
 from decima.systems.spark.optimum.schedule_search import search_schedule
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload import synthetic_batch
+from tests.unequal_instances import draw_instance
 
 CLUSTER = Settings(executors=6)
 WORKLOADS = [synthetic_batch(3, seed=seed) for seed in range(3)]
-SLOW = {"ray": pytest.mark.slow}
-
-
-@pytest.fixture(scope="module", params=[pytest.param(name, marks=SLOW.get(name, ())) for name in BACKENDS])
-def backend(request):
-    """Name of a backend; one Ray serves all tests."""
-    if request.param != "ray":
-        yield request.param
-        return
-    ray = pytest.importorskip("ray", reason="Ray is not installed (extra 'ray')")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        start(ray)
-        yield request.param
-        ray.shutdown()
-
-
-def start(ray, attempts=3):
-    """Start Ray; it gives itself thirty seconds, which a busy machine may need more than once."""
-    before = set(psutil.Process().children(recursive=True))
-    try:
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    except Exception as error:
-        if attempts == 1 or "timed out during startup" not in str(error):
-            raise
-        ray.shutdown()
-        for process in set(psutil.Process().children(recursive=True)) - before:  # what is left of the attempt
-            process.kill()
-        start(ray, attempts - 1)
+LOCAL = pytest.mark.parametrize("backend", ["threads", "processes"])  # the third is tried in tests/on_ray
 
 
 def divide(item):
@@ -67,6 +40,7 @@ def interrupt(item):
 # ---- what every backend keeps to ----------------------------------------------------------------------------------
 
 
+@LOCAL
 def test_results_come_in_order_and_exceptions_in_the_caller(backend):
     steps = []
     workers = make_workers(divide, backend, 2)
@@ -83,6 +57,7 @@ def test_results_come_in_order_and_exceptions_in_the_caller(backend):
         workers.close()
 
 
+@LOCAL
 def test_scores_are_equal_for_any_backend_and_number_of_workers(backend):
     schedulers = [make_scheduler("weighted_fair", alpha=0.5), make_scheduler("random"), Greedy()]
     expected = RunPool(WORKLOADS, CLUSTER, workers=1, backend="threads").measure(schedulers, ("avg_jct", "p90_jct"))
@@ -93,6 +68,7 @@ def test_scores_are_equal_for_any_backend_and_number_of_workers(backend):
                 np.testing.assert_array_equal(found[column], values)
 
 
+@LOCAL
 def test_search_finds_the_same(backend):
     settings = CLUSTER.replace(durations="mean")
     expected = search_schedule(WORKLOADS[0], settings, 20, workers=1, backend="threads")
@@ -101,14 +77,22 @@ def test_search_finds_the_same(backend):
     np.testing.assert_array_equal(found.order_factor, expected.order_factor)
 
 
-# They use the pool that the tests above run on Ray, whose workers take seconds to start.
-@pytest.mark.parametrize("backend", ["threads", "processes"], indirect=True)
+@LOCAL
 def test_comparison_and_tuning_give_the_same(backend):
     arguments = {"workers": 2, "backend": backend}
     compared = decima.compare(["fair", "random"], WORKLOADS, cluster=CLUSTER, **arguments)
     assert compared.scores.equals(decima.compare(["fair", "random"], WORKLOADS, cluster=CLUSTER).scores)
     tuned = tune("weighted_fair", WORKLOADS, CLUSTER, budget=6, **arguments)
     assert tuned.card() == tune("weighted_fair", WORKLOADS, CLUSTER, budget=6, workers=1).card()
+
+
+@LOCAL
+def test_plans_of_unequal_executors_are_the_same(backend):
+    instances = [draw_instance(seed) for seed in range(3)]
+    arguments = {"seed": 4, "budget": 20}
+    expected = unequal.compare(["heft", "random_deft"], instances, workers=1, **arguments)
+    found = unequal.compare(["heft", "random_deft"], instances, workers=2, backend=backend, **arguments)
+    assert found.equals(expected)
 
 
 # ---- single ones --------------------------------------------------------------------------------------------------
@@ -126,12 +110,11 @@ class Greedy:
         pass
 
 
-@pytest.mark.parametrize("backend", ["processes", pytest.param("ray", marks=pytest.mark.slow)], indirect=True)
-def test_a_worker_that_is_killed_is_one_error_and_others_come(backend):
-    workers = make_workers(fall, backend, 2)
+def test_a_worker_that_is_killed_is_one_error_and_others_come():
+    workers = make_workers(fall, "processes", 2)
     try:
         for _ in range(2):
-            with pytest.raises(WorkerError, match=r"a (worker process|Ray worker) died, perhaps for want of memory"):
+            with pytest.raises(WorkerError, match="a worker process died, perhaps for want of memory"):
                 workers.map([0, 0, 1, 0, 0, 0])
             assert workers.map([0, 2, 3]) == [0, 2, 3]
     finally:

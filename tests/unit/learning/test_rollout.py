@@ -52,16 +52,6 @@ def test_threads_and_processes_give_the_same_records():
     same_records(threads_again, processes_again)
 
 
-@pytest.mark.slow
-def test_two_ray_workers_give_the_same_records(monkeypatch):
-    pytest.importorskip("ray", reason="Ray is not installed (extra 'ray')")
-    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    work = jobs(TASK)
-    threads, _ = collect("threads", 2, TASK, work)
-    ray, _ = collect("ray", 2, TASK, work)
-    same_records(threads, ray)
-
-
 def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(ConfigError, match=r"backend 'ray' needs Ray: pip install 'decima-sched\[ray\]'"):

@@ -128,10 +128,10 @@ class CompareOptions(Options):
 
         if baseline is not None:
             raise ConfigError("--baseline has no effect for --system unequal, which compares with the lower bound")
-        if others.get("metric") not in (None, "makespan"):
-            raise ConfigError(f"metric {others['metric']!r} is unknown for --system unequal; known: makespan")
+        if (metric := others.pop("metric")) not in (None, "makespan"):
+            raise ConfigError(f"metric {metric!r} is unknown for --system unequal; known: makespan")
         instances = [self.instance(seed) for seed in seeds]
-        table = compare(list(schedulers), instances, seed=seeds[0], budget=self.search, progress=others["progress"])
+        table = compare(list(schedulers), instances, seed=seeds[0], budget=self.search, **others)
         return SideBySide(table, label(instances[0]), len(instances))
 
     def runs(self, schedulers: Mapping[str, Any], seed: int) -> list[Schedule]:

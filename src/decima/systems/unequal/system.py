@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from decima.core.errors import ConfigError
 from decima.core.progress import progress_bar
+from decima.evaluation.workers import make_workers
 from decima.systems.unequal.cluster import Cluster
 from decima.systems.unequal.objectives import metrics
 from decima.systems.unequal.result import Schedule
@@ -56,6 +58,8 @@ def compare(
     seed: int = 0,
     floor: bool = True,
     budget: int = 0,
+    workers: int | None = None,
+    backend: str | None = None,
     progress: str | None = None,
 ) -> pandas.DataFrame:
     """Schedule instances with several schedulers each.
@@ -65,6 +69,8 @@ def compare(
         instances: What to schedule.
         seed: Source of chance of the first instance; the next has the next one.
         budget: Schedules that a search over priorities tries on each instance (``search``); no search for 0.
+        workers: Workers, all cores by default. The result does not depend on it.
+        backend: Where workers are, see :func:`decima.evaluation.workers.make_workers`.
         progress: Label of a progress bar; none without.
         floor: Whether rows of the scheduler ``lower_bound`` are added, which have a makespan only.
 
@@ -75,25 +81,36 @@ def compare(
     """
     import pandas
 
-    from decima.systems.unequal.optimum.bounds import lower_bound
-    from decima.systems.unequal.optimum.priority_search import search
-
-    made = [make_scheduler(text) for text in schedulers]
-    rows = []
-    bar = progress_bar(progress, len(instances), "instance")
-    for number, instance in enumerate(instances):
-        bound_s = lower_bound(instance)
-        for scheduler in made:
-            judged = asdict(metrics(scheduler.schedule(instance, seed + number)))
-            rows.append({"instance": number, "scheduler": scheduler.name, **judged, "bound_s": bound_s})
-        if budget > 0:
-            found = search(instance, budget, seed + number)
-            judged = asdict(metrics(found.schedule))
-            rows.append({"instance": number, "scheduler": "search", **judged, "bound_s": bound_s})
-        if floor:
-            rows.append({"instance": number, "scheduler": "lower_bound", "makespan_s": bound_s, "bound_s": bound_s})
-        bar.update()
-    bar.close()
-    table = pandas.DataFrame(rows)
+    runs = _Runs([make_scheduler(text) for text in schedulers], seed, floor, budget)
+    pool = make_workers(runs, backend, workers)
+    try:
+        with progress_bar(progress, len(instances), "instance") as bar:
+            rows = pool.map(list(enumerate(instances)), lambda _: bar.update())
+    finally:
+        pool.close()
+    table = pandas.DataFrame(list(chain.from_iterable(rows)))
     table["above_bound"] = table["makespan_s"] / table["bound_s"]
     return table
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """Function from (number, instance) to the rows of :func:`compare` about it."""
+
+    schedulers: Sequence[PlanScheduler]
+    seed: int
+    floor: bool
+    budget: int
+
+    def __call__(self, item: tuple[int, Instance]) -> list[dict[str, Any]]:
+        from decima.systems.unequal.optimum.bounds import lower_bound
+        from decima.systems.unequal.optimum.priority_search import search
+
+        number, instance = item
+        bound_s, seed = lower_bound(instance), self.seed + number
+        schedules = [(scheduler.name, scheduler.schedule(instance, seed)) for scheduler in self.schedulers]
+        if self.budget > 0:
+            schedules.append(("search", search(instance, self.budget, seed).schedule))
+        judged = [(name, asdict(metrics(schedule))) for name, schedule in schedules]
+        judged += [("lower_bound", {"makespan_s": bound_s})] if self.floor else []
+        return [{"instance": number, "scheduler": name, **each, "bound_s": bound_s} for name, each in judged]
