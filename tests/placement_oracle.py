@@ -58,16 +58,12 @@ class PlainPlacement:
     def good_placement(self, job, vms):
         if job.type == 3:
             return len(set(vms)) == 1
-        if self.rules.spread_rule == "not_all_one":
-            return len(set(vms)) > 1
         return len(set(vms)) == len(vms)
 
     def next_fits(self):
         job = self.jobs[self.job]
         pairs = zip(self.cores, self.memory, strict=True)
         shares = [min(cores / job.cores, memory / job.memory_gb) for cores, memory in pairs]
-        if self.rules.look_ahead == "whole":
-            shares = [math.floor(share) for share in shares]
         return sum(shares) >= job.executors - self.placed
 
     def step(self, action):
@@ -108,10 +104,10 @@ class PlainPlacement:
                     break
                 self.end(first)
         self.history.append((self.now_s, self.cost()))
-        if rules.look_ahead != "none" and not self.next_fits():
+        if rules.lookahead != "none" and not self.next_fits():
             self.over = True
             return rules.invalid_reward
-        return rules.place_reward
+        return rules.placement_reward
 
     def start(self, job):
         good = self.good_placement(job, self.where)

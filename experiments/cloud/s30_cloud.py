@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 FIGURE_2 = Cluster((VmType("VM 1", 4, 8.0, 1, 3600.0), VmType("VM 2", 8, 16.0, 1, 7200.0)), label="Figure 2")
 FIGURE_2_JOBS = jobs_of_rows([(0, 1, 1, 4, 8, 2, 10), (1, 2, 2, 6, 10, 1, 20)], "Figure 2")
 FIGURE_2_ACTIONS = {"a": (1, 1), "b": (1, 2, 0, 2)}
-SWITCHES = ("clock_goes_back", "look_ahead", "wait_frees_one")
+SWITCHES = {"clock_goes_back": "clock goes back", "lookahead": "look ahead", "wait_frees_one": "wait frees one"}
 BILLINGS = {
     "per second": Billing(),
     "at least 60 s": Billing(minimum_s=60.0),
@@ -100,7 +100,7 @@ def paper_settings() -> pandas.DataFrame:
     rows = [
         ("Table 3", "waiting with a job partly placed", rules.partial_wait_reward),
         ("Table 3", "waiting", rules.wait_reward),
-        ("Table 3", "an executor placed", rules.place_reward),
+        ("Table 3", "an executor placed", rules.placement_reward),
         ("Table 3", "a capacity broken; ends the episode", rules.invalid_reward),
         *(("Table 4", f"{kind.name}: cores", kind.cores) for kind in TABLE_4.types),
         *(("Table 4", f"{kind.name}: memory (GB)", kind.memory_gb) for kind in TABLE_4.types),
@@ -127,9 +127,9 @@ def _clock(params: dict, context: Context) -> pandas.DataFrame:
         workload = parse_placement_jobs(jobs).workload(0)
         base = PlacementSettings.of_mode("paper", cluster=RELEASED)
         sets = {"paper": base, "all of them": replace(base, rules=RELEASED_RULES)}
-        for switch in SWITCHES:
+        for switch, label in SWITCHES.items():
             changed = replace(base.rules, **{switch: getattr(RELEASED_RULES, switch)})
-            sets[switch.replace("_", " ")] = replace(base, rules=changed)
+            sets[label] = replace(base, rules=changed)
         means: dict[str, dict[str, float]] = {}
         for name, settings in sets.items():
             frame = scored(params["rules"], workload, settings, params["seeds"], context)

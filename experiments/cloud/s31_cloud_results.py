@@ -16,7 +16,7 @@ from decima import plotting
 from decima.plotting.words import count
 from decima.systems.cloud import PlacementSettings, parse_placement_jobs
 from decima.systems.cloud.optimum.best import optimum
-from decima.systems.cloud.policy.learned import learned
+from decima.systems.cloud.policy.scheduler import learned
 from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables
 from experiments.cloud.s30_cloud import require_traces, scored
@@ -73,7 +73,7 @@ def _on_the_traces(params: dict, context: Context) -> pandas.DataFrame:
             best = optimum(workload, settings, nodes=params["nodes"], budget=params["budget"])
             result = best.result
             row = about | {
-                "kind": best.kind, "scheduler": OPTIMUM, "seed": 0, "cost": result.cost,
+                "kind": best.status, "scheduler": OPTIMUM, "seed": 0, "cost": result.cost,
                 "duration_s": result.mean_duration_s, "response_s": result.response_s,
                 "good": result.good_placements, "waits": result.waits, "reward": result.reward,
             }  # fmt: skip

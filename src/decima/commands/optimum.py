@@ -303,7 +303,7 @@ def placement(
     gantt: options.Gantt = None,
 ) -> None:
     """Find the best placement of known jobs: exact where possible, else searched; and lower bounds of the cost."""
-    from decima.systems.cloud import place
+    from decima.systems.cloud import simulate
     from decima.systems.cloud.optimum.best import optimum
 
     module: Any = options.module_of(system)
@@ -326,9 +326,9 @@ def placement(
         write_json(out, result_document(module, result, {}, seed) | {"optimum": best.as_dict()})
     typer.echo(f"{'':<22} {'cost':>10} {'duration [s]':>13} {'R_epi':>10}")
     for name in ("aep", "ilp_exact", "ilp_beta", "good_first"):
-        other = place(workload, name, settings, seed)
+        other = simulate(workload, name, settings, seed)
         typer.echo(f"{name:<22} {other.cost:>10.4f} {other.mean_duration_s:>13.2f} {other.reward:>10.2f}")
-    typer.echo(f"{best.kind:<22} {result.cost:>10.4f} {result.mean_duration_s:>13.2f} {result.reward:>10.2f}")
+    typer.echo(f"{best.status:<22} {result.cost:>10.4f} {result.mean_duration_s:>13.2f} {result.reward:>10.2f}")
     shown = "-" if best.reward_bound is None else f"{best.reward_bound:.2f}"
     last = "" if best.interval_bound is not None else shown
     typer.echo(f"{'bound by work':<22} {best.work_bound:>10.4f} {'':>13} {last:>10}")
@@ -336,7 +336,7 @@ def placement(
         typer.echo(f"{'bound by interval':<22} {best.interval_bound:>10.4f} {'':>13} {shown:>10}")
     without = "voluntary waits allowed" if cluster.waits else "no voluntary waits"
     typer.echo(
-        f"{best.kind} of {workload.label} ({count(len(workload), 'job')}, {settings.label}, {without}; "
+        f"{best.status} of {workload.label} ({count(len(workload), 'job')}, {settings.label}, {without}; "
         f"{best.proved_periods} of {count(best.periods, 'busy period')} proved, {best.nodes:,} placements tried): cost "
         f"{result.cost:.4f} {settings.cluster.currency}, mean duration {result.mean_duration_s:.2f} s"
         + wrote(out, log, gantt)

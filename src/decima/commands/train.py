@@ -265,7 +265,7 @@ def train_cloud(
     from decima.learning.quiet import import_tensorflow
     from decima.systems.cloud import Billing, Rules
     from decima.systems.cloud.policy.architecture import PlacementArchitecture
-    from decima.systems.cloud.policy.task import KIND, PlacementTask, texts
+    from decima.systems.cloud.policy.task import FAMILY, PlacementTask, texts
 
     training.check()
     groups = changed_texts(cluster.changes, "rules", "billing", "recipe", "architecture")
@@ -291,7 +291,7 @@ def train_cloud(
     from decima.learning.recipe import Recipe
     from decima.systems.cloud.policy.run import PlacementRun
 
-    recipe = training.limited(Recipe.of(training.recipe, groups["recipe"], KIND))
+    recipe = training.limited(Recipe.of(training.recipe, groups["recipe"], FAMILY))
     training.carry_out(PlacementRun(task, recipe, network, training.seed))
 
 

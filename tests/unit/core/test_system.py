@@ -27,7 +27,9 @@ CASES = {
 
 @pytest.fixture
 def toy(monkeypatch):
-    """The toy is registered, and forgotten again."""
+    """The toy is registered, and forgotten again; all others are loaded before."""
+    for name in list_systems():
+        get_system(name)
     monkeypatch.setattr(systems.SYSTEMS, "_members", dict(systems.SYSTEMS._members))
     return register_system(TOY)
 

@@ -49,7 +49,7 @@ class Options:
         typer.Option(
             "--set",
             metavar="GROUP.KEY=VALUE",
-            help="Change a rule or the billing (billing.granularity_s=3600; rules.spread_rule=not_all_one); may be "
+            help="Change a rule or the billing (billing.granularity_s=3600; rules.lookahead=shares); may be "
             "given several times.",
         ),
     ] = None
@@ -85,10 +85,10 @@ class SimulateOptions(Options):
 
     def run(self, scheduler: Any, seed: int, *, log: bool) -> tuple[PlacementResult, Mapping[str, Any]]:
         """The episode, of which every job must be placed, and the parameters of its scheduler."""
-        from decima.systems.cloud import place
+        from decima.systems.cloud import simulate
 
         settings = self.settings()
-        result = place(self.spec().workload(seed), scheduler, settings, seed).require_complete()
+        result = simulate(self.spec().workload(seed), scheduler, settings, seed).require_complete()
         return result, getattr(scheduler, "values", {})
 
 
@@ -103,7 +103,7 @@ class CompareOptions(Options):
         """Names that are compared where none is given."""
         from decima.systems.cloud import list_placements
 
-        return [name for name in list_placements() if name != "ilp_highs"]
+        return list_placements()
 
     def compare(
         self, schedulers: Mapping[str, Any], seeds: Sequence[int], *, baseline: str | None = None, **others: Any
@@ -119,10 +119,10 @@ class CompareOptions(Options):
 
     def runs(self, schedulers: Mapping[str, Any], seed: int) -> list[PlacementResult]:
         """Episodes of one seed."""
-        from decima.systems.cloud import place
+        from decima.systems.cloud import simulate
 
         workload, settings = self.spec().workloads([seed])[0], self.settings()
-        return [place(workload, each, settings, seed) for each in schedulers.values()]
+        return [simulate(workload, each, settings, seed) for each in schedulers.values()]
 
 
 @dataclass(frozen=True)

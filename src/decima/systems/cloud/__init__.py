@@ -1,8 +1,8 @@
-"""Executors of Spark jobs on cloud VMs: what a placement costs and how long jobs take, schedulers, the optimum.
+"""Executors of Spark jobs on cloud VMs: cost and duration of placements, and their optimum.
 
     from decima.systems import cloud
 
-    result = cloud.place("generated:pattern=burst", "ilp_exact", seed=1)
+    result = cloud.simulate("generated:pattern=burst", "ilp_exact", seed=1)
     result.cost, result.mean_duration_s, result.good_placements
     print(cloud.compare_placements(["aep", "ilp_exact", "good_first"]))
 
@@ -31,8 +31,8 @@ _EXPORTS = {
     "make_cluster": "catalog",
     "make_placement": "schedulers.registry",
     "parse_placement_jobs": "sources",
-    "place": "system",
     "register_placement": "schedulers.registry",
+    "simulate": "system",
 }
 
 __all__ = sorted(_EXPORTS)
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from decima.systems.cloud.settings import Rules as Rules
     from decima.systems.cloud.sources import parse_placement_jobs as parse_placement_jobs
     from decima.systems.cloud.system import compare_placements as compare_placements
-    from decima.systems.cloud.system import place as place
+    from decima.systems.cloud.system import simulate as simulate
     from decima.systems.cloud.workload import PlacementJob as PlacementJob
     from decima.systems.cloud.workload import PlacementWorkload as PlacementWorkload
     from decima.systems.cloud.workload import load_jobs as load_jobs

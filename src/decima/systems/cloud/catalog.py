@@ -1,4 +1,4 @@
-"""VMs that can be rented: types with cores, memory and price, and how their use is billed.
+"""Types of VMs with cores, memory and price, and how their use is billed.
 
 Built in are the cluster of the paper (Table 4), that of the released code, and two of the same 96 cores at published
 prices of Amazon EC2, where memory costs extra; lists of one's own are csv files with the columns
@@ -77,7 +77,7 @@ class Cluster:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "types", tuple(self.types))
-        names = [kind.name for kind in self.types]
+        names = [vm_type.name for vm_type in self.types]
         for name in names:
             if names.count(name) > 1:
                 raise ConfigError(f"VM type {name} is listed twice; expected one line with its quantity")
@@ -87,32 +87,32 @@ class Cluster:
             raise ConfigError(f"currency and label must be texts, got {self.currency!r} and {self.label!r}")
 
     def __len__(self) -> int:
-        return sum(kind.quantity for kind in self.types)
+        return sum(vm_type.quantity for vm_type in self.types)
 
     @cached_property
     def vms(self) -> tuple[VmType, ...]:
         """The type of every VM."""
-        return tuple(kind for kind in self.types for _ in range(kind.quantity))
+        return tuple(vm_type for vm_type in self.types for _ in range(vm_type.quantity))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Name of every VM: its type and a number from 1, such as ``m1.large-2``."""
-        return tuple(f"{kind.name}-{number + 1}" for kind in self.types for number in range(kind.quantity))
+        return tuple(f"{vm_type.name}-{number + 1}" for vm_type in self.types for number in range(vm_type.quantity))
 
     @property
     def cores(self) -> int:
         """Cores of all VMs."""
-        return sum(kind.cores * kind.quantity for kind in self.types)
+        return sum(vm_type.cores * vm_type.quantity for vm_type in self.types)
 
     @property
     def memory_gb(self) -> float:
         """Memory of all VMs in GB."""
-        return sum(kind.memory_gb * kind.quantity for kind in self.types)
+        return sum(vm_type.memory_gb * vm_type.quantity for vm_type in self.types)
 
     @property
     def price_per_hour(self) -> float:
         """Price of all VMs together."""
-        return sum(kind.price_per_hour * kind.quantity for kind in self.types)
+        return sum(vm_type.price_per_hour * vm_type.quantity for vm_type in self.types)
 
     def describe(self) -> pandas.DataFrame:
         """Table of the types: type, cores, memory_gb, quantity, price_per_hour, price_per_core_hour, currency."""
@@ -120,15 +120,15 @@ class Cluster:
 
         rows = [
             {
-                "type": kind.name,
-                "cores": kind.cores,
-                "memory_gb": kind.memory_gb,
-                "quantity": kind.quantity,
-                "price_per_hour": kind.price_per_hour,
-                "price_per_core_hour": kind.price_per_hour / kind.cores,
+                "type": vm_type.name,
+                "cores": vm_type.cores,
+                "memory_gb": vm_type.memory_gb,
+                "quantity": vm_type.quantity,
+                "price_per_hour": vm_type.price_per_hour,
+                "price_per_core_hour": vm_type.price_per_hour / vm_type.cores,
                 "currency": self.currency,
             }
-            for kind in self.types
+            for vm_type in self.types
         ]
         return pandas.DataFrame(rows)
 
@@ -189,11 +189,11 @@ def load_cluster(path: str | Path) -> Cluster:
     types: list[VmType] = []
     currency = None
     for where, row in tabular.read_rows(path, _COLUMNS, ("currency",)):
-        found = row.get("currency") or "USD"
-        if currency is not None and found != currency:
-            raise WorkloadError(f"{where}: currency is {found!r} after {currency!r}; expected one currency for all VMs")
-        currency = found
-        if any(kind.name == row["type"] for kind in types):
+        stated = row.get("currency") or "USD"
+        if currency is not None and stated != currency:
+            raise WorkloadError(f"{where}: currency is {stated!r} after {currency!r}; expected one for all VMs")
+        currency = stated
+        if any(vm_type.name == row["type"] for vm_type in types):
             raise WorkloadError(f"{where}: type {row['type']!r} is listed twice; expected one line with its quantity")
         memory_gb = tabular.number(where, "memory_gb", row["memory_gb"], above=True)
         price = tabular.number(where, "price_per_hour", row["price_per_hour"], above=True)
@@ -212,7 +212,7 @@ def load_cluster(path: str | Path) -> Cluster:
 
 
 def make_cluster(text: str | Path | Cluster) -> Cluster:
-    """VMs by the name of a built-in list (:data:`CLUSTERS`), or by the path of a csv file.
+    """Return a built-in list of VMs (:data:`CLUSTERS`), or read a csv file.
 
     Raises:
         ConfigError: There is no such list.
@@ -230,7 +230,7 @@ def make_cluster(text: str | Path | Cluster) -> Cluster:
 
 @dataclass(frozen=True)
 class Billing:
-    """How the use of a VM is billed. The default is that of the paper: every second from first to last executor.
+    """Billing of VMs; by default, as in the paper, every second in use.
 
     A VM is rented when an executor is placed on it and it is not rented yet. It is given back when what is paid for is
     over and nothing runs on it: with started hours it is kept to the end of the hour, and new executors within that
@@ -251,7 +251,7 @@ class Billing:
 
     @property
     def per_second(self) -> bool:
-        """Whether it is the billing of the paper, so that rentals that are over do not matter any more."""
+        """Whether it is the paper's billing, under which past rentals do not matter."""
         return self == Billing()
 
     @property

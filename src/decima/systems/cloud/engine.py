@@ -23,31 +23,28 @@ from decima.systems.cloud.fields import (
 )
 from decima.systems.cloud.workload import NETWORK_BOUND
 
-_NETWORK = NETWORK_BOUND
-
-
 # ---- a heap that keeps ties in the order of Python's heapq, which the published environment uses -------------------
 
 
 @njit
-def _sift_down(s, low, place):
-    finish, job = s.heap_finish[place], s.heap_job[place]
-    while place > low:
-        parent = (place - 1) >> 1
+def _sift_down(s, low, index):
+    finish, job = s.heap_finish[index], s.heap_job[index]
+    while index > low:
+        parent = (index - 1) >> 1
         if finish < s.heap_finish[parent]:
-            s.heap_finish[place], s.heap_job[place] = s.heap_finish[parent], s.heap_job[parent]
-            place = parent
+            s.heap_finish[index], s.heap_job[index] = s.heap_finish[parent], s.heap_job[parent]
+            index = parent
             continue
         break
-    s.heap_finish[place], s.heap_job[place] = finish, job
+    s.heap_finish[index], s.heap_job[index] = finish, job
 
 
 @njit
 def _push(s, job):
-    place = s.running
-    s.heap_finish[place], s.heap_job[place] = s.finish_s[job], job
-    s.running = place + 1
-    _sift_down(s, 0, place)
+    index = s.running
+    s.heap_finish[index], s.heap_job[index] = s.finish_s[job], job
+    s.running = index + 1
+    _sift_down(s, 0, index)
 
 
 @njit
@@ -57,25 +54,25 @@ def _pop(s):
     s.running = size
     job = s.heap_job[0]
     if size > 0:
-        place, child = 0, 1
+        index, child = 0, 1
         finish, last = s.heap_finish[size], s.heap_job[size]
         while child < size:
             right = child + 1
             if right < size and not s.heap_finish[child] < s.heap_finish[right]:
                 child = right
-            s.heap_finish[place], s.heap_job[place] = s.heap_finish[child], s.heap_job[child]
-            place = child
-            child = 2 * place + 1
-        s.heap_finish[place], s.heap_job[place] = finish, last
-        _sift_down(s, 0, place)
+            s.heap_finish[index], s.heap_job[index] = s.heap_finish[child], s.heap_job[child]
+            index = child
+            child = 2 * index + 1
+        s.heap_finish[index], s.heap_job[index] = finish, last
+        _sift_down(s, 0, index)
     return job
 
 
 @njit
 def _free(s, job):
     cores, memory = s.job_cores[job], s.job_memory[job]
-    for place in range(s.first[job], s.first[job + 1]):
-        vm = s.where[place]
+    for index in range(s.first[job], s.first[job + 1]):
+        vm = s.where[index]
         s.free_cores[vm] += cores
         s.free_memory[vm] += memory
 
@@ -109,7 +106,7 @@ def is_off(s, vm, now_s):
 
 @njit
 def ready_at(s, vm):
-    """Earliest time that executors can run on a VM that is used now: later than now while it boots."""
+    """Earliest time that executors can run on a VM that is used now."""
     now = s.now_s
     if s.boot_s <= 0.0:
         return now
@@ -118,7 +115,7 @@ def ready_at(s, vm):
 
 @njit
 def added_seconds(s, vm, start_s, run_s):
-    """Seconds added to the bill by using a VM from now, for a run from a start on; the start is ``now_s`` or later."""
+    """Billed seconds that a run on a VM adds; it starts at ``now_s`` or later."""
     now = s.now_s
     if s.per_second:
         return run_s if now > s.until_s[vm] else max(0.0, now + run_s - s.until_s[vm])
@@ -131,7 +128,7 @@ def added_seconds(s, vm, start_s, run_s):
 
 @njit
 def _bill(s, vm, now, run, finish):
-    """Enter the use of a VM from now to ``finish``; returns the seconds that it adds to the bill."""
+    """Enter the use of a VM until ``finish``; returns the billed seconds it adds."""
     if s.per_second:
         if now > s.until_s[vm]:
             added = run
@@ -181,20 +178,20 @@ def reset(s):
 
 @njit
 def is_good(s, job, vms, offset):
-    """Whether the job's executors are well placed on the VMs that ``vms`` has from a place on."""
+    """Whether the job is well placed on the VMs in ``vms`` from ``offset`` on."""
     count, first = s.job_executors[job], vms[offset]
-    if s.job_type[job] == _NETWORK or s.not_all_one == 1:
+    if s.job_type[job] == NETWORK_BOUND:
         on_one = True
-        for place in range(1, count):
-            on_one = on_one and vms[offset + place] == first
-        return on_one == (s.job_type[job] == _NETWORK)
+        for index in range(1, count):
+            on_one = on_one and vms[offset + index] == first
+        return on_one
     met = 0
-    for place in range(count):
-        vm = vms[offset + place]
+    for index in range(count):
+        vm = vms[offset + index]
         bit = 1 << (vm & 63)
         if met & bit:
             # The same VM, or one 64 places away.
-            for before in range(place):
+            for before in range(index):
                 if vms[offset + before] == vm:
                     return False
         met |= bit
@@ -229,8 +226,8 @@ def _start(s, job):
     s.well_placed[job] = good
     s.num_good += good
     price = 0.0
-    for place in range(first, last):
-        vm = s.where[place]
+    for index in range(first, last):
+        vm = s.where[index]
         price += s.vm_rate[vm] * _bill(s, vm, now, run, s.finish_s[job])
     s.job_price[job] = price
     s.cost += price
@@ -240,7 +237,7 @@ def _start(s, job):
 
 @njit
 def _show_next(s):
-    """Show the next job: the clock goes to its arrival, and what has finished by then is freed."""
+    """Show the next job at its arrival, and free what has finished by then."""
     job = s.job + 1
     s.job = job
     s.placed = 0
@@ -258,15 +255,10 @@ def _show_next(s):
 
 @njit
 def _next_fits(s):
-    """The look-ahead of the published environment: room for what is left of the job that is shown now."""
+    """Whether the published environment sees room for the rest of the job."""
     job = s.job
     left = s.job_executors[job] - s.placed
     cores, memory = s.job_cores[job], s.job_memory[job]
-    if s.look_ahead == 2:
-        fitting = 0
-        for vm in range(s.num_vms):
-            fitting += min(s.free_cores[vm] // cores, s.free_memory[vm] // memory)
-        return fitting >= left
     shares = 0.0
     for vm in range(s.num_vms):
         shares += min(s.free_cores[vm] / cores, s.free_memory[vm] / memory)
@@ -302,7 +294,7 @@ def episode_reward(s):
 
 @njit
 def loss_of(s, cost, run_s):
-    """What cost and run time of a job take from R_epi: losses of all jobs add up to R_epi less a constant."""
+    """Loss of R_epi by a job; losses of all jobs add up to it."""
     beta = s.beta
     spread = (s.mean_max_s - s.mean_min_s) * s.num_jobs
     return s.fixed_reward * (beta * cost / s.cost_max + (1.0 - beta) * run_s / spread)
@@ -310,7 +302,7 @@ def loss_of(s, cost, run_s):
 
 @njit
 def take(s, action):
-    """Take an action, 0 to the number of VMs, in an episode that goes on; returns the reward of Table 3."""
+    """Take an action, 0 to the number of VMs; returns the reward of Table 3."""
     s.action[s.steps] = action
     s.action_s[s.steps] = s.now_s
     s.steps += 1
@@ -346,21 +338,21 @@ def take(s, action):
             s.status = COMPLETE
             return episode_reward(s)
         _show_next(s)
-    if s.look_ahead and not _next_fits(s):
+    if s.lookahead and not _next_fits(s):
         s.status = NEXT_DOES_NOT_FIT
         return s.invalid_reward
-    return s.place_reward
+    return s.placement_reward
 
 
 @njit
 def fits_on(s, vm, cores, memory):
-    """Executors that fit on a VM. Quotients of whole numbers below 2 ** 52 are exact as floats when rounded down."""
+    """Executors that fit on a VM; floored quotients of integers below 2**52 are exact."""
     return int(min(s.free_cores[vm] / cores, s.free_memory[vm] / memory))
 
 
 @njit
 def fitting(s, most):
-    """How many executors of the job that is shown fit, counted up to ``most``; fills ``room`` per VM up to there."""
+    """Count executors of the job that fit, up to ``most``; fills ``room``."""
     job = s.job
     cores, memory = s.job_cores[job], s.job_memory[job]
     total = 0
@@ -374,7 +366,7 @@ def fitting(s, most):
 
 @njit
 def copy_state(source, target):
-    """Copy what the next action's fate depends on: VMs, what runs and where, the job that is shown."""
+    """Copy all that the next action depends on."""
     for vm in range(source.num_vms):
         target.free_cores[vm] = source.free_cores[vm]
         target.free_memory[vm] = source.free_memory[vm]
@@ -383,10 +375,10 @@ def copy_state(source, target):
         target.paid_us[vm] = source.paid_us[vm]
         target.rented_us[vm] = source.rented_us[vm]
         target.used_us[vm] = source.used_us[vm]
-    for place in range(source.running):
-        job = source.heap_job[place]
-        target.heap_job[place] = job
-        target.heap_finish[place] = source.heap_finish[place]
+    for index in range(source.running):
+        job = source.heap_job[index]
+        target.heap_job[index] = job
+        target.heap_finish[index] = source.heap_finish[index]
         target.finish_s[job] = source.finish_s[job]
         for executor in range(source.first[job], source.first[job + 1]):
             target.where[executor] = source.where[executor]
@@ -420,7 +412,7 @@ def fill_mask(s, other, mask):
             return
     for vm in range(s.num_vms):
         mask[vm + 1] = s.free_cores[vm] >= cores and s.free_memory[vm] >= memory
-    if s.look_ahead:
+    if s.lookahead:
         for action in range(1, len(mask)):
             if mask[action]:
                 copy_state(s, other)
@@ -448,7 +440,7 @@ def masked(state, other, mask):
 
 @cached(njit(cache=True, nogil=True))
 def summary(state, losses):
-    """Bill, mean run time and R_epi of a complete episode; fills the loss of every job, float64 [J]."""
+    """Bill, mean run time and R_epi of a complete episode; fills losses, float64 [J]."""
     s = placement_at(state)
     for job in range(s.num_jobs):
         losses[job] = loss_of(s, s.job_price[job], s.run_s[job])

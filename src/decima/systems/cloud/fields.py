@@ -1,4 +1,4 @@
-"""The memory of an episode of executor placement: one table of fields for Python and compiled code."""
+"""Fields of an episode's memory, for Python and compiled code."""
 
 from decima.core.record import ADDRESS, F64, GIVEN, I64, RUN, FieldGroup, RecordType, fields
 
@@ -21,9 +21,8 @@ SETTINGS = FieldGroup.of(
         num_vms="VMs",
         num_jobs="jobs",
         clock_back="1: the clock is set to the next arrival, even back",
-        look_ahead="0: none, 1: the next job has to fit in shares of executors, 2: in whole ones",
+        lookahead="1: the next job has to fit, in shares of executors",
         frees_one="1: a wait frees one job",
-        not_all_one="1: jobs that want to be spread are well placed unless all executors are on one VM",
         per_second="1: billed as in the paper",
     ),
     fields(
@@ -31,7 +30,7 @@ SETTINGS = FieldGroup.of(
         None,
         penalty="per cent that a badly placed job runs longer",
         wait_reward="Table 3",
-        place_reward="Table 3",
+        placement_reward="Table 3",
         invalid_reward="Table 3",
         partial_reward="of a wait with a job partly placed",
         fixed_reward="R_fixed of Eq. 14",
@@ -52,7 +51,7 @@ TABLES = FieldGroup.of(
         GIVEN,
         vm_cores="cores of the empty VM",
         vm_memory="its memory, MiB",
-        vm_kind="index of its type",
+        vm_type="index of its type",
     ),
     fields(F64, "vm", GIVEN, vm_rate="price per second"),
     fields(

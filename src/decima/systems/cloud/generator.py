@@ -63,7 +63,7 @@ class Generator:
         return PATTERNS[self.pattern] if self.interarrival_s is None else self.interarrival_s
 
     def draw(self, seed: int = 0) -> PlacementWorkload:
-        """Draw a workload; jobs and gaps have a generator each, so that both patterns of a seed have the same jobs.
+        """Draw a workload; both patterns of a seed have the same jobs.
 
         Raises:
             ConfigError: The seed is not a whole number of at least 0.
@@ -76,15 +76,15 @@ class Generator:
         return PlacementWorkload(tuple(jobs), f"generated, {self.pattern}")
 
     def _job(self, rng: np.random.Generator, arrival_s: float, number: int) -> PlacementJob:
-        kind = int(rng.choice(list(SHARES), p=list(SHARES.values())))
+        job_type = int(rng.choice(list(SHARES), p=list(SHARES.values())))
         while True:
             cores, memory, executors = int(rng.integers(1, 5)), int(rng.integers(4, 13)), int(rng.integers(1, 9))
             if cores * executors <= MOST_CORES and memory * executors <= MOST_GB:
                 break
         sigma = math.sqrt(math.log1p(VARIATION**2))
-        duration = MEAN_DURATION_S[kind] * math.exp(sigma * rng.standard_normal() - sigma**2 / 2.0)
+        duration = MEAN_DURATION_S[job_type] * math.exp(sigma * rng.standard_normal() - sigma**2 / 2.0)
         return PlacementJob(
-            arrival_s, number, kind, cores, float(memory), executors, max(LEAST_DURATION_S, float(round(duration)))
+            arrival_s, number, job_type, cores, float(memory), executors, max(LEAST_DURATION_S, float(round(duration)))
         )
 
 
@@ -104,7 +104,7 @@ def redrawn(trace: PlacementWorkload, gap_s: float, seed: int) -> PlacementWorkl
         raise ConfigError(f"interarrival_s is {gap_s!r}; expected seconds above 0, up to 1e+06")
     jobs_rng, gaps_rng = (np.random.default_rng(child) for child in np.random.SeedSequence(int(seed)).spawn(2))
     arrivals = np.round(np.cumsum(gaps_rng.exponential(gap_s, len(trace))))
-    chosen = [trace.jobs[place] for place in jobs_rng.integers(len(trace), size=len(trace))]
+    chosen = [trace.jobs[index] for index in jobs_rng.integers(len(trace), size=len(trace))]
     jobs = [
         PlacementJob(float(at), number + 1, job.type, job.cores, job.memory_gb, job.executors, job.duration_s)
         for number, (at, job) in enumerate(zip(arrivals, chosen, strict=True))

@@ -1,4 +1,4 @@
-"""What placements are judged by, in the form that comparisons and statistics of this project take."""
+"""Objectives of executor placement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from decima.core.objectives import Objective, Outcome, Progress
 
 @dataclass(frozen=True, eq=False)
 class PlacementOutcome(Outcome):
-    """Outcome of an episode; NaN where it did not place all jobs."""
+    """Outcome of an episode; NaN where it is incomplete."""
 
     cost: float  # of all VMs, in the currency of the list
     mean_duration_s: float  # mean run time

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PlacementResult:
-    """An episode that is over. Jobs that were not placed have NaN for times and cost, and -1 for VMs."""
+    """Result of an episode; jobs not placed have NaN for times, -1 for VMs."""
 
     workload: PlacementWorkload
     settings: PlacementSettings
@@ -66,7 +66,7 @@ class PlacementResult:
             return values
 
         waits = float(state.waits) * settings.rules.wait_reward
-        placements = float(state.steps - state.waits - 1) * settings.rules.place_reward
+        placements = float(state.steps - state.waits - 1) * settings.rules.placement_reward
         last = outcome.reward
         if state.status != COMPLETE:
             partly = state.action[state.steps - 1] == 0 and state.placed > 0 if state.steps else False
@@ -98,7 +98,7 @@ class PlacementResult:
 
     @property
     def cost(self) -> float:
-        """Bill of all VMs (Eq. 4), in the currency of the list; of what was placed where the episode is incomplete."""
+        """Bill of all VMs (Eq. 4) so far, in the currency of the list."""
         return self.outcome.cost
 
     @property
@@ -161,7 +161,10 @@ class PlacementResult:
         return np.repeat(np.arange(len(self.workload)), [job.executors for job in self.workload.jobs])
 
     def jobs(self) -> pandas.DataFrame:
-        """One row per job: the job, placed_s, start_s, finish_s, run_s, well_placed, cost, vms (names, joined by +)."""
+        """Table of the jobs, one row each, with times, cost and VMs.
+
+        Columns: those of the workload, placed_s, start_s, finish_s, run_s, well_placed, cost, vms (names joined by +).
+        """
         table = self.workload.frame()
         names = self.settings.cluster.names
         table["placed_s"], table["start_s"], table["finish_s"] = self.placed_s, self.start_s, self.finish_s
@@ -202,7 +205,7 @@ class PlacementResult:
         )
 
     def vms(self) -> pandas.DataFrame:
-        """One row per VM: vm, vm_name, type, billed_s, cost, executors (placed on it during the episode)."""
+        """Table of the VMs: vm, vm_name, type, billed_s, cost, executors (ever placed there)."""
         import pandas
 
         cluster = self.settings.cluster
@@ -219,7 +222,7 @@ class PlacementResult:
         )
 
     def use(self) -> pandas.DataFrame:
-        """Use over time: time_s, vms (in use from then on), cores (of executors), price_per_hour of these VMs."""
+        """Use over time: time_s, and from then on vms, cores (of executors), price_per_hour."""
         import pandas
 
         log, cluster = self.executors(), self.settings.cluster
@@ -236,27 +239,27 @@ class PlacementResult:
 
     @cached_property
     def _lanes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lane of every executor on its VM, and the number of lanes of every VM (one at least)."""
+        """Lane of every executor on its VM, and lanes per VM (at least one)."""
         lanes = np.full(len(self.where), -1)
         count = np.ones(len(self.settings.cluster), dtype=np.int64)
         for vm in range(len(count)):
             ends: list[float] = []
             here = np.flatnonzero(self.where == vm)
-            for place in here[np.argsort(self.placed_s[self._job_of[here]], kind="stable")]:
-                job = self._job_of[place]
+            for index in here[np.argsort(self.placed_s[self._job_of[here]], kind="stable")]:
+                job = self._job_of[index]
                 lane = next((n for n, end in enumerate(ends) if end <= self.placed_s[job]), len(ends))
                 ends[lane : lane + 1] = [self.finish_s[job]]
-                lanes[place] = lane
+                lanes[index] = lane
             count[vm] = max(1, len(ends))
         return lanes, count
 
     @property
     def num_executors(self) -> int:
-        """Rows of a Gantt chart: of every VM as many as it has executors at one time."""
+        """Rows of a Gantt chart: per VM the most executors at one time."""
         return int(self._lanes[1].sum())
 
     def vm_rows(self) -> np.ndarray:
-        """First row of every VM in a Gantt chart, and the number of all rows, int64 [VMs + 1]."""
+        """First Gantt row of every VM, and all rows, int64 [VMs + 1]."""
         return np.concatenate([[0], np.cumsum(self._lanes[1])])
 
     def task_frame(self) -> pandas.DataFrame:
@@ -267,8 +270,8 @@ class PlacementResult:
         job, lanes = self._job_of[placed], self._lanes[0][placed]
         rows = self.vm_rows()[self.where[placed]] + lanes
         stage = np.zeros(len(placed), dtype=np.int64)
-        kind = np.where(self.well_placed[job], "well placed", "badly placed")
-        columns = (job, stage, rows, self.start_s[job], self.finish_s[job], kind)
+        quality = np.where(self.well_placed[job], "well placed", "badly placed")
+        columns = (job, stage, rows, self.start_s[job], self.finish_s[job], quality)
         return pandas.DataFrame(dict(zip(TASK_COLUMNS, columns, strict=True)))
 
     def require_complete(self) -> PlacementResult:
@@ -284,7 +287,7 @@ class PlacementResult:
 
 
 def outcome_of(state: Record, workload: PlacementWorkload, losses: np.ndarray | None = None) -> PlacementOutcome:
-    """What objectives score, copied out of a state that has run; fills the losses of jobs of a complete one."""
+    """Copy the outcome out of a state; fills the losses of a complete episode."""
     jobs = len(workload)
     losses = np.empty(jobs) if losses is None else losses
     complete = state.status == COMPLETE

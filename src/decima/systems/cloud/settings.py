@@ -1,4 +1,4 @@
-"""Settings of executor placement: VMs, billing, the weight of cost, and every rule the paper and its code differ in."""
+"""Settings of executor placement: VMs, billing, weight of cost, and rules."""
 
 from __future__ import annotations
 
@@ -10,38 +10,32 @@ from decima.core.errors import ConfigError
 from decima.systems.cloud.catalog import RELEASED, TABLE_4, Billing, Cluster
 
 MODES = ("paper", "released")
-LOOK_AHEAD = ("none", "shares", "whole")
-SPREAD_RULES = ("all_different", "not_all_one")
+LOOKAHEAD = ("none", "shares")
 
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules that the paper and its code differ in, and constants of rewards. The defaults are mode ``paper``.
+    """Rules that paper and published code differ in, and rewards; defaults: mode ``paper``.
 
     Raises:
         ConfigError: One is out of range or unknown.
     """
 
     clock_goes_back: bool = False  # after a job is placed the clock is the next arrival, even an earlier time
-    # Whether placing an executor ends the episode unless the job shown next fits: not at all, counted in shares of
-    # executors, or in whole ones.
-    look_ahead: str = "none"
+    # Whether placing ends the episode unless the job shown next fits: not at all, or in shares of executors.
+    lookahead: str = "none"
     wait_frees_one: bool = False  # a wait frees one job, not all that end at that moment
     penalty_in_cost_max: bool = True  # Cost_max of Eq. 7 has the worst durations, not the best ones
     partial_wait_reward: float = -200.0  # waiting with a job partly placed, which ends the episode (Table 3)
-    # When CPU- and memory-bound jobs are well placed: all executors on different VMs, or not all on one VM (the
-    # simulator of the baselines, where a single executor is badly placed).
-    spread_rule: str = "all_different"
     penalty_percent: float = 30.0  # how much longer a badly placed job runs
     wait_reward: float = -1.0  # Table 3
-    place_reward: float = 1.0  # Table 3
+    placement_reward: float = 1.0  # Table 3
     invalid_reward: float = -200.0  # Table 3
     fixed_reward: float = 10_000.0  # R_fixed of Eq. 14 (Table 5)
 
     def __post_init__(self) -> None:
-        for name, allowed in (("look_ahead", LOOK_AHEAD), ("spread_rule", SPREAD_RULES)):
-            if getattr(self, name) not in allowed:
-                raise ConfigError(f"rules.{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
+        if self.lookahead not in LOOKAHEAD:
+            raise ConfigError(f"rules.lookahead must be {' or '.join(LOOKAHEAD)}, got {self.lookahead!r:.60}")
         for each in fields(self):
             value = getattr(self, each.name)
             if each.type == "float" and (not is_number(value) or not abs(value) <= 1e9):
@@ -54,7 +48,7 @@ class Rules:
 
 #: What the published environment does, commit 8990646 of ``tawfiqul-islam/RM_DeepRL``.
 RELEASED_RULES = Rules(
-    clock_goes_back=True, look_ahead="shares", wait_frees_one=True, penalty_in_cost_max=False, partial_wait_reward=-50.0
+    clock_goes_back=True, lookahead="shares", wait_frees_one=True, penalty_in_cost_max=False, partial_wait_reward=-50.0
 )
 
 
@@ -73,9 +67,9 @@ class PlacementSettings:
     mode: str = "paper"  # where the rules come from, for titles
 
     def __post_init__(self) -> None:
-        for name, kind in (("cluster", Cluster), ("billing", Billing), ("rules", Rules)):
-            if not isinstance(getattr(self, name), kind):
-                raise ConfigError(f"{name} is {getattr(self, name)!r:.60}; expected a {kind.__name__}")
+        for name, record in (("cluster", Cluster), ("billing", Billing), ("rules", Rules)):
+            if not isinstance(getattr(self, name), record):
+                raise ConfigError(f"{name} is {getattr(self, name)!r:.60}; expected a {record.__name__}")
         if not is_number(self.beta) or not 0.0 <= self.beta <= 1.0:
             raise ConfigError(f"beta is {self.beta!r}; expected the weight of cost, from 0 to 1")
         if self.mode not in MODES:

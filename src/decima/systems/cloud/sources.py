@@ -13,7 +13,6 @@ from typing import Any
 
 from decima.core.grammar import Option, read_options, split_options
 from decima.core.registry import Registry
-from decima.systems.cloud import traces
 from decima.systems.cloud.generator import PATTERNS, Generator, redrawn
 from decima.systems.cloud.workload import PlacementWorkload, load_jobs
 
@@ -33,9 +32,14 @@ def _generated(seed: int, **options: Any) -> PlacementWorkload:
     return Generator(**options).draw(seed)
 
 
+def _published(trace: str) -> PlacementWorkload:
+    from decima.systems.cloud.traces import load_trace
+
+    return load_trace(trace)
+
+
 def _redrawn(seed: int, trace: str = "normal", interarrival_s: float | None = None) -> PlacementWorkload:
-    found = traces.load_trace(trace)
-    return redrawn(found, PATTERNS[trace] if interarrival_s is None else interarrival_s, seed)
+    return redrawn(_published(trace), PATTERNS[trace] if interarrival_s is None else interarrival_s, seed)
 
 
 _GAP = Option("interarrival_s", "mean gap of the Poisson arrivals in seconds", float)
@@ -54,13 +58,13 @@ _SOURCES = (
     Source(
         "normal",
         "the published trace with normal arrivals, 50 jobs",
-        lambda seed: traces.load_trace("normal"),
+        lambda seed: _published("normal"),
         drawn=False,
     ),
     Source(
         "burst",
         "the published trace with burst arrivals, 100 jobs",
-        lambda seed: traces.load_trace("burst"),
+        lambda seed: _published("burst"),
         drawn=False,
     ),
     Source(
@@ -90,8 +94,8 @@ class JobsSpec:
     def workloads(self, seeds: Iterable[int]) -> list[PlacementWorkload]:
         """The jobs of several seeds; of a file or trace the same each time."""
         if not self.drawn:
-            found = self.make(0)
-            return [found for _ in seeds]
+            workload = self.make(0)
+            return [workload for _ in seeds]
         return [self.make(seed) for seed in seeds]
 
 

@@ -1,4 +1,4 @@
-"""The one place that makes the memory of an episode from jobs and settings."""
+"""Memory of an episode, from jobs and settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from decima.core.errors import ConfigError
 from decima.core.random import generator_addresses
 from decima.core.record import Record
 from decima.systems.cloud.fields import PLACEMENT
-from decima.systems.cloud.settings import LOOK_AHEAD, SPREAD_RULES, PlacementSettings
+from decima.systems.cloud.settings import LOOKAHEAD, PlacementSettings
 from decima.systems.cloud.workload import PlacementWorkload
 
 SECONDS_PER_HOUR = 3600.0
@@ -39,13 +39,13 @@ def new_state(workload: PlacementWorkload, settings: PlacementSettings) -> Recor
         "step": total + len(jobs) + 1,  # every wait frees a job at least
     }
     state = Record(PLACEMENT, extents)
-    kinds = {kind.name: number for number, kind in enumerate(settings.cluster.types)}
+    types = {vm_type.name: number for number, vm_type in enumerate(settings.cluster.types)}
     duration = np.array([job.duration_s for job in jobs], dtype=np.float64)
     rate = np.array([vm.price_per_hour / SECONDS_PER_HOUR for vm in vms])
     for name, values in {
         "vm_cores": _whole(vm.cores for vm in vms),
         "vm_memory": _whole(vm.memory_mib for vm in vms),
-        "vm_kind": _whole(kinds[vm.name] for vm in vms),
+        "vm_type": _whole(types[vm.name] for vm in vms),
         "vm_rate": rate,
         "job_type": _whole(job.type for job in jobs),
         "job_cores": _whole(job.cores for job in jobs),
@@ -64,13 +64,12 @@ def new_state(workload: PlacementWorkload, settings: PlacementSettings) -> Recor
         num_vms=len(vms),
         num_jobs=len(jobs),
         clock_back=rules.clock_goes_back,
-        look_ahead=LOOK_AHEAD.index(rules.look_ahead),
+        lookahead=LOOKAHEAD.index(rules.lookahead),
         frees_one=rules.wait_frees_one,
-        not_all_one=SPREAD_RULES.index(rules.spread_rule),
         per_second=billing.per_second,
         penalty=rules.penalty_percent,
         wait_reward=rules.wait_reward,
-        place_reward=rules.place_reward,
+        placement_reward=rules.placement_reward,
         invalid_reward=rules.invalid_reward,
         partial_reward=rules.partial_wait_reward,
         fixed_reward=rules.fixed_reward,
@@ -92,7 +91,7 @@ def give_chance(state: Record, rng: np.random.Generator) -> None:
 
 
 def give_plan(state: Record, wanted: Any, waits: Any = None) -> None:
-    """Give a state the plan that the rule ``given`` follows.
+    """Give a state a plan to follow.
 
     Args:
         state: The state.

@@ -1,6 +1,6 @@
-"""Executor placement as a system of this project: comparisons, pools of workers and Gantt charts run it by protocol.
+"""The system of executors on cloud VMs, and functions to run and compare schedulers.
 
-:func:`place` runs one rule on one workload, :func:`compare_placements` several on several, with paired intervals.
+:func:`simulate` runs one rule on one workload, :func:`compare_placements` several on several, with paired intervals.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from decima.systems.cloud.workload import PlacementWorkload
 
 @dataclass
 class Episode:
-    """Memory of one run: the state, a second one to try actions on, and the chance of the rule."""
+    """Memory of one run: the state, a scratch state, and a random generator."""
 
     workload: PlacementWorkload
     settings: PlacementSettings
@@ -68,7 +68,7 @@ class Episode:
             return
         state, view = self.state, View(self.workload, self.settings, self.state)
         while state.status == GOES_ON:
-            chosen = scheduler.place(view)
+            chosen = scheduler.decide(view)
             if chosen is not None:
                 state.plan[: view.job.executors] = self._checked(chosen, view, scheduler.name)
             elif not view.may_wait:
@@ -112,7 +112,7 @@ class VmPlacement:
         return Episode.of(tables, settings)
 
     def give(self, state: Episode, arrays: Mapping[str, np.ndarray]) -> None:
-        """Give the plan that the compiled rule ``given`` follows: ``wanted`` and ``wanted_waits``, as whole numbers."""
+        """Give a plan to follow: ``wanted`` and ``wanted_waits``, as whole numbers."""
         state.state.release(*state.state.given & ({"wanted", "wanted_waits"} - arrays.keys()))
         for name, values in arrays.items():
             state.state.bind(name, np.asarray(values).astype(np.int64))
@@ -153,7 +153,7 @@ def _jobs(jobs: PlacementWorkload | str | Path, seed: int) -> PlacementWorkload:
     raise ConfigError(f"jobs must be a PlacementWorkload or a text, got {type(jobs).__name__}")
 
 
-def place(
+def simulate(
     jobs: PlacementWorkload | str | Path = "generated",
     scheduler: str | PlacementScheduler = "ilp_exact",
     settings: PlacementSettings | None = None,
@@ -163,7 +163,7 @@ def place(
 
     Args:
         jobs: The jobs, or a text of :mod:`decima.systems.cloud.sources`.
-        scheduler: Name with options, or an object with ``name`` and ``place(view)``.
+        scheduler: Name with options, or an object with ``name`` and ``decide(view)``.
         settings: VMs, billing, beta, rules; mode ``paper`` on the VMs of Table 4 when omitted.
         seed: Source of drawn jobs and of the rule's chance.
 
@@ -172,10 +172,10 @@ def place(
     """
     check_whole("seed", seed, least=0)
     settings = PlacementSettings() if settings is None else settings
-    made = make_placement(scheduler)
+    scheduler = make_placement(scheduler)
     episode = Episode.of(_jobs(jobs, seed), settings)
-    episode.run(made, seed)
-    return VM_PLACEMENT.result(episode, made.name, seed)
+    episode.run(scheduler, seed)
+    return VM_PLACEMENT.result(episode, scheduler.name, seed)
 
 
 def compare_placements(
@@ -190,7 +190,7 @@ def compare_placements(
     backend: str | None = None,
     progress: str | None = None,
 ) -> Comparison:
-    """Run rules on the same workloads with the same seeds; every metric is scored, with paired intervals.
+    """Run schedulers on the same workloads and seeds; scores have paired intervals.
 
     Args:
         schedulers: Texts or objects, or a mapping from labels to either.
@@ -213,12 +213,12 @@ def compare_placements(
             if labels.count(label) > 1:
                 raise ConfigError(f"scheduler {label} is given twice; use a mapping from labels to schedulers")
         schedulers = dict(zip(labels, schedulers, strict=True))
-    made = {str(label): make_placement(each) for label, each in schedulers.items()}
-    if not made:
+    by_label = {str(label): make_placement(each) for label, each in schedulers.items()}
+    if not by_label:
         raise ConfigError("no scheduler given; expected at least one")
-    baseline = next(iter(made)) if baseline is None else baseline
-    if baseline not in made:
-        raise ConfigError(f"baseline {baseline!r} is not among the compared schedulers: {', '.join(made)}")
+    baseline = next(iter(by_label)) if baseline is None else baseline
+    if baseline not in by_label:
+        raise ConfigError(f"baseline {baseline!r} is not among the compared schedulers: {', '.join(by_label)}")
     seeds = different_seeds(range(seeds) if is_whole(seeds) else seeds)
     if isinstance(jobs, (str, Path)):
         workloads = parse_placement_jobs(str(jobs)).workloads(seeds)
@@ -226,7 +226,7 @@ def compare_placements(
         workloads = [jobs] * len(seeds) if isinstance(jobs, PlacementWorkload) else list(jobs)
     options = {"workers": workers, "backend": backend, "progress": progress}
     objective, all_of_them = placement_objective(metric), OBJECTIVES.values()
-    return scored(made, workloads, settings, seeds, all_of_them, baseline=baseline, objective=objective, **options)
+    return scored(by_label, workloads, settings, seeds, all_of_them, baseline=baseline, objective=objective, **options)
 
 
 __all__ = [
@@ -235,5 +235,5 @@ __all__ = [
     "PlacementOutcome",
     "VmPlacement",
     "compare_placements",
-    "place",
+    "simulate",
 ]

@@ -1,4 +1,4 @@
-"""Small csv files of people: read whole, checked row by row, refused with the row and the column that is wrong."""
+"""Small csv files, checked row by row; errors name row and column."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ CHECKSUMS = {
     "jobs_burst.csv": "7f940ec92f36578e881da087b7497acf41e039400e21210a5a0e9ea613ca1f2d",
 }
 TRACES = {"normal": "jobs.csv", "burst": "jobs_burst.csv"}
-_BOTH_WAYS = (
+_REMEDY = (
     f"Set {config.MIRROR_VARIABLE} to a folder with cloud_vm/jobs.csv and run 'decima data fetch cloud-vm', or run it "
     "with network access. The source 'generated' needs no data."
 )
@@ -37,7 +37,7 @@ def traces_folder() -> Path:
 
 
 def fetch_traces(*, force: bool = False) -> Path:
-    """Fetch the traces that are not there yet; each is verified before it is put in place.
+    """Fetch and verify the traces that are not there yet.
 
     Args:
         force: Fetch again what is already there.
@@ -53,7 +53,7 @@ def fetch_traces(*, force: bool = False) -> Path:
 
 
 def _files() -> PinnedFiles:
-    return PinnedFiles("cloud-vm", "cloud_vm", BASE_URL, CHECKSUMS, _BOTH_WAYS)
+    return PinnedFiles("cloud-vm", "cloud_vm", BASE_URL, CHECKSUMS, _REMEDY)
 
 
 def fetch_line(force: bool) -> str:
@@ -97,7 +97,7 @@ def load_trace(name: str) -> PlacementWorkload:
         content = path.read_bytes()
     except FileNotFoundError as error:
         raise DataUnavailableError(
-            f"the trace {name} is not at {path}: run 'decima data fetch cloud-vm'. {_BOTH_WAYS}"
+            f"the trace {name} is not at {path}: run 'decima data fetch cloud-vm'. {_REMEDY}"
         ) from error
     _files().check(content, TRACES[name], path)
     return jobs_of_rows(list(csv.reader(io.StringIO(content.decode("ascii")))), f"{name} trace")

@@ -1,4 +1,4 @@
-"""Jobs whose executors are to be placed: arrival, application type, what an executor needs, how many, how long.
+"""Jobs with executors to be placed on VMs.
 
 Times of this package are seconds, as in the published traces, so that mode ``released`` repeats their arithmetic.
 
@@ -122,7 +122,7 @@ class PlacementWorkload:
             shape = job.cores, job.memory_mib
             if shape not in fitting:
                 fitting[shape] = sum(
-                    kind.quantity * min(kind.cores // shape[0], kind.memory_mib // shape[1]) for kind in cluster.types
+                    vm.quantity * min(vm.cores // shape[0], vm.memory_mib // shape[1]) for vm in cluster.types
                 )
             if fitting[shape] < job.executors:
                 raise WorkloadError(
@@ -138,7 +138,9 @@ class PlacementWorkload:
 
 
 def load_jobs(path: str | Path) -> PlacementWorkload:
-    """Read jobs from a csv file with the columns :data:`COLUMNS`; types are 1, 2, 3 or cpu, memory, network.
+    """Read jobs from a csv file with the columns :data:`COLUMNS`.
+
+    Types are 1, 2, 3 or cpu, memory, network.
 
     Raises:
         OSError: The file cannot be read.
@@ -160,7 +162,7 @@ def load_jobs(path: str | Path) -> PlacementWorkload:
 
 
 def jobs_of_rows(rows: Sequence[Sequence[float]], label: str) -> PlacementWorkload:
-    """Workload of rows as the published traces have them: arrival, id, type, cores, GB, executors, duration."""
+    """Workload of rows in the order of :data:`COLUMNS`, as the published traces."""
     return PlacementWorkload(
         tuple(
             PlacementJob(float(a), int(i), int(k), int(c), float(m), int(n), float(d)) for a, i, k, c, m, n, d in rows
@@ -170,15 +172,15 @@ def jobs_of_rows(rows: Sequence[Sequence[float]], label: str) -> PlacementWorklo
 
 
 def _job(where: str, row: dict[str, str]) -> PlacementJob:
-    kinds = _WORDS | {str(number): number for number in TYPES}
-    kind = kinds.get(row["type"].lower().removesuffix(".0"))
-    if kind is None:
+    types = _WORDS | {str(number): number for number in TYPES}
+    job_type = types.get(row["type"].lower().removesuffix(".0"))
+    if job_type is None:
         raise WorkloadError(f"{where}: type is {row['type']!r}; expected 1, 2 or 3, or one of {', '.join(_WORDS)}")
     try:
         return PlacementJob(
             tabular.number(where, "arrival_s", row["arrival_s"]),
             tabular.whole(where, "id", row["id"], least=0),
-            kind,
+            job_type,
             tabular.whole(where, "cores", row["cores"]),
             tabular.number(where, "memory_gb", row["memory_gb"], above=True),
             tabular.whole(where, "executors", row["executors"]),

@@ -21,7 +21,7 @@ from decima.systems.cloud import (
     compare_placements,
     load_cluster,
     load_jobs,
-    place,
+    simulate,
 )
 from decima.systems.cloud.workload import jobs_of_rows
 from tests.unit.systems.cloud.cases import TWO_KINDS, drawn_jobs
@@ -40,7 +40,7 @@ def one_core_jobs(*times):
 
 def test_a_job_on_a_vm_that_boots_waits_until_it_is_up():
     cluster = Cluster((VmType("a", 4, 16.0, 1, 3.6),))
-    result = place(
+    result = simulate(
         one_core_jobs((0.0, 60.0), (5.0, 60.0), (40.0, 60.0)),
         "ff",
         PlacementSettings(cluster=cluster, billing=Billing(boot_s=30.0)),
@@ -53,7 +53,7 @@ def test_a_job_on_a_vm_that_boots_waits_until_it_is_up():
 def test_a_job_waits_for_the_latest_of_its_vms():
     jobs = jobs_of_rows([(0, 1, 1, 4, 1, 1, 60), (10, 2, 1, 2, 1, 3, 60), (20, 3, 1, 1, 1, 1, 60)], "toy")
     cluster = Cluster((VmType("a", 4, 16.0, 3, 3.6),))
-    result = place(jobs, "rr", PlacementSettings(cluster=cluster, billing=Billing(boot_s=30.0)))
+    result = simulate(jobs, "rr", PlacementSettings(cluster=cluster, billing=Billing(boot_s=30.0)))
     assert result.start_s.tolist() == [30.0, 40.0, 40.0]  # the last one shares a VM that the second one rented
 
 
@@ -63,7 +63,7 @@ def test_a_vm_whose_job_ends_now_does_not_boot_again(begin, granularity_s, minim
     """Whatever the rounding of the sums of times: each of four jobs begins at the end of the one before."""
     billing = Billing(granularity_s, minimum_s, 30.0)
     jobs = one_core_jobs(*((begin, run) for run in (8.3, 0.1, 7.7, 2.9)))
-    result = place(jobs, "fill", PlacementSettings(cluster=ONE_CORE, billing=billing))
+    result = simulate(jobs, "fill", PlacementSettings(cluster=ONE_CORE, billing=billing))
     assert result.start_s.tolist() == pytest.approx([begin + 30.0 + before for before in (0.0, 8.3, 8.4, 16.1)])
     assert result.billed_s.tolist() == [53.2 if granularity_s else 49.0]  # 6.4 parts of 7.6 s are seven
 
@@ -74,15 +74,15 @@ def test_exactly_an_hour_is_one_hour():
     for _ in range(60):
         begin, first = float(rng.integers(1, 20_000)) / 10, float(rng.integers(1, 36_000)) / 10
         jobs = one_core_jobs((begin, first), (begin, round(3600 - first, 1)))
-        assert place(jobs, "fill", settings).billed_s.tolist() == [3600.0], (begin, first)
+        assert simulate(jobs, "fill", settings).billed_s.tolist() == [3600.0], (begin, first)
         longer = one_core_jobs((begin, first), (begin, round(3600.001 - first, 3)))
-        assert place(longer, "fill", settings).billed_s.tolist() == [7200.0], (begin, first)
+        assert simulate(longer, "fill", settings).billed_s.tolist() == [7200.0], (begin, first)
 
 
 def test_first_fit_goes_by_price():
     cluster = Cluster((VmType("dear", 4, 16.0, 1, 0.2), VmType("cheap", 8, 16.0, 1, 0.1)))
     jobs = one_core_jobs((0.0, 60.0), (10.0, 60.0))
-    assert place(jobs, "ff", PlacementSettings(cluster=cluster)).jobs()["vms"].tolist() == ["cheap-1", "cheap-1"]
+    assert simulate(jobs, "ff", PlacementSettings(cluster=cluster)).jobs()["vms"].tolist() == ["cheap-1", "cheap-1"]
 
 
 def test_first_fit_prefers_a_vm_that_is_paid_for():
@@ -90,7 +90,7 @@ def test_first_fit_prefers_a_vm_that_is_paid_for():
     rows = [(0, 1, 1, 4, 1, 1, 60), (100, 2, 1, 1, 1, 1, 60)]  # the first one fits the dear VM only
     for billing, expected in ((HOURS, "dear-1"), (Billing(), "cheap-1")):
         settings = PlacementSettings(cluster=cluster, billing=billing)
-        assert place(jobs_of_rows(rows, "toy"), "ff", settings).jobs()["vms"].tolist() == ["dear-1", expected]
+        assert simulate(jobs_of_rows(rows, "toy"), "ff", settings).jobs()["vms"].tolist() == ["dear-1", expected]
 
 
 class Fixed:
@@ -102,7 +102,7 @@ class Fixed:
     def __init__(self, plan):
         self.plan = plan
 
-    def place(self, view):
+    def decide(self, view):
         return self.plan[view.workload.jobs.index(view.job)]
 
 
@@ -125,14 +125,14 @@ def test_exact_programs_add_the_least_with_boot_times(billing):
         workload = drawn_jobs(seed, n=3, gap=3.0, most=3, cores=2)
         for name, beta in (("ilp_exact", 1.0), ("ilp_beta", 0.5), ("good_first", 1.0)):
             settings = PlacementSettings(cluster=FOUR, billing=billing, beta=beta)
-            result = place(workload, name, settings)
+            result = simulate(workload, name, settings)
             plan = [result.where[result._job_of == job].tolist() for job in range(3)]
             if result.waits:
                 continue
             losses = {}
             for last in placements(workload, FOUR, 2):
                 try:
-                    tried = place(workload, Fixed([*plan[:2], last]), settings)
+                    tried = simulate(workload, Fixed([*plan[:2], last]), settings)
                 except DecimaError:
                     continue  # no room beside the other jobs
                 if name != "good_first" or tried.well_placed[2]:

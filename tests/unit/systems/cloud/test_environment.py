@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.placement_episodes import random_episodes
-from decima.systems.cloud import RELEASED, TABLE_4, Billing, PlacementSettings, place
+from decima.systems.cloud import RELEASED, TABLE_4, Billing, PlacementSettings, simulate
 from decima.systems.cloud import engine as core
 from decima.systems.cloud.fields import GOES_ON
 from decima.systems.cloud.generator import Generator
@@ -88,7 +88,7 @@ def test_billing(billing, billed, finish):
 
 CHOICES = [
     PlacementSettings(cluster=TWO_KINDS, beta=0.3),
-    PlacementSettings.of_mode("paper", cluster=TWO_KINDS, beta=0.5, spread_rule="not_all_one", look_ahead="whole"),
+    PlacementSettings.of_mode("paper", cluster=TWO_KINDS, beta=0.5, lookahead="shares"),
     PlacementSettings.of_mode("released", cluster=TWO_KINDS, beta=0.5),
     PlacementSettings(cluster=TWO_KINDS, billing=Billing(granularity_s=10.0, minimum_s=15.0)),
     PlacementSettings(cluster=TWO_KINDS, billing=Billing(boot_s=3.0)),
@@ -103,7 +103,7 @@ def test_step_by_step_as_the_oracle(seed, chosen, valid_only):
     other, mask = new_state(workload, chosen), np.zeros(4, dtype=np.int8)
     while not plain.over:
         core.masked(state.address, other.address, mask)
-        if chosen.rules.look_ahead == "none":
+        if chosen.rules.lookahead == "none":
             assert mask.astype(bool).tolist() == plain.mask()
             if plain.job < 2:
                 assert plain.mask() == plain.tried_mask()
@@ -120,7 +120,7 @@ def test_step_by_step_as_the_oracle(seed, chosen, valid_only):
     assert state.num_good == plain.good
 
 
-def test_masks_under_the_look_ahead_are_what_trying_gives():
+def test_masks_under_the_lookahead_are_what_trying_gives():
     chosen = PlacementSettings.of_mode("released", cluster=TWO_KINDS)
     masked = 0
     for seed in range(20):
@@ -149,7 +149,7 @@ def test_masks_under_the_look_ahead_are_what_trying_gives():
 @settings(max_examples=15)
 def test_what_always_holds_in_mode_paper(seed, chosen):
     workload = drawn_jobs(seed, n=8, gap=4.0)
-    result = place(workload, "random", chosen, seed).require_complete()
+    result = simulate(workload, "random", chosen, seed).require_complete()
     log, jobs = result.executors(), result.jobs()
     assert log.groupby("job").size().to_dict() == {job.id: job.executors for job in workload.jobs}
     for time in np.unique(log["placed_s"]):
@@ -170,7 +170,7 @@ def test_what_always_holds_in_mode_paper(seed, chosen):
 def test_equal_vms_are_interchangeable():
     workload = drawn_jobs(3)
     chosen = PlacementSettings(cluster=TWO_KINDS)
-    first = place(workload, "random", chosen, seed=1)
+    first = simulate(workload, "random", chosen, seed=1)
     state = begun(workload, chosen)
     for action in first.actions.tolist():
         core.step(state.address, {1: 2, 2: 1}.get(action, action))
@@ -220,7 +220,7 @@ def test_mode_released_repeats_the_published_environment(trace, rule, published)
     steps, waits, cost, duration, good, *returns = REFERENCE[trace, rule]
     workload = load_trace(trace)
     for beta, expected in zip((1.0, 0.5), returns, strict=True):
-        result = place(workload, rule, PlacementSettings.of_mode("released", beta=beta))
+        result = simulate(workload, rule, PlacementSettings.of_mode("released", beta=beta))
         assert (result.steps, result.waits, result.good_placements) == (steps, waits, good)
         assert round(result.cost * 3600.0 / 0.24, 4) == cost
         assert round(result.mean_duration_s, 3) == duration
@@ -231,7 +231,7 @@ def test_a_random_policy_costs_a_third_less_where_the_clock_goes_back(published)
     workload = load_trace("burst")
     true_clock = PlacementSettings.of_mode("paper", cluster=RELEASED)
     costs = [
-        np.mean([place(workload, "random_placing", chosen, seed).cost for seed in range(20)])
+        np.mean([simulate(workload, "random_placing", chosen, seed).cost for seed in range(20)])
         for chosen in (PlacementSettings.of_mode("released"), true_clock)
     ]
     assert 0.6 < costs[0] / costs[1] < 0.75

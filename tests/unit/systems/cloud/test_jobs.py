@@ -21,7 +21,7 @@ from decima.systems.cloud import (
     load_jobs,
     make_cluster,
     parse_placement_jobs,
-    place,
+    simulate,
     traces,
 )
 from decima.systems.cloud.generator import MEAN_DURATION_S, SHARES, Generator, redrawn
@@ -115,7 +115,7 @@ def test_a_job_too_large_for_the_cluster():
     with pytest.raises(
         WorkloadError, match=r"job 5: 8 of its 9 executors \(8 cores, 4 GB each\) fit the empty cluster"
     ):
-        place(huge)
+        simulate(huge)
 
 
 # ---- VMs ------------------------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def test_bad_settings():
         (lambda: PlacementSettings(beta=float("nan")), "beta is nan"),
         (lambda: PlacementSettings.of_mode("fast"), "mode must be one of paper, released, got 'fast'"),
         (lambda: Billing(boot_s=-1.0), "billing.boot_s is -1.0"),
-        (lambda: Rules(look_ahead="far"), "rules.look_ahead must be one of none, shares, whole, got 'far'"),
+        (lambda: Rules(lookahead="far"), "rules.lookahead must be none or shares, got 'far'"),
         (lambda: Rules(penalty_percent=0.0), "rules.penalty_percent is 0.0"),
         (lambda: Rules(wait_reward="much"), "rules.wait_reward is 'much'"),
         (lambda: Rules(clock_goes_back=1), "rules.clock_goes_back must be true or false"),

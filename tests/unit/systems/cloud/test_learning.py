@@ -10,17 +10,15 @@ from decima.learning.recipe import Recipe
 from decima.learning.replay import ReplayMemory, Transitions
 from decima.learning.rollout import RolloutJob, Teacher
 from decima.learning.store import save_policy
-from decima.systems.cloud import Billing, PlacementSettings, make_placement, place
+from decima.systems.cloud import Billing, PlacementSettings, make_placement, simulate
 from decima.systems.cloud.fields import COMPLETE
 from decima.systems.cloud.generator import Generator
 from decima.systems.cloud.policy.architecture import FEATURES, PlacementArchitecture
-from decima.systems.cloud.policy.episodes import STARTS, PlacementEpisodes
-from decima.systems.cloud.policy.explorer import Explorer
-from decima.systems.cloud.policy.learned import learned
+from decima.systems.cloud.policy.episodes import STARTS, Explorer, PlacementEpisodes
 from decima.systems.cloud.policy.network import PlacementBatch, PlacementLearner, scores
 from decima.systems.cloud.policy.recipes import PAPER_REINFORCE
 from decima.systems.cloud.policy.run import PlacementRun
-from decima.systems.cloud.policy.scheduler import LearnedPlacement, give_actions, play
+from decima.systems.cloud.policy.scheduler import LearnedPlacement, give_actions, learned, play
 from decima.systems.cloud.policy.task import PlacementTask
 from decima.systems.cloud.policy.validation import PlacementValidation
 from decima.systems.cloud.system import Episode
@@ -113,7 +111,7 @@ def test_what_is_recorded_has_a_choice_and_can_be_repeated():
 def test_a_teacher_that_always_acts_gives_its_own_run(name):
     for seed in range(3):
         sequence = TASK.training_sequences(0, seed, 1)[0]
-        expected = place(TASK.workload(sequence), name, TASK.settings_of(sequence))
+        expected = simulate(TASK.workload(sequence), name, TASK.settings_of(sequence))
         record = record_of(SHARED, seed, teacher=Teacher(name))
         assert record.duration_s == pytest.approx(expected.mean_duration_s)
         assert record.cost == pytest.approx(expected.cost)
@@ -162,7 +160,7 @@ def test_without_a_mask_an_invalid_action_ends_the_episode():
 def test_it_runs_under_all_rules(mode):
     workload = drawn_jobs(1, n=8)
     chosen = PlacementSettings.of_mode(mode, cluster=TWO_KINDS, beta=0.5, billing=Billing(granularity_s=60.0))
-    result = place(workload, LearnedPlacement(SHARED, small_weights(SHARED)), chosen)
+    result = simulate(workload, LearnedPlacement(SHARED, small_weights(SHARED)), chosen)
     assert result.complete or mode == "released"
     assert result.cost > 0.0
 
@@ -251,7 +249,7 @@ def test_the_score_is_one_for_the_reference_and_can_be_checked(trained):
     losses = []
     for sequence in TASK.validation_sequences(4):
         results = [
-            place(TASK.workload(sequence), rule, TASK.settings_of(sequence))
+            simulate(TASK.workload(sequence), rule, TASK.settings_of(sequence))
             for rule in (LearnedPlacement(SHARED, whole.weights), "ilp_beta")
         ]
         losses.append([1.01 - result.reward / 10_000.0 for result in results])
@@ -262,7 +260,7 @@ def test_a_stored_policy_is_a_rule(trained, tmp_path):
     save_policy(tmp_path / "mine", SHARED, trained[1].weights, {"greedy": True})
     rule = make_placement(f"learned:policy={tmp_path / 'mine'}.weights.h5")
     workload = Generator(n=6).draw(3)
-    assert place(workload, rule).cost == place(workload, LearnedPlacement(SHARED, trained[1].weights)).cost
+    assert simulate(workload, rule).cost == simulate(workload, LearnedPlacement(SHARED, trained[1].weights)).cost
     assert learned(f"{tmp_path / 'mine'}.weights.h5", greedy=False).greedy is False
     save_policy(tmp_path / "odd", SHARED, trained[1].weights, {"greedy": 2})
     with pytest.raises(PolicyError, match="greedy = 2"):

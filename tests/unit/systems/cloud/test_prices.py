@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from decima.systems.cloud import PlacementSettings, place
+from decima.systems.cloud import PlacementSettings, simulate
 from decima.systems.cloud.optimum import prices
 from decima.systems.cloud.optimum.best import optimum
 from decima.systems.cloud.optimum.periods import counts_of, periods, solve_period
-from decima.systems.cloud.optimum.prices import find_prices, no_prices, possible_starts
+from decima.systems.cloud.optimum.prices import find_dual_prices, no_dual_prices, possible_starts
 from decima.systems.cloud.optimum.problem import Problem, latest_starts
 from decima.systems.cloud.optimum.rental import best_of_vm
 from decima.systems.cloud.sources import parse_placement_jobs
@@ -19,25 +19,24 @@ def beginning(workload, chosen, part):
 
     def begin(start):
         rest = type(workload)(workload.jobs[start:], "rest")
-        result = place(rest, "fill", chosen)
+        result = simulate(rest, "fill", chosen)
         return part.loss(result.job_cost, result.run_s), counts_of(result.where, part.part(start, len(part)))
 
     return begin
 
 
-@pytest.mark.parametrize("rule", ["all_different", "not_all_one"])
 @pytest.mark.parametrize(("beta", "gap"), [(0.4, 12.0), (1.0, 12.0), (1.0, 5.0), (0.0, 5.0)])
-def test_the_search_finds_the_same_with_prices_and_bounds_are_below(beta, gap, rule):
+def test_the_search_finds_the_same_with_prices_and_bounds_are_below(beta, gap):
     waited = bounded = 0
     for seed in range(4):
         workload = drawn_jobs(seed, n=6, gap=gap)
-        chosen = PlacementSettings.of_mode("paper", cluster=TWO_KINDS, beta=beta, spread_rule=rule)
+        chosen = PlacementSettings(cluster=TWO_KINDS, beta=beta)
         problem = Problem.of(workload, chosen)
         latest = latest_starts(problem)
         waited += (latest > problem.jobs[0]).any()
         begin = beginning(workload, chosen, problem)
         plain = solve_period(problem, 10**6, begin)
-        priced = find_prices(problem, latest, begin(0)[0])
+        priced = find_dual_prices(problem, latest, begin(0)[0])
         assert plain.proved
         bounded += np.isfinite(priced.bound)
         assert priced.bound <= plain.loss + 1e-9
@@ -57,7 +56,7 @@ def test_any_prices_give_a_bound():
         least = solve_period(problem, 10**6, beginning(workload, chosen, problem)).loss
         starts = possible_starts(problem, latest_starts(problem))
         for _ in range(10):
-            ways, room = prices._ways(problem, *starts), prices._room(problem, 12)
+            ways, room = prices._options(problem, *starts), prices._room(problem, 12)
             shares = rng.uniform(0.0, 2.0 * least / len(problem), len(problem))
             prices._set_shares(problem, ways, room, shares)
             program = prices._Program(problem, least)
@@ -69,7 +68,7 @@ def test_any_prices_give_a_bound():
 
 def test_what_a_vm_takes_adds_up_to_its_least():
     problem = Problem.of(drawn_jobs(1, n=6, gap=4.0), PlacementSettings(cluster=TWO_KINDS, beta=1.0))
-    priced = find_prices(problem, latest_starts(problem), 1000.0)
+    priced = find_dual_prices(problem, latest_starts(problem), 1000.0)
     _after, ways, stack, table, frame = priced.arrays
     tables = problem.jobs[0], problem.jobs[2], problem.jobs[3]
     took = 0
@@ -88,14 +87,14 @@ def test_what_a_vm_takes_adds_up_to_its_least():
 def test_too_many_starts_or_states_mean_no_prices(monkeypatch):
     problem = Problem.of(drawn_jobs(0, n=6, gap=5.0), PlacementSettings(cluster=TWO_KINDS, beta=1.0))
     latest = latest_starts(problem)
-    assert np.isfinite(find_prices(problem, latest, 1000.0).bound)
+    assert np.isfinite(find_dual_prices(problem, latest, 1000.0).bound)
     for name in ("MOST_EXECUTORS", "MOST_STATES"):
         with monkeypatch.context() as patch:
             patch.setattr(prices, name, 1)
-            assert np.isnan(find_prices(problem, latest, 1000.0).after[0])
+            assert np.isnan(find_dual_prices(problem, latest, 1000.0).after[0])
     monkeypatch.setattr(prices, "MOST_STARTS", len(problem))
     assert possible_starts(problem, latest) is None
-    assert find_prices(problem, latest, 1000.0).bound == no_prices(problem).bound == -np.inf
+    assert find_dual_prices(problem, latest, 1000.0).bound == no_dual_prices(problem).bound == -np.inf
 
 
 def test_a_drawn_trace_that_needs_prices(published):

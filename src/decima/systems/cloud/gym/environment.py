@@ -23,18 +23,126 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from decima.core.errors import ConfigError, InvalidDecisionError
+from decima.core.record import Record
 from decima.systems.cloud import engine as core
-from decima.systems.cloud.catalog import make_cluster
+from decima.systems.cloud.catalog import MIB_PER_GB, make_cluster
 from decima.systems.cloud.fields import COMPLETE, GOES_ON, STATUS_TEXTS
-from decima.systems.cloud.gym.observation import Observer
 from decima.systems.cloud.result import PlacementResult
+from decima.systems.cloud.schedulers.compiled import added_costs
 from decima.systems.cloud.settings import PlacementSettings
 from decima.systems.cloud.sources import parse_placement_jobs
 from decima.systems.cloud.state import check_action
 from decima.systems.cloud.system import Episode
-from decima.systems.cloud.workload import PlacementWorkload
+from decima.systems.cloud.workload import TYPES, PlacementWorkload
 
 REWARDS = ("paper", "per_job")
+KINDS = ("paper", "full")
+JOB_IDS = ("id", "type")
+#: Columns of ``vms`` of the observation ``full``.
+VM_COLUMNS = (
+    "free_cores",
+    "free_memory_gb",
+    "cores",
+    "memory_gb",
+    "price_per_hour",
+    "busy_left_s",  # until the last job that runs on it ends
+    "executors_here",  # of the job that is shown
+    "room",  # executors of that job that still fit
+    "added_cost",  # what using the VM for the job's duration adds to the bill
+)
+#: Entries of ``job`` of the observation ``full``.
+JOB_COLUMNS = (
+    "cpu_bound",
+    "memory_bound",
+    "network_bound",
+    "cores",
+    "memory_gb",
+    "executors",
+    "executors_left",
+    "duration_s",
+    "waited_s",  # since its arrival
+    "jobs_running",
+    "jobs_left",  # with the one that is shown
+)
+_MOST = 1e15
+
+
+class Observer:
+    """Arrays for a learner, of one episode after the other on the same VMs.
+
+    Args:
+        settings: VMs and prices.
+        content: ``"paper"`` or ``"full"``.
+        prices: Whether the vector of the paper has the prices, which it has in words only.
+        job_id: What stands in the vector of the paper for the job: ``"id"``, or ``"type"`` as in the published code.
+
+    Raises:
+        ConfigError: A word is unknown.
+    """
+
+    def __init__(self, settings: PlacementSettings, content: str, prices: bool, job_id: str) -> None:
+        for name, value, allowed in (("observation", content, KINDS), ("job_id", job_id, JOB_IDS)):
+            if value not in allowed:
+                raise ConfigError(f"{name} must be {' or '.join(allowed)}, got {value!r}")
+        self.content, self.prices, self.job_id = content, prices, job_id
+        self._price = np.array([vm.price_per_hour for vm in settings.cluster.vms])
+        self._costs = np.empty(len(self._price))
+
+    @property
+    def space(self) -> spaces.Dict:
+        """Space of the observations."""
+        vms = len(self._price)
+        parts: dict[str, spaces.Space] = {"action_mask": spaces.Box(0, 1, (vms + 1,), np.int8)}
+        shapes = {"vms": (vms, len(VM_COLUMNS)), "job": (len(JOB_COLUMNS),)}
+        if self.content == "paper":
+            shapes = {"state": (2 * vms + 4 + vms * self.prices,)}
+        parts |= {name: spaces.Box(0.0, _MOST, shape, np.float64) for name, shape in shapes.items()}
+        return spaces.Dict(parts)
+
+    def observe(self, state: Record, other: Record, workload: PlacementWorkload) -> dict[str, np.ndarray]:
+        """Observation of a state; after the last job no action is valid."""
+        vms = len(self._price)
+        mask = np.zeros(vms + 1, dtype=np.int8)
+        core.masked(state.address, other.address, mask)
+        job = workload.jobs[state.job]
+        left = job.executors - state.placed
+        free_gb = state.free_memory / MIB_PER_GB
+        if self.content == "paper":
+            pairs = np.stack([state.free_cores, free_gb], axis=1).ravel()
+            shown = job.id if self.job_id == "id" else job.type
+            parts = [pairs, [shown, job.cores, job.memory_gb, left], self._price if self.prices else []]
+            return {"action_mask": mask, "state": np.concatenate(parts).astype(np.float64)}
+        added_costs(state.address, job.duration_s, self._costs)
+        first = int(state.first[state.job])
+        here = np.bincount(state.where[first : first + state.placed], minlength=vms)
+        columns = (
+            state.free_cores,
+            free_gb,
+            state.vm_cores,
+            state.vm_memory / MIB_PER_GB,
+            self._price,
+            np.maximum(state.until_s - state.now_s, 0.0),
+            here,
+            state.room,
+            self._costs,
+        )
+        jobs_left = 0 if state.status == COMPLETE else len(workload) - state.job
+        about = [
+            *(float(job.type == job_type) for job_type in TYPES),
+            job.cores,
+            job.memory_gb,
+            job.executors,
+            left,
+            job.duration_s,
+            max(0.0, state.now_s - job.arrival_s),
+            state.running,
+            jobs_left,
+        ]
+        return {
+            "action_mask": mask,
+            "job": np.array(about, dtype=np.float64),
+            "vms": np.stack(columns, axis=1).astype(np.float64),
+        }
 
 
 class VmPlacementEnv(gymnasium.Env):
@@ -42,7 +150,7 @@ class VmPlacementEnv(gymnasium.Env):
 
     Observation: ``action_mask`` (int8 [VMs + 1]) and, ``"paper"``: ``state``, free cores and GB of every VM, then id
     (or type), cores, GB and executors left of the job that is shown, then prices if asked for; ``"full"``: ``vms`` and
-    ``job``, see :mod:`decima.systems.cloud.gym.observation`.
+    ``job``, see :data:`VM_COLUMNS` and :data:`JOB_COLUMNS`.
 
     Action: 0 waits for the next completion, i puts one executor on VM i.
 
@@ -134,13 +242,13 @@ class VmPlacementEnv(gymnasium.Env):
         if unknown:
             raise ConfigError(f"unknown options of reset: {', '.join(sorted(map(str, unknown)))}; expected workload")
         self._seed = int(self.np_random.integers(2**31)) if seed is None else int(seed)
-        given = (options or {}).get("workload")
-        workload = self._draw(self._seed) if given is None else _source(given)(self._seed)
+        replaced = (options or {}).get("workload")
+        workload = self._draw(self._seed) if replaced is None else _source(replaced)(self._seed)
         if workload is not self._workload:
             self._workload, self._episode = workload, Episode.of(workload, self.settings)
         core.begin(self._episode.state.address)
         self._begun = True
-        return self._look()
+        return self._observe()
 
     def step(self, action: Any) -> tuple[dict, float, bool, bool, dict]:
         """Wait, or put one executor on a VM.
@@ -165,7 +273,7 @@ class VmPlacementEnv(gymnasium.Env):
         if self._per_job and state.status <= COMPLETE:
             started = state.status == COMPLETE or state.job > job
             reward = -self._loss(job) if started else 0.0
-        observation, info = self._look()
+        observation, info = self._observe()
         return observation, reward, state.status != GOES_ON, False, info
 
     def _loss(self, job: int) -> float:
@@ -178,7 +286,7 @@ class VmPlacementEnv(gymnasium.Env):
         core.masked(self._episode.state.address, self._episode.other.address, mask)
         return mask
 
-    def _look(self) -> tuple[dict, dict]:
+    def _observe(self) -> tuple[dict, dict]:
         state = self._episode.state
         observation = self._observer.observe(state, self._episode.other, self._workload)
         info = {

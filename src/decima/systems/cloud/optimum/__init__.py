@@ -1,1 +1,1 @@
-"""The best placement of one workload: exact by busy periods, searched where these are too long, and bounds."""
+"""Best placement of one workload: exact by busy periods, else searched; bounds."""

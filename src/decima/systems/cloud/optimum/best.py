@@ -1,4 +1,4 @@
-"""The best placement known of one workload, what kind of best it is, and bounds that nothing can pass."""
+"""Best known placement, whether it is proved optimal, and bounds."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from decima.core.checks import check_whole
 from decima.core.progress import progress_bar
 from decima.systems.cloud.optimum.periods import counts_of, exact_applies, periods, plan_of, solve_period, sub_workload
-from decima.systems.cloud.optimum.prices import find_prices
+from decima.systems.cloud.optimum.prices import find_dual_prices
 from decima.systems.cloud.optimum.problem import Problem, latest_starts
 from decima.systems.cloud.optimum.search import search
 from decima.systems.cloud.result import PlacementResult
-from decima.systems.cloud.schedulers.compiled import GIVEN_PLAN
+from decima.systems.cloud.schedulers.compiled import PREPARED
 from decima.systems.cloud.schedulers.registry import CompiledRule
 from decima.systems.cloud.settings import PlacementSettings
 from decima.systems.cloud.state import give_plan
-from decima.systems.cloud.system import VM_PLACEMENT, Episode, place
+from decima.systems.cloud.system import VM_PLACEMENT, Episode, simulate
 from decima.systems.cloud.workload import PlacementWorkload
 
 EXACT, SEARCHED = "exact optimum", "best found by search"
@@ -32,7 +32,7 @@ class Optimum:
     """The best placement known, and bounds."""
 
     result: PlacementResult  # the episode
-    kind: str  # ``"exact optimum"`` or ``"best found by search"``
+    status: str  # ``"exact optimum"`` or ``"best found by search"``
     waits_allowed: bool  # whether voluntary waits were looked for
     periods: int  # independent busy periods
     proved_periods: int  # those solved exactly
@@ -46,11 +46,15 @@ class Optimum:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
-        names = ("kind", "waits_allowed", "periods", "proved_periods", "nodes", "work_bound", "interval_bound")
-        return {name: getattr(self, name) for name in names} | {
-            "reward_bound": self.reward_bound,
-            "result": self.result.as_dict(),
-        }
+        names = ("waits_allowed", "periods", "proved_periods", "nodes", "work_bound", "interval_bound")
+        return (
+            {"kind": self.status}
+            | {name: getattr(self, name) for name in names}
+            | {
+                "reward_bound": self.reward_bound,
+                "result": self.result.as_dict(),
+            }
+        )
 
 
 def optimum(
@@ -63,10 +67,10 @@ def optimum(
     seed: int = 0,
     progress: str | None = None,
 ) -> Optimum:
-    """Find the best placement of a workload, for given arrivals, all run times known beforehand.
+    """Find the best placement of a workload whose arrivals and run times are known.
 
     Exact where every busy period can be searched to its end: then no placement without voluntary waits has a greater
-    R_epi. Else, and for rules or billing under which periods depend on each other, a clairvoyant search goes on from
+    R_epi. Else, and for rules or billing under which periods depend on each other, an offline search goes on from
     the best that is known. Waiting may reach more than the exact optimum without.
 
     Args:
@@ -86,14 +90,14 @@ def optimum(
     settings = PlacementSettings() if settings is None else settings
     workload.require_room(settings.cluster)
     problem = Problem.of(workload, settings)
-    starts = [place(workload, name, settings) for name in STARTS]
+    starts = [simulate(workload, name, settings) for name in STARTS]
     plans = [result.where for result in starts if result.complete]
     exact = nodes > 0 and exact_applies(settings)
-    found, proved, spent, exact_loss = periods(problem), 0, 0, 0.0
+    spans, proved, spent, exact_loss = periods(problem), 0, 0, 0.0
     if exact:
         best = []
-        with progress_bar(progress, len(found), "period") as bar:
-            for first, last in found:
+        with progress_bar(progress, len(spans), "period") as bar:
+            for first, last in spans:
                 solved, bound = _best_of_period(problem, workload, settings, first, last, nodes, seed)
                 best.append(plan_of(solved.counts))
                 spent += solved.nodes
@@ -101,16 +105,16 @@ def optimum(
                 exact_loss += solved.loss if solved.proved else bound
                 bar.update()
         plans.append(np.concatenate(best))
-    kind, chosen, counts = EXACT, plans[-1], None
-    if not exact or proved < len(found) or waits:
-        kind = SEARCHED
+    status, chosen, counts = EXACT, plans[-1], None
+    if not exact or proved < len(spans) or waits:
+        status = SEARCHED
         label = progress and f"{progress}, search"
         reached = search(workload, settings, plans, budget=budget, waits=waits, seed=seed, progress=label)
         chosen, counts = reached.wanted, reached.waits
-    result = _follow(workload, settings, chosen, counts, kind)
+    result = _follow(workload, settings, chosen, counts, status)
     interval = reward_bound = None
     if exact_applies(settings):
-        interval = sum(problem.part(*each).cost_bound() for each in found)
+        interval = sum(problem.part(*each).cost_bound() for each in spans)
     if not settings.rules.clock_goes_back:
         loss = exact_loss
         if waits or not exact:
@@ -118,19 +122,19 @@ def optimum(
         constant = settings.beta + (1.0 - settings.beta) * (1.0 + 100.0 / settings.rules.penalty_percent)
         reward_bound = float(settings.rules.fixed_reward * constant - loss)
     work = problem.work_bound() if not settings.rules.clock_goes_back else 0.0
-    return Optimum(result, kind, waits, len(found), proved, spent, work, interval, reward_bound)
+    return Optimum(result, status, waits, len(spans), proved, spent, work, interval, reward_bound)
 
 
 def _follow(workload, settings, wanted, waits, name) -> PlacementResult:
-    """Run a plan through the environment; executors that do not fit go where the compiled rule puts them."""
+    """Run a plan; executors that do not fit go where they cost least."""
     episode = Episode.of(workload, settings)
     give_plan(episode.state, wanted, waits)
-    episode.run(CompiledRule(name, GIVEN_PLAN), 0)
+    episode.run(CompiledRule(name, PREPARED), 0)
     return VM_PLACEMENT.result(episode, name, 0).require_complete()
 
 
 def _best_of_period(problem, workload, settings, first, last, nodes, seed):
-    """How the search of a period went, begun from rules or an annealed plan, and a bound of its loss."""
+    """Search a period from heuristics or an annealed plan; returns it and a bound."""
     part, jobs = problem.part(first, last), sub_workload(workload, first, last)
     rules = ("ilp_exact", f"ilp_beta:beta={settings.beta}", "good_first")
     starts: dict[int, tuple[float, np.ndarray]] = {}
@@ -141,8 +145,8 @@ def _best_of_period(problem, workload, settings, first, last, nodes, seed):
     def begin(start: int) -> tuple[float, np.ndarray]:
         if start not in starts:
             rest = sub_workload(jobs, start, len(jobs))
-            found = [loss_and_counts(place(rest, name, settings), start) for name in rules]
-            starts[start] = min(found, key=lambda pair: pair[0])
+            options = [loss_and_counts(simulate(rest, name, settings), start) for name in rules]
+            starts[start] = min(options, key=lambda pair: pair[0])
         return starts[start]
 
     bound = part.least_loss(part.cost_bound())
@@ -152,8 +156,8 @@ def _best_of_period(problem, workload, settings, first, last, nodes, seed):
         reached = search(jobs, settings, [plan_of(solved.counts)], budget=PERIOD_BUDGET, seed=seed)
         better = loss_and_counts(_follow(jobs, settings, reached.wanted, None, SEARCHED), 0)
         starts[0] = min((solved.loss, solved.counts), better, key=lambda pair: pair[0])
-        priced = find_prices(part, latest_starts(part), starts[0][0])
+        dual = find_dual_prices(part, latest_starts(part), starts[0][0])
         # Without prices a long search rarely comes to its end.
-        solved = solve_period(part, nodes if np.isfinite(priced.bound) else nodes // 4, begin, priced)
-        bound = max(bound, priced.bound)
+        solved = solve_period(part, nodes if np.isfinite(dual.bound) else nodes // 4, begin, dual)
+        bound = max(bound, dual.bound)
     return solved, bound

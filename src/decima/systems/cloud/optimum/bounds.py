@@ -1,4 +1,4 @@
-"""Compiled lower bounds of what the jobs to come of a busy period lose, from a state of the search on.
+"""Compiled lower bounds of the loss of the jobs to come in a busy period.
 
 By work: the cores or the memory of all jobs at the lowest price.
 
@@ -19,9 +19,8 @@ from decima.core.cache import cached
 from decima.systems.cloud.optimum.rental import least_of_vm
 from decima.systems.cloud.workload import NETWORK_BOUND
 
-_NETWORK = NETWORK_BOUND
 SLOTS = 7  # jobs at a time whose two ways, well or badly placed, are told apart
-STATES_PER_LOOK = 20_000  # most new states of one VM that are tried for one bound
+STATES_PER_BOUND = 20_000  # most new states of one VM that are tried for one bound
 
 
 @njit
@@ -32,11 +31,11 @@ def _extra(demand, paid, step):
 
 @njit
 def _forget(values, slots, slot):
-    """Take one of the jobs out of a table over the ways of all: the better of its two ways remains."""
+    """Remove one job from the table of good and bad placements; the better remains."""
     low = (1 << slot) - 1
-    for ways in range(1 << (slots - 1)):
-        source = (ways & low) | ((ways & ~low) << 1)
-        values[ways] = min(values[source], values[source | (1 << slot)])
+    for bits in range(1 << (slots - 1)):
+        source = (bits & low) | ((bits & ~low) << 1)
+        values[bits] = min(values[source], values[source | (1 << slot)])
 
 
 @njit
@@ -50,7 +49,7 @@ def interval_bound(jobs, vms, prices, weights, first, now, active, running, fini
         jobs: Tables of the jobs (arrival, type, cores, memory, executors, duration, least run time).
         vms: Tables of the VMs (cores, memory, rate, kind, numbers by rate ascending).
         prices: float64 [4]: lowest price per core and second, step of cores, price per MiB and second, step of MiB.
-        weights: float64 [4], see :func:`decima.systems.cloud.optimum.kernel.search_period`.
+        weights: float64 [3], see :func:`decima.systems.cloud.optimum.kernel.search_period`.
         first: See above.
         now: The clock.
         active: int64, jobs that run.
@@ -61,12 +60,12 @@ def interval_bound(jobs, vms, prices, weights, first, now, active, running, fini
             [4, 2 ** SLOTS]; jobs whose ways are in the table, int64 [SLOTS]; slot of every job, int64 [jobs]; and what
             :func:`latest_starts` has filled in, of which the ends change.
     """
-    arrival, kind, cores, memory, executors, duration, least = jobs
+    arrival, job_type, cores, memory, executors, duration, least = jobs
     points, tables, slot_job, slot_of, latest, ends = scratch
     values, more_cores, more_memory, spread = tables
     size = 0
-    for place in range(running):
-        points[size] = finish[active[place]]
+    for index in range(running):
+        points[size] = finish[active[index]]
         size += 1
     for vm in range(len(until)):
         if until[vm] > now:
@@ -81,17 +80,17 @@ def interval_bound(jobs, vms, prices, weights, first, now, active, running, fini
         points[size + 1] = max(now, arrival[job]) + least[job]
         points[size + 2] = ends[job]
         size += 3
-    for place in range(1, size):
-        value = points[place]
-        at = place
+    for index in range(1, size):
+        value = points[index]
+        at = index
         while at > 0 and points[at - 1] > value:
             points[at] = points[at - 1]
             at -= 1
         points[at] = value
     slots, arrived, begin = 0, first, now
     values[0] = 0.0
-    for place in range(size):
-        end = points[place]
+    for index in range(size):
+        end = points[index]
         if end <= begin:
             continue
         slot = 0
@@ -113,8 +112,8 @@ def interval_bound(jobs, vms, prices, weights, first, now, active, running, fini
             if slots == SLOTS or least[job] > duration[job] or executors[job] == 1 or ends[job] <= begin:
                 continue
             longer = weights[1] * duration[job] * weights[2] / 100
-            for ways in range(1 << slots):
-                values[ways | (1 << slots)] = values[ways] + longer
+            for bits in range(1 << slots):
+                values[bits | (1 << slots)] = values[bits] + longer
             slot_job[slots], slot_of[job] = job, slots
             slots += 1
         need_cores, need_memory, paid_cores, paid_memory, paid = 0.0, 0.0, 0.0, 0.0, 0
@@ -131,30 +130,30 @@ def interval_bound(jobs, vms, prices, weights, first, now, active, running, fini
                 need_memory += memory[job] * executors[job]
             slot = slot_of[job]
             if slot >= 0:
-                # Alone, at the places of the table where only this job has a way: 1 is bad, for ``spread`` good.
+                # Alone, at the entries of the table where only this job has a bit: 1 is bad, for ``spread`` good.
                 more_cores[1 << slot] = 0.0 if going else cores[job] * executors[job]
                 more_memory[1 << slot] = 0.0 if going else memory[job] * executors[job]
-                apart = going and kind[job] != _NETWORK
-                spread[1 << slot] = (2.0 if weights[3] > 0.0 else float(executors[job])) if apart else 0.0
+                apart = going and job_type[job] != NETWORK_BOUND
+                spread[1 << slot] = float(executors[job]) if apart else 0.0
         for vm in range(len(until)):
             if until[vm] > begin:
                 paid_cores += vms[0][vm]
                 paid_memory += vms[1][vm]
                 paid += 1
-        for ways in range(1, 1 << slots):
-            lowest = ways & -ways
-            if lowest != ways:
-                more_cores[ways] = more_cores[lowest] + more_cores[ways ^ lowest]
-                more_memory[ways] = more_memory[lowest] + more_memory[ways ^ lowest]
-                spread[ways] = max(spread[lowest], spread[ways ^ lowest])
+        for bits in range(1, 1 << slots):
+            lowest = bits & -bits
+            if lowest != bits:
+                more_cores[bits] = more_cores[lowest] + more_cores[bits ^ lowest]
+                more_memory[bits] = more_memory[lowest] + more_memory[bits ^ lowest]
+                spread[bits] = max(spread[lowest], spread[bits ^ lowest])
         every = (1 << slots) - 1
         length = weights[0] * (end - begin)
-        for ways in range(1 << slots):
+        for bits in range(1 << slots):
             rate = max(
-                prices[0] * _extra(need_cores + more_cores[ways], paid_cores, prices[1]),
-                prices[2] * _extra(need_memory + more_memory[ways], paid_memory, prices[3]),
+                prices[0] * _extra(need_cores + more_cores[bits], paid_cores, prices[1]),
+                prices[2] * _extra(need_memory + more_memory[bits], paid_memory, prices[3]),
             )
-            missing = spread[every ^ ways] - paid
+            missing = spread[every ^ bits] - paid
             if missing > 0.0:
                 # As many VMs more, the cheapest that are not paid for.
                 apart_rate = 0.0
@@ -163,22 +162,22 @@ def interval_bound(jobs, vms, prices, weights, first, now, active, running, fini
                         apart_rate += vms[2][vm]
                         missing -= 1.0
                 rate = max(rate, apart_rate)
-            values[ways] += rate * length
+            values[bits] += rate * length
         begin = end
-    found = values[0]
-    for ways in range(1, 1 << slots):
-        found = min(found, values[ways])
-    return found
+    least_loss = values[0]
+    for bits in range(1, 1 << slots):
+        least_loss = min(least_loss, values[bits])
+    return least_loss
 
 
 @njit
 def latest_starts(jobs, below, state, taken, penalty, latest, ends):
-    """Fill in when jobs from one on start at the latest, and end, whatever is done until then.
+    """Fill in the latest starts and ends of jobs from one on.
 
     A job starts at the latest when its forerunner has, and there is room for it beside what may still run by then, even
     if every executor of the jobs between takes as many places as its cores or its memory could, ``taken`` [jobs, jobs].
     """
-    arrival, _kind, cores, memory, executors, duration, _least = jobs
+    arrival, _job_type, cores, memory, executors, duration, _least = jobs
     free_cores, free_memory, _until, clock, _loss, running, active, counts, finish = state
     start = clock[below]
     for job in range(below, len(arrival)):
@@ -187,15 +186,15 @@ def latest_starts(jobs, below, state, taken, penalty, latest, ends):
             total, following = 0, np.inf
             for vm in range(free_cores.shape[1]):
                 has_cores, has_memory = free_cores[below, vm], free_memory[below, vm]
-                for place in range(running[below]):
-                    other = active[below, place]
+                for index in range(running[below]):
+                    other = active[below, index]
                     if finish[other] <= start:
                         has_cores += counts[other, vm] * cores[other]
                         has_memory += counts[other, vm] * memory[other]
                 total += min(has_cores // cores[job], has_memory // memory[job])
-            for place in range(running[below]):
-                if finish[active[below, place]] > start:
-                    following = min(following, finish[active[below, place]])
+            for index in range(running[below]):
+                if finish[active[below, index]] > start:
+                    following = min(following, finish[active[below, index]])
             for other in range(below, job):
                 if ends[other] > start:
                     total -= taken[other, job]
@@ -209,15 +208,18 @@ def latest_starts(jobs, below, state, taken, penalty, latest, ends):
 
 @njit
 def work_bound(jobs, vms, prices, below, state):
-    """Least further cost of all jobs from one on: their cores and memory, less what is paid for and not in use."""
-    _arrival, _kind, cores, memory, executors, _duration, least = jobs
+    """Least further cost of jobs from one on, by their cores and memory.
+
+    What is paid for and not in use is free.
+    """
+    _arrival, _job_type, cores, memory, executors, _duration, least = jobs
     _free_cores, _free_memory, until, clock, _loss, running, active, _counts, finish = state
     need_cores, need_memory, now = 0.0, 0.0, clock[below]
     for job in range(below, len(cores)):
         need_cores += cores[job] * executors[job] * least[job]
         need_memory += memory[job] * executors[job] * least[job]
-    for place in range(running[below]):
-        job = active[below, place]
+    for index in range(running[below]):
+        job = active[below, index]
         left = executors[job] * max(0.0, finish[job] - now)
         need_cores += cores[job] * left
         need_memory += memory[job] * left
@@ -229,8 +231,8 @@ def work_bound(jobs, vms, prices, below, state):
 
 
 @njit
-def rental_bound(jobs, vms, weights, below, state, priced):
-    """Least further loss of jobs from ``below`` on by prices, see :mod:`decima.systems.cloud.optimum.rental`.
+def rental_bound(jobs, vms, weights, below, state, dual):
+    """Least further loss of jobs from ``below`` on by dual prices, see :mod:`decima.systems.cloud.optimum.rental`.
 
     Args:
         jobs: See :func:`interval_bound`.
@@ -238,25 +240,25 @@ def rental_bound(jobs, vms, weights, below, state, priced):
         weights: See :func:`interval_bound`.
         below: See above.
         state: What the job ``below`` finds at its clock, rows by depth.
-        priced: Loss by prices of all jobs from one on, float64 [jobs + 1], and what
-            :func:`~decima.systems.cloud.optimum.rental.least_of_vm` takes: ways, stack, table, frame.
+        dual: Loss by dual prices of all jobs from one on, float64 [jobs + 1], and what
+            :func:`~decima.systems.cloud.optimum.rental.least_of_vm` takes: options, stack, table, frame.
     """
-    after, ways, stack, table, frame = priced
+    after, options, stack, table, frame = dual
     running, active, counts, finish = state[5][below], state[6], state[7], state[8]
     tables = jobs[0], jobs[2], jobs[3]
     total = after[below]
     for vm in range(len(vms[0])):
         size = 0
-        for place in range(running):
-            job = active[below, place]
+        for index in range(running):
+            job = active[below, index]
             if counts[job, vm] > 0:
                 stack[1][below, size] = finish[job]
                 stack[2][below, size] = counts[job, vm] * jobs[2][job]
                 stack[3][below, size] = counts[job, vm] * jobs[3][job]
                 size += 1
         stack[0][below] = size
-        kind = vms[0][vm], vms[1][vm], weights[0] * vms[2][vm], vms[3][vm]
-        total += least_of_vm(tables, ways, kind, below, state[3][below], stack, table, frame, STATES_PER_LOOK)
+        vm_class = vms[0][vm], vms[1][vm], weights[0] * vms[2][vm], vms[3][vm]
+        total += least_of_vm(tables, options, vm_class, below, state[3][below], stack, table, frame, STATES_PER_BOUND)
     return total
 
 
@@ -266,6 +268,6 @@ def bound_of_empty(jobs, vms, prices, weights, state, taken, scratch):
     until, active, finish = state[2][0], state[6][0], state[8]
     latest_starts(jobs, 0, state, taken, weights[2], scratch[4], scratch[5])
     ends = scratch[5].copy()
-    found = interval_bound(jobs, vms, prices, weights, 0, jobs[0][0], active, 0, finish, until, scratch)
+    least_loss = interval_bound(jobs, vms, prices, weights, 0, jobs[0][0], active, 0, finish, until, scratch)
     scratch[5][:] = ends
-    return found
+    return least_loss

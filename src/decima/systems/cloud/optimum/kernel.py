@@ -1,4 +1,4 @@
-"""Compiled depth-first search over all placements of a busy period, without symmetric ones, pruned by a bound.
+"""Compiled depth-first search over all placements of a busy period, pruned by bounds.
 
 Jobs come in order and start as soon as they fit; a node is a job that fits, its children are the placements of its
 executors: counts per VM, where VMs with the same future are interchangeable. The loss of a job is a weighted sum of
@@ -18,7 +18,6 @@ from decima.systems.cloud.optimum.bounds import interval_bound, latest_starts, r
 from decima.systems.cloud.optimum.rental import mix
 from decima.systems.cloud.workload import NETWORK_BOUND
 
-_NETWORK = NETWORK_BOUND
 CHILDREN = 16384  # most placements of one job that are listed
 # Entries of ``cursor``: depth of the search, nodes so far, whether it is over, whether a node had too many placements.
 DEPTH, NODES, OVER, TOO_MANY, NUM_CURSOR = 0, 1, 2, 3, 4
@@ -29,8 +28,8 @@ def _release(jobs, depth, now, state):
     """Free what has finished by now at a depth."""
     free_cores, free_memory, _until, _clock, _loss, running, active, counts, finish = state
     kept = 0
-    for place in range(running[depth]):
-        job = active[depth, place]
+    for index in range(running[depth]):
+        job = active[depth, index]
         if finish[job] <= now:
             for vm in range(free_cores.shape[1]):
                 free_cores[depth, vm] += counts[job, vm] * jobs[2][job]
@@ -51,45 +50,43 @@ def _rooms(jobs, depth, state, room):
 
 
 @njit
-def _twins(vms, depth, now, state, twin):
+def _interchangeable(vms, depth, now, state, same_as):
     """For every VM the last one before it that has the same future, -1: none."""
     _free_cores, _free_memory, until, _clock, _loss, running, active, counts, _finish = state
-    for vm in range(len(twin)):
-        twin[vm] = -1
+    for vm in range(len(same_as)):
+        same_as[vm] = -1
         for other in range(vm - 1, -1, -1):
             idle = until[depth, vm] <= now and until[depth, other] <= now
             same = vms[3][vm] == vms[3][other] and (idle or until[depth, vm] == until[depth, other])
-            for place in range(running[depth]):
-                job = active[depth, place]
+            for index in range(running[depth]):
+                job = active[depth, index]
                 same = same and counts[job, vm] == counts[job, other]
             if same:
-                twin[vm] = other
+                same_as[vm] = other
                 break
 
 
 @njit
-def _is_good(kind, need, used, not_all_one):
-    if kind == _NETWORK:
-        return used == 1
-    return used > 1 if not_all_one else used == need
+def _is_good(job_type, need, used):
+    return used == (1 if job_type == NETWORK_BOUND else need)
 
 
 @njit
 def _list_children(jobs, vms, weights, depth, cutoff, state, lists, scratch):
-    """List the placements of a job that lose less than ``cutoff``, cheapest first; returns whether there was room."""
+    """List placements of a job below ``cutoff``, cheapest first; returns whether they fit."""
     children, _next, placements, losses, order = lists
-    room, twin, chosen, _bound = scratch
+    room, same_as, chosen, _bound = scratch
     until, now = state[2][depth], state[3][depth]
     count, need = len(room), jobs[4][depth]
-    _twins(vms, depth, now, state, twin)
+    _interchangeable(vms, depth, now, state, same_as)
     size, vm, left = 0, 0, need
     chosen[0] = -1
     down = True
     while vm >= 0:
         if down:
             most = min(room[vm], left)
-            if twin[vm] >= 0:
-                most = min(most, chosen[twin[vm]])
+            if same_as[vm] >= 0:
+                most = min(most, chosen[same_as[vm]])
             chosen[vm] = most
         else:
             left += chosen[vm]
@@ -111,7 +108,7 @@ def _list_children(jobs, vms, weights, depth, cutoff, state, lists, scratch):
         used = 0
         for other in range(vm + 1):
             used += chosen[other] > 0
-        good = _is_good(jobs[1][depth], need, used, weights[3] > 0.0)
+        good = _is_good(jobs[1][depth], need, used)
         run = jobs[5][depth]
         if not good:
             run = run + run * weights[2] / 100
@@ -138,47 +135,50 @@ def _list_children(jobs, vms, weights, depth, cutoff, state, lists, scratch):
 
 @njit
 def _future(vms, depth, state):
-    """Hash of all that the rest of a search depends on at a depth; VMs of a type may change places."""
+    """Hash of all that the rest of a search depends on at a depth.
+
+    VMs of a type may change places.
+    """
     until, now = state[2][depth], state[3][depth]
     running, active, counts, finish = state[5][depth], state[6], state[7], state[8]
     total = mix(np.uint64(depth + 1)) + mix(np.uint64(np.int64(now * 1048576.0) + 77))
-    for place in range(running):
-        job = active[depth, place]
+    for index in range(running):
+        job = active[depth, index]
         total += mix(np.uint64(np.int64(finish[job] * 1048576.0)) + mix(np.uint64(job + 1)))
     for vm in range(len(until)):
-        own = mix(np.uint64(vms[3][vm] + 1))
+        vm_hash = mix(np.uint64(vms[3][vm] + 1))
         if until[vm] > now:
-            own = mix(own + np.uint64(np.int64(until[vm] * 1048576.0)))
-        for place in range(running):
-            job = active[depth, place]
+            vm_hash = mix(vm_hash + np.uint64(np.int64(until[vm] * 1048576.0)))
+        for index in range(running):
+            job = active[depth, index]
             if counts[job, vm] > 0:
-                own = mix(own + mix(np.uint64(job * 1000003 + counts[job, vm])))
-        total += mix(own)
+                vm_hash = mix(vm_hash + mix(np.uint64(job * 1000003 + counts[job, vm])))
+        total += mix(vm_hash)
     return total
 
 
 @njit
 def _seen(hashes, losses, key, loss):
     """Whether the same future was met with no greater loss; keeps the smaller one."""
-    place = np.int64(key & np.uint64(len(hashes) - 1))
-    if hashes[place] == key and losses[place] <= loss + 1e-9:
+    index = np.int64(key & np.uint64(len(hashes) - 1))
+    if hashes[index] == key and losses[index] <= loss + 1e-9:
         return True
-    hashes[place] = key
-    losses[place] = loss
+    hashes[index] = key
+    losses[index] = loss
     return False
 
 
 @njit
 def _enter(jobs, depth, state, scratch):
-    """Bring the clock to the moment when the job of a depth can be placed; returns whether the cluster is empty."""
+    """Move the clock until the job fits; returns whether the cluster is empty."""
     running, active, finish = state[5], state[6], state[8]
     now = max(state[3][depth], jobs[0][depth])
     _release(jobs, depth, now, state)
     empty = running[depth] == 0 and now == jobs[0][depth]
     while _rooms(jobs, depth, state, scratch[0]) < jobs[4][depth]:
         now = finish[active[depth, 0]]
-        for place in range(1, running[depth]):
-            now = min(now, finish[active[depth, place]])
+        for index in range(1, running[depth]):
+            now = min(now, finish[active[depth, index]])
         _release(jobs, depth, now, state)
     state[3][depth] = now
     return empty
@@ -201,7 +201,7 @@ def search_period(
     lists,
     scratch,
     seen,
-    priced,
+    dual,
     nodes,
 ):
     """Continue the search over jobs ``start`` and later of a period for some nodes.
@@ -210,8 +210,7 @@ def search_period(
         jobs: See :func:`decima.systems.cloud.optimum.bounds.interval_bound`.
         vms: See there.
         prices: See there.
-        weights: float64 [4]: loss per cost and per second of run time, per cent of the penalty, 1 for the reading of
-            good placements as not all on one VM.
+        weights: float64 [3]: loss per cost and per second of run time, per cent of the penalty.
         taken: int64 [jobs, jobs], places for the second job that the first may take if it still runs then.
         start: Where the search begins, with an empty cluster.
         known: float64 [jobs + 1], least loss from a job on with an empty cluster, NaN where not known; 0 at the end.
@@ -223,7 +222,7 @@ def search_period(
         lists: Children by depth, see ``_list_children``.
         scratch: Room for rules.
         seen: Hashes (uint64) of what was met, at places by their last bits, and their losses; a power of two of them.
-        priced: See :func:`decima.systems.cloud.optimum.bounds.rental_bound`; not used where ``priced[0][0]`` is NaN.
+        dual: See :func:`decima.systems.cloud.optimum.bounds.rental_bound`; not used where ``dual[0][0]`` is NaN.
         nodes: Nodes of this call.
     """
     free_cores, free_memory, until, clock, loss, running, active, counts, finish = state
@@ -265,7 +264,7 @@ def search_period(
         for vm in range(free_cores.shape[1]):
             used += placements[depth, child, vm] > 0
         run = jobs[5][depth]
-        if not _is_good(jobs[1][depth], jobs[4][depth], used, weights[3] > 0.0):
+        if not _is_good(jobs[1][depth], jobs[4][depth], used):
             run = run + run * weights[2] / 100
         finish[depth] = now + run
         below = depth + 1
@@ -275,8 +274,8 @@ def search_period(
             free_cores[below, vm] = free_cores[depth, vm] - number * jobs[2][depth]
             free_memory[below, vm] = free_memory[depth, vm] - number * jobs[3][depth]
             until[below, vm] = max(until[depth, vm], finish[depth]) if number > 0 else until[depth, vm]
-        for place in range(running[depth]):
-            active[below, place] = active[depth, place]
+        for index in range(running[depth]):
+            active[below, index] = active[depth, index]
         active[below, running[depth]] = depth
         running[below] = running[depth] + 1
         clock[below] = now
@@ -295,8 +294,8 @@ def search_period(
             empty = _enter(jobs, below, state, scratch) and not np.isnan(known[below])
             if not empty and _seen(seen[0], seen[1], _future(vms, below, state), total):
                 continue
-            with_prices = not (empty or np.isnan(priced[0][0]))
-            if with_prices and total + rental_bound(jobs, vms, weights, below, state, priced) >= limit:
+            with_dual = not (empty or np.isnan(dual[0][0]))
+            if with_dual and total + rental_bound(jobs, vms, weights, below, state, dual) >= limit:
                 continue
         if empty:
             total += known[below]

@@ -1,4 +1,4 @@
-"""The exact optimum for given arrivals without voluntary waiting, by independent busy periods.
+"""Exact optimum without voluntary waiting, by independent busy periods.
 
 A job that is certain to find every earlier one finished begins a period of its own: with billing per second nothing
 that was done before matters to it. Every period is searched exhaustively (:mod:`decima.systems.cloud.optimum.kernel`).
@@ -14,7 +14,7 @@ import numpy as np
 
 from decima.core.interrupts import check_stop
 from decima.systems.cloud.optimum import kernel
-from decima.systems.cloud.optimum.prices import Priced, no_prices
+from decima.systems.cloud.optimum.prices import DualPrices, no_dual_prices
 from decima.systems.cloud.optimum.problem import (
     Problem,
     find_empty,
@@ -33,7 +33,7 @@ MOST_SEEN = 22  # two to this power: most nodes whose futures are remembered
 
 
 def periods(problem: Problem) -> list[tuple[int, int]]:
-    """Independent busy periods: (first job, last job + 1), by the latest that anything can end."""
+    """Independent busy periods: (first job, last job + 1), by the latest ends."""
     arrival, ends = problem.jobs[0], of_empty(problem)[2]
     firsts = [job for job in range(len(problem)) if (ends[:job] <= arrival[job]).all()]
     return list(itertools.pairwise([*firsts, len(problem)]))
@@ -53,7 +53,7 @@ def solve_period(
     problem: Problem,
     nodes: int,
     begin: Callable[[int], tuple[float, np.ndarray]],
-    priced: Priced | None = None,
+    dual: DualPrices | None = None,
 ) -> Solved:
     """Search a period that begins with an empty cluster.
 
@@ -65,9 +65,9 @@ def solve_period(
         nodes: Most nodes of all these searches.
         begin: Function of a job that gives a placement to begin with of it and all later ones, on an empty cluster:
             its loss and executors per VM, int64 [jobs from there, VMs].
-        priced: Prices for a third bound besides work and interval.
+        dual: Dual prices for a third bound besides work and interval.
     """
-    priced = no_prices(problem) if priced is None else priced
+    dual = no_dual_prices(problem) if dual is None else dual
     count, vms = len(problem), len(problem.vms[0])
     taken = places_taken(problem)
     state, lists, scratch = _memory(problem)
@@ -104,7 +104,7 @@ def solve_period(
                 lists,
                 scratch,
                 seen,
-                priced.arrays,
+                dual.arrays,
                 STEP,
             )
             check_stop()
@@ -145,7 +145,7 @@ def sub_workload(workload: PlacementWorkload, first: int, last: int) -> Placemen
 def exact_applies(settings: PlacementSettings) -> bool:
     """Whether the rules and the billing are those that periods are independent under."""
     rules = settings.rules
-    plain = not (rules.clock_goes_back or rules.wait_frees_one) and rules.look_ahead == "none"
+    plain = not (rules.clock_goes_back or rules.wait_frees_one) and rules.lookahead == "none"
     return plain and settings.billing.per_second
 
 

@@ -1,4 +1,4 @@
-"""Prices of executors under which all VMs together lose as much as possible: dual values of a linear program.
+"""Dual prices that maximise the lower bound, by column generation.
 
 The program covers the executors of every job by columns, each of which is what one VM takes of all jobs, with the rent
 for it; there are at most as many columns of a kind as VMs of it. Columns are added as long as
@@ -28,12 +28,12 @@ ENTRIES = 20  # two to this power: states that are remembered
 
 
 @dataclass(frozen=True)
-class Priced:
-    """What compiled code takes to bound the loss of the rest of a period by prices; bounds nothing without them."""
+class DualPrices:
+    """Dual prices as compiled code takes them; without any they bound nothing."""
 
     bound: float  # least loss of the whole period
     after: np.ndarray  # float64 [jobs + 1], what all executors from a job on earn; NaN without prices
-    ways: tuple[np.ndarray, ...]  # these and the following: see ``least_of_vm`` of the kernel
+    options: tuple[np.ndarray, ...]  # these and the following: see ``least_of_vm`` of the kernel
     stack: tuple[np.ndarray, ...]
     table: tuple[np.ndarray, ...]
     frame: tuple[np.ndarray, ...]
@@ -41,16 +41,16 @@ class Priced:
     @property
     def arrays(self) -> tuple:
         """The same as compiled code takes it."""
-        return self.after, self.ways, self.stack, self.table, self.frame
+        return self.after, self.options, self.stack, self.table, self.frame
 
 
-def no_prices(problem: Problem) -> Priced:
+def no_dual_prices(problem: Problem) -> DualPrices:
     """Arrays of the right types for a search that goes without prices."""
-    starts = np.arange(len(problem) + 1), problem.jobs[0]
-    return Priced(-np.inf, np.full(len(problem) + 1, np.nan), _ways(problem, *starts), *_room(problem, entries=0))
+    options = _options(problem, np.arange(len(problem) + 1), problem.jobs[0])
+    return DualPrices(-np.inf, np.full(len(problem) + 1, np.nan), options, *_room(problem, entries=0))
 
 
-def find_prices(problem: Problem, latest: np.ndarray, upper: float) -> Priced:
+def find_dual_prices(problem: Problem, latest: np.ndarray, upper: float) -> DualPrices:
     """Prices for a period, under which VMs lose about as much as under any.
 
     Args:
@@ -60,9 +60,9 @@ def find_prices(problem: Problem, latest: np.ndarray, upper: float) -> Priced:
     """
     starts = possible_starts(problem, latest)
     if starts is None or problem.jobs[4].max() > MOST_EXECUTORS:
-        return no_prices(problem)
+        return no_dual_prices(problem)
     count, need = len(problem), problem.jobs[4]
-    ways = _ways(problem, *starts)
+    options = _options(problem, *starts)
     room = _room(problem, ENTRIES)
     program = _Program(problem, upper)
     # At first a job earns as much of the known loss as it takes of the cores.
@@ -70,14 +70,14 @@ def find_prices(problem: Problem, latest: np.ndarray, upper: float) -> Priced:
     shares = upper * work / work.sum()
     best, best_shares = -np.inf, shares
     for _ in range(ROUNDS):
-        _set_shares(problem, ways, room, shares)
+        _set_shares(problem, options, room, shares)
         total = float(shares.sum())
-        for kind in range(len(program.kinds)):
-            least = program.add_best(kind, ways, room)
-            total += program.numbers[kind] * least
+        for vm_class in range(len(program.kinds)):
+            least = program.add_best(vm_class, options, room)
+            total += program.numbers[vm_class] * least
             check_stop()
         if not np.isfinite(total):
-            return no_prices(problem)
+            return no_dual_prices(problem)
         if total > best:
             best, best_shares = total, shares
         upper_of_bound, dual = program.solve()
@@ -85,14 +85,14 @@ def find_prices(problem: Problem, latest: np.ndarray, upper: float) -> Priced:
             break
         # Dual values leap; half the way from the best ones so far leads there sooner.
         shares = 0.5 * best_shares + 0.5 * dual
-    _set_shares(problem, ways, room, best_shares)
+    _set_shares(problem, options, room, best_shares)
     after = np.zeros(count + 1)
     after[:count] = np.cumsum(best_shares[::-1])[::-1]
-    return Priced(best, after, ways, *room)
+    return DualPrices(best, after, options, *room)
 
 
 def possible_starts(problem: Problem, latest: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """All moments at which jobs can start: when they arrive, or when one before ends, until the latest moment.
+    """All moments at which jobs can start: arrivals, and ends of earlier jobs.
 
     Returns:
         Where those of each job begin, int64 [jobs + 1], and the moments, ascending for each job; None if there are more
@@ -101,28 +101,25 @@ def possible_starts(problem: Problem, latest: np.ndarray) -> tuple[np.ndarray, n
     arrival, duration, longest = problem.jobs[0], problem.jobs[5], problem.longest
     first, starts, ends = [0], [], set()
     for job in range(len(problem)):
-        own = sorted({float(arrival[job]), *(end for end in ends if arrival[job] < end <= latest[job] + ROUNDING_S)})
-        starts += own
+        last = latest[job] + ROUNDING_S
+        moments = sorted({float(arrival[job]), *(end for end in ends if arrival[job] < end <= last)})
+        starts += moments
         if len(starts) > MOST_STARTS:
             return None
         first.append(len(starts))
-        ends |= {float(start + run) for start in own for run in (duration[job], longest[job])}
+        ends |= {float(start + run) for start in moments for run in (duration[job], longest[job])}
     return np.array(first, dtype=np.int64), np.array(starts)
 
 
-def _ways(problem: Problem, first_start: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, ...]:
+def _options(problem: Problem, first_start: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, ...]:
     """How a VM may take executors of each job, well or badly placed."""
-    _arrival, kind, _cores, _memory, need, duration, least = problem.jobs
+    _arrival, job_type, _cores, _memory, need, duration, least = problem.jobs
     fewest, most = np.ones((2, len(problem), 2), dtype=np.int64)
     good, bad = 0, 1
     most[:, bad] = need
-    network = kind == NETWORK_BOUND
+    network = job_type == NETWORK_BOUND
     fewest[network, good] = most[network, good] = need[network]
     most[network, bad] = need[network] - 1
-    if problem.weights[3] > 0.0:
-        # Well placed unless all are on one VM.
-        most[~network, good] = need[~network] - 1
-        fewest[~network, bad] = need[~network]
     most[least > duration, good] = 0
     runs = np.stack([duration, problem.longest], axis=1)
     return first_start, starts, runs, fewest, most, np.zeros((len(problem), 2))
@@ -138,43 +135,46 @@ def _room(problem: Problem, entries: int) -> tuple[tuple, tuple, tuple]:
     return stack, table, frame
 
 
-def _set_shares(problem: Problem, ways: tuple, room: tuple, shares: np.ndarray) -> None:
-    """Let jobs earn a loss each: executors earn equal parts of it, less what the run time of their job loses."""
-    ways[-1][:] = (shares[:, None] - problem.weights[1] * ways[2]) / problem.jobs[4][:, None]
+def _set_shares(problem: Problem, options: tuple, room: tuple, shares: np.ndarray) -> None:
+    """Let the executors of a job earn equal parts of its share of the loss.
+
+    What the run time of the job loses is taken off.
+    """
+    options[-1][:] = (shares[:, None] - problem.weights[1] * options[2]) / problem.jobs[4][:, None]
     room[1][0][:] = 0  # what was remembered belonged to other prices
 
 
 class _Program:
-    """The linear program over the columns found so far."""
+    """Linear program over the columns so far."""
 
     def __init__(self, problem: Problem, upper: float) -> None:
         self.problem, self.upper = problem, upper
         vms = list(zip(*(array.tolist() for array in problem.vms[:4]), strict=True))
         self.kinds = sorted(set(vms))
-        self.numbers = [vms.count(kind) for kind in self.kinds]
+        self.numbers = [vms.count(vm_class) for vm_class in self.kinds]
         self.columns: dict[tuple, tuple[int, np.ndarray, float]] = {}
 
-    def add_best(self, kind: int, ways: tuple, room: tuple) -> float:
-        """Add the column that loses least for a kind of VMs; returns its loss less what it earns."""
+    def add_best(self, vm_class: int, options: tuple, room: tuple) -> float:
+        """Add the best column of a class of VMs; returns its loss less earnings."""
         problem = self.problem
-        cores, memory, rate, name = self.kinds[kind]
+        cores, memory, rate, name = self.kinds[vm_class]
         taken = np.zeros((len(problem), 2), dtype=np.int64)
         vm = cores, memory, float(problem.weights[0] * rate), name
         tables = problem.jobs[0], problem.jobs[2], problem.jobs[3]
-        least, rent = best_of_vm(tables, ways, vm, *room, taken, MOST_STATES)
+        least, rent = best_of_vm(tables, options, vm, *room, taken, MOST_STATES)
         if np.isfinite(least) and taken.any():
             parts = taken / problem.jobs[4][:, None]
-            loss = rent + problem.weights[1] * float(np.sum(parts * ways[2]))
-            self.columns[kind, taken.tobytes(), loss] = kind, parts.sum(axis=1), loss
+            loss = rent + problem.weights[1] * float(np.sum(parts * options[2]))
+            self.columns[vm_class, taken.tobytes(), loss] = vm_class, parts.sum(axis=1), loss
         return least
 
     def solve(self) -> tuple[float, np.ndarray]:
-        """Its least loss, which no prices can pass once all columns are there, and the dual value of every job."""
-        jobs, found = len(self.problem), list(self.columns.values())
+        """Least loss over all columns so far, and the dual value of every job."""
+        jobs, columns = len(self.problem), list(self.columns.values())
         # Jobs may also stay uncovered, each for the loss of all.
-        covers = np.hstack([np.zeros((jobs, 0)), *(part[:, None] for _kind, part, _loss in found), np.eye(jobs)])
-        losses = [loss for _kind, _part, loss in found] + [self.upper] * jobs
+        covers = np.hstack([np.zeros((jobs, 0)), *(part[:, None] for _vm_class, part, _loss in columns), np.eye(jobs)])
+        losses = [loss for _vm_class, _part, loss in columns] + [self.upper] * jobs
         used = np.zeros((len(self.kinds), len(losses)))
-        used[[kind for kind, _part, _loss in found], np.arange(len(found))] = 1.0
+        used[[vm_class for vm_class, _part, _loss in columns], np.arange(len(columns))] = 1.0
         solved = linprog(losses, A_ub=used, b_ub=self.numbers, A_eq=covers, b_eq=np.ones(jobs), method="highs")
         return float(solved.fun), solved.eqlin.marginals

@@ -1,4 +1,4 @@
-"""Jobs, VMs and weights of a workload as arrays that compiled code of the exact search takes, and bounds of it all."""
+"""Jobs, VMs and weights as arrays for the exact search, and bounds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Problem:
     jobs: tuple[np.ndarray, ...]  # arrival, type, cores, memory, executors, duration, least run time
     vms: tuple[np.ndarray, ...]  # cores, memory, rate, kind, numbers by rate ascending
     prices: np.ndarray  # float64 [4], see the bounds
-    weights: np.ndarray  # float64 [4], see the kernel
+    weights: np.ndarray  # float64 [3], see the kernel
 
     @classmethod
     def of(cls, workload: PlacementWorkload, settings: PlacementSettings) -> Problem:
@@ -28,7 +28,7 @@ class Problem:
         duration = np.array([job.duration_s for job in jobs])
         worst = duration + duration * rules.penalty_percent / 100
         least = np.where([_can_be_good(job, settings) for job in jobs], duration, worst)
-        kinds = {kind.name: number for number, kind in enumerate(settings.cluster.types)}
+        types = {vm_type.name: number for number, vm_type in enumerate(settings.cluster.types)}
         rate = np.array([vm.price_per_hour / SECONDS_PER_HOUR for vm in vms])
         cores = np.array([vm.cores for vm in vms], dtype=np.int64)
         memory = np.array([vm.memory_mib for vm in vms], dtype=np.int64)
@@ -48,7 +48,7 @@ class Problem:
                 cores,
                 memory,
                 rate,
-                np.array([kinds[vm.name] for vm in vms], dtype=np.int64),
+                np.array([types[vm.name] for vm in vms], dtype=np.int64),
                 np.argsort(rate, kind="stable"),
             ),
             np.array(
@@ -64,7 +64,6 @@ class Problem:
                     rules.fixed_reward * settings.beta / (longest * rate.sum()),
                     rules.fixed_reward * (1.0 - settings.beta) / spread,
                     rules.penalty_percent,
-                    float(rules.spread_rule == "not_all_one"),
                 ]
             ),
         )
@@ -86,8 +85,8 @@ class Problem:
         return float(self.weights[0] * np.sum(cost) + self.weights[1] * np.sum(run_s))
 
     def work_bound(self) -> float:
-        """Least cost of the cores, or of the memory, that all jobs take, at the lowest price; holds with waits, too."""
-        _arrival, _kind, cores, memory, executors, _duration, least = self.jobs
+        """Least cost of all cores or memory at the lowest price; holds with waits, too."""
+        _arrival, _job_type, cores, memory, executors, _duration, least = self.jobs
         by_cores = self.prices[0] * float(np.sum(cores * executors * least))
         return max(by_cores, self.prices[2] * float(np.sum(memory * executors * least)))
 
@@ -109,37 +108,34 @@ def _can_be_good(job, settings: PlacementSettings) -> bool:
     rooms = [min(vm.cores // job.cores, vm.memory_mib // job.memory_mib) for vm in settings.cluster.vms]
     if job.type == NETWORK_BOUND:
         return max(rooms) >= job.executors
-    usable = sum(room > 0 for room in rooms)
-    if settings.rules.spread_rule == "not_all_one":
-        return usable > 1 and job.executors > 1
-    return usable >= job.executors
+    return sum(room > 0 for room in rooms) >= job.executors
 
 
 def places_taken(problem: Problem) -> np.ndarray:
-    """Places for executors of a job that another one, placed before and still running, may take at most.
+    """Most places for executors of a job that an earlier job may take.
 
     An executor takes from a VM at most as many places as its cores or its memory would need, rounded up.
 
     Returns:
         int64 [jobs, jobs]: first the other job, then the job.
     """
-    _arrival, _kind, cores, memory, executors, _duration, _least = problem.jobs
+    _arrival, _job_type, cores, memory, executors, _duration, _least = problem.jobs
     by_cores, by_memory = -(-cores[:, None] // cores), -(-memory[:, None] // memory)
     return np.maximum(by_cores, by_memory) * executors[:, None]
 
 
 def of_empty(problem: Problem) -> tuple[float, np.ndarray, np.ndarray]:
-    """Least cost by interval of jobs that find an empty cluster; when each starts and ends at the latest."""
+    """Least cost by interval on an empty cluster, latest starts and latest ends."""
     state, room = fresh_state(problem), room_of_bound(problem)
     find_empty(problem, state, 0)
     of_cost = np.array([1.0, 0.0, *problem.weights[2:]])
     taken = places_taken(problem)
-    found = bounds.bound_of_empty(problem.jobs, problem.vms, problem.prices, of_cost, state, taken, room)
-    return float(found), room[4], room[5]
+    bound = bounds.bound_of_empty(problem.jobs, problem.vms, problem.prices, of_cost, state, taken, room)
+    return float(bound), room[4], room[5]
 
 
 def latest_starts(problem: Problem) -> np.ndarray:
-    """When each job starts at the latest, whatever is done, float64 [jobs]; the first finds an empty cluster."""
+    """Latest start of each job, float64 [jobs]; the first finds an empty cluster."""
     return of_empty(problem)[1]
 
 

@@ -1,4 +1,4 @@
-"""Compiled least loss of one VM over the jobs to come, when every executor that it takes earns a price.
+"""Compiled least loss of one VM whose executors earn dual prices.
 
 What is left of a period costs at least what its executors earn, plus for every VM the least of rent less earnings. Any
 prices give a valid bound, as jobs are only allowed more: every VM chooses on its own which executors it takes, whether
@@ -36,15 +36,15 @@ def of_time(value):
 
 @njit
 def _settle(job, now, arrival, stack):
-    """The earliest start of a job; what has finished by then is taken off the VM."""
+    """Return the earliest start of a job, and take off what has finished."""
     entries, finish, cores, memory = stack
     now = max(now, arrival[job])
     kept = 0
-    for place in range(entries[job]):
-        if finish[job, place] > now:
-            finish[job, kept] = finish[job, place]
-            cores[job, kept] = cores[job, place]
-            memory[job, kept] = memory[job, place]
+    for entry in range(entries[job]):
+        if finish[job, entry] > now:
+            finish[job, kept] = finish[job, entry]
+            cores[job, kept] = cores[job, entry]
+            memory[job, kept] = memory[job, entry]
             kept += 1
     entries[job] = kept
     return now
@@ -54,28 +54,28 @@ def _settle(job, now, arrival, stack):
 def _add(job, end, cores_more, memory_more, stack):
     """Let executors run on the VM until an end."""
     entries, finish, cores, memory = stack
-    for place in range(entries[job]):
-        if finish[job, place] == end:
-            cores[job, place] += cores_more
-            memory[job, place] += memory_more
+    for entry in range(entries[job]):
+        if finish[job, entry] == end:
+            cores[job, entry] += cores_more
+            memory[job, entry] += memory_more
             return
-    place = entries[job]
-    finish[job, place] = end
-    cores[job, place] = cores_more
-    memory[job, place] = memory_more
-    entries[job] = place + 1
+    entry = entries[job]
+    finish[job, entry] = end
+    cores[job, entry] = cores_more
+    memory[job, entry] = memory_more
+    entries[job] = entry + 1
 
 
 @njit
 def _pass_on(job, start, stack):
-    """Copy what still runs on the VM at a moment to the row of the next job."""
+    """Copy what still runs at a moment to the row of the next job."""
     entries, finish, cores, memory = stack
     kept = 0
-    for place in range(entries[job]):
-        if finish[job, place] > start:
-            finish[job + 1, kept] = finish[job, place]
-            cores[job + 1, kept] = cores[job, place]
-            memory[job + 1, kept] = memory[job, place]
+    for entry in range(entries[job]):
+        if finish[job, entry] > start:
+            finish[job + 1, kept] = finish[job, entry]
+            cores[job + 1, kept] = cores[job, entry]
+            memory[job + 1, kept] = memory[job, entry]
             kept += 1
     entries[job + 1] = kept
 
@@ -86,15 +86,15 @@ def _key(job, now, vm, stack):
     entries, finish, cores, memory = stack
     total = mix(mix(np.uint64(job)) + of_time(now))
     total = mix(total + mix(np.uint64(vm[3])))
-    for place in range(entries[job]):
-        own = mix(of_time(finish[job, place]) + mix(np.uint64(cores[job, place])))
-        total += mix(own + np.uint64(memory[job, place]))
+    for entry in range(entries[job]):
+        entry_hash = mix(of_time(finish[job, entry]) + mix(np.uint64(cores[job, entry])))
+        total += mix(entry_hash + np.uint64(memory[job, entry]))
     return total | np.uint64(1)
 
 
 @njit
-def _place_of(key, hashes):
-    """Place in the table of a hash, or where it may be entered."""
+def _index_of(key, hashes):
+    """Index of a hash in the table, or where it may be entered."""
     last = len(hashes) - 1
     at = np.int64(key >> np.uint64(20)) & last
     for _ in range(PROBES):
@@ -105,21 +105,21 @@ def _place_of(key, hashes):
 
 
 @njit
-def _next_choice(jobs, ways, vm, job, stack, frame):
-    """Step to the next way to use the VM for a job; returns whether there is one."""
-    first_start, starts, runs, fewest, most, _earns = ways
+def _next_choice(jobs, options, vm, job, stack, frame):
+    """Step to the next option of a job; returns whether there is one."""
+    first_start, starts, runs, fewest, most, _earns = options
     entries, finish, cores, memory = stack
-    nows, _keys, _best, _found, choice, room, rent = frame
+    nows, _keys, _best, _chosen, choice, room, rent = frame
     index, way, count = choice[job] >> 13, (choice[job] >> 12) & 1, choice[job] & 4095
     while True:
         if count == 0:  # a start and a way that have not been looked at
             start = starts[index]
             has_cores, has_memory, until = vm[0], vm[1], start
-            for place in range(entries[job]):
-                if finish[job, place] > start:
-                    has_cores -= cores[job, place]
-                    has_memory -= memory[job, place]
-                    until = max(until, finish[job, place])
+            for entry in range(entries[job]):
+                if finish[job, entry] > start:
+                    has_cores -= cores[job, entry]
+                    has_memory -= memory[job, entry]
+                    until = max(until, finish[job, entry])
             room[job] = 0
             if start >= nows[job]:
                 room[job] = min(has_cores // jobs[1][job], has_memory // jobs[2][job], most[job, way])
@@ -137,13 +137,13 @@ def _next_choice(jobs, ways, vm, job, stack, frame):
 
 
 @njit
-def least_of_vm(jobs, ways, vm, first, now, stack, table, frame, most_states):
-    """Least rent less earnings of a VM from a job on; minus infinity where that takes too many states.
+def least_of_vm(jobs, options, vm, first, now, stack, table, frame, most_states):
+    """Least rent less earnings of a VM; minus infinity beyond ``most_states``.
 
     Args:
         jobs: Arrival, cores and memory of the jobs.
-        ways: Where the possible starts of each job begin, int64 [jobs + 1], and these, float64; by job and way (0 well,
-            1 badly placed) run time, least and greatest number of executors on one VM, what each earns, [jobs, 2].
+        options: Where the possible starts of each job begin, int64 [jobs + 1], and these, float64; by job and way (0
+            well, 1 badly placed) run time, least and most executors on one VM, what each earns, [jobs, 2].
         vm: Its cores, its memory, loss per second of rent, and its kind.
         first: See above.
         now: When the job before has started.
@@ -153,8 +153,8 @@ def least_of_vm(jobs, ways, vm, first, now, stack, table, frame, most_states):
         frame: Room by job: clock, hash, best value and choice so far; choice that is looked at, room and rent.
         most_states: How many may be tried that are not in the table.
     """
-    first_start, starts, runs, _fewest, _most, earns = ways
-    nows, keys, best, found, choice, _room, rent = frame
+    first_start, starts, runs, _fewest, _most, earns = options
+    nows, keys, best, chosen, choice, _room, rent = frame
     hashes, values, choices = table
     count = len(jobs[0])
     job, value, down = first, 0.0, True
@@ -162,12 +162,12 @@ def least_of_vm(jobs, ways, vm, first, now, stack, table, frame, most_states):
         if down and job < count:
             nows[job] = _settle(job, now, jobs[0], stack)
             keys[job] = _key(job, nows[job], vm, stack)
-            at = _place_of(keys[job], hashes)
+            at = _index_of(keys[job], hashes)
             if hashes[at] != keys[job]:
                 most_states -= 1
                 if most_states < 0:
                     return -np.inf
-                best[job], found[job], choice[job] = np.inf, NOTHING, NOTHING
+                best[job], chosen[job], choice[job] = np.inf, NOTHING, NOTHING
                 now = nows[job]
                 _pass_on(job, now, stack)
                 job += 1
@@ -179,35 +179,35 @@ def least_of_vm(jobs, ways, vm, first, now, stack, table, frame, most_states):
         if job == first:
             return value
         job -= 1
-        own = choice[job]
-        if own == NOTHING:
+        picked = choice[job]
+        if picked == NOTHING:
             choice[job] = first_start[job] << 13
         else:
-            value += rent[job] - (own & 4095) * earns[job, (own >> 12) & 1]
+            value += rent[job] - (picked & 4095) * earns[job, (picked >> 12) & 1]
         if value < best[job]:
-            best[job], found[job] = value, own
-        down = _next_choice(jobs, ways, vm, job, stack, frame)
+            best[job], chosen[job] = value, picked
+        down = _next_choice(jobs, options, vm, job, stack, frame)
         if down:
-            own = choice[job]
-            number, way, now = own & 4095, (own >> 12) & 1, starts[own >> 13]
+            picked = choice[job]
+            number, way, now = picked & 4095, (picked >> 12) & 1, starts[picked >> 13]
             _pass_on(job, now, stack)
             _add(job + 1, now + runs[job, way], number * jobs[1][job], number * jobs[2][job], stack)
             job += 1
         else:
-            at = _place_of(keys[job], hashes)
+            at = _index_of(keys[job], hashes)
             hashes[at] = keys[job]
             values[at] = best[job]
-            choices[at] = found[job]
+            choices[at] = chosen[job]
             value = best[job]
 
 
 @cached(njit(cache=True, nogil=True))
-def best_of_vm(jobs, ways, vm, stack, table, frame, taken, most_states):
-    """Least rent less earnings of a VM that is empty at first, and how it comes about.
+def best_of_vm(jobs, options, vm, stack, table, frame, taken, most_states):
+    """Least rent less earnings of an empty VM, and the executors it takes.
 
     Args:
         jobs: See :func:`least_of_vm`.
-        ways: See there.
+        options: See there.
         vm: See there.
         stack: Scratch, see there.
         table: See there; kept between calls with the same prices.
@@ -219,17 +219,17 @@ def best_of_vm(jobs, ways, vm, stack, table, frame, taken, most_states):
         The least, minus infinity where it takes too many states, and the rent in it.
     """
     arrival, job_cores, job_memory = jobs
-    _first_start, starts, runs, _fewest, _most, _earns = ways
+    _first_start, starts, runs, _fewest, _most, _earns = options
     stack[0][0] = 0
     taken[:] = 0
     now, until, rents = -1.0, -1.0, 0.0
-    found = least_of_vm(jobs, ways, vm, 0, now, stack, table, frame, most_states)
-    if np.isinf(found):
-        return found, 0.0
+    least = least_of_vm(jobs, options, vm, 0, now, stack, table, frame, most_states)
+    if np.isinf(least):
+        return least, 0.0
     for job in range(len(arrival)):
-        least_of_vm(jobs, ways, vm, job, now, stack, table, frame, most_states)
+        least_of_vm(jobs, options, vm, job, now, stack, table, frame, most_states)
         now = _settle(job, now, arrival, stack)
-        choice = table[2][_place_of(_key(job, now, vm, stack), table[0])]
+        choice = table[2][_index_of(_key(job, now, vm, stack), table[0])]
         if choice == NOTHING:
             _pass_on(job, now, stack)
             continue
@@ -240,4 +240,4 @@ def best_of_vm(jobs, ways, vm, stack, table, frame, taken, most_states):
         rents += vm[2] * max(0.0, end - max(now, until))
         until = max(until, end)
         taken[job, way] = count
-    return found, rents
+    return least, rents

@@ -1,4 +1,4 @@
-"""Clairvoyant search: simulated annealing over the VMs of all executors and, if wanted, waits before jobs.
+"""Offline search: simulated annealing over VMs of executors and waits before jobs.
 
 A candidate is a plan for the rule ``given``: executors go where they are wanted, those that do not fit where they add
 least cost, so that every plan is a valid episode. Its loss is that of R_epi, whatever the billing and the rules.
@@ -18,8 +18,8 @@ from decima.core.progress import progress_bar
 from decima.core.random import draw_below, draw_uniform, next_raw
 from decima.systems.cloud.engine import episode_reward, reset
 from decima.systems.cloud.fields import COMPLETE, GOES_ON, placement_at
-from decima.systems.cloud.schedulers.compiled import place_or_wait
-from decima.systems.cloud.schedulers.gio import given
+from decima.systems.cloud.schedulers.compiled import carry_out
+from decima.systems.cloud.schedulers.heuristics import follow_plan
 from decima.systems.cloud.settings import PlacementSettings
 from decima.systems.cloud.state import give_chance, give_plan, new_state
 from decima.systems.cloud.workload import PlacementWorkload
@@ -34,7 +34,7 @@ HOT, COLD = 2e-4, 2e-6
 def _play(s, other):
     reset(s)
     while s.status == GOES_ON:
-        place_or_wait(s, other, given(s))
+        carry_out(s, other, follow_plan(s))
     return episode_reward(s) if s.status == COMPLETE else -np.inf
 
 
@@ -47,25 +47,25 @@ def _draw(s, bound):
 def _change(s, job, waits):
     """Want the executors of a job elsewhere."""
     first, count, vms = s.first[job], s.job_executors[job], s.num_vms
-    kind = _draw(s, 6 if waits else 5)
-    if kind == 0:  # all on one VM
+    variant = _draw(s, 6 if waits else 5)
+    if variant == 0:  # all on one VM
         vm = _draw(s, vms)
-        for place in range(count):
-            s.wanted[first + place] = vm
-    elif kind == 1:  # one after the other from a VM on
+        for index in range(count):
+            s.wanted[first + index] = vm
+    elif variant == 1:  # one after the other from a VM on
         vm = _draw(s, vms)
-        for place in range(count):
-            s.wanted[first + place] = (vm + place) % vms
-    elif kind == 2:  # one elsewhere
+        for index in range(count):
+            s.wanted[first + index] = (vm + index) % vms
+    elif variant == 2:  # one elsewhere
         s.wanted[first + _draw(s, count)] = _draw(s, vms)
-    elif kind == 3:  # one VM instead of another
+    elif variant == 3:  # one VM instead of another
         before, after = s.wanted[first + _draw(s, count)], _draw(s, vms)
-        for place in range(count):
-            if s.wanted[first + place] == before:
-                s.wanted[first + place] = after
-    elif kind == 4:  # on random VMs, two executors each at most
-        for place in range(count):
-            s.wanted[first + place] = _draw(s, vms) if place % 2 == 0 else s.wanted[first + place - 1]
+        for index in range(count):
+            if s.wanted[first + index] == before:
+                s.wanted[first + index] = after
+    elif variant == 4:  # on random VMs, two executors each at most
+        for index in range(count):
+            s.wanted[first + index] = _draw(s, vms) if index % 2 == 0 else s.wanted[first + index - 1]
     else:
         s.wanted_waits[job] = _draw(s, 3)
 
@@ -90,8 +90,8 @@ def anneal(state, other, candidates, temperature, cooling, waits, kept, kept_wai
     for _ in range(candidates):
         job = _draw(s, s.num_jobs)
         first, count = s.first[job], s.job_executors[job]
-        for place in range(count):
-            old[place] = s.wanted[first + place]
+        for index in range(count):
+            old[index] = s.wanted[first + index]
         old_waits = s.wanted_waits[job]
         _change(s, job, waits)
         value = _play(s, scratch)
@@ -100,25 +100,25 @@ def anneal(state, other, candidates, temperature, cooling, waits, kept, kept_wai
             values[0] = value
             if value > values[1]:
                 values[1] = value
-                for place in range(len(kept)):
-                    kept[place] = s.wanted[place]
-                for place in range(len(kept_waits)):
-                    kept_waits[place] = s.wanted_waits[place]
+                for index in range(len(kept)):
+                    kept[index] = s.wanted[index]
+                for index in range(len(kept_waits)):
+                    kept_waits[index] = s.wanted_waits[index]
         else:
-            for place in range(count):
-                s.wanted[first + place] = old[place]
+            for index in range(count):
+                s.wanted[first + index] = old[index]
             s.wanted_waits[job] = old_waits
         temperature *= cooling
 
 
 @cached(njit(cache=True, nogil=True))
 def value_of(state, other):
-    """R_epi of the plan that a state has; minus infinity where it does not place all jobs."""
+    """R_epi of the plan of a state; minus infinity of an incomplete episode."""
     return _play(placement_at(state), placement_at(other))
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The best plan of a search."""
 
     wanted: np.ndarray  # int64 [executors]
@@ -135,7 +135,7 @@ def search(
     waits: bool = False,
     seed: int = 0,
     progress: str | None = None,
-) -> Found:
+) -> SearchResult:
     """Search from the best of some plans.
 
     Args:
@@ -169,4 +169,4 @@ def search(
             anneal(state.address, other.address, count, temperature, cooling, waits, kept, kept_waits, reached)
             check_stop()
             bar.update(count)
-    return Found(kept, kept_waits, float(reached[1]))
+    return SearchResult(kept, kept_waits, float(reached[1]))

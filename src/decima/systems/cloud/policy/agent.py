@@ -1,4 +1,4 @@
-"""A placement policy as algorithms see it: for policy gradients and imitation, and for value learning."""
+"""Placement policies as algorithms see them: probabilities and values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from decima.learning.returns import Episode
 from decima.learning.rollout import RolloutBackend, RolloutJob, Teacher
 from decima.learning.seeds import rollout_seeds
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
-from decima.systems.cloud.policy.explorer import Explorer
+from decima.systems.cloud.policy.episodes import Explorer
 from decima.systems.cloud.policy.network import PlacementBatch, PlacementLearner
 from decima.systems.cloud.policy.scheduler import PlacementRecord
 from decima.systems.cloud.policy.task import PlacementTask
@@ -70,11 +70,11 @@ class PlacementAgent:
     def episodes(self, records: Sequence[PlacementRecord]) -> list[Episode]:
         """Episodes over jobs or steps."""
         per_job = self.task.reward == "per_job"
-        found = []
+        episodes = []
         for record in records:
             when, end = (record.job, record.jobs) if per_job else (record.step, record.steps)
-            found.append(Episode(when.astype(np.float64), float(end), record.reward, np.zeros((len(record), 0))))
-        return found
+            episodes.append(Episode(when.astype(np.float64), float(end), record.reward, np.zeros((len(record), 0))))
+        return episodes
 
     def batch(self, records: Sequence[PlacementRecord]) -> PlacementBatch:
         """The records as flat arrays."""
@@ -92,23 +92,23 @@ class PlacementAgent:
     def describe(self, records: Sequence[PlacementRecord]) -> dict[str, float]:
         """Decisions, and means over the episodes; cost and duration over those that placed all jobs."""
         whole = [record for record in records if record.complete]
-        found = {
+        means = {
             "decisions": sum(len(record) for record in records),
             "steps": float(np.mean([record.steps for record in records])),
             "complete": len(whole) / len(records),
             "reward": float(np.mean([record.total for record in records])),
         }
         if whole:
-            found["cost"] = float(np.mean([record.cost for record in whole]))
-            found["duration_s"] = float(np.mean([record.duration_s for record in whole]))
-        return found
+            means["cost"] = float(np.mean([record.cost for record in whole]))
+            means["duration_s"] = float(np.mean([record.duration_s for record in whole]))
+        return means
 
     # ---- values: see decima.learning.algorithms.dqn.ValueAgent ----------------------------------------------------
 
     def explore(self, iteration: int, steps: int, epsilon: float) -> tuple[Transitions, dict[str, float]]:
         """Go on with the ongoing episode; see :meth:`decima.learning.algorithms.dqn.ValueAgent.explore`."""
-        found, ended = self._explorer.go_on(self.learner.weights, iteration, steps, epsilon)
-        return found, self.describe(ended) if ended else {}
+        transitions, ended = self._explorer.go_on(self.learner.weights, iteration, steps, epsilon)
+        return transitions, self.describe(ended) if ended else {}
 
     def explorer_state(self) -> tuple[dict[str, np.ndarray], dict]:
         """Where the ongoing episode is."""

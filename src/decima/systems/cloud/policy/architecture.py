@@ -1,4 +1,4 @@
-"""Shapes of placement networks: one scorer shared by all VMs, or the paper's vector with one output per action."""
+"""Shapes of placement networks: a scorer shared by all VMs, or the paper's vector."""
 
 from __future__ import annotations
 
@@ -135,8 +135,8 @@ class PlacementArchitecture(NetworkShape):
 
     def layers(self) -> list[tuple[int, int, int, int]]:
         """Per layer: first number of kernel and bias in the flat weights, inputs, outputs."""
-        found, first = [], 0
+        rows, first = [], 0
         for inputs, outputs in pairwise(self.perceptrons[0].widths):
-            found.append((first, first + inputs * outputs, inputs, outputs))
+            rows.append((first, first + inputs * outputs, inputs, outputs))
             first += (inputs + 1) * outputs
-        return found
+        return rows

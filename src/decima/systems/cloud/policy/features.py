@@ -7,17 +7,16 @@ from numba import njit
 from decima.systems.cloud.catalog import MIB_PER_GB
 from decima.systems.cloud.engine import added_seconds, badly_placed, is_off, ready_at
 from decima.systems.cloud.policy.fields import TEACHER_PLAN, TEACHER_PROGRAM
-from decima.systems.cloud.schedulers.gio import given
+from decima.systems.cloud.schedulers.heuristics import follow_plan
 from decima.systems.cloud.schedulers.ilp import ilp_typed
 from decima.systems.cloud.workload import NETWORK_BOUND
 
-_NETWORK = NETWORK_BOUND
 _GB = float(MIB_PER_GB)
 
 
 @njit
-def look_at_job(s, p):
-    """Bring up to date what is kept of the job that is shown: the plans of program and teacher, executors per VM."""
+def update_job(s, p):
+    """Update what is kept of the job shown: plans, and executors per VM."""
     if s.job != p.shown:
         p.shown = s.job
         p.voluntary = 0
@@ -26,7 +25,7 @@ def look_at_job(s, p):
         for vm in range(s.num_vms):
             p.taught[vm] = 0
         if p.teacher == TEACHER_PLAN:
-            if given(s):
+            if follow_plan(s):
                 for executor in range(s.job_executors[s.job]):
                     p.taught[s.plan[executor]] += 1
             else:
@@ -43,15 +42,15 @@ def look_at_job(s, p):
     for vm in range(s.num_vms):
         p.here[vm] = 0
     first = s.first[s.job]
-    for place in range(first, first + s.placed):
-        p.here[s.where[place]] += 1
+    for index in range(first, first + s.placed):
+        p.here[s.where[index]] += 1
 
 
 @njit
 def _good_so_far(s, p):
     """Whether the executors placed so far can be part of a good placement."""
     for vm in range(s.num_vms):
-        if s.job_type[s.job] == _NETWORK:
+        if s.job_type[s.job] == NETWORK_BOUND:
             if 0 < p.here[vm] < s.placed:
                 return False
         elif p.here[vm] > 1:
@@ -61,7 +60,10 @@ def _good_so_far(s, p):
 
 @njit
 def fill_vector(s, p):
-    """The vector of the paper, section 4: free cores and GB of every VM, job, its cores and GB, executors left."""
+    """Fill the vector of the paper (section 4).
+
+    Free cores and GB of every VM, job, its cores and GB, executors left; prices if asked for.
+    """
     job, count = s.job, s.num_vms
     for vm in range(count):
         p.x[2 * vm] = s.free_cores[vm]
@@ -115,7 +117,7 @@ def fill_rows(s, p, count):
             start = ready_at(s, vm)
             added = s.vm_rate[vm] * added_seconds(s, vm, start, run) / unit
             added_bad = s.vm_rate[vm] * added_seconds(s, vm, start, longer) / unit
-            if s.job_type[job] == _NETWORK:
+            if s.job_type[job] == NETWORK_BOUND:
                 keeps = good and p.here[vm] == s.placed and room >= left
             else:
                 keeps = good and p.here[vm] == 0

@@ -1,4 +1,4 @@
-"""A placement policy inside the core: actions to choose from, scores, choices, whole episodes, recorded decisions."""
+"""Compiled inference of placement policies, with recorded decisions."""
 
 from math import exp, log
 
@@ -9,15 +9,15 @@ from decima.core.random import draw_uniform, next_raw
 from decima.learning.dense import call_dense
 from decima.systems.cloud.engine import fill_mask, is_off, loss_of, ready_at, take
 from decima.systems.cloud.fields import COMPLETE, GOES_ON, placement_at
-from decima.systems.cloud.policy.features import fill_rows, fill_vector, look_at_job
+from decima.systems.cloud.policy.features import fill_rows, fill_vector, update_job
 from decima.systems.cloud.policy.fields import NO_TEACHER, policy_at
 
 
 @njit
 def _alike(s, p, one, other):
-    """Whether two VMs are the same to everybody: type, what is free, how long it is paid for, what the plans say."""
+    """Whether two VMs are interchangeable for the job, its plans and the bill."""
     now = s.now_s
-    if s.vm_kind[one] != s.vm_kind[other] or s.vm_rate[one] != s.vm_rate[other]:
+    if s.vm_type[one] != s.vm_type[other] or s.vm_rate[one] != s.vm_rate[other]:
         return False
     if s.free_cores[one] != s.free_cores[other] or s.free_memory[one] != s.free_memory[other]:
         return False
@@ -35,7 +35,7 @@ def _alike(s, p, one, other):
 
 @njit
 def list_actions(s, scratch, p, mask):
-    """Put the actions to choose from into ``actions`` and return how many; of VMs that are alike the first one."""
+    """List the actions to choose from; of interchangeable VMs the first one."""
     if not p.masked:
         for action in range(s.num_vms + 1):
             p.actions[action] = action
@@ -46,14 +46,14 @@ def list_actions(s, scratch, p, mask):
     count = 0
     for action in range(s.num_vms + 1):
         if mask[action]:
-            twin = False
+            repeated = False
             if action > 0 and not p.vector:
-                for place in range(count):
-                    before = p.actions[place]
+                for index in range(count):
+                    before = p.actions[index]
                     if before > 0 and _alike(s, p, before - 1, action - 1):
-                        twin = True
+                        repeated = True
                         break
-            if not twin:
+            if not repeated:
                 p.actions[count] = action
                 count += 1
     return count
@@ -78,16 +78,16 @@ def score_actions(s, p, count):
             p.layers[at + 1], 0, p.hidden, target, outputs, outputs, 1 if layer < p.num_layers - 1 else 0,
         )  # fmt: skip
         source, first, stride = p.hidden, target, outputs
-    for place in range(count):
-        p.score[place] = p.hidden[first + (p.actions[place] if p.vector else place)]
+    for index in range(count):
+        p.score[index] = p.hidden[first + (p.actions[index] if p.vector else index)]
 
 
 @njit
 def _best(p, count):
     best = 0
-    for place in range(1, count):
-        if p.score[place] > p.score[best]:
-            best = place
+    for index in range(1, count):
+        if p.score[index] > p.score[best]:
+            best = index
     return best
 
 
@@ -95,9 +95,9 @@ def _best(p, count):
 def _exponentials(p, count):
     """Fill ``weight`` with exp(score - best) and return their sum."""
     top, total = p.score[_best(p, count)], 0.0
-    for place in range(count):
-        p.weight[place] = exp(float(p.score[place]) - float(top))
-        total += p.weight[place]
+    for index in range(count):
+        p.weight[index] = exp(float(p.score[index]) - float(top))
+        total += p.weight[index]
     return total
 
 
@@ -108,42 +108,42 @@ def _uniform(s):
 
 @njit
 def _choose(s, p, count, total):
-    """Place of the policy's own choice."""
+    """Index of the policy's choice."""
     if p.explore > 0.0 and _uniform(s) < p.explore:
         return min(count - 1, int(_uniform(s) * count))
     if p.greedy or p.explore > 0.0:
         return _best(p, count)
     left = _uniform(s) * total
-    for place in range(count - 1):
-        left -= p.weight[place]
+    for index in range(count - 1):
+        left -= p.weight[index]
         if left < 0.0:
-            return place
+            return index
     return count - 1
 
 
 @njit
 def _taught(s, p, count):
-    """Place of the teacher's choice; where the policy went another way, the policy's best."""
-    for place in range(count):
-        action = p.actions[place]
+    """Index of the teacher's choice, or of the policy's best after a deviation."""
+    for index in range(count):
+        action = p.actions[index]
         if action == 0:
             if p.taught_wait and s.placed == 0:
-                return place
+                return index
         elif p.taught[action - 1] > p.here[action - 1] and not p.taught_wait:
-            return place
+            return index
     return _best(p, count)
 
 
 @njit
 def _record_inputs(s, p, count):
-    """Keep what the decision is made from."""
+    """Record the inputs of the decision."""
     d, width = p.decisions, p.inputs
     p.rec_first[d] = p.rows
     numbers, at = (width, d * width) if p.vector else (count * width, p.rows * width)
     for k in range(numbers):
         p.rec_x[at + k] = p.x[k]
-    for place in range(count):
-        p.rec_action[p.rows + place] = p.actions[place]
+    for index in range(count):
+        p.rec_action[p.rows + index] = p.actions[index]
     p.rec_job[d] = s.job
     p.rec_step[d] = s.steps
     p.rec_first[d + 1] = p.rows + count
@@ -166,7 +166,7 @@ def _start(s, p):
 
 @cached(njit(cache=True, nogil=True))
 def play(state, other, policy, mask):
-    """Go on with an episode until it ends, or until the policy is to decide for the time after ``limit``.
+    """Continue an episode until its end, or for ``limit`` decisions.
 
     Decisions with a choice are recorded, if that is wanted; the inputs of the one after the last, too.
 
@@ -179,7 +179,7 @@ def play(state, other, policy, mask):
     s, scratch, p = placement_at(state), placement_at(other), policy_at(policy)
     _start(s, p)
     while s.status == GOES_ON:
-        look_at_job(s, p)
+        update_job(s, p)
         count = list_actions(s, scratch, p, mask)
         action = p.actions[0] if count > 0 else 0
         if s.steps < p.num_forced:

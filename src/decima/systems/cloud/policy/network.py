@@ -65,9 +65,9 @@ class PlacementBatch:
         """
         counts = self._first[decisions + 1] - self._first[decisions]
         row = np.repeat(np.arange(len(decisions)), counts)
-        place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-        source = np.repeat(self._first[decisions], counts) + place
-        column = self._action[source] if self._vector else place
+        position = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        source = np.repeat(self._first[decisions], counts) + position
+        column = self._action[source] if self._vector else position
         x = self._x[decisions if self._vector else source]
         picked = self._chosen[decisions]
         if self._vector:
@@ -139,14 +139,14 @@ class PlacementLearner(AdamWeights):
         flat = self._flat.value()
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(flat)
-            found = scores(self.architecture, flat, x)
+            outputs = scores(self.architecture, flat, x)
             columns = tf.reduce_max(pairs[:, 1]) + 1
             if self.architecture.form == "vector":
                 columns = tf.constant(self.architecture.outputs)
-                own = tf.gather_nd(found, pairs)
+                logits = tf.gather_nd(outputs, pairs)
             else:
-                own = found[:, 0]
-            table = tf.tensor_scatter_nd_update(tf.fill([size, columns], _NEVER), pairs, own)
+                logits = outputs[:, 0]
+            table = tf.tensor_scatter_nd_update(tf.fill([size, columns], _NEVER), pairs, logits)
             logs = tf.nn.log_softmax(table)
             log_prob = tf.gather(logs, picked, batch_dims=1)
             entropy = -tf.reduce_sum(tf.where(table > 0.5 * _NEVER, tf.exp(logs) * logs, 0.0), axis=1)
@@ -170,12 +170,12 @@ class PlacementLearner(AdamWeights):
     # ---- values -------------------------------------------------------------------------------------------------
 
     def value_gradient(
-        self, found: Transitions, target: np.ndarray, discount: float, *, double: bool, huber: bool
+        self, transitions: Transitions, target: np.ndarray, discount: float, *, double: bool, huber: bool
     ) -> tuple[np.ndarray, dict[str, float]]:
         """Gradient of the mean loss of temporal differences (Eqs. 15 and 16).
 
         Args:
-            found: T transitions with ``x`` [T, rows x inputs], ``action``, ``reward``, ``next_x``, ``next_mask``
+            transitions: T transitions with ``x`` [T, rows x inputs], ``action``, ``reward``, ``next_x``, ``next_mask``
                 [T, actions], ``steps`` and ``done``.
             target: Float32 [parameters], weights of the target network.
             discount: Of one step.
@@ -188,16 +188,16 @@ class PlacementLearner(AdamWeights):
         Raises:
             TrainingError: The gradient or the loss is not finite.
         """
-        at, inputs = found.arrays, self.architecture.inputs
+        at, inputs = transitions.arrays, self.architecture.inputs
         factor = (discount ** at["steps"]) * ~at["done"]
         values, sums = self._values(
             at["x"].reshape(-1, inputs), at["action"], at["reward"].astype(np.float32),
             at["next_x"].reshape(-1, inputs), at["next_mask"], factor.astype(np.float32),
-            target, np.float32(len(found)), double, huber,
+            target, np.float32(len(transitions)), double, huber,
         )  # fmt: skip
         gradient, sums = values.numpy(), sums.numpy()
         if not (np.isfinite(gradient).all() and np.isfinite(sums).all()):
-            raise TrainingError(f"the gradient of {len(found)} transitions is not finite")
+            raise TrainingError(f"the gradient of {len(transitions)} transitions is not finite")
         return gradient, {"loss": float(sums[0]), "value": float(sums[1])}
 
     def _table(self, flat, x, count):

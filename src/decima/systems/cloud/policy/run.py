@@ -19,7 +19,7 @@ from decima.systems.cloud.policy.validation import PlacementValidation
 
 @dataclass(frozen=True)
 class PlacementRun(TrainingRun):
-    """Everything that the outcome of a training is a function of, if its budget is a number of iterations.
+    """All that the outcome of a training depends on.
 
     Raises:
         ConfigError: The network is made for another number of VMs than the task has.

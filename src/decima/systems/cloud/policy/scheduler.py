@@ -1,4 +1,4 @@
-"""Learned placement as a scheduler, and the record of an episode that it plays."""
+"""Learned placement as a scheduler, stored policies, and records of episodes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 
 from decima.core.errors import ConfigError
+from decima.core.grammar import Option
 from decima.core.record import Record
 from decima.learning.dense import dense_layer
+from decima.learning.store import greedy_of, read_policy
 from decima.systems.cloud.policy import kernel as inference
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
 from decima.systems.cloud.policy.fields import NO_TEACHER, PLACEMENT_POLICY
+from decima.systems.cloud.schedulers.registry import register_placement
 
 _FOR_EVER = 1 << 60
 
@@ -126,6 +129,36 @@ class LearnedPlacement:
         play(state, other, self.memory(state))
 
 
+def learned(policy: str = "cloud-fast", greedy: bool | None = None) -> LearnedPlacement:
+    """A stored policy as a rule.
+
+    Args:
+        policy: Its name, or the path of its .weights.h5.
+        greedy: Take the best action; else draw it. When omitted, as the card says.
+
+    Raises:
+        PolicyError: There is no such policy, or its files are damaged.
+    """
+    stored = read_policy(policy, PlacementArchitecture)
+    scheduler = LearnedPlacement(
+        stored.architecture, stored.weights, greedy_of(stored, None if greedy is None else bool(greedy))
+    )
+    scheduler.values = {"policy": str(policy), "greedy": int(scheduler.greedy)}
+    return scheduler
+
+
+register_placement(
+    "learned",
+    "a trained network scores waiting and every VM, executor by executor",
+    "Islam et al., TPDS 2022, section 6; the default policy is ours",
+    learned,
+    (
+        Option("policy", "name of a stored policy, or path of its .weights.h5 (default cloud-fast)"),
+        Option("greedy", "true: the best action; false: drawn at random (default: as its card says)", bool),
+    ),
+)
+
+
 def play(state: Record, other: Record, memory: Record) -> None:
     """Go on with an episode; see :func:`decima.systems.cloud.policy.kernel.play`."""
     mask = np.zeros(state.num_vms + 1, dtype=np.int8)
@@ -133,7 +166,7 @@ def play(state: Record, other: Record, memory: Record) -> None:
 
 
 def give_actions(memory: Record, actions: Sequence[int] | np.ndarray) -> None:
-    """Let the next episode begin with given actions."""
+    """Let the next episode begin with some actions."""
     forced = np.zeros(len(memory.forced), dtype=np.int64)
     forced[: len(actions)] = actions
     memory.bind("forced", forced, copy=False)

@@ -1,4 +1,4 @@
-"""What placement policies are trained for: jobs, VMs, weights of cost, and which traces they may see."""
+"""Tasks of training: jobs, VMs, weights of cost, and their traces."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from decima.systems.cloud.sources import JobsSpec, parse_placement_jobs
 from decima.systems.cloud.workload import PlacementWorkload
 
 REWARDS = ("per_job", "table3")
-KIND = "placement"
+FAMILY = "placement"
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class PlacementTask:
 
     def __post_init__(self) -> None:
         for name in ("jobs", "vms", "betas"):
-            given = getattr(self, name)
-            values = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+            stated = getattr(self, name)
+            values = tuple(stated) if isinstance(stated, (list, tuple)) else (stated,)
             if not values:
                 raise ConfigError(f"{name} is empty; expected at least one")
             object.__setattr__(self, name, values)
@@ -115,7 +115,7 @@ class PlacementTask:
 
     @cached_property
     def _fixed(self) -> dict[int, PlacementWorkload]:
-        """Workloads of the sources whose jobs are always the same, by number of the source, once they were read."""
+        """Workloads of the sources that do not draw, by number of the source."""
         return {}
 
     def workload(self, sequence: PlacementSequence) -> PlacementWorkload:
@@ -133,7 +133,7 @@ class PlacementTask:
         return PlacementSettings(chosen.cluster, sequence.beta, chosen.billing, chosen.rules, chosen.mode)
 
     def training_sequences(self, seed: int, iteration: int, count: int) -> list[PlacementSequence]:
-        """Sequences of one iteration, a function of the arguments alone; a trace or a file has seed 0.
+        """Sequences of one iteration; a trace or a file has seed 0.
 
         Args:
             seed: Seed of the training run.
@@ -141,23 +141,23 @@ class PlacementTask:
             count: Number of sequences.
         """
         rng = np.random.default_rng([seed, iteration, 0])
-        found = []
+        sequences = []
         for _ in range(count):
             number = sequence_seed(rng)
             source, vms, beta = (int(rng.integers(len(part))) for part in (self.jobs, self.vms, self.betas))
             number = number if self.specs[source].drawn else 0
-            found.append(PlacementSequence(source, vms, self.betas[beta], number))
-        return found
+            sequences.append(PlacementSequence(source, vms, self.betas[beta], number))
+        return sequences
 
     def validation_sequences(self, count: int) -> list[PlacementSequence]:
-        """The same sequences at every validation: sources, lists of VMs and betas in turn; no two alike."""
-        found: dict[tuple, PlacementSequence] = {}
+        """Sequences of every validation: sources, lists of VMs and betas in turn."""
+        sequences: dict[tuple, PlacementSequence] = {}
         for k in range(count):
             beta = self.betas[k // (len(self.jobs) * len(self.vms)) % len(self.betas)]
             source, vms = k % len(self.jobs), k // len(self.jobs) % len(self.vms)
             seed = VALIDATION_SEED + k if self.specs[source].drawn else 0
-            found.setdefault((source, vms, beta, seed), PlacementSequence(source, vms, beta, seed))
-        return list(found.values())
+            sequences.setdefault((source, vms, beta, seed), PlacementSequence(source, vms, beta, seed))
+        return list(sequences.values())
 
 
 def texts(values: Sequence[str] | str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Scores of placement policies on traces that are neither trained nor tested on; on a fixed trace, on that trace."""
+"""Validation on held-out traces (for a fixed trace, on the trace itself)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ FLOOR = 0.01
 
 
 class PlacementValidation:
-    """What a policy loses of R_epi, R_fixed - R_epi, over what ``ilp_beta`` loses, plus 1 % of R_fixed each.
+    """Loss of R_epi by a policy over that by ``ilp_beta``.
+
+    A loss is R_fixed - R_epi plus 1 % of R_fixed.
 
     An episode that does not place all jobs counts as one with R_epi = 0.
 
@@ -49,7 +51,7 @@ class PlacementValidation:
 
     @property
     def reference_loss(self) -> float:
-        """What ``ilp_beta`` loses of R_epi plus 1 % of R_fixed, mean over the traces, as a share of R_fixed."""
+        """Mean loss of ``ilp_beta`` as a share of R_fixed, plus 1 %."""
         return float(self._losses.mean())
 
     @property
@@ -67,8 +69,8 @@ class PlacementValidation:
     def _measured(self, scheduler, runs: int) -> tuple[float, list[PlacementOutcome]]:
         def work(item):
             index, episode = item
-            found = [self._loss(episode, scheduler, VALIDATION_SEED + run) for run in range(runs)]
-            return np.mean([loss for loss, _ in found]) / self._losses[index], found[0][1]
+            losses = [self._loss(episode, scheduler, VALIDATION_SEED + run) for run in range(runs)]
+            return np.mean([loss for loss, _ in losses]) / self._losses[index], losses[0][1]
 
         results = map_threads(work, list(enumerate(self._episodes)), self._threads)
         return float(np.mean([ratio for ratio, _ in results])), [outcome for _, outcome in results]

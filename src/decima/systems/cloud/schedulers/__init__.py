@@ -1,1 +1,1 @@
-"""Rules that place the executors of a job or let it wait, one file per kind; `registry.py` has them by name."""
+"""Schedulers that put executors on VMs or wait; `registry.py` has them by name."""

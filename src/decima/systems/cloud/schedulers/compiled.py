@@ -5,13 +5,19 @@ from numba import njit
 from decima.core.cache import cached
 from decima.systems.cloud.engine import copy_state, reset, take
 from decima.systems.cloud.fields import COMPLETE, GOES_ON, placement_at
-from decima.systems.cloud.schedulers.aep import adaptive
-from decima.systems.cloud.schedulers.chance import random_valid
-from decima.systems.cloud.schedulers.gio import given, greedy, price_vms
-from decima.systems.cloud.schedulers.ilp import cheapest, good_first, ilp, ilp_typed
-from decima.systems.cloud.schedulers.packing import consolidate, fill_by_number, first_fit
-from decima.systems.cloud.schedulers.room import look
-from decima.systems.cloud.schedulers.round_robin import round_robin
+from decima.systems.cloud.schedulers.heuristics import (
+    adaptive,
+    consolidate,
+    count_room,
+    fill_by_number,
+    first_fit,
+    follow_plan,
+    greedy,
+    price_vms,
+    random_valid,
+    round_robin,
+)
+from decima.systems.cloud.schedulers.ilp import good_first, ilp, ilp_typed
 
 (
     RANDOM,
@@ -27,7 +33,7 @@ from decima.systems.cloud.schedulers.round_robin import round_robin
     ILP_EXACT,
     ILP_BETA,
     GOOD_FIRST,
-    GIVEN_PLAN,
+    PREPARED,
     RANDOM_PLACING,
 ) = range(15)
 
@@ -57,24 +63,24 @@ def choose(s, rule, parameter):
         return ilp_typed(s, s.beta if parameter < 0.0 else parameter)
     if rule == GOOD_FIRST:
         return good_first(s)
-    return given(s)
+    return follow_plan(s)
 
 
 @njit
-def place_or_wait(s, other, placing):
-    """Carry a rule's answer out: place all executors of ``plan``, or wait.
+def carry_out(s, other, placing):
+    """Put all executors of the job on the VMs of ``plan``, or wait.
 
     Where the environment looks ahead, a placement is tried on another state first, and a job whose placement would end
     the episode in failure waits while it can. (One call of ``take``: every further one is compiled again.)
     """
-    trying = placing and s.look_ahead and s.running > 0
+    trying = placing and s.lookahead and s.running > 0
     if trying:
         copy_state(s, other)
     while True:
         target = other if trying else s
         actions = s.job_executors[s.job] if placing else 1
-        for place in range(actions):
-            take(target, s.plan[place] + 1 if placing else 0)
+        for index in range(actions):
+            take(target, s.plan[index] + 1 if placing else 0)
             if target.status != GOES_ON:
                 break
         if not trying:
@@ -85,33 +91,25 @@ def place_or_wait(s, other, placing):
 
 @cached(njit(cache=True, nogil=True))
 def run_rule(state, other, rule, parameter):
-    """One episode of a rule from the beginning; addresses of two states, of which the second is scratch."""
+    """Run a rule from the beginning; takes addresses of a state and a scratch state."""
     s, scratch = placement_at(state), placement_at(other)
     reset(s)
     while s.status == GOES_ON:
-        place_or_wait(s, scratch, choose(s, rule, parameter))
+        carry_out(s, scratch, choose(s, rule, parameter))
 
 
 @cached(njit(cache=True, nogil=True))
 def answer(state, other, placing):
-    """Carry out the plan that the state has, or wait; see :func:`place_or_wait`."""
-    place_or_wait(placement_at(state), placement_at(other), placing)
+    """Follow the plan that the state has, or wait; see :func:`carry_out`."""
+    carry_out(placement_at(state), placement_at(other), placing)
 
 
 @cached(njit(cache=True, nogil=True))
-def look_here(state, run_s, costs):
-    """Fill what using each VM for a run time adds to the bill, float64 [VMs]; returns whether the job fits."""
+def added_costs(state, run_s, costs):
+    """Fill the cost of using each VM, float64 [VMs]; returns whether the job fits."""
     s = placement_at(state)
-    fits = look(s)
+    fits = count_room(s)
     price_vms(s, run_s)
     for vm in range(s.num_vms):
         costs[vm] = s.key[vm]
     return fits
-
-
-@cached(njit(cache=True, nogil=True))
-def cheapest_here(state, run_s):
-    """Cost of the per-job integer program by enumeration, for tests and tables; infinite where the job does not fit."""
-    s = placement_at(state)
-    look(s)
-    return cheapest(s, run_s)

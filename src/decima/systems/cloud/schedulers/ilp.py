@@ -14,28 +14,23 @@ import numpy as np
 from numba import njit
 
 from decima.systems.cloud.engine import badly_placed, is_off, loss_of
-from decima.systems.cloud.schedulers.gio import price_vms_from
-from decima.systems.cloud.schedulers.room import look, sort_by_key
+from decima.systems.cloud.schedulers.heuristics import count_room, price_vms_from, sort_by_key
 from decima.systems.cloud.workload import NETWORK_BOUND
 
-_NETWORK = NETWORK_BOUND
 _NONE = np.inf
 
 
 @njit
-def _cover(s, need, done, skip):
-    """Cheapest VMs, but one to skip, with room for ``need`` executors, by ``key``; fills ``plan`` from ``done`` on.
-
-    Returns:
-        The cost; infinite if there is no room.
-    """
+def _cover(s):
+    """Fill ``plan`` with the cheapest VMs by ``key``; returns their cost, infinite without room."""
+    need = s.job_executors[s.job]
     width = need + 1
     s.cover[0] = 0.0
     for left in range(1, width):
         s.cover[left] = _NONE
     for vm in range(s.num_vms):
         row = vm * width
-        room = 0 if vm == skip else s.room[vm]
+        room = s.room[vm]
         for left in range(need, -1, -1):
             s.choice[row + left] = 0
             if room > 0 and left > 0:
@@ -46,7 +41,7 @@ def _cover(s, need, done, skip):
     cost = s.cover[need]
     if cost == _NONE:
         return cost
-    left = need
+    left, done = need, 0
     for vm in range(s.num_vms - 1, -1, -1):
         if s.choice[vm * width + left]:
             for _ in range(min(left, s.room[vm])):
@@ -58,7 +53,10 @@ def _cover(s, need, done, skip):
 
 @njit
 def _next_start(s, number):
-    """A time at which a job placed now may start: now, when a VM has booted, or after a boot; -1: no VM boots then."""
+    """Time at which a job placed now may start; -1: no VM boots then.
+
+    Number 0 is now, the last one after a boot, the others when a VM has booted.
+    """
     if number == 0:
         return s.now_s
     if number > s.num_vms:
@@ -69,7 +67,7 @@ def _next_start(s, number):
 
 @njit
 def _least(s, run_s, good):
-    """Fill ``plan`` with the placement, or the good one, that adds least cost; returns the cost, infinite without one.
+    """Fill ``plan`` with the cheapest (good) placement; returns its cost, infinite without one.
 
     All executors start when the last VM is ready, and VMs that run are paid for until then, too: with boot times every
     possible start is tried with the VMs that are ready by then.
@@ -81,48 +79,46 @@ def _least(s, run_s, good):
             moment = _next_start(s, number)
             if moment >= 0.0:
                 price_vms_from(s, moment, run_s)
-                cost = _cover_good(s) if good else _cover(s, s.job_executors[s.job], 0, -1)
+                cost = _cover_good(s) if good else _cover(s)
                 if cost < least:
                     least, start = cost, moment
     price_vms_from(s, start, run_s)
-    return _cover_good(s) if good else _cover(s, s.job_executors[s.job], 0, -1)
+    return _cover_good(s) if good else _cover(s)
 
 
 @njit
 def cheapest(s, run_s):
-    """Fill ``plan`` with a placement that adds least cost for a run time; returns the cost, infinite without room."""
+    """Fill ``plan`` with the cheapest placement; returns its cost, infinite without room."""
     return _least(s, run_s, False)
 
 
 @njit
 def cheapest_good(s):
-    """Fill ``plan`` with the good placement that adds least cost; returns the cost, infinite where there is none."""
+    """Fill ``plan`` with the cheapest good placement; returns its cost, infinite without one."""
     return _least(s, s.duration_s[s.job], True)
 
 
 @njit
 def _cover_good(s):
-    """Cheapest good placement by ``key``; fills ``plan`` and returns the cost, infinite where there is none."""
+    """Fill ``plan`` with the cheapest good placement by ``key``; returns its cost."""
     job = s.job
     need = s.job_executors[job]
-    if s.job_type[job] == _NETWORK or (need == 1 and not s.not_all_one):
+    if s.job_type[job] == NETWORK_BOUND or need == 1:
         best = -1
         for vm in range(s.num_vms):
             if s.room[vm] >= need and (best < 0 or s.key[vm] < s.key[best]):
                 best = vm
         if best < 0:
             return _NONE
-        for place in range(need):
-            s.plan[place] = best
+        for index in range(need):
+            s.plan[index] = best
         return s.key[best]
-    if s.not_all_one:
-        return _two_at_least(s, need)
     for vm in range(s.num_vms):
         s.order[vm] = vm
     sort_by_key(s)
     cost, done = 0.0, 0
-    for place in range(s.num_vms):
-        vm = s.order[place]
+    for index in range(s.num_vms):
+        vm = s.order[index]
         if s.room[vm] > 0 and done < need:
             s.plan[done] = vm
             cost += s.key[vm]
@@ -131,32 +127,14 @@ def _cover_good(s):
 
 
 @njit
-def _two_at_least(s, need):
-    """The cheapest placement on more than one VM: each VM in turn is used, but not for all executors."""
-    best, chosen = _NONE, -1
-    for vm in range(s.num_vms):
-        if s.room[vm] > 0 and need > 1:
-            here = min(s.room[vm], need - 1)
-            cost = s.key[vm] + _cover(s, need - here, here, vm)
-            if cost < best:
-                best, chosen = cost, vm
-    if chosen >= 0:
-        here = min(s.room[chosen], need - 1)
-        for place in range(here):
-            s.plan[place] = chosen
-        _cover(s, need - here, here, chosen)
-    return best
-
-
-@njit
 def ilp(s):
     """The program with the duration of a well placed job as estimate."""
-    return look(s) and cheapest(s, s.duration_s[s.job]) < _NONE
+    return count_room(s) and cheapest(s, s.duration_s[s.job]) < _NONE
 
 
 @njit
 def _better(s, beta):
-    """The good and the bad placement of least cost, compared; a beta below 0 stands for cost alone.
+    """Compare the cheapest good and bad placements; beta below 0 means cost alone.
 
     Returns:
         Whether the good one is at least as good; it is what ``plan`` has then.
@@ -164,8 +142,8 @@ def _better(s, beta):
     job = s.job
     run, longer = s.duration_s[job], badly_placed(s, job)
     any_cost = cheapest(s, longer)
-    for place in range(s.job_executors[job]):
-        s.best[place] = s.plan[place]
+    for index in range(s.job_executors[job]):
+        s.best[index] = s.plan[index]
     good_cost = cheapest_good(s)
     if beta < 0.0:
         return good_cost <= any_cost
@@ -178,19 +156,19 @@ def _better(s, beta):
 
 @njit
 def ilp_typed(s, beta):
-    """The program that knows what a bad placement does, for cost alone (beta below 0) or for both objectives."""
-    if not look(s):
+    """Solve the program with the effect of placement; beta below 0 means cost alone."""
+    if not count_room(s):
         return False
     if not _better(s, beta):
-        for place in range(s.job_executors[s.job]):
-            s.plan[place] = s.best[place]
+        for index in range(s.job_executors[s.job]):
+            s.plan[index] = s.best[index]
     return True
 
 
 @njit
 def good_first(s):
-    """The good placement of least cost where there is one, else the bad one of least cost."""
-    if not look(s):
+    """Choose the cheapest good placement, or the cheapest bad one if there is none."""
+    if not count_room(s):
         return False
     if cheapest_good(s) == _NONE:
         cheapest(s, badly_placed(s, s.job))

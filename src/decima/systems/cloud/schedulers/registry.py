@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
+from functools import partial
 from typing import Any
 
 from decima.core.checks import is_number
@@ -12,11 +12,10 @@ from decima.core.errors import ConfigError, SchedulerError, UnknownSchedulerErro
 from decima.core.grammar import Option, read_options, split_options
 from decima.core.registry import Registry, SchedulerEntry
 from decima.systems.cloud.schedulers import compiled
-from decima.systems.cloud.schedulers.ilp_highs import HighsProgram
 from decima.systems.cloud.schedulers.view import PlacementScheduler
 
 _PAPER = "Islam et al., TPDS 2022, section 7"
-_SIMULATOR = "tawfiqul-islam/RM-Simulator"
+_JAVA = "java of tawfiqul-islam/RM-Simulator"
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class CompiledRule:
 
 
 SCHEDULERS: Registry[SchedulerEntry] = Registry(
-    "scheduler", modules={"learned": "decima.systems.cloud.policy.learned"}, error=UnknownSchedulerError
+    "scheduler", modules={"learned": "decima.systems.cloud.policy.scheduler"}, error=UnknownSchedulerError
 )
 
 
@@ -55,10 +54,6 @@ def register_placement(
     SCHEDULERS.add(name, SchedulerEntry(name, make, options, source=source, description=doc))
 
 
-def _compiled(name: str, code: int, doc: str, source: str) -> None:
-    register_placement(name, doc, source, lambda: CompiledRule(name, code))
-
-
 def _ilp_beta(beta: float | None = None) -> CompiledRule:
     if beta is None:
         return CompiledRule("ilp_beta", compiled.ILP_BETA)
@@ -67,69 +62,38 @@ def _ilp_beta(beta: float | None = None) -> CompiledRule:
     return CompiledRule("ilp_beta", compiled.ILP_BETA, float(beta), {"beta": float(beta)})
 
 
-_compiled(
-    "rr",
-    compiled.RR,
-    "round robin over VMs, from the first one for every job",
-    f"{_PAPER}; RRScheduler.java of {_SIMULATOR}",
-)
-_compiled(
-    "rr_continuing",
-    compiled.RR_CONTINUING,
-    "round robin that goes on where it stopped",
-    "Apache Spark's standalone master",
-)
-_compiled(
-    "rrc", compiled.RRC, "VMs by free cores ascending, each filled", f"{_PAPER}; RRConsolidate.java of {_SIMULATOR}"
-)
-_compiled(
-    "ff",
-    compiled.FF,
-    "VMs that run first, then by price, each filled",
-    f"{_PAPER}; FirstFitScheduler.java of {_SIMULATOR}",
-)
-_compiled("fill", compiled.FILL, "VMs by number, each filled", "reference runs of the published environment")
-_compiled("aep", compiled.AEP, "network-bound jobs packed (rrc), others spread (rr)", _PAPER)
-_compiled(
-    "aep_inverted",
-    compiled.AEP_INVERTED,
-    "network-bound jobs spread, others packed",
-    f"AEPScheduler.java of {_SIMULATOR}",
-)
-_compiled("gio", compiled.GIO, "each executor where it adds least cost", f"GIOScheduler.java of {_SIMULATOR}")
-_compiled(
-    "ilp",
-    compiled.ILP,
-    "least added cost per job, exactly; blind to the effect of placement",
-    f"{_PAPER}; ILPScheduler.java of {_SIMULATOR}",
-)
-_compiled("ilp_exact", compiled.ILP_EXACT, "least added cost per job, exactly; knows the effect of placement", _PAPER)
-_compiled("good_first", compiled.GOOD_FIRST, "the cheapest good placement where there is one", "ours")
-_compiled("random", compiled.RANDOM, "random valid actions, waits among them", "section 7 compares with none; ours")
-_compiled("random_placing", compiled.RANDOM_PLACING, "random VMs with room, no voluntary waits", "ours")
+for _name, _code, _doc, _source in (
+    ("rr", compiled.RR, "round robin over VMs, from the first one for every job", f"{_PAPER}; RRScheduler.{_JAVA}"),
+    (
+        "rr_continuing",
+        compiled.RR_CONTINUING,
+        "round robin that goes on where it stopped",
+        "Apache Spark's standalone master",
+    ),
+    ("rrc", compiled.RRC, "VMs by free cores ascending, each filled", f"{_PAPER}; RRConsolidate.{_JAVA}"),
+    ("ff", compiled.FF, "VMs that run first, then by price, each filled", f"{_PAPER}; FirstFitScheduler.{_JAVA}"),
+    ("fill", compiled.FILL, "VMs by number, each filled", "reference runs of the published environment"),
+    ("aep", compiled.AEP, "network-bound jobs packed (rrc), others spread (rr)", _PAPER),
+    ("aep_inverted", compiled.AEP_INVERTED, "network-bound jobs spread, others packed", f"AEPScheduler.{_JAVA}"),
+    ("gio", compiled.GIO, "each executor where it adds least cost", f"GIOScheduler.{_JAVA}"),
+    (
+        "ilp",
+        compiled.ILP,
+        "least added cost per job, exactly; blind to the effect of placement",
+        f"{_PAPER}; ILPScheduler.{_JAVA}",
+    ),
+    ("ilp_exact", compiled.ILP_EXACT, "least added cost per job, exactly; knows the effect of placement", _PAPER),
+    ("good_first", compiled.GOOD_FIRST, "the cheapest good placement where there is one", "ours"),
+    ("random", compiled.RANDOM, "random valid actions, waits among them", "section 7 compares with none; ours"),
+    ("random_placing", compiled.RANDOM_PLACING, "random VMs with room, no voluntary waits", "ours"),
+):
+    register_placement(_name, _doc, _source, partial(CompiledRule, _name, _code))
 register_placement(
     "ilp_beta",
     "least loss of R_epi per job: cost and duration weighed by beta",
     "ours",
     _ilp_beta,
     (Option("beta", "weight of cost (default: that of the settings)", float),),
-)
-register_placement(
-    "ilp_highs",
-    "as ilp, solved by SciPy's HiGHS",
-    f"{_PAPER}; ILPScheduler.java of {_SIMULATOR}",
-    HighsProgram,
-    (Option("limit_s", "longest time for one job in seconds (default 60)", float),),
-)
-register_placement(
-    "learned",
-    "a trained network scores waiting and every VM, executor by executor",
-    "Islam et al., TPDS 2022, section 6; the default policy is ours",
-    lambda **options: import_module("decima.systems.cloud.policy.learned").learned(**options),
-    (
-        Option("policy", "name of a stored policy, or path of its .weights.h5 (default cloud-fast)"),
-        Option("greedy", "true: the best action; false: drawn at random (default: as its card says)", bool),
-    ),
 )
 
 
@@ -147,9 +111,9 @@ def make_placement(scheduler: str | PlacementScheduler, **parameters: Any) -> An
         ConfigError: A parameter is unknown or out of range.
     """
     if not isinstance(scheduler, str):
-        known = callable(getattr(scheduler, "place", None)) or callable(getattr(scheduler, "run_episode", None))
+        known = callable(getattr(scheduler, "decide", None)) or callable(getattr(scheduler, "run_episode", None))
         if not isinstance(scheduler, CompiledRule) and not known:
-            raise SchedulerError(f"{scheduler!r:.60} is no placement rule: expected a name and a method place(view)")
+            raise SchedulerError(f"{scheduler!r:.60} is no placement rule: expected a name and a method decide(view)")
         if parameters:
             raise ConfigError("parameters are for rules given by name")
         return scheduler

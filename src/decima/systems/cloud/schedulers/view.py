@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from decima.core.record import Record
-from decima.systems.cloud.schedulers.compiled import look_here
+from decima.systems.cloud.schedulers.compiled import added_costs
 from decima.systems.cloud.settings import PlacementSettings
 from decima.systems.cloud.workload import PlacementJob, PlacementWorkload
 
@@ -22,16 +22,16 @@ class PlacementScheduler(Protocol):
 
     name: str
 
-    def place(self, view: View) -> list[int] | None:
-        """VM of every executor of the job that is shown, numbers from 0; None to wait for the next completion."""
+    def decide(self, view: View) -> list[int] | None:
+        """VM of every executor of the job, from 0; None waits for a completion."""
 
 
 @dataclass(frozen=True)
 class View:
-    """The moment of a decision: a job whose executors are to be placed, or to wait.
+    """State at a decision: the executors of a job are to be placed, or wait.
 
     Attributes:
-        workload: All jobs; a rule that looks at later ones is clairvoyant.
+        workload: All jobs; a rule that looks at later ones is offline.
         settings: VMs, billing, beta.
     """
 
@@ -76,7 +76,7 @@ class View:
         return int(self.room.sum()) >= self.job.executors
 
     def added_cost(self, run_s: float) -> np.ndarray:
-        """float64 [VMs], what using each VM from now for a run time adds to the bill."""
+        """float64 [VMs], cost of using each VM from now for a run time."""
         costs = np.empty(self._state.num_vms)
-        look_here(self._state.address, float(run_s), costs)
+        added_costs(self._state.address, float(run_s), costs)
         return costs
