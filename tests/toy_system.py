@@ -15,6 +15,10 @@ from decima.core.system import TASK_COLUMNS
 class MachineSettings:
     speed: float = 1.0
 
+    @classmethod
+    def of_mode(cls, mode="paper", **fields):
+        return cls(**fields)
+
     @property
     def label(self):
         return f"one machine of speed {self.speed:g}"
@@ -90,6 +94,10 @@ class SingleMachine:
     label = "single machine"
     settings_type = MachineSettings
     workload_type = Orders
+    scored = ("avg_jct", "makespan")
+
+    def read_jobs(self, text):
+        raise ConfigError(f"the single machine has no source of jobs {text!r}")
 
     def tables(self, workload, settings):
         return workload

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pandas
 
 from decima import plotting
+from decima.evaluation.comparison import compare
 from decima.plotting.words import count
 from decima.systems.cloud import (
     RELEASED,
@@ -16,7 +17,6 @@ from decima.systems.cloud import (
     Cluster,
     PlacementSettings,
     VmType,
-    compare_placements,
     make_cluster,
     parse_placement_jobs,
 )
@@ -58,7 +58,7 @@ def require_traces(jobs: dict[str, str]) -> None:
 
 def scored(schedulers, jobs, settings: PlacementSettings, seeds: int, context: Context, **columns) -> pandas.DataFrame:
     """Every measure of every scheduler on every seed, with constant columns before."""
-    comparison = compare_placements(schedulers, jobs, settings, seeds, workers=context.threads)
+    comparison = compare(schedulers, jobs, seeds=seeds, cluster=settings, workers=context.threads)
     frame = comparison.scores
     return pandas.DataFrame(columns, index=frame.index).join(frame.drop(columns="unfinished"))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,9 @@ from decima.commands.shared.outputs import (
 )
 from decima.commands.shared.verbs import SYSTEMS, Verb
 from decima.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from decima.evaluation.comparison import Comparison
 
 
 def compare(
@@ -43,7 +46,10 @@ def compare(
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="Compare with this one.", show_default="the first")
     ] = None,
-    metric: options.Metric = "avg_jct",
+    metric: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help=options.METRICS, show_default="average JCT, makespan or cost by the system"),
+    ] = None,
     workers: options.Workers = None,
     backend: options.Backend = None,
     out: Annotated[
@@ -52,15 +58,21 @@ def compare(
     gantt: options.Gantt = None,
 ) -> None:
     """Run several schedulers on the same workloads and seeds; `--gantt` draws the runs of the first seed."""
+    from decima.evaluation.comparison import compare as run
+    from decima.evaluation.run import simulate
+
     module: Any = options.module_of(system)
-    schedulers = schedulers or cluster.all_schedulers()
+    schedulers = schedulers or module.all_schedulers()
     inputs = cluster.files()
     check_output(out, *TABLES, inputs=inputs)
     check_chart(gantt, module, inputs)
     with options.opened(schedulers, system) as made:
-        comparison = cluster.compare(
-            made,
-            range(seed, seed + seeds),
+        settings, spec = cluster.settings(), cluster.spec()
+        comparison = run(
+            made | cluster.searches(),
+            spec,
+            seeds=range(seed, seed + seeds),
+            cluster=settings,
             baseline=baseline,
             metric=metric,
             workers=workers,
@@ -68,11 +80,28 @@ def compare(
             progress="compare",
         )
         if gantt is not None:
-            draw_schedules(gantt, module, cluster.runs(made, seed))
+            workload = spec.workload(seed)
+            runs = [simulate(workload, each, seed=seed, cluster=settings, log=True) for each in made.values()]
+            draw_schedules(gantt, module, runs)
     if out is not None:
         write_table(out, comparison.scores)
     typer.echo(str(comparison))
-    typer.echo(module.best(comparison) + wrote(out, gantt))
+    typer.echo(best(comparison) + wrote(out, gantt))
+
+
+def best(comparison: Comparison) -> str:
+    """Who is best, with its score, and by how much it is better than the baseline if time limits allow to say so."""
+    from decima.plotting.words import count
+
+    summary = comparison.summary()
+    first = summary.iloc[0]
+    cut = set(summary.scheduler[summary.unfinished > 0])
+    words = {"": "", "≥": "at least ", "≤": "at most ", "~": "about "}
+    score = words[first["mark"]] + comparison.objective.shown(first[comparison.objective.with_unit("mean")])
+    against = f" ({count(first.unfinished, 'job')} unfinished)" if first.unfinished else ""
+    if first.scheduler != comparison.baseline and not cut & {first.scheduler, comparison.baseline}:
+        against = f", {first.change_percent:+.1f} % against {comparison.baseline}"
+    return f"best of {count(len(summary), 'scheduler')} on {comparison.label}: {first.scheduler} with {score}{against}"
 
 
 def tune(

@@ -253,16 +253,18 @@ def exact(
 ) -> None:
     """Find the shortest schedule of a small instance and prove it; `bound` shows lower bounds."""
     from decima.systems.unequal.optimum.exact import optimum
+    from decima.systems.unequal.system import result_of
 
     module: Any = options.module_of(system)
     check_output(out, ".json", inputs=cluster.files())
     check_chart(gantt, module, cluster.files())
     instance = cluster.instance(seed)
     shortest = optimum(instance, duplicate=duplicate, solver=solver, time_limit_s=time_limit_s, progress="optimum")
+    result = result_of(shortest.schedule, seed)
     if out is not None:
-        write_json(out, result_document(module, shortest.schedule, shortest.schedule.settings, seed))
+        write_json(out, result_document(module, result, shortest.schedule.settings, seed))
     if gantt is not None:
-        draw_schedules(gantt, module, [shortest.schedule])
+        draw_schedules(gantt, module, [result])
     copies = "with copies" if duplicate else "without copies"
     typer.echo(
         f"{module.label(instance)}: the shortest schedule {copies} takes {shortest.makespan_s:g} s, proved over "

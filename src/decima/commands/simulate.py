@@ -32,6 +32,9 @@ def simulate(
     gantt: options.Gantt = None,
 ) -> None:
     """Run one scheduler on one workload."""
+    from decima.core.system import form_for
+    from decima.evaluation.run import simulate as run
+
     module: Any = options.module_of(system)
     with options.opened([scheduler], system) as schedulers:
         chosen = schedulers[scheduler]
@@ -40,7 +43,11 @@ def simulate(
         for path, endings in {out: (".json",), log: TABLES}.items():
             check_output(path, *endings, inputs=inputs)
         check_chart(gantt, module, inputs)
-        result, parameters = cluster.run(chosen, seed, log=(out, log, gantt) != (None, None, None))
+        settings, workload = cluster.settings(), cluster.spec().workload(seed)
+        logged = (out, log, gantt) != (None, None, None)
+        result = run(workload, chosen, seed=seed, cluster=settings, log=logged)
+        parameters = getattr(form_for(chosen, workload), "values", {})
+    result = module.checked(result)
     if log is not None:
         write_table(log, module.task_table(result))
     if gantt is not None:

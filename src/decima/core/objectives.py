@@ -106,6 +106,7 @@ class Objective:
     # where training can say more with all rollouts at hand than ``cost`` does from one.
     group_rewards: Callable[[Sequence[Progress]], list[np.ndarray]] | None = None
     aliases: tuple[str, ...] = ()  # other names it is known by
+    digits: int = 1  # decimals in tables for people
     # When the score of a run that was cut bounds that of the whole run, from below (``"max"``: from above):
     # ``"always"``, once all jobs had ``"arrived"``, or where nobody knows (None).
     cut_bound: str | None = None
@@ -146,7 +147,7 @@ class Objective:
 
     def shown(self, score: float) -> str:
         """The score with its unit, as text for people."""
-        return f"{score:.2f} {self.unit}".rstrip()
+        return f"{score:.{max(2, self.digits)}f} {self.unit}".rstrip()
 
     def measure(self, outcome: Outcome) -> float:
         """Score of a run; of one that was cut, what can be said of it without flattering.
@@ -247,6 +248,17 @@ def axis_label(column: str, other: str | None = None) -> str:
     """Label and unit, for axes, of the objective whose scores a column holds; else ``other`` or the column's name."""
     found = [each for each in OBJECTIVES.members() if each.column == column]
     return found[0].axis_label if found else other or column
+
+
+def objective_at_end(
+    name: str, label: str, unit: str, score: Callable[[Outcome], float], direction: str = "min", digits: int = 2
+) -> Objective:
+    """Objective without a cost during the run: it is known at the end only."""
+
+    def cost(progress: Progress) -> float:
+        raise ConfigError(f"objective {name} is known at the end of a run only")
+
+    return Objective(name, label, unit, score, cost, direction, digits=digits)
 
 
 # ---- the objectives that are always there -------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What can be simulated: the protocol of a system, and the registry of all systems.
+"""The protocol of a system that can be simulated, and the registry of all systems.
 
 A system runs workloads under settings with schedulers. Comparison, tuning, search, training and Gantt charts know this
 protocol only; which system is meant follows from the type of the settings. The Spark cluster is
@@ -10,20 +10,26 @@ A system of one's own is an object with the attributes and methods of :class:`Sy
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from decima.core.errors import ConfigError
-from decima.core.objectives import Objective, Outcome, get_objective
+from decima.core.grammar import hint
+from decima.core.objectives import OBJECTIVES, Objective, Outcome, get_objective
 from decima.core.registry import Registry
 
 if TYPE_CHECKING:
     import pandas
 
 # Modules that register systems, by name; imported on first use. The first one is meant where nothing says which.
-SYSTEM_MODULES = {"spark": "decima.systems.spark.system", "cloud": "decima.systems.cloud.system"}
+SYSTEM_MODULES = {
+    "spark": "decima.systems.spark.system",
+    "unequal": "decima.systems.unequal.system",
+    "cloud": "decima.systems.cloud.system",
+}
 DEFAULT = "spark"
 TASK_COLUMNS = ("job", "stage", "executor", "start_s", "finish_s", "kind")
 
@@ -33,6 +39,14 @@ class SystemSettings(Protocol):
 
     An attribute ``draws`` that is False says that the system itself takes no chance.
     """
+
+    @classmethod
+    def of_mode(cls, mode: str, **fields: Any) -> SystemSettings:
+        """Settings of a mode, of which all systems have ``"paper"``, with some fields replaced.
+
+        Raises:
+            ConfigError: Mode or field is unknown, or a value out of range.
+        """
 
     @property
     def label(self) -> str:
@@ -53,11 +67,20 @@ class SystemWorkload(Protocol):
     def arrival_ms(self) -> np.ndarray:
         """float64 [jobs]."""
 
-    def __len__(self) -> int:
-        """Number of jobs."""
-
     def signature(self) -> str:
         """All that distinguishes it from other workloads, as text."""
+
+
+class JobsText(Protocol):
+    """Workloads that a text means: those of a file, or a draw from a source."""
+
+    path: Path | None  # the file; None for a draw
+
+    def workload(self, seed: int) -> SystemWorkload:
+        """Read the file, or draw the workload of a seed."""
+
+    def workloads(self, seeds: Sequence[int]) -> list[SystemWorkload]:
+        """One workload per seed; the same object for all where nothing is drawn."""
 
 
 class RunResult(Protocol):
@@ -103,12 +126,21 @@ class System(Protocol):
         label: What people call it.
         settings_type: Type of its settings, which tells it from other systems.
         workload_type: Type of its workloads.
+        scored: Names of the objectives that every comparison scores; the first one is its default.
     """
 
     name: str
     label: str
     settings_type: type
     workload_type: type
+    scored: tuple[str, ...]
+
+    def read_jobs(self, text: str) -> JobsText:
+        """Workloads that a text means.
+
+        Raises:
+            ConfigError: There is no such source, file or option.
+        """
 
     def tables(self, workload: SystemWorkload, settings: SystemSettings) -> Any:
         """What all runs of a workload share; nothing changes it."""
@@ -134,8 +166,8 @@ class System(Protocol):
     def list_schedulers(self) -> list[str]:
         """Names of its schedulers, sorted."""
 
-    def objectives(self) -> list[str]:
-        """Names of the objectives that can score its outcomes."""
+    def objectives(self) -> list[str | Objective]:
+        """Objectives that can score its outcomes: names of those that all systems share, and its own."""
 
 
 SYSTEMS: Registry[System] = Registry("system", modules=SYSTEM_MODULES)
@@ -174,13 +206,45 @@ def system_of(settings: SystemSettings) -> System:
     raise ConfigError(f"expected the settings of a system ({kinds}), got {settings!r:.60} ({type(settings).__name__})")
 
 
-def chosen_settings(cluster: SystemSettings | None, **fields: Any) -> SystemSettings:
-    """Settings of any system that are given whole, else those of the default system with some fields replaced.
+def system_for(jobs: object, name: str | None = None) -> System:
+    """System of a name, else the one that runs a workload or the workloads of a list, else the default one.
+
+    Raises:
+        ConfigError: There is no system of that name.
+    """
+    if name is not None:
+        return get_system(name)
+    first = jobs[0] if isinstance(jobs, (list, tuple)) and jobs else jobs
+    for known, module in SYSTEM_MODULES.items():  # a workload may be there before its system is imported
+        if type(first).__module__.startswith(f"{module.rpartition('.')[0]}."):
+            return get_system(known)
+    for name in SYSTEMS.loaded():
+        if isinstance(first, get_system(name).workload_type):
+            return get_system(name)
+    return get_system(DEFAULT)
+
+
+def chosen_settings(
+    jobs: object, cluster: SystemSettings | None, mode: str | None, system: str | None = None, **fields: Any
+) -> SystemSettings:
+    """Settings that are given whole, else those of a mode of the system that runs the jobs, with fields replaced.
+
+    Args:
+        jobs: Workload, or workloads in a list; anything else belongs to the default system.
+        cluster: Settings of any system.
+        mode: Name of a mode; ``"paper"`` when omitted.
+        system: Name of a system; that of the jobs when omitted.
+        **fields: Fields by name; None where nothing is given.
 
     Raises:
         ConfigError: Both were given, or a field is unknown or out of range.
     """
-    return get_system(DEFAULT).settings_type.chosen(cluster, **fields)
+    given = {name: value for name, value in fields.items() if value is not None}
+    if cluster is None:
+        return system_for(jobs, system).settings_type.of_mode(mode or "paper", **given)
+    if named := [*given, *(["mode"] * (mode is not None)), *(["system"] * (system is not None))]:
+        raise ConfigError(f"{', '.join(named)} cannot be given beside cluster; use cluster.replace(...)")
+    return cluster
 
 
 def form_for(scheduler: SystemScheduler, jobs: SystemWorkload | Iterable[SystemWorkload] | bool) -> SystemScheduler:
@@ -205,7 +269,13 @@ def objective_of(system: System, objective: str | Objective) -> Objective:
     Raises:
         ConfigError: There is none of that name, or the system's outcomes cannot be scored by it.
     """
-    found = get_objective(objective)
-    if isinstance(objective, str) and found.name not in system.objectives():
-        raise ConfigError(f"objective {found.name} does not apply to the {system.label}")
-    return found
+    if isinstance(objective, Objective):
+        return objective
+    known = [each if isinstance(each, Objective) else get_objective(each) for each in system.objectives()]
+    for each in known:
+        if objective in each.names:
+            return each
+    names = sorted(each.name for each in known)
+    if any(objective in other.names for other in OBJECTIVES.members()):
+        raise ConfigError(f"objective {objective} does not apply to the {system.label}; known: {', '.join(names)}")
+    raise ConfigError(f"unknown objective {objective!r}{hint(objective, names)}; known: {', '.join(names)}")

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from decima.core.checks import different_seeds
+from decima.core.checks import different_seeds, is_whole
 from decima.core.errors import ConfigError
-from decima.core.objectives import AVG_JCT, MAKESPAN, Objective, get_objective
-from decima.core.system import System, SystemScheduler, SystemSettings, SystemWorkload, chosen_settings, system_of
+from decima.core.objectives import Objective
+from decima.core.system import (
+    JobsText,
+    System,
+    SystemScheduler,
+    SystemSettings,
+    SystemWorkload,
+    chosen_settings,
+    objective_of,
+    system_of,
+)
 from decima.evaluation.pool import DRAWN, TO_COME, UNFINISHED, RunPool
 from decima.evaluation.statistics import mean_interval, paired_change
 
@@ -26,9 +35,10 @@ UNFINISHED_SHOWN = "unfinished jobs"  # column of tables for people
 class Comparison:
     """Scores of several schedulers."""
 
-    # One row per scheduler and seed: scheduler, seed, avg_jct_s, makespan_s, the column of the objective if it is
-    # another one, and unfinished, the number of jobs that a time limit left unfinished; where there are any, also
-    # to_come, those of them that had not arrived. Unfinished jobs count with their time up to the limit, jobs to come
+    # One row per scheduler and seed: scheduler, seed, the columns of the objectives that the system always scores
+    # (``System.scored``; of the Spark cluster avg_jct_s and makespan_s) and of the comparison's own, and unfinished,
+    # the number of jobs that a time limit left unfinished; where there are any, also to_come, those of them that had
+    # not arrived. Unfinished jobs count with their time up to the limit, jobs to come
     # do not count (``Objective.measure``).
     scores: pandas.DataFrame = field(repr=False)
     baseline: str  # scheduler the others are compared with
@@ -56,7 +66,7 @@ class Comparison:
         """
         import pandas
 
-        objective = self.objective if metric is None else get_objective(metric)
+        objective = self.objective if metric is None else objective_of(system_of(self.settings), metric)
         if objective.column not in self.scores:
             raise ConfigError(f"no scores for {objective.name}; compare with metric={objective.name!r}")
         # One column per scheduler; rows are workloads, in order.
@@ -92,12 +102,13 @@ class Comparison:
 
         rows = []
         objective = self.objective
-        shown = f"{objective.label} [{objective.unit}]" if objective.unit else objective.label
+        shown, form = _heading(objective), f".{objective.digits}f"
+        means = self.scores.groupby("scheduler").mean(numeric_only=True)
         summary = self.summary().rename(columns={objective.with_unit(name): name for name in ("mean", "low", "high")})
         marks = dict(zip(summary["scheduler"], summary["mark"], strict=True))
         for row in summary.itertuples():
             sign = "" if math.isnan(row.mean) or not row.mark else f"{row.mark} "
-            interval = "" if math.isnan(row.low) else f"{row.low:.1f} to {row.high:.1f}"
+            interval = "" if math.isnan(row.low) else f"{row.low:{form}} to {row.high:{form}}"
             change = "baseline"
             if row.scheduler != self.baseline:
                 change = "" if math.isnan(row.change_percent) else _mark_of_change(row.mark, marks[self.baseline])
@@ -105,12 +116,23 @@ class Comparison:
                 if not math.isnan(row.change_low):
                     change += f" ({row.change_low:+.1f} to {row.change_high:+.1f})"
             rows.append(
-                {"scheduler": row.scheduler, shown: sign + _number(row.mean, ".1f")}
+                {"scheduler": row.scheduler, shown: sign + _number(row.mean, form)}
                 | ({"95 % interval": interval} if self.num_runs > 1 else {})
                 | {f"against {self.baseline}" + " (paired, 95 %)" * (self.num_runs > 1): change}
+                | {
+                    _heading(each): _number(means.at[row.scheduler, each.column], f".{each.digits}f")
+                    for each in self._others()
+                }
                 | ({UNFINISHED_SHOWN: row.unfinished} if any(marks.values()) else {})
             )
         return pandas.DataFrame(rows)
+
+    def _others(self) -> list[Objective]:
+        """Objectives shown beside the comparison's own: all that a system with own objectives scores."""
+        system = system_of(self.settings)
+        if not any(isinstance(each, Objective) for each in system.objectives()):
+            return []
+        return [each for name in system.scored if (each := objective_of(system, name)) is not self.objective]
 
     @property
     def note(self) -> str:
@@ -134,6 +156,11 @@ class Comparison:
         return f"<p>{self.title}</p>{self._shown().to_html(index=False, border=0)}{note}"
 
 
+def _heading(objective: Objective) -> str:
+    """Label and unit of an objective over a column."""
+    return f"{objective.label} [{objective.unit}]" if objective.unit else objective.label
+
+
 def _mark_of_change(mark: str, baseline: str) -> str:
     """Sign of a change; it is a bound where one mean is exact."""
     if not baseline:
@@ -148,85 +175,65 @@ def _number(value: float, form: str, unit: str = "") -> str:
 
 def compare(
     schedulers: Sequence[str | SystemScheduler] | Mapping[str, str | SystemScheduler],
-    jobs: SystemWorkload | str | Path | Sequence[SystemWorkload] | Callable[[int], SystemWorkload],
+    jobs: SystemWorkload | str | Path | Sequence[SystemWorkload] | JobsText | Callable[[int], SystemWorkload],
     executors: int | None = None,
-    seeds: Sequence[int] = DEFAULT_SEEDS,
+    seeds: Sequence[int] | int = DEFAULT_SEEDS,
     *,
     baseline: str | None = None,
     mode: str | None = None,
     cluster: SystemSettings | None = None,
-    metric: str | Objective = "avg_jct",
+    system: str | None = None,
+    metric: str | Objective | None = None,
     workers: int | None = None,
     backend: str | None = None,
     progress: str | None = None,
     **settings,
 ) -> Comparison:
-    """Run schedulers on the same workloads with the same seeds.
+    """Run schedulers of a system on the same workloads with the same seeds.
 
     Args:
         schedulers: Names or scheduler objects, or a mapping from a label to either.
-        jobs: One workload (or the path of a job file), whose task durations vary with the seed; or one workload per
-            seed; or a function from a seed to a workload.
+        jobs: One workload; one per seed; a text, the name of a source with options (drawn anew for every seed) or the
+            path of a file; what such a text was read into; or a function from a seed to a workload.
         executors: Executors of the cluster, 50 by default.
-        seeds: Runs of every scheduler; for a sequence of workloads 0, 1, ... if not given. Where neither jobs nor runs
-            take chance, only the first is run.
+        seeds: Runs of every scheduler, or how many; for a sequence of workloads 0, 1, ... if not given. Where neither
+            jobs nor runs take chance, only the first is run.
         baseline: Label of the scheduler to compare with, the first by default.
         mode: ``"paper"`` (the default), ``"released"`` or ``"simplified"``.
         cluster: Settings of the cluster, or of another system, instead of ``executors``, ``mode`` and further fields.
-        metric: Name of the objective that the summary shows; the scores also hold average JCT and makespan.
+        system: Name of the system where neither jobs nor ``cluster`` say it; ``"spark"`` when omitted.
+        metric: Name of the objective that the summary shows; the system's first when omitted (average JCT, makespan or
+            cost). The scores also hold all others that the system scores in every comparison.
         workers: Workers, all cores by default. The result does not depend on it.
         backend: Where the workers are, see :func:`decima.evaluation.workers.make_workers`. The result does not depend
             on it.
         progress: Label of a progress bar; None for no bar.
-        **settings: Further fields of :class:`decima.systems.spark.settings.Settings`.
+        **settings: Further fields of the system's settings, such as :class:`decima.systems.spark.settings.Settings`.
 
     Raises:
         UnknownSchedulerError: A name is not registered.
         ConfigError: A list is empty, two schedulers have one label, seeds and workloads do not match, ...
     """
-    objective = get_objective(metric)
-    chosen = chosen_settings(cluster, executors=executors, mode=mode, **settings)
-    system = system_of(chosen)
-    named = _labelled(schedulers, system)
-    baseline = next(iter(named)) if baseline is None else baseline
-    if baseline not in list(named):
-        raise ConfigError(f"baseline {baseline!r} is not among the compared schedulers: {', '.join(named)}")
-    workloads, seeds = _workloads(jobs, seeds, system)
-    objectives = dict.fromkeys((AVG_JCT, MAKESPAN, objective))
-    options = {"workers": workers, "backend": backend, "progress": progress}
-    return scored(named, workloads, chosen, seeds, objectives, baseline=baseline, objective=objective, **options)
-
-
-def scored(
-    schedulers: Mapping[str, SystemScheduler],
-    workloads: Sequence[SystemWorkload],
-    settings: SystemSettings,
-    seeds: Sequence[int],
-    objectives: Iterable[Objective],
-    *,
-    baseline: str,
-    objective: Objective,
-    progress: str | None = None,
-    **options: Any,
-) -> Comparison:
-    """The comparison of schedulers by label; of the first seed alone where nothing is drawn.
-
-    Nothing is drawn where the workload is one for all seeds and the first run of every scheduler took no chance.
-
-    Raises:
-        ConfigError: There is no workload, or another number of them than of seeds.
-    """
     import numpy as np
     import pandas
 
-    if len(workloads) != len(seeds):
-        raise ConfigError(f"{len(seeds)} seeds for {len(workloads)} workloads; expected one each")
-    made = list(schedulers.values())
+    chosen = chosen_settings(jobs, cluster, mode, system, executors=executors, **settings)
+    runs_on = system_of(chosen)
+    objective = objective_of(runs_on, runs_on.scored[0] if metric is None else metric)
+    objectives = dict.fromkeys([*(objective_of(runs_on, name) for name in runs_on.scored), objective])
+    named = _labelled(schedulers, runs_on)
+    made = list(named.values())
+    baseline = next(iter(named)) if baseline is None else baseline
+    if baseline not in list(named):
+        raise ConfigError(f"baseline {baseline!r} is not among the compared schedulers: {', '.join(named)}")
+    workloads, seeds = _workloads(jobs, seeds, runs_on)
     one = len(seeds) > 1 and all(workload is workloads[0] for workload in workloads)
-    tried = one and not getattr(settings, "draws", True) and not any(getattr(each, "draws", False) for each in made)
+    tried = one and not getattr(chosen, "draws", True) and not any(getattr(each, "draws", False) for each in made)
     parts = []
-    for chosen in (slice(1), slice(1, None)) if tried else (slice(None),):
-        with RunPool(workloads[chosen], settings, seeds=seeds[chosen], keep=False, **options) as runs:
+    # Nothing is drawn where the workload is one for all seeds and the first run of every scheduler took no chance.
+    for part in (slice(1), slice(1, None)) if tried else (slice(None),):
+        options = {"workers": workers, "backend": backend}
+        with RunPool(workloads[part], chosen, seeds=seeds[part], keep=False, **options) as runs:
             parts.append(runs.measure(made, objectives, progress=progress))
         drawn = not tried or bool(parts[0][DRAWN].any())
         if not drawn:
@@ -235,10 +242,10 @@ def scored(
     seeds = seeds if drawn else seeds[:1]
     if not values[UNFINISHED].any():
         del values[TO_COME]
-    frame = {"scheduler": np.repeat(list(schedulers), len(seeds)), "seed": np.tile(seeds, len(made))}
+    frame = {"scheduler": np.repeat(list(named), len(seeds)), "seed": np.tile(seeds, len(made))}
     frame |= {name: scores.ravel() for name, scores in values.items()}
     label = ", ".join(dict.fromkeys(workload.label for workload in workloads))
-    return Comparison(pandas.DataFrame(frame), baseline, objective, settings, label, drawn)
+    return Comparison(pandas.DataFrame(frame), baseline, objective, chosen, label, drawn)
 
 
 def _labelled(schedulers, system: System) -> dict[str, SystemScheduler]:
@@ -273,22 +280,23 @@ def _long_label(scheduler: SystemScheduler) -> str:
 def _workloads(jobs, seeds, system: System) -> tuple[list[SystemWorkload], list[int]]:
     """Lists of one workload and one seed per run."""
     if isinstance(jobs, (str, Path)):
-        from decima.workload import load
-
-        jobs = load(jobs)
-    if isinstance(jobs, Sequence) and not isinstance(jobs, system.workload_type):
-        if not jobs:
-            raise ConfigError("no workload given; expected at least one")
-        seeds = range(len(jobs)) if seeds is DEFAULT_SEEDS else seeds
+        jobs = system.read_jobs(str(jobs))
+    listed = isinstance(jobs, Sequence) and not isinstance(jobs, system.workload_type)
+    if listed and not jobs:
+        raise ConfigError("no workload given; expected at least one")
+    if listed and seeds is DEFAULT_SEEDS:
+        seeds = range(len(jobs))
+    seeds = different_seeds(range(seeds) if is_whole(seeds) else seeds)
+    if listed:
         workloads = list(jobs)
+    elif isinstance(jobs, system.workload_type):
+        workloads = [jobs] * len(seeds)
+    elif hasattr(jobs, "workloads"):
+        workloads = jobs.workloads(seeds)
+    elif callable(jobs):
+        workloads = [jobs(seed) for seed in seeds]
     else:
-        workloads = None
-    seeds = different_seeds(seeds)
-    if workloads is None:
-        if isinstance(jobs, system.workload_type):
-            workloads = [jobs] * len(seeds)
-        elif callable(jobs):
-            workloads = [jobs(seed) for seed in seeds]
-        else:
-            raise ConfigError(f"jobs must be workloads or a function from a seed to one, got {type(jobs).__name__}")
+        raise ConfigError(f"jobs must be workloads or a function from a seed to one, got {type(jobs).__name__}")
+    if len(workloads) != len(seeds):
+        raise ConfigError(f"{len(seeds)} seeds for {len(workloads)} workloads; expected one each")
     return workloads, seeds

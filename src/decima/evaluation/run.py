@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from decima.core.errors import ConfigError
-from decima.core.objectives import Objective, get_objective
+from decima.core.objectives import Objective
 from decima.core.system import (
     RunResult,
     SystemScheduler,
     SystemSettings,
     SystemWorkload,
     chosen_settings,
+    objective_of,
     require_workload,
     system_of,
 )
@@ -29,6 +30,7 @@ def simulate(
     *,
     mode: str | None = None,
     cluster: SystemSettings | None = None,
+    system: str | None = None,
     log: bool = False,
     parameters: dict[str, float] | None = None,
     **settings,
@@ -36,15 +38,16 @@ def simulate(
     """Run one scheduler on one workload.
 
     Args:
-        jobs: A workload, or the path of a job file for ``decima.load``.
-        scheduler: Registered name, or any object with ``name``, ``reset`` and ``decide``.
+        jobs: A workload; or a text of the system, the name of a source with options or the path of a file.
+        scheduler: Registered name, or an object that decides as the system's schedulers do.
         executors: Executors of the cluster, 50 by default.
         seed: Source of task durations and of the scheduler's chance.
         mode: ``"paper"`` (the default), ``"released"`` or ``"simplified"``.
         cluster: Settings of the cluster, or of another system, instead of ``executors``, ``mode`` and further fields.
+        system: Name of the system where neither jobs nor ``cluster`` say it; ``"spark"`` when omitted.
         log: Keep every task and decision.
         parameters: Parameters of the scheduler, for a scheduler given by name.
-        **settings: Further fields of :class:`decima.systems.spark.settings.Settings`.
+        **settings: Further fields of the system's settings, such as :class:`decima.systems.spark.settings.Settings`.
 
     Returns:
         Of the Spark cluster a :class:`decima.systems.spark.result.Result`.
@@ -52,20 +55,18 @@ def simulate(
     Raises:
         DecimaError: Bad input; the message says what and where.
     """
-    chosen = chosen_settings(cluster, executors=executors, mode=mode, **settings)
-    system = system_of(chosen)
+    chosen = chosen_settings(jobs, cluster, mode, system, executors=executors, **settings)
+    runs = system_of(chosen)
     if isinstance(jobs, (str, Path)):
-        from decima.workload import load
-
-        jobs = load(jobs)
-    require_workload(system, jobs)
+        jobs = runs.read_jobs(str(jobs)).workload(seed)
+    require_workload(runs, jobs)
     parameters = {} if parameters is None else parameters
     if not isinstance(parameters, Mapping) or not all(isinstance(name, str) for name in parameters):
         raise ConfigError(f"parameters must be values by name, got {parameters!r:.60}")
-    made = system.make_scheduler(scheduler, **parameters)
-    state = system.state(system.tables(jobs, chosen), chosen, log=log)
-    system.run(state, made, seed)
-    return system.result(state, made.name, seed)
+    made = runs.make_scheduler(scheduler, **parameters)
+    state = runs.state(runs.tables(jobs, chosen), chosen, log=log)
+    runs.run(state, made, seed)
+    return runs.result(state, made.name, seed)
 
 
 def score_matrix(
@@ -85,4 +86,4 @@ def score_matrix(
         float64 [schedulers, workloads].
     """
     with RunPool(workloads, settings, seeds=seeds, workers=workers, backend=backend, keep=False) as pool:
-        return pool.measure(schedulers, (metric,), progress=progress)[get_objective(metric).column]
+        return pool.measure(schedulers, (metric,), progress=progress)[objective_of(pool.system, metric).column]

@@ -73,8 +73,8 @@ def test_serves_until_it_is_told_to_stop(jobs, folder):
     with process(*schedulers, "--port", 0, "--metrics-port", 0) as service:
         assert service.line.startswith("serving fifo, weighted_fair:alpha=-2, heft at 127.0.0.1:")
         planned = "takes 80 s"
-        assert planned in succeed(*UNEQUAL, "heft", "--jobs", "canonical", "--service", service.target)
-        refusal = refuse(*UNEQUAL, "cpop", "--jobs", "canonical", "--service", service.target)
+        assert planned in succeed(*UNEQUAL, f"remote:{service.target}", "--jobs", "canonical")
+        refusal = refuse(*UNEQUAL, f"remote:{service.target},scheduler=cpop", "--jobs", "canonical")
         assert "scheduler 'cpop' is not offered for unequal executors here; offered: heft" in refusal
         call = ["simulate", "--jobs", jobs, "--scheduler"]
         succeed(*call, f"remote:{service.target}", "--out", folder / "there.json")
@@ -95,7 +95,7 @@ def test_wrong_use_of_remote(jobs):
     def simulate(text):
         return refuse("simulate", "--jobs", jobs, "--scheduler", text)
 
-    assert "expected host:port" in refuse(*UNEQUAL, "heft", "--jobs", "canonical", "--service", "nowhere")
+    assert "expected host:port" in refuse(*UNEQUAL, "remote:nowhere", "--jobs", "canonical")
     assert simulate("remote").startswith("scheduler 'remote' asks a service; expected remote:HOST:PORT")
     assert "expected host:port" in simulate("remote:127.0.0.1")
     assert "has no option 'x'; it has: service, scheduler" in simulate("remote:127.0.0.1:1,x=1")

@@ -8,7 +8,9 @@ from pathlib import Path
 import pandas
 import pytest
 
-from decima.systems.unequal import canonical, compare, list_schedulers, load_instance, lower_bound, plan, save_instance
+import decima
+from decima.systems.unequal import canonical, list_schedulers, load_instance, lower_bound, plan, save_instance
+from decima.systems.unequal.optimum.priority_search import PrioritySearch
 from decima.systems.unequal.sources import PAPER_JOBS, ClusterOptions, read_instance
 from tests.unit.commands.calls import read_json, refuse, run, succeed, write_json
 
@@ -71,10 +73,10 @@ def test_compare(folder):
     options = ("--jobs", "random:nodes=20", "--seeds", 2, "--search", 30, "--out", path)
     line = succeed("compare", *UNEQUAL, "heft", "random_deft", *options)
     instances = [read_instance("random:nodes=20", seed=seed) for seed in (0, 1)]
-    expected = compare(["heft", "random_deft"], instances, budget=30)
-    assert expected["scheduler"].tolist() == ["heft", "random_deft", "search", "lower_bound"] * 2
-    pandas.testing.assert_frame_equal(pandas.read_csv(path), expected)
-    assert "2 instances: shortest on average" in line
+    expected = decima.compare({"heft": "heft", "random_deft": "random_deft", "search": PrioritySearch(30)}, instances)
+    assert expected.scores["scheduler"].tolist() == ["heft"] * 2 + ["random_deft"] * 2 + ["search"] * 2
+    pandas.testing.assert_frame_equal(pandas.read_csv(path), expected.scores)
+    assert "best of 3 schedulers on" in line
 
 
 def test_import(folder):

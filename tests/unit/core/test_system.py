@@ -12,6 +12,8 @@ from decima.plotting.gantt import gantt_of
 from decima.systems.cloud import PlacementSettings
 from decima.systems.cloud.generator import Generator
 from decima.systems.spark.settings import Settings
+from decima.systems.unequal.generators import random_dag
+from decima.systems.unequal.settings import Settings as UnequalSettings
 from decima.workload import synthetic_poisson
 from tests.toy_system import MachineSettings, Orders, SingleMachine
 
@@ -21,6 +23,7 @@ ORDERS = [Orders((0.0, 1.0, 2.0, 2.5), tuple(np.random.default_rng(k).uniform(0.
 CASES = {
     "spark": (synthetic_poisson(5, 10.0), Settings(executors=4), ("fifo", "fair")),
     "cloud": (Generator("burst", n=8).draw(0), PlacementSettings(), ("rr", "ilp")),
+    "unequal": (random_dag(seed=0, nodes=8), UnequalSettings(), ("heft", "random_deft")),
     "single_machine": (ORDERS[0], MachineSettings(2.0), ("in_order", "rule")),
 }
 
@@ -49,7 +52,9 @@ def test_settings_and_workloads_tell_the_system(case):
     assert isinstance(workload, system.workload_type)
     assert settings.label
     assert set(names) <= set(system.list_schedulers())
-    assert all(get_objective(name).name == name for name in system.objectives())
+    assert set(system.scored) <= {objective_of(system, each).name for each in system.objectives()}
+    assert all(objective_of(system, each).name == getattr(each, "name", each) for each in system.objectives())
+    assert isinstance(type(settings).of_mode("paper"), system.settings_type)
 
 
 def test_the_same_seed_gives_the_same_run(case):
@@ -87,7 +92,7 @@ def test_results_have_tasks_scores_and_a_gantt_chart(case):
     np.testing.assert_allclose(ends_s, result.outcome.completion_ms / 1000.0)
     assert (ends_s > workload.arrival_ms / 1000.0).all()
     for name in system.objectives():
-        assert np.isfinite(get_objective(name).score(result.outcome))
+        assert np.isfinite(result.score(objective_of(system, name)))
     average = get_objective("avg_jct").score(result.outcome)
     assert f"average JCT {average:.1f} s" in gantt_of(result).get_title(loc="left")
 
@@ -125,7 +130,9 @@ def test_bad_input(toy):
         objective_of(toy, "p90_jct")
     with pytest.raises(ConfigError, match=r"expected the settings of a system \(.*\), got 3 \(int\)"):
         system_of(3)
-    with pytest.raises(ConfigError, match="unknown system 'vm_placement'; known: cloud, single_machine, spark"):
+    with pytest.raises(
+        ConfigError, match="unknown system 'vm_placement'; known: cloud, single_machine, spark, unequal"
+    ):
         get_system("vm_placement")
     with pytest.raises(ConfigError, match="executors cannot be given beside cluster"):
         decima.simulate(ORDERS[0], "rule", 4, cluster=MachineSettings())

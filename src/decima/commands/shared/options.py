@@ -17,6 +17,7 @@ import typer
 from decima.commands.shared.verbs import DEFAULT_SYSTEM, SYSTEMS
 from decima.core.errors import ConfigError
 from decima.core.grammar import MOST as MOST
+from decima.core.system import get_system
 
 Seed = Annotated[int, typer.Option(metavar="N", help="Source of all chance; the same seed gives the same result.")]
 SchedulerText = Annotated[
@@ -27,10 +28,8 @@ SchedulerText = Annotated[
         "heft:decision=idle; ilp_beta:beta=0.5), see 'decima schedulers'; or a .json that 'decima tune' wrote.",
     ),
 ]
-Metric = Annotated[
-    str,
-    typer.Option(metavar="NAME", help="Objective to report: avg_jct, makespan, p95_jct, slowdown, cost and others."),
-]
+METRICS = "Objective to report: avg_jct, makespan, p95_jct, slowdown, cost, above_bound and others."
+Metric = Annotated[str, typer.Option(metavar="NAME", help=METRICS)]
 Workers = Annotated[
     int | None,
     typer.Option(
@@ -154,7 +153,7 @@ def opened(texts: Sequence[str], system: str = DEFAULT_SYSTEM) -> Iterator[dict[
     """
     require_different(texts)
     with ExitStack() as stack:
-        made = {text: module_of(system).make_scheduler(text) for text in texts}
+        made = {text: get_system(system).make_scheduler(text) for text in texts}
         for scheduler in made.values():
             if hasattr(scheduler, "__exit__"):
                 stack.enter_context(scheduler)

@@ -117,14 +117,13 @@ def draw_schedules(path: Path, system: ModuleType, results: Sequence[Any]) -> No
 
 def result_document(system: ModuleType, result: Any, parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Content of a result file: the same keys first for every system, then those of the system alone."""
-    settings = result.settings if isinstance(result.settings, dict) else result.settings.as_dict()
     return {
         "system": system.__name__.split(".")[-1],
-        "label": system.workload_label(result),
+        "label": result.workload.label,
         "scheduler": result.scheduler,
         "parameters": dict(parameters),
         "seed": seed,
-        "settings": settings,
+        "settings": result.settings.as_dict(),
         "scores": system.scores(result),
         "jobs": system.job_rows(result),
         **system.result_fields(result),

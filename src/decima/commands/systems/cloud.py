@@ -15,7 +15,6 @@ from decima.core.grammar import MOST, changed_texts, read_fields
 if TYPE_CHECKING:
     import pandas
 
-    from decima.evaluation.comparison import Comparison
     from decima.systems.cloud.result import PlacementResult
     from decima.systems.cloud.settings import PlacementSettings
     from decima.systems.cloud.sources import JobsSpec
@@ -79,103 +78,26 @@ class Options:
         return PlacementSettings.of_mode(self.mode, cluster=cluster, beta=self.beta, billing=billing, **rules)
 
 
-@dataclass(frozen=True)
-class SimulateOptions(Options):
-    """Options of one episode."""
-
-    def run(self, scheduler: Any, seed: int, *, log: bool) -> tuple[PlacementResult, Mapping[str, Any]]:
-        """The episode, of which every job must be placed, and the parameters of its scheduler."""
-        from decima.systems.cloud import simulate
-
-        settings = self.settings()
-        result = simulate(self.spec().workload(seed), scheduler, settings, seed).require_complete()
-        return result, getattr(scheduler, "values", {})
+def checked(result: PlacementResult) -> PlacementResult:
+    """The episode, of which every job must be placed."""
+    return result.require_complete()
 
 
 @dataclass(frozen=True)
 class CompareOptions(Options):
     """Options of a comparison."""
 
-    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"schedulers": None, "metric": "cost"})
+    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({"schedulers": None})
 
     @staticmethod
-    def all_schedulers() -> list[str]:
-        """Names that are compared where none is given."""
-        from decima.systems.cloud import list_placements
-
-        return list_placements()
-
-    def compare(
-        self, schedulers: Mapping[str, Any], seeds: Sequence[int], *, baseline: str | None = None, **others: Any
-    ) -> CostTable:
-        """Scores of schedulers by label."""
-        from decima.systems.cloud import compare_placements
-
-        settings = self.settings()
-        if baseline is None and "aep" in schedulers:
-            baseline = "aep"
-        jobs = self.spec().workloads(seeds)
-        return CostTable(compare_placements(schedulers, jobs, settings, seeds, baseline=baseline, **others))
-
-    def runs(self, schedulers: Mapping[str, Any], seed: int) -> list[PlacementResult]:
-        """Episodes of one seed."""
-        from decima.systems.cloud import simulate
-
-        workload, settings = self.spec().workloads([seed])[0], self.settings()
-        return [simulate(workload, each, settings, seed) for each in schedulers.values()]
+    def searches() -> dict[str, Any]:
+        """Nothing is searched beside the schedulers."""
+        return {}
 
 
-@dataclass(frozen=True)
-class CostTable:
-    """A comparison as a table of every metric."""
-
-    comparison: Comparison
-
-    @property
-    def scores(self) -> pandas.DataFrame:
-        """Scores of all runs."""
-        return self.comparison.scores
-
-    def __str__(self) -> str:
-        import pandas
-
-        from decima.systems.cloud.objectives import OBJECTIVES
-
-        comparison, summary = self.comparison, self.comparison.summary()
-        means = comparison.scores.groupby("scheduler")
-        table = pandas.DataFrame({"scheduler": summary["scheduler"]})
-        digits = {"cost": 4, "reward": 1}
-        for each in OBJECTIVES.values():
-            column = means[each.column].mean().reindex(summary["scheduler"]).to_numpy()
-            shown = f"{each.label} [{each.unit}]" if each.unit else each.label
-            table[shown] = [f"{value:.{digits.get(each.name, 2)}f}" for value in column]
-        changes = zip(summary["change_percent"], summary["change_low"], summary["change_high"], strict=True)
-        interval = " (95 %)" if comparison.num_runs > 1 else ""
-        table[f"{comparison.objective.label} against {comparison.baseline}{interval}"] = [
-            "baseline" if name == comparison.baseline else _change(*change)
-            for name, change in zip(summary["scheduler"], changes, strict=True)
-        ]
-        return "\n".join(filter(None, (comparison.title, table.to_string(index=False), comparison.note)))
-
-
-def _change(change: float, low: float, high: float) -> str:
-    interval = "" if low != low else f" ({low:+.1f} to {high:+.1f})"
-    return "-" if change != change else f"{change:+.1f} %{interval}"
-
-
-def best(table: CostTable) -> str:
-    """Who is best, with its score and the change against the baseline."""
-    from decima.plotting.words import count
-
-    comparison, summary = table.comparison, table.comparison.summary()
-    first = summary.iloc[0]
-    mean = first[comparison.objective.with_unit("mean")]
-    money = comparison.objective.name == "cost"
-    shown = f"{mean:.4f} {comparison.settings.cluster.currency}" if money else comparison.objective.shown(mean)
-    against = ""
-    if first.scheduler != comparison.baseline:
-        against = f", {first.change_percent:+.1f} % against {comparison.baseline}"
-    return f"best of {count(len(summary), 'scheduler')} on {comparison.label}: {first.scheduler} with {shown}{against}"
+def all_schedulers() -> list[str]:
+    """Names that are compared where none is given."""
+    return schedulers().names()
 
 
 def schedulers() -> Any:
@@ -183,18 +105,6 @@ def schedulers() -> Any:
     from decima.systems.cloud.schedulers.registry import SCHEDULERS
 
     return SCHEDULERS
-
-
-def make_scheduler(text: str) -> Any:
-    """Scheduler of a text."""
-    from decima.systems.cloud import make_placement
-
-    return make_placement(text)
-
-
-def workload_label(result: PlacementResult) -> str:
-    """Name of the jobs."""
-    return result.workload.label
 
 
 def result_fields(result: PlacementResult) -> dict[str, Any]:
@@ -280,7 +190,7 @@ class TrainOptions:
 
 
 OPTIONS: Mapping[str, type] = {
-    "simulate": SimulateOptions,
+    "simulate": Options,
     "compare": CompareOptions,
     "optimum": OptimumOptions,
     "train": TrainOptions,

@@ -16,7 +16,6 @@ from decima.core.grammar import MOST, changed_texts, read_fields
 if TYPE_CHECKING:
     import pandas
 
-    from decima.evaluation.comparison import Comparison
     from decima.systems.spark.result import Result
     from decima.systems.spark.settings import Settings
     from decima.workload.sources import JobSpec
@@ -127,15 +126,9 @@ class SimulateOptions(Options):
         float | None, typer.Option(metavar="S", help="End the run at this time.", show_default="none")
     ] = None
 
-    def run(self, scheduler: Any, seed: int, *, log: bool) -> tuple[Result, Mapping[str, Any]]:
-        """The result of a run and the parameters of its scheduler."""
-        from decima.evaluation.run import simulate
-        from decima.systems.spark.schedulers import form_for
-
-        settings = self.settings(self.time_limit_s)
-        workload = self.spec().workload(seed)
-        result = simulate(workload, scheduler, seed=seed, cluster=settings, log=log)
-        return result, getattr(form_for(scheduler, workload), "values", {})
+    def settings(self) -> Settings:
+        """Settings of the simulator."""
+        return super().settings(self.time_limit_s)
 
 
 @dataclass(frozen=True)
@@ -144,25 +137,15 @@ class CompareOptions(Options):
 
     defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
 
-    def compare(self, schedulers: Mapping[str, Any], seeds: Sequence[int], **others: Any) -> Comparison:
-        """Scores of schedulers by label; others are arguments of :func:`decima.evaluation.comparison.compare`."""
-        from decima.evaluation.comparison import compare
-
-        spec, settings = self.spec(), self.settings()
-        jobs = spec.workload if spec.path is None else spec.workload(seeds[0])
-        return compare(schedulers, jobs, seeds=seeds, cluster=settings, **others)
-
-    def runs(self, schedulers: Mapping[str, Any], seed: int) -> list[Result]:
-        """Runs of one seed with their logs."""
-        from decima.evaluation.run import simulate
-
-        workload, settings = self.spec().workload(seed), self.settings()
-        return [simulate(workload, each, seed=seed, cluster=settings, log=True) for each in schedulers.values()]
+    @staticmethod
+    def searches() -> dict[str, Any]:
+        """Nothing is searched beside the schedulers."""
+        return {}
 
 
-def workload_label(result: Result) -> str:
-    """Name of the jobs."""
-    return result.workload.label
+def checked(result: Result) -> Result:
+    """The run as it is."""
+    return result
 
 
 def result_fields(result: Result) -> dict[str, Any]:
@@ -266,13 +249,6 @@ def schedulers() -> Any:
     return SCHEDULERS
 
 
-def make_scheduler(text: str) -> Any:
-    """Scheduler of a text."""
-    from decima.systems.spark import schedulers
-
-    return schedulers.make_scheduler(text)
-
-
 def figure(results: Sequence[Result]) -> Any:
     """Gantt charts of runs of the same jobs above each other."""
     from decima.plotting.gantt import gantt_stack
@@ -281,21 +257,6 @@ def figure(results: Sequence[Result]) -> Any:
     first = results[0]
     caption = f"{count(len(first.workload), 'job')}, mode {first.settings.mode}, seed {first.seed}"
     return gantt_stack(results, "Executors over time", caption)
-
-
-def best(comparison: Comparison) -> str:
-    """Who is best, with its score, and by how much it is better than the baseline if time limits allow to say so."""
-    from decima.plotting.words import count
-
-    summary = comparison.summary()
-    first = summary.iloc[0]
-    cut = set(summary.scheduler[summary.unfinished > 0])
-    words = {"": "", "≥": "at least ", "≤": "at most ", "~": "about "}
-    score = words[first["mark"]] + comparison.objective.shown(first[comparison.objective.with_unit("mean")])
-    against = f" ({count(first.unfinished, 'job')} unfinished)" if first.unfinished else ""
-    if first.scheduler != comparison.baseline and not cut & {first.scheduler, comparison.baseline}:
-        against = f", {first.change_percent:+.1f} % against {comparison.baseline}"
-    return f"best of {count(len(summary), 'scheduler')} on {comparison.label}: {first.scheduler} with {score}{against}"
 
 
 OPTIONS: Mapping[str, type] = {

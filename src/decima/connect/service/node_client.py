@@ -8,11 +8,20 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from decima.connect.service import scheduler_pb2 as protocol
-from decima.connect.service.client import ClientSession, ServiceClient
+from decima.connect.service.client import ClientSession, ServiceClient, check_address
+from decima.connect.service.security import read_token
 from decima.connect.service.wire import VERSION
 from decima.core.errors import ServiceError
+from decima.core.grammar import Option
 from decima.systems.unequal.result import Schedule
+from decima.systems.unequal.schedulers.registry import register
+from decima.systems.unequal.settings import Rules
 from decima.systems.unequal.workload import Instance
+
+OPTIONS = (
+    Option("service", "HOST:PORT of the service ('decima serve --unequal')", required=True),
+    Option("scheduler", "which of its schedulers, parameters joined by + (default: the first it offers)", default=""),
+)
 
 
 def schedule_by_service(
@@ -69,6 +78,18 @@ def schedule_by_service(
         )
     columns = zip(*platform.copies, strict=True)
     return Schedule(instance, *columns, scheduler=session.opened.scheduler)
+
+
+@register("remote", "service", "this project", Rules(), open=(), options=OPTIONS)
+def remote(instance: Instance, rules: Rules, rng: np.random.Generator, service: str, scheduler: str) -> Schedule:
+    """Ask a service for every decision, while a simulated cluster executes what it answers.
+
+    Raises:
+        ServiceError: The service is away or refuses, or its answer is wrong.
+    """
+    check_address(service)
+    with ServiceClient(service, token=read_token(None)) as client:
+        return schedule_by_service(instance, client, scheduler.replace("+", ","), seed=int(rng.integers(2**31)))
 
 
 @dataclass

@@ -4,7 +4,7 @@
 
     result = cloud.simulate("generated:pattern=burst", "ilp_exact", seed=1)
     result.cost, result.mean_duration_s, result.good_placements
-    print(cloud.compare_placements(["aep", "ilp_exact", "good_first"]))
+    print(decima.compare(["aep", "ilp_exact", "good_first"], "generated", system="cloud"))
 
 Source: Islam, Karunasekera, Buyya, "Performance and Cost-Efficient Spark Job Scheduling Based on Deep Reinforcement
 Learning in Cloud Computing Environments", IEEE TPDS 33(7), 2022. Public names are resolved on first use.
@@ -24,7 +24,6 @@ _EXPORTS = {
     "PlacementWorkload": "workload",
     "Rules": "settings",
     "VmType": "catalog",
-    "compare_placements": "system",
     "list_placements": "schedulers.registry",
     "load_cluster": "catalog",
     "load_jobs": "workload",
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
     from decima.systems.cloud.settings import PlacementSettings as PlacementSettings
     from decima.systems.cloud.settings import Rules as Rules
     from decima.systems.cloud.sources import parse_placement_jobs as parse_placement_jobs
-    from decima.systems.cloud.system import compare_placements as compare_placements
     from decima.systems.cloud.system import simulate as simulate
     from decima.systems.cloud.workload import PlacementJob as PlacementJob
     from decima.systems.cloud.workload import PlacementWorkload as PlacementWorkload

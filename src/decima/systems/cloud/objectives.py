@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from decima.core.errors import ConfigError
-from decima.core.grammar import hint
-from decima.core.objectives import Objective, Outcome, Progress
+from decima.core.objectives import Outcome, objective_at_end
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,29 +20,12 @@ class PlacementOutcome(Outcome):
     reward: float  # R_epi of Eq. 14
 
 
-def _at_the_end(progress: Progress) -> float:
-    raise ConfigError("objectives of placement are known at the end of an episode only")
-
-
-def _objective(name: str, label: str, unit: str, score, direction: str = "min") -> Objective:
-    return Objective(name, label, unit, score, _at_the_end, direction=direction)
-
-
-COST = _objective("cost", "cost", "", lambda outcome: outcome.cost)
-DURATION = _objective("duration", "mean duration", "s", lambda outcome: outcome.mean_duration_s)
-RESPONSE = _objective("response", "mean response time", "s", lambda outcome: float(np.mean(outcome.jct_ms)) / 1000.0)
-GOOD = _objective("good", "good placements", "", lambda outcome: float(outcome.good_placements), "max")
-WAITS = _objective("waits", "waits", "", lambda outcome: float(outcome.waits))
-REWARD = _objective("reward", "episodic reward", "", lambda outcome: outcome.reward, "max")
+COST = objective_at_end("cost", "cost", "", lambda outcome: outcome.cost, digits=4)
+DURATION = objective_at_end("duration", "mean duration", "s", lambda outcome: outcome.mean_duration_s)
+RESPONSE = objective_at_end(
+    "response", "mean response time", "s", lambda outcome: float(np.mean(outcome.jct_ms)) / 1000.0
+)
+GOOD = objective_at_end("good", "good placements", "", lambda outcome: float(outcome.good_placements), "max")
+WAITS = objective_at_end("waits", "waits", "", lambda outcome: float(outcome.waits))
+REWARD = objective_at_end("reward", "episodic reward", "", lambda outcome: outcome.reward, "max", digits=1)
 OBJECTIVES = {objective.name: objective for objective in (COST, DURATION, RESPONSE, GOOD, WAITS, REWARD)}
-
-
-def placement_objective(name: str) -> Objective:
-    """The objective of a name.
-
-    Raises:
-        ConfigError: There is none of that name.
-    """
-    if name not in OBJECTIVES:
-        raise ConfigError(f"unknown metric {name!r}{hint(name, OBJECTIVES)}; known: {', '.join(OBJECTIVES)}")
-    return OBJECTIVES[name]

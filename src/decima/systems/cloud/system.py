@@ -1,6 +1,6 @@
 """The system of executors on cloud VMs, and functions to run and compare schedulers.
 
-:func:`simulate` runs one rule on one workload, :func:`compare_placements` several on several, with paired intervals.
+:func:`simulate` runs one scheduler on one workload; :func:`decima.compare` compares several.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from decima.core.checks import check_whole, different_seeds, is_whole
-from decima.core.errors import ConfigError, SchedulerError
-from decima.core.objectives import Outcome
+from decima.core.checks import check_whole
+from decima.core.errors import SchedulerError
+from decima.core.objectives import Objective, Outcome
 from decima.core.record import Record
 from decima.core.system import register_system
-from decima.evaluation.comparison import Comparison, scored
+from decima.evaluation.run import simulate as simulate_system
 from decima.systems.cloud import engine as core
 from decima.systems.cloud.fields import GOES_ON
-from decima.systems.cloud.objectives import OBJECTIVES, PlacementOutcome, placement_objective
+from decima.systems.cloud.objectives import OBJECTIVES
 from decima.systems.cloud.result import PlacementResult, outcome_of
 from decima.systems.cloud.schedulers import compiled
 from decima.systems.cloud.schedulers.registry import CompiledRule, list_placements, make_placement
 from decima.systems.cloud.schedulers.view import PlacementScheduler, View
 from decima.systems.cloud.settings import PlacementSettings
-from decima.systems.cloud.sources import parse_placement_jobs
+from decima.systems.cloud.sources import JobsSpec, parse_placement_jobs
 from decima.systems.cloud.state import give_chance, new_state
 from decima.systems.cloud.workload import PlacementWorkload
 
@@ -101,6 +101,11 @@ class VmPlacement:
     label = "placement on cloud VMs"
     settings_type = PlacementSettings
     workload_type = PlacementWorkload
+    scored = tuple(OBJECTIVES)
+
+    def read_jobs(self, text: str) -> JobsSpec:
+        """Jobs of a source or a file; see :func:`decima.systems.cloud.sources.parse_placement_jobs`."""
+        return parse_placement_jobs(text)
 
     def tables(self, workload: PlacementWorkload, settings: PlacementSettings) -> PlacementWorkload:
         """The jobs, checked against the VMs."""
@@ -137,20 +142,12 @@ class VmPlacement:
         """Names of all registered rules."""
         return list_placements()
 
-    def objectives(self) -> list[str]:
-        """Objectives of every system that apply; :mod:`decima.systems.cloud.objectives` has those of placement."""
-        return ["avg_jct", "makespan", "slowdown", "p50_jct", "p90_jct", "p95_jct", "p99_jct"]
+    def objectives(self) -> list[str | Objective]:
+        """Objectives of every system that apply, and those of placement."""
+        return ["avg_jct", "makespan", "slowdown", "p50_jct", "p90_jct", "p95_jct", "p99_jct", *OBJECTIVES.values()]
 
 
 VM_PLACEMENT = register_system(VmPlacement())
-
-
-def _jobs(jobs: PlacementWorkload | str | Path, seed: int) -> PlacementWorkload:
-    if isinstance(jobs, PlacementWorkload):
-        return jobs
-    if isinstance(jobs, (str, Path)):
-        return parse_placement_jobs(str(jobs)).workload(seed)
-    raise ConfigError(f"jobs must be a PlacementWorkload or a text, got {type(jobs).__name__}")
 
 
 def simulate(
@@ -170,70 +167,5 @@ def simulate(
     Raises:
         DecimaError: Bad input; the message says what and where.
     """
-    check_whole("seed", seed, least=0)
     settings = PlacementSettings() if settings is None else settings
-    scheduler = make_placement(scheduler)
-    episode = Episode.of(_jobs(jobs, seed), settings)
-    episode.run(scheduler, seed)
-    return VM_PLACEMENT.result(episode, scheduler.name, seed)
-
-
-def compare_placements(
-    schedulers: Sequence[str | PlacementScheduler] | Mapping[str, str | PlacementScheduler],
-    jobs: PlacementWorkload | str | Path | Sequence[PlacementWorkload] = "generated",
-    settings: PlacementSettings | None = None,
-    seeds: Sequence[int] | int = 20,
-    *,
-    baseline: str | None = None,
-    metric: str = "cost",
-    workers: int | None = None,
-    backend: str | None = None,
-    progress: str | None = None,
-) -> Comparison:
-    """Run schedulers on the same workloads and seeds; scores have paired intervals.
-
-    Args:
-        schedulers: Texts or objects, or a mapping from labels to either.
-        jobs: A workload, one per seed, or a text of :mod:`decima.systems.cloud.sources`, whose jobs are drawn by seed.
-        settings: VMs, billing, beta, rules.
-        seeds: Seeds, or how many from 0 on. Where neither jobs nor schedulers draw, only the first is run.
-        baseline: Label of the rule to compare with, the first by default.
-        metric: What the summary is about by default: cost, duration, response, good, waits or reward.
-        workers: Workers, all cores by default; no result depends on it.
-        backend: Where workers are, see :func:`decima.evaluation.workers.make_workers`.
-        progress: Label of a progress bar; None for no bar.
-
-    Raises:
-        ConfigError: Lists are empty or do not match, a name is unknown, ...
-    """
-    settings = PlacementSettings() if settings is None else settings
-    if not isinstance(schedulers, Mapping):
-        labels = [each if isinstance(each, str) else each.name for each in schedulers]
-        for label in labels:
-            if labels.count(label) > 1:
-                raise ConfigError(f"scheduler {label} is given twice; use a mapping from labels to schedulers")
-        schedulers = dict(zip(labels, schedulers, strict=True))
-    by_label = {str(label): make_placement(each) for label, each in schedulers.items()}
-    if not by_label:
-        raise ConfigError("no scheduler given; expected at least one")
-    baseline = next(iter(by_label)) if baseline is None else baseline
-    if baseline not in by_label:
-        raise ConfigError(f"baseline {baseline!r} is not among the compared schedulers: {', '.join(by_label)}")
-    seeds = different_seeds(range(seeds) if is_whole(seeds) else seeds)
-    if isinstance(jobs, (str, Path)):
-        workloads = parse_placement_jobs(str(jobs)).workloads(seeds)
-    else:
-        workloads = [jobs] * len(seeds) if isinstance(jobs, PlacementWorkload) else list(jobs)
-    options = {"workers": workers, "backend": backend, "progress": progress}
-    objective, all_of_them = placement_objective(metric), OBJECTIVES.values()
-    return scored(by_label, workloads, settings, seeds, all_of_them, baseline=baseline, objective=objective, **options)
-
-
-__all__ = [
-    "VM_PLACEMENT",
-    "Episode",
-    "PlacementOutcome",
-    "VmPlacement",
-    "compare_placements",
-    "simulate",
-]
+    return simulate_system(jobs, scheduler, seed=seed, cluster=settings)

@@ -197,23 +197,6 @@ class Settings:
             raise ConfigError(f"unknown simulator setting: {', '.join(sorted(unknown))}")
         return makers[mode](**overrides)
 
-    @classmethod
-    def chosen(
-        cls, cluster: "Settings | None", executors: int | None = None, mode: str | None = None, **overrides
-    ) -> "Settings":
-        """A cluster that is given whole as it is, else that of a mode with some fields replaced.
-
-        Raises:
-            ConfigError: Both were given, or a field is unknown or out of range.
-        """
-        named = {"executors": executors, "mode": mode}
-        given = {name: value for name, value in named.items() if value is not None} | overrides
-        if cluster is None:
-            return cls.of_mode(given.pop("mode", "paper"), **given)
-        if given:
-            raise ConfigError(f"{', '.join(given)} cannot be given beside cluster; use cluster.replace(...)")
-        return cluster
-
     @property
     def draws(self) -> bool:
         """Whether task durations are drawn."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from decima.core.objectives import Outcome, list_objectives
+from decima.core.objectives import Objective, Outcome, list_objectives
 from decima.core.system import register_system
 from decima.systems.spark.loop import new_state, offers
 from decima.systems.spark.result import Result, outcome_of
@@ -18,6 +18,7 @@ from decima.systems.spark.settings import Settings
 from decima.systems.spark.state import ClusterState
 from decima.systems.spark.tables import WorkloadTables
 from decima.workload.jobs import Workload
+from decima.workload.sources import JobSpec, parse_jobs
 
 
 def run_state(state: ClusterState, scheduler: Scheduler, seed: int) -> None:
@@ -58,6 +59,11 @@ class SparkCluster:
     label = "Spark cluster"
     settings_type = Settings
     workload_type = Workload
+    scored = ("avg_jct", "makespan")
+
+    def read_jobs(self, text: str) -> JobSpec:
+        """Jobs of a source or a file; see :func:`decima.workload.sources.parse_jobs`."""
+        return parse_jobs(text)
 
     def tables(self, workload: Workload, settings: Settings) -> WorkloadTables:
         """Stages, edges and durations of the jobs."""
@@ -94,9 +100,9 @@ class SparkCluster:
         """Names of all registered schedulers."""
         return list_schedulers()
 
-    def objectives(self) -> list[str]:
+    def objectives(self) -> list[str | Objective]:
         """All registered objectives."""
-        return list_objectives()
+        return list(list_objectives())
 
 
 SPARK_CLUSTER = register_system(SparkCluster())

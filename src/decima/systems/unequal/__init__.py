@@ -15,7 +15,6 @@ _EXPORTS = {
     "Rules": "settings",
     "Schedule": "result",
     "canonical": "examples",
-    "compare": "system",
     "list_schedulers": "schedulers.registry",
     "load_instance": "json_format",
     "load_schedule": "json_format",
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from decima.systems.unequal.schedulers.registry import list_schedulers as list_schedulers
     from decima.systems.unequal.schedulers.registry import make_scheduler as make_scheduler
     from decima.systems.unequal.settings import Rules as Rules
-    from decima.systems.unequal.system import compare as compare
     from decima.systems.unequal.system import plan as plan
     from decima.systems.unequal.validation import validate as validate
     from decima.systems.unequal.workload import Instance as Instance

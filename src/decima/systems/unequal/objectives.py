@@ -1,4 +1,4 @@
-"""What schedules are judged by."""
+"""Objectives and metrics of schedules on unequal executors."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from decima.core.objectives import Outcome, objective_at_end
 from decima.systems.unequal import graph
 from decima.systems.unequal.result import Schedule
 from decima.systems.unequal.workload import Instance
@@ -23,6 +24,30 @@ class Metrics:
     duplicates: int  # copies beyond one per node
     duplicated: float  # part of the executed time that further copies take, 0 to 1
     transferred: float  # data sent between executors, each copy reading the copy whose data arrives first
+
+
+@dataclass(frozen=True, eq=False)
+class UnequalOutcome(Outcome):
+    """Outcome of a schedule with its metrics and a lower bound."""
+
+    metrics: Metrics
+    bound_s: float  # no schedule of the instance is shorter
+
+
+OBJECTIVES = (
+    objective_at_end(
+        "above_bound",
+        "makespan over the lower bound",
+        "",
+        lambda run: _over(run.metrics.makespan_s, run.bound_s),
+        digits=3,
+    ),
+    objective_at_end("speedup", "speedup", "", lambda run: run.metrics.speedup, "max"),
+    objective_at_end("slr", "schedule length ratio", "", lambda run: run.metrics.slr),
+    objective_at_end("utilisation", "utilisation", "", lambda run: run.metrics.utilisation, "max"),
+    objective_at_end("duplicates", "further copies", "", lambda run: float(run.metrics.duplicates)),
+    objective_at_end("transferred", "data sent", "", lambda run: run.metrics.transferred),
+)
 
 
 def metrics(schedule: Schedule) -> Metrics:

@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from decima.core.errors import ConfigError
+from decima.core.objectives import Objective
+from decima.core.system import TASK_COLUMNS
 from decima.systems.unequal.checking import InvalidScheduleError, frozen
 from decima.systems.unequal.workload import Instance
 
 if TYPE_CHECKING:
     import pandas
+
+    from decima.systems.unequal.objectives import UnequalOutcome
+    from decima.systems.unequal.settings import Settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,3 +116,49 @@ class Schedule:
                 )
                 reads.append((read, copy))
         return np.array(reads, dtype=np.int64).reshape(-1, 2)
+
+
+@dataclass(frozen=True, eq=False)
+class UnequalResult:
+    """A schedule as the result of a run."""
+
+    schedule: Schedule
+    settings: Settings
+    scheduler: str
+    seed: int
+    outcome: UnequalOutcome
+
+    @property
+    def workload(self) -> Instance:
+        """Jobs on their executors."""
+        return self.schedule.instance
+
+    @property
+    def num_executors(self) -> int:
+        """Number of executors."""
+        return len(self.workload.cluster)
+
+    @property
+    def makespan_s(self) -> float:
+        """Time in seconds from 0 until the last job completes."""
+        return self.schedule.makespan_s
+
+    @property
+    def avg_jct_s(self) -> float:
+        """Mean time in seconds from arrival to completion of a job."""
+        return self.outcome.metrics.avg_jct_s
+
+    def score(self, objective: Objective) -> float:
+        """Score by an objective."""
+        return objective.measure(self.outcome)
+
+    def task_frame(self) -> pandas.DataFrame:
+        """One row per copy, columns :data:`decima.core.system.TASK_COLUMNS`; a stage is a node of its job."""
+        import pandas
+
+        schedule, instance = self.schedule, self.workload
+        job = instance.job_of_node[schedule.node]
+        kind = np.where(schedule.duplicate, "copy", "run")
+        node = schedule.node - instance.first_node[job]
+        columns = (job, node, schedule.executor, schedule.start_s, schedule.finish_s, kind)
+        return pandas.DataFrame(dict(zip(TASK_COLUMNS, columns, strict=True)))

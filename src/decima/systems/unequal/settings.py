@@ -1,14 +1,52 @@
-"""Settings of list schedulers: when a node is decided, and where a copy of it may go."""
+"""Settings of the system, and of its list schedulers: when a node is decided, where a copy of it may go."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from decima.core.errors import ConfigError
+from decima.systems.unequal.cluster import Cluster
 
 DECISIONS = ("plan", "event", "idle")
 SLOTS = ("append", "insertion")
 TRANSFERS = ("finish", "decision")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of the system; executors come with each instance unless they are given here."""
+
+    cluster: Cluster | None = None  # replaces the executors of every instance
+    draws = False  # the system takes no chance
+
+    @classmethod
+    def of_mode(cls, mode: str = "paper", **fields: Any) -> Settings:
+        """Settings of the mode ``paper``, the only one.
+
+        Raises:
+            ConfigError: Mode or field is unknown.
+        """
+        if mode != "paper":
+            raise ConfigError(f"mode must be paper for unequal executors, got {mode!r}")
+        if unknown := sorted(set(fields) - {"cluster"}):
+            raise ConfigError(f"unknown setting of unequal executors: {', '.join(unknown)}; expected cluster")
+        return cls(**fields)
+
+    @property
+    def label(self) -> str:
+        """For titles."""
+        return "executors of the instance" if self.cluster is None else f"{len(self.cluster)} unequal executors"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Fields by name, for cards and result files."""
+        if self.cluster is None:
+            return {"cluster": None}
+        names = ("speeds", "rate", "latency_s")
+        values = {name: getattr(self.cluster, name) for name in names}
+        return {"cluster": {name: np.asarray(value).tolist() for name, value in values.items()}}
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,6 +107,32 @@ def read_instance(
             raise ConfigError(f"jobs {text!r} have no sizes of edges; expected --edges ccr=NUMBER or --edges measured")
         edges = OWN
     return from_workload(workload, read_edges(edges), cluster.make(seed), seed)
+
+
+@dataclass(frozen=True)
+class InstanceText:
+    """Instances that a text means, one per seed; nothing is drawn for ``canonical``."""
+
+    text: str | None = None  # see :func:`read_instance`; the jobs of the paper at a ratio of 1 when omitted
+    cluster: ClusterOptions = ClusterOptions()
+    edges: str | None = None  # sizes of edges, see :func:`read_instance`
+
+    @property
+    def path(self) -> Path | None:
+        """The file, if it is one."""
+        return Path(self.text) if self.text is not None and self.text.endswith(".json") else None
+
+    def workload(self, seed: int) -> Instance:
+        """The instance of a seed."""
+        if self.text is None:
+            return read_instance(PAPER_JOBS, self.cluster, self.edges or "ccr=1", seed)
+        return read_instance(self.text, self.cluster, self.edges, seed)
+
+    def workloads(self, seeds: Sequence[int]) -> list[Instance]:
+        """The instances of several seeds."""
+        if self.text == CANONICAL:
+            return [self.workload(0)] * len(seeds)
+        return [self.workload(seed) for seed in seeds]
 
 
 def _is_instance(path: Path) -> bool:

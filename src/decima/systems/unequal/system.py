@@ -1,23 +1,125 @@
-"""Plans from jobs and a cluster, and schedulers side by side."""
+"""Unequal executors as a system: comparisons, pools of workers, tuning and Gantt charts run it by protocol.
+
+:func:`plan` schedules jobs with one scheduler and returns the schedule itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
+import numpy as np
+
+from decima.core.checks import check_whole
 from decima.core.errors import ConfigError
-from decima.core.progress import progress_bar
-from decima.evaluation.workers import make_workers
+from decima.core.objectives import Objective
+from decima.core.system import register_system
+from decima.systems.unequal import graph
 from decima.systems.unequal.cluster import Cluster
-from decima.systems.unequal.objectives import metrics
-from decima.systems.unequal.result import Schedule
-from decima.systems.unequal.schedulers.registry import PlanScheduler, make_scheduler
+from decima.systems.unequal.objectives import OBJECTIVES, UnequalOutcome, metrics
+from decima.systems.unequal.optimum.bounds import lower_bound
+from decima.systems.unequal.result import Schedule, UnequalResult
+from decima.systems.unequal.schedulers.registry import PlanScheduler, list_schedulers, make_scheduler
+from decima.systems.unequal.settings import Settings
+from decima.systems.unequal.sources import InstanceText
 from decima.systems.unequal.workload import Instance, Job
 
-if TYPE_CHECKING:
-    import pandas
+
+@dataclass(frozen=True)
+class Tables:
+    """An instance with what all its runs share."""
+
+    instance: Instance
+    settings: Settings
+    bound_s: float  # no schedule is shorter
+    ideal_ms: np.ndarray  # float64 [jobs], longest path with the smallest times and no transfers
+
+
+@dataclass
+class State:
+    """The schedule of the last run."""
+
+    tables: Tables
+    schedule: Schedule | None = None
+
+
+class UnequalExecutors:
+    """DAG jobs on executors of different speed; see :class:`decima.core.system.System` for the methods."""
+
+    name = "unequal"
+    label = "unequal executors"
+    settings_type = Settings
+    workload_type = Instance
+    scored = ("makespan", "avg_jct", *(objective.name for objective in OBJECTIVES))
+
+    def read_jobs(self, text: str) -> InstanceText:
+        """Instances of a source or a file; see :func:`decima.systems.unequal.sources.read_instance`."""
+        return InstanceText(text)
+
+    def tables(self, workload: Instance, settings: Settings) -> Tables:
+        """The instance on the executors of the settings, its lower bound and the ideal duration of each job."""
+        instance = workload
+        if settings.cluster is not None:
+            instance = Instance(workload.jobs, settings.cluster, workload.label)
+        start, child, data = instance.children
+        lengths = graph.longest_down(instance.order, start, child, instance.least_time_s, np.zeros(len(data)))
+        ideal_ms = 1000.0 * np.maximum.reduceat(lengths, instance.first_node[:-1])
+        return Tables(instance, settings, lower_bound(instance), ideal_ms)
+
+    def state(self, tables: Tables, settings: Settings, *, log: bool = False) -> State:
+        """Place for a schedule, which always keeps every copy."""
+        return State(tables)
+
+    def give(self, state: State, arrays: Mapping[str, np.ndarray]) -> NoReturn:
+        """Refuse arrays: no scheduler here reads any.
+
+        Raises:
+            ConfigError: Always.
+        """
+        raise ConfigError(f"schedulers of unequal executors read no arrays; got {', '.join(arrays)}")
+
+    def run(self, state: State, scheduler: PlanScheduler, seed: int) -> None:
+        """Schedule all nodes."""
+        state.schedule = scheduler.schedule(state.tables.instance, seed)
+
+    def outcome(self, state: State) -> UnequalOutcome:
+        """Arrivals, completions and the metrics of the schedule."""
+        tables, schedule = state.tables, state.schedule
+        instance = tables.instance
+        return UnequalOutcome(
+            instance.arrival_ms,
+            1000.0 * schedule.completion_s,
+            tables.ideal_ms,
+            metrics(schedule),
+            tables.bound_s,
+            drawn=False,
+        )
+
+    def result(self, state: State, scheduler: str, seed: int) -> UnequalResult:
+        """The schedule with its outcome."""
+        return UnequalResult(state.schedule, state.tables.settings, scheduler, seed, self.outcome(state))
+
+    def make_scheduler(self, scheduler: str | PlanScheduler, **parameters: Any) -> PlanScheduler:
+        """A scheduler by name; see :func:`decima.systems.unequal.schedulers.registry.make_scheduler`."""
+        return make_scheduler(scheduler, **parameters)
+
+    def list_schedulers(self) -> list[str]:
+        """Names of all registered schedulers."""
+        return list_schedulers()
+
+    def objectives(self) -> list[str | Objective]:
+        """Objectives of every system that apply, and those of schedules."""
+        return ["makespan", "avg_jct", "slowdown", "p50_jct", "p90_jct", "p95_jct", "p99_jct", *OBJECTIVES]
+
+
+UNEQUAL_EXECUTORS = register_system(UnequalExecutors())
+
+
+def result_of(schedule: Schedule, seed: int = 0) -> UnequalResult:
+    """A schedule as the result of a run."""
+    tables = UNEQUAL_EXECUTORS.tables(schedule.instance, Settings())
+    return UNEQUAL_EXECUTORS.result(State(tables, schedule), schedule.scheduler, seed)
 
 
 def plan(
@@ -42,6 +144,7 @@ def plan(
         UnknownSchedulerError: No scheduler has that name.
         ConfigError: A setting is unknown or out of range.
     """
+    check_whole("seed", seed, least=0)
     if isinstance(jobs, Instance):
         if cluster is not None:
             raise ConfigError("an instance has its cluster; expected jobs, or no cluster beside it")
@@ -49,68 +152,3 @@ def plan(
     else:
         instance = Instance([jobs] if isinstance(jobs, Job) else list(jobs), cluster)
     return make_scheduler(scheduler, **settings).schedule(instance, seed)
-
-
-def compare(
-    schedulers: Sequence[str],
-    instances: Sequence[Instance],
-    *,
-    seed: int = 0,
-    floor: bool = True,
-    budget: int = 0,
-    workers: int | None = None,
-    backend: str | None = None,
-    progress: str | None = None,
-) -> pandas.DataFrame:
-    """Schedule instances with several schedulers each.
-
-    Args:
-        schedulers: Texts as for :func:`plan`.
-        instances: What to schedule.
-        seed: Source of chance of the first instance; the next has the next one.
-        budget: Schedules that a search over priorities tries on each instance (``search``); no search for 0.
-        workers: Workers, all cores by default. The result does not depend on it.
-        backend: Where workers are, see :func:`decima.evaluation.workers.make_workers`.
-        progress: Label of a progress bar; none without.
-        floor: Whether rows of the scheduler ``lower_bound`` are added, which have a makespan only.
-
-    Returns:
-        One row per instance and scheduler: instance (number), scheduler, the fields of
-        :class:`decima.systems.unequal.objectives.Metrics`, bound_s (no schedule is shorter), above_bound (makespan over
-        it).
-    """
-    import pandas
-
-    runs = _Runs([make_scheduler(text) for text in schedulers], seed, floor, budget)
-    pool = make_workers(runs, backend, workers)
-    try:
-        with progress_bar(progress, len(instances), "instance") as bar:
-            rows = pool.map(list(enumerate(instances)), lambda _: bar.update())
-    finally:
-        pool.close()
-    table = pandas.DataFrame(list(chain.from_iterable(rows)))
-    table["above_bound"] = table["makespan_s"] / table["bound_s"]
-    return table
-
-
-@dataclass(frozen=True)
-class _Runs:
-    """Function from (number, instance) to the rows of :func:`compare` about it."""
-
-    schedulers: Sequence[PlanScheduler]
-    seed: int
-    floor: bool
-    budget: int
-
-    def __call__(self, item: tuple[int, Instance]) -> list[dict[str, Any]]:
-        from decima.systems.unequal.optimum.bounds import lower_bound
-        from decima.systems.unequal.optimum.priority_search import search
-
-        number, instance = item
-        bound_s, seed = lower_bound(instance), self.seed + number
-        schedules = [(scheduler.name, scheduler.schedule(instance, seed)) for scheduler in self.schedulers]
-        if self.budget > 0:
-            schedules.append(("search", search(instance, self.budget, seed).schedule))
-        judged = [(name, asdict(metrics(schedule))) for name, schedule in schedules]
-        judged += [("lower_bound", {"makespan_s": bound_s})] if self.floor else []
-        return [{"instance": number, "scheduler": name, **each, "bound_s": bound_s} for name, each in judged]

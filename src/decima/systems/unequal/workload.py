@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -100,9 +101,13 @@ class Instance:
             raise WorkloadError("the instance has no jobs; expected at least one")
         for job in self.jobs:
             if not isinstance(job, Job):
-                raise WorkloadError(f"a job of the instance is {type(job).__name__}; expected a heterogeneous Job")
+                raise WorkloadError(
+                    f"a job of the instance is {type(job).__name__}; expected a Job of unequal executors"
+                )
         if not isinstance(self.cluster, Cluster):
-            raise WorkloadError(f"the cluster is {type(self.cluster).__name__}; expected a heterogeneous Cluster")
+            raise WorkloadError(
+                f"the cluster is {type(self.cluster).__name__}; expected a Cluster of unequal executors"
+            )
         if not is_name(self.label):
             raise WorkloadError(f"the label is {self.label!r:.60}; expected a non-empty Unicode text")
         costs = self.cluster.costs
@@ -129,6 +134,23 @@ class Instance:
     def arrival_s(self) -> np.ndarray:
         """Arrival of each node's job in seconds, float64 [nodes]."""
         return frozen(np.array([job.arrival_s for job in self.jobs])[self.job_of_node])
+
+    @cached_property
+    def arrival_ms(self) -> np.ndarray:
+        """Arrival of each job in milliseconds, float64 [jobs]."""
+        return frozen(1000.0 * np.array([job.arrival_s for job in self.jobs]))
+
+    def signature(self) -> str:
+        """SHA-256 of jobs and executors, in hexadecimal."""
+        cluster = self.cluster
+        values = (cluster.speeds, cluster.rate, cluster.latency_s, cluster.costs)
+        content = hashlib.sha256()
+        for job in self.jobs:
+            content.update(repr((job.name, job.nodes, job.arrival_s)).encode())
+            content.update(job.work.tobytes() + job.edges.tobytes() + job.data.tobytes())
+        for value in values:
+            content.update(b"none" if value is None else np.asarray(value, dtype=np.float64).tobytes())
+        return content.hexdigest()
 
     @cached_property
     def work(self) -> np.ndarray:

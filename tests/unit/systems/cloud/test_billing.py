@@ -18,7 +18,6 @@ from decima.systems.cloud import (
     PlacementWorkload,
     Rules,
     VmType,
-    compare_placements,
     load_cluster,
     load_jobs,
     simulate,
@@ -178,11 +177,11 @@ def test_numbers_that_nothing_can_be_computed_with_are_refused(tmp_path):
 def test_where_nothing_is_drawn_there_is_one_run_without_an_interval():
     jobs = drawn_jobs(1)
     settings = PlacementSettings(cluster=TWO_KINDS)
-    compared = compare_placements(["aep", "rr"], jobs, settings, workers=1)
+    compared = decima.compare(["aep", "rr"], jobs, cluster=settings, workers=1)
     assert len(compared.scores) == 2
     assert compared.summary()[["low", "high"]].isna().all(axis=None)
-    assert len(compare_placements(["aep", "random"], jobs, settings, seeds=3, workers=1).scores) == 6
-    assert len(compare_placements(["aep"], "generated:n=3", seeds=3, workers=1).scores) == 3
+    assert len(decima.compare(["aep", "random"], jobs, cluster=settings, seeds=3, workers=1).scores) == 6
+    assert len(decima.compare(["aep"], "generated:n=3", system="cloud", seeds=3, workers=1).scores) == 3
 
 
 @pytest.mark.parametrize(
@@ -191,7 +190,7 @@ def test_where_nothing_is_drawn_there_is_one_run_without_an_interval():
 )
 def test_bad_seeds_of_a_comparison(seeds, message):
     with pytest.raises(ConfigError, match=message):
-        compare_placements(["aep"], drawn_jobs(1), PlacementSettings(cluster=TWO_KINDS), seeds=seeds)
+        decima.compare(["aep"], drawn_jobs(1), cluster=PlacementSettings(cluster=TWO_KINDS), seeds=seeds)
 
 
 @pytest.mark.parametrize("workload", [drawn_jobs(4), "generated:n=4", None], ids=["jobs", "text", "default"])

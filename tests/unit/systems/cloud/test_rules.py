@@ -7,12 +7,12 @@ import pytest
 from numba import njit
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+import decima
 from decima.core.errors import ConfigError, SchedulerError, UnknownSchedulerError
 from decima.systems.cloud import (
     Cluster,
     PlacementSettings,
     VmType,
-    compare_placements,
     list_placements,
     make_placement,
     register_placement,
@@ -241,7 +241,7 @@ def test_a_registered_rule_is_found_by_name(monkeypatch):
     monkeypatch.setattr(registry.SCHEDULERS, "_members", dict(registry.SCHEDULERS._members))
     register_placement("first", "first VMs with room", "a test", First)
     assert "first" in list_placements()
-    compared = compare_placements(["first", "fill"], "generated:n=5", seeds=2)
+    compared = decima.compare(["first", "fill"], "generated:n=5", system="cloud", seeds=2)
     assert set(compared.scores["scheduler"]) == {"first", "fill"}
 
 

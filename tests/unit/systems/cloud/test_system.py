@@ -12,10 +12,10 @@ import decima
 import decima.systems.cloud.gym
 from decima.core.errors import ConfigError, InvalidDecisionError
 from decima.plotting.gantt import gantt_of
-from decima.systems.cloud import PlacementSettings, compare_placements, make_placement, simulate
+from decima.systems.cloud import PlacementSettings, make_placement, simulate
 from decima.systems.cloud.generator import Generator
 from decima.systems.cloud.gym.environment import JOB_COLUMNS, VM_COLUMNS
-from decima.systems.cloud.objectives import COST, OBJECTIVES, placement_objective
+from decima.systems.cloud.objectives import COST, OBJECTIVES
 from decima.systems.cloud.workload import jobs_of_rows
 from tests.unit.systems.cloud.cases import FIGURE_2, FIGURE_2_JOBS, TWO_KINDS, drawn_jobs
 
@@ -24,7 +24,9 @@ ID = "decima/VmPlacement-v0"
 
 def test_comparison_is_paired_and_independent_of_workers():
     names = ["aep", "ilp_exact", "random"]
-    first, second = (compare_placements(names, "generated:n=10", seeds=4, workers=workers) for workers in (1, 2))
+    first, second = (
+        decima.compare(names, "generated:n=10", system="cloud", seeds=4, workers=workers) for workers in (1, 2)
+    )
     assert first.scores.equals(second.scores)
     table = first.summary().set_index("scheduler")
     assert table.loc["aep", "change_percent"] == 0.0
@@ -32,9 +34,7 @@ def test_comparison_is_paired_and_independent_of_workers():
     assert low <= table.loc["ilp_exact", "change_percent"] <= high < 0.0
     for name in OBJECTIVES:
         assert np.isfinite(
-            first.summary(placement_objective(name))[
-                "mean" if name in ("cost", "good", "waits", "reward") else "mean_s"
-            ]
+            first.summary(name)["mean" if name in ("cost", "good", "waits", "reward") else "mean_s"]
         ).all()
     assert first.title.startswith("cost, generated, normal, Table 4, 12 VMs, billed per second, beta 1, 4 runs")
 
@@ -63,11 +63,11 @@ def test_what_draws_nothing_is_run_once(jobs, tmp_path, monkeypatch):
         (["aep", "random"], 3),
         (["aep", "random_placing"], 3),
     ):
-        result = compare_placements(rules, jobs, settings, seeds=3)
+        result = decima.compare(rules, jobs, cluster=settings, seeds=3)
         assert result.scores.seed.tolist() == [*range(runs)] * len(rules)
         assert ("Nothing is drawn" in str(result)) == (runs == 1)
         assert f"{runs} run" in result.title
-    assert compare_placements(["aep"], "generated:n=4", seeds=3).num_runs == 3
+    assert decima.compare(["aep"], "generated:n=4", system="cloud", seeds=3).num_runs == 3
 
 
 @pytest.mark.parametrize(
@@ -85,14 +85,15 @@ def test_what_draws_nothing_is_run_once(jobs, tmp_path, monkeypatch):
 )
 def test_seeds_that_are_refused(seeds, message):
     with pytest.raises(ConfigError, match=message):
-        compare_placements(["aep"], [FIGURE_2_JOBS] * 3, PlacementSettings(cluster=FIGURE_2), seeds=seeds)
+        decima.compare(["aep"], [FIGURE_2_JOBS] * 3, cluster=PlacementSettings(cluster=FIGURE_2), seeds=seeds)
 
 
-def test_the_general_comparison_takes_it_too():
+def test_the_system_follows_from_jobs_settings_or_its_name():
     workloads = [Generator(n=6).draw(seed) for seed in range(3)]
-    compared = decima.compare(["aep", "ilp"], workloads, cluster=PlacementSettings(), metric=COST)
-    expected = compare_placements(["aep", "ilp"], workloads, seeds=3)
-    assert compared.summary()["mean"].tolist() == expected.summary()["mean"].tolist()
+    given = ({"jobs": workloads}, {"jobs": workloads, "cluster": PlacementSettings(), "metric": COST, "seeds": 3})
+    given = (*given, {"jobs": "generated:n=6", "system": "cloud", "seeds": 3})
+    costs = [decima.compare(["aep", "ilp"], **each).summary()["mean"].tolist() for each in given]
+    assert costs[0] == costs[1] == costs[2]
 
 
 def test_bad_comparisons():
@@ -101,12 +102,12 @@ def test_bad_comparisons():
         (([],), "no scheduler given"),
     ):
         with pytest.raises(ConfigError, match=message):
-            compare_placements(*arguments)
+            decima.compare(*arguments, system="cloud")
     with pytest.raises(ConfigError, match="baseline 'rr' is not among"):
-        compare_placements(["aep"], baseline="rr")
-    with pytest.raises(ConfigError, match="unknown metric 'price'"):
-        compare_placements(["aep"], metric="price", seeds=1)
-    with pytest.raises(ConfigError, match="known at the end of an episode only"):
+        decima.compare(["aep"], "generated", system="cloud", baseline="rr")
+    with pytest.raises(ConfigError, match="unknown objective 'price'"):
+        decima.compare(["aep"], "generated", system="cloud", metric="price", seeds=1)
+    with pytest.raises(ConfigError, match="known at the end of a run only"):
         COST.cost(None)
     with pytest.raises(ConfigError, match="parameters are for rules given by name"):
         make_placement(make_placement("rr"), beta=1.0)

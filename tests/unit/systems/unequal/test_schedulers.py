@@ -3,21 +3,26 @@
 import numpy as np
 import pytest
 
+import decima
 from decima.core.errors import ConfigError, UnknownSchedulerError
+from decima.evaluation.tuning import tune
 from decima.systems.unequal import (
     Cluster,
     Instance,
     Job,
     Rules,
     canonical,
-    compare,
     list_schedulers,
+    lower_bound,
     make_scheduler,
+    metrics,
     plan,
     validate,
 )
+from decima.systems.unequal.generators import random_dag
 from decima.systems.unequal.ranks import rank_down, rank_up
 from decima.systems.unequal.schedulers.registry import SCHEDULERS
+from decima.systems.unequal.settings import Settings
 from tests.unequal_instances import draw_instance
 
 
@@ -123,12 +128,55 @@ def test_data_sent_at_decisions_comes_later():
     assert last["decision"] > last["finish"] or last["decision"] == 4.0
 
 
-def test_comparison_has_the_floor():
-    table = compare(["heft", "high_rank_up_deft"], [canonical(), canonical()])
-    assert table["scheduler"].tolist() == ["heft", "high_rank_up_deft", "lower_bound"] * 2
-    assert table["makespan_s"].tolist()[:2] == [80.0, 73.0]
-    assert (table["above_bound"] >= 1.0).all()
-    assert table.loc[table["scheduler"] == "lower_bound", "above_bound"].tolist() == [1.0, 1.0]
+def test_a_comparison_scores_the_distance_from_the_bound():
+    instances = [canonical(), random_dag(seed=1, nodes=12)]
+    compared = decima.compare(["heft", "high_rank_up_deft"], instances)
+    table = compared.scores.set_index(["scheduler", "seed"])
+    for (name, seed), row in table.iterrows():
+        schedule = plan(instances[seed], scheduler=name)
+        judged, floor_s = metrics(schedule), lower_bound(instances[seed])
+        assert row["makespan_s"] == pytest.approx(judged.makespan_s, rel=1e-12)
+        assert row["avg_jct_s"] == pytest.approx(judged.avg_jct_s, rel=1e-12)
+        assert row["above_bound"] == judged.makespan_s / floor_s >= 1.0
+        assert (row["speedup"], row["utilisation"]) == (judged.speedup, judged.utilisation)
+    assert "makespan over the lower bound" in str(compared)
+
+
+def test_what_draws_nothing_is_scheduled_once():
+    assert decima.compare(["heft"], canonical(), seeds=3).num_runs == 1
+    assert decima.compare(["heft", "random_deft"], canonical(), seeds=3).num_runs == 3
+    assert decima.compare(["heft"], "random:nodes=6", system="unequal", seeds=2).num_runs == 2
+
+
+def test_executors_of_the_settings_replace_those_of_the_instance():
+    job = Job("a", [2.0, 2.0])
+    instance = Instance([job], Cluster([1.0], 1.0))
+    assert decima.simulate(instance, "heft").makespan_s == 4.0
+    result = decima.simulate(instance, "heft", cluster=Settings(Cluster([2.0, 2.0], 1.0)))
+    assert (result.makespan_s, result.num_executors) == (1.0, 2)
+    assert result.settings.as_dict()["cluster"]["speeds"] == [2.0, 2.0]
+    assert result.task_frame()["executor"].tolist() == [0, 1]
+
+
+def test_a_parameter_is_tuned():
+    instances = [random_dag(seed=seed, nodes=15, ccr=5.0) for seed in range(3)]
+    found = tune("discounted_rank", instances, Settings(), metric="makespan", budget=8, seed=0, workers=1)
+    assert found.train["tuned"].mean() <= found.train["default"].mean()
+    assert 0.0 <= found.parameters["discount"] <= 1.0
+    assert found.make().values["discount"] == found.parameters["discount"]
+
+
+def test_a_scheduler_of_ones_own_is_compared():
+    class Backwards:
+        name = "backwards"
+
+        def schedule(self, instance, seed=0):
+            return plan(instance, scheduler="random_deft", seed=seed)
+
+    compared = decima.compare([Backwards(), "heft"], "random:nodes=6", system="unequal", seeds=2)
+    assert set(compared.scores["scheduler"]) == {"backwards", "heft"}
+    with pytest.raises(ConfigError, match="settings \\(decision\\) were given"):
+        make_scheduler(Backwards(), decision="idle")
 
 
 def test_nothing_is_put_over_a_node_that_takes_no_time():

@@ -127,7 +127,7 @@ def _start(instance: Instance, duplicate: bool) -> Schedule:
         search(instance, _TRIES * len(instance), rules=Rules(slots=slots, duplicate=duplicate)).schedule
         for slots in SLOTS
     ]
-    for name in list_schedulers():
+    for name in list_schedulers(bare=True):
         made = make_scheduler(name)
         if duplicate or not made.rules.duplicate:
             schedules.append(made.schedule(instance))

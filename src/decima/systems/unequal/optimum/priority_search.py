@@ -75,6 +75,20 @@ def search(
     return Found(schedule, priority, makespan_s, start_s, tries)
 
 
+@dataclass(frozen=True)
+class PrioritySearch:
+    """Scheduler that searches priorities anew on every instance, which no cluster can do while it runs."""
+
+    budget: int  # schedules to make on an instance
+    name: str = "search"
+    concurrent = True
+    draws = True
+
+    def schedule(self, instance: Instance, seed: int = 0) -> Schedule:
+        """The best schedule found; see :func:`search`."""
+        return search(instance, self.budget, seed).schedule
+
+
 def _factors(instance: Instance, rng: np.random.Generator) -> np.ndarray:
     """Factors on priorities, float64 [nodes]: log-normal for some nodes or for one job, 1 for the others."""
     spread = rng.choice(_SPREADS)

@@ -50,7 +50,7 @@ def heft(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule
     return list_rule(instance, rules, rank_up(instance))
 
 
-@register("random_deft", "random", "ours, for comparison", Rules())
+@register("random_deft", "random", "ours, for comparison", Rules(), draws=True)
 def random_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
     """Place nodes in an order that the seed chooses by DEFT."""
     return list_rule(instance, rules, rng.random(len(instance)))

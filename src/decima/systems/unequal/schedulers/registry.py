@@ -36,6 +36,7 @@ class Entry(SchedulerEntry):
     rules: Rules = field(default_factory=Rules)  # default settings
     open: tuple[str, ...] = ALL  # settings that may be changed
     parameters: tuple[Parameter, ...] = ()
+    draws: bool = False  # whether it takes chance
 
     @property
     def keys(self) -> list[str]:
@@ -64,6 +65,8 @@ class Entry(SchedulerEntry):
                 rules[key] = value
             elif value != getattr(self.rules, key, None):
                 raise ConfigError(f"{where} cannot be set to {value!r}; it has: {', '.join(self.keys) or 'none'}")
+        if missing := [each.name for each in self.options if each.required and own[each.name] is None]:
+            raise ConfigError(f"scheduler {self.name} needs {missing[0]}; expected {self.name}:{missing[0]}=...")
         if rules.get("decision") == "idle" and "slots" not in rules and "slots" in self.open:
             rules["slots"] = "append"  # insertion by default means where it means something
         return PlanScheduler(self, replace(self.rules, **rules), own)
@@ -78,6 +81,11 @@ class PlanScheduler:
     values: Mapping[str, float | str] = field(default_factory=dict)  # own parameters and options by name
     text: str = ""  # what it was made of
     concurrent = True  # nothing is kept between runs
+
+    @property
+    def draws(self) -> bool:
+        """Whether another seed may be another schedule."""
+        return self.entry.draws
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -138,6 +146,7 @@ SCHEDULERS: Registry[Entry] = Registry(
         "lachesis": "decima.systems.unequal.policy.learned",
         "decima_deft": "decima.systems.unequal.policy.learned",
         "best_plan": "decima.systems.unequal.policy.learned",
+        "remote": "decima.connect.service.node_client",
     },
     error=UnknownSchedulerError,
 )
@@ -152,6 +161,7 @@ def register(
     open: tuple[str, ...] = ALL,
     parameters: tuple[Parameter, ...] = (),
     options: tuple[Option, ...] = (),
+    draws: bool = False,
 ) -> Callable:
     """Decorator: make a function of instance, rules and generator known as a scheduler.
 
@@ -163,41 +173,44 @@ def register(
         open: Names of the settings that may be given.
         parameters: Its own numbers, which are keywords of the function.
         options: Its own texts, which are keywords of the function.
+        draws: Whether it takes chance, so that another seed may be another schedule.
     """
 
     def wrap(function):
-        SCHEDULERS.add(name, Entry(name, function, options, label, source, "", rules, open, parameters))
+        SCHEDULERS.add(name, Entry(name, function, options, label, source, "", rules, open, parameters, draws))
         return function
 
     return wrap
 
 
-def list_schedulers() -> list[str]:
-    """Names that :func:`make_scheduler` knows, sorted."""
-    return SCHEDULERS.names()
+def list_schedulers(*, bare: bool = False) -> list[str]:
+    """Names that :func:`make_scheduler` knows, sorted; with ``bare`` those that can be made from their name alone."""
+    entries = SCHEDULERS.members()
+    return [each.name for each in entries if not bare or not any(option.required for option in each.options)]
 
 
 def make_scheduler(scheduler: str | PlanScheduler, **settings: Any) -> PlanScheduler:
     """Make a scheduler of a text; one that already is one is returned as it is.
 
     Args:
-        scheduler: ``"heft"``, ``"high_rank_up_deft:decision=idle"``, ``"discounted_rank:discount=0.5"``.
+        scheduler: ``"heft"``, ``"high_rank_up_deft:decision=idle"``, ``"discounted_rank:discount=0.5"``; or an object
+            with ``name`` and ``schedule(instance, seed)``.
         **settings: Settings, parameters and options by name, which go before those of the text.
 
     Raises:
         UnknownSchedulerError: There is none of that name.
         ConfigError: A setting is unknown, fixed for that scheduler, or out of range.
     """
-    if isinstance(scheduler, PlanScheduler):
+    if callable(getattr(scheduler, "schedule", None)):
         if settings:
             raise ConfigError(
                 f"settings ({', '.join(settings)}) were given for a scheduler that is made; expected none"
             )
         return scheduler
     if not isinstance(scheduler, str):
-        raise ConfigError(f"a scheduler is given by its name, got {scheduler!r:.60}")
-    name, texts = split_options(scheduler)
-    entry = SCHEDULERS.find(name)
+        raise ConfigError(f"a scheduler is a name or has a method schedule(instance, seed), got {scheduler!r:.60}")
+    entry = SCHEDULERS.find(scheduler.partition(":")[0])
+    name, texts = split_options(scheduler, entry.options[0].name if entry.options else None)
     where = f"scheduler {scheduler!r}"
     kinds: dict[str, Any] = {each.name: float for each in entry.parameters}
     kinds |= {each.name: each.kind for each in entry.options}
