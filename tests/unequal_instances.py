@@ -1,4 +1,4 @@
-"""Random small instances of heterogeneous clusters, for hypothesis."""
+"""Random small instances of unequal executors, for hypothesis."""
 
 import numpy as np
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Schedulers of heterogeneous clusters on random instances: valid, equal to plain Python, never below the bounds."""
+"""Schedulers of unequal executors on random instances: valid, equal to plain Python, never below the bounds."""
 
 from dataclasses import replace
 

@@ -62,5 +62,5 @@ ORDER = FieldGroup.of(
     fields(F64, "nodes", finish_time="heap of finishes: time, s"),
     fields(I64, "nodes", finish_node="heap of finishes: node"),
 )
-PLAN = RecordType("heterogeneous plan", INSTANCE, RULES, SCHEDULE, DECISION, ORDER)
+PLAN = RecordType("unequal plan", INSTANCE, RULES, SCHEDULE, DECISION, ORDER)
 plan_at = PLAN.at

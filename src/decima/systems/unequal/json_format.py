@@ -21,7 +21,7 @@ def load_instance(path: str | os.PathLike, cluster: Cluster | None = None) -> In
     """Read jobs, and the cluster unless one is given, from a JSON file.
 
     Args:
-        path: The file, as :func:`save_instance` writes it (docs/heterogeneous.md).
+        path: The file, as :func:`save_instance` writes it (docs/unequal.md).
         cluster: A cluster that stands in for the one of the file.
 
     Raises:

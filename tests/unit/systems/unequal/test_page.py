@@ -8,12 +8,12 @@ from pathlib import Path
 from decima.systems.unequal import list_schedulers, load_instance
 from tests.unit.commands.calls import run
 
-PAGE = (Path(__file__).parents[4] / "docs" / "heterogeneous.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "unequal.md").read_text(encoding="utf-8")
 
 
 def test_python_as_shown(capsys):
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    exec(compile(block, "heterogeneous.md", "exec"), {})
+    exec(compile(block, "unequal.md", "exec"), {})
     assert "no schedule is shorter than" in capsys.readouterr().out
 
 

@@ -60,5 +60,5 @@ DONE = FieldGroup.of(
     fields(F64, "nodes", log_prob="log-probability of the wanted node", time="time, s", grown="length before, s"),
     fields(F32, "decisions x context", summary="executor summary"),
 )
-POLICY = RecordType("heterogeneous policy", NETWORK, INSTANCE, CHOICE, WORK, DONE)
+POLICY = RecordType("unequal policy", NETWORK, INSTANCE, CHOICE, WORK, DONE)
 policy_at = POLICY.at

@@ -1,1 +1,1 @@
-"""Schedulers of heterogeneous clusters, one file each; found by being here."""
+"""Schedulers of unequal executors; found by being here."""
