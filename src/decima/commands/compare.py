@@ -19,9 +19,16 @@ from decima.commands.shared.outputs import (
 )
 from decima.commands.shared.verbs import SYSTEMS, Verb
 from decima.core.errors import ConfigError
+from decima.core.system import get_system
 
 if TYPE_CHECKING:
     from decima.evaluation.comparison import Comparison
+
+
+ObjectiveName = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help=options.METRICS, show_default="average JCT, makespan or cost by the system"),
+]
 
 
 def compare(
@@ -46,10 +53,7 @@ def compare(
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="Compare with this one.", show_default="the first")
     ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help=options.METRICS, show_default="average JCT, makespan or cost by the system"),
-    ] = None,
+    metric: ObjectiveName = None,
     workers: options.Workers = None,
     backend: options.Backend = None,
     out: Annotated[
@@ -121,7 +125,7 @@ def tune(
     baseline: Annotated[
         str | None, typer.Option(metavar="NAME", help="Scheduler to compare with, as in 'decima compare'.")
     ] = None,
-    metric: options.Metric = "avg_jct",
+    metric: ObjectiveName = None,
     cluster: options.SystemOptions,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the search and of the first workload.")] = 0,
     workers: options.Workers = None,
@@ -148,8 +152,8 @@ def tune(
     from decima.evaluation.grid import grid_search, grid_table, read_grid
     from decima.evaluation.tuning import TEST_SEED
     from decima.evaluation.tuning import tune as run_tuning
-    from decima.systems.spark.schedulers import make_scheduler, read_scheduler
 
+    runs_on = get_system(system)
     spec = cluster.spec()
     check_output(out, ".json", inputs=(spec.path, checkpoint))
     check_output(checkpoint, ".json", inputs=(spec.path,))
@@ -162,15 +166,15 @@ def tune(
     if seed + train > TEST_SEED:
         raise ConfigError(f"seed + train must be at most {TEST_SEED}, where the seeds of test workloads begin")
     settings = cluster.settings()
-    name, fixed = read_scheduler(scheduler)
-    against = None if baseline is None else make_scheduler(baseline)
+    name, fixed = options.module_of(system).read_scheduler(scheduler)
+    against = None if baseline is None else runs_on.make_scheduler(baseline)
     train_seeds = range(seed, seed + train)
     test_seeds = range(TEST_SEED + seed, TEST_SEED + seed + test)
     common = {
         "test": spec.workloads(test_seeds) if test else None,
         "train_seeds": train_seeds,
         "test_seeds": test_seeds if test else None,
-        "metric": metric,
+        "metric": metric or runs_on.scored[0],
         "fixed": fixed,
         "baseline": against,
         "workers": workers,
@@ -198,5 +202,5 @@ def tune(
 
 VERBS = (
     Verb("compare", {name: {"": options.maker(compare, name, "compare")} for name in SYSTEMS}),
-    Verb("tune", {"spark": {"": options.maker(tune, "spark", "tune")}}),
+    Verb("tune", {name: {"": options.maker(tune, name, "tune")} for name in ("spark", "unequal")}),
 )

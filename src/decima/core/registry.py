@@ -43,6 +43,10 @@ class Registry(Generic[Member]):
         self._members[name] = member
         return member
 
+    def remove(self, name: str) -> None:
+        """Forget a member that was added."""
+        del self._members[name]
+
     def names(self) -> list[str]:
         """Names of all members, sorted."""
         self._import_package()

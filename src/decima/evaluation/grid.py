@@ -11,8 +11,8 @@ import numpy as np
 from decima.core import files
 from decima.core.errors import ConfigError
 from decima.core.grammar import key_values, read_value
-from decima.core.objectives import Objective, get_objective
-from decima.core.system import SystemScheduler, SystemSettings, SystemWorkload, form_for, system_of
+from decima.core.objectives import Objective
+from decima.core.system import SystemScheduler, SystemSettings, SystemWorkload, form_for, objective_of, system_of
 from decima.evaluation.pool import RunPool
 from decima.evaluation.tuning import TEST_SEED, TuneResult, describe_pool
 
@@ -78,7 +78,8 @@ def grid_search(
         UnknownSchedulerError: No such scheduler.
         ConfigError: It has no such parameter, a value is out of range, or there are too many combinations.
     """
-    objective = get_objective(metric)
+    system = system_of(settings)
+    objective = objective_of(system, metric)
     fixed = dict(fixed or {})
     if not grid:
         raise ConfigError("the grid is empty; expected values of one parameter at least, such as alpha=-1+0")
@@ -87,7 +88,6 @@ def grid_search(
     count = int(np.prod([len(values) for values in grid.values()]))
     if count > MOST_CANDIDATES:
         raise ConfigError(f"the grid has {count:,} combinations; expected at most {MOST_CANDIDATES:,}")
-    system = system_of(settings)
     default = form_for(system.make_scheduler(name, **fixed), train)
     if not hasattr(default, "parameters"):
         raise ConfigError(f"scheduler {name} is not a compiled heuristic; only these can be tuned")

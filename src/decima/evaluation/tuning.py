@@ -19,9 +19,9 @@ import numpy as np
 from decima.core import files
 from decima.core.decision import Parameter
 from decima.core.errors import ConfigError
-from decima.core.objectives import Objective, get_objective
+from decima.core.objectives import Objective
 from decima.core.progress import progress_bar
-from decima.core.system import SystemScheduler, SystemSettings, SystemWorkload, form_for, system_of
+from decima.core.system import SystemScheduler, SystemSettings, SystemWorkload, form_for, objective_of, system_of
 from decima.evaluation.cma_search import Minimum, minimize
 from decima.evaluation.pool import RunPool
 from decima.evaluation.statistics import paired_change
@@ -190,9 +190,9 @@ def tune(
         UnknownSchedulerError: No such scheduler.
         ConfigError: It has nothing to tune, an argument is out of range, or the checkpoint belongs to another search.
     """
-    objective = get_objective(metric)
-    fixed = dict(fixed or {})
     system = system_of(settings)
+    objective = objective_of(system, metric)
+    fixed = dict(fixed or {})
     default = form_for(system.make_scheduler(name, **fixed), train)
     if not hasattr(default, "parameters"):
         raise ConfigError(f"scheduler {name} is not a compiled heuristic; only these can be tuned")
@@ -288,7 +288,7 @@ def describe_pool(pool: RunPool) -> dict:
     return {
         "labels": sorted({workload.label for workload in pool.workloads}),
         "workloads": len(pool),
-        "jobs": sum(len(workload) for workload in pool.workloads),
+        "jobs": sum(len(workload.arrival_ms) for workload in pool.workloads),
         "seeds": pool.seeds,
         "digest": digest.hexdigest()[:16],
     }

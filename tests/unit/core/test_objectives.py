@@ -7,7 +7,15 @@ import pytest
 
 import decima
 from decima.core.errors import ConfigError
-from decima.core.objectives import Objective, Outcome, Progress, get_objective, list_objectives, register_objective
+from decima.core.objectives import (
+    OBJECTIVES,
+    Objective,
+    Outcome,
+    Progress,
+    get_objective,
+    list_objectives,
+    register_objective,
+)
 from decima.systems.spark.gym.environment import SparkClusterEnv
 from decima.workload import synthetic_batch, synthetic_poisson
 from tests import toy_jobs
@@ -157,12 +165,12 @@ def test_unfinished_jobs_count_up_to_the_end():
 
 
 @pytest.fixture
-def own(monkeypatch):
+def own():
     """Register objectives, and forget them again."""
-    from decima.core import objectives
-
-    monkeypatch.setattr(objectives.OBJECTIVES, "_members", dict(objectives.OBJECTIVES._members))
-    return register_objective
+    before = set(OBJECTIVES)
+    yield register_objective
+    for name in set(OBJECTIVES) - before:
+        OBJECTIVES.remove(name)
 
 
 def late(outcome):

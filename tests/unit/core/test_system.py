@@ -29,12 +29,10 @@ CASES = {
 
 
 @pytest.fixture
-def toy(monkeypatch):
-    """The toy is registered, and forgotten again; all others are loaded before."""
-    for name in list_systems():
-        get_system(name)
-    monkeypatch.setattr(systems.SYSTEMS, "_members", dict(systems.SYSTEMS._members))
-    return register_system(TOY)
+def toy():
+    """The toy is registered, and forgotten again."""
+    yield register_system(TOY)
+    systems.SYSTEMS.remove(TOY.name)
 
 
 @pytest.fixture(params=[*list_systems(), TOY.name])

@@ -143,6 +143,13 @@ class CompareOptions(Options):
         return {}
 
 
+def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
+    """Name and given values of a scheduler's text."""
+    from decima.systems.spark.schedulers import read_scheduler as read
+
+    return read(text)
+
+
 def checked(result: Result) -> Result:
     """The run as it is."""
     return result

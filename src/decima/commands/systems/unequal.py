@@ -115,6 +115,13 @@ def schedulers() -> Any:
     return SCHEDULERS
 
 
+def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
+    """Name and given values of a scheduler's text."""
+    from decima.systems.unequal.schedulers.registry import read_scheduler as read
+
+    return read(text)
+
+
 def label(instance: Instance) -> str:
     """Text that says how large an instance is."""
     from decima.plotting.words import count
@@ -196,6 +203,7 @@ class TrainOptions:
 OPTIONS: Mapping[str, type] = {
     "simulate": Options,
     "compare": CompareOptions,
+    "tune": Options,
     "optimum": Options,
     "train": TrainOptions,
 }

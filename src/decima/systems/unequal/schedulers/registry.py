@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -209,23 +209,38 @@ def make_scheduler(scheduler: str | PlanScheduler, **settings: Any) -> PlanSched
         return scheduler
     if not isinstance(scheduler, str):
         raise ConfigError(f"a scheduler is a name or has a method schedule(instance, seed), got {scheduler!r:.60}")
-    entry = SCHEDULERS.find(scheduler.partition(":")[0])
-    name, texts = split_options(scheduler, entry.options[0].name if entry.options else None)
-    where = f"scheduler {scheduler!r}"
-    kinds: dict[str, Any] = {each.name: float for each in entry.parameters}
-    kinds |= {each.name: each.kind for each in entry.options}
-    values: dict[str, Any] = {}
-    for key, text in (texts | settings).items():
-        if key not in kinds and key not in ALL:
-            known = entry.keys
-            raise ConfigError(f"{where} has no setting {key!r}{hint(key, known)}; it has: {', '.join(known) or 'none'}")
-        if key not in settings:
-            given = {key: text}
-            values |= (
-                {key: read_value(text, kinds[key], f"{where}: {key}")}
-                if key in kinds
-                else read_fields(given, Rules, f"{where}: ")
-            )
+    name, values = read_scheduler(scheduler)
+    entry = SCHEDULERS.find(name)
+    if unknown := [key for key in settings if key not in entry.keys and key not in ALL]:
+        _refuse(entry, unknown[0], f"scheduler {scheduler!r}")
     values |= settings
     text = scheduler if not settings else f"{name}:" + ",".join(f"{key}={value}" for key, value in values.items())
     return replace(entry.make(values), text=text)
+
+
+def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
+    """Name and typed settings, parameters and options of the scheduler that a text means.
+
+    Raises:
+        UnknownSchedulerError: There is none of that name.
+        ConfigError: A setting is unknown, or its value of another type.
+    """
+    entry = SCHEDULERS.find(text.partition(":")[0])
+    name, texts = split_options(text, entry.options[0].name if entry.options else None)
+    where = f"scheduler {text!r}"
+    kinds: dict[str, Any] = {each.name: float for each in entry.parameters}
+    kinds |= {each.name: each.kind for each in entry.options}
+    values: dict[str, Any] = {}
+    for key, value in texts.items():
+        if key in kinds:
+            values[key] = read_value(value, kinds[key], f"{where}: {key}")
+        elif key in ALL:
+            values |= read_fields({key: value}, Rules, f"{where}: ")
+        else:
+            _refuse(entry, key, where)
+    return name, values
+
+
+def _refuse(entry: Entry, key: str, where: str) -> NoReturn:
+    known = entry.keys
+    raise ConfigError(f"{where} has no setting {key!r}{hint(key, known)}; it has: {', '.join(known) or 'none'}")
