@@ -1,1 +1,1 @@
-"""Parts of compiled simulators that know no simulator: typed records, event heaps, chance, decisions, kernel caches."""
+"""Parts that all systems share: typed records, event heaps, random streams, decisions, kernel caches."""

@@ -1,4 +1,4 @@
-"""Arrays of compiled records that check every index: a build for tests, switched on by ``DECIMA_BOUNDS_CHECKS=1``.
+"""Arrays of compiled records that check every index, for tests (``DECIMA_BOUNDS_CHECKS=1``).
 
 An array then carries its length and its name. An index outside of it ends the process with a message that names the
 array: compiled code that other compiled code calls by its address has no way to raise an exception.
@@ -28,7 +28,7 @@ class CheckedArray(types.Type):
         super().__init__(name=f"checked array of {dtype}")
 
     def can_convert_to(self, _context, other):
-        """Where an address is wanted, for example by a matrix product, the array is its address."""
+        """Convert an array to its address where compiled code wants one."""
         return Conversion.safe if other == types.CPointer(self.dtype) else None
 
 

@@ -28,7 +28,7 @@ _IMPORT = re.compile(r"^(?:from (decima[\w.]*) import (\([^)]*\)|[^\n]*)|import 
 
 
 def cached(decorate: Callable) -> Callable:
-    """Apply a numba decorator so that its cache is keyed by the sources of all modules that it depends on."""
+    """Apply a numba decorator whose cache is keyed by the sources of all dependencies."""
     base = kernels_folder()
 
     def wrap(function):
@@ -43,7 +43,7 @@ def cached(decorate: Callable) -> Callable:
 
 
 def kernels_folder() -> str:
-    """Folder that compiled functions of all versions are kept in: ``NUMBA_CACHE_DIR``, else one in the user's cache."""
+    """Folder of compiled functions: ``NUMBA_CACHE_DIR``, else one in the user's cache."""
     return _writable(numba.config.CACHE_DIR or platformdirs.user_cache_dir("decima-sched"))
 
 
@@ -70,7 +70,7 @@ def _writable(folder: str) -> str:
 
 @cache
 def cache_key(module: str) -> str:
-    """Hash of numba's version and of the sources that compiled functions of a module depend on.
+    """Hash of numba's version and of the sources that a module depends on.
 
     Of a module outside of the package it is not known what else takes part, so all modules of the package count.
     """
@@ -82,7 +82,7 @@ def cache_key(module: str) -> str:
 
 
 def import_closure(module: str, read: Callable[[str], str] | None = None) -> set[str]:
-    """Names of the modules of the package that a module imports, directly or not, itself included.
+    """Modules of the package that a module imports, directly or not, itself included.
 
     Args:
         module: Name of a module of the package.

@@ -23,7 +23,7 @@ def is_whole(value: Any) -> bool:
 
 
 def is_name(value: Any) -> bool:
-    """Whether a value is a text that is not empty and can be written as UTF-8, which half a surrogate pair cannot."""
+    """Whether a value is a non-empty text that can be written as UTF-8."""
     if not isinstance(value, str) or not value:
         return False
     try:

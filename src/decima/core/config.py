@@ -1,4 +1,4 @@
-"""Folders of data on disk. Nothing is created on import; writers create the folders they need."""
+"""Folders of data on disk; writers create the folders that they need."""
 
 from __future__ import annotations
 

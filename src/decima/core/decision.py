@@ -74,7 +74,7 @@ def decision_at(address: int) -> CompiledDecision | None:
 
 
 class CompiledDecision:
-    """Compiles a decision rule on first use: a function of the address (int64) of a record, without a result.
+    """Decision rule compiled on first use: a function of a record's address (int64).
 
     Attributes:
         function: The rule in Python.

@@ -1,8 +1,8 @@
-"""Errors a user can meet; each message says what was got, what was expected and where."""
+"""Errors of the package; each message says what was got, expected and where."""
 
 
 class DecimaError(Exception):
-    """Base of every error raised on bad input or failed work; the command line turns it into exit code 2."""
+    """Base of all errors of the package; the command line exits with code 2."""
 
     def __str__(self) -> str:
         # As the plain exception has it: KeyError would show the repr of the message. Half a surrogate pair, out of a
@@ -15,7 +15,7 @@ class ConfigError(DecimaError, ValueError):
 
 
 class RecordError(ConfigError):
-    """An array given to compiled code is unknown, or of another type, length or content than expected."""
+    """Array for compiled code that is unknown or of a wrong type, length or content."""
 
 
 class WorkloadError(DecimaError, ValueError):
@@ -35,7 +35,7 @@ class UnknownSchedulerError(DecimaError, KeyError):
 
 
 class SchedulerError(DecimaError):
-    """An object offered as a scheduler, or its behaviour, is not what the interface asks for."""
+    """Scheduler object that does not follow the interface."""
 
 
 class InvalidDecisionError(DecimaError, ValueError):
@@ -47,7 +47,7 @@ class DeadlockError(DecimaError, RuntimeError):
 
 
 class PolicyError(DecimaError):
-    """No policy is stored under that name, or its files are damaged or do not belong together."""
+    """Stored policy that is missing or damaged, or whose files do not belong together."""
 
 
 class WorkerError(DecimaError, RuntimeError):
@@ -63,7 +63,7 @@ class CheckpointError(DecimaError):
 
 
 class EventLogError(DecimaError, ValueError):
-    """A Spark event log is not one, or is written in a way that is not supported."""
+    """File that is no Spark event log, or one of an unsupported form."""
 
 
 class SparkError(DecimaError, RuntimeError):

@@ -1,4 +1,4 @@
-"""Files that a killed process leaves either old or whole and new, and values as JSON knows them."""
+"""Atomic files, locks of folders, and conversion of values to JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 @contextlib.contextmanager
 def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
-    """Give a temporary path to write to; flush and rename it to `path` when the block succeeds.
+    """Yield a temporary path; flush and rename it to `path` when the block succeeds.
 
     The temporary file lies in the same folder, so the rename is atomic. When the block raises, it is removed
     and `path` is as before.
@@ -71,7 +71,7 @@ def atomic_write_text(path: str | os.PathLike, content: str) -> None:
 
 @contextlib.contextmanager
 def sole_use(folder: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Lock a folder against other processes that ask for it in the same way, for the length of a block.
+    """Lock a folder against other processes that use this lock, during a block.
 
     The lock leaves no file and ends with the process, however that ends.
 
@@ -143,7 +143,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Turn NumPy numbers and arrays, also inside dicts and lists, into JSON values; NaN and infinity become None."""
+    """Convert NumPy values, also nested ones, to JSON values; NaN and infinity become None."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -119,7 +119,7 @@ def read_options(texts: Mapping[str, str], options: Iterable[Option], where: str
 
 
 def read_fields(texts: Mapping[str, str], record: type, where: str) -> dict[str, Any]:
-    """Read texts by key as values of the types that the fields of a dataclass have.
+    """Read texts by key as values of the fields of a dataclass.
 
     Args:
         texts: Texts by key.
@@ -167,6 +167,6 @@ def read_value(text: str, kind: Any, where: str) -> Any:
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """Text like ``; did you mean 'fair'?`` where one of the known names is close, else an empty one."""
+    """Text like ``; did you mean 'fair'?`` if a known name is close, else empty."""
     close = difflib.get_close_matches(str(name).lower(), list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -8,7 +8,7 @@ from decima.core.cache import cached
 
 @cached(njit(cache=True, nogil=True))
 def topological_order(child_start, child):
-    """Nodes, parents before children, int64; shorter than the number of nodes where there is a cycle.
+    """Nodes in topological order, int64; too few if there is a cycle.
 
     Args:
         child_start: Where the children of a node begin, int [nodes + 1].

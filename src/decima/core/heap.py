@@ -1,4 +1,4 @@
-"""A heap of events inside a compiled record: the earliest time first, ties in the order of the pushes.
+"""Event heap in a compiled record: earliest time first, ties in order of insertion.
 
 An event is (time, order, kind, subject). The record that holds the heap has the fields of :func:`heap_fields`;
 ``heap_event`` packs kind and subject into one number.
@@ -74,7 +74,7 @@ def _sift_down(state, time, sequence, event):
 
 @njit
 def heap_repeat_top(state, time):
-    """Pop the earliest event and push the same kind and subject at a later time in its place."""
+    """Replace the earliest event by the same event at a later time."""
     sequence = state.sequence
     state.sequence = sequence + 1
     _sift_down(state, time, sequence, state.heap_event[0])

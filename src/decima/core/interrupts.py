@@ -1,4 +1,4 @@
-"""Long compiled calls that come back to Python now and then, where Ctrl-C is answered and a worker can be told to stop.
+"""Interruption of long compiled calls by Ctrl-C or by the caller of a worker.
 
 Compiled code sees no signals. A call that may take long looks at the clock from time to time and returns when its
 patience is over; Python, which handles signals meanwhile, calls it again.
@@ -47,7 +47,7 @@ def obey(stop: threading.Event) -> None:
 
 
 def check_stop() -> None:
-    """End a long call of a worker that was told to stop; called between its compiled parts.
+    """End a long call of a stopped worker, between its compiled parts.
 
     Raises:
         WorkerError: The event that this thread obeys is set.

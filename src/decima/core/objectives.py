@@ -1,4 +1,4 @@
-"""What a schedule is judged by: one registry for rewards, validation, tuning, comparisons, plots and the command line.
+"""Objectives of schedules, for rewards, validation, tuning, comparisons, plots and the command line.
 
 An :class:`Objective` says two things about a run. Its *score* is one number of a finished run, such as the average JCT.
 Its *cost* is a number that may be asked for at any moment of a run; a learner's reward between two decisions is minus
@@ -35,7 +35,7 @@ CUT_BOUNDS = ("always", "arrived", None)
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Outcome of a run, all that a score may depend on. Times in ms, one number per job."""
+    """Outcome of a run: all that a score may depend on, one number per job."""
 
     arrival_ms: np.ndarray  # float64 [jobs]
     completion_ms: np.ndarray  # float64 [jobs], NaN for jobs that did not finish
@@ -70,7 +70,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Progress(Outcome):
-    """A run at one moment, or at T moments one after the other: all that a cost may depend on."""
+    """Run at one or T moments: all that a cost may depend on."""
 
     # The moment, a float or float64 [T]; that of the last completion once all jobs have finished.
     time_ms: float | np.ndarray
@@ -150,7 +150,7 @@ class Objective:
         return f"{score:.{max(2, self.digits)}f} {self.unit}".rstrip()
 
     def measure(self, outcome: Outcome) -> float:
-        """Score of a run; of one that was cut, what can be said of it without flattering.
+        """Score of a run; for a truncated run, of its jobs up to the end.
 
         Jobs that were unfinished at the end count with their cost up to then, and jobs that had not arrived are left
         out; :meth:`mark` tells whether the score bounds that of the whole run.
@@ -194,7 +194,7 @@ class Objective:
         return self.cost(progress) / self.scale
 
     def rewards(self, rollouts: Sequence[Progress]) -> list[np.ndarray]:
-        """Rewards, float64 [D] each, of the rollouts of one job sequence, each given at D decisions and its end.
+        """Rewards, float64 [D] each, of the rollouts of one job sequence.
 
         Raises:
             ConfigError: The objective returned something of another shape.
@@ -245,7 +245,7 @@ def get_objective(objective: str | Objective) -> Objective:
 
 
 def axis_label(column: str, other: str | None = None) -> str:
-    """Label and unit, for axes, of the objective whose scores a column holds; else ``other`` or the column's name."""
+    """Label and unit of the objective of a column; else ``other`` or the column's name."""
     found = [each for each in OBJECTIVES.members() if each.column == column]
     return found[0].axis_label if found else other or column
 
@@ -275,7 +275,7 @@ def _mean_slowdown_cost(progress: Progress) -> float | np.ndarray:
 
 
 def _tail_jct(percent: int) -> Objective:
-    """The JCT that so many per cent of the finished jobs do not exceed, linearly interpolated.
+    """Percentile of the JCT of finished jobs, linearly interpolated.
 
     Its cost is the same percentile of the ages of all jobs, those that have not arrived being of age 0.
 

@@ -1,4 +1,4 @@
-"""Progress of long work on stderr: a bar on a terminal, elsewhere a line now and then."""
+"""Progress of long work on stderr: a bar on a terminal, else a line sometimes."""
 
 from __future__ import annotations
 

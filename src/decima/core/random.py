@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 
 
 def generator_addresses(rng: np.random.Generator) -> tuple[int, int]:
-    """Addresses of a generator's state and of its next_uint64, for compiled code. Keep the generator alive."""
+    """Addresses of a generator's state and its next_uint64, while the generator lives."""
     interface = rng.bit_generator.ctypes
     return interface.state_address, ctypes.cast(interface.next_uint64, ctypes.c_void_p).value
 

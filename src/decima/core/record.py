@@ -1,4 +1,4 @@
-"""Records: the memory of a simulator as one table of fields, for Python and compiled code alike.
+"""Records: memory of a simulator as a table of fields, for Python and compiled code.
 
 Compiled code sees a record as a bare pointer: ``state.now_ms`` loads a scalar, ``state.stage_next`` loads an address
 that is indexed like an array. Numba would count references on every array it touches, which took three quarters of the
@@ -208,7 +208,7 @@ class Record:
         self._lengths[index] = len(array)
 
     def _array(self, name: str) -> np.ndarray:
-        """The array behind a name; a given array that was not bound holds zeros and is read-only."""
+        """Array of a name; an unbound input array holds zeros and is read-only."""
         array = self._arrays.get(name)
         if array is None:
             field = self.layout.arrays[name]
@@ -243,7 +243,7 @@ class Record:
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        """All that another process needs to make this record; no address of this one is part of it."""
+        """All that another process needs to rebuild this record, without addresses."""
         layout = self.layout
         parts = (self._memory.copy(), self._template.copy())
         code = {}
@@ -346,7 +346,7 @@ class Record:
             self._scalars[name] = value
 
     def restart(self) -> None:
-        """Put everything a run changes to its initial value, and scalars to what they were configured to be."""
+        """Reset what a run changes to its initial values, scalars to their configuration."""
         self._running.fill(0)
         scalars = slice(self.layout.run_offset, len(self._template))
         self._memory[scalars] = self._template[scalars]
@@ -354,7 +354,7 @@ class Record:
             self._array(name).fill(value)
 
     def resize(self, **extents: int) -> None:
-        """Give buffers other lengths, by extent; what they hold is kept as far as there is room."""
+        """Change the lengths of buffers by extent; content is kept as far as it fits."""
         self.extents |= extents
         for field in self.layout.arrays.values():
             if field.storage == BUFFER and field.extent in extents:
@@ -364,11 +364,11 @@ class Record:
                 self._place(field.name, new)
 
     def copy_run_into(self, other: Record) -> None:
-        """Copy what a run changes, and nothing else, into a record of the same type and extents; not checked."""
+        """Copy what a run changes into a record of the same type and extents, unchecked."""
         other._running[:] = self._running
 
     def copy_into(self, other: Record) -> None:
-        """Make another record of this type and these extents what this one is; given arrays are shared.
+        """Copy this record into another of the same type and extents; input arrays are shared.
 
         Raises:
             RecordError: The other record is of another type, or has other extents.
@@ -389,7 +389,7 @@ class Record:
 
 
 def _zeros(size: int) -> np.ndarray:
-    """At least ``size`` bytes of zeros, aligned and read-only, which records share for arrays that nobody gave."""
+    """At least ``size`` aligned read-only zero bytes, shared by records for unbound arrays."""
     return _power_of_zeros(max(size, 1).bit_length())
 
 
@@ -451,7 +451,7 @@ def _load_attribute(context, builder, kind, record, name):
 
 
 def _load_fixed(builder, place):
-    """Load what never changes while compiled code runs, so that the load may be hoisted out of loops."""
+    """Load a constant of compiled code, so that loops may hoist the load."""
     load = builder.load(place)
     load.set_metadata("invariant.load", builder.module.add_metadata([]))
     return load

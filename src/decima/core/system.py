@@ -100,7 +100,7 @@ class RunResult(Protocol):
         """Rows of a Gantt chart: executors, machines or whatever runs tasks."""
 
     def task_frame(self) -> pandas.DataFrame:
-        """One row per task, columns :data:`TASK_COLUMNS`: whole numbers for job, stage and executor, seconds, a word.
+        """One row per task, columns :data:`TASK_COLUMNS`, times in seconds.
 
         Raises:
             ConfigError: The run kept no log.
@@ -108,7 +108,7 @@ class RunResult(Protocol):
 
 
 class SystemScheduler(Protocol):
-    """Whatever decides. With a true attribute ``concurrent`` one object may serve several runs at the same time.
+    """Scheduler of a system; with a true ``concurrent`` one object may serve several runs.
 
     An attribute ``draws`` says whether another seed may be another run; of what does not say, the runs tell, and of one
     that is not concurrent it is assumed. A scheduler with ``parameters`` (each with name, low, high and tunable) and
@@ -149,10 +149,10 @@ class System(Protocol):
         """Memory for one run after the other; with ``log`` it keeps every task and decision."""
 
     def give(self, state: Any, arrays: Mapping[str, np.ndarray]) -> None:
-        """Give a state arrays from outside that schedulers read, by name; those given before are forgotten."""
+        """Bind input arrays of schedulers to a state, by name; earlier ones are forgotten."""
 
     def run(self, state: Any, scheduler: SystemScheduler, seed: int) -> None:
-        """Run from the beginning to the end; the same seed meets the same chance with every scheduler."""
+        """Run to the end; a seed means the same random draws for every scheduler."""
 
     def outcome(self, state: Any) -> Outcome:
         """What objectives score, copied out of a state that has run."""
@@ -167,7 +167,7 @@ class System(Protocol):
         """Names of its schedulers, sorted."""
 
     def objectives(self) -> list[str | Objective]:
-        """Objectives that can score its outcomes: names of those that all systems share, and its own."""
+        """Objectives of its outcomes: names of the shared ones, and its own."""
 
 
 SYSTEMS: Registry[System] = Registry("system", modules=SYSTEM_MODULES)
@@ -193,7 +193,7 @@ def get_system(name: str) -> System:
 
 
 def system_of(settings: SystemSettings) -> System:
-    """System that settings belong to; the modules of others are imported only where it is none that is loaded.
+    """System that settings belong to; loaded systems are tried first.
 
     Raises:
         ConfigError: They belong to none.
@@ -207,7 +207,7 @@ def system_of(settings: SystemSettings) -> System:
 
 
 def system_for(jobs: object, name: str | None = None) -> System:
-    """System of a name, else the one that runs a workload or the workloads of a list, else the default one.
+    """System of a name, else of the workloads, else the default one.
 
     Raises:
         ConfigError: There is no system of that name.
@@ -227,7 +227,7 @@ def system_for(jobs: object, name: str | None = None) -> System:
 def chosen_settings(
     jobs: object, cluster: SystemSettings | None, mode: str | None, system: str | None = None, **fields: Any
 ) -> SystemSettings:
-    """Settings that are given whole, else those of a mode of the system that runs the jobs, with fields replaced.
+    """Settings given whole, else those of a mode of the jobs' system with fields replaced.
 
     Args:
         jobs: Workload, or workloads in a list; anything else belongs to the default system.
@@ -248,7 +248,7 @@ def chosen_settings(
 
 
 def form_for(scheduler: SystemScheduler, jobs: SystemWorkload | Iterable[SystemWorkload] | bool) -> SystemScheduler:
-    """Form that a scheduler has on jobs; most have one only and are returned as they are.
+    """Form of a scheduler on jobs; most have one and are returned unchanged.
 
     Args:
         scheduler: Any scheduler; one with several forms has a method ``form_for``.

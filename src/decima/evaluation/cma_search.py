@@ -1,4 +1,4 @@
-"""Minimise with CMA-ES in a way that repeats exactly and can be continued after an interruption.
+"""Minimisation by CMA-ES that repeats exactly and can be resumed.
 
 The search draws from a generator of its own, never from NumPy's global one. Given the seed it is a function of the
 values it was told, so these values are all that a checkpoint needs: replaying them restores the search.

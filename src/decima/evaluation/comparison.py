@@ -92,7 +92,7 @@ class Comparison:
 
     @property
     def title(self) -> str:
-        """Line that says which objective is compared, on which workloads and cluster, and over how many runs."""
+        """Title: the objective, the workloads, the cluster and the number of runs."""
         runs = self.num_runs
         return f"{self.objective.label}, {self.label}, {self.settings.label}, {runs} run{'s' if runs > 1 else ''} each"
 
@@ -136,7 +136,7 @@ class Comparison:
 
     @property
     def note(self) -> str:
-        """What to know of the table where nothing is drawn, or a time limit cut runs; else empty."""
+        """Remark for a table without chance or with truncated runs; else empty."""
         lines = [] if self.drawn else ["Nothing is drawn: every run of a scheduler would be the same, so there is one."]
         if not self.scores[UNFINISHED].any():
             return "\n".join(lines)
@@ -249,7 +249,7 @@ def compare(
 
 
 def _labelled(schedulers, system: System) -> dict[str, SystemScheduler]:
-    """Schedulers by label; of a name that occurs more than once, the text or the parameters."""
+    """Schedulers by label; names that occur twice get their text or parameters."""
     if isinstance(schedulers, Mapping):
         named = {str(label): system.make_scheduler(item) for label, item in schedulers.items()}
     else:

@@ -1,4 +1,4 @@
-"""Grid search over parameters of a heuristic that keeps the whole table, as appendix F does for Graphene*."""
+"""Grid search over parameters of a heuristic, as in appendix F for Graphene*."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def grid_search(
 
 
 def grid_table(result: TuneResult) -> pandas.DataFrame:
-    """Table of a grid search: a column per parameter of the grid, and the mean score on the training workloads."""
+    """Table of a grid search: its parameters and the mean score on training workloads."""
     import pandas
 
     return pandas.DataFrame(result.curve)

@@ -1,4 +1,4 @@
-"""Run schedulers on workloads: one run with all its detail, or many runs for one number each."""
+"""Runs of schedulers on workloads: one in detail, or a score of each of many."""
 
 from __future__ import annotations
 

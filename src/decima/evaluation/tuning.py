@@ -1,4 +1,4 @@
-"""Fitting of a heuristic's parameters to a workload: CMA-ES on training workloads, scored on held-out ones.
+"""Fitting of a heuristic's parameters by CMA-ES on training workloads, scored on held-out ones.
 
 Every candidate meets the same workloads with the same seeds (common random numbers), so candidates differ by their
 parameters alone and the result depends on the arguments only, not on the number of threads.
@@ -89,7 +89,7 @@ class TuneResult:
         return system_of(self.settings).make_scheduler(self.scheduler, **self.parameters)
 
     def table(self) -> pandas.DataFrame:
-        """Table with mean, standard error and the tuned policy's paired change, per set of workloads and policy."""
+        """Mean, standard error and paired change per set of workloads and policy."""
         import pandas
 
         rows = []
@@ -281,7 +281,7 @@ def tune(
 
 
 def describe_pool(pool: RunPool) -> dict:
-    """Description of a set of workloads: labels, sizes, seeds, and a digest of jobs, arrivals and nominal durations."""
+    """Description of a set of workloads: labels, sizes, seeds and a digest."""
     digest = hashlib.sha256()
     for workload in pool.workloads:
         digest.update(workload.signature().encode())
