@@ -128,7 +128,7 @@ class Comparison:
         return pandas.DataFrame(rows)
 
     def _others(self) -> list[Objective]:
-        """Objectives shown beside the comparison's own: all that a system with own objectives scores."""
+        """Objectives that the table shows as means, for systems with special objectives."""
         system = system_of(self.settings)
         if not any(isinstance(each, Objective) for each in system.objectives()):
             return []

@@ -1,4 +1,4 @@
-"""Heterogeneous executors: nodes of DAGs as units of work, executors of different speed, copies of nodes.
+"""Unequal executors: DAG nodes as units of work, duplication of nodes.
 
 The system of Luo et al., "Learning to Optimize DAG Scheduling in Heterogeneous Environment"; sections, equations and
 figures named in this package are theirs unless another paper is named. Public names are resolved on first use.

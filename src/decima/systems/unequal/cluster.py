@@ -66,7 +66,7 @@ class Cluster:
 
     @cached_property
     def mean_speed(self) -> float:
-        """Mean of the speeds; 1 where execution times are given instead, of which the means are taken."""
+        """Mean of the speeds; 1 where execution times are given instead."""
         return 1.0 if self.speeds is None else float(np.mean(self.speeds))
 
     @cached_property
@@ -86,11 +86,11 @@ class Cluster:
         return float(self.rate[others].max()) if others.any() else np.inf
 
     def mean_transfer_s(self, data: np.ndarray) -> np.ndarray:
-        """Mean time in seconds to send data of these sizes to another executor, of the same shape."""
+        """Mean transfer time in seconds of data of these sizes, same shape."""
         return self.latency_s + data / self.mean_rate
 
     def least_transfer_s(self, data: np.ndarray) -> np.ndarray:
-        """Shortest time in seconds to send data of these sizes to another executor, of the same shape."""
+        """Shortest transfer time in seconds of data of these sizes, same shape."""
         return self.latency_s + data / self.best_rate
 
     @classmethod

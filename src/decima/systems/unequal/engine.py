@@ -25,7 +25,7 @@ _PLAN = DECISIONS.index("plan")
 
 
 class Planner:
-    """Memory to schedule one instance again and again; one thread at a time may use it.
+    """Reusable memory for schedules of one instance; for one thread at a time.
 
     Args:
         instance: Jobs and cluster.
@@ -107,13 +107,13 @@ class Planner:
         return _decide(self._address)
 
     def set_priority(self, priority: np.ndarray) -> None:
-        """Order the nodes: the largest goes first, with ``plan`` among jobs that arrive together; float64 [nodes]."""
+        """Set priorities, float64 [nodes]: the largest goes first."""
         key = -np.asarray(priority, dtype=np.float64)
         in_time = self._planned and not self._batch
         self._by_rank[:] = np.lexsort((key, self.instance.arrival_s)) if in_time else np.argsort(key, kind="stable")
 
     def schedule(self) -> Schedule:
-        """The schedule that was made last; of several copies of a node, all but the first one placed are duplicates."""
+        """Return the last schedule; all but the first copy of a node are duplicates."""
         record = self.record
         columns = (record.copy_node, record.copy_executor, record.copy_start, record.copy_finish)
         return Schedule(self.instance, *(column[: record.copies] for column in columns))
@@ -164,7 +164,7 @@ def _begin_order(state):
 
 @cached(njit(cache=True, nogil=True))
 def _plan(address):
-    """Place all nodes in an order that does not depend on where they go; the makespan."""
+    """Place all nodes in a fixed order and return the makespan."""
     state = plan_at(address)
     begin(state)
     _begin_order(state)
@@ -308,7 +308,7 @@ def decide_now(state, now, most):
 
 @cached(njit(cache=True, nogil=True))
 def _decide(address):
-    """Place nodes as time goes on: at arrivals, and unless all is planned then, when nodes finish; the makespan."""
+    """Place nodes at arrivals and finishes of nodes and return the makespan."""
     state = plan_at(address)
     begin_decisions(state)
     arrived = 0

@@ -1,4 +1,4 @@
-"""Fields of a plan: what compiled code knows of an instance, of the rules and of the schedule in the making."""
+"""Fields of a plan: instance, rules and schedule for compiled code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The linear rule: priorities as a weighted sum of logarithms of features that do not change."""
+"""Linear rule: priorities as a weighted sum of logarithms of static features."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def linear_priority(instance: Instance, coefficients) -> np.ndarray:
 
 
 def rule_priorities(instance: Instance, rules: Rules) -> list[np.ndarray]:
-    """Priorities of simple rules: upward ranks whose transfers count fully, in part or not at all; the linear rule.
+    """Priorities of simple rules: upward ranks with discounted transfers, and the linear rule.
 
     Args:
         instance: Jobs and cluster.

@@ -51,7 +51,7 @@ OBJECTIVES = (
 
 
 def metrics(schedule: Schedule) -> Metrics:
-    """Judge a schedule, which has to be a valid one; copies that finish after the makespan count as work, too."""
+    """Compute the metrics of a valid schedule; all copies count as work."""
     instance = schedule.instance
     makespan_s = schedule.makespan_s
     busy = schedule.finish_s - schedule.start_s
@@ -69,7 +69,7 @@ def metrics(schedule: Schedule) -> Metrics:
 
 
 def sequential_s(instance: Instance) -> float:
-    """Time in seconds of all nodes one after the other on the executor that is best for that (Eq. 13)."""
+    """Sequential time in seconds of all nodes on the best executor (Eq. 13)."""
     cluster = instance.cluster
     if cluster.costs is not None:
         return float(cluster.costs.sum(axis=0).min())
@@ -77,7 +77,7 @@ def sequential_s(instance: Instance) -> float:
 
 
 def critical_path_s(instance: Instance) -> float:
-    """Length in seconds of the longest path of all jobs with each node's smallest time and no transfers (Eq. 14)."""
+    """Longest path in seconds with smallest times and no transfers (Eq. 14)."""
     start, child, data = instance.children
     lengths = graph.longest_down(instance.order, start, child, instance.least_time_s, np.zeros(len(data)))
     return float(lengths.max())

@@ -1,4 +1,4 @@
-"""Ranks of nodes: how long the way from a node to the end of its job is, and from the beginning to it."""
+"""Upward and downward ranks of nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from decima.systems.unequal.workload import Instance
 
 
 def rank_up(instance: Instance, *, transfers: float = 1.0) -> np.ndarray:
-    """Longest way down from each node, itself included: mean execution and transfer times, float64 [nodes], seconds.
+    """Upward rank: longest path down with mean times, float64 [nodes], seconds.
 
     Args:
         instance: Jobs and cluster.

@@ -91,7 +91,7 @@ class Schedule:
         )
 
     def sources(self) -> np.ndarray:
-        """Copy that each copy reads each parent from, int64 [reads, 2]: copy that is read, copy that reads.
+        """Reads between copies, int64 [reads, 2]: copy that is read, copy that reads.
 
         It is the one whose data arrives first, the one decided first among equals (Eq. 2, nearest copy).
 

@@ -1,4 +1,4 @@
-"""Settings of the system, and of its list schedulers: when a node is decided, where a copy of it may go."""
+"""Settings of the system and of its list schedulers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instances that a text means: jobs of a file or a source on a cluster that is described or drawn."""
+"""Instances from texts: jobs of a file or a source, on a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unequal executors as a system: comparisons, pools of workers, tuning and Gantt charts run it by protocol.
+"""Unequal executors as a system for comparisons, pools, tuning and Gantt charts.
 
 :func:`plan` schedules jobs with one scheduler and returns the schedule itself.
 """
@@ -58,7 +58,7 @@ class UnequalExecutors:
         return InstanceText(text)
 
     def tables(self, workload: Instance, settings: Settings) -> Tables:
-        """The instance on the executors of the settings, its lower bound and the ideal duration of each job."""
+        """Build the instance on the settings' executors, its bound and ideal durations."""
         instance = workload
         if settings.cluster is not None:
             instance = Instance(workload.jobs, settings.cluster, workload.label)

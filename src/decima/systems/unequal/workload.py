@@ -1,4 +1,4 @@
-"""Jobs whose nodes are units of work, and instances: jobs on a cluster, laid out as flat arrays."""
+"""Jobs whose nodes are units of work, and instances: jobs on a cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from decima.systems.unequal.cluster import Cluster
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """DAG of nodes, each executed as a whole by one executor, that arrives at a time.
+    """DAG of nodes with an arrival time; one executor executes a whole node.
 
     Raises:
         WorkloadError: There is no node, a number is negative or NaN, an edge names a node that does not exist, is given
@@ -122,7 +122,7 @@ class Instance:
 
     @cached_property
     def first_node(self) -> np.ndarray:
-        """Number of the first node of each job, and the number of all nodes, int64 [jobs + 1]."""
+        """First node of each job, and the number of nodes, int64 [jobs + 1]."""
         return frozen(np.concatenate([[0], np.cumsum([len(job) for job in self.jobs])]).astype(np.int64))
 
     @cached_property
@@ -164,13 +164,13 @@ class Instance:
 
     @cached_property
     def parents(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Parents, one list behind the other: start int64 [nodes + 1], parent int64 [edges], data float64 [edges]."""
+        """Parents as concatenated lists: start int64 [nodes + 1], parent int64 [edges], data float64 [edges]."""
         parent, child, data = self._edges
         return tuple(frozen(each) for each in graph.lists(child, parent, data, len(self)))
 
     @cached_property
     def children(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Children, one list behind the other: start int64 [nodes + 1], child int64 [edges], data float64 [edges]."""
+        """Children as concatenated lists: start int64 [nodes + 1], child int64 [edges], data float64 [edges]."""
         parent, child, data = self._edges
         return tuple(frozen(each) for each in graph.lists(parent, child, data, len(self)))
 
@@ -181,7 +181,7 @@ class Instance:
 
     @cached_property
     def mean_time_s(self) -> np.ndarray:
-        """Execution time at the mean speed, or the mean of the given times, float64 [nodes], seconds."""
+        """Execution time at the mean speed or mean given time, float64 [nodes], seconds."""
         costs = self.cluster.costs
         return frozen(self.work / self.cluster.mean_speed if costs is None else costs.mean(axis=1))
 
@@ -197,7 +197,7 @@ class Instance:
         return float(self.work[node] / self.cluster.speeds[executor] if costs is None else costs[node, executor])
 
     def transfer_s(self, data: float, sender: int, receiver: int) -> float:
-        """Time in seconds to send data from one executor to another; 0 on the same one."""
+        """Transfer time in seconds between two executors; 0 on the same one."""
         if sender == receiver:
             return 0.0
         rate = self.cluster.rate if self.cluster.uniform else self.cluster.rate[sender, receiver]
@@ -205,7 +205,7 @@ class Instance:
 
     @property
     def ccr(self) -> float:
-        """Communication to computation: mean transfer time of an edge over mean execution time; 0 without edges."""
+        """Communication-to-computation ratio: mean transfer over mean execution time; 0 without edges."""
         data = self.parents[2]
         mean = float(self.mean_time_s.mean())
         if not len(data) or mean == 0.0:

@@ -1,4 +1,4 @@
-"""Search for good priorities of one instance: what the order of the nodes could gain, whoever finds it."""
+"""Search for good priorities of one instance: the gain that node order allows."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def search(
 
 @dataclass(frozen=True)
 class PrioritySearch:
-    """Scheduler that searches priorities anew on every instance, which no cluster can do while it runs."""
+    """Scheduler that searches priorities for every instance; too slow for a running cluster."""
 
     budget: int  # schedules to make on an instance
     name: str = "search"
@@ -90,7 +90,7 @@ class PrioritySearch:
 
 
 def _factors(instance: Instance, rng: np.random.Generator) -> np.ndarray:
-    """Factors on priorities, float64 [nodes]: log-normal for some nodes or for one job, 1 for the others."""
+    """Log-normal factors for some nodes or one job, else 1, float64 [nodes]."""
     spread = rng.choice(_SPREADS)
     if rng.random() < 0.25:
         job = int(rng.integers(len(instance.jobs)))

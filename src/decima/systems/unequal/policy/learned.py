@@ -43,7 +43,7 @@ _POLICY = Option(
     options=(_POLICY,),
 )
 def best_plan(instance: Instance, rules: Rules, rng: np.random.Generator, policy: str) -> Schedule:
-    """The shortest of the plans of a policy and of simple rules, all made before anything is executed; DEFT.
+    """Choose the shortest of the plans of a policy and of simple rules; DEFT.
 
     The rules are upward ranks whose transfers count fully, in part or not at all, and the linear rule. Jobs that arrive
     later are known to it.

@@ -1,4 +1,4 @@
-"""Schedulers that keep paths of nodes on one executor and copy what they share: TDS, TDCA, DFRN."""
+"""Schedulers that cluster paths of nodes and duplicate shared nodes: TDS, TDCA, DFRN."""
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def tds(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
     open=("drop_unread",),
 )
 def tdca(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
-    """Place clusters of nodes, each on one executor, with copies of the parent whose data comes last where that helps.
+    """Place clusters of nodes on one executor each, with copies of a late parent.
 
     Differs: a reconstruction from the four steps by which others describe it. Clusters are the paths of TDS without
     shared nodes. They are merged to as many as there are executors, the heaviest first, each to where it ends first.
@@ -84,7 +84,7 @@ def tdca(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule
     open=("drop_unread",),
 )
 def dfrn(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
-    """Place nodes level by level, the longest first, behind copies of all parents whose data would come later.
+    """Place nodes level by level behind copies of all parents whose data comes late.
 
     On one executor, copies of the parents are made in the order in which their data would come, the latest first, each
     behind copies of its own parents; then copies are taken back whose data would come no later from elsewhere.
@@ -127,7 +127,7 @@ class _Placement:
         return Schedule(instance, *zip(*self.rows, strict=True))
 
     def _sent(self, parent: int, data: float, executor: int) -> float:
-        """Time at which data of a parent is on an executor; on one without copies for -1."""
+        """Arrival time of the data of a parent; of an executor without copies for -1."""
         if executor < 0:
             sent_s = float(self.instance.cluster.mean_transfer_s(data))
             return min(finish_s for _, finish_s in self.copies[parent]) + sent_s
@@ -157,7 +157,7 @@ class _Placement:
         return rows
 
     def _copy_parents(self, node: int, executor: int, order: list[int]) -> None:
-        """Append to the order the parents that are not on the executor, ancestors first, the latest data first."""
+        """Append missing parents to the order: ancestors first, latest data first."""
         missing = [
             (self._sent(parent, data, executor), parent)
             for parent, data in self.parents[node]

@@ -1,4 +1,4 @@
-"""List rules: nodes go by a priority, each to the executor that DEFT or HEFT's rule names."""
+"""List rules: nodes in order of a priority, placed by DEFT or as in HEFT."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def fifo_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> Lis
 
 @register("sjf_deft", "SJF-DEFT", "Luo et al., Section V-B", Rules(decision="idle"))
 def sjf_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
-    """Place nodes of the job with the smallest sum of mean execution times left (nodes not yet placed) by DEFT.
+    """Place nodes of the job with the least mean execution time left by DEFT.
 
     Differs: the paper's sentence about it repeats the one about FIFO.
     """
@@ -30,7 +30,7 @@ def sjf_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> List
 
 @register("hrrn_deft", "HRRN-DEFT", "Luo et al., Section V-B", Rules(decision="idle"))
 def hrrn_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
-    """Place the node with the largest waiting time over waiting plus mean execution time by DEFT.
+    """Place the node with the highest response ratio by DEFT.
 
     Waiting begins when a node can be decided, so that with ``plan`` and ``event`` nothing waits. The usual ratio,
     waiting plus execution time over execution time, gives the same order.
@@ -61,7 +61,7 @@ _DISCOUNT = Parameter("discount", 0.25, 0.0, 1.0, "factor on transfer times in t
 
 @register("discounted_rank", "discounted rank", "ours", Rules(slots="insertion"), parameters=(_DISCOUNT,))
 def discounted_rank(instance: Instance, rules: Rules, rng: np.random.Generator, discount: float) -> ListRule:
-    """Place the node with the largest upward rank, transfers counted by a quarter, by DEFT with insertion.
+    """Place the node with the largest discounted upward rank by DEFT with insertion.
 
     A good placement avoids most transfers, so the full mean transfer time overstates what is still to come.
     """

@@ -28,7 +28,7 @@ ALL = tuple(each.name for each in fields(Rules))
 
 @dataclass(frozen=True)
 class Entry(SchedulerEntry):
-    """A registered scheduler; its factory makes a schedule, or a ``ListRule`` where nodes go one after the other.
+    """Registered scheduler; its factory makes a schedule or a ``ListRule``.
 
     The factory takes instance, rules, generator, and its parameters and options as keywords.
     """
@@ -184,13 +184,13 @@ def register(
 
 
 def list_schedulers(*, bare: bool = False) -> list[str]:
-    """Names that :func:`make_scheduler` knows, sorted; with ``bare`` those that can be made from their name alone."""
+    """Names of all schedulers, sorted; with ``bare`` those without required options."""
     entries = SCHEDULERS.members()
     return [each.name for each in entries if not bare or not any(option.required for option in each.options)]
 
 
 def make_scheduler(scheduler: str | PlanScheduler, **settings: Any) -> PlanScheduler:
-    """Make a scheduler of a text; one that already is one is returned as it is.
+    """Make a scheduler from a text; return a scheduler unchanged.
 
     Args:
         scheduler: ``"heft"``, ``"high_rank_up_deft:decision=idle"``, ``"discounted_rank:discount=0.5"``; or an object

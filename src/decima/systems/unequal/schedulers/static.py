@@ -25,7 +25,7 @@ _ROUNDING = 1e-9
     open=("slots", "transfers", "drop_unread"),
 )
 def cpop(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
-    """Place the node with the largest upward plus downward rank first; the critical path has an executor of its own.
+    """Place nodes by upward plus downward rank; the critical path on one executor.
 
     The other nodes go where they finish first. Jobs that arrive at the same time count as one DAG with one critical
     path.
@@ -66,13 +66,13 @@ def _best_executor(instance: Instance, path: list[int]) -> int:
     open=("decision", "slots", "transfers", "drop_unread"),
 )
 def peft(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
-    """Place the node with the largest mean optimistic cost where its finish plus that cost is smallest."""
+    """Place nodes by mean optimistic cost, where finish plus that cost is smallest."""
     table = optimistic_costs(instance)
     return list_rule(instance, rules, table.mean(axis=1), bias=table)
 
 
 def optimistic_costs(instance: Instance) -> np.ndarray:
-    """Shortest way from the finish of each node on each executor to the end of its job, float64 [nodes, executors].
+    """Optimistic cost from each node on each executor to the end, float64 [nodes, executors].
 
     Every child may choose its executor for itself; transfers take their mean time (Eq. 7 of the paper of PEFT).
     """
@@ -108,7 +108,7 @@ def _table(order, child_start, child, transfer, costs):
     open=("drop_unread",),
 )
 def dls(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
-    """Place the pair with the largest static level - start + (mean time - time on the executor); nodes are appended.
+    """Append the pair of node and executor with the largest dynamic level.
 
     Static levels have mean execution times where the paper has medians, as in the comparisons of Topcuoglu et al.
     """
