@@ -30,7 +30,7 @@ MEASURING = {
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the application; those on a real Spark are in the group `spark`."""
+    """Add the commands to the application; the group `spark` has those on Spark."""
     _add(app, "experiments", PIPELINE)
     spark = typer.Typer(help="Measure real Spark on this machine and schedule its jobs.")
     _add(spark, "measure", MEASURING)

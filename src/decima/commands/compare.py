@@ -1,4 +1,4 @@
-"""Commands `decima compare` and `decima tune`: schedulers side by side, and heuristics fitted to a workload."""
+"""Commands `decima compare` and `decima tune`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def compare(
     ] = None,
     gantt: options.Gantt = None,
 ) -> None:
-    """Run several schedulers on the same workloads and seeds; `--gantt` draws the runs of the first seed."""
+    """Compare schedulers on the same workloads and seeds; `--gantt` draws the first seed."""
     from decima.evaluation.comparison import compare as run
     from decima.evaluation.run import simulate
 
@@ -94,7 +94,7 @@ def compare(
 
 
 def best(comparison: Comparison) -> str:
-    """Who is best, with its score, and by how much it is better than the baseline if time limits allow to say so."""
+    """Sentence about the best scheduler, its score and its change against the baseline."""
     from decima.plotting.words import count
 
     summary = comparison.summary()
@@ -148,7 +148,7 @@ def tune(
         Path | None, typer.Option(metavar="FILE", help="Write parameters and scores (.json); a scheduler elsewhere.")
     ] = None,
 ) -> None:
-    """Fit the parameters of a heuristic by CMA-ES, or a grid, and score it on held-out workloads."""
+    """Fit a heuristic's parameters by CMA-ES or a grid; score it on held-out workloads."""
     from decima.evaluation.grid import grid_search, grid_table, read_grid
     from decima.evaluation.tuning import TEST_SEED
     from decima.evaluation.tuning import tune as run_tuning

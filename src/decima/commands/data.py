@@ -42,7 +42,7 @@ def fetch(data_set: DataSet, force: Force = False) -> None:
 
 @app.command()
 def prepare(data_set: DataSet) -> None:
-    """Make one file of profiles of a data set, which the first use would make otherwise."""
+    """Prepare one file of profiles of a data set before its first use."""
     from decima.workload import prepare_tpch
     from decima.workload.tpch import profiles as tpch
 

@@ -81,7 +81,7 @@ def _version(name: str) -> str | None:
 
 
 def _fault(name: str, specifier) -> str:
-    """Name of a package that is absent or of another version than expected; empty where nothing is wrong."""
+    """Name of a package that is missing or of a wrong version, else empty."""
     installed = _version(name)
     if installed is None or specifier.contains(installed, prereleases=True):
         return name if installed is None else ""

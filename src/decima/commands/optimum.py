@@ -132,7 +132,7 @@ def exhaustive(
     threads: options.Threads = None,
     out: options.ResultOut = None,
 ) -> None:
-    """Try every order of a batch, simplified as in appendix H; time grows with the factorial of its jobs."""
+    """Try every order of a small batch, simplified as in appendix H."""
     from decima.systems.spark.optimum.exhaustive import exhaustive_search
 
     spec = cluster.spec()
@@ -178,7 +178,7 @@ def idle_value(
     ] = None,
     out: options.ResultOut = None,
 ) -> None:
-    """Find what deliberate idling gains at best: two classes of single-task jobs, Poisson arrivals, few executors."""
+    """Compute the largest gain of deliberate idling for two classes of single-task jobs."""
     from dataclasses import asdict
 
     from decima.systems.spark.optimum import idle_value as optimum
@@ -210,7 +210,7 @@ def idle_value(
 
 
 def _idles(result: IdleValue) -> list[str]:
-    """Sentences about the best rule: where an executor stays idle beside 1, 2, ... waiting long jobs."""
+    """Sentences about the optimal rule: when an executor idles although long jobs wait."""
     import numpy as np
 
     sentences = []
@@ -304,8 +304,8 @@ def placement(
     ] = None,
     gantt: options.Gantt = None,
 ) -> None:
-    """Find the best placement of known jobs: exact where possible, else searched; and lower bounds of the cost."""
-    from decima.systems.cloud import simulate
+    """Find the best placement of known jobs, exactly or by search, and lower bounds."""
+    from decima.systems.cloud import place
     from decima.systems.cloud.optimum.best import optimum
 
     module: Any = options.module_of(system)

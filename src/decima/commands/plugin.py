@@ -1,4 +1,4 @@
-"""`decima spark plugin`: the jar that lets the scheduling service order the stages of a real Spark."""
+"""Command `decima spark plugin`: builds the jar of the plugin for a real Spark."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def serve(
 
 
 def _book(jobs: str | None):
-    """Book of the profiles of the jobs that a text means; an empty one without a text."""
+    """Profiles of the jobs of a text; none without a text."""
     from decima.connect.service.durations import ProfileBook
     from decima.workload.sources import parse_jobs
 

@@ -1,4 +1,4 @@
-"""Command `decima simulate`: one run of one scheduler, its result file, task log and Gantt chart."""
+"""Command `decima simulate`: one run of one scheduler."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def system_of_block(words: list[str]) -> str | None:
 
 
 def use_block(context: typer.Context, name: str | None) -> str | None:
-    """Make a block of params/training the defaults of the command; what the command line says goes before."""
+    """Make a block of params/training the defaults of the command."""
     if name is None:
         return None
     blocks = {key: block for paper in read_trainings().values() for key, block in paper.items()}
@@ -77,7 +77,7 @@ def use_block(context: typer.Context, name: str | None) -> str | None:
 
 
 def _as_given(option: str, value: object) -> str | list[str]:
-    """A parameter as the command line has it: text; of changes GROUP.KEY=VALUE texts; of jobs SOURCE:KEY=VALUE,..."""
+    """Parameter as command-line text: GROUP.KEY=VALUE for changes, SOURCE:KEY=VALUE,... for jobs."""
     if option == "changes":
         groups = value.items()
         return [f"{group}.{key}={_as_given(key, inner)}" for group, fields in groups for key, inner in fields.items()]
@@ -136,7 +136,7 @@ class Training:
         return recipe.replace(**{name: value for name, value in limits.items() if value is not None})
 
     def carry_out(self, run: TrainableRun | FinishedRun) -> None:
-        """Train, store the best policy and say what came out; an interrupted run ends the process."""
+        """Train, store the best policy and print a summary."""
         from decima.learning.export import POLICY_NAME, export
 
         trainer = run.trainer(self.out, backend=self.backend, workers=self.workers, progress=True)
@@ -231,7 +231,7 @@ def train_unequal(
     cluster: options.SystemOptions,
     architecture: Architecture = "paper",
 ) -> None:
-    """Train a policy that orders nodes on unequal executors; the best one at validation is kept."""
+    """Train a policy for unequal executors and keep the best one at validation."""
     from decima.learning.quiet import import_tensorflow
     from decima.systems.unequal.policy.architecture import NodeArchitecture
     from decima.systems.unequal.policy.task import read_task

@@ -80,7 +80,7 @@ def write_unequal(
     seed: options.Seed = 0,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write jobs and cluster (.json).")],
 ) -> None:
-    """Draw jobs and a cluster of unequal executors, or read and check those of a file, and write both to a file."""
+    """Draw or read jobs and unequal executors, check them and write them to a file."""
     from decima.systems.unequal import save_instance
 
     check_output(out, ".json", inputs=cluster.files())
@@ -97,7 +97,7 @@ def check(
     cluster: options.SystemOptions,
     seed: options.Seed = 0,
 ) -> None:
-    """Check a schedule on unequal executors against the rules; exit code 2 and the first breach if it breaks one."""
+    """Check a schedule on unequal executors; exit code 2 and the first violation."""
     from decima.systems.unequal import load_schedule, validate
 
     instance = cluster.instance(seed)
@@ -115,7 +115,7 @@ def import_workflows(
     cluster: options.SystemOptions,
     seed: Annotated[int, typer.Option(metavar="N", help="Draws the speeds of executors.")] = 0,
 ) -> None:
-    """Make jobs for unequal executors of workflows of WfCommons; runtimes are work, data is in MB."""
+    """Convert WfCommons workflows to jobs for unequal executors; data is in MB."""
     from decima.systems.unequal import Instance, save_instance
     from decima.systems.unequal.wfcommons import import_wfcommons
 
@@ -156,7 +156,7 @@ def write(
     ],
     seed: options.Seed = 0,
 ) -> None:
-    """Draw jobs, or read and check those of a file, and write them to a file."""
+    """Draw or read jobs, check them and write them to a file."""
     from decima.workload.sources import parse_jobs
 
     spec = parse_jobs(jobs)

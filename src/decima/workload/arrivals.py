@@ -96,7 +96,7 @@ def clocked(
     parts: Sequence[Part],
     burst: int,
 ) -> Workload:
-    """Draw a stream whose second part of profiles comes in bursts at fixed gaps, the first one as a Poisson process.
+    """Draw a stream of Poisson arrivals and bursts at fixed gaps.
 
     A tick of the clock brings ``burst`` jobs; the first is one gap after time 0. Gap and Poisson rate follow from the
     mean gap of all jobs and the probability of the parts, so that load and shares are those of :func:`poisson`.
@@ -133,7 +133,7 @@ def clocked(
 
 
 def explicit(profiles: Sequence[JobProfile], arrivals_s: Sequence[float], *, label: str) -> Workload:
-    """Make one job per profile at the given time; a job at time 0 is present from the start.
+    """Make one job per profile; arrival at 0 means present from the start.
 
     Args:
         profiles: the jobs, in sequence order.
@@ -153,7 +153,7 @@ def explicit(profiles: Sequence[JobProfile], arrivals_s: Sequence[float], *, lab
 
 
 def with_requests(workload: Workload, kind: str, seed: int) -> Workload:
-    """Let every stage of every job ask for memory of its own; jobs and arrivals stay as they are.
+    """Draw a memory request for every stage; jobs and arrivals stay unchanged.
 
     Args:
         workload: the jobs, drawn with this seed.
@@ -176,7 +176,7 @@ def with_requests(workload: Workload, kind: str, seed: int) -> Workload:
 
 
 def with_wrong_estimates(workload: Workload, spread: float, seed: int) -> Workload:
-    """Let schedulers be told wrong durations; jobs, arrivals and the durations that tasks take stay as they are.
+    """Report wrong durations to schedulers; true durations stay unchanged.
 
     Args:
         workload: the jobs.
@@ -222,7 +222,7 @@ def _draw(
 
 
 def _places(count: int, rng: np.random.Generator, parts: Sequence[Part]) -> tuple[np.ndarray, np.ndarray]:
-    """Draw the part of every job, int64 [jobs], and its place in whatever part, float64 [jobs] from 0 to below 1."""
+    """Draw each job's part, int64 [jobs], and position within it, float64 [jobs]."""
     part_rng, place_rng = rng.spawn(2)
     ends = np.cumsum([part.probability for part in parts])
     ends[-1] = 1.0  # rounding apart, it is

@@ -1,4 +1,4 @@
-"""Workload source of two classes whose short jobs come in bursts on a clock: arrivals that can be foreseen.
+"""Workload source of two classes whose short jobs come in periodic bursts.
 
 Every tick brings ``burst`` short jobs; long ones arrive as a Poisson process between them. How long a tick is follows
 from the mean gap of all jobs, or from the load, and the share of long jobs.

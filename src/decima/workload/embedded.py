@@ -1,4 +1,4 @@
-"""The default workload: TPC-H on this project's own Spark, extrapolated to the sizes and cluster of the paper.
+"""Embedded workload: TPC-H on this project's Spark, extrapolated to the paper's sizes.
 
 What was measured is `decima.workload.measured`; everything here is that times a model (`docs/measured-workload.md`).
 """
@@ -39,7 +39,7 @@ PATH = Path(__file__).parent / "data" / "tpch_spark_embedded.parquet"
 def embedded_profiles(
     sizes: str | Sequence[str] = "released", queries: str | Sequence[int] = "all"
 ) -> tuple[JobProfile, ...]:
-    """Profiles of the given queries at the given sizes, size by size; always the same objects.
+    """Profiles of queries at sizes, size by size; always the same objects.
 
     Args:
         sizes: `"paper"` (six sizes), `"released"` (seven, with 80g), some of them as `"2g+10g"`, or a list of sizes;
@@ -73,7 +73,7 @@ def _table() -> dict[tuple[str, int], JobProfile]:
 def extrapolated_profiles(
     model: scaling_model.ScalingModel, profiles: Sequence[JobProfile] | None = None
 ) -> list[JobProfile]:
-    """Make the profiles of all sizes and queries anew, from the measured ones of the largest scale and the model.
+    """Rebuild all profiles from the largest measured scale and the scaling model.
 
     Args:
         model: the exponents.

@@ -118,7 +118,7 @@ class Workload:
 
     @cached_property
     def requests(self) -> np.ndarray:
-        """What the tasks of each stage ask for, stages of all jobs in order: float64 [stages, 2], memory and CPUs.
+        """Requests of the tasks of all stages, float64 [stages, 2]: memory and CPUs.
 
         Memory is 0 where a stage asks for none.
         """
@@ -142,7 +142,7 @@ class Workload:
         return _frozen(np.array([job.profile.critical_path_ms for job in self.jobs], dtype=np.float64))
 
     def signature(self) -> str:
-        """Names, arrivals and nominal durations of all jobs as text: all that a search depends on."""
+        """Text of names, arrivals and nominal durations, which identifies the workload."""
         parts = []
         for job in self.jobs:
             tasks = [(stage.num_tasks, stage.parents, stage.mean_duration_ms) for stage in job.profile.stages]
@@ -194,7 +194,7 @@ def _requests(job: Job) -> np.ndarray:
 
 
 def _epoch_hint(arrival_ms: float) -> str:
-    """What a time that is too large may be: one since 1970, in a unit smaller than milliseconds."""
+    """Hint that a time that is too large may be a Unix time."""
     for unit, per_ms in (("microseconds", 1e3), ("nanoseconds", 1e6)):
         if _EPOCHS_MS[0] <= arrival_ms / per_ms <= _EPOCHS_MS[1]:
             return f"; it looks like {unit} since 1970: divide by {per_ms:,.0f}, or count from the trace's beginning"

@@ -1,4 +1,4 @@
-"""Workloads of a user's own jobs in JSON: a dozen lines describe a simple DAG (`docs/workload-format.md`)."""
+"""Workloads of users' jobs in JSON (`docs/workload-format.md`)."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _stage(where: str, name: str, body: dict, number: Mapping[str, int]) -> Stag
 
 
 def _data(where: str, value: Any, parents: int) -> list:
-    """Read what the parents of a stage send: a list, or one number for each of them."""
+    """Read the data that parents send to a stage: a list or one number."""
     sizes = value if isinstance(value, list) else [value] * max(1, parents)
     for size in sizes:
         _expect(where, "data_mb", size, _NUMBER)
@@ -195,7 +195,7 @@ def _data(where: str, value: Any, parents: int) -> list:
 
 
 def _job_requests(where: str, value: Any) -> list | None:
-    """Read what the stages of a job ask for: a list of memories, or of [memory, CPUs]."""
+    """Read the requests of stages: a list of memories or of [memory, CPUs]."""
     if value is None:
         return None
     for item in _expect(where, "requests", value, list):
@@ -222,7 +222,7 @@ def _levels(where: str, durations: dict) -> dict[int, dict[str, np.ndarray]]:
 
 
 def _waves(where: str, value: Any) -> dict[str, np.ndarray]:
-    """Read durations by wave: a number or a list holds for every wave, an object gives the waves apart."""
+    """Read durations: a number or list for all waves, or an object by wave."""
     if not isinstance(value, dict):
         return dict.fromkeys(WAVES, _durations(where, value))
     _check_keys(where, value, optional=WAVES)
@@ -282,7 +282,7 @@ def _profile_body(profile: JobProfile, key: str) -> dict[str, Any]:
 
 
 def _layout(label: str, profiles: dict[str, dict], jobs: list[dict]) -> str:
-    """Lay the file out with one line per profile and per job: readable, and small differences stay small."""
+    """Format the file with one line per profile and per job."""
 
     def text(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -303,7 +303,7 @@ def _number(value: float) -> int | float:
 
 
 def _expect(where: str, name: str, value: Any, kind: type | tuple[type, ...]) -> Any:
-    """Return a value after checking that it is of a kind of `_EXPECTED`; true and false are no numbers."""
+    """Return a value of a type of `_EXPECTED`; true and false are no numbers."""
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         got = _EXPECTED[type(value)] if isinstance(value, (list, dict)) else json.dumps(value)
         raise WorkloadError(f"{where}: {name} is {got}; expected {_EXPECTED[kind]}")

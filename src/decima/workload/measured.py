@@ -40,7 +40,7 @@ def parse_name(name: str) -> tuple[int, float]:
 
 
 def scales() -> tuple[float, ...]:
-    """Scale factors that were measured, ascending; at scale 1 the tables are 1 GB of text."""
+    """Measured scale factors, ascending; scale 1 is 1 GB of text."""
     return tuple(sorted({scale for _, scale in _table()}))
 
 
@@ -75,7 +75,7 @@ def _table() -> dict[tuple[int, float], JobProfile]:
 
 
 def _query_profile(size_gb: float, query: int) -> JobProfile:
-    """Profile of a query at the largest measured size for 100 GB and more, at the smallest for all others."""
+    """Profile of a query at the largest measured size from 100 GB on, else smallest."""
     return measured_profiles(f"{scales()[-1 if size_gb >= 100 else 0]:g}g", [query])[0]
 
 

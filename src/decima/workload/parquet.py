@@ -165,7 +165,7 @@ def _arrow(path: str | os.PathLike, read):
 
 
 def _plain(value: float | tuple[float, ...] | None) -> float | list[float] | None:
-    """A value of an optional column without NumPy's types, which Arrow would refuse in a column of doubles."""
+    """Value of an optional column as a Python type, as Arrow needs it."""
     if value is None:
         return None
     return [float(size) for size in value] if isinstance(value, tuple) else float(value)
@@ -214,7 +214,7 @@ def _unnest(column) -> list[list[np.ndarray]]:
 
 
 def _job_rows(job_index: list[int], stage_index: list[int]) -> list[tuple[int, int]]:
-    """Find first and last+1 row of each job, after checking that the indices count up from 0 without a gap."""
+    """Find first and last+1 row of each job and check its indices."""
     if not job_index:
         raise WorkloadError("the file has no rows; expected one per stage")
     begins = [row for row, number in enumerate(stage_index) if number == 0]

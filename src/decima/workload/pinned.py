@@ -1,4 +1,4 @@
-"""Files with known checksums, fetched into a folder: from a mirror if one is set, else from a pinned public source."""
+"""Files with known checksums, fetched from a mirror or a pinned public source."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PinnedFiles:
     def fetch(
         self, destination: Path, *, force: bool = False, all_or_none: bool = False, progress: str | None = None
     ) -> Path:
-        """Fetch the files that are not there yet; each is verified before it is put in place.
+        """Fetch missing files and verify each before it is put in place.
 
         Args:
             destination: Where to put them.
@@ -128,7 +128,7 @@ class PinnedFiles:
 
 
 def _reason(error: Exception) -> str:
-    """Say what happened in a few words; the exception itself spells out three layers of wrapping."""
+    """Describe a failure in a few words, without layers of wrapping."""
     import requests
 
     if isinstance(error, requests.HTTPError) and error.response is not None:

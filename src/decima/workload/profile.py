@@ -25,7 +25,7 @@ MAX_LEVEL = 10_000  # the simulator keeps an entry for every executor count up t
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One stage of a job. Checked by the `JobProfile` that holds it, whose errors name job and stage."""
+    """Stage of a job, checked by its `JobProfile`."""
 
     name: str  # unique inside the job
     num_tasks: int
@@ -66,7 +66,7 @@ class Stage:
 
     @cached_property
     def mean_duration_ms(self) -> float:
-        """Nominal task duration in ms: what is told, or the mean over the durations of all waves and levels pooled."""
+        """Nominal task duration in ms: the reported one, else the mean over all durations."""
         if self.told_ms is not None:
             return float(self.told_ms)
         pooled = self.all_durations_ms
@@ -167,12 +167,12 @@ class JobProfile:
 
     @cached_property
     def critical_path_ms(self) -> float:
-        """Length in ms of the longest path with one mean task duration per stage: the time with unlimited executors."""
+        """Critical path in ms with one mean task duration per stage."""
         return float(self.downstream_path_ms.max())
 
     @cached_property
     def downstream_path_ms(self) -> np.ndarray:
-        """Longest path from each stage down with one mean task duration per stage, float64 ms [stages]."""
+        """Critical path from each stage down, float64 ms [stages]."""
         return _frozen(self.longest_path_down([stage.mean_duration_ms for stage in self.stages]))
 
     @cached_property
@@ -190,7 +190,7 @@ class JobProfile:
         return all(stage.equals(twin) for stage, twin in zip(self.stages, other.stages, strict=True))
 
     def longest_path_down(self, weight: Sequence[float]) -> np.ndarray:
-        """Largest sum of stage weights on a path from each stage down, itself included, float64 [stages]."""
+        """Largest sum of weights on a path down from each stage, float64 [stages]."""
         length = np.zeros(len(self.stages))
         for index in reversed(self.topological_order):
             length[index] = weight[index] + max((length[child] for child in self.children[index]), default=0.0)
@@ -247,7 +247,7 @@ def _durations(stage: str, wave: str, values) -> np.ndarray:
 
 
 def _is_frozen(array: np.ndarray | None) -> bool:
-    """Whether nobody can write to an array: neither it nor what it is a view of is writable."""
+    """Whether an array and its base are read-only."""
     while isinstance(array, np.ndarray) and not array.flags.writeable:
         array = array.base
     return array is None or isinstance(array, bytes)

@@ -13,7 +13,7 @@ from decima.workload.sources import WorkloadSource, file_digest
 
 
 def file_profiles(path: str) -> tuple[JobProfile, ...]:
-    """Different profiles of the jobs in a file, in order of first use; the same objects while the file stays as it is.
+    """Distinct profiles of the jobs in a file, in order of first use.
 
     Args:
         path: A ``.parquet`` of profiles, or a ``.json`` of jobs.

@@ -1,4 +1,4 @@
-"""Scaling model that takes measured profiles to other executor counts and input sizes; it is fitted elsewhere.
+"""Scaling model of measured profiles to other executor counts and input sizes.
 
 A task that took d on n0 executors is expected to take d (n / n0)^p on n executors; p belongs to the query and the
 wave. More input makes more tasks of the same duration: task counts that grow do so in proportion to the scale factor,
@@ -91,7 +91,7 @@ def read_model(path: Path) -> ScalingModel:
 
 
 def stage_kinds(small: JobProfile, large: JobProfile) -> tuple[str, ...]:
-    """Kind of each stage, growing or fixed: whether its task count grows with the input, judged by two scales."""
+    """Whether each stage's task count grows with the input, from two scales."""
     return tuple(
         GROWING if before.num_tasks < after.num_tasks else FIXED
         for before, after in zip(small.stages, large.stages, strict=True)
@@ -206,7 +206,7 @@ def samples(num_tasks: int, level: int, most: int, available: Sequence[int]) -> 
 
 
 def thin(values: np.ndarray, count: int) -> np.ndarray:
-    """Reduce values to fewer with the same mean: means of `count` stretches of the sorted values.
+    """Reduce values to `count` means of stretches of the sorted values.
 
     Args:
         values: float64, ascending.

@@ -154,7 +154,7 @@ class WorkloadSource:
         requests: str = "none",
         **options,
     ) -> Workload:
-        """Draw jobs that arrive as those of this source do, on a clock or as in :meth:`poisson`; arguments as there."""
+        """Draw a stream with this source's arrivals: periodic, or as in :meth:`poisson`."""
         if self.burst is None:
             return self.poisson(n, mean_interarrival_s, seed, sizes, initial, requests, **options)
         profiles, parts = self._universe(sizes, options)
@@ -203,7 +203,7 @@ class WorkloadSource:
         return [self.stream(arrivals, interarrival_s, seed, sizes) for seed in seeds]
 
     def profile(self, size_gb: float, query: int) -> JobProfile:
-        """Profile of one TPC-H query; where that size was not measured, of the nearer end of the measured sizes.
+        """Profile of one TPC-H query at the nearest measured size.
 
         Raises:
             WorkloadError: The source has no such query, or no queries at all.
@@ -298,7 +298,7 @@ class JobSpec:
         )
 
     def workloads(self, seeds: Sequence[int]) -> list[Workload]:
-        """Read or draw one workload per seed; a file is read once and stands for all of them."""
+        """Read a file once for all seeds, or draw one workload per seed."""
         if self.path is not None:
             return [self.workload(0)] * len(seeds)
         return [self.workload(seed) for seed in seeds]

@@ -27,7 +27,7 @@ DEFAULT_SEED = 0
 
 @dataclass(frozen=True)
 class SyntheticParameters:
-    """Parameters of the generator. The defaults lie near the TPC-H profiles, with a heavier tail of work.
+    """Parameters of the generator; defaults are near TPC-H with a heavier tail.
 
     Raises:
         ConfigError: a parameter is out of range; names it.
@@ -164,7 +164,7 @@ def _profile(index: int, rng: np.random.Generator, parameters: SyntheticParamete
 
 
 def random_dag(rng: np.random.Generator, parameters: SyntheticParameters) -> list[tuple[int, ...]]:
-    """Draw the parents of each stage, in topological order: layers of stages that narrow towards one sink."""
+    """Draw parents of stages in topological order: layers that narrow towards one sink."""
     low, high = parameters.min_stages, parameters.max_stages
     count = min(max(1 + int(rng.poisson(parameters.mean_stages - 1.0)), low), high)
     depth = min(max(round(parameters.depth_ratio * count * float(rng.uniform(0.75, 1.25))), 1), count)
@@ -195,7 +195,7 @@ def _draw_durations(rng: np.random.Generator, parameters: SyntheticParameters, r
 
 
 def _samples(parameters: SyntheticParameters, tasks: int) -> np.ndarray:
-    """Numbers of durations to keep, int [waves, levels]: what a run at that level would record, up to a limit.
+    """Numbers of durations to keep, int [waves, levels], up to a limit.
 
     There is no later wave where every task has an executor of its own.
     """

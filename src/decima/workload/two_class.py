@@ -1,4 +1,4 @@
-"""Jobs of two classes, long and short, for questions about order and idling that need no more than that.
+"""Jobs of two classes, long and short, for questions about order and idling.
 
 A job's length is its work, the time it takes on one executor. It is one task, or that much work in several tasks of one
 stage, or of the stages of a random DAG. Durations are the same in every wave and at every parallelism.
@@ -101,7 +101,7 @@ def _profiles(long_s: float, short_s: float, sigma_s: float, stages: int, tasks:
 
 
 def _lengths_ms(mean_s: float, sigma_s: float) -> list[float]:
-    """Equally likely lengths in whole ms: the middle of each of ``VARIANTS`` parts of the distribution above 0."""
+    """Equally likely lengths in whole ms: midpoints of ``VARIANTS`` parts of the distribution."""
     if sigma_s == 0.0:
         return [1000.0 * mean_s]
     normal = NormalDist(mean_s, sigma_s)

@@ -1,1 +1,1 @@
-"""Parts that several commands share: options, errors in one sentence, output files, and schedulers of texts."""
+"""Parts that commands share: options, errors, output files."""

@@ -91,7 +91,7 @@ def grouped(
     record: type | None = None,
     defaults: Mapping[str, Any] = MappingProxyType({}),
 ) -> Callable[..., None]:
-    """Decorate a command so that a keyword-only parameter whose type is a dataclass appears as the fields of that.
+    """Decorate a command so that a dataclass parameter appears as its fields.
 
     The command gets the dataclass made of what was given, so that options which belong together are listed once.
 
@@ -145,7 +145,7 @@ def require_different(texts: Sequence[str]) -> None:
 
 @contextmanager
 def opened(texts: Sequence[str], system: str = DEFAULT_SYSTEM) -> Iterator[dict[str, Any]]:
-    """Make schedulers of a system by their texts, and close what they hold open when the block ends.
+    """Make schedulers of a system from texts and close them when the block ends.
 
     Raises:
         UnknownSchedulerError: No scheduler has that name.

@@ -1,4 +1,4 @@
-"""Output files of commands: tables, results and charts, refused before the work, put in place whole."""
+"""Output files of commands: tables, results and charts, written atomically."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from decima.core.files import atomic_path, plain, written_file
 
 
 def check_output(path: Path | None, *endings: str, inputs: tuple[Path | None, ...] = ()) -> None:
-    """Refuse an output file that could not be written, before any work is done for it.
+    """Refuse an output file that cannot be written, before any work.
 
     Args:
         path: the file; None is no file.
@@ -39,7 +39,7 @@ def check_output(path: Path | None, *endings: str, inputs: tuple[Path | None, ..
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse an output folder that could not be written, before any work is done for it.
+    """Refuse an output folder that cannot be written, before any work.
 
     Raises:
         ConfigError: says what is wrong with the path.
@@ -51,7 +51,7 @@ def check_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def output_path(path: Path) -> Iterator[Path]:
-    """Give a temporary path to write to, and put it in place of `path` when the block succeeds.
+    """Yield a temporary path that replaces `path` when the block succeeds.
 
     Raises:
         ConfigError: the file cannot be written.
@@ -64,7 +64,7 @@ def output_path(path: Path) -> Iterator[Path]:
 
 
 def write_json(path: Path, document: dict[str, Any]) -> None:
-    """Write a JSON file, one line per key and per item of a list of lists; NaN and infinity become null."""
+    """Write a JSON file with a line per key; NaN and infinity become null."""
     lines = [f"{json.dumps(key)}: {_value(value)}" for key, value in document.items()]
     with output_path(path) as temporary:
         temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
@@ -84,7 +84,7 @@ TABLES = (".csv", ".parquet")
 
 
 def check_chart(path: Path | None, system: ModuleType, inputs: tuple[Path | None, ...] = ()) -> None:
-    """Refuse a file for a chart that could not be written, before any work is done for it.
+    """Refuse a file for a chart that cannot be written, before any work.
 
     Raises:
         ConfigError: says what is wrong with the path.
@@ -93,7 +93,7 @@ def check_chart(path: Path | None, system: ModuleType, inputs: tuple[Path | None
 
 
 def draw_schedules(path: Path, system: ModuleType, results: Sequence[Any]) -> None:
-    """Draw schedules of the same jobs above each other, by the ending of the name as picture or as page to explore.
+    """Draw schedules of the same jobs above each other, as picture or interactive page.
 
     Args:
         path: the file.
@@ -116,7 +116,7 @@ def draw_schedules(path: Path, system: ModuleType, results: Sequence[Any]) -> No
 
 
 def result_document(system: ModuleType, result: Any, parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Content of a result file: the same keys first for every system, then those of the system alone."""
+    """Content of a result file: keys of all systems first, then of this one."""
     return {
         "system": system.__name__.split(".")[-1],
         "label": result.workload.label,
@@ -137,7 +137,7 @@ def wrote(*paths: Path | None) -> str:
 
 
 def _require_writable(path: Path, folders: Iterable[Path]) -> None:
-    """Raise ConfigError unless files can be made in the first of the folders that is there."""
+    """Raise ConfigError unless the first existing folder can be written to."""
     known = next(folder for folder in folders if folder.exists())
     if not known.is_dir():
         raise ConfigError(f"cannot write {path}: {known} is not a folder")

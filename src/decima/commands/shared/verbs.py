@@ -1,4 +1,4 @@
-"""Verbs of the command line: one command per verb and system, `--system` chooses, errors are one sentence."""
+"""Verbs of the command line: one command per verb and system."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Verb:
         return typer.main.get_command(app)
 
     def add_to(self, app: typer.Typer, system: str, method: str | None = None) -> None:
-        """Add the command of a system and a method (the default one if omitted) to an application."""
+        """Add the command of a system and method to an application."""
         methods = self.forms[system]
         name = self.name.split()[-1]
         if method is None or method == next(iter(methods)):
@@ -150,7 +150,7 @@ class VerbGroup(TyperGroup):
 
 
 class DecimaGroup(VerbGroup):
-    """The command itself; errors are one line: exit code 2 for bad input, 130 when interrupted."""
+    """Main command; an error is one line, with exit code 2, or 130 when interrupted."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Choose the command that the first words mean.

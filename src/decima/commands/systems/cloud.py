@@ -1,4 +1,4 @@
-"""Options of the command line for executors on cloud VMs, and what files and lines say of episodes there."""
+"""Command-line options and output of executors on cloud VMs."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def scores(result: PlacementResult) -> dict[str, float]:
 
 
 def task_table(result: PlacementResult) -> pandas.DataFrame:
-    """A row per executor, for ``--log``: where it goes, when, and what its job adds to the bill."""
+    """Table for ``--log``: a row per executor with VM, times and cost of its job."""
     return result.executors()
 
 

@@ -1,4 +1,4 @@
-"""Options of the command line for the simulated Spark cluster, and what files and lines say of its runs."""
+"""Command-line options and output of the simulated Spark cluster."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def checked(result: Result) -> Result:
 
 
 def result_fields(result: Result) -> dict[str, Any]:
-    """What a result file says beside what it says for all systems; decisions if the run kept a log."""
+    """Keys of a result file for this system; decisions if the run kept a log."""
     document = {
         "completion_ms": result.completion_ms,
         "completion_order": result.completion_order,

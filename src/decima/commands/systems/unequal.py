@@ -1,4 +1,4 @@
-"""Options of the command line for unequal executors, and what files and lines say of schedules there."""
+"""Command-line options and output of unequal executors."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Options:
         return (Path(self.jobs),) if self.jobs is not None and self.jobs.endswith(".json") else ()
 
     def spec(self) -> InstanceText:
-        """The instances that the text means; without one, the jobs of the paper at a ratio of 1."""
+        """Instances of the text; by default the jobs of the paper at CCR 1."""
         from decima.systems.unequal.sources import ClusterOptions, InstanceText
 
         cluster = ClusterOptions(self.executors, self.speeds, self.rate, self.latency_s)

@@ -1,4 +1,4 @@
-"""Rows of a trace, one per stage and one per task, made into a :class:`Trace`: everything odd is settled here."""
+"""Assembly of a :class:`Trace` from rows of stages and tasks; anomalies are resolved here."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _is_left_out(members: list[int], rows: StageRows, parsed: list[TaskName | No
 def _sorted_stages(
     job: str, members: list[int], parsed: list[TaskName | None], names: list[str], report: TraceReport
 ) -> list[tuple[int, tuple[int, ...]]]:
-    """Rows of a job, parents first, smaller task numbers first among equals, each with the places of its parents."""
+    """Rows of a job in topological order, with the positions of their parents."""
     last = max(parsed[row].number for row in members if parsed[row] is not None)
     number_of, row_of = {}, {}
     cut = False
@@ -165,7 +165,7 @@ def _sorted_stages(
 def _durations(
     kept: np.ndarray, rows: StageRows, instance_row: np.ndarray, instance_s: np.ndarray, report: TraceReport
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Offsets int64 [stages + 1] and durations in ms of the kept rows, each stage's in the order of the file."""
+    """Offsets int64 [stages + 1] and durations in ms of the kept rows."""
     count = np.bincount(instance_row, minlength=len(rows.job))
     begin = np.cumsum(count) - count
     by_row = np.argsort(instance_row, kind="stable")

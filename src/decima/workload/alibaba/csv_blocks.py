@@ -1,4 +1,4 @@
-"""Reading of csv files without a header block by block, so that memory does not grow with the file."""
+"""Block-wise reading of csv files without a header, in bounded memory."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def read_blocks(
 
 
 class TaskKeys:
-    """Rows of stages by the names of job and task, found for many names at once."""
+    """Rows of stages by the names of job and task, for many names."""
 
     def __init__(self, job: Sequence[str], task: Sequence[str]) -> None:
         import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Jobs like those of the Alibaba trace, generated: the substitute where the trace is not on the machine.
+"""Generator of jobs like those of the Alibaba trace.
 
 Stages per job, tasks per stage, memory requests and durations follow published frequency counts over 2.86 million jobs,
 kept here as a few points of their distributions; nothing of the trace itself is part of this project. What is computed
@@ -104,7 +104,7 @@ def generate(jobs: int = 1000, trace_seed: int = 0, mix: str = "public") -> Trac
 
 
 def _quantile(points: tuple[tuple[float, float], ...], at: np.ndarray) -> np.ndarray:
-    """Values of a distribution at probabilities, float64: geometric between its points, the first one below them."""
+    """Quantiles of a distribution, float64: geometric interpolation, the first point below."""
     probability = [each for each, _ in points]
     return np.exp(np.interp(at, probability, np.log([value for _, value in points])))
 
@@ -125,7 +125,7 @@ def _sizes(rng: np.random.Generator, jobs: int, mix: str) -> np.ndarray:
 
 
 def _dag(rng: np.random.Generator, size: int) -> list[tuple[int, ...]]:
-    """Parents of each stage, those first: levels of the mean depth, every stage below the first with a parent above."""
+    """Parents of each stage in topological order, drawn in levels of the mean depth."""
     if size == 1:
         return [()]
     depth = 1 + int(rng.binomial(size - 1, min(0.98, 1.6 * size**-0.55)))
@@ -145,7 +145,7 @@ def _dag(rng: np.random.Generator, size: int) -> list[tuple[int, ...]]:
 
 
 def _tasks_and_means(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Tasks of each stage, int64, and their mean duration in seconds, float64: correlated as in the hour."""
+    """Tasks of each stage, int64, and mean duration in seconds, float64, correlated."""
     from scipy.special import ndtr
 
     pearson = 2.0 * math.sin(math.pi * _CORRELATION / 6.0)  # of normal variables with that correlation of ranks

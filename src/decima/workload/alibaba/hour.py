@@ -1,4 +1,4 @@
-"""The hour of the trace that the package ``spar`` holds: 16,749 jobs with arrivals, requests and all durations.
+"""Hour of the trace in the package ``spar``: 16,749 jobs with all durations.
 
 It is read from the installed files of the package (extra ``alibaba``), or from a verified copy of the same rows that
 ``decima data fetch alibaba`` takes from ``$DECIMA_DATA_MIRROR``. No trace data is part of this project.
@@ -50,7 +50,7 @@ def fetched_folder() -> Path:
 
 
 def hour_available() -> bool:
-    """Whether the hour is on this machine, in the package or as a copy; what it holds is verified when it is read."""
+    """Whether the hour is on this machine, in the package or as a copy."""
     return _package_file(TASKS_CSV) is not None or all(
         (fetched_folder() / name).is_file() for name in (TASKS_PARQUET, INSTANCES_PARQUET)
     )

@@ -1,4 +1,4 @@
-"""Names of tasks of the trace, which hold the DAG: ``J4_2_3`` is task 4 with the parents 2 and 3.
+"""DAG from names of tasks: ``J4_2_3`` is task 4 with parents 2 and 3.
 
 Source: GitHub ``alibaba/clusterdata``, ``cluster-trace-v2018/schema.md``. A task of the trace is a stage here, an
 instance a task.

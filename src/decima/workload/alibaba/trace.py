@@ -1,4 +1,4 @@
-"""A trace as flat arrays, the report of what reading it met, and the workloads that are replayed from it."""
+"""Trace as flat arrays, report of its anomalies, and workloads replayed from it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARTS = ("all", "train", "test")
 
 @dataclass
 class TraceReport:
-    """Numbers of what a trace holds and of every oddity that was settled on the way."""
+    """Counts of the content of a trace and of its anomalies."""
 
     jobs: int = 0
     stages: int = 0
@@ -51,7 +51,7 @@ class TraceReport:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Jobs of a trace as flat arrays; stages of a job follow each other, parents before children.
+    """Jobs of a trace as flat arrays, stages in topological order.
 
     A workload is made of it by :meth:`workload`, which makes objects of the chosen jobs only.
     """
@@ -173,5 +173,5 @@ class Trace:
 
 
 def thinned(executors: int, fraction: float) -> int:
-    """Executors that belong to a fraction of the jobs, at least 1, so that the load stays."""
+    """Executors for a fraction of the jobs at the same load, at least 1."""
     return max(1, round(executors * fraction))

@@ -1,1 +1,1 @@
-"""The authors' TPC-H traces: fetching them, reading the raw files, and the job profiles made of them."""
+"""TPC-H traces of the authors: fetching, raw files and job profiles."""

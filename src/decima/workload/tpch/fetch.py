@@ -1,4 +1,4 @@
-"""Fetching of the TPC-H files: from a local mirror if one is set, else from the public repository."""
+"""Fetching of the TPC-H files from a local mirror or the public repository."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BOTH_WAYS = (
 
 
 def fetch_tpch(progress: bool = False, destination: Path | None = None) -> Path:
-    """Fetch all 308 TPC-H files that are not there yet; each is verified before it is put in place.
+    """Fetch and verify all missing ones of the 308 TPC-H files.
 
     Args:
         progress: show a progress bar.

@@ -1,4 +1,4 @@
-"""TPC-H job profiles: 22 queries at 7 input sizes, as published with the simulator of the paper."""
+"""TPC-H job profiles: 22 queries at 7 input sizes, as the authors published them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def tpch_profiles(
 
 
 def tpch_available() -> bool:
-    """True when the profiles are on disk, prepared or as a full set of raw files."""
+    """Whether the profiles are on disk, prepared or as all raw files."""
     raw = config.raw_tpch_dir()
     return (config.workloads_dir() / PREPARED_NAME).is_file() or all(
         (raw / name).is_file() for name in tpch_raw.checksums()
@@ -92,7 +92,7 @@ def prepare_tpch(raw: Path | None = None, path: Path | None = None) -> Path:
 
 
 def _table() -> dict[str, JobProfile]:
-    """Read all profiles by name from the prepared file, which is made anew when missing or of other raw files."""
+    """Read all profiles by name; rebuild the prepared file if raw files changed."""
     path = config.workloads_dir() / PREPARED_NAME
     if path.is_file():
         profiles, digest = _load(*_version(path))

@@ -61,7 +61,7 @@ def read_raw_profile(raw: Path, size: str, query: int) -> JobProfile:
 
 
 def remove_fresh(first: Sequence[int], fresh: Sequence[int]) -> list[int]:
-    """Take the fresh durations out of a stored first wave: each cancels one equal value, the earliest."""
+    """Remove fresh durations from a stored first wave, the earliest equal value each."""
     left = Counter(fresh)
     kept = []
     for duration in first:
@@ -73,7 +73,7 @@ def remove_fresh(first: Sequence[int], fresh: Sequence[int]) -> list[int]:
 
 
 def clean_first_waves(first: Mapping[int, Sequence[int]], fresh: Mapping[int, Sequence[int]]) -> dict[int, list[int]]:
-    """Take the fresh durations out of first waves, per level ascending; an empty one inherits from the level below.
+    """Remove fresh durations from first waves; an empty level inherits from below.
 
     What is inherited may itself be inherited. A list with nothing below it stays empty.
     """
