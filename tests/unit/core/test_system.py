@@ -12,10 +12,10 @@ from decima.plotting.gantt import gantt_of
 from decima.systems.cloud import PlacementSettings
 from decima.systems.cloud.generator import Generator
 from decima.systems.spark.settings import Settings
-from decima.systems.unequal.generators import random_dag
 from decima.systems.unequal.settings import Settings as UnequalSettings
 from decima.workload import synthetic_poisson
 from tests.toy_system import MachineSettings, Orders, SingleMachine
+from tests.unequal_instances import draw_instance
 
 TOY = SingleMachine()
 ORDERS = [Orders((0.0, 1.0, 2.0, 2.5), tuple(np.random.default_rng(k).uniform(0.5, 9.0, 4))) for k in range(4)]
@@ -23,7 +23,11 @@ ORDERS = [Orders((0.0, 1.0, 2.0, 2.5), tuple(np.random.default_rng(k).uniform(0.
 CASES = {
     "spark": (synthetic_poisson(5, 10.0), Settings(executors=4), ("fifo", "fair")),
     "cloud": (Generator("burst", n=8).draw(0), PlacementSettings(), ("rr", "ilp")),
-    "unequal": (random_dag(seed=0, nodes=8), UnequalSettings(), ("heft", "random_deft")),
+    "unequal": (
+        draw_instance(3, jobs=3, nodes=6, executors=3, ccr=1.0, kind="speeds"),
+        UnequalSettings(),
+        ("heft", "random_deft"),
+    ),
     "single_machine": (ORDERS[0], MachineSettings(2.0), ("in_order", "rule")),
 }
 
