@@ -123,7 +123,7 @@ def import_workflows(
         if getattr(cluster, name) is not None:
             raise ConfigError(f"--{name} cannot be given: workflows say which jobs they are and how large their files")
     check_output(out, ".json", inputs=tuple(files))
-    instance = Instance([import_wfcommons(file) for file in files], cluster.cluster().make(seed), out.stem)
+    instance = Instance([import_wfcommons(file) for file in files], cluster.spec().cluster.make(seed), out.stem)
     with output_path(out) as temporary:
         save_instance(instance, temporary)
     typer.echo(options.module_of(system).label(instance) + wrote(out))
