@@ -9,10 +9,10 @@ from decima.core.errors import ConfigError, WorkerError
 from decima.evaluation.pool import CandidatePool, RunPool
 from decima.evaluation.tuning import tune
 from decima.evaluation.workers import make_workers, map_threads
-from decima.systems import unequal
 from decima.systems.spark.optimum.schedule_search import search_schedule
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
+from decima.systems.unequal.optimum.priority_search import PrioritySearch
 from decima.workload import synthetic_batch
 from tests.unequal_instances import draw_instance
 
@@ -89,10 +89,10 @@ def test_comparison_and_tuning_give_the_same(backend):
 @LOCAL
 def test_plans_of_unequal_executors_are_the_same(backend):
     instances = [draw_instance(seed) for seed in range(3)]
-    arguments = {"seed": 4, "budget": 20}
-    expected = unequal.compare(["heft", "random_deft"], instances, workers=1, **arguments)
-    found = unequal.compare(["heft", "random_deft"], instances, workers=2, backend=backend, **arguments)
-    assert found.equals(expected)
+    schedulers = {"heft": "heft", "random": "random_deft", "search": PrioritySearch(20)}
+    expected = decima.compare(schedulers, instances, seeds=[4, 5, 6], workers=1)
+    found = decima.compare(schedulers, instances, seeds=[4, 5, 6], workers=2, backend=backend)
+    assert found.scores.equals(expected.scores)
 
 
 # ---- single ones --------------------------------------------------------------------------------------------------
