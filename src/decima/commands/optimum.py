@@ -305,7 +305,7 @@ def placement(
     gantt: options.Gantt = None,
 ) -> None:
     """Find the best placement of known jobs, exactly or by search, and lower bounds."""
-    from decima.systems.cloud import place
+    from decima.systems.cloud import simulate
     from decima.systems.cloud.optimum.best import optimum
 
     module: Any = options.module_of(system)
