@@ -23,10 +23,9 @@ from decima.connect.service.coordinator import Driver
 from decima.connect.service.errors import RefusalError, exhausted, invalid, unknown_session
 from decima.connect.service.metrics import ServiceMetrics
 from decima.connect.service.node_session import NodeSession
-from decima.connect.service.pace import Pace
 from decima.connect.service.security import Security
 from decima.connect.service.sessions import Entry, Sessions
-from decima.connect.service.steps import Steps
+from decima.connect.service.steps import Pace, Steps
 from decima.connect.service.wire import NAME, Kind, parse
 from decima.core.errors import ServiceError
 
@@ -239,14 +238,7 @@ class Service:
         return await self._pace.run(self.sessions.opening(await self._parsed(protocol.OpenRequest, data)))
 
     async def _decide(self, data: bytes) -> protocol.Decision:
-        request = await self._parsed(protocol.DecideRequest, data)
-        entry = self.sessions.find(request.session)
-        entry.calls += 1
-        try:
-            reply = await self._pace.run(self._decision(entry, request), entry.session.turn)
-        finally:
-            entry.calls -= 1
-            entry.used = time.monotonic()
+        entry, request, reply = await self._asked(protocol.DecideRequest, data)
         self.decisions += 1
         outcome = "stage" if not reply.idle else "idle" if request.offer.executors else "report"
         self.metrics.decisions.labels(entry.scheduler, outcome).inc()
@@ -254,42 +246,43 @@ class Service:
             self.metrics.decision_seconds.labels(entry.scheduler).observe(1e-6 * reply.decide_us)
         return reply
 
-    def _decision(self, entry: Entry, request: protocol.DecideRequest) -> Steps[protocol.Decision]:
-        # While it waited for its turn the session may have ended.
-        if self.sessions.find(request.session) is not entry:
-            raise unknown_session()
-        if isinstance(entry.session, NodeSession):
-            raise invalid("the executors of this session differ in speed; expected Assign, not Decide")
-        reply = yield from entry.session.decide(request)
-        if not reply.idle:
-            self.sessions.decided(entry)
-        return reply
-
     async def _assign(self, data: bytes) -> protocol.Assignments:
         limits = self.sessions.limits
         # Jobs, jobs that are gone, copies, executors, and single fields.
         most = 2 * (limits.jobs + limits.stages) + limits.executors + 20
-        request = await self._parsed(protocol.AssignRequest, data, most)
-        entry = self.sessions.find(request.session)
-        entry.calls += 1
-        try:
-            reply = await self._pace.run(self._assignments(entry, request), entry.session.turn)
-        finally:
-            entry.calls -= 1
-            entry.used = time.monotonic()
+        entry, _, reply = await self._asked(protocol.AssignRequest, data, most)
         self.decisions += len(reply.assignments)
         outcome, number = ("node", len(reply.assignments)) if reply.assignments else ("idle", 1)
         self.metrics.decisions.labels(entry.scheduler, outcome).inc(number)
         self.metrics.decision_seconds.labels(entry.scheduler).observe(1e-6 * reply.decide_us)
         return reply
 
-    def _assignments(self, entry: Entry, request: protocol.AssignRequest) -> Steps[protocol.Assignments]:
+    async def _asked(
+        self, kind: type[Kind], data: bytes, most_fields: int | None = None
+    ) -> tuple[Entry, Kind, protocol.Decision | protocol.Assignments]:
+        """Ask the session that a request names; returns the session's entry, the request and the reply."""
+        request = await self._parsed(kind, data, most_fields)
+        entry = self.sessions.find(request.session)
+        entry.calls += 1
+        try:
+            return entry, request, await self._pace.run(self._reply(entry, request), entry.session.turn)
+        finally:
+            entry.calls -= 1
+            entry.used = time.monotonic()
+
+    def _reply(
+        self, entry: Entry, request: protocol.DecideRequest | protocol.AssignRequest
+    ) -> Steps[protocol.Decision | protocol.Assignments]:
+        # While it waited for its turn the session may have ended.
         if self.sessions.find(request.session) is not entry:
             raise unknown_session()
-        if not isinstance(entry.session, NodeSession):
+        unequal = isinstance(entry.session, NodeSession)
+        if unequal and isinstance(request, protocol.DecideRequest):
+            raise invalid("the executors of this session differ in speed; expected Assign, not Decide")
+        if not unequal and isinstance(request, protocol.AssignRequest):
             raise invalid("the executors of this session are alike; expected Decide, or Open with unequal")
-        reply = yield from entry.session.assign(request)
-        if reply.assignments:
+        reply = yield from entry.session.assign(request) if unequal else entry.session.decide(request)
+        if reply.assignments if unequal else not reply.idle:
             self.sessions.decided(entry)
         return reply
 
