@@ -14,6 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from decima.core.checks import is_name
+from decima.core.errors import WorkloadError
+
 
 @contextlib.contextmanager
 def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
@@ -110,6 +113,22 @@ def read_json(path: str | os.PathLike, **options: Any) -> Any:
         return json.loads(Path(path).read_text(encoding="utf-8"), **options)
     except RecursionError as error:
         raise ValueError(f"nested too deeply: {error}") from error
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Object of a JSON file, for ``object_pairs_hook``.
+
+    Raises:
+        WorkloadError: A key is no Unicode text, or is given twice.
+    """
+    content = dict(pairs)
+    if broken := [key for key in content if key and not is_name(key)]:
+        raise WorkloadError(f"key {broken[0]!r} is no Unicode text")
+    if len(content) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise WorkloadError(f"key {twice!r} is given twice in one object, among {sorted(content)}")
+    return content
 
 
 def _new_file(path: Path, suffix: str) -> tuple[Path, int]:

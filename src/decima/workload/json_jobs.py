@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from decima.core.checks import is_name
 from decima.core.errors import DataUnavailableError, WorkloadError
-from decima.core.files import atomic_write_text, read_json
+from decima.core.files import atomic_write_text, read_json, unique_keys
 from decima.workload import parquet
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import WAVES, JobProfile, Stage, check_writable
@@ -81,7 +80,7 @@ def save(workload: Workload, path: str | os.PathLike) -> None:
 
 def _parse(path: Path) -> Any:
     try:
-        return read_json(path, object_pairs_hook=_unique_keys)
+        return read_json(path, object_pairs_hook=unique_keys)
     except OSError as error:
         raise DataUnavailableError(f"no workload file to read at {path}: {error.strerror}") from error
     except json.JSONDecodeError as error:
@@ -90,17 +89,6 @@ def _parse(path: Path) -> Any:
         raise
     except ValueError as error:  # not UTF-8, endless digits, endless nesting
         raise WorkloadError(f"not JSON text: {error}") from error
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if broken := [key for key in content if key and not is_name(key)]:
-        raise WorkloadError(f"key {broken[0]!r} is no Unicode text")
-    if len(content) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise WorkloadError(f"key {twice!r} is given twice in one object, among {sorted(content)}")
-    return content
 
 
 def _workload(content: Any, default_label: str) -> Workload:

@@ -32,6 +32,8 @@ def numbers(
     Raises:
         WorkloadError: A value is no number, NaN, or out of range, or the array has another number of dimensions.
     """
+    if not isinstance(values, np.ndarray) and _has_truth_values(values):
+        raise WorkloadError(f"{where}: expected numbers only, got {_some(values)}")
     try:
         array = np.asarray(values)
     except ValueError as error:  # rows of different lengths
@@ -54,6 +56,13 @@ def numbers(
         _check_size(where, array, array < least + SMALLEST)
     _check_size(where, array, (array > LARGEST) & ~np.isinf(array))
     return frozen(array)
+
+
+def _has_truth_values(values: Any) -> bool:
+    """Whether a list holds true or false, which NumPy takes for 1 or 0."""
+    if isinstance(values, (list, tuple)):
+        return any(map(_has_truth_values, values))
+    return isinstance(values, (bool, np.bool_))
 
 
 def _check_size(where: str, array: np.ndarray, wrong: np.ndarray) -> None:

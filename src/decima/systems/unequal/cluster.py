@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from decima.core.checks import check_whole
+from decima.core.checks import check_whole, is_name, is_number, is_whole
 from decima.core.errors import ConfigError, WorkloadError
 from decima.systems.unequal.checking import frozen, number, numbers
 
@@ -51,6 +51,8 @@ class Cluster:
             raise WorkloadError("the cluster has no executor; expected at least one")
         object.__setattr__(self, "rate", _rates(self.rate, executors))
         object.__setattr__(self, "latency_s", number("latency_s", self.latency_s))
+        if wrong := [name for name in self.names if not (is_name(name) or is_whole(name))]:
+            raise WorkloadError(f"an executor's name is {wrong[0]!r:.60}; expected a non-empty Unicode text")
         names = tuple(str(name) for name in self.names) or tuple(str(index) for index in range(executors))
         if len(names) != executors or len(set(names)) < executors:
             raise WorkloadError(f"{len(names)} names for {executors} executors; expected a different one for each")
@@ -71,11 +73,11 @@ class Cluster:
 
     @cached_property
     def mean_rate(self) -> float:
-        """Mean rate over all pairs of different executors; infinite where there is one executor only."""
+        """Mean of the finite rates between two different executors; infinite where there is none."""
         if self.uniform:
             return self.rate
-        others = ~np.eye(len(self), dtype=bool)
-        return float(self.rate[others].mean()) if others.any() else np.inf
+        finite = self.rate[~np.eye(len(self), dtype=bool) & np.isfinite(self.rate)]
+        return float(finite.mean()) if len(finite) else np.inf
 
     @cached_property
     def best_rate(self) -> float:
@@ -150,6 +152,8 @@ def _rates(rate: Any, executors: int) -> float | np.ndarray:
     try:
         if not isinstance(rate, np.ndarray):
             rate = [[np.nan if each is None else each for each in row] for row in rate]
+            if any(not is_number(each) for row in rate for each in row):
+                raise ValueError("no number")
         matrix = np.array(rate, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise WorkloadError("rate: expected one number, or a row of numbers for each executor") from error

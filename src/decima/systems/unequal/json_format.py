@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from decima.core.errors import DataUnavailableError, WorkloadError
-from decima.core.files import atomic_write_text, read_json
+from decima.core.files import atomic_write_text, read_json, unique_keys
 from decima.systems.unequal.checking import InvalidScheduleError, number
 from decima.systems.unequal.cluster import Cluster
 from decima.systems.unequal.result import Schedule
@@ -29,11 +29,14 @@ def load_instance(path: str | os.PathLike, cluster: Cluster | None = None) -> In
         WorkloadError: The content is malformed; says where.
     """
     content = _object(read_document(path), str(path), ("jobs",), ("label", "cluster"))
-    jobs = [_job(f"{path}: job {index}", each) for index, each in enumerate(_list(content["jobs"], f"{path}: jobs"))]
     if cluster is None:
         if "cluster" not in content:
             raise WorkloadError(f"{path} describes no cluster; expected one there, or one to be given with it")
         cluster = _cluster(f"{path}: cluster", content["cluster"])
+    # Where the cluster gives all execution times, work says nothing.
+    needed = ("work",) if cluster.costs is None else ()
+    listed = _list(content["jobs"], f"{path}: jobs")
+    jobs = [_job(f"{path}: job {index}", each, needed) for index, each in enumerate(listed)]
     return Instance(jobs, cluster, content.get("label", Path(path).stem))
 
 
@@ -123,21 +126,22 @@ def read_document(path: str | os.PathLike) -> Any:
         WorkloadError: It is not JSON.
     """
     try:
-        return read_json(path)
+        return read_json(path, object_pairs_hook=unique_keys)
     except OSError as error:
         raise DataUnavailableError(f"cannot read {path}: {error.strerror}") from error
+    except WorkloadError as error:
+        raise WorkloadError(f"{path}: {error}") from error
     except ValueError as error:
         raise WorkloadError(f"{path} is not JSON: {error}") from error
 
 
-def _job(where: str, body: Any) -> Job:
+def _job(where: str, body: Any, needed: tuple[str, ...]) -> Job:
     _object(body, where, ("nodes",), ("name", "arrival_s", "edges"))
     nodes = _list(body["nodes"], f"{where}: nodes")
     names, work = [], []
     for index, node in enumerate(nodes):
-        _object(node, f"{where}: node {index}", (), ("name", "work"))
+        _object(node, f"{where}: node {index}", needed, ("name", "work"))
         names.append(node.get("name", str(index)))
-        # Where the cluster gives all execution times, work says nothing.
         work.append(number(f"{where}: work of node {index}", node.get("work", 0.0)))
     numbers = {name: index for index, name in reversed(list(enumerate(names))) if isinstance(name, str)}
     edges, data = [], []

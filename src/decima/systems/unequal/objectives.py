@@ -20,7 +20,7 @@ class Metrics:
     speedup: float  # Eq. 13: all nodes one after the other on the best executor, over the makespan
     slr: float  # Eq. 14: makespan over the longest path with the smallest times; NaN where jobs arrive later than 0
     avg_jct_s: float  # mean time from arrival to completion of a job
-    utilisation: float  # part of executors x makespan that nodes are executed in, 0 to 1
+    utilisation: float  # part of executors x finish of the last copy that nodes are executed in, 0 to 1
     duplicates: int  # copies beyond one per node
     duplicated: float  # part of the executed time that further copies take, 0 to 1
     transferred: float  # data sent between executors, each copy reading the copy whose data arrives first

@@ -18,6 +18,7 @@ from decima.systems.unequal import (
     save_instance,
 )
 from decima.systems.unequal.json_format import schedule_document
+from decima.systems.unequal.ranks import rank_up
 from tests.unequal_instances import draw_instance
 
 CHAIN = Job("chain", [1.0, 2.0, 3.0], [(0, 1), (1, 2)], [4.0, 5.0])
@@ -63,6 +64,12 @@ def test_malformed_jobs(values, sentence):
         ({"speeds": [1.0, 1.0], "rate": [[1, 2]]}, "rate is a matrix of 1 x 2; expected 2 x 2"),
         ({"speeds": [1.0, 1.0], "rate": [[0, None], [1, 0]]}, "the rate from executor 0 to executor 1 is missing"),
         ({"speeds": [1.0, 1.0], "rate": [[0, 0], [1, 0]]}, "rate: entry .0, 1. is 0; expected a number above 0"),
+        ({"speeds": [True, 1.0], "rate": 1.0}, r"speeds: expected numbers only, got \[True, 1.0\]"),
+        ({"costs": [[1.0, True]], "rate": 1.0}, "costs: expected numbers only"),
+        ({"speeds": [1.0, 1.0], "rate": [[1, "2"], [1, 1]]}, "rate: expected one number, or a row of numbers"),
+        ({"speeds": [1.0, 1.0], "rate": [[1, True], [1, 1]]}, "rate: expected one number, or a row of numbers"),
+        ({"speeds": [1.0], "rate": 1.0, "names": [None]}, "an executor's name is None; expected a non-empty"),
+        ({"speeds": [1.0], "rate": 1.0, "names": [{"a": 1}]}, "an executor's name is {'a': 1}; expected"),
         ({"speeds": [1.0], "rate": 1.0, "latency_s": -1}, "latency_s is -1"),
         ({"speeds": [1.0], "costs": [[1.0]]}, "either speeds or a matrix of costs"),
         ({"rate": 1.0}, "either speeds or a matrix of costs"),
@@ -74,6 +81,19 @@ def test_malformed_jobs(values, sentence):
 def test_malformed_clusters(values, sentence):
     with pytest.raises(WorkloadError, match=sentence):
         Cluster(**values)
+
+
+def test_one_infinite_rate_does_not_make_the_mean_transfer_free():
+    rate = np.array([[0.0, 2.0, np.inf], [4.0, 0.0, 6.0], [8.0, 10.0, 0.0]])
+    finite = Cluster([1.0, 1.0, 1.0], np.where(np.isinf(rate), 6.0, rate))
+    cluster = Cluster([1.0, 1.0, 1.0], rate)
+    assert (finite.mean_rate, cluster.mean_rate) == (6.0, 6.0)
+    assert cluster.mean_transfer_s(np.array([12.0])).tolist() == [2.0]
+    assert cluster.least_transfer_s(np.array([12.0])).tolist() == [0.0]
+    assert Cluster([1.0, 1.0], [[1.0, np.inf], [np.inf, 1.0]]).mean_rate == np.inf
+    jobs = [Job("a", [1.0, 1.0], [(0, 1)], [12.0])]
+    ranks = [rank_up(Instance(jobs, each)).tolist() for each in (cluster, finite)]
+    assert ranks[0] == ranks[1] == [4.0, 1.0]
 
 
 def test_malformed_instances():
@@ -120,6 +140,9 @@ def test_instances_and_schedules_come_back_from_files(kind, tmp_path):
         assert getattr(read, name).tolist() == getattr(schedule, name).tolist(), name
 
 
+SPEEDS = {"speeds": [1.0, 2.0, 4.0], "rate": 1.0}
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -130,6 +153,10 @@ def test_instances_and_schedules_come_back_from_files(kind, tmp_path):
         (lambda body: body["jobs"][0]["edges"][0].pop("data"), "edge 0: data is missing"),
         (lambda body: body["jobs"][0]["nodes"][0].update(work=None), "work of node 0 is None; expected a number"),
         (lambda body: body["cluster"].update(rate=None), "no transfer rate"),
+        (
+            lambda body: body.update(cluster=SPEEDS) or body["jobs"][0]["nodes"][2].pop("work"),
+            "node 2: work is missing",
+        ),
         (lambda body: body["cluster"].update(speeds="fast", costs=None), "speeds: expected numbers only|dimension"),
     ],
 )
@@ -150,6 +177,12 @@ def test_files_that_cannot_be_read(tmp_path):
     path.write_text('{"jobs": [')
     with pytest.raises(WorkloadError, match="is not JSON"):
         load_instance(path)
+    path.write_text('{"jobs": [], "cluster": {"speeds": [1.0], "rate": 1, "speeds": [4.0]}}')
+    with pytest.raises(WorkloadError, match=r"instance\.json: key 'speeds' is given twice in one object"):
+        load_instance(path)
+    path.write_text('{"copies": [], "copies": []}')
+    with pytest.raises(InvalidScheduleError, match="key 'copies' is given twice in one object"):
+        load_schedule(path, canonical())
     path.write_text('{"copies": [{"job": 0, "node": "n1", "executor": "7", "start_s": 0, "finish_s": 1}]}')
     with pytest.raises(InvalidScheduleError, match="the cluster has no executor '7'"):
         load_schedule(path, canonical())
