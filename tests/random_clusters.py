@@ -91,7 +91,16 @@ def random_settings(rng, **fixed):
         values["level_rule"] = str(rng.choice(LEVEL_RULES))
     if rng.random() < 0.1:
         values |= {"time_limit_applies": True, "time_limit_ms": float(rng.choice([1.0, 4000.0, 9500.0]))}
-    return Settings.of_mode(mode, **(values | fixed))
+    return Settings.of_mode(mode, **with_effect(mode, values | fixed))
+
+
+def with_effect(mode, values):
+    """Values without those that a switch leaves out, which settings refuse."""
+    plain = Settings.of_mode(mode).as_dict() | values
+    ignored = ["moving_delay_ms", "warmup_delay_ms"] if not plain["startup"] else []
+    ignored += ["level_rule"] if not plain["inflation"] else []
+    ignored += ["time_limit_ms"] if not plain["time_limit_applies"] else []
+    return {name: value for name, value in values.items() if name not in ignored}
 
 
 @st.composite
@@ -119,4 +128,5 @@ def clusters(draw, modes=("paper", "released"), switches=(), **fixed):
         "warmup_delay_ms": draw(st.sampled_from([1000.0, 0.0, 700.7])),
     }
     values |= {switch: draw(st.booleans()) for switch in switches}
-    return Settings.of_mode(draw(st.sampled_from(modes)), **(values | fixed))
+    mode = draw(st.sampled_from(modes))
+    return Settings.of_mode(mode, **with_effect(mode, values | fixed))

@@ -80,7 +80,7 @@ def test_raw_decisions(block):
         rng = np.random.default_rng(seed)
         workload = asking(random_workload(rng), rng)
         timer_end = str(rng.choice(["offer", "assign"]))
-        cluster = in_classes(random_settings(rng, timer_end=timer_end, job_bound=bool(rng.random() < 0.2)), rng)
+        cluster = in_classes(random_settings(rng, timer_end=timer_end), rng)
         choose = careless_choice(seed, 0.005, delayed=0.1, classes=len(SIZES))
         core = core_run_driven(workload, cluster, choose, seed)
         try:
@@ -177,7 +177,7 @@ def test_a_class_split_in_two_changes_nothing_but_names(workload, cluster, seed)
     That holds where executors of one job are alike: promises to executors that still work, waves and start-up tell them
     apart.
     """
-    cluster = cluster.replace(executors=cluster.executors + 1, commit_ahead=False, first_wave=False, startup=False)
+    cluster = cluster.replace(executors=cluster.executors + 1, commit_ahead=False, first_wave=False)
     half = cluster.executors // 2
     split = cluster.replace(classes=((1.0, half), (2.0, cluster.executors - half)))
     for name in ("fair", "capped_srw", "weighted_fair"):

@@ -31,6 +31,14 @@ class Parameter:
     doc: str  # meaning
     tunable: bool = False  # whether ``decima tune`` searches it
 
+    @property
+    def whole(self) -> bool:
+        """Whether it is a switch or a count.
+
+        Those have a default and bounds that are written as whole numbers, and are not tuned.
+        """
+        return not self.tunable and all(isinstance(value, int) for value in (self.default, self.low, self.high))
+
 
 @intrinsic
 def call_decide(_typing, function, record):

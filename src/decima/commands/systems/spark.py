@@ -30,6 +30,10 @@ Jobs = Annotated[
     ),
 ]
 Executors = Annotated[int, typer.Option(metavar="N", max=MOST, help="Executors of the cluster.")]
+ClusterExecutors = Annotated[
+    int | None,
+    typer.Option(metavar="N", max=MOST, help="Executors of the cluster.", show_default="50, or those of the classes"),
+]
 Changes = Annotated[
     list[str] | None,
     typer.Option(
@@ -44,7 +48,7 @@ Changes = Annotated[
 class ClusterOptions:
     """Options of the simulated cluster; whatever is not given has the value of the mode."""
 
-    executors: Executors = 50
+    executors: ClusterExecutors = None
     mode: Annotated[
         str,
         typer.Option(
@@ -87,8 +91,6 @@ class ClusterOptions:
 
         if taken := [name for name in ("executors", "mode", "durations", "classes") if name in values]:
             raise ConfigError(f"--set settings.{taken[0]}: this has an option of its own, --{taken[0]}")
-        if time_limit_s is not None and self.mode == "released":
-            raise ConfigError("--time-limit-s has no effect in mode released, whose rules never cut a run")
         options = {
             "durations": self.durations,
             "time_limit_ms": None if time_limit_s is None else 1000.0 * time_limit_s,

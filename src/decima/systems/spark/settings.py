@@ -14,6 +14,7 @@ from decima.core.grammar import read_value
 LEVEL_RULES = ("interpolate", "inverted", "left", "right")
 DURATIONS = ("sampled", "mean")
 TIMER_ENDS = ("offer", "assign")
+EXECUTORS = 50
 MAX_EXECUTORS = 1_000_000
 MAX_CLASSES = 8
 
@@ -89,7 +90,8 @@ class Settings:
     difference between the two is one field here and one row of ``docs/deviations.md``.
     """
 
-    executors: int = 50  # executors (task slots), 1 to `MAX_EXECUTORS`; with `classes` those of all classes
+    # Executors (task slots), 1 to `MAX_EXECUTORS`; `EXECUTORS` when omitted, with `classes` those of all classes.
+    executors: int | None = None
     mode: str = "paper"  # name of the set of rules, kept for titles and files
     durations: str = "sampled"  # ``"sampled"`` from the profile, or its ``"mean"`` (deterministic)
     moving_delay_ms: float = 2000.0  # idle time of an executor that changes jobs (§6.2, effect 2)
@@ -129,9 +131,11 @@ class Settings:
         object.__setattr__(self, "classes", check_classes(self.classes))
         if self.classes:
             total = sum(each.executors for each in self.classes)
-            if self.executors not in (type(self).executors, total):
+            if self.executors not in (None, total):
                 raise ConfigError(f"executors is {self.executors!r}, and the classes have {total}; leave executors out")
             object.__setattr__(self, "executors", total)
+        if self.executors is None:
+            object.__setattr__(self, "executors", EXECUTORS)
         whole = is_number(self.executors) and self.executors == self.executors // 1  # not so of NaN and infinity
         if not whole or self.executors < 1:
             raise ConfigError(f"executors must be a whole number of at least 1, got {self.executors!r}")
@@ -154,6 +158,24 @@ class Settings:
             value = getattr(self, field.name)
             if isinstance(field.default, bool) and not isinstance(value, (bool, np.bool_)):
                 raise ConfigError(f"{field.name} must be True or False, got {value!r}")
+        self._check_pairs()
+
+    def _check_pairs(self) -> None:
+        """Raise ConfigError where a value has no effect, or two do not go together."""
+        plain = type(self)
+        for name, switch, harmless in (
+            ("moving_delay_ms", "startup", (0.0, plain.moving_delay_ms)),
+            ("warmup_delay_ms", "startup", (0.0, plain.warmup_delay_ms)),
+            ("time_limit_ms", "time_limit_applies", (plain.time_limit_ms,)),
+        ):
+            value = getattr(self, name)
+            if not getattr(self, switch) and value not in harmless:
+                raise ConfigError(f"{name} is {value!r} but has no effect in mode {self.mode} with {switch} off")
+        if self.job_bound and len(self.classes) > 1:
+            raise ConfigError(
+                f"job_bound is on with {len(self.classes)} classes of executors: those too small for the stages left "
+                "would wait in their job for ever; expected one class, or job_bound off"
+            )
 
     @classmethod
     def paper(cls, **overrides) -> "Settings":
@@ -195,7 +217,12 @@ class Settings:
         unknown = set(overrides) - {field.name for field in fields(cls)}
         if unknown:
             raise ConfigError(f"unknown simulator setting: {', '.join(sorted(unknown))}")
-        return makers[mode](**overrides)
+        settings = makers[mode](**overrides)
+        plain = makers[mode](durations=settings.durations).level_rule  # every mode has one of its own
+        if not settings.inflation and settings.level_rule != plain:
+            rule = settings.level_rule
+            raise ConfigError(f"level_rule is {rule!r} but has no effect in mode {settings.mode} with inflation off")
+        return settings
 
     @property
     def draws(self) -> bool:
@@ -211,7 +238,7 @@ class Settings:
     def replace(self, **changes) -> "Settings":
         """A copy with some fields changed; other classes bring their own number of executors."""
         if "classes" in changes and "executors" not in changes:
-            changes["executors"] = type(self).executors
+            changes["executors"] = None
         return replace(self, **changes)
 
     def as_dict(self) -> dict:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from decima.core.errors import ConfigError
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile, Stage
 from tests.state_checks import check_commitments
@@ -278,10 +279,14 @@ def test_a_limit_after_the_last_job_cuts_nothing():
     assert (result.end_ms, result.num_events["executor"]) == (9000.0, 2)
 
 
-def test_mode_released_ignores_the_time_limit_as_published():
-    result = Steps(workload(one_stage(3, 10.0)), 1, mode="released", time_limit_ms=5000.0).finish()
-    assert not result.truncated
-    assert result.makespan_ms == 32_000.0
+def test_mode_released_has_no_time_limit_as_published():
+    jobs = workload(one_stage(3, 10.0))
+    with pytest.raises(ConfigError, match=r"time_limit_ms is 5000\.0 but has no effect in mode released"):
+        Steps(jobs, 1, mode="released", time_limit_ms=5000.0)
+    cut = Steps(jobs, 1, mode="released", time_limit_ms=5000.0, time_limit_applies=True).finish()
+    whole = Steps(jobs, 1, mode="released").finish()
+    assert (cut.truncated, whole.truncated) == (True, False)
+    assert whole.makespan_ms == 32_000.0
 
 
 def test_time_without_jobs_adds_nothing_to_the_area():

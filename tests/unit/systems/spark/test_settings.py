@@ -4,8 +4,11 @@ import math
 import numpy as np
 import pytest
 
+import decima
 from decima.core.errors import ConfigError, DecimaError
+from decima.systems.spark.gym.environment import SparkClusterEnv
 from decima.systems.spark.settings import LEVEL_RULES, Settings
+from decima.workload import synthetic_batch
 
 PAPER, RELEASED = Settings.paper(), Settings.released()
 
@@ -57,7 +60,7 @@ def test_whole_numbers_of_other_types_are_taken():
         assert type(made.executors) is int
 
 
-@pytest.mark.parametrize("executors", [0, -1, 2.5, True, None, "5", math.nan, math.inf, -math.inf, [3]])
+@pytest.mark.parametrize("executors", [0, -1, 2.5, True, "5", math.nan, math.inf, -math.inf, [3]])
 def test_bad_executors(executors):
     with pytest.raises(ConfigError, match="executors must be a whole number of at least 1, got"):
         Settings(executors=executors)
@@ -99,3 +102,62 @@ def test_unknown_names_list_what_is_known():
         Settings.of_mode("fast")
     with pytest.raises(DecimaError, match="unknown simulator setting: cores, delay"):
         Settings.of_mode("paper", delay=1, cores=2)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"mode": "simplified", "moving_delay_ms": 5e4},
+            "moving_delay_ms is 50000.0 but has no effect in mode simplified with startup off",
+        ),
+        (
+            {"startup": False, "warmup_delay_ms": 7.0},
+            "warmup_delay_ms is 7.0 but has no effect in mode paper with startup off",
+        ),
+        (
+            {"inflation": False, "level_rule": "left"},
+            "level_rule is 'left' but has no effect in mode paper with inflation off",
+        ),
+        (
+            {"mode": "released", "inflation": False, "level_rule": "right"},
+            "level_rule is 'right' but has no effect in mode released with inflation off",
+        ),
+        (
+            {"mode": "released", "time_limit_ms": 1000.0},
+            "time_limit_ms is 1000.0 but has no effect in mode released with time_limit_applies off",
+        ),
+        (
+            {"job_bound": True, "classes": ((1.0, 4), (2.0, 6))},
+            "job_bound is on with 2 classes of executors: those too small for the stages left would wait in their job "
+            "for ever; expected one class, or job_bound off",
+        ),
+        ({"executors": 50, "classes": ((1.0, 4), (2.0, 6))}, "executors is 50, and the classes have 10"),
+        ({"executors": 7, "classes": ((1.0, 4), (2.0, 6))}, "executors is 7, and the classes have 10"),
+    ],
+)
+def test_what_would_have_no_effect_is_refused(values, message):
+    jobs = synthetic_batch(2)
+    for make in (
+        lambda: decima.simulate(jobs, "fair", **values),
+        lambda: decima.compare(["fair"], jobs, seeds=[0], **values),
+        lambda: SparkClusterEnv(jobs, **values),
+        lambda: Settings.of_mode(values.get("mode", "paper"), **{k: v for k, v in values.items() if k != "mode"}),
+    ):
+        with pytest.raises(ConfigError) as refused:
+            make()
+        assert message in str(refused.value)
+
+
+def test_the_same_with_the_switch_on_and_values_that_ask_for_nothing_are_taken():
+    Settings.simplified(startup=True, moving_delay_ms=5e4)
+    Settings(job_bound=True, classes=((1.0, 4),))
+    Settings.simplified(moving_delay_ms=0.0, warmup_delay_ms=0.0)
+    Settings.released(time_limit_applies=True, time_limit_ms=1000.0)
+    for durations in ("mean", "sampled"):
+        unchanged = Settings.released(inflation=False, durations=durations)
+        assert Settings(**unchanged.as_dict()) == unchanged
+    classes = ((1.0, 4), (2.0, 6))
+    assert Settings(classes=classes).executors == Settings(executors=10, classes=classes).executors == 10
+    assert Settings(**Settings(classes=classes).as_dict()) == Settings(classes=classes)
+    assert Settings.simplified().replace(classes=classes).replace(classes=((1.0, 3),)).executors == 3

@@ -125,7 +125,9 @@ def test_without_inflation_the_lowest_level_is_the_only_one():
     assert situations(stage, level=1) == [([9], 0)] * 3
     profile = JobProfile("job", (stage,), "test")
     for rule in LEVEL_RULES:
-        arrays = ProfileTables((profile,), Settings(inflation=False, level_rule=rule)).arrays
+        settings = Settings(level_rule=rule)
+        object.__setattr__(settings, "inflation", False)  # together they are refused
+        arrays = ProfileTables((profile,), settings).arrays
         assert not arrays["grid_left"].any()
         assert not arrays["grid_right"].any()
         assert arrays["values_ms"].tolist() == [1, 2, 3]

@@ -89,7 +89,7 @@ class SparkClusterEnv(gymnasium.Env):
     Args:
         workload: A workload, the path of a job file, or a function ``seed -> workload`` called for every episode. A
             batch of 20 embedded jobs, drawn anew for every episode, when omitted.
-        executors: Executors of the cluster.
+        executors: Executors of the cluster, 50 or those of the classes when omitted.
         mode: ``"paper"``, ``"released"`` or ``"simplified"``.
         objective: Name of a registered objective (:mod:`decima.core.objectives`), an objective, or a function.
         max_jobs: Most jobs in the system at one time. As many as the workload has, when omitted.
@@ -111,7 +111,7 @@ class SparkClusterEnv(gymnasium.Env):
     def __init__(
         self,
         workload: Workload | str | Path | Callable[[int], Workload] | None = None,
-        executors: int = 50,
+        executors: int | None = None,
         mode: str = "paper",
         *,
         objective: str | Objective | Callable[[ClusterState], float] = "avg_jct",

@@ -321,12 +321,16 @@ class CompiledScheduler:
                 allowed = f"{hint(name, known)}; it has: {', '.join(known) or 'none'}"
                 raise ConfigError(f"scheduler {self.name} has no parameter {name!r}{allowed}")
             low, high = known[name].low, known[name].high
+            whole = known[name].whole
             try:
-                valid = low <= float(value) <= high
+                valid = low <= float(value) <= high and (not whole or float(value).is_integer())
             except (TypeError, ValueError, OverflowError):
                 valid = False
             if not valid:
-                raise ConfigError(f"scheduler {self.name}: {name} must be from {low:g} to {high:g}, got {value!r}")
+                expected = "a whole number from" if whole else "from"
+                raise ConfigError(
+                    f"scheduler {self.name}: {name} must be {expected} {low:g} to {high:g}, got {value!r}"
+                )
 
     def __getstate__(self) -> dict:
         return self.__dict__ | {"_bound": None}

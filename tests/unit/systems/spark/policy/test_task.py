@@ -17,7 +17,7 @@ STREAM = Task("stream", source="embedded", jobs=30, interarrival_s=(20.0, 40.0))
 
 @pytest.mark.parametrize(
     "cluster",
-    [Settings(executors=7), Settings.released(durations="mean"), Settings.simplified(moving_delay_ms=5.0)],
+    [Settings(executors=7), Settings.released(durations="mean"), Settings.simplified(moving_delay_ms=0.0)],
     ids=lambda cluster: cluster.mode,
 )
 def test_a_task_on_a_given_cluster(cluster):
