@@ -17,6 +17,7 @@ import tensorflow as tf
 from decima.core.errors import TrainingError
 from decima.learning.loss import SUMS, Gradient, Loss
 from decima.learning.optimizer import AdamWeights
+from decima.learning.traced import trace
 
 CHUNK = 512
 
@@ -74,7 +75,8 @@ class Learner(AdamWeights):
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="gradient")
         flag, number, vector = tf.TensorSpec([], tf.bool), tf.TensorSpec([], tf.float32), tf.TensorSpec([None])
         inputs = [network.signature, vector, vector, flag, number, number, flag]
-        self._function = tf.function(self._chunk_gradient, input_signature=inputs)
+        self._function = tf.function(self._chunk_gradient, input_signature=inputs, autograph=False)
+        self._is_traced = False
         self._show_weights()
 
     def close(self) -> None:
@@ -121,6 +123,9 @@ class Learner(AdamWeights):
                 loss.effect_classes,
             )
 
+        if not self._is_traced:
+            trace(self._function)
+            self._is_traced = True
         parts = chunks(len(decisions), self._chunk)
         total, sums = np.zeros(self._flat.shape[0], np.float32), np.zeros(len(SUMS))
         for values, chunk_sums in self._pool.map(work, parts):

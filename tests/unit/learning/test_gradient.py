@@ -1,5 +1,8 @@
+import gc
+
 import numpy as np
 import pytest
+from tensorflow.python.framework.func_graph import FuncGraph
 
 from decima.core.errors import TrainingError
 from decima.learning.gradient import Learner, chunks
@@ -181,3 +184,19 @@ def test_decisions_without_a_choice_are_left_out(records):
             candidates = record.decision_candidates[decision + 1] - record.decision_candidates[decision]
             assert (first + decision in group) == (candidates > 1 or record.classes[decision] > 1)
         first += len(record)
+
+
+def test_the_graphs_of_a_learner_go_with_it(batch, inputs):
+    """TensorFlow registers what `tf.custom_gradient` makes in a trace for ever, and keeps the graph with it."""
+
+    def graphs():
+        gc.collect()
+        return {id(each) for each in gc.get_objects() if type(each) is FuncGraph}
+
+    before = graphs()
+    made = make_learner()
+    made.gradient(batch, *inputs, Loss())
+    made.close()
+    assert graphs() > before
+    del made
+    assert graphs() <= before

@@ -8,6 +8,7 @@ import tensorflow as tf
 from decima.core.errors import TrainingError
 from decima.learning.loss import Gradient
 from decima.learning.optimizer import AdamWeights
+from decima.learning.traced import trace
 from decima.systems.unequal.policy.batch import NodeBatch
 from decima.systems.unequal.policy.network import NodeNetwork
 
@@ -30,9 +31,9 @@ class NodeCritic(AdamWeights):
         self._actor = actor
         self._network, self._slow = (NodeNetwork(actor.architecture, actor.depth, weights) for _ in range(2))
         self._slow_flat = weights
-        self._values = tf.function(self._values_of, input_signature=[actor.signature])
+        self._values = tf.function(self._values_of, input_signature=[actor.signature], autograph=False)
         inputs = [actor.signature, tf.TensorSpec([None])]
-        self._slope = tf.function(self._gradient_of, input_signature=inputs)
+        self._slope = tf.function(self._gradient_of, input_signature=inputs, autograph=False)
 
     def _show(self) -> None:
         variables = [variable.value for variable in self._network.trainable_variables]
@@ -42,6 +43,7 @@ class NodeCritic(AdamWeights):
 
     def values(self, batch: NodeBatch, decisions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Values of recorded choices, mean values, and the slower copy's; see the protocol ``Critic``."""
+        trace(self._values)
         parts = [self._values(batch.tensors(part)).numpy() for part in _chunks(decisions)]
         found = np.concatenate(parts, axis=1).astype(np.float64)
         if not np.isfinite(found).all():
@@ -50,6 +52,7 @@ class NodeCritic(AdamWeights):
 
     def gradient(self, batch: NodeBatch, decisions: np.ndarray, targets: np.ndarray) -> Gradient:
         """Gradient of the summed squared distance from targets."""
+        trace(self._slope)
         total, loss = np.zeros(self._flat.shape[0], np.float32), 0.0
         for part, own in zip(_chunks(decisions), _chunks(targets), strict=True):
             values, sum_of_squares = self._slope(batch.tensors(part), own.astype(np.float32))
