@@ -68,7 +68,7 @@ class UnequalExecutors:
 
     def subjects(self):
         lawful, hostile = ([f"{kind} {name}" for name in SERVED] for kind in ("lawful", "hostile"))
-        return [*list_schedulers(), *lawful, *hostile, *[f"optimum {solver}" for solver in SOLVERS] * 2]
+        return [*list_schedulers(bare=True), *lawful, *hostile, *[f"optimum {solver}" for solver in SOLVERS] * 2]
 
     def random_run(self, seed, subject, folder):
         rng, files = np.random.default_rng(seed), (folder / "instance.json", folder / "result.json")
