@@ -35,8 +35,6 @@ WORKLOADS = {
 ROWS = {
     "defaults": (None, {}),
     "no delays": (0.0, {}),
-    "timer_end assign": (None, {"timer_end": "assign"}),
-    "delay_once off": (None, {"delay_once": False}),
     "job_bound": (None, {"job_bound": True}),
     "job_bound, no delays": (0.0, {"job_bound": True}),
 }

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from decima.core.system import form_for
-from decima.systems.spark.lookahead.copies import NO_FUTURE, Draw, Plan
-from decima.systems.spark.loop import new_state
+from decima.systems.spark.lookahead.copies import Draw, Plan
+from decima.systems.spark.lookahead.projection import NO_FUTURE
+from decima.systems.spark.loop import new_state, spawn_generators
 from decima.systems.spark.schedulers import make_scheduler
-from decima.systems.spark.seeding import spawn_generators
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.system import run_state
 from decima.workload import synthetic_batch, tpch_available, tpch_batch
@@ -27,7 +27,7 @@ def begun(jobs):
 
 
 def begin(draw, state, seed=0):
-    draw.begin(state, state.active[: state.num_active].astype(np.int32), NO_FUTURE, np.inf, seed)
+    draw.begin(state, state.active[: state.num_active].astype(np.int32), NO_FUTURE, seed)
 
 
 @pytest.mark.parametrize("jobs", [20, 1000])

@@ -1,4 +1,4 @@
-"""Measurement of the TPC-H queries one at a time on a standalone cluster: event logs and a table of all runs."""
+"""Measurement of single TPC-H queries on a standalone cluster."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PlannedApplication:
         return f"sf{self.scale:g}-e{self.executors}-r{self.repetition}"
 
     def runs(self) -> list[tuple[str, str]]:
-        """Query and kind of every run, in the order of running: shuffled, the same on every machine."""
+        """Query and temperature of every run, in a shuffled order that is always the same."""
         order: list[tuple[str, str]] = []
         for kind in self.kinds:
             names = list(tpch_queries.NAMES)
@@ -61,7 +61,7 @@ class PlannedApplication:
 def plan(
     scales: Iterable[float], executors: Iterable[int], repetitions: int, fresh_at: Iterable[int] | None = None
 ) -> list[PlannedApplication]:
-    """Plan the applications in the order of measuring: all scales and executor counts once, then all of them again.
+    """Plan the applications in rounds over all scales and executor counts.
 
     Args:
         scales: TPC-H scale factors.
@@ -92,7 +92,7 @@ def plan(
 
 @dataclass
 class Measurement:
-    """Measurement of a plan into a folder; runs that the folder already holds are not measured again."""
+    """Measurement of a plan into a folder, which can be resumed."""
 
     folder: Path  # gets `runs.csv` and the event logs
     applications: list[PlannedApplication]  # the plan
@@ -104,7 +104,7 @@ class Measurement:
         self.done = read_alone_runs(self.folder)
 
     def missing(self, application: PlannedApplication) -> list[tuple[str, str]]:
-        """Query and kind of the runs that have no usable measurement and attempts left, in the order of running."""
+        """Query and temperature of runs to repeat, in the order of running."""
         key = (application.scale, application.executors, application.repetition)
         mine = [run for run in self.done if (run.scale, run.executors, run.repetition) == key]
         usable = {(run.query, run.kind) for run in mine if not run.contended}
@@ -233,7 +233,7 @@ def finish_logs(logs: Path) -> None:
 
 
 def summary(runs: Iterable[AloneRun]) -> pandas.DataFrame:
-    """Summarize runs by scale, executor count and kind: their number, durations and noise.
+    """Summarize runs by scale, executor count and temperature: number, durations, noise.
 
     Returns:
         Columns `runs`, `contended` (left out of the rest), `repetitions`, `pass_s` (sum over the queries of their mean

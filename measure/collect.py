@@ -42,15 +42,15 @@ def collect(experiment: Experiment) -> Measured:
     order = {run: index for index, run in enumerate(experiment.plan.runs())}
     runs, jobs, tasks = [], [], []
     for number, record in enumerate(sorted(experiment.records, key=lambda record: (order[record.run], record.attempt))):
-        found_jobs, found_tasks = _run_tables(record, logs[record.log])
-        steering = _steering(record, found_tasks, decisions[record.log])
+        run_jobs, run_tasks = _run_tables(record, logs[record.log])
+        steering = _steering(record, run_tasks, decisions[record.log])
         usable = not record.contended and (record.run.scheduler == CONTROL or steering["steered_share"] >= STEERED)
         values = {"run": number, "batch": record.run.batch, "repetition": record.run.repetition}
         values |= {"scheduler": record.run.scheduler, "attempt": record.attempt, "usable": usable}
         runs.append(values | {"contended": record.contended, "log": record.log} | dict(record.load) | steering)
-        jobs.append(found_jobs.assign(run=number))
+        jobs.append(run_jobs.assign(run=number))
         if usable:
-            tasks.append(found_tasks.assign(run=number))
+            tasks.append(run_tasks.assign(run=number))
     jobs_table = pandas.concat(jobs, ignore_index=True)
     tasks_table = pandas.concat(tasks, ignore_index=True) if tasks else pandas.DataFrame(columns=list(TYPES))
     return Measured(
@@ -76,7 +76,7 @@ def warm_profiles(applications: Sequence[Application], plan: Plan) -> tuple[JobP
 
 
 def read_decisions(path: Path) -> pandas.DataFrame:
-    """Read the decisions of an application: time_ms, stage, round_trip_ms, jobs, scheduler; no row without the plugin.
+    """Read the decisions of an application: time_ms, stage, round_trip_ms, jobs, scheduler.
 
     A line that is cut, as the last one of an application that was killed, is left out.
     """
@@ -107,8 +107,8 @@ def _steering(record: BatchRecord, tasks: pandas.DataFrame, decisions: pandas.Da
 
 def _run_tables(record: BatchRecord, application: Application) -> tuple[pandas.DataFrame, pandas.DataFrame]:
     ids = [query_id(record.key, position) for position in range(len(record.queries))]
-    found = application.queries.set_index("query")
-    if missing := [id_ for id_ in ids if id_ not in found.index]:
+    queries = application.queries.set_index("query")
+    if missing := [id_ for id_ in ids if id_ not in queries.index]:
         raise ConfigError(f"the event log {record.log} lacks query {missing[0]}; remove runs/{record.key}.json")
     start_ms = record.queries[0].submit_ms
     rows = []
@@ -116,10 +116,10 @@ def _run_tables(record: BatchRecord, application: Application) -> tuple[pandas.D
         rows.append({
             "job": position, "query": times.query,
             "submit_s": round((times.submit_ms - start_ms) / 1000.0, 3),
-            "arrival_s": round((float(found.loc[id_, "submit_ms"]) - start_ms) / 1000.0, 3),
-            "finish_s": round((float(found.loc[id_, "finish_ms"]) - start_ms) / 1000.0, 3),
+            "arrival_s": round((float(queries.loc[id_, "submit_ms"]) - start_ms) / 1000.0, 3),
+            "finish_s": round((float(queries.loc[id_, "finish_ms"]) - start_ms) / 1000.0, 3),
             "client_finish_s": round((times.finish_ms - start_ms) / 1000.0, 3),
-            "tasks": int(found.loc[id_, "tasks"]), "rows": times.rows,
+            "tasks": int(queries.loc[id_, "tasks"]), "rows": times.rows,
         })  # fmt: skip
     position_of = {id_: position for position, id_ in enumerate(ids)}
     tasks = application.tasks

@@ -1,4 +1,4 @@
-"""Experiment on real Spark: every run of a plan is measured, contended runs are repeated, and all can be resumed."""
+"""Experiment on real Spark: measures a plan, repeats contended runs, can be resumed."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ class RunningApplication(Protocol):
     log: str
 
     def measure(self, run: BatchRun, key: str) -> Outcome:
-        """Run a batch under the scheduler of the run; the ids of its queries begin with `key`."""
+        """Run a batch under its scheduler; ids of queries begin with `key`."""
 
 
 class Bench(Protocol):
-    """Place where applications run."""
+    """Cluster where applications run."""
 
     def application(self, block: Block, number: int) -> AbstractContextManager[RunningApplication]:
-        """Start an application; `number` tells those of a folder apart."""
+        """Start an application, with a `number` of its folder."""
 
 
 @dataclass
 class Experiment:
-    """Measurement of a plan of batches into a folder; runs that the folder already holds are not measured again.
+    """Measurement of a plan of batches into a folder, which can be resumed.
 
     Raises:
         ConfigError: the folder holds an experiment with another plan or other schedulers.
@@ -120,18 +120,18 @@ class Experiment:
             yield BatchRecord(run, attempt, application.log, outcome.queries, load, contended)
 
 
-def _check_same(found: dict, card: dict, path: Path) -> None:
-    """Check that a folder is continued with the plan, limits and schedulers it was begun with."""
+def _check_same(kept: dict, card: dict, path: Path) -> None:
+    """Check that a folder is continued with its plan, limits and schedulers."""
     for part in ("plan", "limits", "schedulers"):
-        if found.get(part) != json.loads(json.dumps(card.get(part))):
+        if kept.get(part) != json.loads(json.dumps(card.get(part))):
             raise ConfigError(
                 f"{path} belongs to an experiment with another {part.rstrip('s')}: "
-                f"{_difference(found.get(part), card.get(part))}; choose another folder"
+                f"{_difference(kept.get(part), card.get(part))}; choose another folder"
             )
 
 
-def _difference(found: object, wanted: object) -> str:
-    if isinstance(found, dict) and isinstance(wanted, dict):
-        names = [name for name in (found | wanted) if found.get(name) != json.loads(json.dumps(wanted.get(name)))]
-        return ", ".join(f"{name} is {found.get(name)!r} there, {wanted.get(name)!r} here" for name in names)
-    return f"{found!r} there, {wanted!r} here"
+def _difference(kept: object, wanted: object) -> str:
+    if isinstance(kept, dict) and isinstance(wanted, dict):
+        names = [name for name in (kept | wanted) if kept.get(name) != json.loads(json.dumps(wanted.get(name)))]
+        return ", ".join(f"{name} is {kept.get(name)!r} there, {wanted.get(name)!r} here" for name in names)
+    return f"{kept!r} there, {wanted!r} here"

@@ -1,4 +1,4 @@
-"""Event logs of measured runs, without contended runs, with queries named as profiles are, by query and size."""
+"""Event logs of measured runs, without contended ones, queries named as profiles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WARM_UP = re.compile(r"warm-up-(?P<repetition>\d+)-q\d\d#\d+")
 
 
 def read_alone(folder: Path) -> list[Application]:
-    """Read the logs of a folder of `decima spark profile`; contended runs are marked as skipped.
+    """Read the logs of `decima spark profile`; contended runs are skipped.
 
     Raises:
         DataUnavailableError: there are no such runs, or a log is missing.
@@ -37,7 +37,7 @@ def read_alone(folder: Path) -> list[Application]:
 
 
 def read_mixes(folder: Path) -> list[Application]:
-    """Read the logs of a folder of `decima spark experiment` or of the mixes of `decima spark validate`.
+    """Read the logs of `decima spark experiment` or of mixes of `decima spark validate`.
 
     Contended batches are marked as skipped, and so is the first round of the queries that ran alone before the batches,
     in which their code was compiled.
@@ -65,13 +65,13 @@ def read_mixes(folder: Path) -> list[Application]:
 
 
 def scheduler_of(query: str) -> str:
-    """Name of the scheduler of a query in a batch, told by its id; Spark itself if the id names none."""
-    found = _BATCH.fullmatch(query)
-    return found["scheduler"] if found else CONTROL
+    """Name of the scheduler of a query in a batch by its id, else Spark."""
+    match = _BATCH.fullmatch(query)
+    return match["scheduler"] if match else CONTROL
 
 
 def read_log(folder: Path, name: str) -> Application:
-    """Read a log of a folder of measured runs, as it was written or its slim copy.
+    """Read a log of measured runs, full or slim.
 
     Raises:
         DataUnavailableError: neither is there.

@@ -1,4 +1,4 @@
-"""Plan of the experiment on real Spark: batches of queries, their schedulers, the order and the repetitions."""
+"""Plan of the experiment on real Spark: batches, schedulers, order, repetitions."""
 
 from __future__ import annotations
 
@@ -73,19 +73,19 @@ class Plan:
         return profile_name(int(query[1:]), self.scale)
 
     def blocks(self) -> Iterator[Block]:
-        """Arrange all runs in blocks: schedulers in a new order in each round, the control before or after them."""
+        """Arrange all runs in blocks of schedulers, in a new order each round."""
         rng = np.random.default_rng([self.seed, _STREAM])
         rounds = [(batch, repetition) for repetition in range(self.repetitions) for batch in range(self.batches)]
         for begin in range(0, len(rounds), self.rounds_per_start):
             chunk = rounds[begin : begin + self.rounds_per_start]
             steered = [
-                BatchRun(*place, self.schedulers[index])
-                for place in chunk
+                BatchRun(*run, self.schedulers[index])
+                for run in chunk
                 for index in rng.permutation(len(self.schedulers))
             ]
             blocks = [Block(False, tuple(steered))] if steered else []
             if self.control:
-                blocks.append(Block(True, tuple(BatchRun(*place, CONTROL) for place in chunk)))
+                blocks.append(Block(True, tuple(BatchRun(*run, CONTROL) for run in chunk)))
             yield from (blocks[index] for index in rng.permutation(len(blocks)))
 
     def runs(self) -> list[BatchRun]:

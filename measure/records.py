@@ -1,4 +1,4 @@
-"""Records of measured runs on disk: `runs.csv` for queries that ran alone, one JSON file per batch of queries."""
+"""Records of measured runs: `runs.csv` for single queries, a JSON file per batch."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class AloneRun:
 
 
 def read_alone_runs(folder: Path) -> list[AloneRun]:
-    """Read the rows of `runs.csv` except a last one that is cut off; no file gives no rows.
+    """Read the rows of `runs.csv`, without a last one that is cut off.
 
     Raises:
         ConfigError: the file is not such a table.
@@ -81,7 +81,7 @@ def read_alone_runs(folder: Path) -> list[AloneRun]:
 
 
 def append_alone_run(folder: Path, run: AloneRun) -> None:
-    """Add a row to `runs.csv`, on disk when this returns; a last row that was cut off is removed."""
+    """Add a row to `runs.csv`, durably; a row that was cut off is removed."""
     path = folder / ALONE_RUNS
     folder.mkdir(parents=True, exist_ok=True)
     path.touch()
@@ -98,10 +98,10 @@ def append_alone_run(folder: Path, run: AloneRun) -> None:
         os.fsync(file.fileno())
 
 
-def _value(text: str, kind: str) -> str | int | float | None:
-    if "None" in kind and text == "":
+def _value(text: str, annotation: str) -> str | int | float | None:
+    if "None" in annotation and text == "":
         return None
-    return {"str": str, "int": int}.get(kind, float)(text)
+    return {"str": str, "int": int}.get(annotation, float)(text)
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class BatchRecord:
 
 
 def query_id(run: str, position: int) -> str:
-    """Id of a query of a run, which its Spark jobs carry as local property `decima.query`."""
+    """Id of a query of a run, the local property `decima.query`."""
     return f"{run}#{position:02d}"
 
 

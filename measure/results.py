@@ -1,4 +1,4 @@
-"""Results of the experiment as small tables, which are committed and hold all that figures and statistics need."""
+"""Results of the experiment as small tables for figures and statistics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROFILES = "profiles.parquet"
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """Results of a measured experiment; times of jobs and tasks count from the submission of the first query."""
+    """Results of a measured experiment; times count from the first submission."""
 
     card: dict  # plan, schedulers, limits, machine, versions
     plan: Plan  # the plan of the card
@@ -44,7 +44,7 @@ class Measured:
 
 
 def write(measured: Measured, folder: Path) -> list[Path]:
-    """Write the tables beside the card: two as csv, the tasks and the profiles as parquet."""
+    """Write the tables beside the card: two as csv, two as parquet."""
     paths = []
     if measured.profiles:
         paths.append(folder / PROFILES)

@@ -45,11 +45,11 @@ def cells(profiles: Iterable[JobProfile]) -> pandas.DataFrame:
     for query, of_scale in by_query.items():
         kinds = stage_kinds(of_scale[min(of_scale)], of_scale[max(of_scale)])
         for scale, profile in of_scale.items():
-            for number, (stage, kind) in enumerate(zip(profile.stages, kinds, strict=True)):
+            for number, (stage, growth) in enumerate(zip(profile.stages, kinds, strict=True)):
                 for wave in WAVES:
                     for level, values in zip(stage.levels, getattr(stage, wave), strict=True):
                         if len(values):
-                            cell = (query, number, scale, wave, level, kind, stage.num_tasks)
+                            cell = (query, number, scale, wave, level, growth, stage.num_tasks)
                             rows.append((*cell, len(values), values.mean()))
     table = pandas.DataFrame(
         rows, columns=["query", "stage", "scale", "wave", "level", "kind", "num_tasks", "count", "mean_ms"]
@@ -76,12 +76,12 @@ def fit(table: pandas.DataFrame, bootstrap: int = BOOTSTRAP) -> ScalingModel:
     # Fresh tasks are those of a cold executor, whose time says little about the input.
     warm = table[table["wave"] != "fresh"]
     group = ["query", "stage", "level", "wave"]
-    size = {kind: pooled_exponents(warm[warm["kind"] == kind], "scale", group, bootstrap) for kind in KINDS}
+    size = {growth: pooled_exponents(warm[warm["kind"] == growth], "scale", group, bootstrap) for growth in KINDS}
     return ScalingModel(parallelism, size, overhead_ms=0.0)
 
 
 def pooled_exponents(table: pandas.DataFrame, variable: str, group: list[str], bootstrap: int = BOOTSTRAP) -> Pooled:
-    """Estimate the exponent of one variable, pooled over queries; every group has an intercept of its own.
+    """Estimate the exponent of one variable, pooled over queries, with intercepts per group.
 
     Args:
         table: rows of `cells`.
@@ -132,7 +132,7 @@ def pooled_exponents(table: pandas.DataFrame, variable: str, group: list[str], b
 
 
 def population(estimates: np.ndarray, variances: np.ndarray) -> tuple[float, float]:
-    """Estimate mean and standard deviation of a normal population from noisy values, by restricted maximum likelihood.
+    """Estimate mean and standard deviation of a normal population from noisy values.
 
     Args:
         estimates: float64 [units].
@@ -185,7 +185,7 @@ def predict(
 
 
 def residuals(model: ScalingModel, table: pandas.DataFrame) -> pandas.DataFrame:
-    """Log of measured over fitted duration per cell, with one free level per query, stage and wave.
+    """Log of measured over fitted duration per cell.
 
     Cells that are the only one of their query, stage and wave are left out: they fit whatever the model says.
 

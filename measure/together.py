@@ -1,4 +1,4 @@
-"""Batches of queries run together: Spark applications on one standalone cluster, a scheduling service per run."""
+"""Batches of queries run together on one standalone cluster, a service per run."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class SparkApplication:
     port: int  # where its plugin looks for the service
 
     def warm_up(self, block: Block) -> None:
-        """Run every query of the batches to come, one after the other, so that no run pays for compiling it first."""
+        """Run every query of the batches once, to compile it."""
         plan = self.bench.plan
         names = sorted({query for run in block.runs for query in plan.batch(run.batch)})
         scheduler = None if block.control else block.runs[0].scheduler
@@ -126,7 +126,7 @@ class SparkApplication:
 def run_together(
     spark: SparkSession, names: Sequence[str], profiles: Sequence[str], run: str, scale: float
 ) -> list[QueryTimes]:
-    """Plan all queries, then submit them in order, :data:`GAP_S` apart, and wait until all are done.
+    """Plan all queries, submit them :data:`GAP_S` apart, and wait for all.
 
     Planning comes before the clock starts: on a cluster of this size it would take its cores from the first jobs.
 
@@ -206,7 +206,7 @@ def plugin_conf(url: str, port: int, stem: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def serving(scheduler: str, port: int, log: Path, profiles: Path | None = None) -> Iterator[subprocess.Popen]:
-    """Run a scheduling service in a process of its own; the block begins when it is ready to answer.
+    """Run a scheduling service in another process, ready when the block begins.
 
     Args:
         scheduler: as `decima serve` takes it.

@@ -1,4 +1,4 @@
-"""Measurement for the validation of the simulator: queries alone, and all of them at once on a shared cluster."""
+"""Measurement for the simulator's validation: queries alone, and all at once."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Validation:
 
     @property
     def plan(self) -> Plan:
-        """Plan of the mixes: all 22 queries at once under Spark's own FIFO, in one application that has warmed up."""
+        """Plan of the mixes: all 22 queries at once under Spark's FIFO, warm."""
         return Plan(
             self.scale, self.executors, len(tpch_queries.NAMES), 1, self.repetitions, (), True,
             self.repetitions, ROUNDS, seed=self.seed,
         )  # fmt: skip
 
     def alone(self, data: Path | None) -> Measurement:
-        """Measurement of the queries alone, on executors that are there and, at the full number, also on new ones."""
+        """Measurement of the queries alone, on warm and on new executors."""
         applications = [
             PlannedApplication(self.scale, count, repetition, KINDS if count == self.executors else KINDS[:1])
             for repetition in range(self.repetitions)

@@ -1,4 +1,4 @@
-"""Workloads of the package made of measured runs: contended runs are left out, warm and fresh ones kept apart."""
+"""Workloads of the package from measured runs, without contended ones."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def write_workloads(folder: Path, out: Path, notes: Mapping[str, str], most_dura
     conditions = {**facts, **notes}
     parquet.write_profiles(profiles, out / measured.PATH.name, conditions)
     write_model(model, out / embedded.MODEL_PATH.name)
-    made = embedded.extrapolated_profiles(read_model(out / embedded.MODEL_PATH.name), profiles)
-    parquet.write_profiles(made, out / embedded.PATH.name, conditions)
+    extrapolated = embedded.extrapolated_profiles(read_model(out / embedded.MODEL_PATH.name), profiles)
+    parquet.write_profiles(extrapolated, out / embedded.PATH.name, conditions)
     return model
 
 
 def measured_from(folder: Path, most_durations: int) -> tuple[list[JobProfile], float, dict[str, str]]:
-    """Make profiles of all queries and scales that a folder of `decima spark profile` holds, by scale and query.
+    """Make profiles of all queries and scales in a folder of `decima spark profile`.
 
     Tasks of a wave `fresh` come from the runs on new executors, `first` and `rest` from those on warm ones. (On new
     executors later tasks are slow, too, while the JVM still compiles; there are such runs at some levels only, and they
@@ -84,9 +84,10 @@ def measured_from(folder: Path, most_durations: int) -> tuple[list[JobProfile], 
         logs = {name: read_log(folder, name) for name in sorted({run.log for run in of_scale})}
         warm, fresh = (
             profiles_of(
-                logs.values(), [{run.id for run in of_scale if (run.log, run.kind) == (name, kind)} for name in logs]
+                logs.values(),
+                [{run.id for run in of_scale if (run.log, run.kind) == (name, temperature)} for name in logs],
             )
-            for kind in KINDS
+            for temperature in KINDS
         )
         overheads += [_overheads_ms(log) for log in logs.values()]
         versions |= {log.spark_version for log in logs.values()}
@@ -99,7 +100,7 @@ def measured_from(folder: Path, most_durations: int) -> tuple[list[JobProfile], 
 
 
 def _overheads_ms(application: Application) -> np.ndarray:
-    """Overheads of later tasks in ms, duration less run time: scheduler, deserialisation, sending of the result."""
+    """Overheads of later tasks in ms: duration less run time."""
     tasks = application.tasks
     later = tasks[(tasks["use"] == USED) & (tasks["wave"] == "rest") & (tasks["query"].str.contains("#warm"))]
     return (later["duration_ms"] - later["run_ms"]).dropna().to_numpy(dtype=float)
@@ -118,7 +119,7 @@ def _facts(runs: Sequence[AloneRun]) -> dict[str, str]:
         f"others had {100 * median('foreign_share', n):.0f} % of the cores"
         for n in levels
     )
-    warm, fresh = (sum(run.kind == kind for run in runs) for kind in KINDS)
+    warm, fresh = (sum(run.kind == temperature for run in runs) for temperature in KINDS)
     return {
         "date": f"{begin:%Y-%m-%d %H:%M} to {end:%H:%M} UTC",
         "load": load,

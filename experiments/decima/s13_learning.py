@@ -33,6 +33,8 @@ IDEA_COLUMNS = ("idea", "setting", "change_percent", "low", "high", "kept", "not
 # Setting of ``runs.csv`` and ``references.csv``: encodings of the limit, trained from random weights (Figure 15a).
 ENCODINGS = "busy-random"
 _TEXTS = ("run", "setting", "recipe", "variant", "stored_as", "note", "scheduler", "idea", "kept")
+#: Heuristics that are drawn beside curves.
+LEVELS = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
@@ -117,7 +119,7 @@ def fig15a_curve(tables: Tables, run: Run) -> Figure:
     curves, references = (_setting(tables[name], setting) for name in ("learning_curves", "learning_references"))
     curves = curves[curves["variant"].isin(["recipe", "limit as output", "limit per stage"])]
     curves = curves[curves["recipe"] == _stored_recipe(tables, setting)]
-    figure = plotting.learning.learning_curves(curves, references).figure
+    figure = plotting.learning.learning_curves(curves, references, levels=LEVELS).figure
     caption = f"Setting {setting}; {_seeds(curves)}; validation sequences that are neither trained nor tested on."
     return plotting.style.entitle(figure, "Figure 15a: learning curve, continuous arrivals", caption, run.workload)
 
@@ -128,7 +130,9 @@ def fig15a_encodings(tables: Tables, run: Run) -> Figure:
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
     axes = figure.subplots()
     greedy = [plotting.learning.GREEDY]
-    plotting.learning.learning_curves(curves, tables["learning_encoding_references"], axes, values=greedy)
+    plotting.learning.learning_curves(
+        curves, tables["learning_encoding_references"], axes, values=greedy, levels=LEVELS
+    )
     axes.set_ylim(top=1.03 * curves[greedy].to_numpy().max())  # all of the way from random weights
     caption = f"Greedy policy on validation sequences; {_seeds(curves)}; Decima: the limit as an input (§5.2)."
     return plotting.style.entitle(figure, "Figure 15a: encodings of the limit, random weights", caption, "TPC-H")
@@ -146,7 +150,9 @@ def training_curves(tables: Tables, run: Run) -> Figure:
         mine = mine.assign(variant=["recipe" if name == "fast" else f"recipe {name}" for name in mine["recipe"]])
         for axes, over in zip(row, ("wall_s", "cpu_s"), strict=True):
             references = _setting(tables["learning_references"], setting)
-            plotting.learning.learning_curves(mine, references, axes, over=over, legend=axes is grid[0, -1])
+            plotting.learning.learning_curves(
+                mine, references, axes, over=over, legend=axes is grid[0, -1], levels=LEVELS
+            )
             axes.set_title(setting, loc="left")
         row[1].set_ylabel("")
     caption = f"A line per seed and score; {_seeds(curves)}; heuristics on the same validation sequences."

@@ -10,8 +10,7 @@ import pandas
 from decima import plotting
 from decima.evaluation.run import score_matrix
 from decima.systems.spark.alpha import alpha_sweep
-from decima.systems.spark.optimum.exhaustive import exhaustive_search
-from decima.systems.spark.optimum.order_search import replay_settings
+from decima.systems.spark.optimum.exhaustive import exhaustive_search, replay_settings
 from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.schedulers import make_scheduler
 from decima.workload.sources import TRAINING_SEED, WorkloadSource

@@ -10,9 +10,8 @@ from decima import plotting
 from decima.evaluation.run import score_matrix
 from decima.evaluation.statistics import paired_change
 from decima.plotting.words import count
-from decima.systems.spark.lookahead.bases import BASE
-from decima.systems.spark.lookahead.scheduler import Lookahead
-from decima.systems.spark.lookahead.settings import PlanSettings
+from decima.systems.spark.lookahead.copies import BASE
+from decima.systems.spark.lookahead.scheduler import Lookahead, PlanSettings
 from decima.systems.spark.optimum.bounds import lower_bound
 from decima.systems.spark.optimum.schedule_search import search_schedule
 from decima.systems.spark.policy.architecture import NO_RESIDUAL

@@ -59,7 +59,7 @@ def experiment(
     memory_mb: Annotated[int, typer.Option(metavar="MIB", min=512, help="Memory of an executor.")] = 2048,
     seed: options.Seed = 0,
 ) -> None:
-    """Run batches of TPC-H queries on real Spark under several schedulers; the order is new in every round.
+    """Run batches of TPC-H queries on real Spark under several schedulers.
 
     Contended runs are rejected and tried again. The same call goes on after an interruption.
     """
@@ -81,23 +81,26 @@ def experiment(
         control, rounds_per_start, warmups, attempts, seed,
     )  # fmt: skip
     machine.require_spark()
-    made = {name: _scheduler(text, plan) for name, text in zip(plan.schedulers, texts, strict=True)}
-    about = {"schedulers": {name: _entry(scheduler) for name, scheduler in made.items()}, "machine": machine.describe()}
-    found = Experiment(out, plan, about, wait_limit, foreign_limit)
-    total = sum(len(block.runs) for block in found.missing())
+    by_name = {name: _scheduler(text, plan) for name, text in zip(plan.schedulers, texts, strict=True)}
+    about = {
+        "schedulers": {name: _entry(scheduler) for name, scheduler in by_name.items()},
+        "machine": machine.describe(),
+    }
+    measurement = Experiment(out, plan, about, wait_limit, foreign_limit)
+    total = sum(len(block.runs) for block in measurement.missing())
     if total:
         machine.check_memory(executors, memory_mb)
         folder = tpch_tables.generate(scale, data)
-        served = {name: scheduler_text(scheduler) for name, scheduler in made.items()}
+        served = {name: scheduler_text(scheduler) for name, scheduler in by_name.items()}
         bar = progress_bar("Spark runs", total, "run")
 
         def finished(record: BatchRecord) -> None:
             bar.set_postfix_str(f"{record.run.key}{' contended' if record.contended else ''}", refresh=False)
-            bar.update(not found.is_open(record.run))
+            bar.update(not measurement.is_open(record.run))
 
         with ended_by_signals(), bar, StandaloneCluster(executors=executors, memory_mb=memory_mb) as cluster:
-            found.measure(SparkBench(cluster, plan, out, folder, served, _profiles(plan)), finished)
-    measured = collect(found)
+            measurement.measure(SparkBench(cluster, plan, out, folder, served, _profiles(plan)), finished)
+    measured = collect(measurement)
     paths = results.write(measured, out)
     scores = measured.scores()
     typer.echo(

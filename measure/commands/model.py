@@ -35,8 +35,8 @@ def model(
     check_folder(out)
     notes = {}
     for one in note or ():
-        key, found, text = one.partition("=")
-        if not found or not key or not text:
+        key, separator, text = one.partition("=")
+        if not separator or not key or not text:
             raise ConfigError(f"--note {one}: expected KEY=TEXT")
         notes[key] = text
     fitted = write_workloads(measured, out, notes, most_durations)

@@ -1,4 +1,4 @@
-"""`decima spark profile` and `decima spark slim`: measured TPC-H queries, and their event logs made small."""
+"""`decima spark profile` and `decima spark slim`: measured TPC-H queries, small event logs."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def slim(
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the copies.")],
 ) -> None:
-    """Copy event logs without what no command here reads, compressed: about a hundredth of their size.
+    """Copy event logs without unread parts, compressed to about a hundredth.
 
     A folder of `decima spark profile` is copied with its table of runs, and can be used like the folder itself.
     """
@@ -121,17 +121,17 @@ def slim(
     whole = len(logs) == 1 and (logs[0] / ALONE_RUNS).is_file()
     runs = read_alone_runs(logs[0]) if whole else []
     paths = sorted({logs[0] / LOGS / run.log for run in runs}) if whole else logs
-    found = [log.path for log in find_logs(paths)]
+    sources = [log.path for log in find_logs(paths)]
     folder = out / LOGS if whole else out
-    targets = [folder / _slim_name(path.name) for path in found]
+    targets = [folder / _slim_name(path.name) for path in sources]
     if len(set(targets)) < len(targets):
-        raise ConfigError(f"two of the {len(found)} logs have the same name; expected names that differ")
+        raise ConfigError(f"two of the {len(sources)} logs have the same name; expected names that differ")
     check_folder(folder)
     for target in (*targets, out / ALONE_RUNS):
-        check_output(target, inputs=(*found, logs[0] / ALONE_RUNS))
-    with progress_bar("event logs", len(found), "log") as bar:
+        check_output(target, inputs=(*sources, logs[0] / ALONE_RUNS))
+    with progress_bar("event logs", len(sources), "log") as bar:
         sizes = []
-        for pair in zip(found, targets, strict=True):
+        for pair in zip(sources, targets, strict=True):
             sizes.append(slim_log(*pair))
             bar.update()
     if whole:
@@ -145,11 +145,11 @@ def _slim_name(name: str) -> str:
     return f"{name.removesuffix('.zstd')}.zstd"
 
 
-def _numbers(option: str, text: str, kind: type[int] | type[float]) -> list:
+def _numbers(option: str, text: str, number: type[int] | type[float]) -> list:
     try:
-        return [kind(part) for part in text.replace(",", " ").split()]
+        return [number(part) for part in text.replace(",", " ").split()]
     except ValueError:
-        expected = "whole numbers" if kind is int else "numbers"
+        expected = "whole numbers" if number is int else "numbers"
         raise ConfigError(f"{option} {text}: expected {expected}") from None
 
 

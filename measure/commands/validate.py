@@ -36,7 +36,7 @@ def validate(
     seed: options.Seed = 0,
     threads: options.Threads = None,
 ) -> None:
-    """Measure the TPC-H queries alone and as a mix on this machine's Spark, and simulate what was measured.
+    """Measure the TPC-H queries alone and as a mix, and simulate both.
 
     The same call goes on after an interruption. Runs on a machine that is busy with other things are rejected.
     """
@@ -59,13 +59,13 @@ def validate(
         total = sum(len(block.runs) for block in validation.mixes().missing())
         with progress_bar("mixes", total, "mix") as bar:
             validation.measure_mixes(data, lambda record: bar.update(not record.contended))
-    found = fidelity_tables(read_alone(out / ALONE) if alone else [], read_mixes(out / MIX), simulations, threads)
-    for name, table in found.items():
+    tables = fidelity_tables(read_alone(out / ALONE) if alone else [], read_mixes(out / MIX), simulations, threads)
+    for name, table in tables.items():
         write_table(out / f"{name}.csv", table)
-    summary = found["fidelity_summary"]
+    summary = tables["fidelity_summary"]
     for row in summary[summary["variant"] == "all effects"].itertuples(index=False):
         typer.echo(
             f"{row.setting:<12} profile {row.profile:<9} {row.runs:>4} runs: mean error {row.mean_percent:.1f} %, "
             f"95th percentile {row.p95_percent:.1f} %, bias {row.bias_percent:+.1f} %"
         )
-    typer.echo(f"wrote {', '.join(f'{name}.csv' for name in found)} to {out}")
+    typer.echo(f"wrote {', '.join(f'{name}.csv' for name in tables)} to {out}")

@@ -15,7 +15,7 @@ from measure.plan import Plan
 
 
 def plan_profiles(plan: Plan) -> dict[str, JobProfile]:
-    """Measured profiles by name, with the durations on as many executors as the plan has, since all of them are busy.
+    """Measured profiles by name, with durations at the plan's number of executors.
 
     Raises:
         WorkloadError: nothing was measured at this scale or with so many executors.
@@ -46,7 +46,7 @@ def batch_workload(
 
 
 def training_workloads(plan: Plan, count: int) -> list[Workload]:
-    """Batches to tune a scheduler on, drawn from the same queries with the seeds of training.
+    """Batches to tune on, from the same queries with seeds of training.
 
     Raises:
         WorkloadError: nothing was measured at this scale or with so many executors.

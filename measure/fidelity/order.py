@@ -30,7 +30,7 @@ def _first_in_order(address):
 
 
 class RecordedOrder(CompiledScheduler):
-    """Scheduler that gives free executors to the runnable stage that comes first in a given order of all stages.
+    """Scheduler that serves the first runnable stage in an order of all stages.
 
     Ordered by Spark job, then by Spark stage, this is Spark's FIFO, except that Spark decides anew after every task
     (see `measure.fidelity.variants.one_task_per_stage`).

@@ -1,4 +1,4 @@
-"""Measured runs of queries, and job profiles made of chosen runs, for simulations to be compared with and fed with."""
+"""Measured runs of queries, and job profiles of chosen runs, for simulations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUN_COLUMNS = [
 
 
 class Measurements:
-    """Measured runs of some logs, and job profiles made of some of them.
+    """Measured runs of some logs, and job profiles of some runs.
 
     Attributes:
         runs: one row per run of a query, columns `RUN_COLUMNS`: `app` (index into the applications), `query` and `name`
@@ -65,16 +65,16 @@ class Measurements:
         return self._profiles[key]
 
     def mixes(self) -> list[pandas.DataFrame]:
-        """Group `runs` by mix: runs of one application that overlap one another, in the order of submission."""
-        found = []
+        """Group `runs` by mix: overlapping runs of one application, by submission."""
+        mixes = []
         beside = self.runs[~self.runs.alone]
         for _, rows in beside.groupby("app"):
             end = (rows.submit_ms + rows.real_ms - rows.startup_ms).cummax().shift(fill_value=-np.inf)
-            found += [group for _, group in rows.groupby((rows.submit_ms >= end).cumsum())]
-        return found
+            mixes += [group for _, group in rows.groupby((rows.submit_ms >= end).cumsum())]
+        return mixes
 
     def stage_ranks(self, app: int, query: str) -> np.ndarray:
-        """Spark's FIFO order of the stages of a run, float64 [stages of its profile]: by Spark job, then by stage."""
+        """Spark's FIFO order of the stages of a run, float64 [stages]."""
         return self._stage_ranks[app, query]
 
     @cached_property
@@ -89,7 +89,7 @@ class Measurements:
 
 
 def _startup_ms(application: Application, submit_ms: float) -> float:
-    """Time from the request for the present executors to the arrival of the last; NaN where the log does not tell."""
+    """Time from the request for executors to the last arrival; NaN if unknown."""
     executors = application.executors
     there = executors[(executors.added_ms <= submit_ms) & ~(executors.removed_ms <= submit_ms)]
     return float(there.added_ms.max() - there.requested_ms.min(skipna=False))
@@ -117,7 +117,7 @@ def _runs(index: int, application: Application) -> pandas.DataFrame:
 
 
 def measured_floor(measurements: Measurements) -> pandas.DataFrame:
-    """Predict each run by the mean of its other repetitions; no simulator can be expected to do better.
+    """Predict each run by the mean of its other repetitions.
 
     Returns:
         Columns of `runs` and others_ms, the mean of the other repetitions; runs without others are left out.

@@ -45,7 +45,7 @@ class Variant:
 
 
 # Where the profile of a simulation comes from.
-HELD_OUT, TRAINING, OWN, ALONE = "held out", "training", "same run", "alone"
+HELD_OUT, TRAINING, SAME_RUN, ALONE = "held out", "training", "same run", "alone"
 # Names are shown in tables and figures.
 ALL_EFFECTS, NO_STARTUP = "all effects", "no start-up of executors"
 VARIANTS: Mapping[str, Variant] = {
@@ -60,7 +60,7 @@ VARIANTS: Mapping[str, Variant] = {
 
 
 def cluster_settings(executors: int, *, fresh: bool = False, moving_delay_ms: float = 0.0, **changes) -> Settings:
-    """Settings for a simulated cluster that obeys Spark's own rules, with executors that belong to one application.
+    """Settings of a simulated cluster with Spark's rules and one application.
 
     Decisions see runnable stages only and place one executor at a time; only new executors cost time to start.
     """
@@ -78,7 +78,7 @@ def cluster_settings(executors: int, *, fresh: bool = False, moving_delay_ms: fl
 def _shaped(
     profile: JobProfile | None, variant: Variant, executors: int, other: JobProfile | None
 ) -> JobProfile | None:
-    """Reduce a profile to the levels that a variant wants; None where they were not measured."""
+    """Reduce a profile to the levels of a variant; None if not measured."""
     if profile is None or executors not in profile.stages[0].levels:
         return None
     if (variant.lowest_level or variant.own_level) and executors > 1 and len(profile.stages[0].levels) == 1:
@@ -117,10 +117,10 @@ def simulate_alone(
     work = []
     for (fresh, repetition), runs in alone.groupby(["fresh", "repetition"]):
         same = alone[alone.fresh == fresh]
-        own = same.repetition == repetition
-        for kind, chosen in ((HELD_OUT, same[~own]), (TRAINING, same), (OWN, same[own])):
+        same_run = same.repetition == repetition
+        for source, chosen in ((HELD_OUT, same[~same_run]), (TRAINING, same), (SAME_RUN, same[same_run])):
             for name, variant in variants.items():
-                if kind != HELD_OUT and name != ALL_EFFECTS:
+                if source != HELD_OUT and name != ALL_EFFECTS:
                     continue
                 profiles = measurements.profiles(chosen, dispatch=variant.dispatch)
                 if fresh:
@@ -130,12 +130,12 @@ def simulate_alone(
                     profiles = {of: fill_first_waves(profile, warm.get(of)) for of, profile in profiles.items()}
                 startup_ms = chosen.groupby("executors").startup_ms.mean()
                 work += [
-                    (run, name, variant, kind, profiles.get(run.name), startup_ms.get(run.executors, 0.0))
+                    (run, name, variant, source, profiles.get(run.name), startup_ms.get(run.executors, 0.0))
                     for run in runs.itertuples(index=False)
                 ]
 
     def simulate(item):
-        run, name, variant, kind, profile, startup_ms = item
+        run, name, variant, source, profile, startup_ms = item
         profile = _shaped(profile, variant, run.executors, (levels or {}).get(run.name))
         if profile is None:
             return None
@@ -144,7 +144,7 @@ def simulate_alone(
         if len(rank) != len(profile.stages):
             return None
         times = job_times_ms(Workload((Job(profile),), LABEL), settings, RecordedOrder(rank), range(seeds))[:, 0]
-        return run._asdict() | _simulated(name, kind, times)
+        return run._asdict() | _simulated(name, source, times)
 
     return _table(map_threads(simulate, work, threads))
 
@@ -184,16 +184,16 @@ def simulate_mixes(
             row for other, rows in enumerate(mixes)
             if other != number and scheduler_of(rows["query"].iloc[0]) == scheduler for row in rows.index
         ]]  # fmt: skip
-        for kind, chosen in ((ALONE, alone), (HELD_OUT, others), (OWN, mix)):
+        for source, chosen in ((ALONE, alone), (HELD_OUT, others), (SAME_RUN, mix)):
             for name, variant in variants.items():
-                if name != ALL_EFFECTS and kind != ALONE:
+                if name != ALL_EFFECTS and source != ALONE:
                     continue
                 profiles = measurements.profiles(chosen, dispatch=variant.dispatch)
                 for bound in (False, True) if scheduler == CONTROL else (True,):
-                    work.append((number, mix, executors, scheduler, name, variant, kind, bound, profiles))
+                    work.append((number, mix, executors, scheduler, name, variant, source, bound, profiles))
 
     def simulate(item):
-        number, mix, executors, scheduler, name, variant, kind, bound, profiles = item
+        number, mix, executors, scheduler, name, variant, source, bound, profiles = item
         if not set(mix.name) <= set(profiles):
             return []
         begin = mix.submit_ms.min()
@@ -213,7 +213,7 @@ def simulate_mixes(
         times = job_times_ms(Workload(tuple(jobs), LABEL), settings, order, range(seeds))
         about = {"mix": number, "scheduler": scheduler, "bound": bound}
         return [
-            run._asdict() | about | _simulated(name, kind, times[:, index])
+            run._asdict() | about | _simulated(name, source, times[:, index])
             for index, run in enumerate(mix.itertuples(index=False))
         ]
 
@@ -249,7 +249,7 @@ def _table(rows: Sequence[dict | None]) -> pandas.DataFrame:
 
 
 def error_summary(errors: np.ndarray) -> dict[str, float]:
-    """Summarize relative errors: mean, median and 95th percentile of their size, and their mean, in percent.
+    """Summarize relative errors in percent: mean, median, 95th percentile, bias.
 
     Args:
         errors: float64 [n], (simulated - real) / real.

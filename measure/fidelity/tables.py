@@ -1,4 +1,4 @@
-"""Tables of appendix D: every measured run beside its simulations, the best possible prediction, and the errors."""
+"""Tables of appendix D: measured runs beside simulations, and the errors."""
 
 from __future__ import annotations
 
@@ -61,26 +61,26 @@ def fidelity_tables(
         table = simulation.simulate_mixes(measurements, simulation.VARIANTS, seeds, threads, levels)
         runs.append(table.assign(setting=MIX))
         floors.append(_mix_floor(measurements).assign(setting=MIX))
-    found = pandas.concat(runs, ignore_index=True) if runs else pandas.DataFrame()
-    if not len(found):
+    table = pandas.concat(runs, ignore_index=True) if runs else pandas.DataFrame()
+    if not len(table):
         raise WorkloadError("no run was measured more than once under the same conditions; nothing can be compared")
     # Nothing starts where executors are there already.
-    nothing_starts = (found.setting != FRESH) & (found.variant == simulation.NO_STARTUP)
-    found = _seconds(found[~nothing_starts], "simulated")
+    nothing_starts = (table.setting != FRESH) & (table.variant == simulation.NO_STARTUP)
+    table = _seconds(table[~nothing_starts], "simulated")
     floor = _seconds(pandas.concat(floors, ignore_index=True), "others").assign(bound=True)
     return {
-        "fidelity_runs": found[
+        "fidelity_runs": table[
             [*RUN, "variant", "profile", "real_s", "simulated_s", "simulated_sd_s", "error"]
         ].reset_index(drop=True),
         "fidelity_floor": floor[[*RUN, "real_s", "others_s", "error"]].reset_index(drop=True),
-        "fidelity_summary": _summary(found, floor).assign(simulations=seeds),
+        "fidelity_summary": _summary(table, floor).assign(simulations=seeds),
     }
 
 
 def _alone(
     measurements: Measurements, setting: str, seeds: int, threads: int | None, levels: dict | None = None
 ) -> tuple[pandas.DataFrame, pandas.DataFrame]:
-    """Make the tables of queries that ran alone, with their floor; `setting` names the runs on executors not new."""
+    """Make the tables of queries that ran alone, with their floor."""
     table = simulation.simulate_alone(measurements, simulation.VARIANTS, seeds, threads, levels)
     table = table.assign(scheduler=CONTROL, bound=True)
     if len(table):
@@ -91,7 +91,7 @@ def _alone(
 
 
 def _mix_floor(measurements: Measurements) -> pandas.DataFrame:
-    """Predict each run in a mix by the mean of the other mixes under the same scheduler."""
+    """Predict each run in a mix by the scheduler's other mixes."""
     mixes = measurements.mixes()
     if not mixes:
         return measurements.runs.iloc[:0].assign(others_ms=0.0, scheduler=CONTROL)

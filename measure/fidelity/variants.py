@@ -1,4 +1,4 @@
-"""Changes of job profiles for a simulation: one level of several, levels of another profile, one task per stage."""
+"""Changes of job profiles for a simulation: levels, and one task per stage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def at_level(profile: JobProfile, executors: int) -> JobProfile:
 
 
 def with_levels(profile: JobProfile, other: JobProfile) -> JobProfile:
-    """Extend a profile of one level to the levels of another, its durations changed as the means of that one change.
+    """Extend a profile of one level to the levels of another one.
 
     Args:
         profile: profile of one level.
@@ -35,7 +35,7 @@ def with_levels(profile: JobProfile, other: JobProfile) -> JobProfile:
     for stage, measured in zip(profile.stages, other.stages, strict=True):
         base, places = measured.levels.index(stage.levels[0]), range(len(measured.levels))
         lists = {
-            wave: tuple(getattr(stage, wave)[0] * _ratio(measured, wave, place, base) for place in places)
+            wave: tuple(getattr(stage, wave)[0] * _ratio(measured, wave, index, base) for index in places)
             for wave in WAVES
         }
         stages.append(replace(stage, levels=measured.levels, **lists))
@@ -43,7 +43,7 @@ def with_levels(profile: JobProfile, other: JobProfile) -> JobProfile:
 
 
 def _ratio(stage: Stage, wave: str, level: int, base: int) -> float:
-    """Ratio of the mean task durations at two levels, given by place: in that wave, else in a wave that both have.
+    """Ratio of the mean task durations at two levels, in a common wave.
 
     Waves are never taken together, since their shares differ with the number of executors.
     """
@@ -55,7 +55,7 @@ def _ratio(stage: Stage, wave: str, level: int, base: int) -> float:
 
 
 def comparable(profile: JobProfile, other: JobProfile | None, executors: int) -> bool:
-    """Whether another profile tells how durations of this one change with the level."""
+    """Whether another profile shows how durations change with the level."""
     if other is None or len(other.stages) != len(profile.stages):
         return False
     common = set.intersection(*(set(stage.levels) for stage in other.stages))
@@ -63,7 +63,7 @@ def comparable(profile: JobProfile, other: JobProfile | None, executors: int) ->
 
 
 def fill_first_waves(profile: JobProfile, warm: JobProfile | None) -> JobProfile:
-    """Complete a profile of runs on new executors with the first waves of warm runs where it has none.
+    """Complete a profile of runs on new executors with warm first waves.
 
     On new executors a stage without parents has a fresh wave instead of a first one. Only other runs tell how long its
     first wave takes on executors that are there already, which is needed when start-up is switched off.
@@ -82,7 +82,7 @@ def fill_first_waves(profile: JobProfile, warm: JobProfile | None) -> JobProfile
 
 
 def one_task_per_stage(profile: JobProfile, executors: int) -> tuple[JobProfile, list[int]]:
-    """Split a job into stages of one task each, so that no executor is bound for longer than a task.
+    """Split a job into stages of one task each.
 
     In the simulator, as in the paper, an executor works on a stage until that has no task left. Unmodified Spark
     decides anew after every task. The first tasks of a stage, as many as there are executors, take durations of its

@@ -46,8 +46,6 @@ class OracleSimulator:
         first_wave, startup, inflation: effects on durations, see `DurationModel`; without `startup` moving
             takes no time either.
         time_limit_ms: events later than this do not happen.
-        timer_assign: at the end of a slot idle executors go to the stage up to the limit it was delayed with.
-        delay_once: a stage may be delayed once only.
         job_bound: executors of a job serve its own stages only, until it has finished.
         classes: (memory, executors, CPUs) of each class of executors, smallest first; none: all are alike.
     """
@@ -70,8 +68,6 @@ class OracleSimulator:
         startup=True,
         inflation=True,
         time_limit_ms=math.inf,
-        timer_assign=False,
-        delay_once=True,
         job_bound=False,
         classes=(),
     ):
@@ -87,8 +83,6 @@ class OracleSimulator:
         self.keep_warm = keep_warm
         self.runnable_only = runnable_only
         self.time_limit_ms = time_limit_ms
-        self.timer_assign = timer_assign
-        self.delay_once = delay_once
         self.job_bound = job_bound
 
         self.now_ms = 0.0
@@ -103,7 +97,7 @@ class OracleSimulator:
         self.calls = 0  # how often all idle executors were called up: a decision to wait holds until the next
         self.destination = {}  # moving executor -> StageState; None when its job finished meanwhile
         self.heap = []
-        self.slots = []  # (end, order, stage, limit) of the withheld stages
+        self.slots = []  # (end, order, stage) of the withheld stages
         self.num_slots = count()
         self.slot_ends = 0
         self.push_order = count()
@@ -260,14 +254,12 @@ class OracleSimulator:
         stage = self.all_jobs[job_index].stages[stage_index]
         if stage not in frontier or stage not in stage.job.runnable:
             raise OracleDecisionError(f"stage {stage_index} of job {job_index} cannot run now")
-        if stage.room < stage.num_tasks or (self.delay_once and stage.delayed):
+        if stage.room < stage.num_tasks or stage.delayed:
             raise OracleDecisionError(f"stage {stage_index} of job {job_index} has begun or was delayed")
-        if self.timer_assign and limit < 1:
-            raise OracleDecisionError(f"limit {limit}")
         self.decisions.append([*row, job_index, stage_index, limit, 0, delay_ms])
         stage.withheld = stage.delayed = True
         del stage.job.runnable[stage]
-        self.slots.append((self.now_ms + delay_ms, next(self.num_slots), stage, limit))
+        self.slots.append((self.now_ms + delay_ms, next(self.num_slots), stage))
         if self.reoffer and not self.frontier():
             self.selected = {stage: None for stage in self.selected if stage is None}
 
@@ -275,7 +267,7 @@ class OracleSimulator:
         """The stage can be chosen again, as if it had just become runnable; all idle executors are called up."""
         slot = min(self.slots)
         self.slots.remove(slot)
-        _, _, stage, limit = slot
+        _, _, stage = slot
         self.slot_ends += 1
         stage.withheld = False
         job = stage.job
@@ -283,10 +275,7 @@ class OracleSimulator:
         self.mark_all_pools()
         job.called = self.calls
         self.call_without_reoffer()
-        if self.timer_assign:
-            self.assign(stage, limit)
-        else:
-            self.open_pool_round(job.pool)
+        self.open_pool_round(job.pool)
 
     def call_without_reoffer(self):
         """What has just been marked is offered once, although idle executors are not offered again and again."""
@@ -294,32 +283,6 @@ class OracleSimulator:
             self.calling = True
             for pool in [self.null_pool, *(job.pool for job in self.jobs)]:
                 pool.marked = pool.open
-
-    def assign(self, stage, limit):
-        """Idle executors go to the stage up to the limit: those of its job, those without a job, those of others."""
-        job = stage.job
-        kept = self.allocated(job)
-        idle = len(job.pool.of_classes(stage.fits))
-        allowed = limit - kept + idle if self.job_limit else limit
-        used = 0
-        for pool in [job.pool, self.null_pool, *([] if self.job_bound else [other.pool for other in self.jobs])]:
-            if pool is self.null_pool:
-                allowed = limit - kept if self.job_limit else limit - used
-            for executor in pool.of_classes(stage.fits):
-                if allowed <= 0 or stage.room <= 0:
-                    return
-                if executor.reserved and pool is not job.pool:
-                    continue
-                del pool.executors[executor]
-                executor.reserved = False
-                executor.decided = self.calls
-                pool.marked = pool.marked and pool.open
-                if executor.job is job:
-                    self.launch(executor, stage)
-                else:
-                    self.start_moving(executor, stage)
-                used += 1
-                allowed -= 1
 
     def run_to_next_round(self):
         """Handle events until the policy has to be asked or nothing is left."""

@@ -8,7 +8,7 @@ import numpy as np
 from decima.core.errors import DeadlockError, InvalidDecisionError
 from decima.systems.spark.decision import parts_of
 from decima.systems.spark.log import EpisodeLog
-from decima.systems.spark.seeding import spawn_generators
+from decima.systems.spark.loop import spawn_generators
 from decima.systems.spark.state import ClusterState
 from decima.systems.spark.system import run_state
 from decima.systems.spark.tables import WorkloadTables
@@ -52,8 +52,6 @@ def oracle_for(workload, settings, seed=0):
         startup=settings.startup,
         inflation=settings.inflation,
         time_limit_ms=settings.time_limit_ms if settings.time_limit_applies else math.inf,
-        timer_assign=settings.timer_end == "assign",
-        delay_once=settings.delay_once,
         job_bound=settings.job_bound,
         classes=settings.classes,
     )

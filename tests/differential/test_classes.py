@@ -57,7 +57,7 @@ def in_classes(cluster, rng):
 
 
 @FEW
-@given(workloads(), clusters(switches=(*SWITCHES, "delay_once")), COMPILED, SEEDS)
+@given(workloads(), clusters(switches=SWITCHES), COMPILED, SEEDS)
 def test_schedulers_of_one_class_take_the_best_fit(workload, cluster, name, seed):
     rng = np.random.default_rng(seed)
     scheduler = Delaying(name) if seed % 3 == 0 else make_scheduler(name)
@@ -79,8 +79,7 @@ def test_raw_decisions(block):
     for seed in range(9000 + 60 * block, 9060 + 60 * block):
         rng = np.random.default_rng(seed)
         workload = asking(random_workload(rng), rng)
-        timer_end = str(rng.choice(["offer", "assign"]))
-        cluster = in_classes(random_settings(rng, timer_end=timer_end), rng)
+        cluster = in_classes(random_settings(rng), rng)
         choose = careless_choice(seed, 0.005, delayed=0.1, classes=len(SIZES))
         core = core_run_driven(workload, cluster, choose, seed)
         try:

@@ -2,9 +2,9 @@
 
 import pytest
 
+from decima.systems.spark.loop import spawn_generators
 from decima.systems.spark.result import Result
 from decima.systems.spark.schedulers import make_scheduler
-from decima.systems.spark.seeding import spawn_generators
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.system import run_state
 from tests.differential.reference_files import read_reference, reference_params, reference_workload

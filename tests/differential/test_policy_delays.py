@@ -27,9 +27,8 @@ def drawn_architecture(seed):
 
     changes = {
         "delays": one_of(1, 2, 10, 33),
-        "delay_length": one_of("task", "work", "granted"),
         "delay_context": one_of("job", "embedding"),
-        "job_shape": one_of("auto", "none", "heads", "features"),
+        "job_shape": one_of("auto", "none", "heads", "replaced"),
         "limit": one_of("input", "output", "stage", "none"),
         "graph_embedding": bool(rng.random() < 0.8),
         "embedding": one_of(5, 16),
@@ -49,9 +48,8 @@ def test_same_probabilities(seed, mode):
     policy = LearnedScheduler(
         architecture, eager_weights(architecture, seed, architecture.delays), greedy=False, record=True
     )
-    end = ("offer", "assign")[seed % 2]
-    states = [make_state(synthetic_batch(8, seed), mode, executors=12, timer_end=end)]
-    states.append(make_state(synthetic_poisson(8, 10, seed), mode, executors=12, timer_end=end))
+    states = [make_state(synthetic_batch(8, seed), mode, executors=12)]
+    states.append(make_state(synthetic_poisson(8, 10, seed), mode, executors=12))
     records = [record_episode(state, policy, seed) for state in states]
     batch = GraphBatch(records, states[0].child_offset, states[0].child)
     tensors = DecimaNetwork(architecture, batch.num_levels, policy.weights)(batch.tensors())

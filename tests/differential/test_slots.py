@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from decima.systems.spark.log import EpisodeLog
 from decima.systems.spark.schedulers import make_scheduler
-from decima.systems.spark.settings import TIMER_ENDS, Settings
+from decima.systems.spark.settings import Settings
 from decima.systems.spark.system import run_state
 from tests.differential.side_by_side import (
     assert_same,
@@ -27,21 +27,19 @@ from tests.state_checks import check_commitments, check_counters, check_places
 
 pytestmark = pytest.mark.differential
 
-SLOT_SWITCHES = ("delay_once", "job_bound")
+SWITCHES = (*SWITCHES, "job_bound")
 FEW = settings(max_examples=40)
-ENDS = st.sampled_from(TIMER_ENDS)
 
 
 def slot_cluster(rng, **fixed):
-    """Random settings, those of slots included."""
-    own = {switch: bool(rng.random() < 0.5) for switch in SLOT_SWITCHES}
-    return random_settings(rng, timer_end=str(rng.choice(TIMER_ENDS)), **(own | fixed))
+    """Random settings, half of them with executors that stay with their job."""
+    return random_settings(rng, **({"job_bound": bool(rng.random() < 0.5)} | fixed))
 
 
 @FEW
-@given(workloads(), clusters(switches=(*SWITCHES, *SLOT_SWITCHES)), ENDS, st.sampled_from(["random", "fair"]))
-def test_schedulers_that_delay(workload, cluster, timer_end, scheduler):
-    check_same(workload, cluster.replace(timer_end=timer_end), Delaying(scheduler))
+@given(workloads(), clusters(switches=SWITCHES), st.sampled_from(["random", "fair"]))
+def test_schedulers_that_delay(workload, cluster, scheduler):
+    check_same(workload, cluster, Delaying(scheduler))
 
 
 @pytest.mark.parametrize("block", range(3))
@@ -63,10 +61,10 @@ def test_raw_decisions_with_delays(block):
 
 
 @FEW
-@given(workloads(), clusters(switches=SWITCHES), ENDS, st.integers(0, 99))
-def test_jobs_bound_to_their_executors(workload, cluster, timer_end, seed):
+@given(workloads(), clusters(switches=SWITCHES), st.integers(0, 99))
+def test_jobs_bound_to_their_executors(workload, cluster, seed):
     """With executors that stay with a job, no executor runs a task of another job before the first one has ended."""
-    cluster = cluster.replace(job_bound=True, timer_end=timer_end)
+    cluster = cluster.replace(job_bound=True)
     core = check_same(workload, cluster, Delaying("random", seed=seed), seed)
     last = {}
     for job, _, executor, start_ms, _, _ in core.tasks:
@@ -79,10 +77,9 @@ def test_jobs_bound_to_their_executors(workload, cluster, timer_end, seed):
 
 
 @FEW
-@given(workloads(), clusters(switches=(*SWITCHES, *SLOT_SWITCHES)), ENDS, st.integers(0, 2**32 - 1))
-def test_counts_places_and_slots(workload, cluster, timer_end, seed):
+@given(workloads(), clusters(switches=SWITCHES), st.integers(0, 2**32 - 1))
+def test_counts_places_and_slots(workload, cluster, seed):
     """Executors are conserved, no task runs inside the slot of its stage, a stage has one slot."""
-    cluster = cluster.replace(timer_end=timer_end)
     state = new_state(workload, cluster)
     scheduler = Delaying("random", 0.6, seed)
     decide = scheduler.decide
@@ -99,16 +96,14 @@ def test_counts_places_and_slots(workload, cluster, timer_end, seed):
     log = EpisodeLog.of_state(state)
     slots = log.delays()
     assert len(slots) == state.slot_events
-    if cluster.delay_once:
-        assert not slots.duplicated(["job", "stage"]).any()
+    assert not slots.duplicated(["job", "stage"]).any()
     tasks = log.tasks().merge(slots, on=["job", "stage"], suffixes=("", "_slot"))
     assert ((tasks.start_s >= tasks.end_s) | (tasks.start_s < tasks.start_s_slot)).all()
 
 
 @FEW
-@given(workloads(), clusters(modes=("paper",), moving_delay_ms=0.0, commit_ahead=False, runnable_only=True), ENDS)
-def test_no_executor_idles_beside_a_stage_that_could_start_unless_it_is_withheld(workload, cluster, timer_end):
-    cluster = cluster.replace(timer_end=timer_end)
+@given(workloads(), clusters(modes=("paper",), moving_delay_ms=0.0, commit_ahead=False, runnable_only=True))
+def test_no_executor_idles_beside_a_stage_that_could_start_unless_it_is_withheld(workload, cluster):
     state = new_state(workload, cluster)
     scheduler = Delaying(Greedy(), 0.6)
     run_state(state, scheduler, 0)
@@ -137,11 +132,10 @@ def test_no_executor_idles_beside_a_stage_that_could_start_unless_it_is_withheld
 
 @FEW
 @given(workloads(), clusters(switches=SWITCHES), st.sampled_from(["random", "fair"]), st.integers(0, 99))
-def test_settings_of_slots_and_delays_of_0_change_nothing(workload, cluster, scheduler, seed):
+def test_delays_of_0_change_nothing(workload, cluster, scheduler, seed):
     plain = core_run(workload, cluster, make_scheduler(scheduler), seed)
-    changed = cluster.replace(timer_end="assign", delay_once=False)
     zero = Delaying(scheduler, 0.0)
-    assert_same(core_run(workload, changed, zero, seed), plain)
+    assert_same(core_run(workload, cluster, zero, seed), plain)
     assert plain.slot_ends == 0
 
 

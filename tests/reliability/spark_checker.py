@@ -432,7 +432,7 @@ def slots(run):
         if not 0.0 < decision.delay_ms < math.inf or decision.used != 0 or decision.job is None:
             yield f"{decision}: a delay takes a stage, a time and no executor"
             continue
-        if decision.place in seen and run.settings["delay_once"]:
+        if decision.place in seen:
             yield f"{decision}: delayed before"
         seen.add(decision.place)
         for parent in run.jobs[decision.job].stages[decision.stage].parents:

@@ -6,18 +6,21 @@ An event is (time, order, kind, subject). The record that holds the heap has the
 
 from numba import njit
 
-from decima.core.record import F64, I64, Field, fields
+from decima.core.record import F64, I64, LOCAL, Field, fields
 
 _SUBJECT_BITS = 32
 _SUBJECT = (1 << _SUBJECT_BITS) - 1
 
 
 def heap_fields(extent: str) -> list[Field]:
-    """Fields of a heap that holds at most ``extent`` events."""
+    """Fields of a heap of at most ``extent`` events; relocation leaves them behind."""
+    order, event = "event heap: push counter", "event heap: kind << 32 | subject"
     return [
-        *fields(I64, None, sequence="events pushed so far; breaks ties in time", heap_size="events waiting"),
-        *fields(F64, extent, heap_ms="event heap: time"),
-        *fields(I64, extent, heap_order="event heap: push counter", heap_event="event heap: kind << 32 | subject"),
+        *fields(
+            I64, None, refers=LOCAL, sequence="events pushed so far; breaks ties in time", heap_size="events waiting"
+        ),
+        *fields(F64, extent, refers=LOCAL, heap_ms="event heap: time"),
+        *fields(I64, extent, refers=LOCAL, heap_order=order, heap_event=event),
     ]
 
 
@@ -45,7 +48,7 @@ def heap_subject(state):
     return event_subject(state.heap_event[0])
 
 
-@njit
+@njit(forceinline=True)
 def _sift_down(state, time, sequence, event):
     """Put an entry at the root and let it sink."""
     times = state.heap_ms
@@ -72,7 +75,7 @@ def _sift_down(state, time, sequence, event):
     events[hole] = event
 
 
-@njit
+@njit(forceinline=True)
 def heap_repeat_top(state, time):
     """Replace the earliest event by the same event at a later time."""
     sequence = state.sequence

@@ -38,8 +38,10 @@ from decima.core.decision import decision_at
 from decima.core.errors import RecordError
 
 I32, I64, F32, F64, U8 = np.dtype("i4"), np.dtype("i8"), np.dtype("f4"), np.dtype("f8"), np.dtype("u1")
-# Whose memory a field is.
+# Storage classes of a field.
 RUN, ADDRESS, CODE, GIVEN, BUFFER = "run", "address", "code", "given", "buffer"
+# What numbers refer to, besides the names of extents: to nothing, or to this memory alone.
+PLAIN, LOCAL = "plain", "local"
 _ALIGNMENT = 64
 
 
@@ -58,6 +60,10 @@ class Field:
             checked. ``"buffer"``: an array whose length may grow.
         initial: Value of all entries of an array when a run begins; scalars are 0 or what they are configured to be.
         nan: Whether entries of a given array may be NaN.
+        refers: What the numbers are, for copies into memory where things have other numbers
+            (:mod:`decima.core.relocation`). An extent: numbers of such things, below 0 for none. ``PLAIN``: they refer
+            to nothing, as all that is no integer. ``LOCAL``: sizes, settings and the like, which belong to this memory
+            alone. None: nobody said.
     """
 
     name: str
@@ -67,6 +73,7 @@ class Field:
     storage: str = RUN
     initial: float = 0
     nan: bool = False
+    refers: str | None = None
 
 
 @dataclass(frozen=True)
@@ -87,9 +94,18 @@ class FieldGroup:
         return cls(title, tuple(field for part in parts for field in part))
 
 
-def fields(dtype: np.dtype, extent: str | None, storage: str = RUN, initial: float = 0, **docs: str) -> list[Field]:
+def fields(
+    dtype: np.dtype,
+    extent: str | None,
+    storage: str = RUN,
+    initial: float = 0,
+    *,
+    refers: str | None = None,
+    **docs: str,
+) -> list[Field]:
     """Fields that differ only in name and meaning."""
-    return [Field(name, dtype, extent, doc, storage, initial) for name, doc in docs.items()]
+    refers = PLAIN if refers is None and dtype.kind == "f" else refers
+    return [Field(name, dtype, extent, doc, storage, initial, refers=refers) for name, doc in docs.items()]
 
 
 class RecordType:

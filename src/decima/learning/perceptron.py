@@ -48,9 +48,11 @@ class NetworkShape:
     Attributes:
         system: Name of the system that the network decides in, as cards of stored policies have it.
         perceptrons: The networks in the order of the flat weight vector.
+        constants: Values by name that cards have beside the fields, because a policy might differ there once.
     """
 
     of_system: ClassVar[dict[str, type[NetworkShape]]] = {}  # the architecture of every system that is imported
+    constants: ClassVar[dict[str, Any]] = {}
     system: ClassVar[str]
     name: str
     perceptrons: tuple[Perceptron, ...]

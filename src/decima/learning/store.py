@@ -260,6 +260,7 @@ def _architecture(card: dict[str, Any], path: Path, network: type[NetworkShape])
     if not isinstance(values, dict):
         shown = reprlib.repr(values)
         raise PolicyError(f"{path} says nothing of the architecture: got {shown}, expected its fields by name")
+    values = {name: value for name, value in values.items() if network.constants.get(name, ...) != value}
     defaults = network().as_dict()
     if unknown := sorted(set(values) - set(defaults)):
         raise PolicyError(f"{path} describes an architecture with unknown fields: {', '.join(unknown)}")

@@ -1,4 +1,4 @@
-"""Kinds of plots and their style, from tidy frames: nothing here simulates, nothing else here imports matplotlib.
+"""Kinds of plots and their style, from tidy frames.
 
 Modules are imported when they are named, so that ``from decima import plotting`` costs nothing.
 """

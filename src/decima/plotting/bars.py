@@ -1,4 +1,4 @@
-"""Bars and points with error bars: schedulers side by side, effects and switches on and off, waves (§6.2)."""
+"""Bars and points with error bars: schedulers, effects, switches, waves (§6.2)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SWITCHES = {
 def scheduler_bars(
     scores: pandas.DataFrame, axes: Axes | None = None, *, group: str, value: str = "avg_jct_s", legend: bool = True
 ) -> Axes:
-    """Bars of the mean with its 95 % confidence interval, one per scheduler in each group.
+    """Bars of means with 95 % intervals, one per scheduler in each group.
 
     Args:
         scores: scheduler, the columns ``group`` and ``value`` (seconds); one row per seed.
@@ -43,20 +43,20 @@ def scheduler_bars(
     width = 0.8 / len(names)
     summary = scores.groupby([group, "scheduler"])[value].agg(lambda column: mean_interval(column.to_numpy()))
     for index, name in enumerate(names):
-        look = style.scheduler_style(name)
-        places = [place for place, each in enumerate(groups) if (each, name) in summary.index]
-        mean, _, low, high = np.array([summary[groups[place], name] for place in places]).T
+        mark = style.scheduler_style(name)
+        places = [position for position, each in enumerate(groups) if (each, name) in summary.index]
+        mean, _, low, high = np.array([summary[groups[position], name] for position in places]).T
         axes.bar(
             np.array(places) + (index - (len(names) - 1) / 2) * width,
             mean,
             0.92 * width,
             yerr=np.nan_to_num([mean - low, high - mean]),
-            color=look.color,
-            hatch=None if look.linestyle == "-" else "////",
+            color=mark.color,
+            hatch=None if mark.linestyle == "-" else "////",
             edgecolor="white",
             linewidth=0.3,
             error_kw={"linewidth": 0.8, "capsize": 1.5},
-            label=look.label,
+            label=mark.label,
         )
     wrap = textwrap.TextWrapper(16, break_long_words=False, break_on_hyphens=False)
     axes.set_xticks(range(len(groups)), [wrap.fill(str(group)) for group in groups])
@@ -68,7 +68,7 @@ def scheduler_bars(
 
 
 def changes_against(scores: pandas.DataFrame, column: str, baseline: str) -> pandas.DataFrame:
-    """Change of the mean against a baseline in percent, paired by seed, with its 95 % confidence interval.
+    """Paired change against a baseline in percent, with 95 % interval.
 
     Args:
         scores: scheduler, seed, avg_jct_s and ``column``.
@@ -89,7 +89,7 @@ def changes_against(scores: pandas.DataFrame, column: str, baseline: str) -> pan
 
 @style.styled
 def change_points(changes: pandas.DataFrame, column: str, axes: Axes | None = None, *, legend: bool = True) -> Axes:
-    """Points of the change in percent with its confidence interval: a row per value of a column, a point per scheduler.
+    """Points of the change in percent by a column, one per scheduler.
 
     Args:
         changes: As :func:`changes_against` returns it.
@@ -101,12 +101,12 @@ def change_points(changes: pandas.DataFrame, column: str, axes: Axes | None = No
     names = style.display_order(changes["scheduler"])
     rows = list(dict.fromkeys(changes[column]))
     for index, name in enumerate(names):
-        look = style.scheduler_style(name)
+        mark = style.scheduler_style(name)
         chosen = changes[changes["scheduler"] == name].set_index(column).reindex(rows)
-        change, place = chosen["change_percent"], np.arange(len(rows)) + (index - (len(names) - 1) / 2) * 0.16
+        change, position = chosen["change_percent"], np.arange(len(rows)) + (index - (len(names) - 1) / 2) * 0.16
         reach = [change - chosen["low"], chosen["high"] - change]
-        marks = {"linestyle": "none", "marker": look.marker, "markersize": 4, "color": look.color, "label": look.label}
-        axes.errorbar(change, place, xerr=reach, linewidth=1.0, capsize=1.5, **marks)
+        marks = {"linestyle": "none", "marker": mark.marker, "markersize": 4, "color": mark.color, "label": mark.label}
+        axes.errorbar(change, position, xerr=reach, linewidth=1.0, capsize=1.5, **marks)
     axes.axvline(0.0, color=style.GREY, linewidth=0.8)
     style.label_rows(axes, [SWITCHES.get(row, row) for row in rows])
     axes.set_xlabel("change of average JCT (%)")
@@ -116,7 +116,7 @@ def change_points(changes: pandas.DataFrame, column: str, axes: Axes | None = No
 
 
 def wave_ratios(waves: pandas.DataFrame) -> pandas.DataFrame:
-    """Ratios of the mean duration in a wave to that in the later waves of the same stage at the same level.
+    """Ratios of the mean duration in a wave to that in later waves.
 
     Args:
         waves: job, stage, level, wave, duration_s (mean).
@@ -131,7 +131,7 @@ def wave_ratios(waves: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def level_ratios(waves: pandas.DataFrame, wave: str = "rest") -> pandas.DataFrame:
-    """Ratios of the mean duration of a wave at a level to that at the lowest level of the same stage.
+    """Ratios of the mean duration at a level to that at the lowest.
 
     Returns:
         job, stage, level, ratio, without the lowest levels themselves.
@@ -144,7 +144,7 @@ def level_ratios(waves: pandas.DataFrame, wave: str = "rest") -> pandas.DataFram
 
 @style.styled
 def wave_boxes(waves: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """Boxes of the task durations of fresh and first waves relative to later waves, over stages and levels.
+    """Boxes of task durations of fresh and first waves relative to later ones.
 
     Args:
         waves: job, stage, level, wave, duration_s.
@@ -162,7 +162,7 @@ def wave_boxes(waves: pandas.DataFrame, axes: Axes | None = None) -> Axes:
 
 @style.styled
 def level_boxes(waves: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """Boxes of the task durations of later waves at each level relative to the lowest level, over stages.
+    """Boxes of task durations of later waves by level, relative to the lowest.
 
     Args:
         waves: job, stage, level, wave, duration_s.

@@ -1,4 +1,4 @@
-"""Plots of executor placement on cloud VMs: measures over the weight of cost, cost against time, training, switches."""
+"""Plots of executor placement on cloud VMs: measures, cost, training, switches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MEASURES = {
 
 @style.styled
 def over_beta(scores: pandas.DataFrame, measure: str, axes: Axes | None = None, *, legend: bool = True) -> Axes:
-    """A measure over the weight of cost, a line per scheduler; one that does not look at it is a level line.
+    """A measure over the weight of cost, a line per scheduler.
 
     Args:
         scores: beta, scheduler and the measure, one row each.
@@ -30,8 +30,8 @@ def over_beta(scores: pandas.DataFrame, measure: str, axes: Axes | None = None, 
     axes = style.own_axes(axes, style.PAGE, 2.4)
     table = scores.pivot_table(index="beta", columns="scheduler", values=measure)
     for name in style.display_order(scores["scheduler"]):
-        look = style.scheduler_style(name)
-        axes.plot(table[name], **look.line(), marker=look.marker, markersize=4)
+        mark = style.scheduler_style(name)
+        axes.plot(table[name], **mark.line(), marker=mark.marker, markersize=4)
     axes.set(xlabel="weight of cost β", ylabel=MEASURES[measure])
     axes.set_xticks(table.index)
     axes.tick_params(axis="x", labelsize=6)
@@ -42,7 +42,7 @@ def over_beta(scores: pandas.DataFrame, measure: str, axes: Axes | None = None, 
 
 @style.styled
 def cost_and_time(scores: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
-    """Cost against mean duration: a point per scheduler and weight of cost, lines join the weights of one scheduler.
+    """Cost against mean duration, a line over weights of cost per scheduler.
 
     Args:
         scores: beta, scheduler, cost in dollars, duration_s.
@@ -51,10 +51,10 @@ def cost_and_time(scores: pandas.DataFrame, axes: Axes | None = None, *, legend:
     """
     axes = style.own_axes(axes, style.COLUMN, 2.6)
     for name in style.display_order(scores["scheduler"]):
-        look = style.scheduler_style(name)
+        mark = style.scheduler_style(name)
         rows = scores[scores["scheduler"] == name].sort_values("beta")
         points = rows[["duration_s", "cost"]].drop_duplicates()
-        axes.plot(points["duration_s"], points["cost"], **look.line(), marker=look.marker, markersize=4)
+        axes.plot(points["duration_s"], points["cost"], **mark.line(), marker=mark.marker, markersize=4)
     axes.set(xlabel=MEASURES["duration_s"], ylabel=MEASURES["cost"])
     if legend:
         style.legend_beside(axes)
@@ -63,7 +63,7 @@ def cost_and_time(scores: pandas.DataFrame, axes: Axes | None = None, *, legend:
 
 @style.styled
 def training(curves: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
-    """Share of R_epi that is reached over decisions seen, a line and band (mean, least and most of seeds) per learner.
+    """Share of R_epi over decisions, mean and range of seeds per learner.
 
     Args:
         curves: learner, seed, decisions_seen, reached in percent.
@@ -72,13 +72,13 @@ def training(curves: pandas.DataFrame, axes: Axes | None = None, *, legend: bool
     """
     axes = style.own_axes(axes, style.PAGE, 2.4)
     for name in style.display_order(curves["learner"]):
-        look = style.scheduler_style(name)
+        mark = style.scheduler_style(name)
         table = curves[curves["learner"] == name].pivot_table(
             index="iteration", columns="seed", values=["decisions_seen", "reached"]
         )
         seen, reached = table["decisions_seen"].mean(axis=1), table["reached"]
-        axes.plot(seen, reached.mean(axis=1), **look.line(), marker=look.marker, markersize=3)
-        axes.fill_between(seen, reached.min(axis=1), reached.max(axis=1), color=look.color, alpha=0.2, linewidth=0)
+        axes.plot(seen, reached.mean(axis=1), **mark.line(), marker=mark.marker, markersize=3)
+        axes.fill_between(seen, reached.min(axis=1), reached.max(axis=1), color=mark.color, alpha=0.2, linewidth=0)
     axes.set(xlabel="decisions seen", ylabel="$R_{epi}$ reached (%)", xscale="log")
     if legend:
         style.legend_beside(axes)
@@ -91,7 +91,7 @@ TRAINED = {"reached": "$R_{epi}$ reached (%)", "steps": "actions per episode"}
 
 @style.styled
 def training_band(curves: pandas.DataFrame, measure: str, axes: Axes | None = None, *, legend: bool = True) -> Axes:
-    """A measure over iterations, a line (mean) and a band (least and most) of all runs of a learner.
+    """A measure over iterations, mean and range of a learner's runs.
 
     Args:
         curves: learner, beta, seed, iteration and the measure; runs may be of different lengths.
@@ -101,10 +101,10 @@ def training_band(curves: pandas.DataFrame, measure: str, axes: Axes | None = No
     """
     axes = style.own_axes(axes, style.COLUMN, 2.4)
     for name in style.display_order(curves["learner"]):
-        look = style.scheduler_style(name)
+        mark = style.scheduler_style(name)
         runs = curves[curves["learner"] == name].groupby("iteration")[measure].agg(["mean", "min", "max"]).dropna()
-        axes.plot(runs["mean"], **look.line(), marker=look.marker, markersize=3)
-        axes.fill_between(runs.index, runs["min"], runs["max"], color=look.color, alpha=0.2, linewidth=0)
+        axes.plot(runs["mean"], **mark.line(), marker=mark.marker, markersize=3)
+        axes.fill_between(runs.index, runs["min"], runs["max"], color=mark.color, alpha=0.2, linewidth=0)
     axes.set(xlabel="iteration", ylabel=TRAINED[measure])
     if measure == "reached":
         axes.set_ylim(-2.0, 100.0)
@@ -115,7 +115,7 @@ def training_band(curves: pandas.DataFrame, measure: str, axes: Axes | None = No
 
 @style.styled
 def bars(table: pandas.DataFrame, group: str, value: str, label: str, axes: Axes | None = None) -> Axes:
-    """Bars of a value, a group of them per value of a column, one per scheduler.
+    """Bars of a value by a column, one per scheduler.
 
     Args:
         table: scheduler, the columns ``group`` and ``value``, one row each.
@@ -129,9 +129,9 @@ def bars(table: pandas.DataFrame, group: str, value: str, label: str, axes: Axes
     wide = table.pivot_table(index=group, columns="scheduler", values=value).reindex(groups)
     width = 0.8 / len(names)
     for index, name in enumerate(names):
-        look = style.scheduler_style(name)
-        place = np.arange(len(groups)) + (index - (len(names) - 1) / 2.0) * width
-        axes.bar(place, wide[name], width, color=look.color, label=look.label, hatch="///" if index % 2 else "")
+        mark = style.scheduler_style(name)
+        position = np.arange(len(groups)) + (index - (len(names) - 1) / 2.0) * width
+        axes.bar(position, wide[name], width, color=mark.color, label=mark.label, hatch="///" if index % 2 else "")
     axes.set_xticks(range(len(groups)), groups)
     axes.axhline(0.0, color=style.GREY, linewidth=0.8)
     axes.set_ylabel(label)

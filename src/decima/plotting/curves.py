@@ -1,4 +1,4 @@
-"""Curves: runtime over parallelism (Figure 2), distributions (9a, 9b), jobs over time (10a), alpha, learning (19)."""
+"""Curves: parallelism (Figure 2), distributions (9), jobs over time (10a), alpha, learning (19)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sweet_spot(runtime_s: pandas.Series, slack: float = 0.1) -> int:
 
 @style.styled
 def parallelism(runtimes: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """Runtime of single jobs over executors: mean, band of one standard deviation, ring at the sweet spot.
+    """Runtime of single jobs over executors, with deviation and sweet spot.
 
     Args:
         runtimes: job, executors, seed, runtime_s.
@@ -76,9 +76,9 @@ def cdf(scores: pandas.DataFrame, axes: Axes | None = None, *, value: str = "avg
     axes = style.own_axes(axes, 5.4, 2.6)
     means = scores.groupby("scheduler")[value].mean().sort_values(kind="stable")
     for name, mean in means.items():
-        look = style.scheduler_style(name)
+        mark = style.scheduler_style(name)
         rows = scores["scheduler"] == name
-        axes.ecdf(scores.loc[rows, value], **look.line() | {"label": f"{look.label}: {mean:.1f} s"})
+        axes.ecdf(scores.loc[rows, value], **mark.line() | {"label": f"{mark.label}: {mean:.1f} s"})
     axes.set(xlabel=axis_label(value, "JCT (s)"), ylabel="CDF", ylim=(0.0, 1.02))
     if log:
         axes.set_xscale("log")
@@ -121,8 +121,8 @@ def concurrent_jobs(
     for name in style.display_order(series["scheduler"]):
         rows = series[series["scheduler"] == name].sort_values("time_s")
         # Dashes turn a jagged line into noise: the colour alone tells these lines apart, and the order in the legend.
-        look = style.scheduler_style(name).line() | {"linewidth": 1.0, "linestyle": "-"}
-        axes.step(rows["time_s"] / unit_s, rows[value], where="post", **look)
+        mark = style.scheduler_style(name).line() | {"linewidth": 1.0, "linestyle": "-"}
+        axes.step(rows["time_s"] / unit_s, rows[value], where="post", **mark)
     axes.set(xlabel=f"time ({unit})", ylabel=label, xlim=(0.0, None), ylim=(0.0, None))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     if legend:
@@ -147,7 +147,7 @@ def _best(means: pandas.DataFrame) -> pandas.Series:
 
 @style.styled
 def alpha_curve(sweep: pandas.DataFrame, axes: Axes | None = None, *, legend: str = "inside") -> Axes:
-    """Average JCT over alpha, a line per variant; band (one standard error) and optimum of the best one.
+    """Average JCT over alpha by variant; error band and optimum of the best.
 
     Args:
         sweep: alpha, sticky, stage_rule, order, seed, avg_jct_s.
@@ -163,8 +163,8 @@ def alpha_curve(sweep: pandas.DataFrame, axes: Axes | None = None, *, legend: st
         sticky, rule, order = map(int, variant)
         chosen = variant == tuple(best[VARIANT])
         color = style.PINK if order else (style.BLUE, style.VERMILION, style.GREEN)[rule]
-        look = {"linestyle": "-" if sticky else (0, (4, 1.5)), "linewidth": 2.0 if chosen else 1.0}
-        axes.plot(rows["alpha"], rows["mean"], color=color, label=variant_label(*variant), **look)
+        mark = {"linestyle": "-" if sticky else (0, (4, 1.5)), "linewidth": 2.0 if chosen else 1.0}
+        axes.plot(rows["alpha"], rows["mean"], color=color, label=variant_label(*variant), **mark)
         if chosen:
             low, high = rows["mean"] - rows["sem"].fillna(0.0), rows["mean"] + rows["sem"].fillna(0.0)
             axes.fill_between(rows["alpha"], low, high, color=color, alpha=0.2, linewidth=0)
@@ -185,7 +185,7 @@ def _signed(alpha: float) -> str:
 
 @style.styled
 def best_alpha(sweep: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """Histogram of the alpha that is best for each workload, in the variant that is best on average."""
+    """Histogram of the best alpha of each workload, in the best variant."""
     axes = style.own_axes(axes, style.COLUMN, 2.8)
     best = _best(alpha_means(sweep))
     rows = sweep[(sweep[VARIANT] == best[VARIANT]).all(axis=1)]

@@ -15,7 +15,7 @@ from decima.plotting import style, words
 
 
 def layered_positions(graph: networkx.DiGraph) -> dict[int, np.ndarray]:
-    """Positions by stage: parents above their children, few crossings, stages near the middle of their neighbours.
+    """Positions by stage: parents above children, few crossings, near neighbours.
 
     A stage lies as low as its children allow, so that inputs of a late join are drawn next to it. Sweeps down and up
     first order each layer by the mean place of its neighbours, then move its stages there as far as the order and a
@@ -25,13 +25,13 @@ def layered_positions(graph: networkx.DiGraph) -> dict[int, np.ndarray]:
     for stage in reversed(list(networkx.topological_sort(graph))):
         depth[stage] = max((depth[child] + 1 for child in graph.successors(stage)), default=0)
     layers = [[stage for stage in graph if depth[stage] == level] for level in range(max(depth.values()) + 1)]
-    place = {stage: float(index) for layer in layers for index, stage in enumerate(layer)}
+    position = {stage: float(index) for layer in layers for index, stage in enumerate(layer)}
 
     beside = graph.to_undirected().neighbors
 
     def wishes(layer: list[int], neighbours: Callable) -> list[float]:
-        """Mean place of the neighbours of each stage; its own where it has none."""
-        places = [[place[other] for other in neighbours(stage)] or [place[stage]] for stage in layer]
+        """Mean position of the neighbours of each stage, unchanged without any."""
+        places = [[position[other] for other in neighbours(stage)] or [position[stage]] for stage in layer]
         return [sum(values) / len(values) for values in places]
 
     for sweep in range(12):
@@ -44,8 +44,8 @@ def layered_positions(graph: networkx.DiGraph) -> dict[int, np.ndarray]:
                 else:
                     steps = np.arange(len(layer))
                     moved = isotonic_regression(np.array(wishes(layer, beside)) - steps).x + steps
-                place |= dict(zip(layer, moved, strict=True))
-    return {stage: np.array([place[stage], float(depth[stage])]) for stage in graph}
+                position |= dict(zip(layer, moved, strict=True))
+    return {stage: np.array([position[stage], float(depth[stage])]) for stage in graph}
 
 
 @style.styled
@@ -57,7 +57,7 @@ def dag(
     labels: bool | Sequence[str] = True,
     colors: Sequence[str] | None = None,
 ) -> Axes:
-    """Graph of the stages of a job: circles with an area by work, labelled with tasks and mean task duration.
+    """Graph of the stages of a job, with areas by work.
 
     Args:
         stages: One row per stage of one job: stage, tasks, duration_s; ``job`` for the title, ``name`` for the labels.
@@ -120,7 +120,7 @@ def _labels(stages: pandas.DataFrame) -> list[str]:
 
 @style.styled
 def dag_panel(stages: pandas.DataFrame, edges: pandas.DataFrame, *, columns: int = 3) -> style.Figure:
-    """Graphs of several jobs side by side; areas can be compared inside a job, not between jobs.
+    """Graphs of several jobs side by side; areas compare inside a job only.
 
     Args:
         stages: As for :func:`dag`, of several jobs.

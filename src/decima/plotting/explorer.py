@@ -1,4 +1,4 @@
-"""Schedules to explore in a browser: zoom and pan, tasks under the pointer, the DAG of a job, jobs in the system.
+"""Schedules to explore in a browser.
 
 The interactive counterpart of :mod:`decima.plotting.gantt`, in the same colours: glyphs, hover tools and linked ranges
 of Bokeh. Tasks of a job that follow each other are painted as one block and by WebGL, and what the pointer shows is
@@ -56,7 +56,7 @@ _STAGE = "<b>@name</b><br>stage @stage, @tasks tasks<br>@spans"
 
 
 class Explorer:
-    """Schedules of one or more runs of the same jobs, one above the other over one time axis.
+    """Schedules of runs of the same jobs over one time axis.
 
     A notebook shows it where it is returned; :meth:`save` writes a page that needs no network.
 
@@ -81,7 +81,7 @@ class Explorer:
         self.layout, self.height = _layout(results)
 
     def page(self) -> str:
-        """HTML of the page; the names of its elements, which Bokeh draws at random, are numbered."""
+        """HTML of the page, with numbers for the random names of elements."""
         page = file_html(self.layout, INLINE, title=self.title)
         # Where Bokeh puts them; quotes inside of texts are escaped, so that no name of a job stands there.
         uuid = r"[0-9a-zA-Z][0-9a-f]{7}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -131,7 +131,7 @@ def _layout(results: Sequence[RunResult]) -> tuple[UIElement, int]:
 
 
 def _slots(result: RunResult) -> np.ndarray:
-    """Begin and end of the deliberate idle slots of a run in order of their begin, float64 [slot, 2]; seconds."""
+    """Begin and end of the deliberate idle slots of a run, float64 [slot, 2]; seconds."""
     slots = slots_of(result)
     if slots is None:
         return np.empty((0, 2))
@@ -139,7 +139,7 @@ def _slots(result: RunResult) -> np.ndarray:
 
 
 def _union(spans: np.ndarray, end_s: float) -> np.ndarray:
-    """Spans of time in which there is at least one of some others, until an end; float64 [span, 2]."""
+    """Union of spans of time until an end, float64 [span, 2]."""
     joined: list[list[float]] = []
     for begin, end in np.minimum(spans, end_s):
         if joined and begin <= joined[-1][1]:
@@ -256,7 +256,7 @@ class _Run:
                     )
 
     def _idle(self, jobs: _Jobs, begin_s: np.ndarray) -> pandas.DataFrame:
-        """Idle time of executors; ``begin_s`` is when the executor of a task is committed to it, float64 [tasks]."""
+        """Idle time of executors; ``begin_s`` is when executors are committed, float64 [tasks]."""
         tasks = self.tasks
         executor = tasks["executor"].to_numpy()
         rows = np.arange(self.result.num_executors)
@@ -284,7 +284,7 @@ class _Run:
         return pandas.DataFrame({"left": left, "right": right, "executor": lane.astype(np.int32), "reason": reasons})
 
     def _why_idle(self, jobs: _Jobs, begin_s: np.ndarray) -> dict[str, Any]:
-        """By reason, a function: for how long, up to given times, the reason held."""
+        """By reason a function: how long it held up to some times."""
         outcome = self.result.outcome
         completion_s = outcome.completion_ms / 1000.0
         completion_s = completion_s[~np.isnan(completion_s)]
@@ -326,7 +326,7 @@ def _seconds(value: float) -> str:
 
 
 def _chart(index: int, run: _Run, jobs: _Jobs, across: Range1d, height: int, chosen: GroupFilter) -> figure:
-    """Gantt chart of a run; the job that is chosen stands out from the others, which fade."""
+    """Gantt chart of a run, whose chosen job stands out."""
     result, executors = run.result, run.result.num_executors
     outcome = result.outcome
     jct = outcome.jct_ms
@@ -396,10 +396,10 @@ def _jobs_in_system(results: Sequence[RunResult], across: Range1d) -> figure:
         steps = np.repeat([1, -1], len(result.outcome.arrival_ms))
         kept = ~np.isnan(times)
         order = np.argsort(times[kept], kind="stable")
-        look = style.scheduler_style(result.scheduler)
+        mark = style.scheduler_style(result.scheduler)
         plot.step(
-            times[kept][order], np.cumsum(steps[kept][order]), mode="after", line_color=look.color, line_width=1.6,
-            legend_label=look.label,
+            times[kept][order], np.cumsum(steps[kept][order]), mode="after", line_color=mark.color, line_width=1.6,
+            legend_label=mark.label,
         )  # fmt: skip
     plot.y_range.start = 0
     plot.legend.visible = len(results) > 1

@@ -28,7 +28,7 @@ def query_labels(names) -> dict[str, str]:
 
 @style.styled
 def duration_bars(runs: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """Bars of the real duration by query, with its standard deviation over repetitions, and the mean simulated one.
+    """Bars of the real duration by query, with deviation, and the simulated one.
 
     Args:
         runs: name, real_s, simulated_s of one executor count.
@@ -40,14 +40,14 @@ def duration_bars(runs: pandas.DataFrame, axes: Axes | None = None) -> Axes:
     labels = query_labels(runs["name"])
     groups = runs.groupby("name")
     real = groups["real_s"].agg(["mean", "std"]).fillna(0.0).loc[list(labels)]
-    place = np.arange(len(labels))
+    position = np.arange(len(labels))
     axes.bar(
-        place, real["mean"], 0.7, yerr=real["std"], color=REAL, alpha=0.75, label="real (± standard deviation)",
+        position, real["mean"], 0.7, yerr=real["std"], color=REAL, alpha=0.75, label="real (± standard deviation)",
         error_kw={"linewidth": 0.8, "capsize": 1.5},
     )  # fmt: skip
     simulated = groups["simulated_s"].mean().loc[list(labels)]
-    axes.plot(place, simulated, linestyle="none", marker="D", markersize=3.5, color=SIMULATED, label="simulated")
-    axes.set_xticks(place, list(labels.values()))
+    axes.plot(position, simulated, linestyle="none", marker="D", markersize=3.5, color=SIMULATED, label="simulated")
+    axes.set_xticks(position, list(labels.values()))
     axes.set(ylabel="job duration (s)", xlim=(-0.7, len(labels) - 0.3), ylim=(0.0, None))
     axes.tick_params(axis="x", length=0)
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, fontsize=7, borderaxespad=0.2)
@@ -56,7 +56,7 @@ def duration_bars(runs: pandas.DataFrame, axes: Axes | None = None) -> Axes:
 
 @style.styled
 def error_ranges(runs: pandas.DataFrame, axes: Axes | None = None, *, paper_percent: float) -> Axes:
-    """Ranges of the simulation error by query that hold 95 % of the runs, and the mean error.
+    """Ranges of the error by query that hold 95 % of the runs.
 
     Args:
         runs: name, error (simulated / real - 1).
@@ -67,17 +67,17 @@ def error_ranges(runs: pandas.DataFrame, axes: Axes | None = None, *, paper_perc
     """
     axes = style.own_axes(axes, style.PAGE, 1.6)
     labels = query_labels(runs["name"])
-    place = np.arange(len(labels))
+    position = np.arange(len(labels))
     groups = (100.0 * runs["error"]).groupby(runs["name"])
     measures = (groups.quantile(0.025), groups.mean(), groups.quantile(0.975))
     low, mean, high = (measure.loc[list(labels)] for measure in measures)
     axes.axhspan(-paper_percent, paper_percent, color="0.92", zorder=0, label=f"paper's mean: ±{paper_percent:g} %")
-    axes.bar(place, high - low, 0.5, bottom=low, color=SIMULATED, alpha=0.8, label="95 % of the runs")
-    axes.plot(place, mean, linestyle="none", marker="_", markersize=8, color=style.BLACK, label="mean")
+    axes.bar(position, high - low, 0.5, bottom=low, color=SIMULATED, alpha=0.8, label="95 % of the runs")
+    axes.plot(position, mean, linestyle="none", marker="_", markersize=8, color=style.BLACK, label="mean")
     axes.axhline(0.0, color=style.GREY, linewidth=0.8)
     reach = 0.06 * float(high.max() - low.min())
     axes.set_ylim(min(low.min(), -paper_percent) - reach, max(high.max(), paper_percent) + reach)
-    axes.set_xticks(place, list(labels.values()))
+    axes.set_xticks(position, list(labels.values()))
     axes.set(xlabel="query", ylabel="error (%)", xlim=(-0.7, len(labels) - 0.3))
     axes.tick_params(axis="x", length=0)
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, fontsize=7, borderaxespad=0.2)
@@ -95,9 +95,9 @@ def simulated_against_real(runs: pandas.DataFrame, axes: Axes | None = None) -> 
     axes = style.own_axes(axes, style.COLUMN, 3.0)
     colors = (style.SKY, style.GREEN, style.ORANGE, style.BLUE, style.PINK, style.VERMILION)
     for number, group in runs.groupby("executors"):
-        look = {"marker": "os^Dvp"[number % 6], "color": colors[number % 6], "markersize": 2.5, "alpha": 0.7}
+        mark = {"marker": "os^Dvp"[number % 6], "color": colors[number % 6], "markersize": 2.5, "alpha": 0.7}
         label = words.count(number, "executor")
-        axes.plot(group["real_s"], group["simulated_s"], linestyle="none", label=label, **look)
+        axes.plot(group["real_s"], group["simulated_s"], linestyle="none", label=label, **mark)
     both = runs[["real_s", "simulated_s"]].to_numpy()
     ends = np.array([0.9 * both.min(), 1.1 * both.max()])
     axes.fill_between(ends, 0.9 * ends, 1.1 * ends, color="0.92", zorder=0, linewidth=0.0, label="± 10 %")
@@ -113,7 +113,7 @@ def simulated_against_real(runs: pandas.DataFrame, axes: Axes | None = None) -> 
 
 @style.styled
 def error_distributions(errors: pandas.DataFrame, axes: Axes | None = None, *, paper: tuple[float, float]) -> Axes:
-    """Distribution of the size of the error by origin of the profile, and between real repetitions as the floor.
+    """Distribution of the error's size by origin of the profile, with the floor.
 
     Args:
         errors: profile, error.
@@ -139,7 +139,7 @@ def error_distributions(errors: pandas.DataFrame, axes: Axes | None = None, *, p
 
 @style.styled
 def ablation_bars(summary: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
-    """Bars of the mean size of the error by variant, with its bias and the 95th percentile.
+    """Bars of the mean error's size by variant, with bias and 95th percentile.
 
     Args:
         summary: variant, mean_percent, p95_percent, bias_percent; rows from top to bottom.
@@ -147,16 +147,16 @@ def ablation_bars(summary: pandas.DataFrame, axes: Axes | None = None, *, legend
         legend: Explain the marks.
     """
     axes = style.own_axes(axes, style.PAGE / 2, 2.4)
-    place = np.arange(len(summary))
+    position = np.arange(len(summary))
     colors = [REAL if name.startswith("other real") else SIMULATED for name in summary["variant"]]
-    axes.barh(place, summary["mean_percent"], 0.65, color=colors, alpha=0.85, label="mean size of the error")
+    axes.barh(position, summary["mean_percent"], 0.65, color=colors, alpha=0.85, label="mean size of the error")
     for column, marker, size, color, label in (
         ("p95_percent", "|", 8, "0.4", "95th percentile"),
         ("bias_percent", "D", 3, style.BLACK, "bias"),
     ):
-        axes.plot(summary[column], place, linestyle="none", marker=marker, markersize=size, color=color, label=label)
+        axes.plot(summary[column], position, linestyle="none", marker=marker, markersize=size, color=color, label=label)
     beyond = summary[["mean_percent", "p95_percent"]].max(axis=1)
-    for at, value, end in zip(place, summary["mean_percent"], beyond, strict=True):
+    for at, value, end in zip(position, summary["mean_percent"], beyond, strict=True):
         axes.annotate(f"{value:.1f}", (end, at), (4, 0), textcoords="offset points", fontsize=6.5, va="center")
     axes.axvline(0.0, color=style.GREY, linewidth=0.8)
     axes.set_xlim(min(0.0, 1.1 * summary["bias_percent"].min()), 1.15 * beyond.max())

@@ -1,4 +1,4 @@
-"""Gantt charts in the manner of Figure 3: which executor, VM or machine ran which job at what time."""
+"""Gantt charts (Figure 3) of executors, VMs or machines."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FEW_TRANSFERS = 300  # up to so many transfers are drawn unless asked for
 
 
 def job_colors(number: int) -> list[str]:
-    """Colours for jobs 0 to ``number - 1``: from a fixed list, or from yellow to blue in three shades for many jobs."""
+    """Colours for jobs: a fixed list, or three shades from yellow to blue."""
     if number <= FEW_JOBS:
         return list(_FEW_COLORS[:number])
     # Golden-ratio steps keep jobs that follow each other far apart.
@@ -53,7 +53,7 @@ def job_colors(number: int) -> list[str]:
 
 
 def blocks_of(tasks: pandas.DataFrame, key: str) -> pandas.DataFrame:
-    """Merge tasks of one job that follow each other on an executor; no seams between them, and less to draw."""
+    """Merge tasks of one job that follow each other on an executor."""
     ordered = tasks.sort_values(["executor", "start_s"], kind="stable")
     gap = ordered["start_s"].to_numpy()[1:] - ordered["finish_s"].to_numpy()[:-1] > 1e-9
     other = (np.diff(ordered["executor"]) != 0) | (np.diff(pandas.factorize(ordered[key])[0]) != 0)
@@ -92,7 +92,7 @@ def gantt(
     each_task: bool = False,
     slots: pandas.DataFrame | None = None,
 ) -> Axes:
-    """Gantt chart of the executors over time: a colour per job, purple where idle, a red line where a job completes.
+    """Gantt chart of executors: a colour per job, purple idle, red completions.
 
     Args:
         tasks: One row per task: job, stage, executor, start_s, finish_s. Twelve thousand take a fraction of a second.
@@ -148,13 +148,13 @@ def tasks_of(result: RunResult) -> pandas.DataFrame:
 
 
 def slots_of(result: RunResult) -> pandas.DataFrame | None:
-    """Deliberate idle slots of a run, one row each with start_s and end_s; None for a system that has no slots."""
+    """Deliberate idle slots of a run (start_s, end_s); None without slots."""
     delays = getattr(getattr(result, "log", None), "delays", None)
     return None if delays is None else delays()
 
 
 def gantt_of(result: RunResult, axes: Axes | None = None) -> Axes:
-    """Gantt chart of one run, entitled with the name of its scheduler; deliberate idle slots are hatched.
+    """Gantt chart of one run, with hatched deliberate idle slots.
 
     Args:
         result: A run that kept its log.
@@ -179,7 +179,7 @@ def gantt_stack(
     start_s: float = 0.0,
     head: float = 0.4,
 ) -> style.Figure:
-    """Gantt charts of runs of the same jobs, one below the other over one time axis.
+    """Gantt charts of runs of the same jobs over one time axis.
 
     Args:
         results: Runs that kept their log.
@@ -206,7 +206,7 @@ def gantt_stack(
 def gantt_panel(
     tasks: pandas.DataFrame, *, by: str = "scheduler", executors: int | None = None, legend: bool = True
 ) -> style.Figure:
-    """One Gantt chart per scheduler, one below the other, over the same time axis and in the same colours.
+    """A Gantt chart per scheduler over one time axis, in the same colours.
 
     Args:
         tasks: As for :func:`gantt`, with the column ``by``; ``job_name`` for the legend.
@@ -236,7 +236,7 @@ def gantt_panel(
 def gantt_grid(
     tasks: pandas.DataFrame, *, rows: str = "scheduler", columns: str = "where", executors: int | None = None
 ) -> style.Figure:
-    """Gantt charts of schedulers below one another and of kinds of runs side by side, one time axis and one palette.
+    """Gantt charts by scheduler (rows) and column of runs, one palette.
 
     Args:
         tasks: As for :func:`gantt_panel`, with the columns ``rows`` and ``columns``; a pair may be missing.
@@ -279,7 +279,7 @@ def _legend(figure: style.Figure, tasks: pandas.DataFrame, colors: Mapping[int, 
 
 @style.styled
 def placement_gantt(result: Any, axes: Axes | None = None) -> Axes:
-    """Gantt chart of an episode: every VM has as many rows as it has executors at one time, lines part the VMs.
+    """Gantt chart of an episode, with rows per VM as executors need.
 
     Args:
         result: An episode.
@@ -315,7 +315,7 @@ def placements_figure(results: Sequence[Any]) -> style.Figure:
 def schedule_gantt(
     schedule: Any, axes: Axes | None = None, *, title: str | None = None, transfers: bool | None = None
 ) -> Axes:
-    """Gantt chart of a schedule: a row per executor, a colour per job (per node if there is one job).
+    """Gantt chart of a schedule: a row per executor, a colour per job.
 
     Further copies of a node are hatched. A grey line leads from where data leaves one executor to where and when it has
     arrived at another.
@@ -375,7 +375,7 @@ def schedule_gantt(
 
 
 def _transfers(schedule: Any) -> np.ndarray:
-    """Lines of the data that goes from one executor to another, float64 [transfers, 2, 2]: (time, executor) twice."""
+    """Lines of data transfers, float64 [transfers, 2, 2]: (time, executor) twice."""
     instance = schedule.instance
     start, parent, data = instance.parents
     lines = []

@@ -1,4 +1,4 @@
-"""Plots of deliberate idling: the optimal gain over the mix of jobs, distributions, and what slots depend on."""
+"""Plots of deliberate idling: optimal gain, distributions, what slots depend on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LENGTHS = (
 
 @style.styled
 def gain_over_share(gains: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
-    """Gain of the best rule that may idle over the share of long jobs, a line per length of these.
+    """Gain of the best idling rule over the share of long jobs.
 
     Args:
         gains: long_s, share (parts of 1) and gain_percent, of one number of executors and one load.
@@ -28,8 +28,8 @@ def gain_over_share(gains: pandas.DataFrame, axes: Axes | None = None, *, legend
     axes = style.own_axes(axes, style.COLUMN, 2.4)
     for (long_s, rows), (color, dashes, marker) in zip(gains.groupby("long_s"), _LENGTHS, strict=False):
         ordered = rows.sort_values("share")
-        look = {"color": color, "linestyle": dashes, "marker": marker, "markersize": 4}
-        axes.plot(100.0 * ordered["share"], ordered["gain_percent"], **look, label=f"long jobs of {long_s:g} s")
+        mark = {"color": color, "linestyle": dashes, "marker": marker, "markersize": 4}
+        axes.plot(100.0 * ordered["share"], ordered["gain_percent"], **mark, label=f"long jobs of {long_s:g} s")
     axes.set(xlabel="long jobs (% of all)", ylabel="gain (% of average JCT)", xlim=(0.0, None))
     axes.axhline(0.0, color=style.GREY, linewidth=0.8)
     if legend:
@@ -69,8 +69,8 @@ def score_over_jobs(scores: pandas.DataFrame, column: str, axes: Axes | None = N
     axes = style.own_axes(axes, style.PAGE, 2.4)
     means = scores.groupby(["jobs", "scheduler"])[column].mean().unstack("scheduler")
     for name in style.display_order(scores["scheduler"]):
-        look = style.scheduler_style(name)
-        axes.plot(means[name], **look.line(), marker=look.marker, markersize=4)
+        mark = style.scheduler_style(name)
+        axes.plot(means[name], **mark.line(), marker=mark.marker, markersize=4)
     axes.set(xlabel="jobs", ylabel=axis_label(column, column))
     if legend:
         style.legend_beside(axes)
@@ -88,8 +88,8 @@ def slot_over_gap(slots: pandas.DataFrame, axes: Axes | None = None) -> Axes:
     axes = style.own_axes(axes, style.PAGE, 2.4)
     for (long_s, rows), (color, dashes, marker) in zip(slots.groupby("long_s"), _LENGTHS, strict=False):
         ordered = rows.sort_values("gap_s")
-        look = {"color": color, "linestyle": dashes, "marker": marker, "markersize": 4}
-        axes.plot(ordered["gap_s"], ordered["mean_slot_s"], **look, label=f"μ = {long_s:g} s")
+        mark = {"color": color, "linestyle": dashes, "marker": marker, "markersize": 4}
+        axes.plot(ordered["gap_s"], ordered["mean_slot_s"], **mark, label=f"μ = {long_s:g} s")
     axes.set(xlabel="mean gap between arrivals (s)", ylabel="mean slot (s)", xlim=(0.0, None), ylim=(0.0, None))
     style.legend_beside(axes)
     return axes

@@ -1,4 +1,4 @@
-"""Time that decisions take, against how often they are wanted and how many jobs there are (Figure 15b)."""
+"""Time that decisions take, by events and number of jobs (Figure 15b)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from decima.plotting import style
 
 @style.styled
 def delay_cdf(latency_ms: np.ndarray, interval_s: np.ndarray, axes: Axes | None = None) -> Axes:
-    """Distributions of the time a decision takes and of the time between scheduling events, on one axis.
+    """Distributions of decision times and of times between scheduling events.
 
     Args:
         latency_ms: float64 [decisions], wall clock.
@@ -22,8 +22,7 @@ def delay_cdf(latency_ms: np.ndarray, interval_s: np.ndarray, axes: Axes | None 
     Source: §7.4, Figure 15b.
     """
     axes = style.own_axes(axes, style.COLUMN, 2.6)
-    look = style.scheduler_style("decima")
-    axes.ecdf(latency_ms, color=look.color, label=f"decision: mean {np.mean(latency_ms):.2g} ms")
+    axes.ecdf(latency_ms, color=style.BLACK, label=f"decision: mean {np.mean(latency_ms):.2g} ms")
     interval_ms = 1000.0 * interval_s
     label = f"interval: mean {np.mean(interval_s):.2g} s"
     axes.ecdf(interval_ms, color=style.BLUE, linestyle=(0, (4, 1.5)), label=label)
@@ -36,7 +35,7 @@ def delay_cdf(latency_ms: np.ndarray, interval_s: np.ndarray, axes: Axes | None 
 
 @style.styled
 def latency_over_jobs(table: pandas.DataFrame, axes: Axes | None = None, *, paper_ms: float = 15.0) -> Axes:
-    """Time per decision over the number of jobs in the system: median, 95th percentile, and the paper's figure.
+    """Time per decision over jobs in the system: median and 95th percentile.
 
     Args:
         table: jobs (of the batch), active_jobs, latency_ms.
@@ -44,7 +43,7 @@ def latency_over_jobs(table: pandas.DataFrame, axes: Axes | None = None, *, pape
         paper_ms: Mean delay that the paper states.
     """
     axes = style.own_axes(axes, style.COLUMN, 2.6)
-    color = style.scheduler_style("decima").color
+    color = style.BLACK
     groups = table.groupby("jobs")
     active = groups["active_jobs"].median()
     median, high = groups["latency_ms"].median(), groups["latency_ms"].quantile(0.95)

@@ -18,14 +18,13 @@ _VARIANT_COLORS = (style.ORANGE, "#44AA99", style.INDIGO, style.WINE, style.OLIV
 _UNITS = {"wall_s": (60.0, "wall time (min)"), "cpu_s": (60.0, "CPU time (min)"), "iteration": (1.0, "iteration")}
 # Changes in percent beyond this are drawn as an arrow at the edge.
 _FAR = 30.0
-_REFERENCES = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")
 
 
 def variant_colors(variants: Sequence[str]) -> dict[str, str]:
-    """Colours by variant of a recipe; ``"recipe"`` itself has that of Decima."""
+    """Colours by variant of a recipe; ``"recipe"`` itself is black."""
     others = [variant for variant in dict.fromkeys(variants) if variant != "recipe"]
-    colors = {variant: _VARIANT_COLORS[place % len(_VARIANT_COLORS)] for place, variant in enumerate(others)}
-    return {"recipe": style.SCHEDULERS["decima"].color} | colors
+    colors = {variant: _VARIANT_COLORS[position % len(_VARIANT_COLORS)] for position, variant in enumerate(others)}
+    return {"recipe": style.BLACK} | colors
 
 
 @style.styled
@@ -37,8 +36,9 @@ def learning_curves(
     over: str = "iteration",
     values: Sequence[str] = (GREEDY, SAMPLED),
     legend: bool = True,
+    levels: Sequence[str] | None = None,
 ) -> Axes:
-    """Validation scores over training, a line per run and score; heuristics on the same sequences as level lines.
+    """Validation scores over training, with heuristics as level lines.
 
     Args:
         curves: run, variant, ``over``, ``values`` (average JCT in seconds).
@@ -47,6 +47,7 @@ def learning_curves(
         over: ``"iteration"``, ``"wall_s"`` or ``"cpu_s"``.
         values: Which scores; a sampled one is dotted.
         legend: Name variants and heuristics beside the axes.
+        levels: Heuristics that are drawn, in the order of the legend; all of ``references`` when omitted.
 
     Source: §7.4, Figure 15a.
     """
@@ -59,13 +60,15 @@ def learning_curves(
         for value in values:
             sampled = value == SAMPLED
             name = ("Decima" if variant == "recipe" else variant) + (", sampled" if sampled else "")
-            look = {"color": colors[variant], "linestyle": (0, (1, 1.2)) if sampled else "-", "linewidth": 0.9}
-            axes.plot(rows[over] / scale, rows[value], label=name if name not in named else None, **look)
+            mark = {"color": colors[variant], "linestyle": (0, (1, 1.2)) if sampled else "-", "linewidth": 0.9}
+            axes.plot(rows[over] / scale, rows[value], label=name if name not in named else None, **mark)
             named.add(name)
     level = references.set_index("scheduler")["avg_jct_s"]
-    for name in (each for each in _REFERENCES if each in level.index):
-        look = style.scheduler_style(name)
-        axes.axhline(level[name], color=look.color, linestyle=look.linestyle, linewidth=1.0, label=look.label, zorder=1)
+    for name in (
+        style.display_order(level.index) if levels is None else (each for each in levels if each in level.index)
+    ):
+        mark = style.scheduler_style(name)
+        axes.axhline(level[name], color=mark.color, linestyle=mark.linestyle, linewidth=1.0, label=mark.label, zorder=1)
     # A policy that knows nothing yet is far above; what matters is the neighbourhood of the heuristics.
     shown = curves[list(values)].to_numpy()
     top = min(np.nanmax(shown), 1.5 * level.max())
@@ -78,7 +81,7 @@ def learning_curves(
 
 @style.styled
 def budget_points(budgets: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
-    """Changes against tuned weighted fair that variants of a recipe reach, a marker per budget and a dot per run.
+    """Changes that variants of a recipe reach, by budget and run.
 
     Args:
         budgets: variant, run, budget_min, change_percent.
@@ -92,19 +95,19 @@ def budget_points(budgets: pandas.DataFrame, axes: Axes | None = None, *, legend
     for index, budget in enumerate(minutes):
         rows = budgets[budgets["budget_min"] == budget]
         shift = (index - (len(minutes) - 1) / 2) * 0.18
-        looks = {"color": f"{shades[index]}", "zorder": 3, "clip_on": False}
+        marks = {"color": f"{shades[index]}", "zorder": 3, "clip_on": False}
         mean = rows.groupby("variant")["change_percent"].mean()
         axes.scatter(
             mean.clip(upper=_FAR), [variants.index(variant) + shift for variant in mean.index], s=34, marker="|",
-            linewidths=1.6, label=f"{budget:g} min", **looks,
+            linewidths=1.6, label=f"{budget:g} min", **marks,
         )  # fmt: skip
         for beyond, marker in ((False, "o"), (True, ">")):
             some = rows[(rows["change_percent"] > _FAR) == beyond]
-            place = np.array([variants.index(variant) for variant in some["variant"]]) + shift
+            position = np.array([variants.index(variant) for variant in some["variant"]]) + shift
             change, size = some["change_percent"].clip(upper=_FAR), 18 if beyond else 7
-            axes.scatter(change, place, s=size, marker=marker, linewidths=0, **looks)
+            axes.scatter(change, position, s=size, marker=marker, linewidths=0, **marks)
     axes.set_xlim(right=min(_FAR, 1.1 * max(1.0, budgets["change_percent"].max())))
-    axes.axvline(0.0, color=style.SCHEDULERS["weighted_fair"].color, linewidth=1.0)
+    axes.axvline(0.0, color=style.GREEN, linewidth=1.0)
     style.label_rows(axes, variants)
     axes.set_xlabel("average JCT against tuned weighted fair (%)")
     if legend:
@@ -113,7 +116,7 @@ def budget_points(budgets: pandas.DataFrame, axes: Axes | None = None, *, legend
 
 
 def extreme_sequences(returns: pandas.DataFrame, shared_s: float) -> tuple[int, int]:
-    """Numbers of the sequences with the worst and with the best mean return from ``shared_s`` on."""
+    """Sequences with the worst and the best mean return from ``shared_s`` on."""
     table = returns[returns["time_s"] == shared_s].groupby("sequence")["return_s"].mean()
     return int(table.idxmin()), int(table.idxmax())
 

@@ -1,4 +1,4 @@
-"""Plots over the load of a stream: scores of schedulers, and what a gap between arrivals means for the cluster."""
+"""Plots over the load of a stream: scores of schedulers, gaps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MEANINGS = {
 
 @style.styled
 def score_over_gap(scores: pandas.DataFrame, axes: Axes | None = None, *, value: str = "avg_jct_s") -> Axes:
-    """Mean score over the mean gap between arrivals, a line per scheduler; the load grows to the right.
+    """Mean score over the mean gap between arrivals, a line per scheduler.
 
     Args:
         scores: interarrival_s, scheduler and the column ``value`` in seconds.
@@ -33,8 +33,8 @@ def score_over_gap(scores: pandas.DataFrame, axes: Axes | None = None, *, value:
     axes = style.own_axes(axes, style.PAGE, 2.8)
     means = scores.groupby(["interarrival_s", "scheduler"])[value].mean().unstack("scheduler")
     for name in style.display_order(scores["scheduler"]):
-        look = style.scheduler_style(name)
-        axes.plot(means[name], **look.line(), marker=look.marker, markersize=4)
+        mark = style.scheduler_style(name)
+        axes.plot(means[name], **mark.line(), marker=mark.marker, markersize=4)
     axes.set(ylabel=axis_label(value, "average JCT (s)"), yscale="log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     style.plain_numbers(axes.yaxis)
@@ -45,7 +45,7 @@ def score_over_gap(scores: pandas.DataFrame, axes: Axes | None = None, *, value:
 
 @style.styled
 def change_over_gap(changes: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """Paired change against a baseline over the mean gap between arrivals, with 95 % confidence intervals.
+    """Paired change over the mean gap between arrivals, with 95 % intervals.
 
     Where a scheduler is overrun by jobs the scale is logarithmic from a change of :data:`LINEAR_TO` on.
 
@@ -55,10 +55,10 @@ def change_over_gap(changes: pandas.DataFrame, axes: Axes | None = None) -> Axes
     """
     axes = style.own_axes(axes, style.PAGE, 2.0)
     for name in style.display_order(changes["scheduler"]):
-        rows, look = changes[changes["scheduler"] == name].sort_values("interarrival_s"), style.scheduler_style(name)
+        rows, mark = changes[changes["scheduler"] == name].sort_values("interarrival_s"), style.scheduler_style(name)
         change = rows["change_percent"]
-        axes.plot(rows["interarrival_s"], change, **look.line(), marker=look.marker, markersize=4)
-        axes.fill_between(rows["interarrival_s"], rows["low"], rows["high"], color=look.color, alpha=0.2, linewidth=0)
+        axes.plot(rows["interarrival_s"], change, **mark.line(), marker=mark.marker, markersize=4)
+        axes.fill_between(rows["interarrival_s"], rows["low"], rows["high"], color=mark.color, alpha=0.2, linewidth=0)
     axes.axhline(0.0, color=style.GREY, linewidth=0.8)
     axes.set(ylabel="change (%)")
     if changes["change_percent"].max() > 5.0 * LINEAR_TO:
@@ -102,20 +102,20 @@ def _gap_axis(axes: Axes, gaps_s: Iterable[float]) -> None:
 
 @style.styled
 def change_over_budget(changes: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """Paired change over the simulated runs per plan, with 95 % confidence intervals, a line per case.
+    """Paired change over the runs per plan, with 95 % intervals.
 
     Args:
         changes: case, budget, change_percent, low and high.
         axes: Where to draw; a new figure when omitted.
     """
     axes = style.own_axes(axes, style.PAGE, 2.6)
-    looks = [(style.scheduler_style(name).color, style.scheduler_style(name).marker) for name in ("lookahead", "fair")]
+    markers = [(style.VERMILION, "X"), (style.BLUE, "o")]
     budgets = sorted(changes["budget"].unique())
     cases = changes.groupby("case", sort=False)
-    for index, ((case, rows), (color, marker)) in enumerate(zip(cases, looks, strict=True)):
-        place = rows["budget"] * (1.0 + 0.04 * index)  # side by side
+    for index, ((case, rows), (color, marker)) in enumerate(zip(cases, markers, strict=True)):
+        position = rows["budget"] * (1.0 + 0.04 * index)  # side by side
         reach = [rows["change_percent"] - rows["low"], rows["high"] - rows["change_percent"]]
-        axes.errorbar(place, rows["change_percent"], yerr=reach, color=color, marker=marker, capsize=2, label=case)
+        axes.errorbar(position, rows["change_percent"], yerr=reach, color=color, marker=marker, capsize=2, label=case)
     axes.axhline(0.0, color=style.GREY, linewidth=0.8)
     axes.set(xscale="log", xlabel="simulated runs per plan", ylabel="change of average JCT (%)")
     axes.set_xticks(budgets, [f"{budget:g}" for budget in budgets])
@@ -134,11 +134,10 @@ def change_by_case(changes: pandas.DataFrame, axes: Axes | None = None) -> Axes:
         axes: Where to draw; a new figure when omitted.
     """
     axes = style.own_axes(axes, style.PAGE, 0.9 + 0.35 * len(changes))
-    look = style.scheduler_style("lookahead")
-    place = range(len(changes))
+    position = range(len(changes))
     reach = [changes["change_percent"] - changes["low"], changes["high"] - changes["change_percent"]]
     axes.errorbar(
-        changes["change_percent"], place, xerr=reach, linestyle="none", color=look.color, marker=look.marker, capsize=2
+        changes["change_percent"], position, xerr=reach, linestyle="none", color=style.VERMILION, marker="X", capsize=2
     )
     axes.axvline(0.0, color=style.GREY, linewidth=0.8)
     rules = [style.scheduler_style(text.partition(":")[0]).label for text in changes["base"]]

@@ -1,4 +1,4 @@
-"""The measured workload and the scaling model: slow-down by parallelism, residuals, jobs beside the authors' ones."""
+"""The measured workload and the scaling model: slow-down, residuals, jobs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from decima.plotting import style
 
-_LOOKS = {
+_MARKS = {
     "measured": {"color": style.VERMILION, "marker": "o", "linestyle": "none", "label": "measured"},
     "model": {"color": style.BLACK, "linestyle": "-", "label": "model"},
     "authors": {"color": style.BLUE, "marker": "s", "linestyle": ":", "label": "authors' cluster"},
@@ -19,7 +19,7 @@ _WAVE_NAMES = {"fresh": "fresh executor", "first": "first wave", "rest": "later 
 
 @style.styled
 def slowdown(table: pandas.DataFrame, wave: str, axes: Axes | None = None, *, measured_up_to: int = 4) -> Axes:
-    """Slow-down of tasks against one executor over the number of executors; right of the grey it is extrapolated.
+    """Slow-down of tasks over executors; right of the grey it is extrapolated.
 
     Args:
         table: wave, source (measured, model, authors), level, slowdown, low, high.
@@ -31,13 +31,13 @@ def slowdown(table: pandas.DataFrame, wave: str, axes: Axes | None = None, *, me
     axes.axvspan(0.9, measured_up_to * 1.1, color="0.92", zorder=0)
     for source, part in table[table["wave"] == wave].groupby("source", sort=False):
         part = part.sort_values("level")
-        look = _LOOKS[source]
-        axes.plot(part["level"], part["slowdown"], markersize=3.5, **look)
+        mark = _MARKS[source]
+        axes.plot(part["level"], part["slowdown"], markersize=3.5, **mark)
         if source == "model":
-            axes.fill_between(part["level"], part["low"], part["high"], color=look["color"], alpha=0.15, linewidth=0)
+            axes.fill_between(part["level"], part["low"], part["high"], color=mark["color"], alpha=0.15, linewidth=0)
         else:
             bars = (part["slowdown"] - part["low"], part["high"] - part["slowdown"])
-            axes.errorbar(part["level"], part["slowdown"], bars, fmt="none", ecolor=look["color"], elinewidth=0.8)
+            axes.errorbar(part["level"], part["slowdown"], bars, fmt="none", ecolor=mark["color"], elinewidth=0.8)
     axes.set(xscale="log", yscale="log", xlabel="executors", title=_WAVE_NAMES[wave])
     axes.set_yticks([1, 2, 4, 8])
     style.plain_numbers(axes.xaxis, axes.yaxis)
@@ -65,7 +65,7 @@ def residuals(table: pandas.DataFrame, axes: Axes | None = None) -> Axes:
 
 @style.styled
 def holdout(table: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """Bars of the mean error of predictions of what was held out, with the model and without any effect.
+    """Bars of the mean error of held-out predictions, with and without model.
 
     Args:
         table: held_out, value, wave, form, error_percent.
@@ -89,7 +89,7 @@ def holdout(table: pandas.DataFrame, axes: Axes | None = None) -> Axes:
 
 @style.styled
 def jobs(table: pandas.DataFrame, column: str, label: str, axes: Axes | None = None) -> Axes:
-    """One number per query: extrapolated and the authors' at their largest size, measured at the largest scale.
+    """One number per query: extrapolated, the authors', and measured.
 
     Args:
         table: source, query, size_gb and the column.
@@ -100,8 +100,8 @@ def jobs(table: pandas.DataFrame, column: str, label: str, axes: Axes | None = N
     axes = style.own_axes(axes, style.PAGE, 2.4)
     for source, part in table.groupby("source", sort=False):
         part = part[part["size_gb"] == part["size_gb"].max()]
-        name = f"{_LOOKS[source]['label']}, {part['size_gb'].max():g} GB"
-        axes.plot(part["query"], part[column], markersize=4, **{**_LOOKS[source], "linestyle": "none", "label": name})
+        name = f"{_MARKS[source]['label']}, {part['size_gb'].max():g} GB"
+        axes.plot(part["query"], part[column], markersize=4, **{**_MARKS[source], "linestyle": "none", "label": name})
     axes.set(yscale="log", ylabel=label, xticks=range(1, 23))
     style.plain_numbers(axes.yaxis)
     return axes

@@ -1,4 +1,4 @@
-"""Plots of what a policy computes: embeddings of job graphs, probabilities of stages and limits (Figures 5 and 6)."""
+"""Plots of what a policy computes: embeddings, probabilities (Figures 5 and 6)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def step_colors(steps: int) -> list[str]:
 def embeddings(
     stages: pandas.DataFrame, edges: pandas.DataFrame, nodes: pandas.DataFrame, summaries: pandas.DataFrame
 ) -> style.Figure:
-    """Graphs of a few jobs, coloured by step of message passing, and below them the features and embeddings of stages.
+    """Graphs of jobs by step of message passing, with features and embeddings.
 
     Args:
         stages: job, name, stage, tasks, duration_s, finished (1: no longer in the graph).
@@ -100,7 +100,7 @@ def _strip(table: np.ndarray, labels: list[str], features: int, norm: Normalize,
 
 @style.styled
 def stage_probabilities(candidates: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """Bars of the probability of every stage that could be chosen, its score q above the bar, a colour per job.
+    """Bars of the probability of every candidate stage, with its score q.
 
     Args:
         candidates: job, stage, q, probability, chosen.
@@ -110,15 +110,15 @@ def stage_probabilities(candidates: pandas.DataFrame, axes: Axes | None = None) 
     """
     axes = style.own_axes(axes, style.COLUMN, 2.6)
     colors = job_colors(int(candidates["job"].max()) + 1)
-    place = np.arange(len(candidates))
-    bars = axes.bar(place, candidates["probability"], 0.7, color=[colors[job] for job in candidates["job"]])
+    position = np.arange(len(candidates))
+    bars = axes.bar(position, candidates["probability"], 0.7, color=[colors[job] for job in candidates["job"]])
     for bar, row in zip(bars, candidates.itertuples(), strict=True):
         if row.chosen:
             bar.set(edgecolor=style.BLACK, linewidth=1.6)
         text = f"{row.q:.2f}".replace("-", "−")
         axes.annotate(text, (bar.get_x() + 0.35, row.probability), xytext=(0, 2), textcoords="offset points",
                       ha="center", fontsize=6.5)  # fmt: skip
-    axes.set_xticks(place, [f"{row.job}.{row.stage}" for row in candidates.itertuples()])
+    axes.set_xticks(position, [f"{row.job}.{row.stage}" for row in candidates.itertuples()])
     axes.set(xlabel="job.stage that can be chosen", ylabel="probability")
     axes.set_ylim(0.0, 1.15 * candidates["probability"].max())
     handles = [Patch(color=colors[job], label=f"job {job}") for job in sorted(candidates["job"].unique())]
@@ -130,7 +130,7 @@ def stage_probabilities(candidates: pandas.DataFrame, axes: Axes | None = None) 
 
 @style.styled
 def limit_probabilities(limits: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """Bars of the probability of every limit; shaded: those that give the stage all it can use, which all do the same.
+    """Bars of the probability of every limit; shaded: the saturating ones.
 
     Args:
         limits: limit, w, probability, used.
@@ -142,7 +142,7 @@ def limit_probabilities(limits: pandas.DataFrame, axes: Axes | None = None) -> A
     most = int(limits["used"].max())
     same = limits[limits["used"] == most]
     axes.axvspan(same["limit"].min() - 0.5, same["limit"].max() + 0.5, color="0.9", linewidth=0, zorder=0)
-    axes.bar(limits["limit"], limits["probability"], 0.8, color=style.SCHEDULERS["decima"].color)
+    axes.bar(limits["limit"], limits["probability"], 0.8, color=style.BLACK)
     axes.set(xlabel="limit on the job's executors", ylabel="probability")
     axes.margins(x=0.01)
     text = f"shaded: {words.count(most, 'executor')}, all that the stage can use now:\n{same['probability'].sum():.0%}"

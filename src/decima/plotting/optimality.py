@@ -19,7 +19,7 @@ from decima.plotting.gantt import gantt, job_colors
 def example_schedules(
     tasks: pandas.DataFrame, names: Mapping[int, str] | None = None, colors: Mapping[int, str] | None = None
 ) -> style.Figure:
-    """Gantt charts of one small DAG, one below the other, a colour per stage and an outline per task.
+    """Gantt charts of one small DAG, a colour per stage.
 
     Args:
         tasks: case, stage, executor, start_s, finish_s, and job (one).
@@ -66,7 +66,7 @@ def relative_to(scores: pandas.DataFrame, instance: str, reference: str) -> pand
 
 @style.styled
 def policy_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, instance: str = "batch") -> Axes:
-    """Bars of the mean average JCT per policy, a dot per instance; from three instances on with its 95 % interval.
+    """Bars of the mean average JCT per policy, a dot per instance.
 
     Args:
         scores: policy, avg_jct_s and the column ``instance``.
@@ -82,7 +82,7 @@ def policy_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, instance:
 
 @style.styled
 def ratio_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, reference: str, instance: str = "batch") -> Axes:
-    """Bars of the average JCT per policy relative to a reference policy on each instance, else as `policy_bars`."""
+    """Bars of the average JCT per policy relative to a reference policy."""
     ratios = relative_to(scores, instance, reference)
     axes = _bars(ratios, "ratio", "{:.2f}", style.own_axes(axes, style.COLUMN, 2.6), instance)
     axes.set_xlabel(f"average JCT / {style.scheduler_style(reference).label}")
@@ -95,15 +95,17 @@ def _bars(scores: pandas.DataFrame, value: str, text: str, axes: Axes, instance:
     number = scores[instance].nunique()
     spread = np.linspace(-0.2, 0.2, number) if number > 1 else np.zeros(1)
     names = []
-    for place, name in enumerate(order):
-        look = style.scheduler_style(name)
+    for position, name in enumerate(order):
+        mark = style.scheduler_style(name)
         each = scores[scores["policy"] == name].sort_values(instance)[value].to_numpy()
         mean, _, low, high = mean_interval(each)
-        axes.barh(place, mean, 0.7, color=look.color, alpha=0.75, label=look.label)
+        axes.barh(position, mean, 0.7, color=mark.color, alpha=0.75, label=mark.label)
         if len(each) >= 3:  # of two, the interval says nothing
-            axes.errorbar(mean, place, xerr=[[mean - low], [high - mean]], color=style.BLACK, linewidth=1.0, capsize=3)
-        axes.scatter(each, place + spread, s=8, color="white", edgecolors=style.BLACK, linewidths=0.6, zorder=3)
-        names.append(f"{look.label}\n{text.format(mean)}")
+            axes.errorbar(
+                mean, position, xerr=[[mean - low], [high - mean]], color=style.BLACK, linewidth=1.0, capsize=3
+            )
+        axes.scatter(each, position + spread, s=8, color="white", edgecolors=style.BLACK, linewidths=0.6, zorder=3)
+        names.append(f"{mark.label}\n{text.format(mean)}")
     style.label_rows(axes, names)
     axes.tick_params(axis="y", length=0)
     axes.set_xlim(left=0.0)
@@ -112,7 +114,7 @@ def _bars(scores: pandas.DataFrame, value: str, text: str, axes: Axes, instance:
 
 @style.styled
 def distance_from_floor(bounds: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
-    """Average JCT of every policy, of the best schedule found by search and of the lower bound, a row per instance.
+    """Average JCT of policies, of the search and of the bound, by instance.
 
     The grey line runs from the lower bound to the search: no schedule is left of it, the optimum lies on it.
 
@@ -123,14 +125,14 @@ def distance_from_floor(bounds: pandas.DataFrame, axes: Axes | None = None, *, l
     """
     axes = style.own_axes(axes, 5.0, 2.8)
     table = bounds.pivot_table(index="instance", columns="policy", values="avg_jct_s").sort_values("search")
-    place = np.arange(len(table))
-    axes.hlines(place, table["lower_bound"], table["search"], color="0.75", linewidth=4, zorder=1)
+    position = np.arange(len(table))
+    axes.hlines(position, table["lower_bound"], table["search"], color="0.75", linewidth=4, zorder=1)
     for name in style.display_order(table.columns):
-        look = style.scheduler_style(name)
-        marker = "|" if name == "lower_bound" else look.marker
+        mark = style.scheduler_style(name)
+        marker = "|" if name == "lower_bound" else mark.marker
         axes.plot(
-            table[name], place, linestyle="none", marker=marker, markersize=9 if marker == "|" else 5, color=look.color,
-            label=look.label,
+            table[name], position, linestyle="none", marker=marker, markersize=9 if marker == "|" else 5,
+            color=mark.color, label=mark.label,
         )  # fmt: skip
     style.label_rows(axes, [f"{instance}" for instance in table.index])
     axes.set(xlabel=AVG_JCT.axis_label, ylabel="instance", xlim=(0.0, None))

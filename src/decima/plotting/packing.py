@@ -1,4 +1,4 @@
-"""Plots of clusters with executors of several classes: scores over load, fragmentation, and who uses which class."""
+"""Plots of executor classes: scores over load, fragmentation, use of classes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from decima.plotting import style
 
 @style.styled
 def score_over_load(scores: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """Mean of the average JCT over the nominal load, a line per scheduler, without a legend.
+    """Mean average JCT over the nominal load, a line per scheduler.
 
     Args:
         scores: load (a part of all executor time), scheduler, avg_jct_s.
@@ -21,8 +21,8 @@ def score_over_load(scores: pandas.DataFrame, axes: Axes | None = None) -> Axes:
     axes = style.own_axes(axes)
     means = scores.groupby(["load", "scheduler"])["avg_jct_s"].mean().unstack("scheduler")
     for name in style.display_order(scores["scheduler"]):
-        look = style.scheduler_style(name)
-        axes.plot(100.0 * means.index, means[name], **look.line(), marker=look.marker, markersize=4)
+        mark = style.scheduler_style(name)
+        axes.plot(100.0 * means.index, means[name], **mark.line(), marker=mark.marker, markersize=4)
     axes.set(xlabel="nominal load (%)", ylabel="average JCT (s)", yscale="log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     style.plain_numbers(axes.yaxis)
@@ -31,7 +31,7 @@ def score_over_load(scores: pandas.DataFrame, axes: Axes | None = None) -> Axes:
 
 @style.styled
 def score_over_fragmentation(scores: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """Mean of the average JCT over the mean fragmentation, a point per scheduler, without a legend.
+    """Mean average JCT over the mean fragmentation, a point per scheduler.
 
     Args:
         scores: scheduler, avg_jct_s, fragmentation (a part of the memory held).
@@ -40,9 +40,9 @@ def score_over_fragmentation(scores: pandas.DataFrame, axes: Axes | None = None)
     axes = style.own_axes(axes)
     means = scores.groupby("scheduler")[["avg_jct_s", "fragmentation"]].mean()
     for name in style.display_order(scores["scheduler"]):
-        look = style.scheduler_style(name)
+        mark = style.scheduler_style(name)
         at = (100.0 * means.loc[name, "fragmentation"], means.loc[name, "avg_jct_s"])
-        axes.plot(*at, color=look.color, marker=look.marker, linestyle="", label=look.label, markersize=6)
+        axes.plot(*at, color=mark.color, marker=mark.marker, linestyle="", label=mark.label, markersize=6)
     axes.set(xlabel="fragmentation (%)", ylabel="average JCT (s)", yscale="log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     style.plain_numbers(axes.yaxis)
@@ -59,7 +59,7 @@ def use_of_classes(
     value: str = "executor_s",
     label: str = "executor time, ratio",
 ) -> Axes:
-    """What one scheduler uses of each class over that of another, by size of jobs; no bar where the other has none.
+    """Use of each class relative to another scheduler, by size of jobs.
 
     Args:
         uses: scheduler, size (0 for the smallest jobs), memory of the class, the column ``value``.
@@ -76,11 +76,11 @@ def use_of_classes(
     ours, theirs = (sums.loc[name].unstack("memory") for name in (scheduler, against))
     colors = (style.SKY, style.GREEN, style.ORANGE, style.VERMILION)
     width = 0.8 / len(ours.columns)
-    for place, memory in enumerate(ours.columns):
+    for position, memory in enumerate(ours.columns):
         other = theirs[memory].to_numpy()
         ratio = np.divide(ours[memory].to_numpy(), other, out=np.zeros(len(other)), where=other > 0.0)
-        at = ours.index + (place + 0.5) * width - 0.4
-        axes.bar(at, ratio, width, label=f"{memory:g}", color=colors[place % len(colors)])
+        at = ours.index + (position + 0.5) * width - 0.4
+        axes.bar(at, ratio, width, label=f"{memory:g}", color=colors[position % len(colors)])
     axes.axhline(1.0, color=style.GREY, linewidth=0.8)
     axes.set_xticks(ours.index, _shares(len(ours)))
     axes.set(xlabel="jobs by work (% of jobs, small to large)", ylabel=label)
@@ -89,7 +89,7 @@ def use_of_classes(
 
 @style.styled
 def change_by_size(jobs: pandas.DataFrame, scheduler: str, against: str, axes: Axes | None = None) -> Axes:
-    """Change of the mean JCT between two schedulers by size of jobs; a point per seed, a bar for all.
+    """Change of the mean JCT between two schedulers by size of jobs.
 
     Args:
         jobs: scheduler, seed, size (0 for the smallest jobs), avg_jct_s of jobs of that size.
@@ -120,7 +120,7 @@ def _shares(parts: int) -> list[str]:
 
 @style.styled
 def cost_of_parts(parts: pandas.DataFrame, axes: Axes | None = None) -> Axes:
-    """Distance of the best combination of each kind from the best of all, a point per load, a row per kind.
+    """Distance of each setting's best combination from the best of all.
 
     Args:
         parts: part, setting, above_best_percent.
@@ -128,8 +128,8 @@ def cost_of_parts(parts: pandas.DataFrame, axes: Axes | None = None) -> Axes:
     """
     axes = style.own_axes(axes, style.PAGE, 2.8)
     names = list(dict.fromkeys(parts["part"]))
-    looks = zip((style.BLUE, style.ORANGE, style.GREEN, style.PINK, style.BLACK), "osD^v", strict=True)
-    for (setting, rows), (color, marker) in zip(parts.groupby("setting", sort=False), looks, strict=False):
+    marks = zip((style.BLUE, style.ORANGE, style.GREEN, style.PINK, style.BLACK), "osD^v", strict=True)
+    for (setting, rows), (color, marker) in zip(parts.groupby("setting", sort=False), marks, strict=False):
         at = [names.index(name) for name in rows["part"]]
         axes.plot(rows["above_best_percent"], at, color=color, marker=marker, linestyle="", label=setting)
     style.label_rows(axes, names)

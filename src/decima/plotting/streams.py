@@ -1,4 +1,4 @@
-"""Plots of the jobs of a stream under two schedulers: JCT over time and size, executors, work (Figure 10b to e)."""
+"""Plots of the jobs of a stream under two schedulers (Figure 10b to e)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from decima.plotting import style
 
 @style.styled
 def jct_over_time(jobs: pandas.DataFrame, axes: Axes | None = None, *, windows: int = 24, legend: bool = True) -> Axes:
-    """Mean JCT of the jobs that arrive in each window of time, a line per scheduler.
+    """Mean JCT of the jobs that arrive in each window, by scheduler.
 
     Args:
         jobs: scheduler, arrival_s, jct_s.
@@ -25,11 +25,11 @@ def jct_over_time(jobs: pandas.DataFrame, axes: Axes | None = None, *, windows: 
     scale, unit = style.time_unit(jobs["arrival_s"].max())
     edges = np.linspace(0.0, jobs["arrival_s"].max(), windows + 1)
     middle = (edges[1:] + edges[:-1]) / 2.0
-    place = np.clip(np.searchsorted(edges, jobs["arrival_s"], side="right") - 1, 0, windows - 1)
-    means = jobs.groupby([place, "scheduler"])["jct_s"].mean().unstack("scheduler").reindex(range(windows))
+    position = np.clip(np.searchsorted(edges, jobs["arrival_s"], side="right") - 1, 0, windows - 1)
+    means = jobs.groupby([position, "scheduler"])["jct_s"].mean().unstack("scheduler").reindex(range(windows))
     for name in style.display_order(jobs["scheduler"]):
-        look = style.scheduler_style(name)
-        axes.plot(middle / scale, means[name], **look.line() | {"linestyle": "-"}, marker=look.marker, markersize=3)
+        mark = style.scheduler_style(name)
+        axes.plot(middle / scale, means[name], **mark.line() | {"linestyle": "-"}, marker=mark.marker, markersize=3)
     axes.set(xlabel=f"time of arrival ({unit})", ylabel="mean JCT (s)", xlim=(0.0, None), ylim=(0.0, None))
     if legend:
         style.legend_beside(axes)
@@ -40,7 +40,7 @@ def jct_over_time(jobs: pandas.DataFrame, axes: Axes | None = None, *, windows: 
 def against_work(
     jobs: pandas.DataFrame, axes: Axes | None = None, *, value: str, label: str, log: bool = True, legend: bool = True
 ) -> Axes:
-    """One number per job over its work: a point per job, and the median per tenth of the jobs as a line per scheduler.
+    """One number per job over its work, with medians by scheduler.
 
     Args:
         jobs: scheduler, work_s, the column ``value``.
@@ -54,14 +54,14 @@ def against_work(
     """
     axes = style.own_axes(axes, style.COLUMN, 2.6)
     for name in style.display_order(jobs["scheduler"]):
-        rows, look = jobs[jobs["scheduler"] == name], style.scheduler_style(name)
+        rows, mark = jobs[jobs["scheduler"] == name], style.scheduler_style(name)
         axes.scatter(
-            rows["work_s"], rows[value], s=5, marker=look.marker, color=look.color, alpha=0.3, linewidths=0.4,
+            rows["work_s"], rows[value], s=5, marker=mark.marker, color=mark.color, alpha=0.3, linewidths=0.4,
             rasterized=True,
         )  # fmt: skip
         tenth = pandas.qcut(rows["work_s"], 10, duplicates="drop")
         median = rows.groupby(tenth, observed=True)[["work_s", value]].median()
-        axes.plot(median["work_s"], median[value], **look.line(), zorder=3)
+        axes.plot(median["work_s"], median[value], **mark.line(), zorder=3)
     axes.set(xlabel="work of the job (executor s)", ylabel=label, xscale="log")
     style.plain_numbers(axes.xaxis)
     if log:
@@ -76,7 +76,7 @@ def against_work(
 
 @style.styled
 def executed_against(jobs: pandas.DataFrame, axes: Axes | None = None, *, across: str, up: str) -> Axes:
-    """Executor time that each job took under two schedulers; on the diagonal both took the same.
+    """Executor time that each job took under two schedulers.
 
     Args:
         jobs: scheduler, job, executed_s.

@@ -45,8 +45,8 @@ def lines(table: pandas.DataFrame, across: str, value: str, label: str, axes: Ax
     """
     for name in style.display_order(table["scheduler"]):
         own = table[table["scheduler"] == name]
-        look = style.scheduler_style(name)
-        axes.plot(own[across], own[value], marker=look.marker, markersize=3.0, linewidth=1.0, **look.line())
+        mark = style.scheduler_style(name)
+        axes.plot(own[across], own[value], marker=mark.marker, markersize=3.0, linewidth=1.0, **mark.line())
     axes.set_xlabel(across)
     axes.set_ylabel(label)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -93,15 +93,15 @@ def settings_points(
         part = table[table[panels] == panel]
         settings = list(dict.fromkeys(part[across]))
         names = style.display_order(part["scheduler"])
-        for place, name in enumerate(names):
+        for position, name in enumerate(names):
             own = part[part["scheduler"] == name].set_index(across).loc[settings]
-            look = style.scheduler_style(name)
-            x = [index + 0.7 * ((place + 0.5) / len(names) - 0.5) for index in range(len(settings))]
+            mark = style.scheduler_style(name)
+            x = [index + 0.7 * ((position + 0.5) / len(names) - 0.5) for index in range(len(settings))]
             bars = None
             if intervals:
                 bars = [(own[value] - own["low"]).to_numpy(), (own["high"] - own[value]).to_numpy()]
             axes.errorbar(
-                x, own[value], yerr=bars, fmt=look.marker, color=look.color, label=look.label, markersize=3.5,
+                x, own[value], yerr=bars, fmt=mark.marker, color=mark.color, label=mark.label, markersize=3.5,
                 linewidth=0.8,
             )  # fmt: skip
         axes.set_xticks(range(len(settings)), settings, rotation=0 if across == "ccr" else 90)
@@ -126,11 +126,11 @@ def change_panels(table: pandas.DataFrame, across: str, figure: style.Figure) ->
         part = table[table["ccr"] == ccr]
         for name in style.display_order(part["scheduler"]):
             own = part[part["scheduler"] == name]
-            look = style.scheduler_style(name)
+            mark = style.scheduler_style(name)
             bars = [(own["change_percent"] - own["low"]).to_numpy(), (own["high"] - own["change_percent"]).to_numpy()]
             axes.errorbar(
-                own[across], own["change_percent"], yerr=bars, marker=look.marker, markersize=3.0, linewidth=1.0,
-                **look.line(),
+                own[across], own["change_percent"], yerr=bars, marker=mark.marker, markersize=3.0, linewidth=1.0,
+                **mark.line(),
             )  # fmt: skip
         axes.axhline(0.0, color=style.GREY, linewidth=0.6)
         axes.set_title(_ccr_title(ccr))
@@ -150,8 +150,8 @@ def learning(table: pandas.DataFrame, label: str, axes: Axes) -> Axes:
         axes: Where to draw.
     """
     for (scheduler, name), own in table.groupby(["scheduler", "policy"], sort=False):
-        look = style.scheduler_style(scheduler)
-        _curve(own, "iteration", name, look.color, look.linestyle, axes)
+        mark = style.scheduler_style(scheduler)
+        _curve(own, "iteration", name, mark.color, mark.linestyle, axes)
     axes.set_xlabel("iteration")
     axes.set_ylabel(label)
     axes.legend(fontsize="x-small")
@@ -178,11 +178,11 @@ def recipes(table: pandas.DataFrame, references: Mapping[str, float], label: str
     """
     for name, own in table.groupby("policy", sort=False):
         imitates = (own["phase"] == "imitation").any()
-        color = style.scheduler_style("lachesis").color if imitates else style.GREY
+        color = style.BLACK if imitates else style.GREY
         _curve(own, "cpu_s", name, color, "-", axes)
     for name, score in references.items():
-        look = style.scheduler_style(name)
-        axes.axhline(score, color=look.color, linewidth=0.8, linestyle="--", label=look.label)
+        mark = style.scheduler_style(name)
+        axes.axhline(score, color=mark.color, linewidth=0.8, linestyle="--", label=mark.label)
     axes.set_xscale("log")
     axes.set_xlabel("processor time (s)")
     axes.set_ylabel(label)
@@ -191,7 +191,7 @@ def recipes(table: pandas.DataFrame, references: Mapping[str, float], label: str
 
 
 def spread(table: pandas.DataFrame, scheduler: str, label: str, axes: Axes) -> Axes:
-    """Scores of one training with several seeds by iteration, as a band from the least to the largest.
+    """Scores of one training by iteration, as a band over seeds.
 
     Args:
         table: Columns iteration and val_greedy, a row per seed.

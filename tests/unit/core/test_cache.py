@@ -33,9 +33,9 @@ def test_closure_ends_where_modules_import_each_other():
         # Residual policies read the share that a rule gives a job.
         (
             "decima.systems.spark.schedulers.sharing",
-            {"decima.systems.spark.schedulers.fair", "decima.systems.spark.policy.kernel.inference"},
+            {"decima.systems.spark.schedulers.baselines", "decima.systems.spark.policy.kernel.inference"},
         ),
-        ("decima.systems.spark.schedulers.fifo", set()),
+        ("decima.systems.spark.schedulers.released", set()),
         ("decima.systems.spark.rules.pools", {"decima.systems.spark.engine"}),
         ("decima.systems.spark.optimum.order_kernel", {"decima.systems.spark.optimum.order_kernel"}),
     ],
@@ -43,7 +43,7 @@ def test_closure_ends_where_modules_import_each_other():
 def test_an_edit_compiles_anew_what_depends_on_it_and_nothing_else(edited, compiled_anew, monkeypatch):
     systems = (
         "decima.systems.spark.engine",
-        "decima.systems.spark.schedulers.fair",
+        "decima.systems.spark.schedulers.baselines",
         "decima.systems.spark.policy.kernel.inference",
         "decima.systems.spark.optimum.order_kernel",
     )

@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 from matplotlib.container import BarContainer
 
-from decima.plotting import bars, style
+from decima.core.appearance import appearances
+from decima.plotting import bars
 from tests.unit.plotting import frames
 
 
@@ -31,7 +32,7 @@ def test_a_scheduler_may_be_missing_in_a_group():
 def test_bars_keep_the_colour_of_the_scheduler():
     axes = bars.scheduler_bars(frames.scores(group="all"), group="group")
     assert [matplotlib.colors.to_hex(bar.get_facecolor()).upper() for bar in axes.patches] == [
-        style.SCHEDULERS[name].color for name in ("fifo", "fair", "capped_srw")
+        appearances()[name].color for name in ("fifo", "fair", "capped_srw")
     ]
 
 

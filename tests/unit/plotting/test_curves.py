@@ -3,7 +3,8 @@ import numpy as np
 import pandas
 import pytest
 
-from decima.plotting import curves, streams, style
+from decima.core.appearance import appearances
+from decima.plotting import curves, streams
 from tests.unit.plotting import frames
 
 
@@ -49,7 +50,7 @@ def test_one_scheduler_has_one_colour_in_every_figure():
         line(curves.concurrent_jobs(frames.series()), "fair"),
         line(streams.against_work(frames.stream_jobs(), value="jct_s", label="JCT (s)"), "fair"),
     ]
-    assert all(matplotlib.colors.same_color(each.get_color(), style.SCHEDULERS["fair"].color) for each in drawn)
+    assert all(matplotlib.colors.same_color(each.get_color(), appearances()["fair"].color) for each in drawn)
 
 
 @pytest.mark.parametrize(("step_s", "label", "end"), [(60.0, "time (min)", 19.0), (3600.0, "time (h)", 19.0)])

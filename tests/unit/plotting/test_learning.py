@@ -2,7 +2,8 @@ import matplotlib.colors
 import numpy as np
 import pytest
 
-from decima.plotting import learning, style
+from decima.core.appearance import appearances
+from decima.plotting import learning
 from tests.unit.plotting import frames
 
 
@@ -32,7 +33,7 @@ def test_curves_have_a_line_per_run_and_score_and_one_legend_entry_per_variant()
         "capped SRW",
     ]
     first = axes.lines[0]
-    assert matplotlib.colors.same_color(first.get_color(), style.SCHEDULERS["decima"].color)
+    assert matplotlib.colors.same_color(first.get_color(), appearances()["decima"].color)
     assert first.get_ydata() == pytest.approx([80.0, 70.0, 60.0, 50.0, 40.0])
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("iteration", "average JCT (s)")
 
@@ -59,8 +60,8 @@ def test_budgets_are_dots_and_means_and_far_ones_arrows_at_the_edge():
 
 def test_variant_colours_are_not_those_of_heuristics():
     colors = learning.variant_colors(["recipe", *"abcdefg"])
-    heuristics = {style.SCHEDULERS[name].color for name in ("fair", "weighted_fair", "capped_srw")}
-    assert colors["recipe"] == style.SCHEDULERS["decima"].color
+    heuristics = {appearances()[name].color for name in ("fair", "weighted_fair", "capped_srw")}
+    assert colors["recipe"] == appearances()["decima"].color
     assert len(set(colors.values())) == 8
     assert not heuristics & set(colors.values())
 

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from matplotlib.container import ErrorbarContainer
 
-from decima.plotting import optimality, style
+from decima.core.appearance import appearances
+from decima.plotting import optimality
 from tests.unit.plotting import frames
 
 
@@ -61,4 +62,4 @@ def test_distance_from_floor_spans_from_bound_to_search():
     assert labels == ["fair", "capped SRW", "per-instance search", "lower bound"]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["2", "1", "0"]
     assert axes.get_xlabel() == "average JCT (s)"
-    assert axes.lines[0].get_color() == style.SCHEDULERS["fair"].color
+    assert axes.lines[0].get_color() == appearances()["fair"].color

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from IPython.core.formatters import DisplayFormatter
 
+from decima.core.appearance import TABLES, appearances
 from decima.plotting import style, words
 from decima.systems.spark.schedulers import list_schedulers
 
@@ -22,10 +23,10 @@ DEUTERANOPE = np.array([[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02
 
 
 def test_every_registered_scheduler_has_a_look():
-    assert set(list_schedulers(bare=True)) <= set(style.SCHEDULERS)
+    assert set(list_schedulers(bare=True)) <= set(appearances())
 
 
-@pytest.mark.parametrize("system", style.SYSTEMS, ids=("Spark", "unequal", "placement"))
+@pytest.mark.parametrize("system", TABLES.members(), ids=TABLES.names())
 def test_no_two_schedulers_of_a_system_look_alike(system):
     looks = system.values()
     assert len({(look.color, look.linestyle) for look in looks}) == len(looks)
@@ -36,13 +37,13 @@ def test_no_two_schedulers_of_a_system_look_alike(system):
 
 
 def test_every_name_has_one_look():
-    assert sum(map(len, style.SYSTEMS)) == len(style.SCHEDULERS)
+    assert sum(map(len, TABLES.members())) == len(appearances())
 
 
 @pytest.mark.parametrize("matrix", [NORMAL, PROTANOPE, DEUTERANOPE], ids=["normal", "protanope", "deuteranope"])
 def test_schedulers_of_one_figure_differ_in_colour_for_everybody(matrix):
     names = ("fifo", "sjf_cp", "fair", "naive_weighted_fair", "weighted_fair", "capped_srw", "decima")
-    colors = [simulated(style.SCHEDULERS[name].color, matrix) for name in names]
+    colors = [simulated(appearances()[name].color, matrix) for name in names]
     distances = [np.linalg.norm(a - b) for place, a in enumerate(colors) for b in colors[:place]]
     assert min(distances) > 0.1
 
@@ -51,7 +52,7 @@ def test_an_unknown_scheduler_gets_a_look_that_depends_on_its_name_alone():
     look = style.scheduler_style("my_own")
     assert look == style.scheduler_style("my_own")
     assert look.label == "my own"
-    assert look.color not in {style.SCHEDULERS[name].color for name in ("fifo", "fair", "weighted_fair", "capped_srw")}
+    assert look.color not in {appearances()[name].color for name in ("fifo", "fair", "weighted_fair", "capped_srw")}
 
 
 def test_display_order_is_that_of_the_table_with_unknown_names_last():

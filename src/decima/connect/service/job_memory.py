@@ -16,29 +16,26 @@ from decima.connect.service.limits import Account
 from decima.connect.service.steps import Steps, finish
 from decima.connect.service.wire import JOB_FIELDS, STAGE_FIELDS
 from decima.core.record import GIVEN
-from decima.systems.spark.fields import ACTIVE, ARRAYS, NONE
-from decima.systems.spark.schedulers.fields import rule_record
+from decima.core.relocation import Numbering, Relocation, restart_rows
+from decima.systems.spark.fields import ACTIVE, ARRAYS, CLUSTER
+from decima.systems.spark.schedulers.fields import RULE, rule_record
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.state import ClusterState
 
-_KEPT_BY_STAGE = (
-    *STAGE_FIELDS.values(), "stage_runnable", "stage_in_frontier", "stage_unfinished_parents", "stage_saturated",
-    "stage_slot", "slot_end_ms",
-)  # fmt: skip
-_LINKS = ("runnable_next", "runnable_prev")
-_HEADS = ("runnable_head", "runnable_tail")
-_KEPT_BY_JOB = (*JOB_FIELDS.values(), "job_frontier", "job_unsaturated")
+# Single numbers that are read and written often.
 _VIEWED = (
-    *STAGE_FIELDS.values(), *_LINKS, *_HEADS, "stage_tasks", "stage_runnable", "stage_in_frontier", "stage_saturated",
-    *_KEPT_BY_JOB,
+    *STAGE_FIELDS.values(), *JOB_FIELDS.values(), "runnable_next", "runnable_prev", "runnable_head", "runnable_tail",
+    "stage_tasks", "stage_runnable", "stage_in_frontier", "stage_saturated", "job_frontier", "job_unsaturated",
 )  # fmt: skip
+# What a job takes along to another position: all that is kept by stage or by job; the rest is of the whole cluster.
+_MOVED = ("stage", "job")
+_OF_CLUSTER = {field.extent for field in CLUSTER.fields} - set(_MOVED)
+_STATE_RELOCATION = Relocation(CLUSTER, _MOVED, left=_OF_CLUSTER)
+_RULE_RELOCATION = Relocation(RULE, _MOVED)
 # What a stage takes besides arrays: ids, durations, lists.
 _STAGE_BYTES = 400
-# Hints to rules: jobs bring the first two when they come, the others are planned.
-_PLANNED = ("job_order_factor", "job_share_factor")
-_HINTS = ("job_rank", "job_limit_cap", *_PLANNED)
-# What a decision may have noted for later ones goes with the job (released_fifo), and so does what is planned for it.
-_NOTES = ("job_share", *_PLANNED)
+# Hints to rules, which jobs bring when they come.
+_HINTS = ("job_rank", "job_limit_cap")
 
 
 @dataclass(frozen=True)
@@ -228,20 +225,14 @@ class JobMemory(ABC):
 
     def _copy(self, old: ClusterState, source: Slot, target: Slot) -> None:
         """Copy the state of a job from its old place; the new one may have more stages."""
-        new, size, shift = self.state, source.size, target.first - source.first
-        before, after = slice(source.first, source.first + size), slice(target.first, target.first + size)
-        for name in _KEPT_BY_STAGE:
-            getattr(new, name)[after] = getattr(old, name)[before]
-        for name in _LINKS:
-            values = getattr(old, name)[before]
-            getattr(new, name)[after] = np.where(values == NONE, NONE, values + shift)
-        for name in _HEADS:
-            value = int(getattr(old, name)[source.job])
-            getattr(new, name)[target.job] = value if value == NONE else value + shift
-        for name in _KEPT_BY_JOB:
-            getattr(new, name)[target.job] = getattr(old, name)[source.job]
-        for name in _NOTES:
-            getattr(rule_record(new), name)[target.job] = getattr(rule_record(old), name)[source.job]
+        numberings = [
+            Numbering(
+                np.arange(before, before + size, dtype=np.int32), np.arange(after, after + size, dtype=np.int32), before
+            )
+            for before, after, size in ((source.first, target.first, source.size), (source.job, target.job, 1))
+        ]
+        _STATE_RELOCATION.copy(old, self.state, numberings)
+        _RULE_RELOCATION.copy(rule_record(old), rule_record(self.state), numberings)
 
     @property
     def size(self) -> Capacity:
@@ -329,15 +320,9 @@ class JobMemory(ABC):
 
     def start_counts(self, slot: Slot) -> None:
         """Reset a job to what it is before anything is reported of its state."""
-        state, stages_of_job = self.state, slice(slot.first, slot.first + slot.size)
-        for name in _KEPT_BY_STAGE:
-            getattr(state, name)[stages_of_job] = 0
-        for name in _KEPT_BY_JOB:
-            getattr(state, name)[slot.job] = 0
-        for name in _LINKS:
-            getattr(state, name)[stages_of_job] = NONE
-        for name in _HEADS:
-            getattr(state, name)[slot.job] = NONE
+        rows = {"stage": slice(slot.first, slot.first + slot.size), "job": slice(slot.job, slot.job + 1)}
+        restart_rows(self.state, rows)
+        self.state.job_state[slot.job] = ACTIVE
         slot.graph.forget_state()
         self.put_counts(slot)
 
@@ -411,6 +396,3 @@ class JobMemory(ABC):
         views, stage = self.views, slot.first + index
         coming = views.stage_commit[stage] + views.stage_moving[stage]
         return views.stage_tasks[stage] - views.stage_next[stage] - coming
-
-
-assert {*_KEPT_BY_STAGE, *_LINKS, *_HEADS, *_KEPT_BY_JOB, *_VIEWED} <= set(ARRAYS)

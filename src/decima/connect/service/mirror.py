@@ -42,6 +42,8 @@ def _require_known(scheduler: Scheduler, running: bool) -> None:
         ConfigError: It needs what no client reports, or what this client does not.
     """
     values = getattr(scheduler, "values", {})
+    if getattr(scheduler, "simulates", False):
+        raise ConfigError(f"scheduler {scheduler.name} plans by simulation, and no client reports durations of tasks")
     if scheduler.name == "idle_rule" and any(values.get(name) for name in WEIGHTS):
         raise ConfigError("scheduler idle_rule with weights looks at all tasks so far, which no client reports")
     architecture = getattr(scheduler, "architecture", None)
@@ -115,10 +117,7 @@ class Mirror(JobMemory):
     ) -> None:
         _require_known(scheduler, running)
         _require_gap(scheduler, hint_ms)
-        # Decisions never wait: a scheduler that plans does so in another thread.
-        in_background = getattr(scheduler, "in_background", None)
-        scheduler = form_for(scheduler, hint_ms > 0.0) if in_background is None else in_background(hint_ms > 0.0)
-        self._scheduler = scheduler
+        self._scheduler = scheduler = form_for(scheduler, hint_ms > 0.0)
         self._rng = rng
         self._hint_ms = hint_ms
         self._delays = delays

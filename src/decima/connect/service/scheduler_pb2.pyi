@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class OpenRequest(_message.Message):
-    __slots__ = ("version", "client", "executors", "moving_delay_ms", "mode", "scheduler", "seed", "generator", "interarrival_ms", "shared_cluster", "delays", "delay_again", "unequal", "running")
+    __slots__ = ("version", "client", "executors", "moving_delay_ms", "mode", "scheduler", "seed", "generator", "interarrival_ms", "shared_cluster", "delays", "unequal", "running")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     EXECUTORS_FIELD_NUMBER: _ClassVar[int]
@@ -20,7 +20,6 @@ class OpenRequest(_message.Message):
     INTERARRIVAL_MS_FIELD_NUMBER: _ClassVar[int]
     SHARED_CLUSTER_FIELD_NUMBER: _ClassVar[int]
     DELAYS_FIELD_NUMBER: _ClassVar[int]
-    DELAY_AGAIN_FIELD_NUMBER: _ClassVar[int]
     UNEQUAL_FIELD_NUMBER: _ClassVar[int]
     RUNNING_FIELD_NUMBER: _ClassVar[int]
     version: int
@@ -34,10 +33,9 @@ class OpenRequest(_message.Message):
     interarrival_ms: float
     shared_cluster: str
     delays: bool
-    delay_again: bool
     unequal: UnequalExecutors
     running: bool
-    def __init__(self, version: _Optional[int] = ..., client: _Optional[str] = ..., executors: _Optional[int] = ..., moving_delay_ms: _Optional[float] = ..., mode: _Optional[str] = ..., scheduler: _Optional[str] = ..., seed: _Optional[int] = ..., generator: _Optional[_Union[Pcg64, _Mapping]] = ..., interarrival_ms: _Optional[float] = ..., shared_cluster: _Optional[str] = ..., delays: _Optional[bool] = ..., delay_again: _Optional[bool] = ..., unequal: _Optional[_Union[UnequalExecutors, _Mapping]] = ..., running: _Optional[bool] = ...) -> None: ...
+    def __init__(self, version: _Optional[int] = ..., client: _Optional[str] = ..., executors: _Optional[int] = ..., moving_delay_ms: _Optional[float] = ..., mode: _Optional[str] = ..., scheduler: _Optional[str] = ..., seed: _Optional[int] = ..., generator: _Optional[_Union[Pcg64, _Mapping]] = ..., interarrival_ms: _Optional[float] = ..., shared_cluster: _Optional[str] = ..., delays: _Optional[bool] = ..., unequal: _Optional[_Union[UnequalExecutors, _Mapping]] = ..., running: _Optional[bool] = ...) -> None: ...
 
 class UnequalExecutors(_message.Message):
     __slots__ = ("speeds", "rate", "rates", "latency_s")

@@ -23,7 +23,7 @@ from decima.connect.service.wire import VERSION, checked_number
 from decima.core.checks import LARGEST_MS
 from decima.core.errors import ConfigError, DecimaError
 from decima.systems.spark.decision import OPTION_PARTS
-from decima.systems.spark.seeding import spawn_generators
+from decima.systems.spark.loop import spawn_generators
 from decima.systems.spark.settings import Settings
 
 #: Below so many stages a decision takes less time than handing it to another thread may cost.
@@ -61,7 +61,6 @@ def cluster_settings(request: protocol.OpenRequest, limits: Limits) -> Settings:
             request.mode or "paper",
             executors=request.executors,
             moving_delay_ms=request.moving_delay_ms,
-            delay_once=not request.delay_again,
         )
     except ConfigError as error:
         raise invalid(str(error)) from error

@@ -113,7 +113,6 @@ class RemoteScheduler:
             generator=self._generator,
             interarrival_ms=float(state.job_arrival_ms.max()) / later if later else 0.0,
             delays=True,
-            delay_again=not state.delay_once,
             running=True,
         )
         self._state = state

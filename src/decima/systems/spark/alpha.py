@@ -51,7 +51,7 @@ class AlphaSweep:
         return make_scheduler("weighted_fair", **self.best())
 
     def scores(self, **setting) -> np.ndarray:
-        """float64 [workloads], scores of one setting (the best one by default) in the order of the sweep."""
+        """float64 [workloads], scores of one setting, the best by default."""
         chosen = self.best() | setting
         rows = np.logical_and.reduce([self.table[name] == chosen[name] for name in _SETTING])
         if not rows.any():
@@ -59,7 +59,7 @@ class AlphaSweep:
         return self.table["avg_jct_s"].to_numpy()[rows]
 
     def per_workload(self) -> pandas.DataFrame:
-        """The best setting of each workload ("on each experiment" in the paper): seed, the setting, avg_jct_s.
+        """Best setting of each workload ("on each experiment"): seed, setting, avg_jct_s.
 
         This is a choice in hindsight: it sees the very durations it is scored on.
         """

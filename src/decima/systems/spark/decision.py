@@ -1,4 +1,4 @@
-"""The parts of a decision, written once: the compiled core, logs, replay, environment, service and plugin follow them.
+"""The parts of a decision, which core, logs, replay, environment and service follow.
 
 A decision says which stage gets executors; every further part is a number with a default. A part is added as one entry
 of :data:`PARTS` and by the code that gives it a meaning: rules of the core, and schedulers that choose it.

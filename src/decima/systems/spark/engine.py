@@ -1,8 +1,9 @@
-"""The event loop: resets a state and advances it to the next decision or to the end.
+"""Event loop: resets a state and advances it to the next decision.
 
 Source: §3, §5.2 and §6.2 of the paper and the rules of the released simulator.
 """
 
+import numpy as np
 from numba import njit
 
 from decima.core.cache import cached
@@ -21,8 +22,7 @@ from decima.systems.spark.decision import (
     STAGE,
     USED_COLUMN,
 )
-from decima.systems.spark.fields import ACTIVE, ARRIVING, FINISHED, MOVE, NONE, state_at
-from decima.systems.spark.rules.bound import admit_other_jobs, bar_other_jobs
+from decima.systems.spark.fields import ACTIVE, ARRIVING, FINISHED, MOVE, NONE, TASK, state_at
 from decima.systems.spark.rules.choices import job_allocation
 from decima.systems.spark.rules.classes import (
     ANY_CLASS,
@@ -41,6 +41,8 @@ from decima.systems.spark.rules.durations import REST
 from decima.systems.spark.rules.executors import fall_back, launch, take_task, wait_for_stage
 from decima.systems.spark.rules.frontier import (
     add_runnable,
+    admit_other_jobs,
+    bar_other_jobs,
     show_classes,
     stage_room,
     update_frontier,
@@ -56,7 +58,7 @@ from decima.systems.spark.rules.pools import (
     pool_remove,
     unmark_pool,
 )
-from decima.systems.spark.rules.slots import assign_idle, end_first_slot, start_slot, timer_is_next, valid_delay
+from decima.systems.spark.rules.slots import end_first_slot, start_slot, timer_is_next, valid_delay
 
 # What ``advance`` returns.
 DONE, NEEDS_DECISION, LOG_FULL, DEADLOCK, INVALID, PAUSED = 0, 1, 2, 3, 4, 5
@@ -72,7 +74,7 @@ WORK, WORK_OF_DECISION = 1 << 14, 1 << 8
 
 @njit
 def _open_pool_round(state, pool, reserved):
-    """Offer the executors of a pool that an open stage fits, with or without the reserved ones.
+    """Offer the executors of a pool that an open stage fits.
 
     With one class they are offered whether or not a stage is open.
     """
@@ -82,15 +84,15 @@ def _open_pool_round(state, pool, reserved):
     classes = state.num_classes
     useful = 1 if classes == 1 else classes_of_open(state)
     count = 0
-    for kind in range(classes):
+    for executor_class in range(classes):
         before = count
-        executor = state.pool_head[pool * classes + kind] if (useful >> kind) & 1 else NONE
+        executor = state.pool_head[pool * classes + executor_class] if (useful >> executor_class) & 1 else NONE
         while executor != NONE:
             if reserved or not state.executor_reserved[executor]:
                 state.free_executors[count] = executor
                 count += 1
             executor = state.pool_next[executor]
-        state.class_offers[kind] = count - before
+        state.class_offers[executor_class] = count - before
     state.num_source = count
     state.num_free = count
     _show_offers(state)
@@ -98,7 +100,7 @@ def _open_pool_round(state, pool, reserved):
 
 @njit
 def _open_executor_round(state, executor, job):
-    """Offer an executor that just finished a task, with those still running on its stage if ``commit_ahead``."""
+    """Offer an executor that finished a task, with ``commit_ahead`` all of its stage."""
     stage = state.executor_stage[executor]
     state.source = stage
     state.source_job = job
@@ -121,24 +123,24 @@ def _offer_stage_by_class(state, stage, executor):
     useful = classes_of_open(state)
     state.num_source = 0
     fits = 0
-    for kind in range(classes):
-        place = stage * classes + kind
-        count = state.stage_class_executors[place]
+    for executor_class in range(classes):
+        position = stage * classes + executor_class
+        count = state.stage_class_executors[position]
         if not state.commit_ahead:
-            count = 1 if kind == state.executor_class[executor] else 0
-        if state.commit_head[place] != NONE:
+            count = 1 if executor_class == state.executor_class[executor] else 0
+        if state.commit_head[position] != NONE:
             count = 0
-        state.class_offers[kind] = count
+        state.class_offers[executor_class] = count
         state.num_source += count
-        if (useful >> kind) & 1:
+        if (useful >> executor_class) & 1:
             fits += count
     if fits == 0:
         return
-    for kind in range(classes):
-        if not (useful >> kind) & 1 and state.class_offers[kind] > 0:
-            commit(state, stage * classes + kind, NONE, state.class_offers[kind])
-            state.num_source -= state.class_offers[kind]
-            state.class_offers[kind] = 0
+    for executor_class in range(classes):
+        if not (useful >> executor_class) & 1 and state.class_offers[executor_class] > 0:
+            commit(state, stage * classes + executor_class, NONE, state.class_offers[executor_class])
+            state.num_source -= state.class_offers[executor_class]
+            state.class_offers[executor_class] = 0
 
 
 @njit
@@ -146,15 +148,15 @@ def _show_offers(state):
     """Let the frontier hold what fits a class on offer."""
     if state.num_classes > 1:
         classes = 0
-        for kind in range(state.num_classes):
-            if state.class_offers[kind] > 0:
-                classes |= 1 << kind
+        for executor_class in range(state.num_classes):
+            if state.class_offers[executor_class] > 0:
+                classes |= 1 << executor_class
         show_classes(state, classes)
 
 
 @njit
 def _open_marked_round(state):
-    """Offer the first marked pool, null pool first, then jobs by arrival; False if there is nothing to do."""
+    """Offer the first marked pool, the null pool first; False if there is none."""
     if state.num_marked == 0 or state.num_runnable_open == 0 or state.marks_seen:
         return False
     several = state.num_classes > 1
@@ -224,9 +226,8 @@ def _record_decision(state, used):
 
 @njit
 def _apply_delay(state):
-    """Carry out a decision to delay a stage, which takes no executor: the round goes on. Returns an error code."""
+    """Carry out a decision to delay a stage; the round goes on. Returns an error code."""
     stage = int(state.action[STAGE])
-    limit = int(state.action[LIMIT])
     if stage == NONE:
         return DELAY_OF_IDLING
     if state.action[CLASS] != DEFAULTS[CLASS]:
@@ -238,31 +239,29 @@ def _apply_delay(state):
     error = refuse_delay(state, stage)
     if error != 0:
         return error
-    if state.timer_assign and limit < 1:
-        return LIMIT_TOO_SMALL
     if state.log_decisions:
         _record_decision(state, 0)
     state.num_decisions += 1
-    start_slot(state, stage, state.action[DELAY], limit)
+    start_slot(state, stage, state.action[DELAY])
     return 0
 
 
 @njit
-def _refuse_class(state, stage, kind):
-    """Why executors of a class cannot be given to a stage: a code, 0 if they can."""
-    if kind < 0 or kind >= state.num_classes:
+def _refuse_class(state, stage, executor_class):
+    """Code of why a stage cannot have executors of a class, 0 if it can."""
+    if executor_class < 0 or executor_class >= state.num_classes:
         return CLASS_UNKNOWN
-    if not fits_class(state, stage, kind):
+    if not fits_class(state, stage, executor_class):
         return CLASS_TOO_SMALL
-    return 0 if state.class_offers[kind] > 0 else CLASS_NOT_OFFERED
+    return 0 if state.class_offers[executor_class] > 0 else CLASS_NOT_OFFERED
 
 
 @njit
-def _commit_by_class(state, stage, kind, used):
+def _commit_by_class(state, stage, executor_class, used):
     """Promise offered executors of a class, or of all that fit, the smallest first."""
     for each in range(state.num_classes):
         count = min(used, state.class_offers[each])
-        if count > 0 and kind in (ANY_CLASS, each) and (stage == NONE or fits_class(state, stage, each)):
+        if count > 0 and executor_class in (ANY_CLASS, each) and (stage == NONE or fits_class(state, stage, each)):
             commit(state, state.source * state.num_classes + each, stage, count)
             state.class_offers[each] -= count
             used -= count
@@ -274,22 +273,22 @@ def _apply_action(state):
     if state.action[DELAY] != 0.0:
         return _apply_delay(state)
     stage = int(state.action[STAGE])
-    kind = int(state.action[CLASS])
+    executor_class = int(state.action[CLASS])
     available = state.num_source
     if stage == NONE:
         used = int(state.action[LIMIT])
         if state.idle_selected:
             return IDLE_TWICE
-        if kind != ANY_CLASS:
+        if executor_class != ANY_CLASS:
             return CLASS_OF_DELAY
     else:
         if stage < 0 or stage >= state.num_stages or not state.stage_in_frontier[stage]:
             return NOT_IN_FRONTIER
-        if kind != ANY_CLASS:
-            error = _refuse_class(state, stage, kind)
+        if executor_class != ANY_CLASS:
+            error = _refuse_class(state, stage, executor_class)
             if error != 0:
                 return error
-        available = fitting_offers(state, stage, kind)
+        available = fitting_offers(state, stage, executor_class)
         used = int(state.action[LIMIT])
         if state.job_limit:
             used = min(used - job_allocation(state, state.stage_job[stage]), available)
@@ -306,7 +305,7 @@ def _apply_action(state):
         commit(state, state.source, stage, used)
         state.class_offers[0] -= used
     else:
-        _commit_by_class(state, stage, kind, used)
+        _commit_by_class(state, stage, executor_class, used)
     if stage == NONE:
         state.idle_selected = 1
     else:
@@ -356,7 +355,7 @@ def _admit_job(state, job):
 
 @njit
 def _retire_job(state, job):
-    """The job has finished: its executors belong to nobody, promises and moves to it lose their destination."""
+    """Retire a finished job: free its executors, drop promises to it."""
     _count_area(state)
     state.job_state[job] = FINISHED
     state.job_finish_ms[job] = state.now_ms
@@ -369,8 +368,8 @@ def _retire_job(state, job):
     while index < state.num_active:
         state.active[index] = state.active[index + 1]
         index += 1
-    for kind in range(state.num_classes):
-        executor = state.pool_head[job * state.num_classes + kind]
+    for executor_class in range(state.num_classes):
+        executor = state.pool_head[job * state.num_classes + executor_class]
         while executor != NONE:
             after = state.pool_next[executor]
             pool_remove(state, executor)
@@ -416,7 +415,7 @@ def _finish_stage(state, stage):
 
 @njit
 def _drained_stage_event(state, executor, stage, finished):
-    """A task ended and its stage has no further one: §5.2 scheduling events (i) and (ii)."""
+    """End the last launched task of a stage: scheduling events (i) and (ii) of §5.2."""
     job = state.stage_job[stage]
     enabled = _finish_stage(state, stage) if finished else 0
     if state.commit_head[of_class(state, stage, executor)] != NONE:
@@ -466,9 +465,8 @@ def _executor_arrival_event(state, executor):
 def _slot_end_event(state):
     """The slot of a stage ends: every idle executor is called up, in either mode.
 
-    First those of the stage's own job are offered, the reserved ones too, as when a stage becomes runnable. With
-    ``timer_assign`` the stage gets idle executors instead, and what is left is offered. Returns False if the time limit
-    comes first.
+    First those of the stage's own job are offered, the reserved ones too, as when a stage becomes runnable. Returns
+    False if the time limit comes first.
     """
     end_ms = state.slot_end_ms[state.timer_heap[0]]
     if end_ms > state.time_limit_ms:
@@ -482,16 +480,43 @@ def _slot_end_event(state):
     mark_all_pools(state)
     state.job_calls[job] = state.calls
     state.calling = not state.reoffer
-    if state.timer_assign:
-        assign_idle(state, stage)
-    elif state.pool_size[job] > 0:
+    if state.pool_size[job] > 0:
         _open_pool_round(state, job, True)
     return True
 
 
 @njit
+def _repeat_tasks(state):
+    """Handle ends of tasks whose executor takes the next task of the stage; returns their number.
+
+    They are nearly all events. None of them opens a round: executors are neither free nor called up by them.
+    """
+    arrival_ms = end_ms = np.inf
+    if state.next_arrival < state.num_arrivals:
+        arrival_ms = state.job_arrival_ms[state.arrival_order[state.next_arrival]]
+    if state.num_timers > 0:
+        end_ms = state.slot_end_ms[state.timer_heap[0]]
+    end_ms = min(end_ms, state.time_limit_ms)
+    count = 0
+    while count < WORK and state.heap_size > 0 and heap_kind(state) == TASK:
+        time = state.heap_ms[0]
+        executor = heap_subject(state)
+        stage = state.executor_stage[executor]
+        # What happens at the same instant: arrivals come first, ends of slots last.
+        if time >= arrival_ms or time > end_ms or state.stage_next[stage] >= state.stage_tasks[stage]:
+            break
+        state.now_ms = time
+        state.stage_finished_tasks[stage] += 1
+        heap_repeat_top(state, take_task(state, stage, executor, REST))
+        update_saturation(state, stage)
+        count += 1
+    state.task_events += count
+    return count
+
+
+@njit
 def _next_event(state):
-    """Handle the earliest event. Returns False when there is none (or the time limit comes first)."""
+    """Handle the event after :func:`_repeat_tasks`; False without one before the time limit."""
     if state.num_timers > 0 and timer_is_next(state):
         return _slot_end_event(state)
     arrival = state.next_arrival < state.num_arrivals
@@ -518,9 +543,8 @@ def _next_event(state):
         if state.pool_size[state.num_jobs] > 0:
             _open_pool_round(state, state.num_jobs, True)
         return True
-    kind = heap_kind(state)
     executor = heap_subject(state)
-    if kind == MOVE:
+    if heap_kind(state) == MOVE:
         heap_pop(state)
         _executor_arrival_event(state, executor)
         return True
@@ -528,12 +552,8 @@ def _next_event(state):
     stage = state.executor_stage[executor]
     finished = state.stage_finished_tasks[stage] + 1
     state.stage_finished_tasks[stage] = finished
-    if state.stage_next[stage] < state.stage_tasks[stage]:
-        heap_repeat_top(state, take_task(state, stage, executor, REST))
-        update_saturation(state, stage)
-    else:
-        heap_pop(state)
-        _drained_stage_event(state, executor, stage, finished == state.stage_tasks[stage])
+    heap_pop(state)
+    _drained_stage_event(state, executor, stage, finished == state.stage_tasks[stage])
     return True
 
 
@@ -542,15 +562,15 @@ def _next_event(state):
 
 @cached(njit(cache=True, nogil=True))
 def reset(address):
-    """Put a zero-filled state (with its lists set to NONE) at time 0 and open the first round."""
+    """Put a restarted state at time 0 and open the first round."""
     state = state_at(address)
     for record in range(state.num_commits):
         state.commit_next[record] = record + 1 if record + 1 < state.num_commits else NONE
     state.commit_free = 0
     executor = 0
-    for kind in range(state.num_classes):
-        for _ in range(state.class_executors[kind]):
-            state.executor_class[executor] = kind
+    for executor_class in range(state.num_classes):
+        for _ in range(state.class_executors[executor_class]):
+            state.executor_class[executor] = executor_class
             join_null_pool(state, executor)
             executor += 1
     for job in range(state.num_jobs):
@@ -561,7 +581,7 @@ def reset(address):
 
 @cached(njit(cache=True, nogil=True))
 def advance(address):
-    """Run until a decision is needed from the caller, the run ends or time is up; returns one of the codes above."""
+    """Run until a decision is needed, the end, or time is up; returns a code."""
     state = state_at(address)
     until = clock_ns() + PATIENCE_NS
     work = 0
@@ -590,11 +610,14 @@ def advance(address):
         elif state.calling:
             if not _open_marked_round(state):
                 state.calling = 0
-        elif not _next_event(state):
-            _count_area(state)
-            if state.truncated or state.num_done == state.num_jobs:
-                return DONE
-            return DEADLOCK
+        else:
+            repeated = _repeat_tasks(state)
+            work += repeated
+            if repeated < WORK and not _next_event(state):
+                _count_area(state)
+                if state.truncated or state.num_done == state.num_jobs:
+                    return DONE
+                return DEADLOCK
         work += 1
         if work >= WORK:
             work = 0

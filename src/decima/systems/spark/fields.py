@@ -4,13 +4,29 @@ A field is added here and nowhere else; :mod:`decima.core.record` makes it known
 
 Words: *stage id* is global over all jobs of the run (``job_first_stage[j] + local index``); ``-1`` means none.
 Source ids of commitments: a stage id, ``num_stages + job`` for a job's pool, ``num_stages + num_jobs`` for the
-null pool. Pool ids: a job, or ``num_jobs`` for the null pool.
+null pool. Pool ids: a job, or ``num_jobs`` for the null pool. What an integer refers to (``refers``) decides what
+becomes of it in a copy with other jobs; ``job list`` and ``stage list`` are arrays that hold ids in some order.
 """
 
 import numpy as np
 
 from decima.core.heap import heap_fields
-from decima.core.record import ADDRESS, BUFFER, CODE, F64, GIVEN, I32, I64, RUN, U8, FieldGroup, RecordType, fields
+from decima.core.record import (
+    ADDRESS,
+    BUFFER,
+    CODE,
+    F64,
+    GIVEN,
+    I32,
+    I64,
+    LOCAL,
+    PLAIN,
+    RUN,
+    U8,
+    FieldGroup,
+    RecordType,
+    fields,
+)
 from decima.systems.spark.decision import DECISION_COLUMNS
 
 NONE = -1
@@ -23,12 +39,12 @@ SIZES = FieldGroup.of(
     fields(
         I64,
         None,
+        refers=LOCAL,
         num_jobs="jobs of the workload",
         num_stages="stages of all jobs",
         num_executors="executors of the cluster",
         num_commits="capacity of the commitment records",
         grid_width="entries per level grid",
-        num_arrivals="length of arrival_order",
         num_classes="classes of executors",
         num_groups="groups of stages that fit the same classes",
         sampled="1: draw durations, 0: use means",
@@ -37,8 +53,6 @@ SIZES = FieldGroup.of(
         commit_ahead="1: a drained stage's running executors are offered with the first free one",
         keep_warm="1: an executor idling in its own job keeps its JVM",
         runnable_only="1: the frontier holds only stages whose parents have finished",
-        timer_assign="1: a slot that ends gives the stage executors up to the limit it was delayed with",
-        delay_once="1: a stage may be delayed once only",
         job_bound="1: executors of a job are offered to its own stages only, until it has finished",
         log_tasks="1: record every task",
         log_decisions="1: record every decision",
@@ -46,6 +60,7 @@ SIZES = FieldGroup.of(
     fields(
         F64,
         None,
+        refers=LOCAL,
         moving_delay_ms="time an executor needs to join another job",
         time_limit_ms="the run is cut when the next event is later",
     ),
@@ -78,7 +93,17 @@ COUNTERS = FieldGroup.of(
     fields(
         I64,
         None,
+        refers=LOCAL,
+        num_arrivals="length of arrival_order",
         next_arrival="index into arrival_order",
+        num_tasks_logged="rows of the task log",
+        num_decisions_logged="rows of the decision log",
+        max_decisions_logged="capacity of the decision log",
+    ),
+    fields(
+        I64,
+        None,
+        refers=PLAIN,
         num_active="jobs in the system",
         num_done="finished jobs",
         num_frontier="stages of the frontier",
@@ -94,20 +119,19 @@ COUNTERS = FieldGroup.of(
         num_timers="stages whose slots have not ended",
         calling="1: idle executors are being offered without reoffer, because a slot or a bound job ended",
         num_decisions="decisions taken",
-        num_tasks_logged="rows of the task log",
-        num_decisions_logged="rows of the decision log",
-        max_decisions_logged="capacity of the decision log",
         truncated="1: the time limit ended the run",
         error="code of an invalid decision, 0: none",
     ),
 )
 ROUND = FieldGroup.of(
     "the open round",
+    fields(I64, None, refers="source", source="source id the free executors belong to"),
+    fields(I64, None, refers="job", source_job="job of the source (may be finished), -1: null pool"),
+    fields(I64, None, refers="commit", commit_free="head of the list of unused commitment records"),
     fields(
         I64,
         None,
-        source="source id the free executors belong to",
-        source_job="job of the source (may be finished), -1: null pool",
+        refers=PLAIN,
         num_source="executors of the source still to be assigned; 0: no round is open",
         num_free="executors in free_executors",
         offered_classes="bit mask: classes on offer; the frontier holds stages that fit one of them",
@@ -117,10 +141,14 @@ ROUND = FieldGroup.of(
         idle_selected="1: idling was chosen in this round",
         has_action="1: action holds a decision of the caller",
         no_answer="1: the scheduler has no choice, because a score is not a finite number",
-        commit_free="head of the list of unused commitment records",
     ),
-    fields(F64, "part", action="the decision, parts as in decima.systems.spark.decision"),
-    fields(I32, "class", class_offers="executors of the class that are still to be assigned, in all num_source"),
+    fields(F64, "part", refers=LOCAL, action="the decision, parts as in decima.systems.spark.decision"),
+    fields(
+        I32,
+        "class",
+        refers=PLAIN,
+        class_offers="executors of the class that are still to be assigned, in all num_source",
+    ),
 )
 TABLES = FieldGroup.of(
     "workload tables, shared between runs",
@@ -194,6 +222,7 @@ STAGES = FieldGroup.of(
     fields(
         I32,
         "stage",
+        refers=PLAIN,
         stage_next="tasks launched",
         stage_finished_tasks="tasks finished",
         stage_commit="commitments to it",
@@ -201,19 +230,29 @@ STAGES = FieldGroup.of(
         stage_executors="executors at it",
         stage_unsaturated_parents="parents not saturated",
         stage_unfinished_parents="parents not finished",
+    ),
+    fields(
+        I32,
+        "stage",
+        refers="stage",
         runnable_next="next in the job's runnable list",
         runnable_prev="previous in the job's runnable list",
         open_next="next in the list of open stages of its group (more than one class)",
         open_prev="previous in that list",
-        slot_limit="limit that it was delayed with",
+    ),
+    fields(
+        I32,
+        "stage list",
+        refers="stage",
         timer_heap="heap of the withheld stages by the end of their slots",
         barred="stages of other jobs that are kept out of the frontier of this round",
     ),
-    fields(I64, "stage", slot_order="order in which slots began; breaks ties in time"),
+    fields(I64, "stage", refers=PLAIN, slot_order="order in which slots began; breaks ties in time"),
     fields(F64, "stage", slot_end_ms="end of its slot"),
     fields(
         U8,
         "stage",
+        refers=PLAIN,
         stage_saturated="1: no further executor is useful",
         stage_in_frontier="1: may be chosen now",
         stage_open="1: could be chosen if a class that it fits were on offer (more than one class)",
@@ -222,15 +261,18 @@ STAGES = FieldGroup.of(
         stage_slot="0: never delayed, 1: withheld by its slot, 2: its slot is over",
     ),
     fields(F64, "stage", RUN, np.nan, stage_finish_ms="when its last task finished, NaN before"),
-    fields(I32, "stage class", stage_class_executors="[stage, class] executors at it (more than one class)"),
-    fields(I32, "group", RUN, NONE, open_head="first open stage"),
-    fields(I32, "group", group_runnable_open="runnable, unsaturated stages"),
+    fields(
+        I32, "stage class", refers=PLAIN, stage_class_executors="[stage, class] executors at it (more than one class)"
+    ),
+    fields(I32, "group", RUN, NONE, refers="stage", open_head="first open stage"),
+    fields(I32, "group", refers=PLAIN, group_runnable_open="runnable, unsaturated stages"),
 )
 JOBS = FieldGroup.of(
     "jobs",
     fields(
         I32,
         "job",
+        refers=PLAIN,
         job_attached="executors running for it or idle in its pool",
         job_moving="executors moving to it",
         job_commit="commitments to it from other sources than its own",
@@ -240,17 +282,31 @@ JOBS = FieldGroup.of(
         job_frontier="stages in the frontier",
         job_unexhausted="stages with tasks to launch",
         job_unfinished="stages not finished",
+    ),
+    fields(
+        I32,
+        "job list",
+        refers="job",
         active="active jobs in order of arrival",
         completion_order="finished jobs in order of completion",
     ),
-    fields(I32, "job", RUN, NONE, runnable_head="first runnable stage", runnable_tail="last runnable stage"),
+    fields(
+        I32,
+        "job",
+        RUN,
+        NONE,
+        refers="stage",
+        runnable_head="first runnable stage",
+        runnable_tail="last runnable stage",
+    ),
     fields(
         I32,
         "job class",
+        refers=PLAIN,
         job_class_unexhausted="[job, class] stages with tasks to launch that fit the class (more than one class)",
         job_class_kept="[job, class] executors held, less those promised to other jobs (more than one class)",
     ),
-    fields(U8, "job", job_state="0: to arrive, 1: active, 2: finished"),
+    fields(U8, "job", refers=PLAIN, job_state="0: to arrive, 1: active, 2: finished"),
     fields(F64, "job", RUN, np.nan, job_finish_ms="completion time, NaN before"),
 )
 EXECUTORS = FieldGroup.of(
@@ -260,16 +316,18 @@ EXECUTORS = FieldGroup.of(
         "executor",
         RUN,
         NONE,
-        executor_job="job it is attached to",
+        refers="stage",
         executor_stage="stage it is at",
         executor_last="stage of its last task while its JVM is warm",
         executor_destination="stage it moves to",
-        executor_pool="pool it idles in",
     ),
+    fields(I32, "executor", RUN, NONE, refers="job", executor_job="job it is attached to"),
+    fields(I32, "executor", RUN, NONE, refers="pool", executor_pool="pool it idles in"),
+    fields(I32, "executor", refers=PLAIN, executor_calls="calls when its present destination was decided, -1: never"),
     fields(
         I32,
         "executor",
-        executor_calls="calls when its present destination was decided, -1: never",
+        refers="executor",
         pool_next="next in the pool",
         pool_prev="previous in the pool",
         free_executors="immediately free executors of the round",
@@ -277,6 +335,7 @@ EXECUTORS = FieldGroup.of(
     fields(
         U8,
         "executor",
+        refers=PLAIN,
         executor_class="its class",
         executor_moving="1: under way to another job",
         executor_reserved="1: idles in its job's pool because a stage of that job that is not runnable yet was chosen",
@@ -286,26 +345,36 @@ EXECUTORS = FieldGroup.of(
 )
 POOLS = FieldGroup.of(
     "pools and commitments",
-    fields(I32, "pool class", RUN, NONE, pool_head="[pool, class] first member", pool_tail="[pool, class] last member"),
-    fields(I32, "pool class", pool_class_open="[pool, class] members not reserved (more than one class)"),
-    fields(I32, "pool", pool_size="members", pool_open="members not reserved"),
-    fields(U8, "pool", pool_marked="1: to be offered"),
+    fields(
+        I32,
+        "pool class",
+        RUN,
+        NONE,
+        refers="executor",
+        pool_head="[pool, class] first member",
+        pool_tail="[pool, class] last member",
+    ),
+    fields(I32, "pool class", refers=PLAIN, pool_class_open="[pool, class] members not reserved (more than one class)"),
+    fields(I32, "pool", refers=PLAIN, pool_size="members", pool_open="members not reserved"),
+    fields(U8, "pool", refers=PLAIN, pool_marked="1: to be offered"),
     fields(
         I32,
         "source class",
         RUN,
         NONE,
+        refers="commit",
         commit_head="[source, class] first commitment",
         commit_tail="[source, class] last commitment",
     ),
-    fields(I32, "source class", source_calls="[source, class] calls when made"),
+    fields(I32, "source class", refers=PLAIN, source_calls="[source, class] calls when made"),
+    fields(I32, "commit", refers="source class", commit_source="source id x classes + class"),
+    fields(I32, "commit", refers=PLAIN, commit_count="executors"),
+    fields(I32, "commit", refers="commit", commit_next="next of the same source"),
     fields(
         I32,
         "commit",
-        commit_source="source id x classes + class",
+        refers="stage",
         commit_stage="destination stage, -1: idle",
-        commit_count="executors",
-        commit_next="next of the same source",
         selected="stages chosen in this round",
     ),
 )

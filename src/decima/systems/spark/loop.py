@@ -1,9 +1,12 @@
-"""The loop over the decisions of a run, and the one place that makes a state of a workload and settings."""
+"""States of a workload and settings, their generators, and the loop over decisions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
+from decima.core.checks import check_whole
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.state import ClusterState
 from decima.systems.spark.tables import WorkloadTables
@@ -30,7 +33,7 @@ def new_state(
 
 
 def offers(state: ClusterState) -> Iterator[None]:
-    """Run from one decision to the next until the end; the caller answers each by :meth:`ClusterState.decide`.
+    """Run from decision to decision; the caller answers by :meth:`ClusterState.decide`.
 
     Where executors are offered but no stage can be chosen, they are left idle without asking.
 
@@ -46,3 +49,17 @@ def offers(state: ClusterState) -> Iterator[None]:
             state.decide(-1)
         else:
             yield
+
+
+# ---- one seed, several independent sources of chance ----------------------------------------------------------------
+
+
+def spawn_generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
+    """Independent generators for task durations and for the scheduler, from one seed.
+
+    Raises:
+        ConfigError: The seed is not a whole number of at least 0.
+    """
+    check_whole("seed", seed, least=0)
+    durations, policy = np.random.SeedSequence(int(seed)).spawn(2)
+    return np.random.default_rng(durations), np.random.default_rng(policy)

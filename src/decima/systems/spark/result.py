@@ -10,8 +10,7 @@ import numpy as np
 
 from decima.core.errors import ConfigError
 from decima.core.objectives import Objective, Outcome, Progress, get_objective
-from decima.systems.spark.idle import IdleTime, idle_time
-from decima.systems.spark.log import EpisodeLog
+from decima.systems.spark.log import EpisodeLog, IdleTime, idle_time
 from decima.systems.spark.settings import Settings
 from decima.workload.jobs import Workload
 
@@ -29,7 +28,7 @@ def outcome_of(state: ClusterState) -> Outcome:
 
 
 def progress_of(state: ClusterState) -> Progress:
-    """Progress of a run up to now, which objectives charge for; it views the state and is valid until that runs on."""
+    """Progress of a run for objectives; valid until the state runs on."""
     # An executor may still be moving after the last job.
     over = state.num_done == state.num_jobs
     return Progress(
@@ -145,7 +144,7 @@ class Result:
         return self.settings.executors
 
     def task_frame(self) -> pandas.DataFrame:
-        """Table with one row per task: job, stage, executor, start_s, finish_s, kind: its wave (fresh, first or rest).
+        """Table of tasks: job, stage, executor, start_s, finish_s, wave (fresh, first or rest).
 
         Raises:
             ConfigError: The run kept no log.
@@ -163,7 +162,7 @@ class Result:
 
     @cached_property
     def fragmentation(self) -> float:
-        """Share of the memory held by tasks that they did not ask for: 1 - sum(request x time) / sum(held x time).
+        """Share of the held memory not asked for: 1 - sum(request x time) / sum(held x time).
 
         Raises:
             ConfigError: The run kept no log, or its executors have no classes.
@@ -179,7 +178,7 @@ class Result:
         return 1.0 - float(asked @ time_ms) / float(memory @ time_ms)
 
     def class_usage(self) -> pandas.DataFrame:
-        """Table with one row per job and class: job, executor_class, executors that ran its tasks, executor_s, tasks.
+        """Table by job and class: job, executor_class, executors, executor_s, tasks.
 
         Raises:
             ConfigError: The run kept no log.
@@ -190,12 +189,12 @@ class Result:
         tasks["executor_class"] = self.executor_class[self.log.executor]
         tasks["executor_s"] = tasks["finish_s"] - tasks["start_s"]
         groups = tasks.groupby(["job", "executor_class"])
-        found = groups.agg(
+        sums = groups.agg(
             executors=("executor", "nunique"), executor_s=("executor_s", "sum"), tasks=("executor", "size")
         )
         kinds = range(max(1, len(self.settings.classes)))
-        places = pandas.MultiIndex.from_product([range(len(self.workload)), kinds], names=found.index.names)
-        return found.reindex(places, fill_value=0).reset_index()
+        places = pandas.MultiIndex.from_product([range(len(self.workload)), kinds], names=sums.index.names)
+        return sums.reindex(places, fill_value=0).reset_index()
 
     def idle_time(self) -> IdleTime:
         """Idle executor time, split into what deliberate slots leave idle and the rest.

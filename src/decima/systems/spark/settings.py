@@ -1,4 +1,4 @@
-"""Settings of a simulated cluster: one record of named switches; the two modes are two sets of values."""
+"""Settings of a simulated cluster; modes are sets of their values."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -13,7 +13,6 @@ from decima.core.grammar import read_value
 
 LEVEL_RULES = ("interpolate", "inverted", "left", "right")
 DURATIONS = ("sampled", "mean")
-TIMER_ENDS = ("offer", "assign")
 EXECUTORS = 50
 MAX_EXECUTORS = 1_000_000
 MAX_CLASSES = 8
@@ -113,11 +112,6 @@ class Settings:
     # When a stage drains, executors still running on it are offered along with the first free one.
     commit_ahead: bool = True
     runnable_only: bool = False  # the frontier holds runnable stages only, not those whose parents are merely saturated
-    # What happens when the slot of a delayed stage ends: ``"offer"``: the idle executors are offered, and the scheduler
-    # decides anew; ``"assign"``: idle executors go to the stage up to the limit it was delayed with, what is left is
-    # offered.
-    timer_end: str = "offer"
-    delay_once: bool = True  # a stage may be delayed once only
     job_bound: bool = False  # executors stay with a job until it ends: they are offered to its own stages only
     first_wave: bool = True  # effect 1 of §6.2, first waves slower than later ones
     startup: bool = True  # effect 2 of §6.2, moving delay and slower tasks on fresh executors
@@ -146,8 +140,6 @@ class Settings:
             raise ConfigError(f"durations must be one of {', '.join(DURATIONS)}, got {self.durations!r}")
         if self.level_rule not in LEVEL_RULES:
             raise ConfigError(f"level_rule must be one of {', '.join(LEVEL_RULES)}, got {self.level_rule!r}")
-        if self.timer_end not in TIMER_ENDS:
-            raise ConfigError(f"timer_end must be one of {', '.join(TIMER_ENDS)}, got {self.timer_end!r}")
         for name in ("moving_delay_ms", "warmup_delay_ms"):
             value = getattr(self, name)
             if not (is_number(value) and 0.0 <= value <= LARGEST_MS):
@@ -184,7 +176,7 @@ class Settings:
 
     @classmethod
     def released(cls, **overrides) -> "Settings":
-        """Rules of the published simulator, bit for bit; mean durations take the left level, as its reference runs."""
+        """Rules of the published simulator, bit for bit."""
         rule = "left" if overrides.get("durations") == "mean" else "inverted"
         values = {
             "mode": "released",
@@ -236,7 +228,7 @@ class Settings:
         return f"{self.executors} executors{classes}, mode {self.mode}"
 
     def replace(self, **changes) -> "Settings":
-        """A copy with some fields changed; other classes bring their own number of executors."""
+        """A copy with some fields changed; other classes bring their executors."""
         if "classes" in changes and "executors" not in changes:
             changes["executors"] = None
         return replace(self, **changes)

@@ -1,4 +1,4 @@
-"""``ClusterState``: the memory of one run, seen from Python as NumPy arrays and from compiled code as a pointer."""
+"""``ClusterState``: the memory of one run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _INVALID = {
     delays.DELAY_OUT_OF_RANGE: f"a delay must be a number of ms from 0 to {LARGEST_MS:g}",
     delays.DELAY_NOT_RUNNABLE: "a stage cannot be delayed before its parents have finished",
     delays.DELAY_BEGUN: "a stage cannot be delayed that has a task launched or an executor promised or on its way",
-    delays.DELAYED_BEFORE: "it was delayed before, and a stage may be delayed once (delay_once)",
+    delays.DELAYED_BEFORE: "it was delayed before, and a stage may be delayed once",
     delays.DELAY_OF_IDLING: "idling has no delay; choose the stage that is to be delayed",
 }
 
@@ -64,6 +64,8 @@ class ClusterState(Record):
         classes = tables.extents["class"]
         extents = {
             "executor": executors,
+            "job list": tables.num_jobs,
+            "stage list": tables.num_stages,
             "pool": tables.num_jobs + 1,
             "source": tables.num_stages + tables.num_jobs + 1,
             "commit": executors + 8,
@@ -98,8 +100,6 @@ class ClusterState(Record):
             commit_ahead=settings.commit_ahead,
             keep_warm=settings.keep_warm,
             runnable_only=settings.runnable_only,
-            timer_assign=settings.timer_end == "assign",
-            delay_once=settings.delay_once,
             job_bound=settings.job_bound,
             log_tasks=log_tasks,
             log_decisions=log_decisions,
@@ -112,7 +112,7 @@ class ClusterState(Record):
             super().bind(name, array, copy=False)
 
     def bind(self, name: str, values, *, copy: bool = True) -> None:
-        """Refuse: the given arrays of a state are the tables of its workload, and compiled code trusts their contents.
+        """Refuse: compiled code trusts the tables of a workload.
 
         Raises:
             RecordError: Always; arrays for schedulers are given to their own record.
@@ -124,7 +124,7 @@ class ClusterState(Record):
         )
 
     def attach(self, slot: str, record: Record) -> None:
-        """Let compiled schedulers find a record of theirs, and its fields be attributes of the state.
+        """Attach a record of a compiled scheduler, whose fields become attributes.
 
         Args:
             slot: Scalar of the state for its address.
@@ -174,7 +174,7 @@ class ClusterState(Record):
         return any(type(source)(source.seed_seq).state != source.state for source in sources)
 
     def copy(self) -> ClusterState:
-        """A state that continues from here on its own, with the same chance: both then run alike.
+        """An independent copy with the same chance: both then run alike.
 
         So do states that :mod:`copy` and :mod:`pickle` make, also in other processes.
         """
@@ -224,8 +224,8 @@ class ClusterState(Record):
         if theirs is None or not _alike(mine, theirs):
             other._use(*copy.deepcopy(mine))  # the same generator twice stays one
             return
-        for rng, twin in zip(mine, theirs, strict=True):
-            twin.bit_generator.state = rng.bit_generator.state
+        for rng, other_rng in zip(mine, theirs, strict=True):
+            other_rng.bit_generator.state = rng.bit_generator.state
 
     def advance(self) -> bool:
         """Run to the next decision of the caller (True) or to the end (False).
@@ -286,7 +286,7 @@ class ClusterState(Record):
 
     def describe_invalid(self) -> str:
         """Why the decision in ``action`` cannot be carried out."""
-        stage, limit, delay_ms, kind = parts_of(self.action)
+        stage, limit, delay_ms, executor_class = parts_of(self.action)
         if self.no_answer:
             return (
                 f"decision {self.num_decisions} at {self.now_ms / 1000:.3f} s: the policy has no choice: a score of "
@@ -300,7 +300,7 @@ class ClusterState(Record):
         else:
             what = f"stage id {stage}"
         more = f" and delay {delay_ms:g} ms" if delay_ms != 0.0 else ""
-        more += f" and executor class {kind}" if kind != DEFAULTS[CLASS] else ""
+        more += f" and executor class {executor_class}" if executor_class != DEFAULTS[CLASS] else ""
         offered = f"{self.num_source}"
         if self.num_classes > 1:
             offered += f", by class {self.class_offers.tolist()}"
@@ -314,7 +314,7 @@ class ClusterState(Record):
 
 
 def _alike(mine: tuple, theirs: tuple) -> bool:
-    """Whether the second pair of generators can take over the states of the first: same kinds, none in both pairs."""
+    """Whether a pair of generators can take over the states of another."""
     kinds = [[type(rng.bit_generator) for rng in pair] for pair in (mine, theirs)]
     apart = not {id(rng) for rng in mine} & {id(rng) for rng in theirs}
     return apart and kinds[0] == kinds[1] and (mine[0] is mine[1]) == (theirs[0] is theirs[1])

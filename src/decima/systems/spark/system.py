@@ -8,12 +8,11 @@ import numpy as np
 
 from decima.core.objectives import Objective, Outcome, list_objectives
 from decima.core.system import register_system
-from decima.systems.spark.loop import new_state, offers
+from decima.systems.spark.loop import new_state, offers, spawn_generators
 from decima.systems.spark.result import Result, outcome_of
 from decima.systems.spark.schedulers.fields import rule_record
 from decima.systems.spark.schedulers.interface import CompiledScheduler, Observation, Scheduler, decision_parts
 from decima.systems.spark.schedulers.registry import list_schedulers, make_scheduler
-from decima.systems.spark.seeding import spawn_generators
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.state import ClusterState
 from decima.systems.spark.tables import WorkloadTables
@@ -74,7 +73,7 @@ class SparkCluster:
         return new_state(tables, settings, log_tasks=log, log_decisions=log)
 
     def give(self, state: ClusterState, arrays: Mapping[str, np.ndarray]) -> None:
-        """Bind arrays of :mod:`.fields` that heuristics read; those given before are 0 again."""
+        """Bind arrays of :mod:`.fields` that heuristics read; all others are 0 again."""
         record = rule_record(state)
         record.release(*record.given - arrays.keys())
         for name, values in arrays.items():

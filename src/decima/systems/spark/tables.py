@@ -35,7 +35,7 @@ def stage_levels(profile: JobProfile) -> list[int]:
 
 
 def level_grid(levels: tuple[int, ...], rule: str, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Level indices left and right of every executor count 0..width-1 and the probability of the right one.
+    """Level indices left and right of executor counts, probability of the right one.
 
     Args:
         levels: Profiled executor counts of a stage, ascending.
@@ -67,7 +67,7 @@ def level_grid(levels: tuple[int, ...], rule: str, width: int) -> tuple[np.ndarr
 
 
 def _situations(stage: Stage, level: int, settings: Settings) -> list[tuple[np.ndarray, float]]:
-    """(values, added ms) for fresh, first and rest launches at one level, fallbacks and effects applied."""
+    """(values, added ms) of fresh, first and rest launches at one level."""
     fresh, first, rest = stage.fresh[level], stage.first[level], stage.rest[level]
     warmup = settings.warmup_delay_ms
     cold = (fresh, 0.0) if len(fresh) else ((first, warmup) if len(first) else (rest, warmup))
@@ -160,7 +160,7 @@ def profile_tables(profiles: tuple[JobProfile, ...], settings: Settings) -> Prof
 
 
 def class_tables(workload: Workload, settings: Settings) -> dict[str, np.ndarray]:
-    """Given fields of the cluster state about classes of executors and requests of stages.
+    """Fields of the cluster state about classes of executors and requests.
 
     Without classes there is one, which every stage fits.
 
@@ -170,9 +170,9 @@ def class_tables(workload: Workload, settings: Settings) -> dict[str, np.ndarray
     memory, cpu = np.ascontiguousarray(workload.requests.T)
     classes = settings.classes or (ExecutorClass(1.0, settings.executors),)
     fits = np.zeros(len(memory), dtype=np.int32)
-    for kind, each in enumerate(classes):
+    for index, each in enumerate(classes):
         fitting = (memory <= each.memory) & (cpu <= each.cpu) if settings.classes else np.ones(len(memory), dtype=bool)
-        fits |= fitting.astype(np.int32) << kind
+        fits |= fitting.astype(np.int32) << index
     if not fits.all():
         stage = int(np.flatnonzero(fits == 0)[0])
         job = int(np.searchsorted(workload.first_stage, stage, side="right")) - 1
@@ -195,7 +195,7 @@ def class_tables(workload: Workload, settings: Settings) -> dict[str, np.ndarray
 
 
 class WorkloadTables:
-    """Static arrays of one workload under given settings; shared by all its runs.
+    """Static arrays of one workload under some settings; shared by all runs.
 
     Jobs keep the order of the workload; ``arrival_order`` lists the later ones by time, ties in workload order.
     """
@@ -255,5 +255,5 @@ class WorkloadTables:
         return self
 
     def __reduce__(self) -> tuple:
-        """Pickle as what they are made of, which is shorter."""
+        """Pickle as workload and settings, which is shorter."""
         return WorkloadTables, (self.workload, self._settings)

@@ -32,7 +32,7 @@ def sessions():
 def test_same_schedule(mode):
     with running(sessions()) as service:
         remote = RemoteScheduler(service.target, "half")
-        for settings in ({}, {"delay_once": False, "timer_end": "assign"}, {"job_bound": True}):
+        for settings in ({}, {"job_bound": True}):
             here = decima.simulate(STREAM, Delaying("fair"), 12, 3, mode=mode, log=True, **settings)
             there = decima.simulate(STREAM, remote, 12, 3, mode=mode, log=True, **settings)
             assert len(here.log.delays()) > 5
@@ -73,12 +73,14 @@ def test_a_policy_that_waits_is_refused_where_nothing_is_said_of_what_runs():
         "hold": lambda: load_policy("idle-rare-long-2"),
         "ages": lambda: load_policy("idle-clocked-10"),
         "rule": lambda: decima.make_scheduler("idle_rule", base=1.0),
+        "plan": lambda: decima.make_scheduler("lookahead:64"),
     }
     code = grpc.StatusCode.INVALID_ARGUMENT
     message = r"idle-rare-long-2 waits for the next event, and this client reports none \(OpenRequest.running\)"
     refused(code, message, Client, made, scheduler="hold", delays=True)
     refused(code, "looks at running tasks and past arrivals", Client, made, scheduler="ages", delays=True)
     refused(code, "looks at all tasks so far, which no client", Client, made, scheduler="rule", running=True)
+    refused(code, "plans by simulation, and no client reports durations", Client, made, scheduler="plan", running=True)
     refused(code, "running is set, but a driver", Client, made, running=True, shared_cluster="c")
 
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from decima.core.errors import RecordError
+from decima.systems.spark.loop import spawn_generators
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.systems.spark.schedulers import Observation, make_scheduler
 from decima.systems.spark.schedulers.interface import decision_parts
-from decima.systems.spark.seeding import spawn_generators
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.state import ClusterState
 from decima.systems.spark.tables import WorkloadTables

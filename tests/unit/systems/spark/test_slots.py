@@ -15,7 +15,7 @@ from decima.core.system import get_system
 from decima.systems.spark.loop import new_state
 from decima.systems.spark.schedulers import Decision, check_scheduler, make_scheduler
 from decima.systems.spark.schedulers.fields import rule_record
-from decima.systems.spark.schedulers.interface import StageView, decision_parts
+from decima.systems.spark.schedulers.interface import decision_parts
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.system import run_state
 from tests.drivers import Delaying
@@ -56,153 +56,12 @@ class Shortest:
 # ---- Figure 1 -------------------------------------------------------------------------------------------------------
 
 
-@MODES
-@pytest.mark.parametrize(
-    ("delay_s", "jct_s", "mean_s"),
-    # The short job arrives at the instant at which the slot ends: were the slot's end first, 22 and 24 s, mean 23.
-    [(0.0, [20.0, 22.0], 21.0), (2.0, [26.0, 4.0], 15.0), (1.9, [21.9, 23.9], 22.9)],
-)
-def test_figure_1(mode, delay_s, jct_s, mean_s):
-    result = decima.simulate(LONG_SHORT, Shortest(1000.0 * delay_s), 1, mode=mode, log=True, durations="mean", **STILL)
-    assert result.jct_ms.tolist() == pytest.approx([1000.0 * value for value in jct_s], rel=1e-12)
-    assert result.avg_jct_s == pytest.approx(mean_s, rel=1e-12)
-
-
-@MODES
-def test_a_task_that_ends_with_the_slot_comes_first(mode):
-    """The executor is offered before the slot has ended, then again, now with the stage."""
-    steps = Steps(workload(one_stage(1, 2.0), one_stage(1, 2.0)), 1, mode, startup=False)
-    assert steps.choose(0, 0, 1, 2000.0) == (0.0, -1, 1)
-    assert steps.choose(1, 0, 1) == (2.0, 1, 1)
-    assert steps.frontier == []
-    assert steps.idle() == (2.0, -1, 1)
-    assert steps.frontier == [(0, 0)]
-    steps.choose(0, 0, 1)
-    assert started(steps.tasks()) == [(1, 0, 0, 0.0), (0, 0, 0, 2.0)]
-
-
-# ---- what a slot does -----------------------------------------------------------------------------------------------
-
-
-@MODES
-def test_a_withheld_stage_cannot_be_chosen_and_takes_no_executor(mode):
-    steps = Steps(workload(one_stage(2, 3.0), one_stage(1, 1.0)), 3, mode, startup=False)
-    assert steps.choose(0, 0, 3, 500.0) == (0.0, -1, 3)
-    assert steps.frontier == [(1, 0)]
-    state = steps.state
-    view = StageView(state, 0)
-    assert (view.delayed, view.delayable, view.schedulable, view.runnable) == (True, False, False, False)
-    assert view.slot_left_ms == 500.0
-    assert StageView(state, 1).delayable
-    steps.choose(1, 0, 1)
-    assert steps.idle() == (0.5, -1, 2)
-    assert (view.delayed, view.delayable, view.schedulable, view.runnable) == (True, False, True, True)
-    assert view.slot_left_ms == 0.0
-    steps.choose(0, 0, 2)
-    assert started(steps.tasks()) == [(1, 0, 0, 0.0), (0, 0, 1, 0.5), (0, 0, 2, 0.5)]
-    result = steps.result()
-    assert result.log.decision_lists()[0] == [0.0, None, 3, 2, 0, 0, 3, 0, 500.0]
-    assert result.log.delays().to_dict("list") == {"job": [0], "stage": [0], "start_s": [0.0], "end_s": [0.5]}
-    assert result.num_decisions == 4
-
-
-@MODES
-def test_executors_reserved_for_their_job_are_offered_when_its_slot_ends(mode):
-    """The executors of the stage's job first, then those without one."""
-    steps = Steps(workload(CHAIN), 3, mode, startup=False)
-    steps.choose(0, 0, 2)
-    steps.idle()
-    assert steps.offer[:2] == (3.0, 0)
-    while steps.frontier == [(0, 1)] and not steps.state.stage_runnable[1]:
-        steps.idle()
-    assert steps.state.stage_runnable[1]
-    steps.choose(0, 1, 1, 2000.0)
-    while steps.offer[0] == 3.0:
-        steps.idle()
-    assert steps.offer == (5.0, 0, 2) if mode == "paper" else (5.0, -1, 3)
-    steps.finish()
-    assert started(steps.tasks())[-1][3] == 5.0
-
-
-def test_released_rules_offer_every_idle_executor_when_a_slot_ends():
-    """Executors in the pool of another job would else stay there until that job has a new stage."""
-    other = job(stage("a", 1, 1.0), stage("b", 1, 50.0), stage("c", 1, 1.0, 0, 1))
-    steps = Steps(workload(other, one_stage(1, 5.0)), 2, "released", startup=False)
-    steps.choose(1, 0, 1, 2000.0)
-    steps.choose(0, 0, 1)
-    steps.choose(0, 1, 1)
-    assert steps.offer == (1.0, 0, 1)
-    steps.idle()  # into the pool of job 0
-    assert steps.offer == (2.0, 0, 1)
-    assert steps.frontier == [(0, 2), (1, 0)]
-    steps.choose(1, 0, 1)
-    assert (1, 0, 0, 2.0) in started(steps.tasks())
-
-
-def test_slots_that_end_together_end_in_the_order_in_which_they_began():
-    jobs = workload(*[one_stage(1, 5.0) for _ in range(4)])
-    steps = Steps(jobs, 1, startup=False)
-    for number, delay_ms in ((2, 1000.0), (0, 1000.0), (3, 500.0), (1, 1000.0)):
-        steps.choose(number, 0, 1, delay_ms)
-    steps.idle()
-    seen = []
-    while len(seen) < 3:
-        seen.append([number for number, _ in steps.frontier])
-        steps.idle()
-    assert seen == [[3], [2, 3], [0, 2, 3]]
-    assert steps.frontier == [(0, 0), (1, 0), (2, 0), (3, 0)]
-
-
-# ---- settings -------------------------------------------------------------------------------------------------------
-
-
-def test_assign_gives_idle_executors_up_to_the_limit():
-    jobs = workload(one_stage(5, 3.0), one_stage(1, 9.0))
-    steps = Steps(jobs, 4, timer_end="assign", startup=False)
-    steps.choose(0, 0, 2, 1000.0)
-    steps.choose(1, 0, 1)
-    assert steps.idle() == (1.0, -1, 1)  # what is left of three
-    steps.idle()
-    assert started(steps.tasks())[:3] == [(1, 0, 0, 0.0), (0, 0, 1, 1.0), (0, 0, 2, 1.0)]
-    assert len({executor for _, stage, executor, start_s in started(steps.tasks())[3:]}) <= 2
-    steps = Steps(jobs, 4, "released", timer_end="assign", startup=False)
-    steps.choose(0, 0, 9, 1000.0)
-    steps.choose(1, 0, 1)
-    assert steps.idle() == (4.0, 0, 3)
-    with pytest.raises(InvalidDecisionError, match="with limit 0 and delay 1 ms: the limit gives it no executor"):
-        Steps(jobs, 4, timer_end="assign").choose(0, 0, 0, 1.0)
-
-
-def test_assign_takes_executors_that_idle_in_the_job_first():
-    jobs = workload(CHAIN, job(stage("x", 1, 30.0), stage("y", 1, 30.0)))
-    steps = Steps(jobs, 4, timer_end="assign", startup=False)
-    steps.choose(0, 0, 2)
-    steps.choose(1, 0, 1)
-    steps.idle()
-    while not steps.state.stage_runnable[1]:
-        steps.idle()
-    own = int(np.flatnonzero(steps.state.executor_job == 0)[0])
-    steps.choose(0, 1, 3, 1000.0)
-    while steps.offer[0] == 3.0:
-        steps.idle()
-    last = started(steps.tasks())[-1]
-    assert (last[0], last[1], last[3]) == (0, 1, 4.0)
-    assert steps.state.executor_job[last[2]] in (0, -1)
-    assert last[2] == own
-
-
-def test_a_stage_is_delayed_once_unless_the_setting_says_otherwise():
+def test_a_stage_is_delayed_once():
     once = Steps(workload(one_stage(1, 1.0)), 1)
     once.choose(0, 0, 1, 1000.0)
     once.idle()
     with pytest.raises(InvalidDecisionError, match="it was delayed before, and a stage may be delayed once"):
         once.choose(0, 0, 1, 1000.0)
-    often = Steps(workload(one_stage(1, 1.0)), 1, delay_once=False)
-    for number in range(5):
-        assert often.offer == (number, -1, 1)
-        often.choose(0, 0, 1, 1000.0)
-        often.idle()
-    assert len(often.result().log.delays()) == 5
 
 
 def test_executors_bound_to_a_job_are_offered_to_its_stages_only():
@@ -216,11 +75,8 @@ def test_executors_bound_to_a_job_are_offered_to_its_stages_only():
 
 
 def test_settings_that_are_wrong():
-    with pytest.raises(ConfigError, match="timer_end must be one of offer, assign, got 'wait'"):
-        Settings(timer_end="wait")
-    for name in ("delay_once", "job_bound"):
-        with pytest.raises(ConfigError, match=f"{name} must be True or False, got 1"):
-            Settings(**{name: 1})
+    with pytest.raises(ConfigError, match="job_bound must be True or False, got 1"):
+        Settings(job_bound=1)
 
 
 # ---- delays that are refused ----------------------------------------------------------------------------------------

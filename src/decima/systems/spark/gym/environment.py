@@ -1,4 +1,4 @@
-"""Gymnasium environment ``decima/SparkCluster-v0``: a learner in the place of the scheduler.
+"""Gymnasium environment ``decima/SparkCluster-v0``: a learner instead of the scheduler.
 
     import decima, gymnasium
 
@@ -28,11 +28,9 @@ from decima.core.errors import ConfigError, DeadlockError, InvalidDecisionError
 from decima.core.objectives import AVG_JCT, MAKESPAN, Objective, get_objective
 from decima.systems.spark.decision import OPTION_PARTS, PARTS
 from decima.systems.spark.gym.padded import PaddedView, Padding
-from decima.systems.spark.gym.render import describe_state
-from decima.systems.spark.loop import new_state, offers
+from decima.systems.spark.loop import new_state, offers, spawn_generators
 from decima.systems.spark.result import Result, outcome_of, progress_of
 from decima.systems.spark.rules.delays import slot_length_ms
-from decima.systems.spark.seeding import spawn_generators
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.state import ClusterState
 from decima.workload.jobs import Workload
@@ -366,3 +364,32 @@ def _require_workload(workload: object) -> Workload:
     if not isinstance(workload, Workload):
         raise ConfigError(f"the workload is {workload!r:.60} ({type(workload).__name__}); expected a Workload")
     return workload
+
+
+# ---- a cluster state as a text of a few lines -----------------------------------------------------------------------
+
+
+MOST_JOBS = 20
+
+
+def describe_state(state: ClusterState, workload: Workload) -> str:
+    """Time, executors and a line per job, at most ``MOST_JOBS``; times in seconds."""
+    running = int(state.stage_executors.sum())
+    moving = int(state.executor_moving.sum())
+    now_s = state.now_ms / 1000
+    lines = [
+        f"{now_s:.1f} s: {state.num_active} jobs in the system, {state.num_done} of {state.num_jobs} finished",
+        f"executors: {state.num_executors}, {running} at a stage, {moving} moving, {state.num_source} offered",
+    ]
+    if state.num_active:
+        lines.append(f"{'job':>5} {'name':<16} {'age_s':>8} {'stages':>7} {'tasks':>7} {'executors':>9} {'choices':>8}")
+    for job in state.active[: min(state.num_active, MOST_JOBS)].tolist():
+        stages = slice(*state.job_first_stage[job : job + 2].tolist())
+        tasks = int((state.stage_tasks[stages] - state.stage_finished_tasks[stages]).sum())
+        lines.append(
+            f"{job:>5} {workload.jobs[job].name:<16.16} {(state.now_ms - state.job_arrival_ms[job]) / 1000:>8.1f} "
+            f"{state.job_unfinished[job]:>7} {tasks:>7} {state.job_attached[job]:>9} {state.job_frontier[job]:>8}"
+        )
+    if state.num_active > MOST_JOBS:
+        lines.append(f"{'':>5} and {state.num_active - MOST_JOBS} more")
+    return "\n".join(lines)

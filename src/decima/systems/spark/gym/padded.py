@@ -79,7 +79,7 @@ CLASS_LAYOUT = (
 
 @dataclass(frozen=True)
 class Padding:
-    """Numbers of rows: jobs, stages, edges in the system at one time, executors and classes, steps of a delay."""
+    """Numbers of rows: jobs, stages and edges at one time, executors, classes, delays."""
 
     jobs: int
     stages: int
@@ -100,7 +100,7 @@ class Padding:
         delay_steps: int = 0,
         classes: int = 1,
     ) -> Padding:
-        """Room for a workload, where not given: exactly its own, or for any jobs of its universe.
+        """Room for exactly one workload, or for any jobs of its universe.
 
         Args:
             workload: The workload, or an example of those to come.

@@ -1,1 +1,1 @@
-"""Planning: a rule is improved, while a run goes on, by simulating what it would lead to."""
+"""Planning: improving a rule during a run by simulating its consequences."""

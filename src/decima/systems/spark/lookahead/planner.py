@@ -1,18 +1,18 @@
-"""Planner: keeps a plan for one run and improves it from the state that the cluster is in."""
+"""Planner: improves the plan of a run from the present state."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from math import log
 
 import numpy as np
+from numba import njit
 
+from decima.core.cache import cached
 from decima.core.decision import Parameter
-from decima.core.errors import ConfigError
-from decima.systems.spark.lookahead.bases import FACTORS
-from decima.systems.spark.lookahead.copies import Draw, Plan
-from decima.systems.spark.lookahead.features import FEATURES, job_features
-from decima.systems.spark.lookahead.future import draw_future
+from decima.systems.spark.fields import ARRIVING, state_at
+from decima.systems.spark.lookahead.copies import FACTORS, Draw, Plan
+from decima.systems.spark.lookahead.projection import NO_FUTURE, Future
 from decima.systems.spark.lookahead.search import Budget, Search, Trials
 from decima.systems.spark.schedulers.interface import CompiledScheduler
 from decima.systems.spark.state import ClusterState
@@ -21,8 +21,82 @@ from decima.systems.spark.state import ClusterState
 # the share of a single job. The last two are natural logarithms. The order gets small steps and no part of single
 # jobs: the cost has a kink wherever two jobs change places.
 _PARAMETER, _FEATURE, _SHARE = 0.05, (0.02, 0.05), 0.2
+# Draws of what is not known, per plan.
+_DRAWS = 16
 # Bound of a factor's natural logarithm.
 _LARGEST_FACTOR = 5.0
+#: Length of the longest remaining path relative to the remaining work; tasks that could be launched now. Logarithms.
+FEATURES = ("path", "tasks")
+#: What a plan assumes of jobs to come: nothing, or a Poisson process like the arrivals that were seen.
+NONE, POISSON = "none", "poisson"
+ARRIVALS = (NONE, POISSON)
+# Jobs are assumed to come for so many times the time that the work in the system takes; there are at
+# most so many of them.
+_WINDOW = 1.5
+_MOST = 32
+
+
+# ---- what is known and assumed of jobs -------------------------------------------------------------------------------
+
+
+@cached(njit(cache=True, nogil=True))
+def job_features(address, jobs, features):
+    """Compute the features of jobs, each less its mean over them.
+
+    Args:
+        address: A state; of its jobs only those given are looked at.
+        jobs: Jobs in the system, int32 [jobs].
+        features: Receives them, float64 [``FEATURES``, jobs].
+
+    Returns:
+        Remaining work of these jobs, executor time in ms.
+    """
+    state = state_at(address)
+    total = 0.0
+    for index in range(len(jobs)):
+        job = jobs[index]
+        work = 0.0
+        path = 0.0
+        ready = 0
+        for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
+            unfinished = state.stage_tasks[stage] - state.stage_finished_tasks[stage]
+            if unfinished > 0:
+                row = state.stage_row[stage]
+                work += unfinished * state.row_nominal_ms[row]
+                path = max(path, state.row_path_ms[row])
+            if state.stage_unfinished_parents[stage] == 0:
+                ready += state.stage_tasks[stage] - state.stage_next[stage]
+        total += work
+        features[0, index] = log(max(path, 1.0) / max(work, 1.0))
+        features[1, index] = log(1.0 + ready)
+    for row in range(len(features)):
+        features[row] -= np.mean(features[row])
+    return total
+
+
+def draw_future(state: ClusterState, arrivals: str, work_ms: float, rng: np.random.Generator) -> Future:
+    """Draw jobs that may come.
+
+    Args:
+        state: The cluster; of its tables only jobs that have arrived are looked at.
+        arrivals: One of ``ARRIVALS``. ``"poisson"``: gaps have the mean of those seen since time 0, jobs are like any
+            that has arrived, with equal probability; none come before two have come after time 0.
+        work_ms: Remaining work of the jobs in the system, executor time in ms.
+        rng: Source of chance.
+    """
+    if arrivals == NONE:
+        return NO_FUTURE
+    seen = np.flatnonzero(state.job_state != ARRIVING)
+    later = int(np.count_nonzero(state.job_arrival_ms[seen] > 0.0))
+    if later < 2:
+        return NO_FUTURE
+    window_ms = _WINDOW * work_ms / state.num_executors
+    times_ms = np.cumsum(rng.exponential(state.now_ms / later, _MOST))
+    times_ms = times_ms[times_ms < window_ms]
+    return Future(rng.choice(seen, len(times_ms)).astype(np.int32), state.now_ms + times_ms)
+
+
+# ---- plans ----------------------------------------------------------------------------------------------------------
 
 
 class Space:
@@ -62,10 +136,8 @@ class Planner:
 
     Args:
         base: The rule whose parameters and factors are planned.
+        arrivals: How jobs to come are drawn, see :func:`draw_future`.
         draws: Draws of what is not known, per plan.
-        horizon_ms: Simulated time that is looked ahead, ms; infinity: to the end of the jobs in the system.
-        arrivals: How jobs to come are drawn, see :func:`decima.systems.spark.lookahead.future.draw_future`.
-        threads: Candidates that run at the same time; plans do not depend on it where the budget is in runs.
         seed: Source of chance, of what is drawn and of candidates.
 
     Attributes:
@@ -77,27 +149,19 @@ class Planner:
         self,
         base: CompiledScheduler,
         *,
-        draws: int,
-        horizon_ms: float = float("inf"),
-        arrivals: str = "none",
-        threads: int = 1,
+        arrivals: str = NONE,
+        draws: int = _DRAWS,
         seed: int | np.random.SeedSequence = 0,
     ) -> None:
         self.base = base
         self.plans = self.runs = 0
         self._space = Space(base)
-        self._horizon_ms, self._arrivals, self._threads = horizon_ms, arrivals, threads
+        self._arrivals = arrivals
         self._rng = np.random.default_rng(seed)
         self._num_draws = draws
         self._draws: list[Draw] = []
         self._room = (0, 0)
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="decima-plan") if threads > 1 else None
         self._search = Search(self._space.common, self._rng)
-
-    def close(self) -> None:
-        """End the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
 
     def replan(self, state: ClusterState, budget: Callable[[], Budget]) -> tuple[np.ndarray, Plan]:
         """Improve the plan in force for the jobs in the system.
@@ -108,26 +172,16 @@ class Planner:
 
         Returns:
             The jobs, int32 [jobs], and the plan for them.
-
-        Raises:
-            ConfigError: A task takes longer than what is looked ahead.
         """
         trial_budget = budget()
         jobs = state.active[: state.num_active].astype(np.int32)
-        features, largest_ms = np.zeros((len(FEATURES), len(jobs))), np.zeros(1)
-        work_ms = job_features(state.address, jobs, features, largest_ms)
-        if largest_ms[0] > self._horizon_ms:
-            raise ConfigError(
-                f"the horizon is {self._horizon_ms / 1000:g} s, but a task takes {largest_ms[0] / 1000:g} s; expected "
-                "a horizon no shorter than a task"
-            )
+        features = np.zeros((len(FEATURES), len(jobs)))
+        work_ms = job_features(state.address, jobs, features)
         self._begin(state, jobs, work_ms)
         trials = Trials(
-            lambda draw, point, thread: self._draws[draw].cost_ms(self._space.plan(point, features), thread),
+            lambda draw, point: self._draws[draw].cost_ms(self._space.plan(point, features)),
             self._num_draws,
             trial_budget,
-            self._threads,
-            self._pool,
         )
         point = self._search.improve(trials, jobs.tolist())
         self.plans += 1
@@ -137,18 +191,15 @@ class Planner:
     def _begin(self, state: ClusterState, jobs: np.ndarray, work_ms: float) -> None:
         """Put every draw into the state that the cluster is in."""
         seeds = self._rng.integers(2**63, size=self._num_draws)
-        futures = [
-            draw_future(state, self._arrivals, work_ms, self._horizon_ms, self._rng) for _ in range(self._num_draws)
-        ]
+        futures = [draw_future(state, self._arrivals, work_ms, self._rng) for _ in range(self._num_draws)]
         sizes = np.diff(state.job_first_stage)
         most_jobs = len(jobs) + max(len(future.like) for future in futures)
         most_stages = int(sizes[jobs].sum()) + max(int(sizes[future.like].sum()) for future in futures)
         if not self._draws or most_jobs > self._room[0] or most_stages > self._room[1]:
             self._room = (_room(most_jobs), _room(most_stages))
-            self._draws = [Draw(state, self.base, *self._room, self._threads) for _ in range(self._num_draws)]
-        until_ms = state.now_ms + self._horizon_ms
+            self._draws = [Draw(state, self.base, *self._room) for _ in range(self._num_draws)]
         for draw, future, seed in zip(self._draws, futures, seeds.tolist(), strict=True):
-            draw.begin(state, jobs, future, until_ms, seed)
+            draw.begin(state, jobs, future, seed)
 
 
 def _room(needed: int) -> int:

@@ -1,4 +1,4 @@
-"""Scheduler ``lookahead``: a rule whose parameters and factors are planned anew whenever a job comes or goes.
+"""Scheduler ``lookahead``: a rule that is planned anew whenever a job comes or goes.
 
 No paper has it. Plans are made by simulating from the present state, with task durations drawn anew: neither the true
 durations of the run nor jobs that have not arrived play a part.
@@ -6,18 +6,20 @@ durations of the run nor jobs that have not arrived play a part.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
+from decima.core.checks import check_whole, is_number
 from decima.core.errors import ConfigError, InvalidDecisionError
-from decima.core.grammar import Option
+from decima.core.grammar import Option, read_value
 from decima.core.record import Record
 from decima.core.system import form_for
-from decima.systems.spark.lookahead.background import BackgroundLookahead
-from decima.systems.spark.lookahead.bases import BASE, FACTORS, require_factors, rule_parameters
-from decima.systems.spark.lookahead.planner import Planner
-from decima.systems.spark.lookahead.settings import DRAWS, UNPLANNED, PlanSettings
+from decima.systems.spark.lookahead.copies import BASE, FACTORS, require_factors, rule_parameters
+from decima.systems.spark.lookahead.planner import ARRIVALS, NONE, Planner
+from decima.systems.spark.lookahead.search import ROUND, Budget, RunBudget, TimeBudget
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.systems.spark.schedulers.fields import RULE
 from decima.systems.spark.schedulers.interface import Decision, Observation, Scheduler, run_decision
@@ -27,16 +29,56 @@ from decima.systems.spark.state import ClusterState
 OPTIONS = (
     Option("budget", "simulated runs per plan, or milliseconds as in 50ms; 0: the rule alone", required=True),
     Option("base", f"rule or residual policy that is improved, its parameters joined by + (default: {BASE})"),
-    Option("draws", f"draws of task durations on which candidates are compared (default: {DRAWS})", int),
-    Option("horizon_s", "simulated seconds that are looked ahead (default: to the end of the jobs there are)", float),
     Option("arrivals", "jobs to come that are assumed: none, or poisson like those seen (default: none)"),
-    Option("every_s", "seconds of the cluster after which a plan is renewed although no job came or went", float),
-    Option("threads", "candidates that are run at the same time (default: 1)", int),
 )
 
 
+@dataclass(frozen=True)
+class PlanSettings:
+    """Budget of a plan, by runs or by time, and the arrivals it assumes."""
+
+    candidates: int = 0  # simulated runs of candidates per plan; 0: no plans
+    ms: float | None = None  # milliseconds per plan, in the place of ``candidates``
+    arrivals: str = NONE  # one of :data:`decima.systems.spark.lookahead.planner.ARRIVALS`
+
+    def __post_init__(self) -> None:
+        check_whole("budget", self.candidates, least=0)
+        if self.ms is None and 0 < self.candidates < ROUND:
+            raise ConfigError(
+                f"budget is {self.candidates} runs; expected 0, or at least {ROUND}: the rule, the plan in force, and "
+                "some candidates"
+            )
+        if self.ms is not None and not (is_number(self.ms) and 0.0 < self.ms < math.inf):
+            raise ConfigError(f"budget is {self.ms!r} ms; expected milliseconds above 0, or 0 for no plans")
+        if self.arrivals not in ARRIVALS:
+            raise ConfigError(f"arrivals is {self.arrivals!r}; expected one of {', '.join(ARRIVALS)}")
+
+    @classmethod
+    def of_budget(cls, budget: int | str, **others) -> PlanSettings:
+        """Settings with a budget in runs, or, as in ``"50ms"``, in milliseconds.
+
+        Raises:
+            ConfigError: It is neither, or a number is out of range.
+        """
+        text = str(budget).strip()
+        if text.endswith("ms"):
+            return cls(ms=read_value(text.removesuffix("ms"), float, "budget in milliseconds"), **others)
+        return cls(candidates=read_value(text, int, "budget"), **others)
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is never a plan."""
+        return self.ms is None and self.candidates == 0
+
+    def budget(self, clock: Callable[[], float] | None = None) -> Budget:
+        """A budget that begins now; ``clock`` (seconds) is for tests."""
+        if self.ms is None:
+            return RunBudget(self.candidates)
+        return TimeBudget(self.ms, **({} if clock is None else {"clock": clock}))
+
+
 class Lookahead:
-    """A rule with a plan: parameters and factors of jobs, improved whenever a job comes or goes.
+    """A rule whose parameters and factors of jobs follow a plan.
 
     Args:
         base: The rule.
@@ -48,6 +90,7 @@ class Lookahead:
     """
 
     name = "lookahead"
+    simulates = True  # which takes durations of tasks, and those of a real cluster are not known
 
     def __init__(
         self, base: Scheduler, settings: PlanSettings | None = None, *, clock: Callable[[], float] | None = None
@@ -63,14 +106,14 @@ class Lookahead:
     def _forget(self) -> None:
         self._state: ClusterState | None = None
         self._planner: Planner | None = None
-        self._planned = UNPLANNED
+        self._planned = b""  # jobs that the plan in force is for
 
     def __getstate__(self) -> dict:
-        return self.__dict__ | {"_state": None, "_planner": None, "_planned": UNPLANNED, "_rule": None}
+        return self.__dict__ | {"_state": None, "_planner": None, "_planned": b"", "_rule": None}
 
     @property
     def plans(self) -> int:
-        """Plans made in this run."""
+        """Number of plans in this run."""
         return 0 if self._planner is None else self._planner.plans
 
     @property
@@ -79,19 +122,16 @@ class Lookahead:
         return 0 if self._planner is None else self._planner.runs
 
     def reset(self, rng: np.random.Generator) -> None:
-        """Forget the last run; plans of the next one draw from a generator that this one gives a seed."""
-        if self._planner is not None:
-            self._planner.close()
+        """Forget the last run; plans draw from a generator seeded by this one."""
         self._forget()
         self.base.reset(rng)
         if not self.settings.idle:
             self._seed = int(rng.integers(2**63))
 
     def decide(self, observation: Observation) -> Decision:
-        """Make the decision of the rule with the plan in force, after improving that if a job came or went.
+        """Decide by the rule and its plan, which is renewed if a job came or went.
 
         Raises:
-            ConfigError: A task takes longer than what is looked ahead.
             InvalidDecisionError: A score of the policy that is planned is not a finite number.
         """
         if self.settings.idle:
@@ -99,9 +139,9 @@ class Lookahead:
         state = observation.state
         if state is not self._state:
             self._start(state)
-        due = self.settings.due(state, self._planned)
-        if due is not None:
-            self._planned = due
+        jobs = state.active[: state.num_active].tobytes()
+        if jobs != self._planned:
+            self._planned = jobs
             self._plan(state)
         # The record of rules that the state has is left alone: whoever runs it next finds it without a plan.
         before = state.rule_record
@@ -114,28 +154,12 @@ class Lookahead:
             raise InvalidDecisionError(state.describe_invalid())
         return decision
 
-    def in_background(self, streaming: bool) -> BackgroundLookahead:
-        """The same for a cluster that is only observed and does not wait: plans are made in another thread.
-
-        Args:
-            streaming: Whether jobs arrive over time.
-
-        Raises:
-            ConfigError: It is a policy that is planned.
-        """
-        if isinstance(form_for(self.base, streaming), LearnedScheduler):
-            raise ConfigError(
-                f"scheduler {self.name} plans for a rule where decisions may not wait, and base is the policy "
-                f"{self.base.name}; expected a rule such as {BASE}"
-            )
-        return BackgroundLookahead(form_for(self.base, streaming), self.settings)
-
     def _start(self, state: ClusterState) -> None:
         """Begin a run with the rule as it is."""
         self._state = state
         streaming = bool(np.any(state.job_arrival_ms > 0.0))
         form = form_for(self.base, streaming)
-        self._planner = self.settings.planner(form, self._seed)
+        self._planner = Planner(form, arrivals=self.settings.arrivals, seed=self._seed)
         extents = {name: state.extents[name] for name in ("job", "stage")}
         if isinstance(form, LearnedScheduler):
             form.bind(state)
@@ -158,14 +182,13 @@ class Lookahead:
 def _shown(settings: PlanSettings) -> dict[str, object]:
     """The budget, and options of a text that differ from their defaults."""
     plain = PlanSettings()
-    others = {option.name: getattr(settings, option.name) for option in OPTIONS[2:]}
     budget = settings.candidates if settings.ms is None else f"{settings.ms:g}ms"
-    return {"budget": budget} | {name: value for name, value in others.items() if value != getattr(plain, name)}
+    return {"budget": budget} | ({} if settings.arrivals == plain.arrivals else {"arrivals": settings.arrivals})
 
 
 @register(Lookahead.name, options=OPTIONS)
 def lookahead(budget: int | str | None = None, base: str | Scheduler = BASE, **others) -> Lookahead:
-    """A rule whose parameters and factors of jobs are planned by simulation whenever a job comes or goes."""
+    """A rule that is planned by simulation whenever a job comes or goes."""
     if budget is None:
         raise ConfigError(
             "scheduler lookahead plans by simulation; expected how much of it: lookahead:64, lookahead:50ms"

@@ -1,1 +1,1 @@
-"""Bounds on what any scheduler can reach, and searches for the best schedule of one known instance."""
+"""Lower bounds for all schedulers, and searches for the best schedule."""

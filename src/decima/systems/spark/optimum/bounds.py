@@ -1,4 +1,4 @@
-"""Lower bounds on the average JCT that hold for every scheduler, also one that knows the future.
+"""Lower bounds on the average JCT of every scheduler, offline ones included.
 
 The bounds rest on these facts about a run, and on nothing else:
 
@@ -22,7 +22,7 @@ Four bounds follow, and the largest counts:
   chain above it, is reached by serving stages by weight over work with preemption (Goemans 1997). So any mixtures give
   a bound on the sum over jobs; the best ones are sought by mirror ascent (the bound is concave in them). ``path`` and,
   for batches, more than ``work`` are special cases.
-- ``priced``: what every job costs at least when executor time has a price, see :mod:`.priced_bound`. It
+- ``priced``: what every job costs at least when executor time has a price, see :mod:`.dual_bound`. It
   alone knows that tasks take longer the more of them run at one time, that executors begin a stage with a slow task,
   and that stages of a path share the time of their job.
 
@@ -37,8 +37,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from decima.core.errors import ConfigError
+from decima.systems.spark.optimum.dual_bound import PricedBound
 from decima.systems.spark.optimum.pieces import Pieces
-from decima.systems.spark.optimum.priced_bound import PricedBound
 from decima.systems.spark.settings import Settings
 from decima.workload.jobs import Workload
 
@@ -92,7 +92,7 @@ class LowerBound:
 def lower_bound(
     workload: Workload, settings: Settings, *, rounds: int = ROUNDS, price_rounds: int | None = None
 ) -> LowerBound:
-    """Compute a lower bound on the average JCT of any schedule of these jobs on this cluster.
+    """Compute a lower bound on the average JCT of these jobs on this cluster.
 
     Args:
         workload: The jobs.
@@ -118,7 +118,7 @@ def lower_bound(
 
 
 def _shortest_remaining_work_ms(arrival_ms: np.ndarray, size_ms: np.ndarray) -> float:
-    """Least sum of JCTs of jobs on one machine with preemption: shortest remaining processing time first."""
+    """Least sum of JCTs on one machine with preemption (shortest remaining time first)."""
     order = np.argsort(arrival_ms, kind="stable")
     waiting: list[float] = []
     now, total, following = 0.0, -float(arrival_ms.sum()), 0

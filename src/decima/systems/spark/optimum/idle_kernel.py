@@ -1,4 +1,4 @@
-"""One sweep of value iteration over two classes of jobs on a few executors, the model of `idle_value`.
+"""One sweep of value iteration, for the model of `idle_value`.
 
 A state is a row of remaining steps per executor, in descending order, and two queues: short jobs and long jobs that
 wait. Rows are numbered; values are float64 [rows, short + 1, long + 1]. Where an executor is free no short job waits,
@@ -15,7 +15,7 @@ AT_END, EARLY, LATE = 0, 1, 2
 
 @njit
 def _choose(value, long_starts, one, two, row, other, long, search, choice):
-    """Value after the free executors of a row were given long jobs.
+    """Value after the free executors of a row began long jobs.
 
     Args:
         value: Values after that.
@@ -29,18 +29,18 @@ def _choose(value, long_starts, one, two, row, other, long, search, choice):
         choice: The choice of every number that waits, int64 [long + 1].
     """
     if not search:
-        given = choice[long]
-        left = long - given
-        return 0.5 * (value[long_starts[one, row, given], 0, left] + value[long_starts[two, other, given], 0, left])
+        started = choice[long]
+        left = long - started
+        return 0.5 * (value[long_starts[one, row, started], 0, left] + value[long_starts[two, other, started], 0, left])
     best = 1e300
-    for given in range(min(long, long_starts.shape[2] - 1), -1, -1):
-        if long_starts[one, row, given] < 0:
+    for started in range(min(long, long_starts.shape[2] - 1), -1, -1):
+        if long_starts[one, row, started] < 0:
             continue
-        left = long - given
-        found = 0.5 * (value[long_starts[one, row, given], 0, left] + value[long_starts[two, other, given], 0, left])
-        if found < best - 1e-12 * abs(best):  # what differs by rounding alone is equal
-            best = found
-            choice[long] = given
+        left = long - started
+        cost = 0.5 * (value[long_starts[one, row, started], 0, left] + value[long_starts[two, other, started], 0, left])
+        if cost < best - 1e-12 * abs(best):  # what differs by rounding alone is equal
+            best = cost
+            choice[long] = started
     return best
 
 
@@ -86,16 +86,16 @@ def sweep(
         for short in range(shorts):
             if short > 0 and free[row] > 0:
                 break
-            left, place = short, elapse[row]
-            while left > 0 and free[place] > 0:
-                place = short_starts[AT_END, place]
+            left, reached = short, elapse[row]
+            while left > 0 and free[reached] > 0:
+                reached = short_starts[AT_END, reached]
                 left -= 1
-            if free[place] == 0:
+            if free[reached] == 0:
                 for long in range(longs):
-                    passed[row, short, long] = value[place, left, long]
+                    passed[row, short, long] = value[reached, left, long]
             else:
                 for long in range(longs):
-                    passed[row, short, long] = work[place, 0, long]
+                    passed[row, short, long] = work[reached, 0, long]
     # Arrivals during the step, the last one first: each is seen alone, and decided upon before the next is.
     source, target = work, new
     source[:] = passed

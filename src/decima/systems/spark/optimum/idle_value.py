@@ -1,4 +1,4 @@
-"""How much deliberate idling can gain: the best rule for two classes of jobs on a few executors.
+"""Gain of deliberate idling: the best rule for two classes of jobs.
 
 The model: jobs arrive as a Poisson process; a given part of them is long, the others are short, each is one task of a
 fixed length, and a task that runs is not interrupted. Short jobs never wait beside a free executor. A rule sees the
@@ -113,7 +113,7 @@ class IdleValue:
         return 100.0 * (1.0 - self.coarse_with_s / self.coarse_without_s)
 
     def rule(self, most_waiting: int | None = None) -> pandas.DataFrame:
-        """Table of the best rule: a row per situation in which a long job waits and an executor is free.
+        """Table of the best rule, a row per situation with a choice.
 
         Args:
             most_waiting: Most waiting long jobs to list; all that the model has when omitted.
@@ -156,7 +156,7 @@ def idle_value(
     turned_away: float = TURNED_AWAY,
     progress: str | None = None,
 ) -> IdleValue:
-    """Find the best rule that may idle, and what it gains over the one that does not.
+    """Find the best rule that may idle, and its gain.
 
     Args:
         cluster: Jobs and executors.
@@ -219,7 +219,7 @@ class _Solved:
 
 
 def _coarsest(cluster: TwoClassCluster, step_s: float) -> float:
-    """The longest step of which ``step_s`` is a whole part and both lengths are whole multiples.
+    """Longest multiple of ``step_s`` that divides both lengths.
 
     Raises:
         ConfigError: They are no whole multiples of ``step_s``.
@@ -235,7 +235,7 @@ def _coarsest(cluster: TwoClassCluster, step_s: float) -> float:
 
 
 class _Model:
-    """The cluster in steps, with queues of given lengths.
+    """The cluster in steps, with queues of bounded lengths.
 
     Attributes:
         step_s: Step of time in seconds.
@@ -269,8 +269,8 @@ class _Model:
         listed = [each[::-1] for each in itertools.combinations_with_replacement(range(long + 2), executors)]
         number = {row: index for index, row in enumerate(listed)}
 
-        def place(row: tuple[int, ...], steps: int, count: int) -> int:
-            """Row after ``count`` jobs of so many steps were started; -1 if that many executors are not free."""
+        def row_after(row: tuple[int, ...], steps: int, count: int) -> int:
+            """Row after ``count`` jobs began; -1 without that many free executors."""
             if row.count(0) < count:
                 return -1
             kept = row[: executors - count]  # free executors are the last
@@ -282,9 +282,9 @@ class _Model:
         self._tables = (
             np.array([number[tuple(max(steps - 1, 0) for steps in row)] for row in listed]),
             self._free,
-            np.array([[place(row, short + more, 1) for row in listed] for more in (0, 0, 1)]),
+            np.array([[row_after(row, short + more, 1) for row in listed] for more in (0, 0, 1)]),
             np.array([
-                [[place(row, long + more, count) for count in range(executors + 1)] for row in listed]
+                [[row_after(row, long + more, count) for count in range(executors + 1)] for row in listed]
                 for more in (0, 0, 1)
             ]),
         )  # fmt: skip
@@ -333,7 +333,7 @@ class _Model:
         return solved[0], solved[1]
 
     def turned_away(self, rule: _Solved, target: float) -> float:
-        """Upper bound of the part of the jobs that find a full queue, no closer than is needed for a target."""
+        """Upper bound of the share of jobs that find a full queue."""
         jobs = self.cluster.rate * self.step_s
         start = np.zeros((len(self._free), *(most + 1 for most in self.queues)))
 
@@ -344,7 +344,7 @@ class _Model:
         return high / jobs
 
     def _iterate(self, start, prices, search, at_end, at_once, enough) -> tuple[np.ndarray, float, float]:
-        """Sweep until ``enough`` of the bounds of the cost per step; values, lower and upper bound."""
+        """Sweep until the bounds are ``enough``; values, lower and upper bound."""
         value = start.copy()
         passed, work, new = np.zeros((3, *value.shape))
         while True:
@@ -362,7 +362,7 @@ class _Model:
 
 
 def _following(mean: float) -> np.ndarray:
-    """Probabilities that one more job arrives in a step after 0, 1, ... did, float64; without a rest below 1e-10."""
+    """Probabilities of a further arrival in a step after 0, 1, ..., float64."""
     chances, total = [math.exp(-mean)], math.exp(-mean)
     while 1.0 - total > 1e-10:
         chances.append(chances[-1] * mean / len(chances))

@@ -1,4 +1,4 @@
-"""Compiled depth-first search over all orders of a batch of jobs in the simplified cluster, with shared beginnings.
+"""Compiled depth-first search over all orders of a batch, with shared beginnings.
 
 In the simplified environment all tasks of a stage take equally long and executors are interchangeable, so the kernel
 moves *groups* (finish time, stage, number of executors) instead of tasks. The rules are those of the event simulator
@@ -31,7 +31,7 @@ PACK = 32  # a group is stage << PACK | executors
 # How ``run_known`` ends: the run is over, it asks for the next job, or it has worked long enough for one call.
 ENDED, ASKS, PAUSED = 0, 1, 2
 # What a search keeps between calls: int64 [4] and float64 [2].
-PLACE, SIMULATED, RULED_OUT, RUNNING, NUM_COUNTS = 0, 1, 2, 3, 4
+DEPTH, SIMULATED, RULED_OUT, RUNNING, NUM_COUNTS = 0, 1, 2, 3, 4
 BEST, BOUND = 0, 1
 # Work of one call, about the groups that end; some milliseconds.
 WORK = 1 << 20
@@ -49,7 +49,7 @@ def _lowest_bit(_typing, word):
 
 @njit
 def layout(stages, jobs, words):
-    """Offsets of the sections of a row of int64: to_launch, unfinished, parents, launchable, pending, open, groups."""
+    """Offsets of the sections of a row: to_launch, unfinished, parents, launchable, pending, open, groups."""
     to_launch = NUM_SCALARS
     unfinished = to_launch + stages
     parents = unfinished + stages
@@ -63,13 +63,13 @@ def layout(stages, jobs, words):
 @njit(inline="always")
 def _add_group(size, finishes, groups, finish, stage, executors):
     """Insert a group; they are sorted by finish time, the earliest last. Returns their number."""
-    place = size
-    while place > 0 and finishes[place - 1] <= finish:
-        finishes[place] = finishes[place - 1]
-        groups[place] = groups[place - 1]
-        place -= 1
-    finishes[place] = finish
-    groups[place] = stage << PACK | executors
+    hole = size
+    while hole > 0 and finishes[hole - 1] <= finish:
+        finishes[hole] = finishes[hole - 1]
+        groups[hole] = groups[hole - 1]
+        hole -= 1
+    finishes[hole] = finish
+    groups[hole] = stage << PACK | executors
     return size + 1
 
 
@@ -185,19 +185,19 @@ def _copy(source, source_times, target, target_times, fixed):
 
 @njit
 def _sort(values, size):
-    """Sort the first few values in place; NumPy's sort takes seconds to compile."""
+    """Sort the first few values; NumPy's sort takes seconds to compile."""
     for index in range(1, size):
         value = values[index]
-        place = index
-        while place > 0 and values[place - 1] > value:
-            values[place] = values[place - 1]
-            place -= 1
-        values[place] = value
+        hole = index
+        while hole > 0 and values[hole - 1] > value:
+            values[hole] = values[hole - 1]
+            hole -= 1
+        values[hole] = value
 
 
 @njit
 def lower_bound(state, times, batch, path, executors, works, ends):
-    """Lower bound of the sum of completion times over all continuations of a state, whatever the scheduler does.
+    """Lower bound of the sum of completion times over all continuations.
 
     The k-th job to end cannot end before the k smallest remaining works are done by all executors together, nor before
     the k-th smallest of the jobs' own longest remaining paths, where a stage takes as many rounds as its tasks need on
@@ -244,7 +244,7 @@ def lower_bound(state, times, batch, path, executors, works, ends):
 def search_orders(
     prefix, same_before, runnable_only, batch, path, search, executors, prune, sums, best_order, finish_ms
 ):
-    """Simulate every order that begins with ``prefix``, or as many as one call does; returns whether that was all.
+    """Simulate orders that begin with ``prefix``; returns whether all are done.
 
     Args:
         prefix: int64, the first jobs.
@@ -266,32 +266,32 @@ def search_orders(
     fixed = layout(len(path), jobs, batch[6])[6]
     works = np.empty(jobs)
     ends = np.empty(jobs)
-    place = counts[PLACE]
+    depth = counts[DEPTH]
     left = WORK
-    while place >= 0:
-        known = place + 1
+    while depth >= 0:
+        known = depth + 1
         position = 0
         if not counts[RUNNING]:
             # Take back the job tried last in this place, then find the next one.
-            if candidate[place] >= 0:
-                used[candidate[place]] = 0
-            job = candidate[place] + 1
-            if place < len(prefix):
-                job = prefix[place] if candidate[place] < 0 else jobs
+            if candidate[depth] >= 0:
+                used[candidate[depth]] = 0
+            job = candidate[depth] + 1
+            if depth < len(prefix):
+                job = prefix[depth] if candidate[depth] < 0 else jobs
             else:
                 while job < jobs and (used[job] or (same_before[job] >= 0 and not used[same_before[job]])):
                     job += 1
             if job == jobs:
-                candidate[place] = -1
-                place -= 1
+                candidate[depth] = -1
+                depth -= 1
                 continue
             if left <= 0:
                 break
-            candidate[place] = job
-            order[place] = job
+            candidate[depth] = job
+            order[depth] = job
             used[job] = 1
-            position = place
-            _copy(states[place], clocks[place], states[known], clocks[known], fixed)
+            position = depth
+            _copy(states[depth], clocks[depth], states[known], clocks[known], fixed)
         code, work = run_known(states[known], clocks[known], order, known, position, runnable_only, batch, finish_ms)
         counts[RUNNING] = code == PAUSED
         if code == PAUSED:
@@ -303,7 +303,7 @@ def search_orders(
                 if least > totals[BOUND] * (1.0 + 1e-9):  # rounding must not rule out what is as good as the best
                     counts[RULED_OUT] += 1
                     continue
-            place = known
+            depth = known
             continue
         total = clocks[known, FINISH_SUM]
         if not prune:
@@ -313,5 +313,5 @@ def search_orders(
             totals[BEST] = total
             totals[BOUND] = min(totals[BOUND], total)
             best_order[:] = order
-    counts[PLACE] = place
-    return place < 0
+    counts[DEPTH] = depth
+    return depth < 0

@@ -1,4 +1,4 @@
-"""What is known of jobs in every schedule: shortest durations, heads and tails, pieces of work on one fast machine.
+"""Facts about jobs in every schedule: shortest durations, heads, tails, pieces of work.
 
 The facts and what follows from them are in :mod:`decima.systems.spark.optimum.bounds`.
 """
@@ -33,7 +33,7 @@ class StageFacts(NamedTuple):
 
 
 class Pieces:
-    """Stages of all jobs as pieces of work on one machine of E-fold speed; arrays are in ms, per piece unless said.
+    """Stages as pieces of work on one machine of E-fold speed; ms per piece.
 
     Attributes:
         executors: Of the cluster.
@@ -74,7 +74,7 @@ class Pieces:
         self.job = job_of.astype(np.int64)
 
     def best_combination(self, rounds: int) -> float:
-        """Search for the mixture that gives the largest bound on the sum of JCTs, in ms."""
+        """Search for the mixture with the largest bound on the sum of JCTs, ms."""
         jobs = len(self.job_path_ms)
         alone = self.arrival_ms + self.job_path_ms
         # Weights of the pieces and, last, of the path bound; they sum to 1 for each job.
@@ -95,7 +95,7 @@ class Pieces:
         return best
 
     def _mean_busy_ms(self, weight: np.ndarray) -> np.ndarray:
-        """Mean time of each piece's work when the machine always serves the largest weight / size available."""
+        """Mean time of each piece's work when served by weight / size."""
         middle = self.head.copy()  # right for pieces without work
         left = self.size.tolist()
         with np.errstate(over="ignore"):
@@ -156,7 +156,7 @@ class _ShortestTasks:
             self._list_ms = smallest + tables["list_add_ms"]
 
     def by_count(self, row: int, situation: int) -> np.ndarray:
-        """Shortest duration of a launch in a situation with 1, 2, ... executors at the job; float64 [executors]."""
+        """Shortest duration of a launch by executors at the job, float64 [executors]."""
         cells = self._tables["row_grid"][row] * self._width + self._counts
         base = self._tables["row_list"][row] + situation
         left = self._list_ms[base + 3 * self._tables["grid_left"][cells]]
@@ -168,7 +168,7 @@ class _ShortestTasks:
         return np.minimum(left, right)
 
     def at_least(self, row: int) -> np.ndarray:
-        """Shortest duration of a launch with 1, 2, ... or more executors at the job; float64 [executors]."""
+        """Shortest duration of a launch by least executors at the job, float64 [executors]."""
         shortest = np.min([self.by_count(row, situation) for situation in range(3)], axis=0)
         return _or_more(shortest)
 
@@ -179,7 +179,7 @@ def _or_more(times: np.ndarray) -> np.ndarray:
 
 
 def _job_pieces(profile, shortest: _ShortestTasks, first_row: int, executors: int, delay: float):
-    """Least JCT, least executor time, pieces (head, size, tail) and stages of a job that arrives at time 0."""
+    """Least JCT, executor time, pieces (head, size, tail) and stages of a job."""
     stages = profile.stages
     sources = [index for index, stage in enumerate(stages) if not stage.parents]
     count = len(stages)

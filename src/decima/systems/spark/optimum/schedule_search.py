@@ -1,4 +1,4 @@
-"""Search for the best schedule of one known instance: what can be reached, beside the lower bound.
+"""Search for the best schedule of one known instance.
 
 The search knows the jobs and, with mean durations, everything that will happen. It steers ``capped_srw`` (see
 :mod:`.steered`): a factor on the remaining work that orders the jobs and one on the weight of a job's
@@ -16,17 +16,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numba import njit
 
+from decima.core.decision import CompiledDecision
 from decima.core.errors import ConfigError
 from decima.core.progress import progress_bar
 from decima.core.system import form_for
 from decima.evaluation.cma_search import minimize
 from decima.evaluation.pool import CandidatePool
+from decima.systems.spark.decision import STAGE
+from decima.systems.spark.fields import NONE, state_at
 from decima.systems.spark.loop import new_state
-from decima.systems.spark.optimum.steered import STEERED_BY, steered
 from decima.systems.spark.result import Result
 from decima.systems.spark.schedulers import make_scheduler
-from decima.systems.spark.schedulers.fields import rule_record
+from decima.systems.spark.schedulers.capped_srw import PARAMETERS, _capped_srw
+from decima.systems.spark.schedulers.fields import delay_by_array, rule_of, rule_record
+from decima.systems.spark.schedulers.interface import CompiledScheduler
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.system import run_state
 from decima.workload.jobs import Workload
@@ -47,7 +52,7 @@ NO_DELAY = 0.5
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """The best schedule found for one workload."""
+    """Best known schedule of one workload."""
 
     avg_jct_s: float  # its average JCT
     start_avg_jct_s: float  # average JCT of ``capped_srw``, where the search began
@@ -74,7 +79,7 @@ class SearchResult:
         return self.order_factor, self.share_factor, self.stage_priority, self.stage_delay_ms
 
     def run(self, *, log: bool = False) -> Result:
-        """Run the schedule found once more, for its details; ``log`` keeps every task and decision."""
+        """Run the best schedule once more; ``log`` keeps every task and decision."""
         state = new_state(self.workload, self.settings, log_tasks=log, log_decisions=log)
         for name, values in _steering(self._parts).items():
             rule_record(state).bind(name, values)
@@ -123,8 +128,8 @@ def search_schedule(
         raise ConfigError(f"budget must be a whole number of at least 1, got {budget!r}")
     if settings.time_limit_applies and settings.time_limit_ms < float("inf"):
         raise ConfigError(f"no search for runs cut at {settings.time_limit_ms} ms; expected no time limit")
-    given = (start or {}) if begin is None else begin.parameters
-    parameters = form_for(make_scheduler("capped_srw", **given), workload).values
+    values = (start or {}) if begin is None else begin.parameters
+    parameters = form_for(make_scheduler("capped_srw", **values), workload).values
     scheduler = steered(**parameters)
     pool = CandidatePool(workload, settings, seed=seed, workers=workers, backend=backend)
     jobs, stages = pool.tables.num_jobs, pool.tables.num_stages
@@ -135,7 +140,7 @@ def search_schedule(
     tried, curve = 0, []
 
     def evaluate(points: np.ndarray) -> np.ndarray:
-        """Points hold order factors, share factors, and, where they are not all 0, stage priorities and delays."""
+        """Blocks of a point: order and share factors, stage priorities and delays."""
         nonlocal tried
         whole = np.zeros((len(points), end[-1]))
         whole[:, : points.shape[1]] = points
@@ -152,7 +157,7 @@ def search_schedule(
         value = float(evaluate(best[None])[0])
         start_s = value if begin is None else begin.start_avg_jct_s
         if budget > 1 and begin is None:
-            found = minimize(
+            outcome = minimize(
                 evaluate,
                 best[: 2 * jobs],
                 sigma=FIRST_STEP,
@@ -160,7 +165,7 @@ def search_schedule(
                 budget=max(1, min(GLOBAL_MOST, int(GLOBAL_PART * budget))),
                 seed=seed,
             )
-            best[: 2 * jobs], value = found.x, found.value
+            best[: 2 * jobs], value = outcome.x, outcome.value
         rng = np.random.default_rng(np.random.SeedSequence([seed, 1 if begin is None else 2]))
         while tried < budget:
             points = np.array([_changed(best, ranges, length_ms, rng) for _ in range(ROUND)])
@@ -186,7 +191,7 @@ def search_schedule(
 
 
 def _steering(parts: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    """Arrays of the steered rule from order factors, share factors, priorities (greater ones come first) and delays."""
+    """Arrays of the steered rule from factors, priorities and delays."""
     order, share, stage, delay_ms = parts
     return dict(zip(STEERED_BY, (order, share, -stage, delay_ms), strict=True))
 
@@ -194,7 +199,7 @@ def _steering(parts: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
 def _changed(
     point: np.ndarray, ranges: Sequence[tuple[int, int]], length_ms: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Copy a point with one or a few numbers moved, of each kind with equal probability.
+    """Copy a point with one or a few numbers changed.
 
     Args:
         point: Numbers of all kinds.
@@ -205,12 +210,46 @@ def _changed(
     point = point.copy()
     low, high = np.log(CHANGE)
     for _ in range(1 + rng.poisson(1.0)):
-        kind = int(rng.integers(len(ranges)))
-        place = rng.integers(*ranges[kind])
-        if kind < 3:
-            point[place] += np.exp(rng.uniform(low, high)) * rng.standard_normal()
+        block = int(rng.integers(len(ranges)))
+        position = rng.integers(*ranges[block])
+        if block < 3:
+            point[position] += np.exp(rng.uniform(low, high)) * rng.standard_normal()
         elif rng.uniform() < NO_DELAY:
-            point[place] = 0.0
+            point[position] = 0.0
         else:
-            point[place] = rng.uniform() * length_ms[place - ranges[kind][0]]
+            point[position] = rng.uniform() * length_ms[position - ranges[block][0]]
     return point
+
+
+# ---- the schedules among which a search chooses: ``capped_srw`` with offsets per job and stage -----------------------
+
+# The arrays ``job_order_factor`` and ``job_share_factor`` are what ``capped_srw`` takes them for. Of the stages that
+# could be chosen in the chosen job, the first by ``stage_rank`` is taken, and delayed by its number of ms in
+# ``stage_delay_ms`` if that is above 0. With zeros everywhere it is ``capped_srw``.
+
+
+# Arrays to be given; the search chooses them.
+STEERED_BY = ("job_order_factor", "job_share_factor", "stage_rank", "stage_delay_ms")
+_rule = njit(_capped_srw.function)
+
+
+@CompiledDecision.reading(PARAMETERS, STEERED_BY)
+def _steered(address):
+    _rule(address)
+    state = state_at(address)
+    best = int(state.action[STAGE])
+    if best == NONE:
+        return
+    rank = rule_of(state).stage_rank
+    runnable = state.stage_runnable[best]
+    job = state.stage_job[best]
+    for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
+        if state.stage_in_frontier[stage] and state.stage_runnable[stage] == runnable and rank[stage] < rank[best]:
+            best = stage
+    state.action[STAGE] = best
+    delay_by_array(state)
+
+
+def steered(**values: float) -> CompiledScheduler:
+    """The steered rule with parameters of ``capped_srw``; a run needs the arrays ``STEERED_BY``."""
+    return CompiledScheduler("steered", _steered, values)

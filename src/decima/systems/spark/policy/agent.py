@@ -14,7 +14,7 @@ from decima.learning.returns import Episode
 from decima.learning.rollout import RolloutBackend, RolloutJob, Teacher
 from decima.learning.seeds import rollout_seeds
 from decima.systems.spark.policy.batch import GraphBatch
-from decima.systems.spark.policy.kernel.summary import NUM_SUMMARY
+from decima.systems.spark.policy.kernel.observation import NUM_SUMMARY
 from decima.systems.spark.policy.network import DecimaNetwork
 from decima.systems.spark.policy.task import Task, children_of, sequences_of_rollouts
 
@@ -96,7 +96,7 @@ class DecimaAgent:
         return np.concatenate([recorded_log_prob(record, effect_classes) for record in records])
 
     def describe(self, records: Sequence[EpisodeRecord]) -> dict[str, float]:
-        """Number of decisions, mean length of the episodes and mean JCT of the jobs that finished."""
+        """Number of decisions, mean episode length, mean JCT of finished jobs."""
         jct_ms = np.concatenate([record.completion_ms - record.arrival_ms for record in records])
         finished = jct_ms[~np.isnan(jct_ms)]
         return {
@@ -126,7 +126,7 @@ def useful_decisions(records: Sequence[EpisodeRecord]) -> list[np.ndarray]:
 
 
 def recorded_log_prob(record: EpisodeRecord, effect_classes: bool) -> np.ndarray:
-    """Log-probability of the recorded decisions, float32 [D]; limits that all have one effect are no choice."""
+    """Log-probability of the recorded decisions, float32 [D]."""
     limit = record.log_prob_class if effect_classes else record.log_prob_limit
     log_prob = record.log_prob_stage + np.where(record.classes > 1, limit, np.float32(0.0))
     return log_prob + np.where(record.delay_free > 0, record.log_prob_delay, np.float32(0.0))

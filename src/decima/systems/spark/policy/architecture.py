@@ -1,4 +1,4 @@
-"""Architecture of a policy network: one record, from which TensorFlow and the compiled core derive the same network.
+"""Architecture of a policy network, for TensorFlow and the compiled core alike.
 
 No TensorFlow here: running a stored policy needs only its architecture and its weights.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 
 LIMITS = ("input", "output", "stage", "none")
 IDLES = ("timer", "hold")
-DELAY_LENGTHS = ("task", "work", "granted")
 DELAY_CONTEXTS = ("job", "embedding")
-JOB_SHAPES = ("auto", "none", "heads", "features", "replaced")
+JOB_SHAPES = ("auto", "none", "heads", "replaced")
 #: The numbers of :mod:`decima.systems.spark.policy.features` that say what shape a job has.
 SHAPE_FEATURES = ("job_path", "job_width")
 MAX_DELAYS = 1000  # lengths of slots to choose from
@@ -66,6 +65,7 @@ class Architecture(NetworkShape):
     """
 
     system: ClassVar[str] = "spark"
+    constants: ClassVar[dict[str, Any]] = {"runnable_feature": False, "delay_length": "task"}
     name: str = "paper"  # ``"paper"``, ``"released"`` or a name of your own
     # Features that a stage has at least, a name in :data:`.SETS`: those of §6.1 or those of the
     # published code.
@@ -88,26 +88,21 @@ class Architecture(NetworkShape):
     limit: str = "input"
     durations: bool = True  # off: task durations are hidden (appendix J)
     interarrival_hint: bool = False  # the mean interarrival time is a further feature (§7.4, Table 2)
-    # Whether all parents of the stage have finished is a further feature. Differs: §6.1 does not list it, but there
-    # every candidate is runnable; here stages may be given executors ahead of time.
-    runnable_feature: bool = False
     # Largest cluster the policy may be used on; the number of outputs if ``limit`` is ``"output"``.
     max_executors: int = 200
     more_features: tuple[
         str, ...
     ] = ()  # further entries of :data:`decima.systems.spark.policy.features.FEATURES`, by name
     # Deliberate idle slots (Duan and Wu): g; above 0 a third head d chooses r from 0 to g for a chosen stage that may
-    # be delayed, and r > 0 delays it by r l / g. Differs: they speak of g outputs for the g + 1 values.
+    # be delayed, and r > 0 delays it by r l / g, where l is the nominal duration of one task. Differs: they speak of g
+    # outputs for the g + 1 values.
     delays: int = 0
     # What idling means: ``"timer"`` delays the stage; ``"hold"``, for ``delays`` 1 only, leaves all offered executors
     # idle until the next event, and is chosen only while some executor is at work.
     idle: str = "timer"
-    # The length l of a stage: nominal duration of one ``"task"``, its ``"work"`` on one executor, or that work over the
-    # executors ``"granted"``.
-    delay_length: str = "task"
     delay_context: str = "job"  # d sees y and z (``"job"``), or the stage's ``"embedding"`` e too
     # Where the critical path and the average width of jobs enter: appended at the ``"heads"`` q, w and d, among the
-    # ``"features"`` x, there in the places of two others (``"replaced"``), or not at all (``"none"``); ``"auto"``: at
+    # features x in the places of two others (``"replaced"``), or not at all (``"none"``); ``"auto"``: at
     # the heads where there is d and durations are seen.
     job_shape: str = "auto"
     replaced_seed: int = 0  # which two of ``features`` they replace, drawn by this seed
@@ -157,7 +152,7 @@ class Architecture(NetworkShape):
         """Refuse options of idle slots that are out of range or contradict each other."""
         if not is_whole(self.delays) or not 0 <= self.delays <= MAX_DELAYS:
             raise ConfigError(f"delays must be a whole number from 0 to {MAX_DELAYS}, got {self.delays!r:.60}")
-        choices = (("idle", IDLES), ("delay_length", DELAY_LENGTHS), ("delay_context", DELAY_CONTEXTS))
+        choices = (("idle", IDLES), ("delay_context", DELAY_CONTEXTS))
         for name, allowed in (*choices, ("job_shape", JOB_SHAPES)):
             if getattr(self, name) not in allowed:
                 raise ConfigError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r:.60}")
@@ -169,7 +164,7 @@ class Architecture(NetworkShape):
             raise ConfigError("job_shape 'heads' shows task durations, which durations=False hides")
 
     def _check_classes(self) -> None:
-        """Refuse options of executor classes and limits on a grid that are out of range or contradict each other."""
+        """Refuse invalid options of executor classes and of limits on a grid."""
         for name, most in (("executor_classes", MAX_CLASSES), ("limit_grid", MAX_LEVELS)):
             value = getattr(self, name)
             if not is_whole(value) or (value != 0 and not 2 <= value <= most):
@@ -215,7 +210,7 @@ class Architecture(NetworkShape):
 
     @classmethod
     def released(cls, **changes) -> Architecture:
-        """4,770 parameters: the network of the published code with its own features."""
+        """4,770 parameters: the network of the published code with its features."""
         values = {
             "name": "released",
             "features": "released",
@@ -261,14 +256,12 @@ class Architecture(NetworkShape):
         shape = SHAPE_FEATURES if self.durations else ("hidden",) * len(SHAPE_FEATURES)
         if self.job_shape == "replaced":
             places = np.random.default_rng(self.replaced_seed).choice(len(names), len(shape), replace=False)
-            given = dict(zip(sorted(places.tolist()), shape, strict=True))
-            names = tuple(given.get(place, name) for place, name in enumerate(names))
+            shape_at = dict(zip(sorted(places.tolist()), shape, strict=True))
+            names = tuple(shape_at.get(index, name) for index, name in enumerate(names))
         for exchange, wanted in ((AS_LOGARITHMS, self.feature_log), (WITHOUT_DURATIONS, not self.durations)):
             names = tuple(exchange.get(name, name) if wanted else name for name in names)
-        names += ("interarrival",) * self.interarrival_hint + ("runnable",) * self.runnable_feature
+        names += ("interarrival",) * self.interarrival_hint
         names += ("delayed",) * (self.delays > 0 and self.idle == "timer")
-        if self.job_shape == "features":
-            names += shape
         return tuple(FEATURES[CODES[name]] for name in (*names, *self.more_features))
 
     @property
@@ -291,7 +284,7 @@ class Architecture(NetworkShape):
         return len(CLASS_INPUTS) if self.executor_classes else 0
 
     def limit_levels(self, executors: int) -> np.ndarray:
-        """Limits to choose from on a cluster of some size, int32 [l] ascending; empty: every limit.
+        """Limits to choose from, int32 [l] ascending; empty: every limit.
 
         The grid is geometric from 1 to ``executors``, rounded, its lower end stretched so that all levels differ.
         """
@@ -311,8 +304,8 @@ class Architecture(NetworkShape):
         """Width of the input of w without l: [e, y, s, z], [job features, y, s, z], or [x, s]."""
         if not self.graph_embedding:
             return self.num_features + self.shape_width
-        own = self.embedding if self.limit_context == "embedding" else JOB_FEATURES
-        return 2 * self.embedding + self.shape_width + own
+        context_width = self.embedding if self.limit_context == "embedding" else JOB_FEATURES
+        return 2 * self.embedding + self.shape_width + context_width
 
     @property
     def delay_score_width(self) -> int:

@@ -1,4 +1,4 @@
-"""Recorded decisions of many episodes as one graph: the tensors that the TensorFlow network is given.
+"""Recorded decisions of many episodes as one graph, for TensorFlow.
 
 The graph is the disjoint union of the recorded job graphs (*instances*). Its nodes are sorted by *level*, the length of
 the longest path to a stage without children, so that messages can be passed one level at a time, each level touching
@@ -53,7 +53,7 @@ TENSORS: dict[str, tuple[np.dtype, tuple[str, ...]]] = {
 
 
 def ranges(first: np.ndarray, length: np.ndarray) -> np.ndarray:
-    """The integers first[i], ..., first[i] + length[i] - 1 for every i, one after the other; int64."""
+    """Integers first[i], ..., first[i] + length[i] - 1 for every i, int64."""
     length = np.asarray(length, dtype=np.int64)
     shift = np.asarray(first, dtype=np.int64) - _starts(length)
     return np.arange(length.sum()) + np.repeat(shift, length)
@@ -65,7 +65,7 @@ def _starts(sizes: np.ndarray) -> np.ndarray:
 
 
 def _row_levels(row: np.ndarray, local: np.ndarray, child_offset: np.ndarray, child: np.ndarray) -> np.ndarray:
-    """Level of every profile row among the given ones (-1 elsewhere), int64 [rows].
+    """Level of every profile row (-1 for rows that are absent), int64 [rows].
 
     It does not depend on which stages are finished: the descendants of an unfinished stage all are unfinished.
     """
@@ -185,7 +185,7 @@ class GraphBatch:
         self._level = level.astype(np.uint8 if self.num_levels <= 256 else np.uint16)
 
     def tensors(self, decisions: np.ndarray | None = None, num_levels: int | None = None) -> dict[str, np.ndarray]:
-        """Arrays of some decisions and of the job graphs that these see, as :data:`TENSORS` lists them.
+        """Arrays of some decisions and their job graphs, as :data:`TENSORS` lists them.
 
         Args:
             decisions: Int [D], decisions to take, in this order; all when omitted.
@@ -267,7 +267,7 @@ class GraphBatch:
         return self._levels[(self._levels >= low) & (self._levels <= high)]
 
     def _tails(self, low: np.ndarray, effects: np.ndarray) -> np.ndarray:
-        """First limit with the last effect, of decisions whose first limit is ``low`` and that have so many effects."""
+        """First limit with the last effect, by first limit and number of effects."""
         if len(self._levels) == 0:
             return low + effects - 1
         return self._levels[np.searchsorted(self._levels, low) + effects - 1]

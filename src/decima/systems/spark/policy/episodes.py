@@ -1,4 +1,4 @@
-"""Recorded episodes of a policy on the simulated Spark cluster, as the workers of rollouts run them."""
+"""Recorded episodes of a policy on the simulated Spark cluster."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rollout_scheduler(architecture: Architecture, weights: np.ndarray, job: Roll
 
 
 class Episodes:
-    """Function from (architecture, weights, job) to the record of the episode; several threads may call it.
+    """Runs (architecture, weights, job) to an episode's record; thread-safe.
 
     Tables and idle states of the sequences used last are kept.
 

@@ -68,7 +68,7 @@ def _log_duration(state, stage):
 
 @njit
 def _work_to_launch_ms(state, stage):
-    """Work that is not launched. Differs: the published code takes the duration of the stage's last task."""
+    """Work not launched. Differs: the published code takes the last task's duration."""
     return _tasks_to_launch(state, stage) * _duration_ms(state, stage)
 
 
@@ -88,7 +88,7 @@ def _offered(state, stage):
 
 
 @njit
-def _offered_own(state, stage):
+def _from_its_job(state, stage):
     job = state.stage_job[stage]
     return 1.0 if job == state.source_job and state.job_state[job] == ACTIVE else -1.0
 
@@ -145,10 +145,10 @@ def _log_executors_per_job(state, stage):
 
 @njit
 def _of_largest(state, asked, sizes):
-    """What is asked for, of what the largest class has; 0 where one class fits everything."""
+    """Request over size of the largest class; 0 where one class fits everything."""
     most = 0.0
-    for kind in range(state.num_classes):
-        most = max(most, sizes[kind])
+    for executor_class in range(state.num_classes):
+        most = max(most, sizes[executor_class])
     return asked / most
 
 
@@ -217,9 +217,9 @@ FEATURES = (
     Feature("duration", 1 / 10_000, "nominal task duration, ms", _duration_ms),
     Feature("executors", 1 / 20, "executors at the stage, on their way or promised", _stage_executors),
     Feature("offered", 1 / 20, "executors on offer", _offered),
-    Feature("own", 1.0, "1 if the executors on offer are the job's, else −1", _offered_own),
+    Feature("own", 1.0, "1 if the executors on offer are the job's, else −1", _from_its_job),
     Feature("job_executors", 1 / 20, "executors that the job holds", _job_executors),
-    Feature("own_twice", 2.0, "1 if the executors on offer are the job's, else −1", _offered_own),
+    Feature("own_twice", 2.0, "1 if the executors on offer are the job's, else −1", _from_its_job),
     Feature("work", 1 / 100_000, "work not launched, ms", _work_to_launch_ms),
     Feature("tasks_to_launch", 1 / 200, "tasks not launched", _tasks_to_launch),
     Feature("log_tasks", 1 / 4, "log(1 + tasks not finished)", _log_tasks),

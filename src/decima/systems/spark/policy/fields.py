@@ -1,4 +1,4 @@
-"""Record of the learned policy beside the state of the cluster: its weights, its workspace, the decisions it records.
+"""Record of the learned policy: weights, workspace, recorded decisions.
 
 x are features, e, y, z the embeddings of stage, job and cluster.
 """

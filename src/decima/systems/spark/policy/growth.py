@@ -1,4 +1,4 @@
-"""Weights of a larger network that begins where a stored policy stands: it decides alike until it has learned more.
+"""Warm-start a larger network so that it initially reproduces a stored policy.
 
 Inputs that the stored network does not have get weights of 0, perceptrons that it does not have their usual start.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def grown_weights(stored: StoredPolicy, architecture: Architecture, seed: int) -> np.ndarray:
-    """Weights of an architecture that has what a stored policy has, and more inputs or heads.
+    """Weights of an architecture with more inputs or heads than a stored policy.
 
     Args:
         stored: The policy to begin with.
@@ -41,11 +41,11 @@ def grown_weights(stored: StoredPolicy, architecture: Architecture, seed: int) -
     parts, known = architecture.split(weights), stored.architecture.split(stored.weights)
     before, after = _inputs(stored.architecture), _inputs(architecture)
     for name, values in known.items():
-        net, layer, kind = name.split("/")
+        net, layer, part = name.split("/")
         here = f"start with policy {stored.name}: {name}"
         if name not in parts:
             raise ConfigError(f"{here} is not in the new network, which must have all that the policy has")
-        if (layer, kind) == ("0", "kernel") and net in before:
+        if (layer, part) == ("0", "kernel") and net in before:
             if missing := [label for label in before[net] if label not in after[net]]:
                 raise ConfigError(f"{here} has an input {missing[0]}, which the new network lacks")
             rows = [after[net].index(label) for label in before[net]]
@@ -61,13 +61,18 @@ def grown_weights(stored: StoredPolicy, architecture: Architecture, seed: int) -
 
 
 def _inputs(architecture: Architecture) -> dict[str, list[str]]:
-    """What the inputs of the perceptrons are whose number depends on options, in order, by name."""
+    """Inputs of the perceptrons whose number depends on options, by name."""
     x = [feature.name for feature in architecture.stage_features]
     e, y, z = ([f"{part}{k}" for k in range(architecture.embedding)] for part in "eyz")
     shape = [f"head {name}" for name in SHAPE_FEATURES] if architecture.shape_width else []
-    kind = list(CLASS_INPUTS[: architecture.class_width])
+    inputs_of_class = list(CLASS_INPUTS[: architecture.class_width])
     limit = [] if architecture.limit == "output" else ["limit"]
     if not architecture.graph_embedding:
-        return {"q": x + kind + shape, "w": x + shape + limit}
-    own = e if architecture.limit_context == "embedding" else x[:JOB_FEATURES]
-    return {"input": x, "job_f": x + e, "q": x + e + kind + y + shape + z, "w": own + y + shape + z + limit}
+        return {"q": x + inputs_of_class + shape, "w": x + shape + limit}
+    context = e if architecture.limit_context == "embedding" else x[:JOB_FEATURES]
+    return {
+        "input": x,
+        "job_f": x + e,
+        "q": x + e + inputs_of_class + y + shape + z,
+        "w": context + y + shape + z + limit,
+    }

@@ -1,4 +1,4 @@
-"""The learned policy as a registered scheduler, whose weights are read when it is made.
+"""The learned policy as a registered scheduler; weights are read on construction.
 
 Source: §5.1, §5.2.
 """
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from decima.core.errors import ConfigError
 from decima.core.grammar import Option
 from decima.learning.store import greedy_of, read_policy
-from decima.systems.spark.schedulers.arrivals import BATCH, STREAM
-from decima.systems.spark.schedulers.registry import LEARNED, Preset, register
+from decima.systems.spark.schedulers.registry import BATCH, LEARNED, STREAM, Preset, register
 
 if TYPE_CHECKING:
     from decima.systems.spark.policy.scheduler import LearnedScheduler
@@ -49,7 +48,7 @@ def load_policy(name_or_path: str | os.PathLike, *, greedy: bool | None = None) 
 
 @register(LEARNED, options=OPTIONS, presets=PRESETS)
 def decima(policy: str = DEFAULT_POLICY, greedy: bool | None = None, **unknown) -> LearnedScheduler:
-    """A learned policy: a graph neural network chooses the next stage and the limit on its job's executors."""
+    """A learned policy: a graph neural network chooses stage and executor limit."""
     if unknown:
         known = ", ".join(option.name for option in OPTIONS)
         raise ConfigError(f"scheduler {LEARNED} has no parameter {next(iter(unknown))!r}; it has: {known}")

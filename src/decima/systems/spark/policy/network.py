@@ -29,7 +29,7 @@ _NEVER = -1e30
 
 
 def signature(architecture: Architecture, num_levels: int) -> dict[str, tf.TensorSpec]:
-    """Specification of a batch's tensors, with which a function of them is traced once for all batches.
+    """Specification of a batch's tensors, for one trace for all batches.
 
     Args:
         architecture: Shape of the network.
@@ -147,8 +147,8 @@ class DecimaNetwork(keras.Model):
         # Jobs and clusters are shared by many candidates: their part of the first layer is computed once for each.
         e, y, z = embeddings
         width = architecture.embedding
-        own = architecture.num_features + width + architecture.class_width
-        for_stage, for_y, for_z = q.parts(own, width + architecture.shape_width, width)
+        stage_width = architecture.num_features + width + architecture.class_width
+        for_stage, for_y, for_z = q.parts(stage_width, width + architecture.shape_width, width)
         stage = tf.concat([tf.gather(part, batch["candidate_node"]) for part in (batch["x"], e)], axis=1)
         stage = self._with_class(stage, batch)
         job = tf.gather(tf.matmul(self._with_shape(y, batch), for_y), batch["run_instance"])
@@ -172,20 +172,20 @@ class DecimaNetwork(keras.Model):
         return tf.reshape(scores, shape[:2])
 
     def delay_scores(self, batch: dict[str, tf.Tensor], embeddings: tuple | None) -> tf.Tensor:
-        """Score d of every r for the chosen stages of decisions that were free to choose it, float32 [B, g + 1]."""
-        own = "embedding" if self.architecture.delay_context == "embedding" else "none"
-        return self._by_name["d"](self._context(batch, embeddings, batch["delay_decision"], own))
+        """Score d of every r for decisions free to choose it, float32 [B, g + 1]."""
+        context = "embedding" if self.architecture.delay_context == "embedding" else "none"
+        return self._by_name["d"](self._context(batch, embeddings, batch["delay_decision"], context))
 
     def _with_class(self, values: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """[values, c] of every candidate, the values alone where classes are not chosen."""
         return tf.concat([values, batch["candidate_class"]], axis=1) if self.architecture.class_width else values
 
     def _with_shape(self, y: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
-        """[y, s] of every instance, y alone where the heads do not see the shapes s of jobs."""
+        """[y, s] of every instance, or y alone without shapes s."""
         return tf.concat([y, batch["shape"]], axis=1) if self.architecture.shape_width else y
 
     def _context(
-        self, batch: dict[str, tf.Tensor], embeddings: tuple | None, decisions: tf.Tensor, own: str
+        self, batch: dict[str, tf.Tensor], embeddings: tuple | None, decisions: tf.Tensor, context: str
     ) -> tf.Tensor:
         """What w (without limits) or d sees at some decisions, float32 [decisions, width].
 
@@ -193,7 +193,7 @@ class DecimaNetwork(keras.Model):
             batch: Tensors of the batch.
             embeddings: e, y and z, None without a graph embedding.
             decisions: Int32, which decisions.
-            own: What it sees of the chosen stage itself: its ``"embedding"``, features of its ``"job"`` or ``"none"``.
+            context: What it sees of the chosen stage: its ``"embedding"``, features of its ``"job"`` or ``"none"``.
         """
         chosen = tf.gather(batch["choice"], decisions)
         node = tf.gather(batch["candidate_node"], chosen)
@@ -202,14 +202,14 @@ class DecimaNetwork(keras.Model):
             return self._with_shape_of(tf.gather(batch["x"], node), batch, instance)
         e, y, z = embeddings
         parts = [tf.gather(self._with_shape(y, batch), instance), tf.gather(z, decisions)]
-        if own == "embedding":
+        if context == "embedding":
             parts.insert(0, tf.gather(e, node))
-        elif own == "job":
+        elif context == "job":
             parts.insert(0, tf.gather(batch["x"], node)[:, :JOB_FEATURES])
         return tf.concat(parts, axis=1)
 
     def _with_shape_of(self, x: tf.Tensor, batch: dict[str, tf.Tensor], instance: tf.Tensor) -> tf.Tensor:
-        """[x, s] with the shapes s of the jobs of some instances, x alone where the heads do not see them."""
+        """[x, s] of some instances, or x alone without shapes s."""
         return tf.concat([x, tf.gather(batch["shape"], instance)], axis=1) if self.architecture.shape_width else x
 
 
@@ -230,7 +230,7 @@ def _limit_scores_of_rule(batch: dict[str, tf.Tensor], temperature: float) -> tf
 
 
 def _softmax_of_limits(scores: tf.Tensor, batch: dict[str, tf.Tensor]) -> tf.Tensor:
-    """Log-probability of the chosen limit and of its effect class, entropies over limits and over classes.
+    """Log-probabilities of limit and effect class, entropies over both.
 
     Args:
         scores: Float32 [K, l].

@@ -1,4 +1,4 @@
-"""``EpisodeRecord``: the decisions of one episode as plain arrays, and the buffers they are written to meanwhile."""
+"""``EpisodeRecord``: the decisions of one episode as plain arrays."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from decima.core.record import Record
 from decima.systems.spark.policy.architecture import CLASS_INPUTS, SHAPE_FEATURES
 from decima.systems.spark.policy.fields import POLICY_SLOT
 from decima.systems.spark.policy.kernel.layout import CLASS_WIDTH, RESIDUAL, SHAPE_WIDTH
+from decima.systems.spark.policy.kernel.observation import NUM_SUMMARY
 from decima.systems.spark.policy.kernel.recording import CHOICE_COLUMNS, NUM_CHOICE, NUM_VALUE, VALUE_COLUMNS
-from decima.systems.spark.policy.kernel.summary import NUM_SUMMARY
 from decima.systems.spark.state import ClusterState
 
 # What buffers are sized by.
@@ -22,12 +22,12 @@ CAPACITIES = ("decisions", "instances", "nodes", "pairs", "candidates")
 
 
 class RecordFullError(DecimaError):
-    """An episode had more decisions than its buffers have room for; run it again with larger ones."""
+    """An episode had more decisions than its buffers hold."""
 
 
 @dataclass(frozen=True, eq=False)
 class EpisodeRecord:
-    """Observations and decisions of one episode: I job graphs with N stages, D decisions, C candidates, J jobs.
+    """Decisions of one episode: I job graphs, N stages, D decisions, C candidates, J jobs.
 
     A job graph is (job, version): the unfinished stages of a job with their features, for as long as these last. Every
     decision saw the graphs of the jobs that were active, and could choose among candidates: the stages of the frontier,
@@ -65,7 +65,7 @@ class EpisodeRecord:
         log_prob_delay: Float32 [D], of the chosen r given the stage; 0 where it was not free.
         time_ms: Float64 [D], simulated time.
         area_ms: Float64 [D], integral of the number of active jobs up to then.
-        critic: Float32 [D, 8], state summary, columns :data:`decima.systems.spark.policy.kernel.summary.SUMMARY`.
+        critic: Float32 [D, 8], state summary, columns :data:`decima.systems.spark.policy.kernel.observation.SUMMARY`.
         end_ms: When the episode ended.
         end_area_ms: Integral of the number of active jobs over the episode.
         completion_ms: Float64 [J], NaN for unfinished jobs.
@@ -134,7 +134,7 @@ class EpisodeRecord:
 
 
 def bind_buffers(state: ClusterState, num_features: int, capacity: dict[str, int] | None = None) -> None:
-    """Give a state room for a record; a first guess that suits the workload unless ``capacity`` says how much.
+    """Give a state room for a record, by ``capacity`` or a guess.
 
     Pages of memory that are never written to cost nothing.
     """
@@ -171,7 +171,7 @@ def policy_record(state: ClusterState) -> Record:
 
 
 def record_width(state: ClusterState) -> int:
-    """Number of features that the buffers of a state are made for, 0 if it has none."""
+    """Number of features that the buffers of a state hold, 0 without buffers."""
     return len(state.rec_x) // state.rec_max_nodes if state.rec_max_nodes else 0
 
 
@@ -191,13 +191,13 @@ def collect_record(state: ClusterState) -> EpisodeRecord:
     decisions, instances = state.rec_decisions, state.rec_instances
     nodes, pairs, candidates = state.rec_nodes, state.rec_pairs, state.rec_candidates
     features = record_width(state)
-    shape, kinds, residual = (int(state.net_layout[place]) for place in (SHAPE_WIDTH, CLASS_WIDTH, RESIDUAL))
+    shape, kinds, residual = (int(state.net_layout[index]) for index in (SHAPE_WIDTH, CLASS_WIDTH, RESIDUAL))
     choice = state.rec_choice[: decisions * NUM_CHOICE].reshape(decisions, NUM_CHOICE)
     values = state.rec_values[: decisions * NUM_VALUE].reshape(decisions, NUM_VALUE)
     columns = {name: choice[:, index].copy() for index, name in enumerate(CHOICE_COLUMNS)}
     for index, name in enumerate(VALUE_COLUMNS):
-        kind = np.float64 if name.endswith("_ms") else np.float32
-        columns[name] = values[:, index].astype(kind)
+        dtype = np.float64 if name.endswith("_ms") else np.float32
+        columns[name] = values[:, index].astype(dtype)
     return EpisodeRecord(
         instance_first=state.rec_instance_first[: instances + 1].copy(),
         node_row=state.rec_node_row[:nodes].copy(),

@@ -54,7 +54,7 @@ class DecimaRun(TrainingRun):
         return Episodes(self.task)
 
     def agent(self, backend: RolloutBackend, threads: int) -> DecimaAgent:
-        """The network on the cluster; it begins with the recipe's stored policy, if there is one."""
+        """Agent on the cluster, from the recipe's stored policy if there is one."""
         adam, start = self.recipe.adam, self.recipe.imitation.start_policy
         weights: np.ndarray | None = None
         if start is not None:

@@ -10,7 +10,7 @@ from decima.core.errors import ConfigError, InvalidDecisionError
 from decima.core.record import Record
 from decima.core.system import form_for
 from decima.learning.dense import dense_layer
-from decima.systems.spark.loop import offers
+from decima.systems.spark.loop import offers, spawn_generators
 from decima.systems.spark.policy.architecture import NO_RESIDUAL, SHAPE_FEATURES, Architecture
 from decima.systems.spark.policy.fields import POLICY, POLICY_SLOT
 from decima.systems.spark.policy.kernel.embedding import GROUP, ROWS
@@ -36,7 +36,6 @@ from decima.systems.spark.schedulers.interface import (
     decision_parts,
     run_decision,
 )
-from decima.systems.spark.seeding import spawn_generators
 from decima.systems.spark.state import ClusterState
 
 
@@ -111,7 +110,7 @@ class LearnedScheduler(CompiledScheduler):
 
     @property
     def weights(self) -> np.ndarray:
-        """Weights, float32 [architecture.num_parameters], read-only; others of that form may take their place."""
+        """Weights, float32 [architecture.num_parameters], read-only; others may be set."""
         return self._weights
 
     @weights.setter
@@ -123,11 +122,11 @@ class LearnedScheduler(CompiledScheduler):
         self._weights.setflags(write=False)
 
     def __repr__(self) -> str:
-        kind = "greedy" if self.greedy else "sampled"
-        return f"LearnedScheduler({self.name!r}, architecture {self.architecture.name!r}, {kind})"
+        shown = "greedy" if self.greedy else "sampled"
+        return f"LearnedScheduler({self.name!r}, architecture {self.architecture.name!r}, {shown})"
 
     def bind(self, state: ClusterState, hint_ms: float | None = None) -> None:
-        """Give the state everything the policy needs, before a run or in the middle of one.
+        """Bind the policy to a state, before or during a run.
 
         Args:
             state: Of the run.
@@ -189,7 +188,7 @@ class LearnedScheduler(CompiledScheduler):
         return (decide_outside if self._inside is None else self._inside.decision).address
 
     def _bind_rules(self, state: ClusterState) -> CompiledScheduler | None:
-        """Give the state the parameters of the teacher, or of the rule whose scores are added.
+        """Give the state the parameters of the teacher or of the residual's rule.
 
         Returns:
             The rule, in its form for the jobs of the state.
@@ -243,8 +242,8 @@ class LearnedScheduler(CompiledScheduler):
 def _checked_weights(architecture: Architecture, weights: np.ndarray) -> np.ndarray:
     """A read-only copy of the weights."""
     if not isinstance(weights, np.ndarray) or weights.dtype != np.float32:
-        kind = weights.dtype if isinstance(weights, np.ndarray) else type(weights).__name__
-        raise ConfigError(f"weights must be a float32 array, got {kind}")
+        shown = weights.dtype if isinstance(weights, np.ndarray) else type(weights).__name__
+        raise ConfigError(f"weights must be a float32 array, got {shown}")
     architecture.split(weights)
     if not np.isfinite(weights).all():
         index = int(np.flatnonzero(~np.isfinite(weights))[0])
@@ -307,7 +306,7 @@ def _extents(architecture: Architecture, layout: np.ndarray, parameters: int, st
 
 
 def record_episode(state: ClusterState, scheduler: LearnedScheduler, seed: int) -> EpisodeRecord:
-    """Run one episode and return its record; with the buffers too small it is run again with larger ones.
+    """Run one episode and return its record; repeated where buffers are too small.
 
     Args:
         state: The cluster; it may be used again and again, which saves the buffers' set-up.
@@ -343,7 +342,7 @@ def _run(state: ClusterState, scheduler: LearnedScheduler, seed: int) -> None:
 def _run_taught(
     state: ClusterState, scheduler: LearnedScheduler, rng: np.random.Generator, policy_rng: np.random.Generator
 ) -> None:
-    """Run an episode to its end; the teacher, which is not compiled, is asked before every decision."""
+    """Run an episode to its end, asking a teacher that is not compiled."""
     state.start(rng, policy_rng)
     scheduler.teacher.reset(policy_rng)
     observation = Observation(state)

@@ -1,4 +1,4 @@
-"""What a policy is trained for: jobs, cluster and objective, and which sequences it may see."""
+"""What a policy is trained for: jobs, cluster, objective, sequences."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Task:
 
     @classmethod
     def on(cls, cluster: Settings, **fields) -> Task:
-        """Make a task on a given cluster.
+        """Make a task on a cluster.
 
         Args:
             cluster: Settings of one of the modes, with any changes.
@@ -185,7 +185,7 @@ class Task:
         return self.cluster.replace(time_limit_ms=1000.0 * sequence.time_limit_s)
 
     def workload(self, sequence: JobSequence) -> Workload:
-        """Draw the jobs; of a stream with a time limit those that arrive in time and one more."""
+        """Draw the jobs; with a time limit those in time and one more."""
         source = get_source(self.source)
         if not self.streaming:
             return source.batch(self.jobs, sequence.seed, self.sizes, **self.options)
@@ -239,7 +239,7 @@ class Task:
 def sequences_of_rollouts(
     sequences: list[JobSequence], rollouts: int, ends: str, mean_length_s: float | None, seed: int, iteration: int
 ) -> list[JobSequence]:
-    """What each rollout of an iteration runs: the sequences, repeated one by one, with their ends.
+    """Sequence of every rollout of an iteration, with its end.
 
     Args:
         sequences: As :meth:`Task.training_sequences` draws them.
@@ -260,7 +260,7 @@ def sequences_of_rollouts(
 
 
 def children_of(task: Task) -> tuple[np.ndarray, np.ndarray, int]:
-    """Edges of the task's profiles: ``child_offset`` and ``child`` of the tables, and stages on the longest path."""
+    """``child_offset`` and ``child`` of the task's profiles, stages on the longest path."""
     workload = task.workload(task.validation_sequences(1)[0])
     tables = WorkloadTables(workload, task.cluster)
     depth = 1 + max(max(stage_levels(profile)) for profile in workload.universe)

@@ -14,7 +14,7 @@ from decima.systems.spark.policy.task import Task
 
 
 class TaskValidation:
-    """Scores of a policy on fixed sequences and seeds, the same for every policy and heuristic.
+    """Scores on fixed sequences and seeds, the same for all policies and heuristics.
 
     Args:
         task: Jobs, cluster and objective.
@@ -54,7 +54,7 @@ class TaskValidation:
         return self._references
 
     def measure(self, weights: np.ndarray) -> Score:
-        """Mean scores of the greedy and the sampled policy, and the ratio of the better one to the references."""
+        """Mean scores of the greedy and the sampled policy, with ratios to references."""
         policies = [LearnedScheduler(self._architecture, weights, greedy=greedy) for greedy in self._modes.values()]
         scores = dict(zip(self._modes, self._mean(policies), strict=True))
         mode = min(scores, key=lambda name: self._objective.loss(scores[name]))

@@ -1,4 +1,4 @@
-"""Rules of the cluster as compiled functions over its state; every function takes the state first and changes only it.
+"""Rules of the cluster as compiled functions over its state.
 
 The event loop is in :mod:`decima.systems.spark.engine`. ``docs/glossary.md`` defines the words.
 

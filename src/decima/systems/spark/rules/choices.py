@@ -14,7 +14,7 @@ def job_held(state, job):
 
 @njit
 def job_allocation(state, job):
-    """Executors the job holds and keeps, apart from those being offered now; a limit must exceed it (§5.2)."""
+    """Executors the job keeps, without those on offer; limits must exceed it (§5.2)."""
     held = job_held(state, job) - state.job_outgoing[job]
     if job == state.source_job and state.job_state[job] == ACTIVE:
         held -= state.num_source
@@ -43,7 +43,7 @@ def offers_working(state):
 
 @njit
 def choose(state, stage, executors):
-    """Decide: use ``executors`` of the offered ones for ``stage``; other parts of the decision take their defaults."""
+    """Decide: use ``executors`` of the offered ones for ``stage``."""
     action = state.action
     action[STAGE] = stage
     action[LIMIT] = executors
@@ -54,11 +54,11 @@ def choose(state, stage, executors):
 
 
 @njit
-def choose_class(state, stage, executors, kind):
-    """Decide: use ``executors`` of the offered ones of a class for ``stage``; of the only class, if there is one."""
+def choose_class(state, stage, executors, executor_class):
+    """Decide: use ``executors`` of the offered ones of a class for ``stage``."""
     choose(state, stage, executors)
     if state.num_classes > 1:
-        state.action[CLASS] = kind
+        state.action[CLASS] = executor_class
 
 
 @njit

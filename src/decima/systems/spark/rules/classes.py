@@ -16,7 +16,7 @@ ANY_CLASS = -1
 
 @njit
 def of_class(state, index, executor):
-    """Place of an executor's class in an array by (index, class)."""
+    """Index of an executor's class in an array by (index, class)."""
     if state.num_classes == 1:
         return index
     return index * state.num_classes + state.executor_class[executor]
@@ -29,20 +29,20 @@ def fitting_classes(state, stage):
 
 
 @njit
-def fits_class(state, stage, kind):
+def fits_class(state, stage, executor_class):
     """Whether the tasks of a stage can run on executors of a class."""
-    return (fitting_classes(state, stage) >> kind) & 1 == 1
+    return (fitting_classes(state, stage) >> executor_class) & 1 == 1
 
 
 @njit
-def fitting_offers(state, stage, kind):
-    """Executors on offer for a stage: those of one class, or with ``ANY_CLASS`` of every class that it fits."""
+def fitting_offers(state, stage, executor_class):
+    """Executors on offer for a stage, of one class or of all that it fits."""
     if state.num_classes == 1:
         return state.num_source
     fits = fitting_classes(state, stage)
     count = 0
     for each in range(state.num_classes):
-        if (fits >> each) & 1 and kind in (ANY_CLASS, each):
+        if (fits >> each) & 1 and executor_class in (ANY_CLASS, each):
             count += state.class_offers[each]
     return count
 
@@ -50,26 +50,26 @@ def fitting_offers(state, stage, kind):
 @njit
 def best_fit(state, stage):
     """Smallest class on offer that the stage fits, ``ANY_CLASS`` if there is none."""
-    for kind in range(state.num_classes):
-        if state.class_offers[kind] > 0 and fits_class(state, stage, kind):
-            return kind
+    for executor_class in range(state.num_classes):
+        if state.class_offers[executor_class] > 0 and fits_class(state, stage, executor_class):
+            return executor_class
     return ANY_CLASS
 
 
 @njit
-def class_kept(state, job, kind):
-    """Executors of a class that the job holds and does not give away, those being offered now included."""
+def class_kept(state, job, executor_class):
+    """Executors of a class that the job keeps, those on offer included."""
     if state.num_classes == 1:
         return state.job_attached[job] + state.job_moving[job] + state.job_commit[job] - state.job_outgoing[job]
-    return state.job_class_kept[job * state.num_classes + kind]
+    return state.job_class_kept[job * state.num_classes + executor_class]
 
 
 @njit
 def memory_kept(state, job):
     """Memory of the executors of :func:`class_kept`, over all classes."""
     memory = 0.0
-    for kind in range(state.num_classes):
-        memory += class_kept(state, job, kind) * state.class_memory[kind]
+    for executor_class in range(state.num_classes):
+        memory += class_kept(state, job, executor_class) * state.class_memory[executor_class]
     return memory
 
 
@@ -84,24 +84,24 @@ def keep_of_class(state, job, executor, change):
 
 
 @njit
-def no_stage_left(state, job, kind):
+def no_stage_left(state, job, executor_class):
     """Whether stages of the job have tasks to launch, but none that fits the class."""
     return (
         state.num_classes > 1
         and state.job_unexhausted[job] > 0
-        and state.job_class_unexhausted[job * state.num_classes + kind] == 0
+        and state.job_class_unexhausted[job * state.num_classes + executor_class] == 0
     )
 
 
 @njit
 def count_unexhausted(state, stage, change):
-    """Count the stage among those with tasks to launch, for its job and for the classes that it fits."""
+    """Count the stage as having tasks to launch, by job and by class."""
     job = state.stage_job[stage]
     state.job_unexhausted[job] += change
     if state.num_classes > 1:
-        for kind in range(state.num_classes):
-            if fits_class(state, stage, kind):
-                state.job_class_unexhausted[job * state.num_classes + kind] += change
+        for executor_class in range(state.num_classes):
+            if fits_class(state, stage, executor_class):
+                state.job_class_unexhausted[job * state.num_classes + executor_class] += change
 
 
 @njit
@@ -115,7 +115,7 @@ def count_runnable_open(state, stage, change):
 
 @njit
 def file_open(state, stage, member):
-    """Keep the list of open stages of its group; returns whether the stage fits a class on offer."""
+    """Keep the group's list of open stages; returns whether the stage is on offer."""
     group = state.stage_group[stage]
     if member != state.stage_open[stage]:
         state.stage_open[stage] = member
@@ -162,7 +162,7 @@ def classes_of_runnable_open(state):
 def pool_classes(state, pool):
     """Bit mask of the classes of the members of a pool that are not reserved."""
     classes = 0
-    for kind in range(state.num_classes):
-        if state.pool_class_open[pool * state.num_classes + kind] > 0:
-            classes |= 1 << kind
+    for executor_class in range(state.num_classes):
+        if state.pool_class_open[pool * state.num_classes + executor_class] > 0:
+            classes |= 1 << executor_class
     return classes

@@ -31,15 +31,15 @@ def _count_commitment(state, source, stage, change):
         if owner != NONE:
             state.job_outgoing[owner] += change
         if classes > 1:
-            kind = source % classes
-            state.job_class_kept[job * classes + kind] += change
+            executor_class = source % classes
+            state.job_class_kept[job * classes + executor_class] += change
             if owner != NONE:
-                state.job_class_kept[owner * classes + kind] -= change
+                state.job_class_kept[owner * classes + executor_class] -= change
 
 
 @njit
 def commit(state, source, stage, count):
-    """Promise ``count`` executors to a stage (NONE: to idling); ``source`` is source id x classes + class."""
+    """Promise executors of source id x classes + class to a stage (NONE: idling)."""
     state.source_calls[source] = state.calls
     if stage != NONE:
         _count_commitment(state, source, stage, count)

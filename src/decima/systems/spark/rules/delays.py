@@ -1,4 +1,4 @@
-"""Which stages may be delayed, and for how long: all that schedulers need to know of idle slots.
+"""Which stages may be delayed, and for how long.
 
 Apart from :mod:`decima.systems.spark.rules.slots`, so that schedulers are not compiled anew when the core is edited.
 """
@@ -22,7 +22,7 @@ def delay_refusal(state, stage):
         return DELAY_NOT_RUNNABLE
     if state.stage_next[stage] + state.stage_commit[stage] + state.stage_moving[stage] > 0:
         return DELAY_BEGUN
-    if state.delay_once and state.stage_slot[stage]:
+    if state.stage_slot[stage]:
         return DELAYED_BEFORE
     return 0
 
@@ -31,7 +31,7 @@ refuse_delay = njit(delay_refusal)
 
 
 def slot_length_ms(state, stage):
-    """Length l of a stage, of which a slot takes the r-th of g parts: its nominal task duration in ms.
+    """Length l of a stage for slots: its nominal task duration in ms.
 
     Differs: the paper's length is the time of the stage on one executor, which is the same where a stage has one task
     and would put slots of minutes before a stage of many.

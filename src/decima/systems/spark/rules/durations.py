@@ -8,7 +8,7 @@ from decima.core.random import draw_below, draw_uniform, next_raw
 FRESH, FIRST, REST = 0, 1, 2
 
 
-@njit
+@njit(forceinline=True)
 def launch_duration(state, stage, situation):
     """Duration in ms of the next task of ``stage`` (§6.2: wave, start-up, slowdown by parallelism)."""
     row = state.stage_row[stage]

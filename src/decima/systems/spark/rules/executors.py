@@ -10,7 +10,7 @@ from decima.systems.spark.rules.frontier import first_frontier_stage, remove_run
 from decima.systems.spark.rules.pools import (
     detach,
     join_job_pool,
-    join_own_pool,
+    join_pool_of_job,
     leave_stage,
     mark_pool,
     release_class,
@@ -31,6 +31,18 @@ def record_task(state, stage, executor, wave, duration):
 
 
 @njit
+def _exhaust(state, stage):
+    """Keep lists and counts after the last task of a stage was launched."""
+    remove_runnable(state, stage)
+    count_unexhausted(state, stage, -1)
+    if state.num_classes > 1:
+        job = state.stage_job[stage]
+        for executor_class in range(state.num_classes):
+            if no_stage_left(state, job, executor_class):
+                release_class(state, job, executor_class)
+
+
+@njit(forceinline=True)
 def take_task(state, stage, executor, situation):
     """Count the next task of the stage as launched and return its finish time."""
     duration = launch_duration(state, stage, situation)
@@ -41,19 +53,13 @@ def take_task(state, stage, executor, situation):
     launched = state.stage_next[stage] + 1
     state.stage_next[stage] = launched
     if launched == state.stage_tasks[stage]:
-        remove_runnable(state, stage)
-        count_unexhausted(state, stage, -1)
-        if state.num_classes > 1:
-            job = state.stage_job[stage]
-            for kind in range(state.num_classes):
-                if no_stage_left(state, job, kind):
-                    release_class(state, job, kind)
+        _exhaust(state, stage)
     return state.now_ms + duration
 
 
 @njit
 def launch(state, executor, stage):
-    """The executor starts the next task of a runnable stage of its own job."""
+    """Start the next task of a runnable stage of the executor's job."""
     last = state.executor_last[executor]
     situation = REST if last == stage else (FIRST if last != NONE else FRESH)
     if state.executor_stage[executor] != stage:
@@ -69,7 +75,7 @@ def launch(state, executor, stage):
 
 @njit
 def start_move(state, executor, stage):
-    """The executor leaves for a stage, as a rule of another job, and arrives after the moving delay (§6.2)."""
+    """Send the executor to a stage; it arrives after the moving delay (§6.2)."""
     leave_stage(state, executor)
     detach(state, executor)
     state.executor_destination[executor] = stage
@@ -92,7 +98,7 @@ def idle_on_decision(state, executor):
 
 @njit
 def wait_for_stage(state, executor):
-    """The executor idles in its job's pool for a stage of the job that is not runnable yet.
+    """Let the executor wait in its job's pool for a stage of the job.
 
     It is offered again when a stage of the job becomes runnable, not when one of another job does; at once if that
     happened since the decision (``reoffer``).
@@ -116,7 +122,7 @@ def fall_back(state, executor):
     job = state.executor_job[executor]
     state.executor_calls[executor] = NONE
     if state.reoffer:
-        mark_pool(state, join_own_pool(state, executor))
+        mark_pool(state, join_pool_of_job(state, executor))
         return
     if job != NONE:
         stage = state.runnable_head[job]
@@ -135,4 +141,4 @@ def fall_back(state, executor):
                 start_move(state, executor, stage)
                 update_saturation(state, stage)
                 return
-    join_own_pool(state, executor)
+    join_pool_of_job(state, executor)

@@ -1,8 +1,8 @@
-"""Stages that have room, may be chosen, and can run: saturation, the frontier and the lists of runnable stages."""
+"""Saturation of stages, the frontier and the lists of runnable stages."""
 
 from numba import njit
 
-from decima.systems.spark.fields import NONE
+from decima.systems.spark.fields import ACTIVE, NONE
 from decima.systems.spark.rules.classes import count_runnable_open, file_open
 
 
@@ -23,7 +23,7 @@ def _set_member(state, stage, member):
 
 @njit
 def show_classes(state, classes):
-    """Let the frontier hold the open stages that fit one of the classes (a bit mask) and no others."""
+    """Let the frontier hold the open stages that fit some class of a mask."""
     before = state.offered_classes
     if classes == before:
         return
@@ -53,12 +53,16 @@ def update_frontier(state, stage):
     _set_member(state, stage, member)
 
 
-@njit
+@njit(forceinline=True)
 def update_saturation(state, stage):
     """Recompute whether the stage is saturated; on a change tell its job and its children."""
     saturated = stage_room(state, stage) <= 0
-    if saturated == state.stage_saturated[stage]:
-        return
+    if saturated != state.stage_saturated[stage]:
+        _set_saturation(state, stage, saturated)
+
+
+@njit
+def _set_saturation(state, stage, saturated):
     state.stage_saturated[stage] = saturated
     change = -1 if saturated else 1
     job = state.stage_job[stage]
@@ -128,3 +132,33 @@ def first_frontier_stage(state, job):
             if state.stage_in_frontier[stage]:
                 return stage
     return NONE
+
+
+# ---- executors that stay with a job until it ends: while they are offered, only stages of that job can be chosen ----
+
+
+@njit
+def bar_other_jobs(state):
+    """Bar stages of other jobs from a round over an unfinished job's executors."""
+    state.round_bound = 1
+    job = state.source_job
+    if job == NONE or state.job_state[job] != ACTIVE:
+        return
+    for index in range(state.num_active):
+        other = state.active[index]
+        if other == job or state.job_frontier[other] == 0:
+            continue
+        for stage in range(state.job_first_stage[other], state.job_first_stage[other + 1]):
+            if state.stage_in_frontier[stage]:
+                leave_frontier(state, stage)
+                state.barred[state.num_barred] = stage
+                state.num_barred += 1
+
+
+@njit
+def admit_other_jobs(state):
+    """Put the stages back that :func:`bar_other_jobs` took out."""
+    state.round_bound = 0
+    for index in range(state.num_barred):
+        update_frontier(state, state.barred[index])
+    state.num_barred = 0

@@ -1,4 +1,4 @@
-"""Idle executors: the pool of every job, the null pool of those without a job, and which pools are to be offered."""
+"""Pools of idle executors, of every job and of none, and their offers."""
 
 from numba import njit
 
@@ -48,7 +48,7 @@ def _count_open(state, pool, executor, change):
 
 @njit
 def reserve_executor(state, executor):
-    """Keep a member of its job's pool for a stage of that job that is not runnable yet."""
+    """Reserve a member of a job's pool for a stage of that job."""
     pool = state.executor_pool[executor]
     state.executor_reserved[executor] = 1
     _count_open(state, pool, executor, -1)
@@ -60,15 +60,15 @@ def reserve_executor(state, executor):
 def _pool_append(state, pool, executor):
     if state.executor_pool[executor] == pool:
         return
-    place = of_class(state, pool, executor)
-    tail = state.pool_tail[place]
+    position = of_class(state, pool, executor)
+    tail = state.pool_tail[position]
     state.pool_prev[executor] = tail
     state.pool_next[executor] = NONE
     if tail == NONE:
-        state.pool_head[place] = executor
+        state.pool_head[position] = executor
     else:
         state.pool_next[tail] = executor
-    state.pool_tail[place] = executor
+    state.pool_tail[position] = executor
     state.pool_size[pool] += 1
     _count_open(state, pool, executor, 1)
     state.executor_pool[executor] = pool
@@ -82,13 +82,13 @@ def pool_remove(state, executor):
         return
     before = state.pool_prev[executor]
     after = state.pool_next[executor]
-    place = of_class(state, pool, executor)
+    position = of_class(state, pool, executor)
     if before == NONE:
-        state.pool_head[place] = after
+        state.pool_head[position] = after
     else:
         state.pool_next[before] = after
     if after == NONE:
-        state.pool_tail[place] = before
+        state.pool_tail[position] = before
     else:
         state.pool_prev[after] = before
     state.executor_pool[executor] = NONE
@@ -125,7 +125,7 @@ def detach(state, executor):
 
 @njit
 def join_job_pool(state, executor):
-    """The executor idles in the pool of the job it is attached to; without a job if no stage left there fits it.
+    """Let the executor idle in its job's pool, or without a job if nothing fits.
 
     Differs: the released simulator then treats it as newly started (``keep_warm`` off).
     """
@@ -147,8 +147,8 @@ def join_null_pool(state, executor):
 
 
 @njit
-def join_own_pool(state, executor):
-    """The job's pool if the executor has a job, else the null pool; returns the pool."""
+def join_pool_of_job(state, executor):
+    """Let the executor idle in its job's pool or the null pool; returns the pool."""
     if state.executor_job[executor] != NONE:
         join_job_pool(state, executor)
     else:
@@ -157,9 +157,9 @@ def join_own_pool(state, executor):
 
 
 @njit
-def release_class(state, job, kind):
-    """Idle executors of a class leave a job none of whose stages with tasks to launch fits them."""
-    executor = state.pool_head[job * state.num_classes + kind]
+def release_class(state, job, executor_class):
+    """Release idle executors of a class from a job that none fits any more."""
+    executor = state.pool_head[job * state.num_classes + executor_class]
     while executor != NONE:
         after = state.pool_next[executor]
         pool_remove(state, executor)

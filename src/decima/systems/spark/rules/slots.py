@@ -1,4 +1,4 @@
-"""Deliberate idle slots: a stage is withheld until a timer ends, so that executors stay free for jobs to come.
+"""Deliberate idle slots: a stage is withheld until a timer ends.
 
 A withheld stage is neither in the frontier nor in its job's list of runnable stages, so that no other rule meets it. It
 uses no executor. When its slot ends, it comes back at the end of that list, as if it had just become runnable.
@@ -9,19 +9,13 @@ Source: Duan and Wu, deliberate idle slots. Differs: executors are not held for 
 from numba import njit
 
 from decima.core.checks import LARGEST_MS
-from decima.systems.spark.fields import NONE, OVER, WITHHELD
-from decima.systems.spark.rules.choices import job_held
-from decima.systems.spark.rules.classes import fits_class
-from decima.systems.spark.rules.executors import launch, start_move
+from decima.systems.spark.fields import OVER, WITHHELD
 from decima.systems.spark.rules.frontier import (
     add_runnable,
     leave_frontier,
     remove_runnable,
-    stage_room,
     update_frontier,
-    update_saturation,
 )
-from decima.systems.spark.rules.pools import pool_remove
 
 
 @njit
@@ -76,7 +70,7 @@ def _pop_timer(state):
 
 @njit
 def timer_is_next(state):
-    """Whether the earliest slot ends before every other event; at the same instant the others come first."""
+    """Whether the earliest slot ends before every other event."""
     end_ms = state.slot_end_ms[state.timer_heap[0]]
     if state.heap_size > 0 and state.heap_ms[0] <= end_ms:
         return False
@@ -89,10 +83,9 @@ def timer_is_next(state):
 
 
 @njit
-def start_slot(state, stage, delay_ms, limit):
+def start_slot(state, stage, delay_ms):
     """Withhold a stage of the frontier that may be delayed."""
     state.stage_slot[stage] = WITHHELD
-    state.slot_limit[stage] = limit
     state.slot_end_ms[stage] = state.now_ms + delay_ms
     state.slot_order[stage] = state.sequence
     state.sequence += 1
@@ -109,62 +102,3 @@ def end_first_slot(state):
     add_runnable(state, stage)
     update_frontier(state, stage)
     return stage
-
-
-@njit
-def _assign_from(state, pool, reserved, stage, most):
-    """Send up to ``most`` executors of a pool that fit to the stage, smallest class first; returns how many."""
-    used = 0
-    for kind in range(state.num_classes):
-        executor = state.pool_head[pool * state.num_classes + kind] if fits_class(state, stage, kind) else NONE
-        while executor != NONE and used < most and stage_room(state, stage) > 0:
-            after = state.pool_next[executor]
-            if reserved or not state.executor_reserved[executor]:
-                pool_remove(state, executor)
-                state.executor_calls[executor] = state.calls
-                if state.executor_job[executor] == state.stage_job[stage]:
-                    launch(state, executor, stage)
-                else:
-                    start_move(state, executor, stage)
-                update_saturation(state, stage)
-                used += 1
-            executor = after
-    return used
-
-
-@njit
-def _fitting_idle(state, stage):
-    """Executors that idle in the pool of the stage's job and fit the stage."""
-    pool = state.stage_job[stage]
-    if state.num_classes == 1:
-        return state.pool_size[pool]
-    count = 0
-    for kind in range(state.num_classes):
-        executor = state.pool_head[pool * state.num_classes + kind] if fits_class(state, stage, kind) else NONE
-        while executor != NONE:
-            count += 1
-            executor = state.pool_next[executor]
-    return count
-
-
-@njit
-def assign_idle(state, stage):
-    """Send idle executors to the stage up to the limit that it was delayed with.
-
-    First those of its own job, the reserved ones too, then those without a job, then those that idle in other jobs in
-    order of arrival (not if ``job_bound``).
-    """
-    job = state.stage_job[stage]
-    limit = state.slot_limit[stage]
-    kept = job_held(state, job) - state.job_outgoing[job]
-    own = limit
-    if state.job_limit:
-        own = limit - (kept - _fitting_idle(state, stage))
-    used = _assign_from(state, job, True, stage, own)
-    # Idle executors of the job are among those that it holds.
-    left = limit - kept if state.job_limit else limit - used
-    left -= _assign_from(state, state.num_jobs, False, stage, left)
-    if not state.job_bound:
-        for index in range(state.num_active):
-            if state.active[index] != job:
-                left -= _assign_from(state, state.active[index], False, stage, left)

@@ -17,10 +17,9 @@ from numba import njit
 from decima.core.decision import CompiledDecision, Parameter, places
 from decima.systems.spark.fields import NONE, state_at
 from decima.systems.spark.rules.choices import remaining_work_ms
-from decima.systems.spark.schedulers.arrivals import BATCH, STREAM
 from decima.systems.spark.schedulers.fields import rule_of
 from decima.systems.spark.schedulers.interface import CompiledScheduler
-from decima.systems.spark.schedulers.registry import Preset, register
+from decima.systems.spark.schedulers.registry import BATCH, STREAM, Preset, register
 from decima.systems.spark.schedulers.sharing import LEFTOVER, STAGE_RULE, share_executors
 
 NAME = "capped_srw"

@@ -1,4 +1,4 @@
-"""Sharing of executors of several classes: as :mod:`.sharing`, with the class as a part of the choice.
+"""Sharing of executors of several classes, the class being part of the choice.
 
 A heuristic fills ``job_key`` and ``job_share`` and calls :func:`share_classes`. Where larger executors are avoided or
 shares are counted in memory, executors of one class are given at a time, the smallest offered one that the chosen stage
@@ -36,7 +36,7 @@ NEVER_LONG, NEVER_HARD = 2.0, -1.0
 
 @njit
 def oversize(state, stage):
-    """Classes between the smallest that the stage fits and the smallest offered one that it fits."""
+    """Classes from the smallest fitting one to the smallest offered fitting one."""
     smallest = 0
     while not fits_class(state, stage, smallest):
         smallest += 1
@@ -49,9 +49,9 @@ def is_troublesome(state, stage, longest_ms, long, frag):
     if state.row_nominal_ms[state.stage_row[stage]] >= long * longest_ms:
         return True
     count = 0
-    for kind in range(state.num_classes):
-        if fits_class(state, stage, kind):
-            count += state.class_executors[kind]
+    for executor_class in range(state.num_classes):
+        if fits_class(state, stage, executor_class):
+            count += state.class_executors[executor_class]
     return count <= frag * state.num_executors
 
 
@@ -80,7 +80,7 @@ def is_available(state, job, stage):
 
 @njit
 def group_is_waiting(state, job, longest_ms, long, frag):
-    """Whether a troublesome stage of the job is not available yet: some parent still needs executors."""
+    """Whether a troublesome stage of the job waits for a parent."""
     for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
         if is_troublesome(state, stage, longest_ms, long, frag) and not is_available(state, job, stage):
             return True
@@ -89,7 +89,7 @@ def group_is_waiting(state, job, longest_ms, long, frag):
 
 @njit
 def rank_stage(state, job, stage_rule, larger, long, frag):
-    """Best stage of a job for the classes on offer, and its rank; NONE if there is none.
+    """Best stage of a job for the offered classes, and its rank; or NONE.
 
     Suppressed stages come last, then those that are not runnable (``stage_rule`` 0 and 1), then larger executors than
     needed count against a stage, then the critical path (``stage_rule`` 1 and 2) or the index decides.
@@ -124,8 +124,8 @@ def rank_stage(state, job, stage_rule, larger, long, frag):
 def memory_offered(state):
     """Memory of the executors that are offered."""
     memory = 0.0
-    for kind in range(state.num_classes):
-        memory += state.class_offers[kind] * state.class_memory[kind]
+    for executor_class in range(state.num_classes):
+        memory += state.class_offers[executor_class] * state.class_memory[executor_class]
     return memory
 
 
@@ -146,17 +146,17 @@ def total_of(state, by_memory):
     if not by_memory:
         return float(state.num_executors)
     memory = 0.0
-    for kind in range(state.num_classes):
-        memory += state.class_executors[kind] * state.class_memory[kind]
+    for executor_class in range(state.num_classes):
+        memory += state.class_executors[executor_class] * state.class_memory[executor_class]
     return memory
 
 
 @njit
 def _give(state, stage, most, any_class):
-    """Decide for a stage, at most so many executors: of any class, best fit first, or of the best-fitting one only."""
-    kind = ANY_CLASS if any_class or state.num_classes == 1 else best_fit(state, stage)
-    count = min(most, min(stage_room(state, stage), fitting_offers(state, stage, kind)))
-    choose_class(state, stage, max(1, count), kind)
+    """Decide for a stage, at most so many executors, best fit first."""
+    executor_class = ANY_CLASS if any_class or state.num_classes == 1 else best_fit(state, stage)
+    count = min(most, min(stage_room(state, stage), fitting_offers(state, stage, executor_class)))
+    choose_class(state, stage, max(1, count), executor_class)
 
 
 @njit
@@ -168,7 +168,7 @@ def _up_to_share(state, job, stage, by_memory):
 
 @njit
 def _first_stage(state, excess, stage_rule, larger, price, by_memory, long, frag):
-    """Stage to serve: of the first job in order below its share (or of any, with ``excess``)."""
+    """Stage of the first job below its share (with ``excess``: of any)."""
     rule = rule_of(state)
     best, best_suppressed, best_level, best_key = NONE, False, 0, 0.0
     for index in range(state.num_active):
@@ -235,7 +235,7 @@ def share_classes(state, stay_factor, stage_rule, leftover, larger, price, by_me
 
 @njit
 def set_weighted_shares(state, alpha, order, by_memory):
-    """Fill keys and shares of weighted fair sharing: T^alpha / sum T^alpha of what there is, T the total work of a job.
+    """Fill keys and shares of weighted fair sharing: T^alpha / sum T^alpha.
 
     The sum is over jobs that can use more executors. ``order`` 0 serves jobs by arrival, 1 small total work first.
     """

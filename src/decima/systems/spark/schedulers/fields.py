@@ -1,4 +1,4 @@
-"""What compiled heuristics keep beside the state of the cluster: parameters, hints from outside, keys and shares."""
+"""Record of compiled heuristics: parameters, hints from outside, keys and shares."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from numba import njit
 
 from decima.core.record import F64, GIVEN, FieldGroup, Record, RecordType, fields
+from decima.systems.spark.decision import DELAY, STAGE
+from decima.systems.spark.fields import NONE
+from decima.systems.spark.rules.delays import refuse_delay
 
 if TYPE_CHECKING:
     from decima.systems.spark.state import ClusterState
@@ -54,7 +57,7 @@ def rule_of(state):
 
 
 def rule_record(state: ClusterState) -> Record:
-    """Record of heuristics that is attached to a state, made on first use."""
+    """Record of heuristics that is attached to a state, on first use."""
     if _SLOT not in state.attached:
         extents = {name: state.extents[name] for name in ("job", "stage")}
         state.attach(_SLOT, Record(RULE, extents | {"parameter": 0}))
@@ -62,8 +65,22 @@ def rule_record(state: ClusterState) -> Record:
 
 
 def bind_parameters(state: ClusterState, values: list[float]) -> Record:
-    """Give a state the parameters of the heuristic that will decide; returns the record of heuristics."""
+    """Give a state the parameters of a heuristic; returns its record."""
     record = rule_record(state)
     record.extents["parameter"] = len(values)
     record.bind("params", values)
     return record
+
+
+# ---- delays from an array, one per stage ----------------------------------------------------------------------------
+
+
+@njit
+def delay_by_array(state):
+    """Delay the chosen stage if an array says so and it never was."""
+    stage = int(state.action[STAGE])
+    if stage == NONE:
+        return
+    delay_ms = rule_of(state).stage_delay_ms[stage]
+    if delay_ms != 0.0 and state.stage_slot[stage] == 0 and refuse_delay(state, stage) == 0:
+        state.action[DELAY] = delay_ms

@@ -1,4 +1,4 @@
-"""Capped shortest remaining work with deliberate idle slots: a linear rule says which stage waits, and for how long.
+"""Capped shortest remaining work with deliberate idle slots by a linear rule.
 
 ``capped_srw`` chooses a stage. If that may still be delayed, a weighted sum of seven numbers x decides. With ``hold`` 0
 it is withheld for r / g of its length l, r being the sum times g, rounded and cut to 0..g. With ``hold`` 1 all offered
@@ -58,9 +58,9 @@ _length_ms = njit(slot_length_ms)
 
 @njit
 def smaller_arrival_ms(state, job):
-    """When a job of less work than the given one arrived last, after the start; now if none has."""
-    for place in range(state.next_arrival - 1, -1, -1):
-        other = state.arrival_order[place]
+    """Last arrival of a job of less work after the start; now without."""
+    for position in range(state.next_arrival - 1, -1, -1):
+        other = state.arrival_order[position]
         if state.job_work_ms[other] < state.job_work_ms[job]:
             return state.job_arrival_ms[other]
     return state.now_ms
@@ -68,15 +68,15 @@ def smaller_arrival_ms(state, job):
 
 @njit
 def idle_score(state, stage):
-    """Weighted sum of the numbers x for a stage that could begin now, and the number of tasks that run or will."""
+    """Weighted sum of the numbers x for a stage, and its tasks at work."""
     params = rule_of(state).params
     length_ms = max(_length_ms(state, stage), 1e-9)
     total = 0.0
     earliest = 1.0
     running = 0
     launched = state.task_events
-    for place in range(state.heap_size):
-        event = state.heap_event[place]
+    for position in range(state.heap_size):
+        event = state.heap_event[position]
         executor = event_subject(event)
         runs = event_kind(event) == TASK
         other = state.executor_stage[executor] if runs else state.executor_destination[executor]
@@ -90,8 +90,8 @@ def idle_score(state, stage):
         earliest = min(earliest, part)
         running += 1
         launched += runs
-    for place in range(state.num_selected):
-        other = state.selected[place]
+    for position in range(state.num_selected):
+        other = state.selected[position]
         part = min(1.0, state.row_nominal_ms[state.stage_row[other]] / length_ms)
         total += state.stage_commit[other] * part
         earliest = min(earliest, part)
@@ -141,5 +141,5 @@ def _idle_rule(address):
 
 @register("idle_rule", presets=capped_srw.PRESETS)
 def idle_rule(**values) -> CompiledScheduler:
-    """Capped SRW that leaves executors idle for jobs to come where a linear rule says so."""
+    """Capped SRW that leaves executors idle where a linear rule says so."""
     return CompiledScheduler("idle_rule", _idle_rule, values)

@@ -1,8 +1,9 @@
-"""Interface of schedulers: ``decide`` looks at an :class:`Observation` and returns a :class:`Decision`."""
+"""Interface of schedulers: ``decide`` turns an :class:`Observation` into a :class:`Decision`."""
 
 from __future__ import annotations
 
 import ctypes
+import inspect
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,15 +28,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Decision:
-    """Decision of a scheduler: the stage that gets executors, and how many; or the stage that is to be delayed."""
+    """Decision of a scheduler: a stage and its executors, or its delay."""
 
     stage: StageView | int | None  # the stage (a :class:`StageView` or its id); None leaves all offered executors idle
     # Upper limit on the executors of the stage's *job* (§5.2); in mode ``released`` the number of offered executors to
     # use. ``Observation.grant`` computes it for either mode.
     parallelism_limit: int = 0
     # Above 0, the stage gets no executor: for this time in ms it is withheld, so that executors stay free for jobs to
-    # come, and the scheduler decides about the same executors again. Then the stage can be chosen again or, with the
-    # setting ``timer_end="assign"``, gets idle executors up to the limit. Only ``delayable`` stages can be delayed.
+    # come, and the scheduler decides about the same executors again. Then the stage can be chosen again. Only
+    # ``delayable`` stages can be delayed.
     delay_ms: float = 0.0
     # Class of the executors, an index into ``Observation.classes``; only as many as are on offer of it are used. None:
     # best fit, the offered ones of the smallest class that the stage fits, then those of the next.
@@ -54,10 +55,10 @@ class Scheduler(Protocol):
     name: str
 
     def reset(self, rng: np.random.Generator) -> None:
-        """Begin a run, with the scheduler's own source of chance."""
+        """Begin a run, with a source of chance for the scheduler."""
 
     def decide(self, observation: Observation) -> Decision:
-        """Decide about the free executors; asked whenever there are some and at least one stage can be chosen."""
+        """Decide about the free executors when a stage can be chosen."""
 
 
 class StageView:
@@ -105,7 +106,7 @@ class StageView:
 
     @property
     def room(self) -> int:
-        """Number of executors the stage can still use: tasks to launch less executors committed or on their way."""
+        """Executors the stage can still use: tasks to launch less executors coming."""
         return self.tasks_to_launch - int(self._state.stage_commit[self.id]) - int(self._state.stage_moving[self.id])
 
     @property
@@ -127,7 +128,7 @@ class StageView:
     def fits(self) -> np.ndarray:
         """Whether a task runs on an executor of each class, bool [classes]."""
         mask = int(self._state.group_fits[self._state.stage_group[self.id]])
-        return np.array([mask >> kind & 1 == 1 for kind in range(self._state.num_classes)])
+        return np.array([mask >> index & 1 == 1 for index in range(self._state.num_classes)])
 
     @property
     def mean_duration_ms(self) -> float:
@@ -156,7 +157,7 @@ class StageView:
 
     @property
     def delayable(self) -> bool:
-        """Whether the stage may be delayed now: it can be chosen, is runnable, untouched and was not delayed before."""
+        """Whether the stage may be delayed: runnable, untouched, never delayed before."""
         return self.schedulable and delay_refusal(self._state, self.id) == 0
 
     @property
@@ -210,7 +211,7 @@ class JobView:
 
     @property
     def allocation(self) -> int:
-        """Number of executors the job keeps, without those being offered now; a parallelism limit must exceed it."""
+        """Executors the job keeps, without those on offer; limits must exceed it."""
         state, job = self._state, self.id
         return int(kept_executors(state, job)) - (state.num_source if job == state.source_job else 0)
 
@@ -242,7 +243,7 @@ class Observation:
 
     @property
     def num_free_executors(self) -> int:
-        """Number of executors offered now; with ``commit_ahead`` some still finish a task of a drained stage."""
+        """Executors on offer; with ``commit_ahead`` some still finish a task."""
         return self.state.num_source
 
     @property
@@ -273,7 +274,7 @@ class Observation:
         return [StageView(self.state, stage) for stage in self.state.frontier()]
 
     def grant(self, stage: StageView, executors: int, executor_class: int | None = None) -> Decision:
-        """Make the decision that gives so many of the offered executors to the stage, whatever limits mean here."""
+        """Decision that gives so many offered executors to the stage, in either mode."""
         limit = executors + stage.job.allocation if self.state.job_limit else executors
         return Decision(stage, limit, executor_class=executor_class)
 
@@ -284,7 +285,7 @@ _DECIDE = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 
 @dataclass
 class CompiledScheduler:
-    """A heuristic: a compiled function over the cluster state, run inside the core or through ``decide``."""
+    """A heuristic as a compiled function, run inside the core or by ``decide``."""
 
     concurrent: ClassVar[bool] = True  # one object may serve several runs at the same time
 
@@ -445,3 +446,52 @@ __all__ = [
     "StageView",
     "decision_parts",
 ]
+
+
+# ---- whether an object is a scheduler: a name, ``reset(rng)`` and ``decide(observation)`` ---------------------------
+
+
+#: method -> its one argument
+_METHODS = {"reset": "rng", "decide": "observation"}
+
+
+def require_protocol(scheduler: object) -> None:
+    """Return if the object has all that :class:`decima.systems.spark.schedulers.Scheduler` asks for.
+
+    Raises:
+        SchedulerError: A part is missing or of another kind; says which, what was expected and the likely mistake.
+    """
+    class_name = type(scheduler).__name__
+    if isinstance(scheduler, type):
+        raise SchedulerError(
+            f"got the class {scheduler.__name__}; expected an object of it: {scheduler.__name__}() with parentheses"
+        )
+    for method, argument in _METHODS.items():
+        function = getattr(scheduler, method, None)
+        if not callable(function):
+            raise SchedulerError(
+                f"{class_name} has no method {method}; expected {method}({argument}){_hint(scheduler)}"
+            )
+        try:
+            inspect.signature(function).bind(None)
+        except TypeError:
+            raise SchedulerError(
+                f"{class_name}.{method}{inspect.signature(function)} cannot be called with one argument; "
+                f"expected {method}(self, {argument})"
+            ) from None
+        except ValueError:  # builtin callables may have no signature to look at
+            continue
+        if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+            raise SchedulerError(f"{class_name}.{method} is a generator or a coroutine; expected a plain function")
+    name = getattr(scheduler, "name", None)
+    if not isinstance(name, str) or not name:
+        raise SchedulerError(
+            f'{class_name}.name is {name!r}; expected a non-empty string, for titles and tables: name = "my_scheduler"'
+        )
+
+
+def _hint(scheduler: object) -> str:
+    """Hint for an error message on what may have been meant."""
+    if inspect.isfunction(scheduler):
+        return "; a plain function is not enough, give it a class with name, reset and decide"
+    return ""

@@ -70,7 +70,7 @@ def troublesome(
 
 
 def alignment(requests: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Dot product of what a task asks for and what an executor has, minus infinity where the task does not fit.
+    """Dot product of request and executor, minus infinity where it does not fit.
 
     Args:
         requests: Memory and CPUs of a task of the stages, float64 [stages, 2].

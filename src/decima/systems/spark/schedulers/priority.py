@@ -1,4 +1,4 @@
-"""Fixed priorities and caps per job and delays per stage, given from outside: what searches for good schedules explore.
+"""Fixed priorities and caps per job and delays per stage, from arrays; searches explore them.
 
 Source: appendix H, job orderings with the critical path inside a job; caps and delays are ours.
 """
@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from decima.core.decision import CompiledDecision, Parameter, places
 from decima.systems.spark.fields import state_at
-from decima.systems.spark.schedulers.delays import delay_as_given
-from decima.systems.spark.schedulers.fields import rule_of
+from decima.systems.spark.schedulers.fields import delay_by_array, rule_of
 from decima.systems.spark.schedulers.interface import CompiledScheduler
 from decima.systems.spark.schedulers.registry import register
 from decima.systems.spark.schedulers.sharing import LEFTOVER, STAGE_RULE, UNLIMITED, share_executors
@@ -31,10 +30,10 @@ def _priority(address):
         cap = rule.job_limit_cap[job]
         rule.job_share[job] = cap if cap > 0.0 else UNLIMITED
     share_executors(state, rule.params[P.stay], int(rule.params[P.stage_rule]), int(rule.params[P.leftover]))
-    delay_as_given(state)
+    delay_by_array(state)
 
 
 @register("priority")
 def priority(**values) -> CompiledScheduler:
-    """Jobs by given priorities, each up to a given cap (arrays ``job_rank``, ``job_limit_cap``, ``stage_delay_ms``)."""
+    """Jobs by priority, each up to a cap (arrays ``job_rank``, ``job_limit_cap``, ``stage_delay_ms``)."""
     return CompiledScheduler("priority", _priority, values)

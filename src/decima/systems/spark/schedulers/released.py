@@ -1,4 +1,4 @@
-"""The two heuristics of the published simulator, rule by rule, as its reference runs use them.
+"""The two heuristics of the published simulator, rule by rule.
 
 Source: ``dynamic_partition`` and ``spark_fifo`` of the released code. Differs from the paper's fair and FIFO: an
 offered executor stays with its job whatever the job's share is, and FIFO counts an executor as held for as long as
@@ -14,12 +14,12 @@ from decima.systems.spark.rules.frontier import stage_room
 from decima.systems.spark.schedulers.fields import rule_of
 from decima.systems.spark.schedulers.interface import CompiledScheduler
 from decima.systems.spark.schedulers.registry import register
-from decima.systems.spark.schedulers.stages import pick_runnable_first
+from decima.systems.spark.schedulers.sharing import pick_runnable_first
 
 
 @njit
 def _stay_or_partition(state, cap, count_grants):
-    """Own job first with everything offered, else the first job by arrival below the cap, else idle."""
+    """Everything for the job of the offer, else for the first below the cap."""
     rule = rule_of(state)
     job = state.source_job
     if job != NONE and state.job_state[job] == ACTIVE:
@@ -65,5 +65,5 @@ def released_fair(**values) -> CompiledScheduler:
 
 @register("released_fifo")
 def released_fifo(**values) -> CompiledScheduler:
-    """FIFO as published: executors once granted count against a job for as long as it lives."""
+    """FIFO as published: executors once granted count against a job until its end."""
     return CompiledScheduler("released_fifo", _released_fifo, values)

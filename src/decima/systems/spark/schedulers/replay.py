@@ -74,7 +74,7 @@ def read_decisions(path: str | os.PathLike) -> list[LoggedDecision]:
 
 
 class Replay:
-    """Scheduler that repeats the decisions of a file; as a context manager it makes sure that none is left over.
+    """Scheduler that repeats the decisions of a file; a context manager checks completeness.
 
     Args:
         file: What :func:`read_decisions` reads.
@@ -117,16 +117,16 @@ class Replay:
     def __enter__(self) -> Replay:
         return self
 
-    def __exit__(self, kind, *_) -> None:
-        if kind is not None or self._state is None:
+    def __exit__(self, error_type, *_) -> None:
+        if error_type is not None or self._state is None:
             return
-        made = int(self._state.num_decisions)
-        self._pass_over(made)
-        if made > len(self._decisions):
-            raise self._error(self._too_few(made - 1))
-        if made < len(self._decisions):
+        taken = int(self._state.num_decisions)
+        self._pass_over(taken)
+        if taken > len(self._decisions):
+            raise self._error(self._too_few(taken - 1))
+        if taken < len(self._decisions):
             raise self._error(
-                f"{len(self._decisions)} decisions are logged, but the run ended after {made} at "
+                f"{len(self._decisions)} decisions are logged, but the run ended after {taken} at "
                 f"{self._state.now_ms / 1000:.3f} s"
             )
 
@@ -169,18 +169,18 @@ def _decision(where: str, row: Any) -> LoggedDecision:
         raise InvalidDecisionError(f"{where} is {json.dumps(row)}; {_FORM}")
     if len(row) in _LOGGED:
         row = [row[column] for column in (JOB_COLUMN, *PART_COLUMNS) if column < len(row)]
-    job, stage, *given = row
-    options = [*given, *DEFAULTS[1 + len(given) :]]
-    for place, part in enumerate(OPTION_PARTS):
-        if options[place] is None and part.column in NONE_COLUMNS:
-            options[place] = part.default
+    job, stage, *parts = row
+    options = [*parts, *DEFAULTS[1 + len(parts) :]]
+    for index, part in enumerate(OPTION_PARTS):
+        if options[index] is None and part.column in NONE_COLUMNS:
+            options[index] = part.default
     idle = job is None and stage is None
     valid = all(
         (_is_option(value) if part.whole else _is_time(value)) or value == part.default
         for part, value in zip(OPTION_PARTS, options, strict=True)
     )
     if not (valid and (idle or (_is_index(job) and _is_index(stage)))):
-        shown = ", ".join(map(json.dumps, (job, stage, *given)))
+        shown = ", ".join(map(json.dumps, (job, stage, *parts)))
         raise InvalidDecisionError(
             f"{where} is [{shown}]; expected whole numbers of at least 0 (a delay: any such number), "
             "job and stage null to idle"

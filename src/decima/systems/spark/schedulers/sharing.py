@@ -1,4 +1,4 @@
-"""The decision rule that most heuristics share: an order of jobs, a share of executors for each, a rule for stages.
+"""Decision rule of most heuristics: order and shares of jobs, rule for stages.
 
 A heuristic fills ``job_key`` (jobs are served in ascending order) and ``job_share`` (executors a job should
 hold) for the active jobs and calls :func:`share_executors`.
@@ -9,9 +9,8 @@ from numba import njit
 from decima.core.decision import Parameter
 from decima.systems.spark.fields import ACTIVE, NONE
 from decima.systems.spark.rules.choices import choose, choose_idle, job_allocation, job_held
-from decima.systems.spark.rules.frontier import stage_room
+from decima.systems.spark.rules.frontier import first_frontier_stage, stage_room
 from decima.systems.spark.schedulers.fields import rule_of
-from decima.systems.spark.schedulers.stages import pick_stage
 
 UNLIMITED = 1e18
 
@@ -43,7 +42,7 @@ STAGE_RULE = Parameter(
 
 @njit
 def stands_still(state, job):
-    """Whether executors have several sizes and none works for the job, moves to it, or is promised to what can run.
+    """Whether with several classes no executor works for the job or will.
 
     Executors that wait for a later stage may all be too small for the one that can run: such a job is served whatever
     its share, or it would wait until nobody else wants executors, and for ever where nothing is handed out above the
@@ -61,7 +60,7 @@ def stands_still(state, job):
 
 @njit
 def _first_job(state, excess):
-    """Job with the smallest key among those with a frontier stage (and below their share, unless ``excess``)."""
+    """Job of smallest key with a frontier stage, below its share unless ``excess``."""
     rule = rule_of(state)
     best = NONE
     for index in range(state.num_active):
@@ -110,3 +109,52 @@ def share_executors(state, stay_factor, stage_rule, leftover):
             choose(state, stage, min(used, stage_room(state, stage)))
             return
     choose_idle(state)
+
+
+# ---- rules for which stage of a job to run next, shared by several schedulers ---------------------------------------
+
+
+@njit
+def pick_runnable_first(state, job):
+    """First frontier stage, runnable ones first; NONE without.
+
+    Source: the released heuristics; over time it drains all branches of the DAG (§7.1, fair scheduling).
+    """
+    if state.job_frontier[job] == 0:
+        return NONE
+    stage = state.runnable_head[job]
+    while stage != NONE:
+        if state.stage_in_frontier[stage]:
+            return stage
+        stage = state.runnable_next[stage]
+    return first_frontier_stage(state, job)
+
+
+@njit
+def pick_critical_path(state, job, runnable_first):
+    """Frontier stage that heads the heaviest path to the sink, or NONE.
+
+    Source: §7.1 (2), critical path by total work (§5.1, footnote 5).
+    """
+    best = NONE
+    best_runnable = False
+    best_path = 0.0
+    if state.job_frontier[job] > 0:
+        for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
+            if not state.stage_in_frontier[stage]:
+                continue
+            runnable = runnable_first and state.stage_runnable[stage] == 1
+            path = state.row_path_work_ms[state.stage_row[stage]]
+            if best == NONE or (runnable and not best_runnable) or (runnable == best_runnable and path > best_path):
+                best = stage
+                best_runnable = runnable
+                best_path = path
+    return best
+
+
+@njit
+def pick_stage(state, job, rule):
+    """Stage by rule: 0 runnable first, 1 runnable first by critical path, 2 critical path."""
+    if rule == 0:
+        return pick_runnable_first(state, job)
+    return pick_critical_path(state, job, rule == 1)

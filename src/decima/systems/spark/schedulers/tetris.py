@@ -25,7 +25,7 @@ P = places(PARAMETERS)
 
 
 @njit
-def _best_pair(state, job, stage, kind, score):
+def _best_pair(state, job, stage, executor_class, score):
     """The better of a pair and the best pair of a job's frontier, with its score; not runnable stages score below 0."""
     for each in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
         if not state.stage_in_frontier[each]:
@@ -38,25 +38,25 @@ def _best_pair(state, job, stage, kind, score):
                 state.stage_memory[each] * state.class_memory[size] + state.stage_cpu[each] * state.class_cpu[size]
             )
             if stage == NONE or product - behind > score:
-                stage, kind, score = each, size, product - behind
-    return stage, kind, score
+                stage, executor_class, score = each, size, product - behind
+    return stage, executor_class, score
 
 
 @CompiledDecision.reading(PARAMETERS)
 def _tetris(address):
     state = state_at(address)
-    stage, kind, score = NONE, NONE, 0.0
+    stage, executor_class, score = NONE, NONE, 0.0
     job = state.source_job
     if rule_of(state).params[P.sticky] > 0.0 and job != NONE and state.job_state[job] == ACTIVE:
-        stage, kind, score = _best_pair(state, job, stage, kind, score)
+        stage, executor_class, score = _best_pair(state, job, stage, executor_class, score)
     if stage == NONE:
         for index in range(state.num_active):
             if state.job_frontier[state.active[index]] > 0:
-                stage, kind, score = _best_pair(state, state.active[index], stage, kind, score)
+                stage, executor_class, score = _best_pair(state, state.active[index], stage, executor_class, score)
     if stage == NONE:
         choose_idle(state)
         return
-    choose_class(state, stage, min(stage_room(state, stage), state.class_offers[kind]), kind)
+    choose_class(state, stage, min(stage_room(state, stage), state.class_offers[executor_class]), executor_class)
 
 
 @register("tetris")

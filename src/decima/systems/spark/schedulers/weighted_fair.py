@@ -10,10 +10,9 @@ from math import ceil
 
 from decima.core.decision import CompiledDecision, Parameter, places
 from decima.systems.spark.fields import state_at
-from decima.systems.spark.schedulers.arrivals import BATCH, STREAM
 from decima.systems.spark.schedulers.fields import rule_of
 from decima.systems.spark.schedulers.interface import CompiledScheduler
-from decima.systems.spark.schedulers.registry import Preset, register
+from decima.systems.spark.schedulers.registry import BATCH, STREAM, Preset, register
 from decima.systems.spark.schedulers.sharing import LEFTOVER, STAGE_RULE, STRICT, share_executors
 
 ORDER = Parameter("order", 0, 0, 1, "jobs below their share are served 0: by arrival, 1: by total work, smallest first")

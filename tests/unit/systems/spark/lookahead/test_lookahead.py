@@ -1,29 +1,27 @@
 """The scheduler ``lookahead``: what its plans may depend on, and what they may not."""
 
 import copy
-import inspect
 
 import numpy as np
 import pytest
 
 import decima
 from decima.core.errors import ConfigError
+from decima.core.record import GIVEN
 from decima.core.system import form_for
-from decima.systems.spark.fields import CLUSTER, SIZES
-from decima.systems.spark.lookahead import projection
-from decima.systems.spark.lookahead.copies import NO_FUTURE, Draw, Plan
-from decima.systems.spark.lookahead.future import draw_future
-from decima.systems.spark.lookahead.planner import Planner
-from decima.systems.spark.lookahead.scheduler import Lookahead
+from decima.systems.spark.fields import ARRAYS
+from decima.systems.spark.lookahead.copies import Draw, Plan
+from decima.systems.spark.lookahead.planner import Planner, draw_future
+from decima.systems.spark.lookahead.projection import NO_FUTURE
+from decima.systems.spark.lookahead.scheduler import Lookahead, PlanSettings
 from decima.systems.spark.lookahead.search import RunBudget, Search, TimeBudget, Trials
-from decima.systems.spark.lookahead.settings import PlanSettings
-from decima.systems.spark.loop import new_state, offers
+from decima.systems.spark.loop import new_state, offers, spawn_generators
 from decima.systems.spark.schedulers import check_scheduler, make_scheduler, scheduler_text
 from decima.systems.spark.schedulers.interface import run_decision
-from decima.systems.spark.seeding import spawn_generators
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.system import run_state
 from decima.workload import embedded_batch, embedded_poisson, synthetic_batch, synthetic_poisson
+from decima.workload.arrivals import with_requests
 from decima.workload.jobs import Job, Workload
 
 BATCH, STREAM = synthetic_batch(5, seed=3), synthetic_poisson(7, 8.0, seed=3)
@@ -50,9 +48,7 @@ def state_at_decision(workload, number, seed=0, **settings):
 
 def plan_of(state, base, **options):
     """Jobs, parameters and factors of a first plan, one after the other."""
-    planner = Planner(base, **({"draws": 4, "seed": 5} | options))
-    jobs, plan = planner.replan(state, lambda: RunBudget(300))
-    planner.close()
+    jobs, plan = Planner(base, draws=4, seed=5, **options).replan(state, lambda: RunBudget(300))
     return np.concatenate([jobs, plan.parameters, plan.factors.ravel()])
 
 
@@ -71,7 +67,7 @@ def test_no_candidates_are_the_rule(workload, mode):
 
 def test_it_keeps_to_the_interface():
     few = {"batch": synthetic_batch(2, seed=1), "stream": synthetic_poisson(3, 3.0, seed=2)}
-    report = check_scheduler(f"lookahead:{BUDGET},draws=2", workloads=few, executors=(7,))
+    report = check_scheduler(f"lookahead:{BUDGET}", workloads=few, executors=(7,))
     assert (report.name, report.kind) == ("lookahead", "Python")
 
 
@@ -84,18 +80,23 @@ def test_it_is_better_than_its_rule_on_average():
     assert np.mean(changes) < 0.0
 
 
-def test_every_field_of_a_run_is_projected_or_left_behind_on_purpose():
-    """A field that is added to the simulator has to be thought about here."""
-    source = inspect.getsource(projection)
-    projected = {name for name in CLUSTER.fields_of_run if f"target.{name}" in source}
-    heap = {"heap_ms", "heap_order", "heap_event", "heap_size", "sequence"}
-    settings = {field.name for field in SIZES.fields}  # those of the copy, or of who makes it
-    counts = {"area_ms", "job_events", "executor_events", "slot_events", "num_decisions"}
-    logs = {"num_tasks_logged", "num_decisions_logged", "max_decisions_logged"}
-    past = {"num_done", "completion_order", "job_finish_ms", "stage_finish_ms"}
-    answers = {"action", "has_action", "no_answer", "truncated", "error"}
-    left = CLUSTER.fields_of_run.keys() - projected - heap - settings - counts - logs - past - answers
-    assert not left
+def test_every_table_of_jobs_is_laid_out_in_a_copy():
+    workload = with_requests(synthetic_poisson(7, 2.0, seed=3), "uniform", 1)
+    state, base = state_at_decision(workload, 40)
+    jobs = jobs_there(state)
+    first, last = state.job_first_stage[jobs], state.job_first_stage[jobs + 1]
+    stages = np.concatenate([np.arange(*each) for each in zip(first, last, strict=True)])
+    rows = {"job": (jobs, len(jobs)), "stage": (stages, len(stages))}
+    draw = Draw(state, base, len(jobs), len(stages))
+    draw.begin(state, jobs, NO_FUTURE, 0)
+    seen = set()
+    for name, field in ARRAYS.items():
+        if field.storage == GIVEN and field.extent in rows and name not in ("job_initial", "stage_job"):
+            there, count = rows[field.extent]
+            assert np.array_equal(getattr(draw._begin, name)[1 : 1 + count], getattr(state, name)[there]), name
+            seen |= {name} if getattr(state, name)[there].any() else set()
+    assert {"stage_tasks", "stage_row", "stage_memory", "stage_cpu", "job_arrival_ms", "job_work_ms"} <= seen
+    assert np.array_equal(jobs[draw._begin.stage_job[1 : 1 + len(stages)] - 1], state.stage_job[stages])
 
 
 @pytest.mark.parametrize("done", [0, 1, 3])
@@ -109,7 +110,7 @@ def test_a_copy_goes_on_as_the_run_does(workload, done):
     assert state.next_arrival == state.num_arrivals
     jobs = jobs_there(state)
     draw = Draw(state, base, len(jobs), len(state.stage_job))
-    draw.begin(state, jobs, NO_FUTURE, np.inf, 0)
+    draw.begin(state, jobs, NO_FUTURE, 0)
     own = np.array([base.values[item.name] for item in base.parameters])
     found_ms = draw.cost_ms(Plan(own, np.zeros((2, len(jobs)))))
     passed_ms = state.area_ms + state.num_active * (state.now_ms - state.area_time_ms)
@@ -145,13 +146,6 @@ def test_jobs_that_have_not_come_play_no_part():
     assert np.array_equal(*plans)
 
 
-def test_plans_do_not_depend_on_the_threads():
-    state, base = state_at_decision(STREAM, 9)
-    one, three = (plan_of(state, base, threads=threads) for threads in (1, 3))
-    assert one[-2 * state.num_active :].any()
-    assert np.array_equal(one, three)
-
-
 def test_another_rule_finds_the_state_without_a_plan():
     state = new_state(BATCH, Settings(executors=12))
     run_state(state, make_scheduler("capped_srw"), 3)
@@ -162,7 +156,7 @@ def test_another_rule_finds_the_state_without_a_plan():
 
 
 def test_planned_runs_are_repeated_by_their_seed():
-    scheduler = make_scheduler("lookahead", budget=BUDGET, arrivals="poisson", horizon_s=500.0, draws=2)
+    scheduler = make_scheduler("lookahead", budget=BUDGET, arrivals="poisson")
     first, again = (decima.simulate(STREAM, scheduler, 12, 4, log=True) for _ in range(2))
     fresh = decima.simulate(STREAM, copy.deepcopy(scheduler), 12, 4, log=True)
     assert np.array_equal(first.log.decisions, again.log.decisions)
@@ -171,28 +165,20 @@ def test_planned_runs_are_repeated_by_their_seed():
     assert 0 < scheduler.runs <= scheduler.plans * BUDGET
 
 
-def test_plans_are_renewed_after_a_time():
-    plain, often = (make_scheduler(f"lookahead:{BUDGET}{option}") for option in ("", ",every_s=2"))
-    for scheduler in (plain, often):
-        decima.simulate(BATCH, scheduler, 12, 4)
-    assert often.plans > 2 * plain.plans
-    assert scheduler_text(often) == f"lookahead:budget={BUDGET},base=capped_srw,every_s=2.0"
-
-
 def test_ends_of_running_tasks_are_drawn_anew():
     state, base = state_at_decision(BATCH, 20)
     jobs = jobs_there(state)
     draw = Draw(state, base, len(jobs), len(state.stage_job))
     found = set()
     for seed in range(40):
-        draw.begin(state, jobs, NO_FUTURE, np.inf, seed)
+        draw.begin(state, jobs, NO_FUTURE, seed)
         begin = draw._begin
         assert begin.heap_size == state.heap_size
         assert (begin.heap_ms[: begin.heap_size] >= state.now_ms).all()
         found.add(tuple(begin.heap_ms[: begin.heap_size].tolist()))
     assert len(found) > 20
     state.put(now_ms=state.now_ms + 1e9)  # they run longer than any was measured
-    draw.begin(state, jobs, NO_FUTURE, np.inf, 0)
+    draw.begin(state, jobs, NO_FUTURE, 0)
     assert tuple(begin.heap_ms[: begin.heap_size].tolist()) not in found
 
 
@@ -200,21 +186,21 @@ def test_jobs_to_come_are_like_those_seen():
     state, _ = state_at_decision(embedded_poisson(12, 10.0, 1), 60)
     seen = np.flatnonzero(state.job_state != 0)
     assert 2 < len(seen) < 12
-    rng = np.random.default_rng(0)
-    futures = [draw_future(state, "poisson", 1e9, 50_000.0, rng) for _ in range(300)]
+    rng, work_ms = np.random.default_rng(0), 12 * 50_000.0 / 1.5
+    futures = [draw_future(state, "poisson", work_ms, rng) for _ in range(300)]
     assert set(np.concatenate([future.like for future in futures]).tolist()) == set(seen.tolist())
     times = np.concatenate([future.arrival_ms for future in futures])
     assert state.now_ms < times.min()
     assert times.max() < state.now_ms + 50_000.0
     gap_ms = state.now_ms / np.count_nonzero(state.job_arrival_ms[seen] > 0.0)
     assert np.mean([len(future.like) for future in futures]) == pytest.approx(50_000.0 / gap_ms, rel=0.2)
-    assert draw_future(state, "none", 1e9, 50_000.0, rng) is NO_FUTURE
+    assert draw_future(state, "none", work_ms, rng) is NO_FUTURE
 
 
 def noisy_bowl(goal, noise=0.0):
     rng = np.random.default_rng(0)
 
-    def cost(draw, point, thread):
+    def cost(draw, point):
         return float(100.0 + ((point - goal) ** 2).sum() + noise * rng.standard_normal())
 
     return cost
@@ -228,7 +214,7 @@ def test_search_finds_a_minimum_through_noise():
     assert trials.runs == 2000
 
 
-def test_a_search_goes_on_from_what_is_believed_of_jobs_that_are_still_there():
+def test_a_search_goes_on_from_its_distribution_for_jobs_that_are_still_there():
     goal, search = np.array([0.0, 1.0, -1.0, 0.5]), Search(1, np.random.default_rng(1))
     first = search.improve(Trials(noisy_bowl(goal), 4, RunBudget(400)), [3, 4, 8])
     then = search.improve(Trials(noisy_bowl(np.zeros(4)), 4, RunBudget(0)), [4, 6, 8])
@@ -249,7 +235,7 @@ def test_plans_that_do_worse_than_the_rule_are_given_up():
 def test_a_budget_in_time_is_kept(ms):
     now = [0.0]
 
-    def cost(draw, point, thread):
+    def cost(draw, point):
         now[0] += 0.0002 + 0.0001 * (draw == 3)
         return float(1.0 + point @ point)
 
@@ -265,7 +251,7 @@ def test_a_scheduler_keeps_its_budget_in_time():
         now[0] += 0.001
         return now[0]
 
-    scheduler = Lookahead(make_scheduler("capped_srw"), PlanSettings.of_budget("90ms", draws=2), clock=clock)
+    scheduler = Lookahead(make_scheduler("capped_srw"), PlanSettings.of_budget("90ms"), clock=clock)
     decima.simulate(BATCH, scheduler, 12, 0)
     assert scheduler.plans * 30 < scheduler.runs <= scheduler.plans * 90
 
@@ -279,10 +265,6 @@ def test_a_scheduler_keeps_its_budget_in_time():
         ("lookahead:0ms", "budget is 0.0 ms; expected milliseconds above 0"),
         ("lookahead:-5ms", "expected milliseconds above 0"),
         ("lookahead:soon", "budget is 'soon'; expected a whole number"),
-        ("lookahead:64,draws=0", "draws must be a whole number of at least 1"),
-        ("lookahead:64,threads=0", "threads must be a whole number of at least 1"),
-        ("lookahead:64,every_s=0", "every_s is 0.0; expected seconds above 0"),
-        ("lookahead:64,horizon_s=0", "horizon_s is 0.0; expected seconds above 0"),
         ("lookahead:64,arrivals=known", "arrivals is 'known'; expected one of none, poisson"),
         ("lookahead:64,base=fair", "scheduler fair has no factors that could be planned"),
         ("lookahead:64,base=lookahead:64", "scheduler lookahead has no factors that could be planned"),
@@ -295,15 +277,8 @@ def test_bad_input_is_one_sentence(text, message):
     assert "\n" not in str(error.value)
 
 
-def test_a_horizon_shorter_than_a_task_is_refused():
-    scheduler = make_scheduler("lookahead", budget=BUDGET, horizon_s=0.001)
-    message = r"the horizon is 0\.001 s, but a task takes .* s; expected a horizon no shorter"
-    with pytest.raises(ConfigError, match=message):
-        decima.simulate(BATCH, scheduler, 12, 0)
-
-
 def test_the_text_of_a_scheduler_makes_it_again():
-    scheduler = make_scheduler("lookahead:100ms,base=capped_srw:c0=2+c1=1,draws=3")
+    scheduler = make_scheduler("lookahead:100ms,base=capped_srw:c0=2+c1=1,arrivals=poisson")
     again = make_scheduler(scheduler_text(scheduler))
     assert again.values == scheduler.values
     assert again.settings == scheduler.settings

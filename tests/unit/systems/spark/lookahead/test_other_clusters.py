@@ -5,11 +5,11 @@ import pytest
 
 import decima
 from decima.core.system import form_for
-from decima.systems.spark.lookahead.copies import NO_FUTURE, Draw, Plan
-from decima.systems.spark.loop import new_state, offers
+from decima.systems.spark.lookahead.copies import Draw, Plan
+from decima.systems.spark.lookahead.projection import NO_FUTURE
+from decima.systems.spark.loop import new_state, offers, spawn_generators
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.interface import decision_parts, run_decision
-from decima.systems.spark.seeding import spawn_generators
 from decima.systems.spark.settings import Settings
 from decima.workload.sources import get_source
 
@@ -68,7 +68,7 @@ def test_a_copy_goes_on_as_the_run_does_from_every_decision(case, mode, streamin
         if number % 7 == 0 and state.next_arrival == state.num_arrivals:
             jobs = jobs_there(state)
             draw = Draw(state, rule, len(jobs), len(state.stage_job))
-            draw.begin(state, jobs, NO_FUTURE, np.inf, 0)
+            draw.begin(state, jobs, NO_FUTURE, 0)
             found.append(draw.cost_ms(Plan(own, np.zeros((2, len(jobs))))))
             begun.append(spent_ms(state))
         go_on(state, rule)
@@ -91,7 +91,7 @@ def test_no_candidates_are_the_rule(case, mode):
 def test_plans_are_made_and_every_job_finishes(case):
     text, settings, requests = CASES[case]
     for streaming in (False, True):
-        scheduler = make_scheduler(f"lookahead:64,draws=2,arrivals=poisson,base={text.replace(',', '+')}")
+        scheduler = make_scheduler(f"lookahead:64,arrivals=poisson,base={text.replace(',', '+')}")
         result = decima.simulate(jobs_of(requests, streaming), scheduler, seed=4, **settings)
         assert result.num_unfinished == 0
         assert scheduler.plans > 2
@@ -119,7 +119,7 @@ def test_true_durations_play_no_part(case):
     costs = []
     for each in (state, other):
         draw = Draw(each, rule, len(jobs), len(state.stage_job))
-        draw.begin(each, jobs, NO_FUTURE, np.inf, 3)
+        draw.begin(each, jobs, NO_FUTURE, 3)
         costs.append([draw.cost_ms(plan) for plan in plans])
     assert len(set(costs[0])) > 10
     assert costs[0] == pytest.approx(costs[1], rel=1e-9)

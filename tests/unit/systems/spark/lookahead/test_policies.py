@@ -5,15 +5,14 @@ import pytest
 
 import decima
 from decima.core.errors import ConfigError
-from decima.systems.spark.lookahead.copies import NO_FUTURE, Draw, Plan
-from decima.systems.spark.lookahead.scheduler import Lookahead
-from decima.systems.spark.lookahead.settings import PlanSettings
-from decima.systems.spark.loop import new_state, offers
+from decima.systems.spark.lookahead.copies import Draw, Plan
+from decima.systems.spark.lookahead.projection import NO_FUTURE
+from decima.systems.spark.lookahead.scheduler import Lookahead, PlanSettings
+from decima.systems.spark.loop import new_state, offers, spawn_generators
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.interface import run_decision
-from decima.systems.spark.seeding import spawn_generators
 from decima.systems.spark.settings import Settings
 from decima.workload import synthetic_batch, synthetic_poisson
 
@@ -42,7 +41,7 @@ def test_a_copy_goes_on_as_the_run_does(jobs):
             there = state.active[: state.num_active].astype(np.int32)
             draw = Draw(state, policy, len(there), len(state.stage_job))
             for _ in range(2):  # nothing is left over from a run before
-                draw.begin(state, there, NO_FUTURE, np.inf, 0)
+                draw.begin(state, there, NO_FUTURE, 0)
                 found.append(draw.cost_ms(Plan(np.zeros(0), np.zeros((2, len(there))))))
                 begun.append(state.area_ms + state.num_active * (state.now_ms - state.area_time_ms))
             other = draw.cost_ms(Plan(np.zeros(0), np.random.default_rng(1).normal(0.0, 2.0, (2, len(there)))))
@@ -57,18 +56,16 @@ def test_no_candidates_are_the_policy_and_some_are_not(jobs):
     plain = decima.simulate(JOBS[jobs], policy_of(), 12, 4, log=True)
     idle = decima.simulate(JOBS[jobs], Lookahead(policy_of()), 12, 4, log=True)
     assert np.array_equal(plain.log.decisions, idle.log.decisions)
-    planned = Lookahead(policy_of(), PlanSettings.of_budget(64, draws=2))
+    planned = Lookahead(policy_of(), PlanSettings.of_budget(64))
     first, again = (decima.simulate(JOBS[jobs], planned, 12, 4, log=True) for _ in range(2))
     assert planned.plans > 2
     assert first.num_unfinished == 0
     assert np.array_equal(first.log.decisions, again.log.decisions)
 
 
-def test_policies_without_a_rule_and_services_are_refused():
+def test_policies_without_a_rule_are_refused():
     plain = Architecture.released()
     with pytest.raises(ConfigError, match="the policy decima has no factors that could be planned"):
         Lookahead(policy_of(plain))
-    with pytest.raises(ConfigError, match="where decisions may not wait, and base is the policy"):
-        Lookahead(policy_of()).in_background(streaming=False)
     with pytest.raises(ConfigError, match="no factors that could be planned"):
         make_scheduler("lookahead:64,base=decima")

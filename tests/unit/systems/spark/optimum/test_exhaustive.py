@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decima.core.errors import ConfigError
-from decima.systems.spark.optimum.exhaustive import exhaustive_search
-from decima.systems.spark.optimum.order_search import OrderSearch, replay_settings
+from decima.systems.spark.optimum.exhaustive import OrderSearch, exhaustive_search, replay_settings
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.fields import rule_record
 from decima.systems.spark.state import ClusterState

@@ -7,9 +7,8 @@ from decima.core.errors import ConfigError
 from decima.evaluation.pool import CandidatePool
 from decima.evaluation.run import score_matrix
 from decima.systems.spark.optimum.bounds import lower_bound
-from decima.systems.spark.optimum.schedule_search import search_schedule
-from decima.systems.spark.optimum.steered import STEERED_BY
-from decima.systems.spark.optimum.steered import steered as steered_rule
+from decima.systems.spark.optimum.schedule_search import STEERED_BY, search_schedule
+from decima.systems.spark.optimum.schedule_search import steered as steered_rule
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.fields import rule_record
 from decima.systems.spark.settings import Settings

@@ -23,7 +23,7 @@ VARIANTS = (
     {"limit": "none"},
     {"durations": False},
     {"interarrival_hint": True},
-    {"runnable_feature": True},
+    {"more_features": ("runnable",)},
     {"more_features": ("runnable", "log_tasks")},
     {"hidden": (24,), "score_hidden": (9,), "embedding": 5},
 )

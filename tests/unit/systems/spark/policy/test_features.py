@@ -19,10 +19,10 @@ FEATURE_OPTIONS = [
     Architecture.released(),
     Architecture.released(durations=False),
     Architecture.released(interarrival_hint=True),
-    Architecture.paper(runnable_feature=True),
-    Architecture.released(interarrival_hint=True, runnable_feature=True),
+    Architecture.paper(more_features=("runnable",)),
+    Architecture.released(interarrival_hint=True, more_features=("runnable",)),
     Architecture.paper(feature_log=True, durations=False),
-    Architecture.paper(interarrival_hint=True, runnable_feature=True, more_features=("work", "job_executors")),
+    Architecture.paper(interarrival_hint=True, more_features=("runnable", "work", "job_executors")),
 ]
 
 
@@ -45,9 +45,7 @@ def wanted_features(observation, view, architecture, hint_ms=0.0):
         values = [held / 20, 2.0 if source == job_view else -2.0, offered / 20, left * duration / 1e5, left / 200]
     if architecture.interarrival_hint:
         values.append(hint_ms / 50_000)
-    if architecture.runnable_feature:
-        values.append(float(view.runnable))
-    further = {"work": left * duration / 1e5, "job_executors": held / 20}
+    further = {"runnable": float(view.runnable), "work": left * duration / 1e5, "job_executors": held / 20}
     return values + [further[name] for name in architecture.more_features]
 
 
@@ -161,7 +159,7 @@ def test_options_are_tuples_of_entries():
     assert names(Architecture.paper(feature_log=True))[:2] == ["log_tasks", "log_duration"]
     assert names(Architecture.paper(feature_log=True, durations=False))[:2] == ["log_tasks", "hidden"]
     assert names(Architecture.released(durations=False))[3:] == ["hidden", "tasks_to_launch"]
-    more = Architecture.released(interarrival_hint=True, runnable_feature=True, more_features=("tasks",))
+    more = Architecture.released(interarrival_hint=True, more_features=("runnable", "tasks"))
     assert names(more)[5:] == ["interarrival", "runnable", "tasks"]
     assert more.num_features == 8
     assert more == Architecture(**more.as_dict())

@@ -32,10 +32,10 @@ def test_a_third_head_and_more_features_decide_alike_at_first(make, tmp_path):
 
 
 def test_what_the_new_network_lacks_is_named(tmp_path):
-    policy = stored(Architecture.paper(**SMALL, runnable_feature=True), tmp_path)
+    policy = stored(Architecture.paper(**SMALL, more_features=("runnable",)), tmp_path)
     with pytest.raises(ConfigError, match="input runnable, which the new network lacks"):
         grown_weights(policy, Architecture.paper(**SMALL), 0)
     with pytest.raises(ConfigError, match="has width 4, the new network 3"):
-        grown_weights(policy, Architecture.paper(**(SMALL | {"embedding": 3}), runnable_feature=True), 0)
+        grown_weights(policy, Architecture.paper(**(SMALL | {"embedding": 3}), more_features=("runnable",)), 0)
     with pytest.raises(ConfigError, match="is not in the new network"):
-        grown_weights(policy, Architecture.paper(**SMALL, runnable_feature=True, limit="none"), 0)
+        grown_weights(policy, Architecture.paper(**SMALL, more_features=("runnable",), limit="none"), 0)

@@ -42,7 +42,7 @@ VARIANTS = {
     "delays-embedding-context": PAPER.replace(delays=4, delay_context="embedding", limit="output"),
     "delays-released": RELEASED.replace(delays=3, limit="none"),
     "delays-no-graph": PAPER.replace(delays=5, graph_embedding=False, job_shape="heads"),
-    "hold": PAPER.replace(delays=1, idle="hold", job_shape="features"),
+    "hold": PAPER.replace(delays=1, idle="hold", job_shape="replaced"),
     "job-shape-replaced": PAPER.replace(delays=5, job_shape="replaced", replaced_seed=2),
     "job-shape": PAPER.replace(job_shape="heads"),
     "classes": Architecture.classes(limit_grid=5),

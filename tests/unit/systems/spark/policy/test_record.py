@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from decima.core.errors import ConfigError
-from decima.systems.spark.policy.kernel.summary import SUMMARY
+from decima.systems.spark.policy.kernel.observation import SUMMARY
 from decima.systems.spark.policy.record import RecordFullError, bind_buffers, collect_record
 from decima.systems.spark.policy.scheduler import record_episode
 from decima.systems.spark.schedulers import make_scheduler

@@ -8,11 +8,11 @@ import pytest
 
 import decima
 from decima.core.errors import ConfigError
+from decima.systems.spark.loop import spawn_generators
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.record import collect_record
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
 from decima.systems.spark.schedulers import Observation, check_scheduler, make_scheduler
-from decima.systems.spark.seeding import spawn_generators
 from decima.systems.spark.system import run_state
 from decima.workload import synthetic_batch, synthetic_poisson
 from tests.unit.systems.spark.policy.policies import BASES, make_policy, make_state

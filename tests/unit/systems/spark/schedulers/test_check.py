@@ -17,7 +17,7 @@ from decima.systems.spark.schedulers import (
     list_schedulers,
     make_scheduler,
 )
-from decima.systems.spark.schedulers.check.cases import small_workloads
+from decima.systems.spark.schedulers.check import small_workloads
 from decima.workload import synthetic_batch
 from tests.toy_jobs import one_stage, workload
 

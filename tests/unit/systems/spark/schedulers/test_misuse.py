@@ -6,7 +6,7 @@ import pytest
 import decima
 from decima.core.errors import ConfigError, RecordError
 from decima.systems.spark.gym.environment import SparkClusterEnv
-from decima.systems.spark.optimum.steered import steered
+from decima.systems.spark.optimum.schedule_search import steered
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.scheduler import LearnedScheduler
 from decima.systems.spark.schedulers import CompiledScheduler, make_scheduler

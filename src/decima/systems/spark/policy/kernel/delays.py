@@ -1,4 +1,4 @@
-"""Idle slots of the learned policy: whether it may choose one, which one, and how long that is.
+"""Idle slots of the learned policy: when allowed, which one, how long.
 
 Source: Duan and Wu, deliberate idle slots.
 """
@@ -12,14 +12,8 @@ from decima.systems.spark.policy.fields import policy_of
 from decima.systems.spark.policy.kernel.embedding import run_layers
 from decima.systems.spark.policy.kernel.layout import (
     DELAY_CONTEXT,
-    DELAY_LENGTH,
     DELAYS,
     HOLD,
-    LENGTH_GRANTED,
-    LENGTH_TASK,
-    LIMIT,
-    LIMIT_INPUT,
-    LIMIT_OUTPUT,
     D,
 )
 from decima.systems.spark.policy.kernel.scores import best_index, draw_index, scores_finite, stage_context, weigh_scores
@@ -40,7 +34,7 @@ def _may_hold(state):
 
 @njit
 def delay_free(state, stage):
-    """Whether the head d chooses for a stage of the frontier: 1 if it may be delayed, else 0."""
+    """1 if the head d chooses for a stage, since it may be delayed."""
     policy = policy_of(state)
     if policy.net_layout[DELAYS] == 0 or refuse_delay(state, stage) != 0:
         return 0
@@ -51,7 +45,7 @@ def delay_free(state, stage):
 
 @njit
 def _weigh_delays(state, stage):
-    """Scores of all r in ``net_score`` and their weights; returns the best r and the sum of the weights."""
+    """Score and weigh all r; returns the best r and the sum of the weights."""
     policy = policy_of(state)
     count = policy.net_layout[DELAYS] + 1
     width = stage_context(state, stage, policy.net_layout[DELAY_CONTEXT])
@@ -70,7 +64,7 @@ def _log_chance(state, best, total, chosen):
 
 @njit
 def choose_delay(state, stage, uniform):
-    """Choose r for a stage that may be delayed; returns it and the logarithm of its probability."""
+    """Choose r for a stage; returns it and the logarithm of its probability."""
     policy = policy_of(state)
     best, total = _weigh_delays(state, stage)
     if total == 0.0:
@@ -81,19 +75,18 @@ def choose_delay(state, stage, uniform):
 
 
 @njit
-def delay_of_teacher(state, stage, length_ms, used):
-    """The r nearest to what a teacher chose for a stage that may be delayed, and the logarithm of its probability.
+def delay_of_teacher(state, stage, length_ms):
+    """The r nearest to a teacher's choice, and the logarithm of its probability.
 
     Args:
         state: A cluster state with a policy.
         stage: The stage.
         length_ms: Length of the teacher's slot in ms; 0 for none, and anything above where the policy holds instead.
-        used: Executors that the stage would get now.
     """
     most = policy_of(state).net_layout[DELAYS]
     chosen = 0
     if length_ms > 0.0:
-        chosen = int(min(max(round(length_ms / delay_ms(state, stage, 1, used)), 1.0), float(most)))
+        chosen = int(min(max(round(length_ms / delay_ms(state, stage, 1)), 1.0), float(most)))
     best, total = _weigh_delays(state, stage)
     if total == 0.0:
         return 0, 0.0
@@ -101,38 +94,12 @@ def delay_of_teacher(state, stage, length_ms, used):
 
 
 @njit
-def effects_when_delayed(state, limits, classes):
-    """How many of the limits differ in effect where the stage is delayed; 1: the limit does not matter.
-
-    Args:
-        state: A cluster state with a policy.
-        limits: Number of limits to choose from.
-        classes: How many of them differ in effect without a delay.
-    """
-    layout = policy_of(state).net_layout
-    if layout[HOLD]:
-        return 1
-    if state.timer_assign:
-        # More executors may be idle when the slot ends than are offered now.
-        every = state.job_limit and (layout[LIMIT] == LIMIT_INPUT or layout[LIMIT] == LIMIT_OUTPUT)
-        return limits if every else classes
-    return classes if layout[DELAY_LENGTH] == LENGTH_GRANTED else 1
-
-
-@njit
-def delay_ms(state, stage, chosen, used):
+def delay_ms(state, stage, chosen):
     """Length of the slot in ms.
 
     Args:
         state: A cluster state with a policy.
         stage: The stage to delay.
         chosen: r, at least 1.
-        used: Executors that the stage would get now.
     """
-    layout = policy_of(state).net_layout
-    length = _slot_length_ms(state, stage)
-    if layout[DELAY_LENGTH] != LENGTH_TASK:
-        length *= state.stage_tasks[stage]
-    if layout[DELAY_LENGTH] == LENGTH_GRANTED:
-        length /= used
-    return min(length, LARGEST_MS) * chosen / layout[DELAYS]
+    return min(_slot_length_ms(state, stage), LARGEST_MS) * chosen / policy_of(state).net_layout[DELAYS]

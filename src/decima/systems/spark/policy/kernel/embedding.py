@@ -1,4 +1,4 @@
-"""Embeddings of stages, jobs and the cluster (§5.1), computed anew only for jobs whose features changed.
+"""Embeddings of stages, jobs and the cluster (§5.1), for changed jobs only.
 
 Jobs that changed are embedded in groups: the stages of a group are sorted children first, by the longest path to a
 stage without children, and every level is one matrix product per layer. Children of an unfinished stage are unfinished,
@@ -38,7 +38,7 @@ GROUP = 256
 
 @njit
 def run_layers(state, net, start, x, x_first, x_stride, rows, out, o_first, o_stride):
-    """Send rows through the layers of a perceptron from layer ``start`` on; with none left they are copied."""
+    """Send rows through the layers of a perceptron from ``start`` on."""
     policy = policy_of(state)
     layout = policy.net_layout
     at = FIRST_NET + net * NET_SIZE
@@ -104,13 +104,13 @@ def _add_messages(state, slot, embedding):
     stage = policy.net_order[slot]
     row = state.stage_row[stage]
     first_stage = state.job_first_stage[state.stage_job[stage]]
-    place = slot * embedding
+    position = slot * embedding
     for k in range(embedding):
-        policy.net_sum[place + k] = np.float32(0.0)
+        policy.net_sum[position + k] = np.float32(0.0)
     for index in range(state.child_offset[row], state.child_offset[row + 1]):
         child = policy.net_slot[first_stage + state.child[index]] * embedding
         for k in range(embedding):
-            policy.net_sum[place + k] += policy.net_message[child + k]
+            policy.net_sum[position + k] += policy.net_message[child + k]
 
 
 @njit
@@ -123,9 +123,9 @@ def _embed_stages(state, stages):
     rows = policy.net_rows
     top = _sort_by_level(state, stages, policy.net_num_levels)
     for slot in range(stages):
-        place = policy.net_order[slot] * width
+        position = policy.net_order[slot] * width
         for k in range(features):
-            rows[slot * width + k] = policy.net_xe[place + k]
+            rows[slot * width + k] = policy.net_xe[position + k]
     run_layers(state, INPUT, 0, rows, 0, width, stages, policy.net_h, 0, embedding)
     start = 0
     for level in range(top):
@@ -151,9 +151,9 @@ def _embed_stages(state, stages):
         )  # fmt: skip
         start = end
     for slot in range(stages):
-        place = policy.net_order[slot] * width
+        position = policy.net_order[slot] * width
         for k in range(features, width):
-            policy.net_xe[place + k] = rows[slot * width + k]
+            policy.net_xe[position + k] = rows[slot * width + k]
 
 
 @njit
@@ -176,10 +176,10 @@ def _embed_group(state, stages, jobs):
     run_layers(state, JOB_G, 0, policy.net_sum, 0, embedding, jobs, policy.net_h, 0, embedding)
     run_layers(state, CLUSTER_F, 0, policy.net_h, 0, embedding, jobs, policy.net_message, 0, embedding)
     for index in range(jobs):
-        place = policy.net_jobs[index] * embedding
+        position = policy.net_jobs[index] * embedding
         for k in range(embedding):
-            policy.net_y[place + k] = policy.net_h[index * embedding + k]
-            policy.net_cluster_f[place + k] = policy.net_message[index * embedding + k]
+            policy.net_y[position + k] = policy.net_h[index * embedding + k]
+            policy.net_cluster_f[position + k] = policy.net_message[index * embedding + k]
 
 
 @njit
@@ -190,9 +190,9 @@ def _embed_cluster(state):
     for k in range(embedding):
         policy.net_total[k] = 0.0
     for index in range(state.num_active):
-        place = state.active[index] * embedding
+        position = state.active[index] * embedding
         for k in range(embedding):
-            policy.net_total[k] += policy.net_cluster_f[place + k]
+            policy.net_total[k] += policy.net_cluster_f[position + k]
     jobs = float(state.num_active) if policy.net_layout[CLUSTER_MEAN] else 1.0
     for k in range(embedding):
         policy.net_sum[k] = np.float32(policy.net_total[k] / jobs)

@@ -20,7 +20,6 @@ from decima.systems.spark.policy.kernel.delays import (
     delay_free,
     delay_ms,
     delay_of_teacher,
-    effects_when_delayed,
 )
 from decima.systems.spark.policy.kernel.embedding import embed
 from decima.systems.spark.policy.kernel.layout import (
@@ -77,7 +76,7 @@ def _prepare(state):
 
 @njit
 def _weigh_limits(state, stage, base, limits, effects):
-    """Weights of the limits of the stage, of which so many differ in effect; returns their sum."""
+    """Weigh the limits of the stage; returns the sum of the weights."""
     score_limits(state, stage, base, limits)
     if policy_of(state).net_layout[RESIDUAL]:
         add_limit_scores(state, stage, limits, effects)
@@ -87,18 +86,18 @@ def _weigh_limits(state, stage, base, limits, effects):
 
 @njit
 def _choose_limit(state, limits, classes, total, uniform):
-    """Choose among weighed limits; returns the place of the limit."""
+    """Choose among weighed limits; returns the index of the limit."""
     if policy_of(state).net_greedy:
         return best_class(state, limits, classes) - 1 if classes > 1 else 0
     return draw_index(state, limits, total, uniform)
 
 
 @njit
-def _act(state, stage, kind, limit, used):
-    """Decide for the stage, and the class if there is one, with the limit, in the words of the mode."""
+def _act(state, stage, executor_class, limit, used):
+    """Decide for the stage and class with the limit, as the mode has it."""
     policy = policy_of(state)
     encoding = policy.net_layout[LIMIT]
-    choose_class(state, stage, used, kind)
+    choose_class(state, stage, used, executor_class)
     if state.job_limit and encoding in (LIMIT_INPUT, LIMIT_OUTPUT):
         state.action[ACTION_LIMIT] = limit
 
@@ -111,12 +110,12 @@ def _act_idle(state, stage, limit, used, delay):
         choose_idle(state)
         return
     _act(state, stage, ANY_CLASS, limit, used)
-    state.action[DELAY] = delay_ms(state, stage, delay, used)
+    state.action[DELAY] = delay_ms(state, stage, delay)
 
 
 @njit
-def _record(state, count, choice, log_stage, base, limits, classes, place, total, delay, free, log_delay):
-    """Record a decision whose limits have been weighed, with the probabilities of its limit and of its effect.
+def _record(state, count, choice, log_stage, base, limits, classes, position, total, delay, free, log_delay):
+    """Record a decision with the probabilities of its limit and effect.
 
     With a sum of weights of 0 they were not, since the stage is delayed and no limit has an effect.
     """
@@ -131,28 +130,28 @@ def _record(state, count, choice, log_stage, base, limits, classes, place, total
             state, count, choice, log_stage, first, first, last, first, last, 1, 0.0, 0.0, delay, free, log_delay
         )
         return
-    effect = min(place + 1, classes)
+    effect = min(position + 1, classes)
     low = limit_at(state, base, effect - 1)
     high = last if effect == classes else low
     best = float(policy.net_score[best_index(state, limits)])
-    log_limit = float(policy.net_score[place]) - best - log(total)
+    log_limit = float(policy.net_score[position]) - best - log(total)
     log_class = log_class_weight(state, limits, classes, effect) - log(total) if classes > 1 else 0.0
     record_decision(
-        state, count, choice, log_stage, limit_at(state, base, place), first, last, low, high, classes, log_limit,
+        state, count, choice, log_stage, limit_at(state, base, position), first, last, low, high, classes, log_limit,
         log_class, delay, free, log_delay,
     )  # fmt: skip
 
 
 @njit
-def _find_candidate(state, count, stage, kind):
-    """Index among the candidates of a stage, with classes of its pair with a class or its best fit; NONE if none is."""
+def _find_candidate(state, count, stage, executor_class):
+    """Index of a stage, or of its pair with a class, among the candidates; NONE without."""
     policy = policy_of(state)
     if policy.net_layout[CLASS_WIDTH] == 0:
-        kind = ANY_CLASS
-    elif kind == ANY_CLASS:
-        kind = best_fit(state, stage)
+        executor_class = ANY_CLASS
+    elif executor_class == ANY_CLASS:
+        executor_class = best_fit(state, stage)
     for index in range(count):
-        if policy.net_candidates[index] == stage and policy.net_candidate_class[index] == kind:
+        if policy.net_candidates[index] == stage and policy.net_candidate_class[index] == executor_class:
             return index
     return NONE
 
@@ -165,7 +164,7 @@ def _learns_to_idle(state):
 
 
 @njit
-def _teacher_target(state, count, choice, stage, kind, length_ms):
+def _teacher_target(state, count, choice, stage, executor_class, length_ms):
     """Candidate that is recorded as the teacher's choice, NONE if its decision is of no use for the network.
 
     A teacher that holds names no stage: the network's own stands for it, and the head d learns.
@@ -175,14 +174,14 @@ def _teacher_target(state, count, choice, stage, kind, length_ms):
         count: Number of candidates.
         choice: The network's own.
         stage: What the teacher chose, NONE if it holds.
-        kind: The class it chose, ``ANY_CLASS`` for best fit.
+        executor_class: The class it chose, ``ANY_CLASS`` for best fit.
         length_ms: Length of its slot, 0 for none.
     """
     holds = policy_of(state).net_layout[HOLD]
     if length_ms > 0.0:
-        return NONE if holds or not _learns_to_idle(state) else _find_candidate(state, count, stage, kind)
+        return NONE if holds or not _learns_to_idle(state) else _find_candidate(state, count, stage, executor_class)
     if stage != NONE:
-        return _find_candidate(state, count, stage, kind)
+        return _find_candidate(state, count, stage, executor_class)
     if not holds or not _learns_to_idle(state):
         return NONE
     return choice if delay_free(state, policy_of(state).net_candidates[choice]) else NONE
@@ -212,15 +211,15 @@ def _record_teacher(state, count, target, log_stage, stage, wanted, length_ms):
     delay = 0
     log_delay = 0.0
     if free:
-        delay, log_delay = delay_of_teacher(state, seen, 1.0 if stage == NONE else length_ms, wanted)
+        delay, log_delay = delay_of_teacher(state, seen, 1.0 if stage == NONE else length_ms)
     total = 1.0
-    place = 0
+    position = 0
     if not unlimited:
-        place = nearest_limit(state, base, classes, most, wanted)
+        position = nearest_limit(state, base, classes, most, wanted)
         if delay > 0:
-            classes = effects_when_delayed(state, limits, classes)
-        total = 0.0 if delay > 0 and classes == 1 else _weigh_limits(state, seen, base, limits, classes)
-    _record(state, count, target, log_stage, base, limits, classes, place, total, delay, free, log_delay)
+            classes = 1  # the limit has no effect
+        total = 0.0 if delay > 0 else _weigh_limits(state, seen, base, limits, classes)
+    _record(state, count, target, log_stage, base, limits, classes, position, total, delay, free, log_delay)
 
 
 @CompiledDecision
@@ -279,35 +278,35 @@ def decide_learned(address):
             log_stage = float(policy.net_score[target]) - best_score - log(total)
     unlimited = policy.net_layout[LIMIT] == LIMIT_NONE
     stage = policy.net_candidates[choice]
-    kind = policy.net_candidate_class[choice]
+    executor_class = policy.net_candidate_class[choice]
     limit = 0
     used = 0
     delay = 0
     if not follow:
-        base, limits, classes, most = limit_range(state, stage, kind)
+        base, limits, classes, most = limit_range(state, stage, executor_class)
         record = policy.net_record and policy.net_teacher == 0
         total = 1.0
-        place = 0
+        position = 0
         free = delay_free(state, stage)
         log_delay = 0.0
         if free:
             delay, log_delay = choose_delay(state, stage, delay_chance)
             if delay > 0 and not unlimited:
-                classes = effects_when_delayed(state, limits, classes)
+                classes = 1  # the limit has no effect
         if unlimited:
             used = most
         else:
-            if delay > 0 and classes == 1:
+            if delay > 0:
                 total = 0.0
             else:
                 # One effect and nothing to draw or to record: the scores do not matter.
                 if classes > 1 or record or not policy.net_greedy:
                     total = _weigh_limits(state, stage, base, limits, classes)
-                place = _choose_limit(state, limits, classes, total, limit_chance)
-            limit = limit_at(state, base, place)
+                position = _choose_limit(state, limits, classes, total, limit_chance)
+            limit = limit_at(state, base, position)
             used = min(limit - base, most)
         if record:
-            _record(state, count, choice, log_stage, base, limits, classes, place, total, delay, free, log_delay)
+            _record(state, count, choice, log_stage, base, limits, classes, position, total, delay, free, log_delay)
     if policy.net_teacher != 0 and policy.net_record and target != NONE:
         _record_teacher(state, count, target, log_stage, teacher_stage, teacher_limit, teacher_delay_ms)
     if state.no_answer:
@@ -319,7 +318,7 @@ def decide_learned(address):
     elif delay > 0:
         _act_idle(state, stage, limit, used, delay)
     else:
-        _act(state, stage, kind, limit, used)
+        _act(state, stage, executor_class, limit, used)
 
 
 @CompiledDecision

@@ -8,31 +8,30 @@ from __future__ import annotations
 import numpy as np
 
 from decima.core.errors import ConfigError
-from decima.systems.spark.policy.architecture import DELAY_LENGTHS, LIMITS, NO_RESIDUAL, SHAPE_FEATURES, Architecture
+from decima.systems.spark.policy.architecture import LIMITS, NO_RESIDUAL, SHAPE_FEATURES, Architecture
 from decima.systems.spark.policy.features import CODES
 
 # Positions of the options in the layout.
 NUM_FEATURES, EMBEDDING, GRAPH, LIMIT, CONTEXT, WIDTH = range(6)
-DELAYS, HOLD, DELAY_LENGTH, DELAY_CONTEXT, SHAPE_WIDTH, SHAPE_SEEN = range(6, 12)
-CLASS_WIDTH, LIMIT_GRID, CLUSTER_MEAN, RESIDUAL = range(12, 16)
+DELAYS, HOLD, DELAY_CONTEXT, SHAPE_WIDTH, SHAPE_SEEN = range(6, 11)
+CLASS_WIDTH, LIMIT_GRID, CLUSTER_MEAN, RESIDUAL = range(11, 15)
 # Perceptrons in order; the first begins at FIRST_NET, each takes NET_SIZE entries. One that is absent passes its input
 # on. An entry begins with the number of layers, whether the output is rectified and the width of the output; then come
 # four numbers per layer: index of the kernel, index of the bias (-1: none), width of its input, width of its output.
 NETS = ("input", "stage_f", "stage_g", "job_f", "job_g", "cluster_f", "cluster_g", "q", "w", "d")
 INPUT, STAGE_F, STAGE_G, JOB_F, JOB_G, CLUSTER_F, CLUSTER_G, Q, W, D = range(len(NETS))
-FIRST_NET, NET_HEAD, MAX_LAYERS = 16, 4, 8
+FIRST_NET, NET_HEAD, MAX_LAYERS = 15, 4, 8
 NET_SIZE = NET_HEAD + 4 * MAX_LAYERS
 # Then one number per feature: its place among all known ones.
 FIRST_FEATURE = FIRST_NET + NET_SIZE * len(NETS)
 # Numbers of options with names.
 LIMIT_INPUT, LIMIT_OUTPUT, LIMIT_STAGE, LIMIT_NONE = range(len(LIMITS))
-LENGTH_TASK, LENGTH_WORK, LENGTH_GRANTED = range(len(DELAY_LENGTHS))
 # What w or d sees of the chosen stage: its embedding, the first features of its job, nothing.
 CONTEXT_EMBEDDING, CONTEXT_JOB, CONTEXT_NONE = range(3)
 
 
 def pack_layout(architecture: Architecture) -> np.ndarray:
-    """The architecture as int32, in the order given above.
+    """The architecture as int32, in the order above.
 
     Raises:
         ConfigError: A perceptron has more layers than there is room for.
@@ -46,7 +45,6 @@ def pack_layout(architecture: Architecture) -> np.ndarray:
     layout[CONTEXT] = CONTEXT_JOB if architecture.limit_context == "job" else CONTEXT_EMBEDDING
     layout[DELAYS] = architecture.delays
     layout[HOLD] = architecture.idle == "hold"
-    layout[DELAY_LENGTH] = DELAY_LENGTHS.index(architecture.delay_length)
     layout[DELAY_CONTEXT] = CONTEXT_EMBEDDING if architecture.delay_context == "embedding" else CONTEXT_NONE
     layout[SHAPE_WIDTH] = architecture.shape_width
     names = {feature.name for feature in architecture.stage_features}

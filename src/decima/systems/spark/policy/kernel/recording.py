@@ -10,8 +10,8 @@ from decima.systems.spark.decision import LIMIT, PARTS
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.policy.fields import policy_of
 from decima.systems.spark.policy.kernel.layout import CLASS_WIDTH, EMBEDDING, NUM_FEATURES, RESIDUAL, SHAPE_WIDTH
+from decima.systems.spark.policy.kernel.observation import NUM_SUMMARY, summarise
 from decima.systems.spark.policy.kernel.residual import wanted_executors
-from decima.systems.spark.policy.kernel.summary import NUM_SUMMARY, summarise
 
 # Stage and limit: of the limit the record has the choice and its range, of both the logarithm of their probability.
 # Where a rule's scores are added, it has the limit that the rule wants. Of an idle slot it has r, whether the network

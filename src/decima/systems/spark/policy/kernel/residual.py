@@ -25,7 +25,7 @@ from decima.systems.spark.schedulers.sharing import UNLIMITED
 
 @njit
 def _ask_rule(state):
-    """Let the rule decide, with its own parameters; notes what it chose."""
+    """Let the rule decide with its parameters; notes what it chose."""
     policy = policy_of(state)
     rule = rule_of(state)
     for k in range(policy.net_num_rule_params):
@@ -42,10 +42,10 @@ def _ask_rule(state):
 
 
 @njit
-def _place_of(state, job):
+def _position_of(state, job):
     """How many jobs with a stage to choose the rule serves before a job; of two alike, the one that came first."""
     rule = rule_of(state)
-    place = 0
+    position = 0
     before = True
     for index in range(state.num_active):
         other = state.active[index]
@@ -54,8 +54,8 @@ def _place_of(state, job):
         elif state.job_frontier[other] > 0:
             smaller = rule.job_key[other] < rule.job_key[job]
             if smaller or (before and rule.job_key[other] == rule.job_key[job]):
-                place += 1
-    return place
+                position += 1
+    return position
 
 
 @njit
@@ -64,14 +64,14 @@ def add_stage_scores(state, count):
     policy = policy_of(state)
     _ask_rule(state)
     last = -1
-    place = 0
+    position = 0
     for index in range(count):
         stage = policy.net_candidates[index]
         job = state.stage_job[stage]
         if job != last:
             last = job
-            place = 1 + _place_of(state, job)
-        steps = 0 if stage == policy.net_rule_stage else min(place, MOST_PLACES)
+            position = 1 + _position_of(state, job)
+        steps = 0 if stage == policy.net_rule_stage else min(position, MOST_PLACES)
         policy.net_prior[index] = np.float32(-STAGE_STEP * steps / policy.net_temperature)
         policy.net_score[index] += policy.net_prior[index]
 

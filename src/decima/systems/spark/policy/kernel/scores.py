@@ -78,21 +78,21 @@ def _list_pairs(state, stage, count):
         policy.net_candidate_class[count] = ANY_CLASS
         return count + 1
     smallest = NONE
-    for kind in range(state.num_classes):
-        if not fits_class(state, stage, kind):
+    for executor_class in range(state.num_classes):
+        if not fits_class(state, stage, executor_class):
             continue
         if smallest == NONE:
-            smallest = kind
-        if state.class_offers[kind] > 0:
+            smallest = executor_class
+        if state.class_offers[executor_class] > 0:
             policy.net_candidates[count] = stage
-            policy.net_candidate_class[count] = kind
-            _see_class(state, kind, kind - smallest, count * policy.net_layout[CLASS_WIDTH])
+            policy.net_candidate_class[count] = executor_class
+            _see_class(state, executor_class, executor_class - smallest, count * policy.net_layout[CLASS_WIDTH])
             count += 1
     return count
 
 
 @njit
-def _see_class(state, kind, larger, place):
+def _see_class(state, executor_class, larger, position):
     """Put what q sees of a class into ``net_class``, in the order of ``CLASS_INPUTS``."""
     policy = policy_of(state)
     most_memory = 0.0
@@ -100,10 +100,10 @@ def _see_class(state, kind, larger, place):
     for each in range(state.num_classes):
         most_memory = max(most_memory, state.class_memory[each])
         most_cpu = max(most_cpu, state.class_cpu[each])
-    policy.net_class[place] = np.float32(state.class_memory[kind] / most_memory)
-    policy.net_class[place + 1] = np.float32(state.class_cpu[kind] / most_cpu)
-    policy.net_class[place + 2] = np.float32(log1p(float(state.class_offers[kind])) * LOG_SCALE)
-    policy.net_class[place + 3] = np.float32(larger)
+    policy.net_class[position] = np.float32(state.class_memory[executor_class] / most_memory)
+    policy.net_class[position + 1] = np.float32(state.class_cpu[executor_class] / most_cpu)
+    policy.net_class[position + 2] = np.float32(log1p(float(state.class_offers[executor_class])) * LOG_SCALE)
+    policy.net_class[position + 3] = np.float32(larger)
 
 
 @njit
@@ -116,21 +116,21 @@ def score_stages(state, count):
     width = features + embedding
     shape = policy.net_layout[SHAPE_WIDTH]
     kinds = policy.net_layout[CLASS_WIDTH]
-    own = width if graph else features
-    inputs = own + kinds + (embedding if graph else 0) + shape
+    stage_width = width if graph else features
+    inputs = stage_width + kinds + (embedding if graph else 0) + shape
     for index in range(count):
         stage = policy.net_candidates[index]
-        place = index * inputs
-        for k in range(own):
-            policy.net_input[place + k] = policy.net_xe[stage * width + k]
+        position = index * inputs
+        for k in range(stage_width):
+            policy.net_input[position + k] = policy.net_xe[stage * width + k]
         for k in range(kinds):
-            policy.net_input[place + own + k] = policy.net_class[index * kinds + k]
+            policy.net_input[position + stage_width + k] = policy.net_class[index * kinds + k]
         job = state.stage_job[stage]
         if graph:
             for k in range(embedding):
-                policy.net_input[place + own + kinds + k] = policy.net_y[job * embedding + k]
+                policy.net_input[position + stage_width + kinds + k] = policy.net_y[job * embedding + k]
         for k in range(shape):
-            policy.net_input[place + inputs - shape + k] = policy.net_shape[job * shape + k]
+            policy.net_input[position + inputs - shape + k] = policy.net_shape[job * shape + k]
     kernel = _first_layer(state, Q, _KERNEL)
     bias = _first_layer(state, Q, _BIAS)
     outputs = _first_layer(state, Q, _OUTPUTS)
@@ -167,7 +167,7 @@ def _levels_up_to(state, limit):
 
 @njit
 def limit_at(state, base, index):
-    """The allowed limit of a place: ``base + 1 + index``, or on a grid the level that is so many above ``base``."""
+    """The allowed limit of an index: ``base + 1 + index``, or a level of the grid."""
     policy = policy_of(state)
     if policy.net_layout[LIMIT_GRID] == 0 or base >= state.num_executors:
         return base + 1 + index
@@ -175,7 +175,7 @@ def limit_at(state, base, index):
 
 
 @njit
-def limit_range(state, stage, kind):
+def limit_range(state, stage, executor_class):
     """Limits of a stage, or of a stage with executors of one class.
 
     Limit ``l`` uses ``min(l - base, most)`` of the offered executors.
@@ -183,7 +183,7 @@ def limit_range(state, stage, kind):
     Args:
         state: A cluster state with a policy.
         stage: The stage.
-        kind: The class, ``ANY_CLASS`` for best fit.
+        executor_class: The class, ``ANY_CLASS`` for best fit.
 
     Returns:
         (base, the executors that limits count from; number of limits, see :func:`limit_at`; how many of them differ in
@@ -195,7 +195,7 @@ def limit_range(state, stage, kind):
         base = state.stage_executors[stage] + state.stage_commit[stage] + state.stage_moving[stage]
     else:
         base = job_allocation(state, state.stage_job[stage])
-    offered = state.num_source if kind == ANY_CLASS else fitting_offers(state, stage, kind)
+    offered = state.num_source if executor_class == ANY_CLASS else fitting_offers(state, stage, executor_class)
     usable = min(offered, stage_room(state, stage))
     if encoding == LIMIT_NONE:
         return base, usable, 1, usable
@@ -210,7 +210,7 @@ def limit_range(state, stage, kind):
 
 @njit
 def nearest_limit(state, base, classes, most, wanted):
-    """Place of the limit whose effect is nearest to using ``wanted`` executors, the smaller one of two.
+    """Index of the limit whose effect is nearest to ``wanted`` executors.
 
     Args:
         state: A cluster state with a policy.
@@ -230,34 +230,34 @@ def nearest_limit(state, base, classes, most, wanted):
 
 
 @njit
-def stage_context(state, stage, own):
+def stage_context(state, stage, context):
     """What w sees besides the limit, or d, into ``net_input``; returns its width.
 
     Args:
         state: A cluster state with a policy.
         stage: The chosen stage.
-        own: What is seen of the stage itself, one of the contexts of the layout.
+        context: What is seen of the stage itself, one of the contexts of the layout.
     """
     policy = policy_of(state)
     shape = policy.net_layout[SHAPE_WIDTH]
     job = state.stage_job[stage]
     features = policy.net_layout[NUM_FEATURES]
     embedding = policy.net_layout[EMBEDDING]
-    place = stage * (features + embedding)
+    position = stage * (features + embedding)
     if not policy.net_layout[GRAPH]:
         for k in range(features):
-            policy.net_input[k] = policy.net_xe[place + k]
+            policy.net_input[k] = policy.net_xe[position + k]
         for k in range(shape):
             policy.net_input[features + k] = policy.net_shape[job * shape + k]
         return features + shape
     count = 0
-    if own == CONTEXT_JOB:
+    if context == CONTEXT_JOB:
         for k in range(JOB_FEATURES):
-            policy.net_input[k] = policy.net_xe[place + k]
+            policy.net_input[k] = policy.net_xe[position + k]
         count = JOB_FEATURES
-    elif own == CONTEXT_EMBEDDING:
+    elif context == CONTEXT_EMBEDDING:
         for k in range(embedding):
-            policy.net_input[k] = policy.net_xe[place + features + k]
+            policy.net_input[k] = policy.net_xe[position + features + k]
         count = embedding
     for k in range(embedding):
         policy.net_input[count + k] = policy.net_y[job * embedding + k]
@@ -269,7 +269,7 @@ def stage_context(state, stage, own):
 
 @njit
 def score_limits(state, stage, base, count):
-    """Put w of the ``count`` limits above ``base`` into ``net_score``; the part without the limit is computed once."""
+    """Put w of the ``count`` limits above ``base`` into ``net_score``."""
     policy = policy_of(state)
     width = stage_context(state, stage, policy.net_layout[CONTEXT])
     if policy.net_layout[LIMIT] == LIMIT_OUTPUT:
@@ -350,7 +350,7 @@ def best_index(state, count):
 
 @njit
 def best_class(state, count, classes):
-    """Effect, 1 to ``classes``, whose limits are likeliest together; that with the fewest executors if several are."""
+    """Effect, 1 to ``classes``, whose limits are likeliest together."""
     policy = policy_of(state)
     best = 0
     most = -1.0
@@ -367,7 +367,7 @@ def best_class(state, count, classes):
 
 @njit
 def log_class_weight(state, count, classes, used):
-    """Logarithm of the summed weights of all limits with the effect ``used``; finite however small they are."""
+    """Logarithm of the summed weights of all limits with the effect ``used``."""
     policy = policy_of(state)
     end = count if used == classes else used
     largest = policy.net_score[used - 1]

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from decima.systems.spark.loop import spawn_generators
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
 from decima.systems.spark.schedulers import make_scheduler
-from decima.systems.spark.seeding import spawn_generators
 from decima.workload import synthetic_poisson
 from tests.policy_oracle import Oracle, record_decision
 from tests.toy_jobs import job, one_stage, stage, workload
@@ -14,8 +14,8 @@ from tests.unit.systems.spark.policy.policies import make_state, random_state, r
 
 VARIANTS = {
     "heads": Architecture.paper(delays=4),
-    "features": Architecture.paper(delays=3, job_shape="features", delay_length="work"),
-    "granted": Architecture.paper(delays=5, delay_context="embedding", delay_length="granted"),
+    "replaced": Architecture.paper(delays=3, job_shape="replaced"),
+    "embedding": Architecture.paper(delays=5, delay_context="embedding"),
     "output": Architecture.paper(delays=2, limit="output", job_shape="none"),
     "stage": Architecture.released(delays=2, limit="stage"),
     "unlimited": Architecture.released(delays=2, limit="none", delay_context="embedding"),
@@ -46,15 +46,14 @@ def states(count=10, **fixed):
 
 
 @pytest.mark.parametrize("greedy", [True, False])
-@pytest.mark.parametrize("timer_end", ["offer", "assign"])
 @pytest.mark.parametrize("name", VARIANTS)
-def test_decisions_by_definition(name, timer_end, greedy):
+def test_decisions_by_definition(name, greedy):
     """Probabilities are those of the plain network; what is decided is what is recorded and what is carried out."""
     architecture = VARIANTS[name]
     policy = make_eager(architecture, record=True, greedy=greedy)
     oracle = Oracle(architecture, policy.weights)
     free = delayed = 0
-    for seed, state in enumerate(states(timer_end=timer_end)):
+    for seed, state in enumerate(states()):
         record = record_episode(state, policy, seed)
         rows = state.logged_decisions
         rows = rows[rows[:, 3] > 0]  # with an empty frontier nothing is asked of the network
@@ -98,24 +97,12 @@ def check_carried_out(state, record, d, row, architecture):
         return
     assert row[7] == 0
     length = state.row_nominal_ms[profile_row]
-    work = length * state.stage_tasks[state.stage_row == profile_row][0]
-    if architecture.delay_length == "granted":
-        parts = work * chosen / architecture.delays / row[8]
-        assert parts == pytest.approx(round(parts))
-        assert 1 <= round(parts) <= row[2]
-    else:
-        whole = work if architecture.delay_length == "work" else length
-        assert row[8] == pytest.approx(chosen * whole / architecture.delays)
-    limits = record.limit_high[d] - record.limit_low[d] + 1
-    if architecture.limit == "none" or (not state.timer_assign and architecture.delay_length != "granted"):
-        assert record.classes[d] == 1
-    elif state.timer_assign and state.job_limit and architecture.limit in ("input", "output"):
-        assert record.classes[d] == limits
-        assert row[6] == record.limit[d]
+    assert row[8] == pytest.approx(chosen * length / architecture.delays)
+    assert record.classes[d] == 1
 
 
 @pytest.mark.parametrize("mode", ["paper", "released"])
-@pytest.mark.parametrize("name", ["heads", "granted", "hold"])
+@pytest.mark.parametrize("name", ["heads", "embedding", "hold"])
 def test_outside_the_core_as_inside(name, mode):
     policy = make_eager(VARIANTS[name], greedy=False)
     inside, outside = (make_state(synthetic_poisson(6, 20, 0), mode, log=True, executors=6) for _ in range(2))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
+import functools
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
 from decima.core.errors import ConfigError, DeadlockError, InvalidDecisionError, SchedulerError
+from decima.core.record import BUFFER, GIVEN, RUN
 from decima.systems.spark.decision import DELAY, PART_COLUMNS
 from decima.systems.spark.engine import (
     CLASS_NOT_OFFERED,
@@ -20,16 +22,16 @@ from decima.systems.spark.engine import (
     LIMIT_TOO_SMALL,
     NOT_IN_FRONTIER,
 )
-from decima.systems.spark.loop import new_state, offers
+from decima.systems.spark.fields import ARRAYS, SCALARS
+from decima.systems.spark.loop import new_state, offers, spawn_generators
 from decima.systems.spark.rules.delays import DELAY_BEGUN, DELAY_NOT_RUNNABLE, DELAY_OF_IDLING, DELAYED_BEFORE
-from decima.systems.spark.schedulers.check.cases import CLASSES, small_workloads
-from decima.systems.spark.schedulers.check.guard import StateGuard
 from decima.systems.spark.schedulers.interface import CompiledScheduler, Observation, Scheduler, decision_parts
 from decima.systems.spark.schedulers.registry import make_scheduler
-from decima.systems.spark.seeding import spawn_generators
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.state import ClusterState
-from decima.workload.jobs import Workload
+from decima.workload.jobs import Job, Workload
+from decima.workload.profile import JobProfile
+from decima.workload.synthetic import SyntheticParameters, synthetic_profiles
 
 _HINTS = {
     NOT_IN_FRONTIER: "choose from observation.frontier, anew at every decision",
@@ -123,7 +125,7 @@ def check_scheduler(
 
 
 def _clusters(workload: Workload, mode: str, executors: Sequence[int]) -> list[Settings]:
-    """Clusters to try a workload on: of so many executors, or of the classes that its requests are made for."""
+    """Clusters for a workload: numbers of executors, or the classes of its requests."""
     if (workload.requests[:, 0] > 0.0).any():
         return [Settings.of_mode(mode, classes=CLASSES)]
     return [Settings.of_mode(mode, executors=number) for number in executors]
@@ -169,7 +171,7 @@ class _Case:
         return [*inside, outside]
 
     def _why_they_differ(self, pristine: Scheduler | None) -> str:
-        """Name the likely mistake, found by two runs of objects that have never run."""
+        """Name the likely mistake by two runs of fresh objects."""
         chance = "draw chance from the generator given to reset(rng)"
         leftover = "reset must forget the last run"
         if pristine is None:
@@ -199,7 +201,7 @@ class _Case:
             self._call("reset", scheduler.reset, policy_rng)
             guard = StateGuard(state)
             for _ in offers(state):
-                guard.look()
+                guard.remember()
                 decision = self._call("decide", scheduler.decide, observation)
                 guard.require_untouched(observation, self._error)
                 try:
@@ -219,7 +221,7 @@ class _Case:
 
     @contextmanager
     def _explaining(self, state: ClusterState) -> Iterator[None]:
-        """Tell what the core refuses with the place and the likely mistake."""
+        """Add case and likely mistake to what the core refuses."""
         try:
             yield
         except InvalidDecisionError as error:
@@ -294,3 +296,109 @@ def _row(row: np.ndarray) -> str:
     delay = f", delay {delay_ms:g} ms" if delay_ms else ""
     chosen = "idle" if stage < 0 else f"job {job}, stage {stage}, limit {limit}{delay}"
     return f"{row[0] / 1000:.3f} s: {chosen}"
+
+
+# ---- small workloads on which ``check_scheduler`` tries a scheduler -------------------------------------------------
+
+
+# Classes of executors for the workload whose stages ask for memory.
+CLASSES = ((0.4, 2), (0.7, 1), (1.0, 2))
+_FEW_TASKS = {"median_tasks": 6.0, "task_spread": 0.8, "max_tasks": 20, "max_samples": 6, "levels": (2, 5, 10, 50)}
+
+
+def _profiles(count: int, stages: int, depth: float) -> tuple[JobProfile, ...]:
+    shape = SyntheticParameters(
+        min_stages=max(1, stages - 2), max_stages=stages, mean_stages=stages, depth_ratio=depth, **_FEW_TASKS
+    )
+    return synthetic_profiles(count, 0, shape)
+
+
+@functools.cache
+def small_workloads() -> dict[str, Workload]:
+    """Workloads by name; the same in every process."""
+    mixed = _profiles(7, 8, 0.6)
+    single = _profiles(1, 1, 1.0)[0]
+    # The first jobs of the stream come together, the last ones find an empty cluster.
+    times_ms = (0.0, 5_000.0, 5_000.0, 12_500.0, 60_000.0, 10_000_000.0, 10_000_000.0)
+    rng = np.random.default_rng(0)
+    asking = [
+        Job(profile, at, initial=False, requests=1.0 - rng.random(len(profile.stages)))
+        for profile, at in zip(mixed, times_ms, strict=True)
+    ]
+    cases = {
+        "memory": asking,
+        "batch": [Job(profile) for profile in mixed],
+        "stream": [Job(profile, at, initial=False) for profile, at in zip(mixed, times_ms, strict=True)],
+        "single job": [Job(mixed[3])],
+        "one stage": [Job(single)],
+        "identical jobs": [Job(mixed[2])] * 5,
+        "wide DAG": [Job(profile) for profile in _profiles(2, 24, 0.05)],
+        "deep DAG": [Job(profile) for profile in _profiles(2, 18, 1.0)],
+    }
+    return {name: Workload(tuple(jobs), name) for name, jobs in cases.items()}
+
+
+# ---- guard that notices when a scheduler changes what it may only look at -------------------------------------------
+
+
+#: Fields that compiled schedulers write while they decide.
+_WRITTEN = {"action", "no_answer"}
+
+
+class StateGuard:
+    """Memory of a state before a decision."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        kinds = {
+            name: field.storage for name, field in ARRAYS.items() if field.storage != BUFFER and name not in _WRITTEN
+        }
+        self._live = {name: getattr(state, name) for name, kind in kinds.items() if kind != GIVEN}
+        self._static = {name: getattr(state, name) for name, kind in kinds.items() if kind == GIVEN}
+        self._scalars = [name for name, field in SCALARS.items() if field.storage == RUN and name not in _WRITTEN]
+        self._workload = [values.tobytes() for values in self._static.values()]
+
+    def remember(self) -> None:
+        """Remember the state as it is before a decision."""
+        self._numbers = [getattr(self._state, name) for name in self._scalars]
+        self._contents = [values.tobytes() for values in self._live.values()]
+
+    def require_untouched(self, observation: Observation, make_error: Callable[[str], SchedulerError]) -> None:
+        """Compare with what ``remember`` kept.
+
+        Raises:
+            SchedulerError: A field of the state, or the observation itself, was changed.
+        """
+        numbers = zip(self._scalars, self._numbers, strict=True)
+        changed = [name for name, old in numbers if getattr(self._state, name) != old]
+        changed += _changed(self._live, self._contents)
+        if changed:
+            raise make_error(
+                f"decide changed {', '.join(changed[:5])} of the cluster; expected to find it as it was; only look at "
+                "observation.state, and return the decision instead of carrying it out"
+            )
+        extra = [name for name in vars(observation) if name != "state"]
+        if extra or observation.state is not self._state:
+            raise make_error(
+                f"decide changed the attribute {(extra or ['state'])[0]} of the observation; expected it untouched; "
+                "keep notes in attributes of the scheduler"
+            )
+
+    def require_workload(self, make_error: Callable[[str], SchedulerError]) -> None:
+        """Compare the workload with what it was at first.
+
+        Raises:
+            SchedulerError: An array of the workload was changed.
+        """
+        changed = _changed(self._static, self._workload)
+        if changed:
+            raise make_error(
+                f"the run changed {', '.join(changed[:5])} of the workload; expected to find it as it was; copy an "
+                "array before changing it"
+            )
+
+
+def _changed(arrays: dict[str, np.ndarray], contents: list[bytes]) -> list[str]:
+    """Names of the arrays that no longer hold these contents."""
+    pairs = zip(arrays.items(), contents, strict=True)
+    return [name for (name, values), old in pairs if values.tobytes() != old]

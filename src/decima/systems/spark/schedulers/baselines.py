@@ -1,0 +1,120 @@
+"""Plain baselines: FIFO, fair sharing, shortest job first on the critical path, and chance.
+
+Source: §7.1 (1) to (3); ``random`` is ours, the floor of every comparison and the driver of many tests.
+"""
+
+from dataclasses import replace
+from math import ceil
+
+from decima.core.decision import CompiledDecision, places
+from decima.core.random import draw_below, next_raw
+from decima.systems.spark.fields import state_at
+from decima.systems.spark.rules.choices import choose, choose_idle
+from decima.systems.spark.schedulers.fields import rule_of
+from decima.systems.spark.schedulers.interface import CompiledScheduler
+from decima.systems.spark.schedulers.registry import register
+from decima.systems.spark.schedulers.sharing import STAGE_RULE, STICKY, STRICT, UNLIMITED, share_executors
+
+# ---- FIFO: jobs in order of arrival, each with as many executors as it can use, Spark's default ----------------------
+
+FIFO = (STICKY, STAGE_RULE)
+_FIFO = places(FIFO)
+
+
+@CompiledDecision.reading(FIFO)
+def _fifo(address):
+    state = state_at(address)
+    rule = rule_of(state)
+    for index in range(state.num_active):
+        job = state.active[index]
+        rule.job_key[job] = index
+        rule.job_share[job] = UNLIMITED
+    share_executors(state, rule.params[_FIFO.sticky] - 0.5, int(rule.params[_FIFO.stage_rule]), 0)
+
+
+@register("fifo")
+def fifo(**values) -> CompiledScheduler:
+    """Jobs in order of arrival; executors stay with their job until it finishes."""
+    return CompiledScheduler("fifo", _fifo, values)
+
+
+# ---- fair sharing: every job the same number of executors; what nobody's share covers is handed out as well ----------
+
+# Differs from ``released_fair``, which never gives a job more than its share except to executors that are already with
+# it, and may leave executors idle.
+FAIR = (STRICT, STAGE_RULE)
+_FAIR = places(FAIR)
+
+
+@CompiledDecision.reading(FAIR)
+def _fair(address):
+    state = state_at(address)
+    rule = rule_of(state)
+    share = ceil(state.num_executors / max(1, state.num_jobs_unsaturated))
+    for index in range(state.num_active):
+        job = state.active[index]
+        rule.job_key[job] = index
+        rule.job_share[job] = share
+    share_executors(state, 1e9 * rule.params[_FAIR.sticky], int(rule.params[_FAIR.stage_rule]), 1)
+
+
+@register("fair")
+def fair(**values) -> CompiledScheduler:
+    """Equal shares of the executors, work-conserving, draining all branches of a DAG."""
+    return CompiledScheduler("fair", _fair, values)
+
+
+# ---- shortest job first: jobs by total work, next stage on the critical path -----------------------------------------
+
+SJF_CP = (
+    replace(STICKY, default=0, doc="1: executors stay with their job while it can use them"),
+    replace(STAGE_RULE, default=1),
+)
+_SJF_CP = places(SJF_CP)
+
+
+@CompiledDecision.reading(SJF_CP)
+def _sjf_cp(address):
+    state = state_at(address)
+    rule = rule_of(state)
+    for index in range(state.num_active):
+        job = state.active[index]
+        rule.job_key[job] = state.job_work_ms[job]
+        rule.job_share[job] = UNLIMITED
+    share_executors(state, rule.params[_SJF_CP.sticky] - 0.5, int(rule.params[_SJF_CP.stage_rule]), 0)
+
+
+@register("sjf_cp")
+def sjf_cp(**values) -> CompiledScheduler:
+    """Shortest job (by total work) first, next stage on its critical path."""
+    return CompiledScheduler("sjf_cp", _sjf_cp, values)
+
+
+# ---- chance: a random stage of the frontier and number of executors --------------------------------------------------
+
+
+@CompiledDecision
+def _random_choice(address):
+    state = state_at(address)
+    if state.num_frontier == 0:
+        choose_idle(state)
+        return
+    skip = draw_below(next_raw(state.policy_next, state.policy_rng), state.num_frontier)
+    executors = 1 + draw_below(next_raw(state.policy_next, state.policy_rng), state.num_source)
+    for index in range(state.num_active):
+        job = state.active[index]
+        if skip >= state.job_frontier[job]:
+            skip -= state.job_frontier[job]
+            continue
+        for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
+            if state.stage_in_frontier[stage]:
+                if skip == 0:
+                    choose(state, stage, executors)
+                    return
+                skip -= 1
+
+
+@register("random")
+def random_choice(**values) -> CompiledScheduler:
+    """A random stage of the frontier with a random number of executors."""
+    return CompiledScheduler("random", _random_choice, values)
