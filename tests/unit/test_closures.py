@@ -17,7 +17,7 @@ LIMITS = [
     ("decima.systems.unequal.system", 60, "unequal"),
     ("decima.systems.unequal.policy.architecture", 25, "unequal"),
     ("decima.systems.cloud.policy.run", 90, "cloud"),
-    ("decima.systems.cloud.system", 42, "cloud"),
+    ("decima.systems.cloud.system", 41, "cloud"),
     ("decima.systems.cloud.policy.architecture", 12, "cloud"),
     ("decima.systems.spark.system", 60, "spark"),
     ("decima.systems.spark.policy.architecture", 25, "spark"),

@@ -118,19 +118,9 @@ class Cluster:
         """Table of the types: type, cores, memory_gb, quantity, price_per_hour, price_per_core_hour, currency."""
         import pandas
 
-        rows = [
-            {
-                "type": vm_type.name,
-                "cores": vm_type.cores,
-                "memory_gb": vm_type.memory_gb,
-                "quantity": vm_type.quantity,
-                "price_per_hour": vm_type.price_per_hour,
-                "price_per_core_hour": vm_type.price_per_hour / vm_type.cores,
-                "currency": self.currency,
-            }
-            for vm_type in self.types
-        ]
-        return pandas.DataFrame(rows)
+        table = pandas.DataFrame([asdict(vm_type) for vm_type in self.types]).rename(columns={"name": "type"})
+        per_core = table["price_per_hour"] / table["cores"]
+        return table.assign(price_per_core_hour=per_core, currency=self.currency)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready values."""

@@ -1,6 +1,5 @@
 """Boot times, started hours and prices where a rounded sum or a forgotten moment would decide: toys, brute force."""
 
-import itertools
 import pickle
 from dataclasses import replace
 
@@ -23,7 +22,7 @@ from decima.systems.cloud import (
     simulate,
 )
 from decima.systems.cloud.workload import jobs_of_rows
-from tests.unit.systems.cloud.cases import TWO_KINDS, drawn_jobs
+from tests.unit.systems.cloud.cases import TWO_KINDS, Fixed, drawn_jobs, placements
 
 ONE_CORE = Cluster((VmType("a", 1, 16.0, 1, 3.6),))
 FOUR = Cluster((VmType("small", 4, 8.0, 2, 0.24), VmType("large", 8, 16.0, 2, 0.4)))
@@ -92,28 +91,6 @@ def test_first_fit_prefers_a_vm_that_is_paid_for():
         assert simulate(jobs_of_rows(rows, "toy"), "ff", settings).jobs()["vms"].tolist() == ["dear-1", expected]
 
 
-class Fixed:
-    """Given VMs per job."""
-
-    name = "fixed"
-    draws = False
-
-    def __init__(self, plan):
-        self.plan = plan
-
-    def decide(self, view):
-        return self.plan[view.workload.jobs.index(view.job)]
-
-
-def placements(workload, cluster, number):
-    """All placements of a job on the empty cluster, as executors per VM."""
-    job = workload.jobs[number]
-    rooms = [min(vm.cores // job.cores, int(vm.memory_gb // job.memory_gb)) for vm in cluster.vms]
-    for counts in itertools.product(*(range(min(room, job.executors) + 1) for room in rooms)):
-        if sum(counts) == job.executors:
-            yield [vm for vm, count in enumerate(counts) for _ in range(count)]
-
-
 @pytest.mark.parametrize(
     "billing", [Billing(boot_s=12.0), Billing(60.0, 0.0, 7.5), Billing(minimum_s=30.0, boot_s=4.0)]
 )
@@ -129,9 +106,9 @@ def test_exact_programs_add_the_least_with_boot_times(billing):
             if result.waits:
                 continue
             losses = {}
-            for last in placements(workload, FOUR, 2):
+            for last in placements(workload.jobs[2], FOUR):
                 try:
-                    tried = simulate(workload, Fixed([*plan[:2], last]), settings)
+                    tried = simulate(workload, Fixed(plan=[*plan[:2], last]), settings)
                 except DecimaError:
                     continue  # no room beside the other jobs
                 if name != "good_first" or tried.well_placed[2]:
@@ -172,25 +149,6 @@ def test_numbers_that_nothing_can_be_computed_with_are_refused(tmp_path):
     (tmp_path / "vms.csv").write_text("type,cores,memory_gb,quantity,price_per_hour\na,4,16,1,5e-324\n")
     with pytest.raises(WorkloadError, match="line 2: VM type a: price_per_hour is 5e-324"):
         load_cluster(tmp_path / "vms.csv")
-
-
-def test_where_nothing_is_drawn_there_is_one_run_without_an_interval():
-    jobs = drawn_jobs(1)
-    settings = PlacementSettings(cluster=TWO_KINDS)
-    compared = decima.compare(["aep", "rr"], jobs, cluster=settings, workers=1)
-    assert len(compared.scores) == 2
-    assert compared.summary()[["low", "high"]].isna().all(axis=None)
-    assert len(decima.compare(["aep", "random"], jobs, cluster=settings, seeds=3, workers=1).scores) == 6
-    assert len(decima.compare(["aep"], "generated:n=3", system="cloud", seeds=3, workers=1).scores) == 3
-
-
-@pytest.mark.parametrize(
-    ("seeds", "message"),
-    [([0, 0, 0], "seed is given twice"), (True, "seeds must be a list"), ([], "no seed given"), ([-1], "seed must be")],
-)
-def test_bad_seeds_of_a_comparison(seeds, message):
-    with pytest.raises(ConfigError, match=message):
-        decima.compare(["aep"], drawn_jobs(1), cluster=PlacementSettings(cluster=TWO_KINDS), seeds=seeds)
 
 
 @pytest.mark.parametrize("workload", [drawn_jobs(4), "generated:n=4", None], ids=["jobs", "text", "default"])

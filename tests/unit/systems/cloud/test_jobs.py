@@ -1,6 +1,5 @@
 """Jobs and lists of VMs: sources, csv files, and what is wrong with bad ones."""
 
-import hashlib
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +24,7 @@ from decima.systems.cloud import (
     traces,
 )
 from decima.systems.cloud.generator import MEAN_DURATION_S, SHARES, Generator, redrawn
+from tests.unit.systems.cloud.cases import mirrored
 
 HEADER = "arrival_s,id,type,cores,memory_gb,executors,duration_s\n"
 GOOD = HEADER + "0,1,cpu,2,4,3,50\n2.5,7,network,1,1.5,2,10\n"
@@ -238,16 +238,7 @@ def test_published_traces(published):
 
 @pytest.fixture
 def mirror(tmp_path, monkeypatch):
-    """A mirror with two files of its own, and an empty data folder."""
-    folder = tmp_path / "mirror" / "cloud_vm"
-    folder.mkdir(parents=True)
-    for name in traces.CHECKSUMS:
-        (folder / name).write_text("0,1,1,2,4,3,50\n")
-    digest = hashlib.sha256(b"0,1,1,2,4,3,50\n").hexdigest()
-    monkeypatch.setattr(traces, "CHECKSUMS", dict.fromkeys(traces.CHECKSUMS, digest))
-    monkeypatch.setenv(config.MIRROR_VARIABLE, str(tmp_path / "mirror"))
-    monkeypatch.setenv(config.DATA_DIR_VARIABLE, str(tmp_path / "data"))
-    return folder
+    return mirrored(tmp_path, monkeypatch)
 
 
 def test_fetching_verifies_and_keeps(mirror):

@@ -28,7 +28,7 @@ from decima.systems.cloud.schedulers.view import View
 from decima.systems.cloud.system import Episode
 from decima.systems.cloud.traces import load_trace
 from decima.systems.cloud.workload import jobs_of_rows
-from tests.unit.systems.cloud.cases import TWO_KINDS, drawn_jobs
+from tests.unit.systems.cloud.cases import TWO_KINDS, Filling, Fixed, drawn_jobs, placements
 
 SETTINGS = PlacementSettings(cluster=TWO_KINDS)
 ROOMY = Cluster((VmType("a", 4, 16.0, 2, 0.24), VmType("b", 8, 32.0, 2, 0.40)), label="roomy")
@@ -153,27 +153,11 @@ def test_what_knows_the_effect_of_placement_finds_the_best_of_all_placements():
         workload = drawn_jobs(seed, n=1, most=5, cores=2)
         for beta in (0.0, 0.6, 1.0):
             chosen = PlacementSettings(cluster=TWO_KINDS, beta=beta)
-            job = workload.jobs[0]
-            rooms = [min(vm.cores // job.cores, int(vm.memory_gb // job.memory_gb)) for vm in TWO_KINDS.vms]
-            scores = []
-            for counts in itertools.product(*(range(room + 1) for room in rooms)):
-                if sum(counts) == job.executors:
-                    given = [vm for vm, count in enumerate(counts) for _ in range(count)]
-                    scores.append(simulate(workload, Fixed(given), chosen).reward)
+            scores = [simulate(workload, Fixed(vms), chosen).reward for vms in placements(workload.jobs[0], TWO_KINDS)]
             found = simulate(workload, f"ilp_beta:beta={beta}", chosen).reward
             assert found == pytest.approx(max(scores))
             if beta == 1.0:
                 assert simulate(workload, "ilp_exact", chosen).reward == pytest.approx(max(scores))
-
-
-class Fixed:
-    name = "fixed"
-
-    def __init__(self, vms):
-        self.vms = vms
-
-    def decide(self, view):
-        return self.vms
 
 
 @pytest.mark.parametrize("name", list_placements())
@@ -218,20 +202,9 @@ def test_rules_on_the_published_traces(published):
 # ---- rules of one's own, and bad ones -----------------------------------------------------------------------------
 
 
-class First:
-    """Everything on the first VMs with room."""
-
-    name = "first"
-
-    def decide(self, view):
-        if not view.fits:
-            return None
-        return [vm for vm, room in enumerate(view.room) for _ in range(room)][: view.job.executors]
-
-
 def test_a_rule_of_one_s_own_is_like_the_compiled_one():
     workload = Generator(n=20, pattern="burst").draw(3)
-    own, compiled = simulate(workload, First()), simulate(workload, "fill")
+    own, compiled = simulate(workload, Filling()), simulate(workload, "fill")
     assert own.where.tolist() == compiled.where.tolist()
     assert own.cost == compiled.cost
     assert own.waits == compiled.waits
@@ -239,7 +212,7 @@ def test_a_rule_of_one_s_own_is_like_the_compiled_one():
 
 def test_a_registered_rule_is_found_by_name(monkeypatch):
     monkeypatch.setattr(registry.SCHEDULERS, "_members", dict(registry.SCHEDULERS._members))
-    register_placement("first", "first VMs with room", "a test", First)
+    register_placement("first", "first VMs with room", "a test", Filling)
     assert "first" in list_placements()
     compared = decima.compare(["first", "fill"], "generated:n=5", system="cloud", seeds=2)
     assert set(compared.scores["scheduler"]) == {"first", "fill"}

@@ -17,7 +17,7 @@ from decima.systems.cloud.generator import Generator
 from decima.systems.cloud.gym.environment import JOB_COLUMNS, VM_COLUMNS
 from decima.systems.cloud.objectives import COST, OBJECTIVES
 from decima.systems.cloud.workload import jobs_of_rows
-from tests.unit.systems.cloud.cases import FIGURE_2, FIGURE_2_JOBS, TWO_KINDS, drawn_jobs
+from tests.unit.systems.cloud.cases import FIGURE_2, FIGURE_2_JOBS, TWO_KINDS, Filling, drawn_jobs
 
 ID = "decima/VmPlacement-v0"
 
@@ -39,19 +39,6 @@ def test_comparison_is_paired_and_independent_of_workers():
     assert first.title.startswith("cost, generated, normal, Table 4, 12 VMs, billed per second, beta 1, 4 runs")
 
 
-class Filling:
-    """A rule in Python: the first VMs with room."""
-
-    name = "filling"
-
-    def __init__(self, **words):
-        self.__dict__ |= words
-
-    def decide(self, view):
-        places = [vm for vm, room in enumerate(view.room) for _ in range(room)]
-        return places[: view.job.executors] if len(places) >= view.job.executors else None
-
-
 @pytest.mark.parametrize("jobs", ["jobs.csv", FIGURE_2_JOBS, [FIGURE_2_JOBS] * 3], ids=["file", "jobs", "list"])
 def test_what_draws_nothing_is_run_once(jobs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -67,6 +54,7 @@ def test_what_draws_nothing_is_run_once(jobs, tmp_path, monkeypatch):
         assert result.scores.seed.tolist() == [*range(runs)] * len(rules)
         assert ("Nothing is drawn" in str(result)) == (runs == 1)
         assert f"{runs} run" in result.title
+        assert result.summary()[["low", "high"]].isna().all(axis=None) == (runs == 1)
     assert decima.compare(["aep"], "generated:n=4", system="cloud", seeds=3).num_runs == 3
 
 
@@ -97,12 +85,9 @@ def test_the_system_follows_from_jobs_settings_or_its_name():
 
 
 def test_bad_comparisons():
-    for arguments, message in (
-        ((["aep", "aep"],), "scheduler aep is given twice"),
-        (([],), "no scheduler given"),
-    ):
+    for schedulers, message in ((["aep", "aep"], "scheduler '?aep'? is given twice"), ([], "no scheduler given")):
         with pytest.raises(ConfigError, match=message):
-            decima.compare(*arguments, system="cloud")
+            decima.compare(schedulers, "generated", system="cloud")
     with pytest.raises(ConfigError, match="baseline 'rr' is not among"):
         decima.compare(["aep"], "generated", system="cloud", baseline="rr")
     with pytest.raises(ConfigError, match="unknown objective 'price'"):

@@ -13,7 +13,7 @@ Source: Islam et al., TPDS 2022, section 4 and Table 3.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -328,32 +328,20 @@ class VmPlacementEnv(gymnasium.Env):
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class _Same:
-    """The same jobs for every seed; can be pickled, as a lambda cannot."""
-
-    workload: Any
-
-    def __call__(self, seed: int) -> Any:
-        return self.workload
+# Functions of a seed that can be pickled, as lambdas cannot.
+def _same(workload: Any, seed: int) -> Any:
+    return workload
 
 
-@dataclass(frozen=True)
-class _Drawn:
-    """Jobs drawn from a source for every seed."""
-
-    text: str
-
-    def __call__(self, seed: int) -> PlacementWorkload:
-        return parse_placement_jobs(self.text).workload(seed)
+def _drawn(text: str, seed: int) -> PlacementWorkload:
+    return parse_placement_jobs(text).workload(seed)
 
 
 def _source(workload: Any) -> Callable[[int], PlacementWorkload]:
-    if workload is None:
-        workload = "generated"
+    workload = "generated" if workload is None else workload
     if isinstance(workload, (str, Path)):
         spec = parse_placement_jobs(str(workload))
         if spec.drawn:
-            return _Drawn(str(workload))
+            return partial(_drawn, str(workload))
         workload = spec.workload()
-    return workload if callable(workload) else _Same(workload)
+    return workload if callable(workload) else partial(_same, workload)

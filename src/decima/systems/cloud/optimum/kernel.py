@@ -186,24 +186,9 @@ def _enter(jobs, depth, state, scratch):
 
 @cached(njit(cache=True, nogil=True))
 def search_period(
-    jobs,
-    vms,
-    prices,
-    weights,
-    taken,
-    start,
-    known,
-    cursor,
-    best,
-    best_counts,
-    reached,
-    state,
-    lists,
-    scratch,
-    seen,
-    dual,
-    nodes,
-):
+    jobs, vms, prices, weights, taken, start, known, cursor, best, best_counts, reached, state, lists, scratch, seen,
+    dual, nodes,
+):  # fmt: skip
     """Continue the search over jobs ``start`` and later of a period for some nodes.
 
     Args:

@@ -89,24 +89,9 @@ def solve_period(
         find_empty(problem, state, start)
         while not (cursor[kernel.OVER] or cursor[kernel.TOO_MANY]) and spent + cursor[kernel.NODES] <= nodes:
             kernel.search_period(
-                problem.jobs,
-                problem.vms,
-                problem.prices,
-                problem.weights,
-                taken,
-                start,
-                known,
-                cursor,
-                best,
-                counts,
-                reached,
-                state,
-                lists,
-                scratch,
-                seen,
-                dual.arrays,
-                STEP,
-            )
+                problem.jobs, problem.vms, problem.prices, problem.weights, taken, start, known, cursor, best, counts,
+                reached, state, lists, scratch, seen, dual.arrays, STEP,
+            )  # fmt: skip
             check_stop()
         spent += int(cursor[kernel.NODES])
         loss = float(best[0])

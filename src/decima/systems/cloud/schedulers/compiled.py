@@ -20,22 +20,9 @@ from decima.systems.cloud.schedulers.heuristics import (
 from decima.systems.cloud.schedulers.ilp import good_first, ilp, ilp_typed
 
 (
-    RANDOM,
-    RR,
-    RR_CONTINUING,
-    RRC,
-    FF,
-    FILL,
-    AEP,
-    AEP_INVERTED,
-    GIO,
-    ILP,
-    ILP_EXACT,
-    ILP_BETA,
-    GOOD_FIRST,
-    PREPARED,
-    RANDOM_PLACING,
-) = range(15)
+    RANDOM, RR, RR_CONTINUING, RRC, FF, FILL, AEP, AEP_INVERTED,
+    GIO, ILP, ILP_EXACT, ILP_BETA, GOOD_FIRST, PREPARED, RANDOM_PLACING,
+) = range(15)  # fmt: skip
 
 
 @njit
