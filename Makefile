@@ -98,12 +98,16 @@ BOUNDS_TESTS := tests/differential tests/guard tests/property $(addprefix tests/
 test-bounds: env
 	DECIMA_BOUNDS_CHECKS=1 $(BIN)/pytest -n auto --dist loadfile -p no:benchmark $(LIMITS) $(PYTEST_FLAGS) $(BOUNDS_TESTS)
 
-# Hours: what `make test` does in small. A variable that is set already stays.
+# Hours: what `make test` does in small, with other seeds every time. A variable that is set already stays.
+FIRST_SEED := $(or $(DECIMA_FIRST_SEED),$(shell date +%s))
+reliability: export DECIMA_FIRST_SEED = $(FIRST_SEED)
 reliability: export DECIMA_RANDOM_RUNS ?= 10000
 reliability: export DECIMA_GUARDED_RUNS ?= 1000
+reliability: export DECIMA_BRUTE_FORCE ?= 2000
 reliability: export DECIMA_KILLS ?= 50
 reliability: export DECIMA_FUZZ_INPUTS ?= 100000
 reliability: env
+	@echo "seeds from $(FIRST_SEED) on; to repeat: DECIMA_FIRST_SEED=$(FIRST_SEED) make reliability"
 	$(BIN)/pytest -n auto -p no:benchmark $(PYTEST_FLAGS) tests/reliability tests/fuzz
 
 lab: env

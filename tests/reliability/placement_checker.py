@@ -1,17 +1,21 @@
 """Checks a run of executors on cloud VMs from its files alone: jobs (csv), result (json), log of the executors (csv).
 
-Nothing of the package is imported: the rules are written down a second time, from ``docs/cloud.md``. Times are seconds.
-Only runs with a true clock that are billed by the second are checked.
+Nothing of the package is imported: the rules are written down a second time, from ``docs/cloud.md``, in exact fractions
+of the decimals that the job file has. From the log come the VMs alone; moments, bills and rewards are worked out anew
+and compared with what the files say. Times are seconds. Only runs with a true clock are checked.
 """
 
 import csv
 import json
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 
-TOLERANCE = 1e-6
+# What the files may be off: they hold floats. Every comparison that decides something is of exact fractions.
+MOMENT_S = Fraction(1, 10**6)
+SHARE = Fraction(1, 10**9)
 SPREAD_TYPES = (1, 2)  # CPU-bound and memory-bound jobs want all executors on different VMs, others all on one
 
 
@@ -19,9 +23,33 @@ SPREAD_TYPES = (1, 2)  # CPU-bound and memory-bound jobs want all executors on d
 class Executor:
     job: int
     vm: int
-    placed_s: float
-    start_s: float
-    finish_s: float
+    placed_s: Fraction
+    start_s: Fraction
+    finish_s: Fraction
+    well_placed: bool
+    job_cost: Fraction
+
+
+@dataclass
+class Rental:
+    """A VM from the moment it is rented to the last end of what ran on it."""
+
+    begin_s: Fraction
+    end_s: Fraction
+    ready_s: Fraction
+
+
+@dataclass
+class Moments:
+    """What follows from the VMs of the executors: the moments of every job in turn, what it adds to the bill."""
+
+    placed_s: list = field(default_factory=list)
+    start_s: list = field(default_factory=list)
+    finish_s: list = field(default_factory=list)
+    run_s: list = field(default_factory=list)
+    cost: list = field(default_factory=list)
+    wrong: list = field(default_factory=list)  # moments of the log at which nothing happened
+    rentals: dict = field(default_factory=lambda: defaultdict(list))  # by VM
 
 
 @dataclass
@@ -31,6 +59,7 @@ class Run:
     jobs: list  # dicts of numbers, in order of arrival
     result: dict
     executors: list
+    known: Moments | None = None
 
     def anew(self):
         """The same with nothing remembered, for a run that was changed."""
@@ -41,7 +70,11 @@ class Run:
         """Cores, memory and price per hour of every VM."""
         types = self.result["settings"]["cluster"]["types"]
         one_each = [each for each in types for _ in range(each["quantity"])]
-        return [(each["cores"], each["memory_gb"], each["price_per_hour"]) for each in one_each]
+        return [(each["cores"], each["memory_gb"], Fraction(each["price_per_hour"])) for each in one_each]
+
+    @property
+    def rules(self):
+        return self.result["settings"]["rules"]
 
     def of_jobs(self):
         """(job, its executors) of all jobs."""
@@ -50,22 +83,105 @@ class Run:
             groups[executor.job].append(executor)
         return [(job, groups[job["id"]]) for job in self.jobs]
 
+    @property
+    def moments(self):
+        if self.known is None:
+            self.known = moments(self)
+        return self.known
+
 
 def read_run(jobs_path, result_path, executors_path):
-    """Read the three files."""
+    """Read the three files; decimals become the fractions that they say."""
     with open(jobs_path, encoding="utf-8", newline="") as file:
-        jobs = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
+        jobs = [{name: Fraction(value) for name, value in row.items()} for row in csv.DictReader(file)]
     with open(executors_path, encoding="utf-8", newline="") as file:
-        names = ("job", "vm", "placed_s", "start_s", "finish_s")
-        executors = [Executor(*(float(row[name]) for name in names)) for row in csv.DictReader(file)]
-    return Run(jobs, json.loads(Path(result_path).read_text(encoding="utf-8")), executors)
+        names = ("placed_s", "start_s", "finish_s")
+        executors = [
+            Executor(
+                int(row["job"]),
+                int(row["vm"]),
+                *(Fraction(row[name]) for name in names),
+                row["well_placed"] == "True",
+                Fraction(row["job_cost"]),
+            )
+            for row in csv.DictReader(file)
+        ]
+    return Run(jobs, json.loads(Path(result_path).read_text(encoding="utf-8"), parse_float=Fraction), executors)
+
+
+# ---- what follows from where the executors are ---------------------------------------------------------------------
+
+
+def charged_s(billing, length_s):
+    """Seconds to be paid for a rental of a length."""
+    if billing["granularity_s"]:
+        part_s = Fraction(billing["granularity_s"])
+        length_s = math.ceil(length_s / part_s) * part_s
+    return max(length_s, Fraction(billing["minimum_s"]))
+
+
+def well_placed(job, vms):
+    """Whether the executors of a job are on different VMs, or all on one, as its type wants."""
+    return len(set(vms)) == (len(vms) if job["type"] in SPREAD_TYPES else 1)
+
+
+def duration_s(run, job, vms):
+    longer = 1 + Fraction(run.rules["penalty_percent"]) / 100
+    return job["duration_s"] * (1 if well_placed(job, vms) else longer)
+
+
+def moments(run):
+    """Walk through the jobs: when each was placed, starts and ends, and what it adds to the bill."""
+    found, billing, clock_s = Moments(), run.result["settings"]["billing"], Fraction(0)
+    prices = [price for _, _, price in run.vms]
+    for job, executors in run.of_jobs():
+        vms = [one.vm for one in executors]
+        clock_s = max(clock_s, job["arrival_s"])
+        said_s = max((one.placed_s for one in executors), default=clock_s)
+        # A job that waits is placed when one before it ends.
+        for at_s in sorted({clock_s, *(end_s for end_s in found.finish_s if end_s > clock_s)}):
+            if abs(at_s - said_s) <= MOMENT_S:
+                clock_s = at_s
+                break
+        else:
+            found.wrong.append(f"job {job['id']}: placed at {float(said_s)} s, when nothing happens")
+        rented = {vm: found.rentals[vm][-1] for vm in set(vms) if found.rentals[vm]}
+        for vm in set(vms):
+            rental = rented.get(vm)
+            if rental is None or clock_s > rental.begin_s + charged_s(billing, rental.end_s - rental.begin_s):
+                rented[vm] = Rental(clock_s, clock_s, clock_s + Fraction(billing["boot_s"]))
+                found.rentals[vm].append(rented[vm])
+        start_s = max([clock_s, *(rental.ready_s for rental in rented.values())])
+        finish_s, cost = start_s + duration_s(run, job, vms), Fraction(0)
+        for vm, rental in rented.items():
+            new = rental.end_s == rental.begin_s
+            before_s = 0 if new else charged_s(billing, rental.end_s - rental.begin_s)
+            rental.end_s = max(rental.end_s, finish_s)
+            cost += prices[vm] / 3600 * (charged_s(billing, rental.end_s - rental.begin_s) - before_s)
+        for name, value in (
+            ("placed_s", clock_s),
+            ("start_s", start_s),
+            ("finish_s", finish_s),
+            ("run_s", finish_s - start_s),
+            ("cost", cost),
+        ):
+            getattr(found, name).append(value)
+    return found
+
+
+def near(said, expected):
+    """Whether a float of the files is what was worked out."""
+    return abs(Fraction(said) - expected) <= max(SHARE * abs(expected), SHARE)
+
+
+# ---- the rules ------------------------------------------------------------------------------------------------------
 
 
 def whole_jobs(run):
     """Every executor of every job is placed once, on a VM that there is."""
     for job, executors in run.of_jobs():
         if len(executors) != job["executors"]:
-            yield f"job {job['id']:g}: {len(executors)} of {job['executors']:g} executors"
+            yield f"job {job['id']}: {len(executors)} of {job['executors']} executors"
     known = {job["id"] for job in run.jobs}
     for executor in run.executors:
         if executor.job not in known or not 0 <= executor.vm < len(run.vms):
@@ -73,80 +189,102 @@ def whole_jobs(run):
 
 
 def order(run):
-    """Jobs are placed in order of arrival, not before it; all executors of a job start when the last one is placed."""
-    placed_s = 0.0
-    for job, executors in run.of_jobs():
+    """Jobs are placed in order of arrival, at an arrival or at the end of a job that was placed before."""
+    yield from run.moments.wrong
+    for (job, executors), placed_s in zip(run.of_jobs(), run.moments.placed_s, strict=True):
         for executor in executors:
-            if executor.placed_s < max(placed_s, job["arrival_s"]) - TOLERANCE:
-                yield f"{executor}: before its arrival or the job before"
-            if executor.start_s != max(one.placed_s for one in executors):
-                yield f"{executor}: does not start with its job"
-        placed_s = max([placed_s, *(one.placed_s for one in executors)])
+            if abs(executor.placed_s - placed_s) > MOMENT_S:
+                yield f"{executor}: job {job['id']} is placed at {float(placed_s)} s"
 
 
 def capacity(run):
     """No VM holds more cores or memory than it has at any time."""
     needs = {job["id"]: (job["cores"], job["memory_gb"]) for job in run.jobs}
-    for vm, (cores, memory_gb, _) in enumerate(run.vms):
-        here = [one for one in run.executors if one.vm == vm]
-        for moment in {one.placed_s for one in here}:
-            held = [needs[one.job] for one in here if one.placed_s <= moment < one.finish_s]
-            if sum(each for each, _ in held) > cores or sum(each for _, each in held) > memory_gb + TOLERANCE:
-                yield f"VM {vm} at {moment} s: more than {cores} cores or {memory_gb} GB"
+    holds = defaultdict(list)
+    spans = zip(run.of_jobs(), run.moments.placed_s, run.moments.finish_s, strict=True)
+    for (job, executors), placed_s, finish_s in spans:
+        for executor in executors:
+            holds[executor.vm].append((placed_s, finish_s, *needs[job["id"]]))
+    for vm, held in holds.items():
+        cores, memory_gb, _ = run.vms[vm]
+        for moment in {placed_s for placed_s, _, _, _ in held}:
+            now = [need for placed_s, finish_s, *need in held if placed_s <= moment < finish_s]
+            if sum(each for each, _ in now) > cores or sum(each for _, each in now) > memory_gb:
+                yield f"VM {vm} at {float(moment)} s: more than {cores} cores or {memory_gb} GB"
 
 
-def well_placed(job, executors):
-    """Whether the executors of a job are on different VMs, or all on one, as its type wants."""
-    used = len({one.vm for one in executors})
-    return used == (len(executors) if job["type"] in SPREAD_TYPES else 1)
+def starts(run):
+    """A job starts when it is placed and the last of its VMs is up."""
+    for (_, executors), start_s in zip(run.of_jobs(), run.moments.start_s, strict=True):
+        for executor in executors:
+            if abs(executor.start_s - start_s) > MOMENT_S:
+                yield f"{executor}: starts at {float(executor.start_s)} s, expected {float(start_s)} s"
 
 
 def durations(run):
-    """A job takes its duration where it is well placed, else 30 % longer."""
-    longer = 1.0 + run.result["settings"]["rules"]["penalty_percent"] / 100.0
-    for job, executors in run.of_jobs():
-        expected_s = job["duration_s"] * (1.0 if well_placed(job, executors) else longer)
+    """A job takes its duration where it is well placed, else so many per cent longer."""
+    for (job, executors), run_s in zip(run.of_jobs(), run.moments.run_s, strict=True):
+        good = well_placed(job, [one.vm for one in executors])
         for executor in executors:
-            if not math.isclose(executor.finish_s - executor.start_s, expected_s, rel_tol=1e-9):
-                yield f"{executor}: takes {executor.finish_s - executor.start_s} s, expected {expected_s} s"
+            if abs(executor.finish_s - executor.start_s - run_s) > MOMENT_S:
+                took_s = float(executor.finish_s - executor.start_s)
+                yield f"{executor}: takes {took_s} s, expected {float(run_s)} s"
+            if executor.well_placed != good:
+                yield f"{executor}: well placed is {executor.well_placed}"
 
 
 def bills(run):
-    """A VM is billed while an executor is placed on it, overlapping times once; the cost is the sum over the VMs."""
-    total = 0.0
+    """Rentals are billed as the settings say, overlapping use once; jobs and VMs add up to the cost."""
+    found, billing, total = run.moments, run.result["settings"]["billing"], Fraction(0)
     said = {row["vm"]: row for row in run.result["vms"]}
     for vm, (_, _, price) in enumerate(run.vms):
-        billed_s, until_s = 0.0, -math.inf
-        for one in sorted((each for each in run.executors if each.vm == vm), key=lambda each: each.placed_s):
-            billed_s += max(0.0, one.finish_s - max(one.placed_s, until_s))
-            until_s = max(until_s, one.finish_s)
-        total += billed_s / 3600.0 * price
+        billed_s = sum((charged_s(billing, each.end_s - each.begin_s) for each in found.rentals[vm]), Fraction(0))
+        total += billed_s / 3600 * price
         row = said.get(vm, {"billed_s": 0.0, "cost": 0.0})
-        if not math.isclose(row["billed_s"], billed_s, rel_tol=1e-9, abs_tol=TOLERANCE):
-            yield f"VM {vm}: billed {row['billed_s']} s, used {billed_s} s"
-        if not math.isclose(row["cost"], billed_s / 3600.0 * price, rel_tol=1e-9, abs_tol=1e-9):
-            yield f"VM {vm}: costs {row['cost']}, {billed_s} s at {price} per hour"
-    if not math.isclose(run.result["cost"], total, rel_tol=1e-9, abs_tol=1e-9):
-        yield f"cost {run.result['cost']}, by the log {total}"
+        if not near(row["billed_s"], billed_s):
+            yield f"VM {vm}: billed {float(row['billed_s'])} s, expected {float(billed_s)} s"
+        if not near(row["cost"], billed_s / 3600 * price):
+            yield f"VM {vm}: costs {float(row['cost'])}, {float(billed_s)} s at {float(price)} per hour"
+    if not near(run.result["cost"], total):
+        yield f"cost {float(run.result['cost'])}, by the log {float(total)}"
+    for (job, executors), cost in zip(run.of_jobs(), found.cost, strict=True):
+        for executor in executors:
+            if not near(executor.job_cost, cost):
+                yield f"job {job['id']}: adds {float(executor.job_cost)} to the bill, expected {float(cost)}"
 
 
 def totals(run):
     """Means and counts of the result file are those of the log."""
-    rows = run.of_jobs()
-    number = len(rows)
+    rows, found, number = run.of_jobs(), run.moments, len(run.jobs)
     expected = {
-        "mean_duration_s": sum(executors[0].finish_s - executors[0].start_s for _, executors in rows) / number,
-        "response_s": sum(executors[0].finish_s - job["arrival_s"] for job, executors in rows) / number,
-        "good_placements": sum(well_placed(job, executors) for job, executors in rows),
+        "mean_duration_s": sum(found.run_s) / number,
+        "response_s": sum(map(Fraction.__sub__, found.finish_s, (job["arrival_s"] for job in run.jobs))) / number,
+        "good_placements": sum(well_placed(job, [one.vm for one in executors]) for job, executors in rows),
+        "steps": len(run.executors) + run.result["waits"],
     }
     for name, value in expected.items():
-        if not math.isclose(run.result[name], value, rel_tol=1e-9):
-            yield f"{name} is {run.result[name]}, by the log {value}"
+        if not near(run.result[name], value):
+            yield f"{name} is {float(run.result[name])}, by the log {float(value)}"
 
 
-RULES = (whole_jobs, order, capacity, durations, bills, totals)
+def reward(run):
+    """R_epi: cost over that of all VMs for the worst durations, mean duration between best and worst (Eq. 14)."""
+    rules, beta = run.rules, Fraction(run.result["settings"]["beta"])
+    best_s = sum(job["duration_s"] for job in run.jobs)
+    longer = Fraction(rules["penalty_percent"]) / 100
+    most_s = best_s * (1 + longer) if rules["penalty_in_cost_max"] else best_s
+    share = sum(run.moments.cost) / (most_s / 3600 * sum(price for _, _, price in run.vms))
+    slow = (sum(run.moments.run_s) - best_s) / (best_s * longer)
+    expected = Fraction(rules["fixed_reward"]) * (beta * (1 - share) + (1 - beta) * (1 - slow))
+    if abs(Fraction(run.result["reward"]) - expected) > SHARE * Fraction(rules["fixed_reward"]):
+        yield f"reward {float(run.result['reward'])}, by the log {float(expected)}"
+
+
+RULES = (whole_jobs, order, capacity, starts, durations, bills, totals, reward)
 
 
 def violations(run):
-    """One line per violation, beginning with the name of the rule."""
-    return [f"{rule.__name__}: {text}" for rule in RULES for text in rule(run)]
+    """One line per violation, beginning with the name of the rule; nothing else where executors or VMs are missing."""
+    first, *others = RULES
+    found = [f"{first.__name__}: {text}" for text in first(run)]
+    return found or [f"{rule.__name__}: {text}" for rule in others for text in rule(run)]

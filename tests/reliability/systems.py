@@ -12,6 +12,7 @@ import pytest
 import decima
 import decima.systems.cloud.system  # registers itself
 from decima.commands.shared.outputs import result_document, write_json, write_table
+from decima.commands.systems import cloud as cloud_options
 from decima.commands.systems import spark as spark_options
 from decima.core.errors import DeadlockError
 from decima.core.system import get_system
@@ -172,45 +173,80 @@ def _require_idling(workload, settings, scheduler, seed):
 
 
 class CloudVms:
-    """Executors of jobs on VMs: rules by name through the command line."""
+    """Executors of jobs on VMs: rules by name, random VMs, billing and weights, whole and broken seconds."""
 
     checker = placement_checker
     mutations = placement_mutations.MUTATIONS
 
     def subjects(self):
-        return get_system("cloud").list_schedulers()
+        return [name for name in get_system("cloud").list_schedulers() if name != "remote"]  # which needs a service
 
     def random_run(self, seed, subject, folder):
         rng = np.random.default_rng(seed)
-        return self._run(folder, rng, int(rng.integers(2, 9)), subject, float(rng.choice([0.0, 0.5, 1.0])), seed)
+        parts = int(rng.choice([1, 8, 10]))  # of a second: whole ones, eighths, which floats hold, and tenths
+        changes = {
+            "billing.granularity_s": rng.choice([0, 0, 60, 600, 3600, 0.5]),
+            "billing.minimum_s": rng.choice([0, 0, 60, 45.5]),
+            "billing.boot_s": rng.choice([0, 0, 30, 12.5]),
+            "rules.penalty_percent": rng.choice([30, 30, 12.5, 100]),
+            "rules.penalty_in_cost_max": rng.choice(["true", "false"]),
+        }
+        plain = rng.random() < 0.3  # the paper's billing and rules
+        vms = _vms(rng) if rng.random() < 0.7 else None
+        beta = float(rng.choice([0.0, 0.25, 0.5, 1.0]))
+        files = _placement_files(folder, rng, int(rng.integers(2, 13)), parts, vms)
+        _simulate(folder, files, subject, beta, seed, {} if plain else changes, command_line=seed % 3 == 0)
+        return files
 
     def good_run(self, folder):
-        return self._run(folder, np.random.default_rng(3), 8, "good_first", 1.0, 0)
-
-    def _run(self, folder, rng, number, policy, beta, seed):
-        files = folder / "jobs.csv", folder / "result.json", folder / "executors.csv"
-        arrival_s = np.sort(rng.integers(1, 200, number)).tolist()
-        rows = ["arrival_s,id,type,cores,memory_gb,executors,duration_s"]
-        for index, at_s in enumerate(arrival_s, 1):
-            kind, cores, executors = (int(rng.integers(*ends)) for ends in ((1, 4), (1, 5), (1, 5)))
-            rows.append(f"{at_s},{index},{kind},{cores},{rng.integers(1, 13)},{executors},{rng.integers(5, 120)}")
-        files[0].write_text("\n".join(rows) + "\n")
-        call = (
-            "simulate",
-            "--system",
-            "cloud",
-            "--jobs",
-            files[0],
-            "--scheduler",
-            policy,
-            "--beta",
-            beta,
-            "--seed",
-            seed,
-        )
-        done = run(*call, "--out", files[1], "--log", files[2])
-        assert (done.exit_code, done.stderr) == (0, "")
+        files = _placement_files(folder, np.random.default_rng(3), 12, 10, None)
+        changes = {"billing.granularity_s": 60, "billing.boot_s": 30}
+        _simulate(folder, files, "rrc", 0.5, 0, changes, command_line=True)
         return files
+
+
+def _vms(rng):
+    """A few VMs of two or three kinds, the largest of which hold every executor: (cores, GB, how many, price)."""
+    kinds = [(int(rng.choice([2, 4, 6])), int(rng.choice([4, 8, 12])), int(rng.integers(1, 3)), 0.24)]
+    kinds += [(4, 12, int(rng.integers(1, 5)), float(rng.choice([0.1, 0.24, 0.3])))]
+    if rng.random() < 0.5:
+        kinds += [(12, 48, 1, 0.72)]
+    return kinds
+
+
+def _placement_files(folder, rng, number, parts, vms):
+    """Jobs that fit the VMs, with times in parts of a second; paths of the files of a run."""
+    rows = ["arrival_s,id,type,cores,memory_gb,executors,duration_s"]
+    spread = int(rng.choice([1, 40, 200]))
+    for index, at in enumerate(np.sort(rng.integers(1, spread * parts + 1, number)).tolist(), 1):
+        kind, cores, executors, memory_gb = (int(rng.integers(*ends)) for ends in ((1, 4), (1, 5), (1, 5), (1, 13)))
+        room = sum(count * min(each // cores, gb // memory_gb) for each, gb, count, _ in vms or [(4, 16, 4, 0)])
+        took = int(rng.integers(5 * parts, 120 * parts))
+        rows.append(f"{at / parts},{index},{kind},{cores},{memory_gb},{min(executors, room)},{took / parts}")
+    files = folder / "jobs.csv", folder / "result.json", folder / "executors.csv"
+    files[0].write_text("\n".join(rows) + "\n")
+    if vms is not None:
+        table = [f"kind{index},{','.join(map(str, kind))}" for index, kind in enumerate(vms)]
+        (folder / "vms.csv").write_text("\n".join(["type,cores,memory_gb,quantity,price_per_hour", *table]) + "\n")
+    return files
+
+
+def _simulate(folder, files, policy, beta, seed, changes, *, command_line):
+    """One episode and its files, through the command line or with what stands behind it."""
+    vms, changed = folder / "vms.csv", [f"{key}={value}" for key, value in changes.items()]
+    if command_line:
+        call = ["--system", "cloud", "--jobs", files[0], "--scheduler", policy, "--beta", beta, "--seed", seed]
+        call += ["--vms", vms] if vms.exists() else []
+        call += [word for change in changed for word in ("--set", change)]
+        done = run("simulate", *call, "--out", files[1], "--log", files[2])
+        assert (done.exit_code, done.stderr) == (0, "")
+        return
+    options = cloud_options.SimulateOptions(
+        jobs=str(files[0]), vms=str(vms) if vms.exists() else "", beta=beta, changes=changed
+    )
+    result, values = options.run(cloud_options.make_scheduler(policy), seed, log=True)
+    write_json(files[1], result_document(cloud_options, result, values, seed))
+    write_table(files[2], cloud_options.task_table(result))
 
 
 #: Name of a system -> how it is run and checked.
