@@ -20,7 +20,9 @@ __all__ = [
     "make_scheduler",
     "models",
     "plan",
+    "plotting",
     "simulate",
+    "train",
     "workload",
 ]
 
@@ -35,15 +37,19 @@ _EXPORTS: dict[str, tuple[str, str | None]] = {
     "make_scheduler": ("decima.systems.spark.schedulers", "make_scheduler"),
     "models": ("decima.learning.cards", "models"),
     "plan": ("decima.systems.unequal.system", "plan"),
+    "plotting": ("decima.plotting", None),
     "simulate": ("decima.evaluation.run", "simulate"),
+    "train": ("decima.learning.training", "train"),
     "workload": ("decima.workload", None),
 }
 
 if TYPE_CHECKING:
+    from decima import plotting as plotting
     from decima import workload as workload
     from decima.evaluation.comparison import compare as compare
     from decima.evaluation.run import simulate as simulate
     from decima.learning.cards import models as models
+    from decima.learning.training import train as train
     from decima.systems.spark import gym as gym
     from decima.systems.spark.policy.learned import load_policy as load_policy
     from decima.systems.spark.schedulers import check_scheduler as check_scheduler

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,23 +15,10 @@ from decima.commands.shared.outputs import check_folder
 from decima.commands.shared.verbs import INTERRUPTED, SYSTEMS, Verb
 from decima.core.config import checkout_root
 from decima.core.errors import ConfigError
-from decima.core.grammar import changed_texts, read_fields
+from decima.core.grammar import value_text
 
 if TYPE_CHECKING:
-    from decima.learning.export import FinishedRun
-    from decima.learning.recipe import Recipe
-    from decima.learning.trainer import Trained, Trainer
-
-UNEQUAL_JOBS = ("lachesis-batch", "lachesis-stream")  # JOBS that are for unequal executors
-
-
-class TrainableRun(Protocol):
-    """Something to train: a run for a card (:class:`decima.learning.export.FinishedRun`) that makes its trainer."""
-
-    def trainer(
-        self, folder: Path, *, backend: str | None = None, workers: int | None = None, progress: bool = False
-    ) -> Trainer:
-        """The trainer, with checkpoint and curve in the folder."""
+    from decima.learning.trainer import Trained
 
 
 def read_trainings() -> dict[str, dict[str, dict]]:
@@ -72,21 +58,20 @@ def use_block(context: typer.Context, name: str | None) -> str | None:
         raise ConfigError(
             f"params/training, {name}: unknown option {min(unknown)!r}; expected some of: {', '.join(known)}"
         )
-    context.default_map = {option: _as_given(option, value) for option, value in blocks[name].items()}
+    context.default_map = {option: _option_text(option, value) for option, value in blocks[name].items()}
     return name
 
 
-def _as_given(option: str, value: object) -> str | list[str]:
+def _option_text(option: str, value: Any) -> str | list[str]:
     """Parameter as command-line text: GROUP.KEY=VALUE for changes, SOURCE:KEY=VALUE,... for jobs."""
     if option == "changes":
-        groups = value.items()
-        return [f"{group}.{key}={_as_given(key, inner)}" for group, fields in groups for key, inner in fields.items()]
-    if isinstance(value, dict):
-        drawn = ",".join(f"{key}={_as_given(key, inner)}" for key, inner in value.items() if key != "source")
-        return ":".join(filter(None, (value.get("source"), drawn)))
-    if isinstance(value, list):
-        return "+".join(_as_given(option, inner) for inner in value)
-    return value if isinstance(value, str) else json.dumps(value)
+        from decima.learning.training import change_texts
+
+        return change_texts(value)
+    if option == "jobs" and isinstance(value, dict):
+        options = {key: inner for key, inner in value.items() if key != "source"}
+        return ":".join(filter(None, (value["source"], value_text(options))))
+    return value_text(value)
 
 
 @dataclass(frozen=True)
@@ -116,40 +101,33 @@ class Training:
     ] = None
 
     def check(self) -> None:
-        """Refuse what would fail after the training, or make no sense.
+        """Refuse what would fail after the training.
 
         Raises:
-            ConfigError: The seed is negative, or a folder cannot be written to.
+            ConfigError: A folder cannot be written to.
         """
         check_folder(self.out)
         if self.policy is not None:
             check_folder(self.policy.parent)
-        if self.seed < 0:
-            raise ConfigError(f"seed must be a whole number of at least 0, got {self.seed}")
 
-    def limited(self, recipe: Recipe) -> Recipe:
-        """The recipe with the limits that were given."""
-        limits = {
-            "iterations": self.iterations,
-            "wall_seconds": None if self.minutes is None else 60.0 * self.minutes,
+    def carry_out(self, system: str, jobs: str, changes: list[str] | None, **options: Any) -> None:
+        """Train, store the best policy and print a summary; exit if interrupted."""
+        from decima.learning.training import train
+
+        shared = {
+            name: getattr(self, name)
+            for name in ("recipe", "iterations", "minutes", "seed", "workers", "backend", "out", "policy", "resume")
         }
-        return recipe.replace(**{name: value for name, value in limits.items() if value is not None})
-
-    def carry_out(self, run: TrainableRun | FinishedRun) -> None:
-        """Train, store the best policy and print a summary."""
-        from decima.learning.export import POLICY_NAME, export
-
-        trainer = run.trainer(self.out, backend=self.backend, workers=self.workers, progress=True)
         try:
-            trained = trainer.train(self.resume)
-        except KeyboardInterrupt:
-            typer.echo(
-                f"error: interrupted after {trainer.iterations} iterations; --resume continues {self.out}", err=True
-            )
+            result = train(jobs, system=system, set=changes or (), progress=True, **shared, **options)
+        except KeyboardInterrupt as error:
+            if not error.args:
+                raise
+            typer.echo(f"error: {error}; --resume continues {self.out}", err=True)
             sys.exit(INTERRUPTED)
-        written = export(run, trained, self.out / POLICY_NAME if self.policy is None else self.policy)
-        unit = " s" if run.task.metric.endswith("_s") else ""
-        typer.echo(f"{run.recipe.name} on {run.task.label}: {_summary(trained, unit)}; wrote {written}")
+        task = result.run.task
+        summary = _summary(result.trained, " s" if task.metric.endswith("_s") else "")
+        typer.echo(f"{result.run.recipe.name} on {task.label}: {summary}; wrote {result.path}")
 
 
 def _summary(trained: Trained, unit: str) -> str:
@@ -194,33 +172,13 @@ def train(
     A run that is limited by iterations has the same result for the same seed; the learning rate of one that is limited
     by minutes follows the clock.
     """
-    from decima.learning.quiet import import_tensorflow
-    from decima.learning.recipe import Recipe
-    from decima.systems.spark.policy.architecture import Architecture
-    from decima.systems.spark.policy.task import Task
-    from decima.systems.spark.settings import Settings
+    from decima.systems.unequal.policy.task import draws
 
-    if jobs.partition(":")[0] in UNEQUAL_JOBS:
+    if draws(jobs):
         raise ConfigError(f"jobs {jobs!r} are for unequal executors: decima train --system unequal {jobs}")
     training.check()
-    groups = changed_texts(cluster.changes, "settings", "recipe", "architecture")
-    switches = read_fields(groups["settings"], Settings, "--set settings.")
-    chosen_cluster = cluster.of_values(switches)
-    if chosen_cluster.classes:
-        switches["classes"] = [list(each) for each in chosen_cluster.classes]
-    if cluster.durations is not None:
-        switches["durations"] = cluster.durations
-    task = Task.of_jobs(
-        jobs, executors=chosen_cluster.executors, mode=cluster.mode, objective=objective, settings=switches
-    )
-    recipe = training.limited(Recipe.of(training.recipe, groups["recipe"], task.kind))
-    network = Architecture.named(
-        architecture, **read_fields(groups["architecture"], Architecture, "--set architecture.")
-    )
-    import_tensorflow()
-    from decima.systems.spark.policy.run import DecimaRun
-
-    training.carry_out(DecimaRun(task, recipe, network, training.seed))
+    chosen = {name: getattr(cluster, name) for name in ("executors", "mode", "classes", "durations")}
+    training.carry_out(system, jobs, cluster.changes, architecture=architecture, objective=objective, **chosen)
 
 
 def train_unequal(
@@ -232,22 +190,8 @@ def train_unequal(
     architecture: Architecture = "paper",
 ) -> None:
     """Train a policy for unequal executors and keep the best one at validation."""
-    from decima.learning.quiet import import_tensorflow
-    from decima.systems.unequal.policy.architecture import NodeArchitecture
-    from decima.systems.unequal.policy.task import read_task
-
     training.check()
-    groups = changed_texts(cluster.changes, "recipe", "architecture")
-    task = read_task(jobs)
-    network = NodeArchitecture.named(
-        architecture, **read_fields(groups["architecture"], NodeArchitecture, "--set architecture.")
-    )
-    import_tensorflow()
-    from decima.learning.recipe import Recipe
-    from decima.systems.unequal.policy.run import NodeRun
-
-    recipe = training.limited(Recipe.of(training.recipe, groups["recipe"], task.kind))
-    training.carry_out(NodeRun(task, recipe, network, training.seed))
+    training.carry_out(system, jobs, cluster.changes, architecture=architecture)
 
 
 def train_cloud(
@@ -262,37 +206,9 @@ def train_cloud(
 
     Recipes: fast, paper (REINFORCE, Algorithm 2) and paper-dqn (Algorithm 1), both with Table 5.
     """
-    from decima.learning.quiet import import_tensorflow
-    from decima.systems.cloud import Billing, Rules
-    from decima.systems.cloud.policy.architecture import PlacementArchitecture
-    from decima.systems.cloud.policy.task import FAMILY, PlacementTask, texts
-
     training.check()
-    groups = changed_texts(cluster.changes, "rules", "billing", "recipe", "architecture")
-    try:
-        weights = tuple(float(beta) for beta in texts(cluster.betas))
-    except ValueError as error:
-        raise ConfigError(f"--betas {cluster.betas}: expected numbers with ; between") from error
-    task = PlacementTask(
-        texts(jobs),
-        texts(cluster.vms),
-        weights,
-        cluster.mode,
-        cluster.reward,
-        read_fields(groups["rules"], Rules, "--set rules."),
-        read_fields(groups["billing"], Billing, "--set billing."),
-    )
-    network = PlacementArchitecture.named(
-        architecture,
-        len(task.settings[0].cluster),
-        **read_fields(groups["architecture"], PlacementArchitecture, "--set architecture."),
-    )
-    import_tensorflow()
-    from decima.learning.recipe import Recipe
-    from decima.systems.cloud.policy.run import PlacementRun
-
-    recipe = training.limited(Recipe.of(training.recipe, groups["recipe"], FAMILY))
-    training.carry_out(PlacementRun(task, recipe, network, training.seed))
+    chosen = {name: getattr(cluster, name) for name in ("vms", "betas", "mode", "reward")}
+    training.carry_out(system, jobs, cluster.changes, architecture=architecture, **chosen)
 
 
 _TRAINED: dict[str, Any] = dict(zip(SYSTEMS, (train, train_unequal, train_cloud), strict=True))

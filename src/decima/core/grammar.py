@@ -166,6 +166,18 @@ def read_value(text: str, kind: Any, where: str) -> Any:
     return value
 
 
+def value_text(value: Any) -> str:
+    """Text of a value, for :func:`read_value`."""
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={value_text(inner)}" for key, inner in value.items())
+    if isinstance(value, (list, tuple)):
+        return "+".join(value_text(inner) for inner in value)
+    if isinstance(value, str):
+        return value
+    value = value.item() if hasattr(value, "item") else value  # a number of NumPy
+    return str(value).lower() if value is None or isinstance(value, bool) else repr(value)
+
+
 def hint(name: str, known: Iterable[str]) -> str:
     """Text like ``; did you mean 'fair'?`` if a known name is close, else empty."""
     close = difflib.get_close_matches(str(name).lower(), list(known), n=1)

@@ -189,18 +189,21 @@ class Recipe:
             raise ConfigError(f"{path}: {error}") from error
 
     @classmethod
-    def of(cls, name: str, texts: Mapping[str, str] | None = None, kind: str = "batch") -> Recipe:
+    def of(cls, name: str | Recipe, texts: Mapping[str, str] | None = None, kind: str = "batch") -> Recipe:
         """A named recipe or YAML file, some flat fields replaced by texts as a command line gives them.
 
         Args:
-            name: Name or path.
+            name: Name, path, or a recipe.
             texts: Texts by name of the field.
             kind: As in :meth:`named`.
 
         Raises:
             ConfigError: A name is unknown, or a value of another type or out of range.
         """
-        recipe = cls.load(name, kind) if name.endswith((".yaml", ".yml")) else cls.named(name, kind)
+        if isinstance(name, Recipe):
+            recipe = name
+        else:
+            recipe = cls.load(name, kind) if name.endswith((".yaml", ".yml")) else cls.named(name, kind)
         return recipe.replace(**_typed(texts or {}, recipe.algorithm))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from decima.core.errors import ConfigError, UnknownSchedulerError
 from decima.evaluation.workers import check_workers
@@ -21,7 +22,7 @@ from decima.learning.validation import Validation
 class TrainingRun:
     """Everything that the outcome of a training is a function of, if its budget is a number of iterations.
 
-    A system subclasses it with the four methods that raise NotImplementedError here.
+    A system subclasses it with the five methods that raise NotImplementedError here.
 
     Raises:
         ConfigError: The recipe's teacher is none of the system's, or its parts do not fit each other.
@@ -59,6 +60,10 @@ class TrainingRun:
         Raises:
             ConfigError: There is none of that name, a parameter is wrong, or it is a learned policy.
         """
+        raise NotImplementedError
+
+    def make_scheduler(self, path: Path) -> Any:
+        """A stored policy of the system as a scheduler."""
         raise NotImplementedError
 
     def rollout_work(self) -> Callable:

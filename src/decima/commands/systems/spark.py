@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from decima.core.errors import ConfigError
 from decima.core.grammar import MOST, changed_texts, read_fields
 
 if TYPE_CHECKING:
@@ -87,18 +86,10 @@ class ClusterOptions:
         Raises:
             ConfigError: As :meth:`settings`, or a value has an option of its own.
         """
-        from decima.systems.spark.settings import Settings, read_classes
+        from decima.systems.spark.settings import settings_from
 
-        if taken := [name for name in ("executors", "mode", "durations", "classes") if name in values]:
-            raise ConfigError(f"--set settings.{taken[0]}: this has an option of its own, --{taken[0]}")
-        options = {
-            "durations": self.durations,
-            "time_limit_ms": None if time_limit_s is None else 1000.0 * time_limit_s,
-        }
-        options = {name: value for name, value in options.items() if value is not None}
-        if self.classes is not None:
-            options["classes"] = read_classes(self.classes)
-        return Settings.of_mode(self.mode, executors=self.executors, **(options | values))
+        own = {"executors": self.executors, "classes": self.classes, "durations": self.durations}
+        return settings_from(self.mode, values, time_limit_s=time_limit_s, **own)
 
 
 @dataclass(frozen=True)

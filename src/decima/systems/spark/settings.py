@@ -1,9 +1,9 @@
 """Settings of a simulated cluster; modes are sets of their values."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -239,3 +239,34 @@ class Settings:
         if not self.classes:
             del values["classes"]
         return values
+
+
+def settings_from(
+    mode: str,
+    values: Mapping[str, Any],
+    *,
+    executors: int,
+    classes: str | None = None,
+    durations: str | None = None,
+    time_limit_s: float | None = None,
+) -> "Settings":
+    """Settings of a mode from options and from further fields by name.
+
+    Args:
+        mode: Rules of the simulator.
+        values: Fields that have no option of their own.
+        executors: Executors of the cluster.
+        classes: Text of :func:`read_classes`, instead of a number of executors.
+        durations: ``sampled`` or ``mean``; None: by mode.
+        time_limit_s: End of the run; None: when all jobs are done.
+
+    Raises:
+        ConfigError: A value has an option of its own, is unknown or out of range.
+    """
+    if taken := [name for name in ("executors", "mode", "durations", "classes") if name in values]:
+        raise ConfigError(f"--set settings.{taken[0]}: this has an option of its own, --{taken[0]}")
+    options = {"durations": durations, "time_limit_ms": None if time_limit_s is None else 1000.0 * time_limit_s}
+    options = {name: value for name, value in options.items() if value is not None}
+    if classes is not None:
+        options["classes"] = read_classes(classes)
+    return Settings.of_mode(mode, executors=executors, **(options | values))

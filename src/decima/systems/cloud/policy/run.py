@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from decima.learning.store import read_policy
 from decima.systems.cloud.policy.agent import PlacementAgent
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
 from decima.systems.cloud.policy.episodes import PlacementEpisodes, check_teacher
+from decima.systems.cloud.policy.scheduler import LearnedPlacement, learned
 from decima.systems.cloud.policy.task import PlacementTask
 from decima.systems.cloud.policy.validation import PlacementValidation
 
@@ -36,6 +38,10 @@ class PlacementRun(TrainingRun):
     def check_teacher(self, name: str, parameters: dict[str, float]) -> None:
         """Refuse what is neither a rule nor the search."""
         check_teacher(name, parameters)
+
+    def make_scheduler(self, path: Path) -> LearnedPlacement:
+        """The stored policy as a scheduler of placement."""
+        return learned(str(path))
 
     def rollout_work(self) -> PlacementEpisodes:
         """Episodes of placement."""

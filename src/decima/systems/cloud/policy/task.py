@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from decima import __version__
 from decima.core.checks import is_number
 from decima.core.errors import ConfigError
+from decima.core.grammar import read_fields, split_options
 from decima.learning.seeds import VALIDATION_SEED, sequence_seed
 from decima.systems.cloud.catalog import Billing, make_cluster
 from decima.systems.cloud.policy import recipes as _recipes  # noqa: F401  registers them
-from decima.systems.cloud.settings import PlacementSettings
-from decima.systems.cloud.sources import JobsSpec, parse_placement_jobs
+from decima.systems.cloud.policy.architecture import PlacementArchitecture
+from decima.systems.cloud.settings import PlacementSettings, Rules
+from decima.systems.cloud.sources import SOURCES, JobsSpec, parse_placement_jobs
 from decima.systems.cloud.workload import PlacementWorkload
 
+if TYPE_CHECKING:
+    from decima.learning.recipe import Recipe
+    from decima.learning.training import TrainingRequest
+
+RUN = "PlacementRun"  # class in ``run.py``, which needs TensorFlow
 REWARDS = ("per_job", "table3")
 FAMILY = "placement"
 
@@ -163,3 +170,58 @@ class PlacementTask:
 def texts(values: Sequence[str] | str) -> tuple[str, ...]:
     """Several texts out of one with semicolons between them."""
     return tuple(part.strip() for part in values.split(";")) if isinstance(values, str) else tuple(values)
+
+
+def draws(jobs: str) -> bool:
+    """Whether jobs to train on are to be placed on VMs."""
+    first = texts(jobs)[0]
+    return first.endswith(".csv") or split_options(first)[0] in SOURCES.names()
+
+
+def read_parts(
+    jobs: str,
+    request: TrainingRequest,
+    *,
+    architecture: str = "shared",
+    vms: str = "table4",
+    betas: str = "1",
+    mode: str = "paper",
+    reward: str = "per_job",
+) -> tuple[PlacementTask, Recipe, PlacementArchitecture]:
+    """Plan a training of placement, see :func:`decima.learning.training.train`.
+
+    Args:
+        jobs: Sources of jobs, ``;`` between them.
+        request: Recipe, changes of rules, billing, recipe and architecture, limits and seed.
+        architecture: ``shared`` (one scorer for all VMs) or ``paper``.
+        vms: Lists of VMs, ``;`` between them.
+        betas: Weights of cost from 0 to 1, ``;`` between them.
+        mode: Rules.
+        reward: ``per_job`` or ``table3``.
+
+    Returns:
+        Task, recipe and network.
+
+    Raises:
+        ConfigError: A name is unknown or a value out of range.
+    """
+    groups = request.groups("rules", "billing", "recipe", "architecture")
+    try:
+        weights = tuple(float(beta) for beta in texts(str(betas)))
+    except ValueError as error:
+        raise ConfigError(f"--betas {betas}: expected numbers with ; between") from error
+    task = PlacementTask(
+        texts(jobs),
+        texts(vms),
+        weights,
+        mode,
+        reward,
+        read_fields(groups["rules"], Rules, "--set rules."),
+        read_fields(groups["billing"], Billing, "--set billing."),
+    )
+    network = PlacementArchitecture.named(
+        architecture,
+        len(task.settings[0].cluster),
+        **read_fields(groups["architecture"], PlacementArchitecture, "--set architecture."),
+    )
+    return task, request.recipe_for(FAMILY, groups["recipe"]), network

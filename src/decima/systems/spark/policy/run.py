@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -17,7 +18,8 @@ from decima.systems.spark.policy.growth import grown_weights
 from decima.systems.spark.policy.kernel.inference import decide_learned
 from decima.systems.spark.policy.task import Task
 from decima.systems.spark.policy.validation import TaskValidation
-from decima.systems.spark.schedulers import make_scheduler
+from decima.systems.spark.schedulers import Scheduler, make_scheduler
+from decima.systems.spark.schedulers.registry import LEARNED
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,10 @@ class DecimaRun(TrainingRun):
                 f"{name!r} is a learned policy, which would teach itself; expected a heuristic, or a planner as in "
                 "lookahead:64"
             )
+
+    def make_scheduler(self, path: Path) -> Scheduler:
+        """The stored policy as a scheduler of the Spark cluster."""
+        return make_scheduler(LEARNED, policy=str(path))
 
     def rollout_work(self) -> Episodes:
         """Episodes of the task."""

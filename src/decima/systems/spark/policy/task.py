@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from decima.core.checks import check_whole, is_number
 from decima.core.errors import ConfigError
 from decima.core.files import plain
+from decima.core.grammar import read_fields
 from decima.core.objectives import get_objective
 from decima.learning.seeds import SEQUENCE_SEED, VALIDATION_SEED, sequence_seed
 from decima.systems.spark.policy import recipes as _recipes  # noqa: F401  registers them
-from decima.systems.spark.settings import Settings
+from decima.systems.spark.policy.architecture import Architecture
+from decima.systems.spark.settings import Settings, settings_from
 from decima.systems.spark.tables import WorkloadTables, stage_levels
 from decima.workload.jobs import Workload
 from decima.workload.sources import get_source, parse_jobs
 
+if TYPE_CHECKING:
+    from decima.learning.recipe import Recipe
+    from decima.learning.training import TrainingRequest
+
+RUN = "DecimaRun"  # class in ``run.py``, which needs TensorFlow
 KINDS = ("batch", "stream")
 # What validation is compared with: parameters tuned on sequences that no test sees.
 REFERENCES: dict[str, dict[str, dict[str, Any]]] = {
@@ -265,3 +272,47 @@ def children_of(task: Task) -> tuple[np.ndarray, np.ndarray, int]:
     tables = WorkloadTables(workload, task.cluster)
     depth = 1 + max(max(stage_levels(profile)) for profile in workload.universe)
     return tables.arrays["child_offset"], tables.arrays["child"], depth
+
+
+def read_parts(
+    jobs: str,
+    request: TrainingRequest,
+    *,
+    architecture: str = "paper",
+    executors: int = 50,
+    mode: str = "paper",
+    objective: str = "avg_jct",
+    classes: str | None = None,
+    durations: str | None = None,
+) -> tuple[Task, Recipe, Architecture]:
+    """Plan a training on the Spark cluster, see :func:`decima.learning.training.train`.
+
+    Args:
+        jobs: A workload source with options.
+        request: Recipe, changes of settings, recipe and architecture, limits and seed.
+        architecture: ``paper``, ``released`` or ``classes``.
+        executors: Executors of the cluster.
+        mode: Rules of the simulator.
+        objective: What counts.
+        classes: Classes of executors, ``0.25:50,1:100``, instead of their number.
+        durations: ``sampled`` or ``mean``; None: by mode.
+
+    Returns:
+        Task, recipe and network.
+
+    Raises:
+        ConfigError: A name is unknown or a value out of range.
+    """
+    groups = request.groups("settings", "recipe", "architecture")
+    switches = read_fields(groups["settings"], Settings, "--set settings.")
+    cluster = settings_from(mode, switches, executors=executors, classes=classes, durations=durations)
+    if cluster.classes:
+        switches["classes"] = [list(each) for each in cluster.classes]
+    if durations is not None:
+        switches["durations"] = durations
+    task = Task.of_jobs(jobs, executors=cluster.executors, mode=mode, objective=objective, settings=switches)
+    recipe = request.recipe_for(task.kind, groups["recipe"])
+    network = Architecture.named(
+        architecture, **read_fields(groups["architecture"], Architecture, "--set architecture.")
+    )
+    return task, recipe, network

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from decima.systems.unequal.policy.critic import NodeCritic
 from decima.systems.unequal.policy.network import NodeNetwork
 from decima.systems.unequal.policy.planner import PolicyPlanner
 from decima.systems.unequal.policy.task import TEACHERS, NodeEpisode, NodeEpisodes, NodeSequence, NodeTask
+from decima.systems.unequal.schedulers.registry import PlanScheduler, make_scheduler
 
 _CHUNK = 256
 
@@ -193,6 +195,10 @@ class NodeRun(TrainingRun):
             raise ConfigError(f"unknown scheduler {name!r} to imitate; known: {', '.join(TEACHERS)}")
         if parameters:
             raise ConfigError(f"{name} has no parameter {next(iter(parameters))!r} as a teacher; it has none")
+
+    def make_scheduler(self, path: Path) -> PlanScheduler:
+        """The stored policy as a scheduler of instances."""
+        return make_scheduler("lachesis", policy=str(path))
 
     def rollout_work(self) -> NodeEpisodes:
         """Function that runs an episode."""

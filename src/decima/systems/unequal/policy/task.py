@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from decima.core.checks import is_number, is_whole
 from decima.core.errors import ConfigError
-from decima.core.grammar import hint, read_value, split_options
+from decima.core.grammar import hint, read_fields, read_value, split_options
 from decima.learning.rollout import RolloutJob
 from decima.learning.seeds import SEQUENCE_SEED, VALIDATION_SEED
 from decima.systems.unequal.linear_rule import COEFFICIENTS, best_rule_priority, linear_priority
@@ -24,6 +24,11 @@ from decima.systems.unequal.tpch import PAPER_SIZES, tpch_instance
 from decima.systems.unequal.workload import Instance
 from decima.workload.sources import get_source
 
+if TYPE_CHECKING:
+    from decima.learning.recipe import Recipe
+    from decima.learning.training import TrainingRequest
+
+RUN = "NodeRun"  # class in ``run.py``, which needs TensorFlow
 KINDS = ("lachesis-batch", "lachesis-stream")
 #: Rules whose order a policy can imitate: priorities of an instance, where nodes are decided in a way.
 TEACHERS: dict[str, Callable[[Instance, Rules], np.ndarray]] = {
@@ -236,3 +241,32 @@ def read_task(text: str) -> NodeTask:
             known = [each.name for each in fields(NodeTask) if each.name != "kind"]
             raise ConfigError(f"{kind} has no field {name!r}{hint(name, known)}; it has: {', '.join(known)}")
     return NodeTask(kind, **values)
+
+
+def draws(jobs: str) -> bool:
+    """Whether jobs to train on are for unequal executors."""
+    return split_options(jobs)[0] in KINDS
+
+
+def read_parts(
+    jobs: str, request: TrainingRequest, *, architecture: str = "paper"
+) -> tuple[NodeTask, Recipe, NodeArchitecture]:
+    """Plan a training for unequal executors, see :func:`decima.learning.training.train`.
+
+    Args:
+        jobs: Text of :func:`read_task`.
+        request: Recipe, changes of recipe and architecture, limits and seed.
+        architecture: ``paper``, ``fast`` or ``decima``.
+
+    Returns:
+        Task, recipe and network.
+
+    Raises:
+        ConfigError: A name is unknown or a value out of range.
+    """
+    groups = request.groups("recipe", "architecture")
+    task = read_task(jobs)
+    network = NodeArchitecture.named(
+        architecture, **read_fields(groups["architecture"], NodeArchitecture, "--set architecture.")
+    )
+    return task, request.recipe_for(task.kind, groups["recipe"]), network
