@@ -177,8 +177,8 @@ def test_shows_the_equations(path):
 LATER_PAPERS = {
     "Duan and Wu": range(21, 23),
     "no paper": range(50, 60),
-    "Luo et al.": range(40, 42),
-    "Islam et al.": range(30, 32),
+    "Luo et al.": range(40, 43),
+    "Islam et al.": range(30, 33),
 }
 
 
