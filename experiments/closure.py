@@ -130,13 +130,16 @@ Place = tuple[str, str | None]  # module, and a part of it: None is all of it, "
 
 def _walk(waiting: list[Place], files: set[Path]) -> set[Path]:
     done: set[Place] = set()
+    followed: set[Place] = set()  # names that a package gives on first use
     while waiting:
         name, part = waiting.pop()
         path = find_module(name)
         if path is None:
             continue
         if not name.startswith(SLICED):
-            if given := _parsed(name).for_types.get(part or ""):
+            given = _parsed(name).for_types.get(part or "")
+            if given and given not in followed:  # two packages may give a name to each other
+                followed.add(given)
                 waiting.append(given)
             part = None
         if (name, part) in done:
