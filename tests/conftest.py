@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections import Counter
 
 import pytest
 from hypothesis import settings
@@ -16,6 +17,32 @@ settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 NO_TPCH = f"no TPC-H profiles: set {config.MIRROR_VARIABLE}, or run 'decima data fetch tpch'"
+
+
+TALLY = "tally"  # property of a test: (what was tried, {unit: count})
+
+
+@pytest.fixture
+def tally(record_property):
+    """Function of a row of docs/reliability.md and of counts by unit; the closing table of the run adds them up."""
+    return lambda row, **counts: record_property(TALLY, (row, counts))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print what random tests tried and found, as the table of docs/reliability.md has it."""
+    rows, failed = {}, {}
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.getreports(outcome):
+            for name, value in getattr(report, "user_properties", ()):
+                if name == TALLY and report.when == "call":
+                    row, counts = value
+                    rows.setdefault(row, Counter()).update(counts)
+                    failed[row] = failed.get(row, 0) + (outcome == "failed")
+    if rows:
+        terminalreporter.section("random runs")
+        for row, counts in sorted(rows.items()):
+            tried = ", ".join(f"{count:,} {unit}" for unit, count in counts.items())
+            terminalreporter.write_line(f"| {row} | {tried} | {failed[row]} failures |")
 
 
 @pytest.fixture(autouse=True)

@@ -25,7 +25,7 @@ GROUPS = (
 
 
 @pytest.mark.parametrize("names", GROUPS, ids=" ".join)
-def test_readers_give_a_result_or_a_plain_error(names, tmp_path, record_property):
+def test_readers_give_a_result_or_a_plain_error(names, tmp_path, tally):
     count = -(-FUZZ_INPUTS // len(READERS))
     arguments = (",".join(names), count, FIRST_SEED, tmp_path)
     command = [sys.executable, "-m", "tests.fuzz.worker", *map(str, arguments)]
@@ -34,7 +34,7 @@ def test_readers_give_a_result_or_a_plain_error(names, tmp_path, record_property
     told = {line["reader"]: line for line in map(json.loads, done.stdout.splitlines()) if line["reader"] in names}
     assert told.keys() == set(names)
     for name, line in told.items():
-        record_property(name, line)
+        tally("damaged inputs of readers", inputs=line["inputs"])
         assert line["failure"] is None, f"{name}: {line['failure']}\ninput {line['input']}"
         assert line["inputs"] >= count
         assert line["results"] > 0

@@ -28,8 +28,9 @@ def program(*arguments):
 
 
 @pytest.mark.parametrize("first", range(FIRST_SEED, FIRST_SEED + GUARDED_RUNS, BLOCK))
-def test_nothing_is_read_or_written_outside_of_an_array(first):
+def test_nothing_is_read_or_written_outside_of_an_array(first, tally):
     count = min(BLOCK, FIRST_SEED + GUARDED_RUNS - first)
+    tally("runs between guard pages, both ends", runs=2 * count)
     lines, code, errors = program("runs", first, count)
     assert code == 0, f"ended by {code} at: {lines[-1] if lines else 'the beginning'}\n{errors}"
     assert len(lines) == 4 * count + 1

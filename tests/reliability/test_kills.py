@@ -89,7 +89,8 @@ def kill_at(child, folder, target, wait_s):
             time.sleep(0.005)
 
 
-def test_a_training_that_is_killed_goes_on_bit_for_bit(forked, tmp_path):
+def test_a_training_that_is_killed_goes_on_bit_for_bit(forked, tmp_path, tally):
+    tally("kills of a training", kills=KILLS)
     rng = np.random.default_rng(FIRST_SEED)
     whole = tmp_path / "whole"
     assert forked(1, whole)[1]() == 0

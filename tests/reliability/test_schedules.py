@@ -33,8 +33,9 @@ def test_the_checker_knows_nothing_of_the_package(checked):
 
 
 @pytest.mark.parametrize("first", range(FIRST_SEED, END, BLOCK))
-def test_random_runs_keep_all_rules(checked, first, tmp_path):
+def test_random_runs_keep_all_rules(checked, first, tmp_path, tally):
     subjects = checked.subjects()
+    tally(f"random runs under the checker: {checked.checker.__name__.rpartition('.')[2]}", runs=min(BLOCK, END - first))
     for seed in range(first, min(first + BLOCK, END)):
         subject = subjects[seed % len(subjects)]
         folder = tmp_path / str(seed)
