@@ -8,7 +8,7 @@ import numpy as np
 import pandas
 
 from decima import plotting
-from decima.evaluation.pool import RunPool
+from decima.evaluation.pool import UNFINISHED, RunPool
 from decima.evaluation.run import simulate
 from decima.evaluation.statistics import paired_change
 from decima.systems.spark.policy.learned import load_policy
@@ -126,7 +126,7 @@ def _loads(params: dict, context: Context) -> pandas.DataFrame:
             with RunPool(workloads, settings, seeds=seeds, workers=context.threads, keep=False) as pool:
                 scores = pool.measure(list(made.values()), ("avg_jct", "makespan"))
             for row, name in enumerate(made):
-                columns = {column: values[row] for column, values in scores.items()}
+                columns = {column: scores[column][row] for column in ("avg_jct_s", "makespan_s", UNFINISHED)}
                 case_columns = {"workload": case, "jobs": number, "scheduler": name, "seed": seeds}
                 found.append(pandas.DataFrame(case_columns | columns))
     return pandas.concat(found)
