@@ -72,7 +72,10 @@ def cluster_settings(executors: int, *, fresh: bool = False, moving_delay_ms: fl
         "moving_delay_ms": moving_delay_ms,
         "warmup_delay_ms": 0.0,
     }
-    return Settings.paper(executors=executors, **(values | changes))
+    values |= changes
+    if not values["startup"]:
+        values["moving_delay_ms"] = 0.0  # nothing starts
+    return Settings.paper(executors=executors, **values)
 
 
 def _shaped(

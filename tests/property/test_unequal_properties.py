@@ -66,7 +66,7 @@ def test_bias_and_forced_executors_equal_plain_python(instance, seed, slots):
 @settings(max_examples=15, deadline=None)
 @given(instance=instances, seed=st.integers(0, 1000))
 def test_every_scheduler_makes_valid_schedules(instance, seed):
-    for name in list_schedulers():
+    for name in list_schedulers(bare=True):
         schedule = plan(instance, scheduler=name, seed=seed)
         validate(instance, schedule)
         assert schedule.makespan_s == schedule.first_finish_s.max()
@@ -88,7 +88,7 @@ def test_dropping_unread_copies_never_takes_longer(instance, seed):
 
 
 @settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 10**6), stream=st.booleans(), name=st.sampled_from(list_schedulers()))
+@given(seed=st.integers(0, 10**6), stream=st.booleans(), name=st.sampled_from(list_schedulers(bare=True)))
 def test_twice_the_work_and_data_take_twice_the_time(seed, stream, name):
     small = draw_instance(seed, stream=stream)
     jobs = [replace(job, work=2.0 * job.work, data=2.0 * job.data, arrival_s=2.0 * job.arrival_s) for job in small.jobs]

@@ -241,11 +241,13 @@ def _simulate(folder, files, policy, beta, seed, changes, *, command_line):
         done = run("simulate", *call, "--out", files[1], "--log", files[2])
         assert (done.exit_code, done.stderr) == (0, "")
         return
-    options = cloud_options.SimulateOptions(
+    options = cloud_options.Options(
         jobs=str(files[0]), vms=str(vms) if vms.exists() else "", beta=beta, changes=changed
     )
-    result, values = options.run(cloud_options.make_scheduler(policy), seed, log=True)
-    write_json(files[1], result_document(cloud_options, result, values, seed))
+    scheduler = get_system("cloud").make_scheduler(policy)
+    workload, settings = options.spec().workload(seed), options.settings()
+    result = cloud_options.checked(decima.simulate(workload, scheduler, seed=seed, cluster=settings, log=True))
+    write_json(files[1], result_document(cloud_options, result, getattr(scheduler, "values", {}), seed))
     write_table(files[2], cloud_options.task_table(result))
 
 

@@ -13,7 +13,7 @@ SOURCE = Path(decima.__file__).parents[1]
 LIMITS = [
     ("decima.learning.store", 15, None),
     ("decima.learning.trainer", 30, None),
-    ("decima.systems.unequal.policy.run", 90, "unequal"),
+    ("decima.systems.unequal.policy.run", 92, "unequal"),
     ("decima.systems.unequal.system", 60, "unequal"),
     ("decima.systems.unequal.policy.architecture", 25, "unequal"),
     ("decima.systems.cloud.policy.run", 90, "cloud"),

@@ -19,7 +19,6 @@ from decima.commands.shared.outputs import (
 )
 from decima.commands.shared.verbs import SYSTEMS, Verb
 from decima.core.errors import ConfigError
-from decima.core.system import get_system
 
 if TYPE_CHECKING:
     from decima.evaluation.comparison import Comparison
@@ -149,6 +148,7 @@ def tune(
     ] = None,
 ) -> None:
     """Fit a heuristic's parameters by CMA-ES or a grid; score it on held-out workloads."""
+    from decima.core.system import get_system
     from decima.evaluation.grid import grid_search, grid_table, read_grid
     from decima.evaluation.tuning import TEST_SEED
     from decima.evaluation.tuning import tune as run_tuning

@@ -171,7 +171,7 @@ def test_option_out_of_range(options, message, jobs, folder):
         (["synthetic:sizes=huge"], "'huge' is unknown"),
         (["synthetic:sizes="], "is unknown"),
         (["synthetic:arrivals=batch,interarrival_s=3"], "interarrival_s describe a stream"),
-        (["google"], "unknown jobs 'google'; expected a workload source (tpch, "),
+        (["google"], "unknown jobs 'google'; expected a workload source (alibaba, "),
         (["synthetic:interarrival_s=0"], "expected a finite number above 0"),
         (["synthetic:interarrival_s=nan"], "expected a number"),
         (["synthetic:n=0,initial=0"], "expected an integer of at least 1"),

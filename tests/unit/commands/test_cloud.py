@@ -111,7 +111,7 @@ def test_what_draws_nothing_is_run_once_and_told(files):
         (("simulate", "--out", "result.txt"), "expected a name that ends in .json"),
         (("compare", "aep", "aep"), "scheduler 'aep' is given twice"),
         (("compare", "aep", "--baseline", "rr", "--seeds", 1), "baseline 'rr' is not among"),
-        (("compare", "--metric", "price"), "unknown metric 'price'; known: cost"),
+        (("compare", "--metric", "price"), "unknown objective 'price'; known: avg_jct, cost"),
         (("workload", "vms", "table5"), "unknown list of VMs 'table5'"),
     ],
 )

@@ -53,5 +53,5 @@ def test_listing_the_learned_scheduler_reads_no_weights(monkeypatch):
     lines = run("schedulers", "decima").stdout.splitlines()
     assert lines[0].startswith("decima               A learned policy: a graph neural network")
     assert [line.split()[0] for line in lines[1:]] == ["policy", "greedy", ":batch", ":stream", ":busy"]
-    assert lines[-1].endswith("(tpch-stream-busy)")
+    assert lines[-1].endswith("(policy tpch-stream-busy)")
     assert run("schedulers").exit_code == 0

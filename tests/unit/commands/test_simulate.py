@@ -4,7 +4,7 @@ import pandas
 import pytest
 
 import decima
-from tests.unit.commands.calls import DIAMOND, read_json, run, succeed, write_json
+from tests.unit.commands.calls import DIAMOND, read_json, refuse, run, succeed, write_json
 
 OPTIONS = ("--executors", 5, "--set", "settings.moving_delay_ms=100")
 
@@ -89,10 +89,14 @@ def test_modes_set_rules_and_durations(mode, jobs, folder):
     assert settings["mode"] == mode
     assert settings["level_rule"] == {"released": "left"}.get(mode, "interpolate")
     changed = ("--set", "settings.level_rule=right")
+    if mode == "simplified":
+        refusal = refuse("simulate", "--jobs", jobs, "--mode", mode, *changed)
+        assert "level_rule is 'right' but has no effect in mode simplified with inflation off" in refusal
+        return
     succeed("simulate", "--jobs", jobs, "--mode", mode, *changed, "--out", folder / "r.json")
     settings = read_json(folder / "r.json")["settings"]
     assert settings["level_rule"] == "right"
-    assert settings["durations"] == {"simplified": "mean"}.get(mode, "sampled")
+    assert settings["durations"] == "sampled"
 
 
 def test_time_limit_leaves_null_for_what_did_not_finish(jobs, folder):
@@ -140,7 +144,8 @@ def test_gantt_chart_of_nothing(ending, jobs, folder):
 @pytest.mark.parametrize("mode", ["paper", "released", "simplified"])
 @pytest.mark.parametrize("scheduler", ["random", "capped_srw"])
 def test_replay_of_a_result_file_repeats_the_run(mode, scheduler, jobs, folder):
-    call = ("simulate", "--jobs", jobs, "--mode", mode, *OPTIONS, "--seed", 7)
+    options = OPTIONS[: OPTIONS.index("--set")] if mode == "simplified" else OPTIONS  # no delays there
+    call = ("simulate", "--jobs", jobs, "--mode", mode, *options, "--seed", 7)
     succeed(*call, "--scheduler", scheduler, "--out", folder / "r.json")
     first = read_json(folder / "r.json")
     rows = [row[4:7] for row in first["decisions"]]

@@ -234,7 +234,7 @@ def test_result_does_not_depend_on_the_rest_of_the_list():
         ((["fair"], JOBS, 10, [-1]), ConfigError, "seed must be"),
         ((["fair"], JOBS, 10, [0.5, 1.5]), ConfigError, r"seed must be a whole number of at least 0, got 0\.5"),
         ((["fair"], JOBS, 10, "01"), ConfigError, "seeds must be a list of whole numbers, got '01'"),
-        ((["fair"], JOBS, 10, 5), ConfigError, "seeds must be a list of whole numbers, got 5"),
+        ((["fair"], JOBS, 10, 0), ConfigError, "no seed given; expected at least one"),
         ((["fair"], JOBS, 10, [math.nan]), ConfigError, "seed must be a whole number of at least 0, got nan"),
         ((["fair"], [JOBS], 10, [1, 2]), ConfigError, "2 seeds for 1 workloads"),
         ((["fair"], JOBS, 0), ConfigError, "executors must be"),

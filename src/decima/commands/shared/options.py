@@ -17,7 +17,6 @@ import typer
 from decima.commands.shared.verbs import DEFAULT_SYSTEM, SYSTEMS
 from decima.core.errors import ConfigError
 from decima.core.grammar import MOST as MOST
-from decima.core.system import get_system
 
 Seed = Annotated[int, typer.Option(metavar="N", help="Source of all chance; the same seed gives the same result.")]
 SchedulerText = Annotated[
@@ -151,6 +150,8 @@ def opened(texts: Sequence[str], system: str = DEFAULT_SYSTEM) -> Iterator[dict[
         UnknownSchedulerError: No scheduler has that name.
         ConfigError: A text is given twice, or is not as expected.
     """
+    from decima.core.system import get_system
+
     require_different(texts)
     with ExitStack() as stack:
         made = {text: get_system(system).make_scheduler(text) for text in texts}

@@ -83,7 +83,7 @@ def test_runs_are_told_apart(measurements):
 
 def test_a_cluster_that_obeys_the_simulator_is_foretold(alone):
     for fresh in (False, True):
-        for kind in (simulation.HELD_OUT, simulation.TRAINING, simulation.OWN):
+        for kind in (simulation.HELD_OUT, simulation.TRAINING, simulation.SAME_RUN):
             assert mean(alone, variant=simulation.ALL_EFFECTS, profile=kind, fresh=fresh) < 0.04
 
 
@@ -114,7 +114,7 @@ def test_a_mix_is_foretold_by_queries_alone_and_by_other_mixes(measurements):
     table = simulation.simulate_mixes(measurements, variants, seeds=8, threads=1)
     table = table.assign(error=table.simulated_ms / table.real_ms - 1.0)
     assert len(table) == 9 * 2 * (3 + 1)
-    for kind in (simulation.ALONE, simulation.HELD_OUT, simulation.OWN):
+    for kind in (simulation.ALONE, simulation.HELD_OUT, simulation.SAME_RUN):
         assert mean(table, variant=simulation.ALL_EFFECTS, bound=True, profile=kind) < 0.04
     assert mean(table, variant="no slowdown by parallelism", bound=True) > 0.2
 

@@ -136,7 +136,7 @@ def test_nothing_is_below_the_optimum_on_tiny_instances():
         gains += with_copies < without
         assert lower_bound(instance) <= with_copies * slack
         assert lower_bound(instance, duplicate=False) <= without * slack
-        for name in list_schedulers():
+        for name in list_schedulers(bare=True):
             schedule = plan(instance, scheduler=name)
             floor = with_copies if schedule.duplicate.any() else without
             assert floor <= schedule.makespan_s * slack, (seed, name)

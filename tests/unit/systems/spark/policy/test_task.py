@@ -111,7 +111,7 @@ def test_dictionary_round_trip():
     ("changes", "message"),
     [
         ({"kind": "trickle"}, "kind must be 'batch' or 'stream', got 'trickle'"),
-        ({"source": "google"}, "unknown workload source 'google'; known: tpch, embedded, measured"),
+        ({"source": "google"}, "unknown workload source 'google'; known: alibaba, alibaba_like, clocked"),
         ({"jobs": 0}, "jobs must be a whole number of at least 1, got 0"),
         ({"interarrival_s": 0.0}, "interarrival_s must be a number above 0"),
         ({"interarrival_s": (30.0, 20.0)}, "interarrival_s must be a number above 0, or a low and a high one"),
