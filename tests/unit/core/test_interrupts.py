@@ -101,7 +101,7 @@ def test_ctrl_c_is_answered_at_once(name, tmp_path):
 
 def test_a_run_that_was_interrupted_can_be_continued(monkeypatch):
     cluster = Settings(executors=7)
-    state = ClusterState(WorkloadTables(workload(*[one_stage(2_000_000, 3.0)] * 3), cluster), cluster)
+    state = ClusterState(WorkloadTables(workload(*[one_stage(8_000_000, 3.0)] * 3), cluster), cluster)
     run_state(state, make_scheduler("fair"), 3)
     expected = (state.job_finish_ms.tolist(), state.task_events, state.num_decisions)
 
