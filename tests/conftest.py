@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import signal
+import threading
 from collections import Counter
 
 import pytest
@@ -18,6 +20,10 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 NO_TPCH = f"no TPC-H profiles: set {config.MIRROR_VARIABLE}, or run 'decima data fetch tpch'"
 
+
+# A shell may start this process with Ctrl-C ignored, which child processes would inherit; tests send it to them.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TALLY = "tally"  # property of a test: (what was tried, {unit: count})
 
