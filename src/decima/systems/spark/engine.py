@@ -486,8 +486,8 @@ def _slot_end_event(state):
 
 
 @njit
-def _repeat_tasks(state):
-    """Handle ends of tasks whose executor takes the next task of the stage; returns their number.
+def _repeat_tasks(state, most):
+    """Handle up to ``most`` ends of tasks whose executor repeats its stage; returns their number.
 
     They are nearly all events. None of them opens a round: executors are neither free nor called up by them.
     """
@@ -498,7 +498,7 @@ def _repeat_tasks(state):
         end_ms = state.slot_end_ms[state.timer_heap[0]]
     end_ms = min(end_ms, state.time_limit_ms)
     count = 0
-    while count < WORK and state.heap_size > 0 and heap_kind(state) == TASK:
+    while count < most and state.heap_size > 0 and heap_kind(state) == TASK:
         time = state.heap_ms[0]
         executor = heap_subject(state)
         stage = state.executor_stage[executor]
@@ -611,9 +611,11 @@ def advance(address):
             if not _open_marked_round(state):
                 state.calling = 0
         else:
-            repeated = _repeat_tasks(state)
+            # With several classes, a stage that takes a task may leave other executors something to be offered.
+            most = WORK if state.num_classes == 1 else 1
+            repeated = _repeat_tasks(state, most)
             work += repeated
-            if repeated < WORK and not _next_event(state):
+            if repeated < most and not _next_event(state):
                 _count_area(state)
                 if state.truncated or state.num_done == state.num_jobs:
                     return DONE
