@@ -17,7 +17,7 @@ from decima.systems.spark.schedulers.replay import Replay
 from decima.systems.spark.settings import ExecutorClass, Settings, read_classes
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile
-from decima.workload.sources import get_source
+from decima.workload.sources import get_source, parse_jobs
 from tests.drivers import ClassChooser
 from tests.toy_jobs import stage
 
@@ -290,3 +290,11 @@ def test_requests_that_are_none(value):
 def test_requests_of_other_shape():
     with pytest.raises(WorkloadError, match="expected memory, or memory and CPUs, of each of 2 stages"):
         Job(profile([(1, ()), (1, (0,))]), requests=[0.5])
+
+
+def test_an_end_of_a_task_may_open_a_round_of_another_class():
+    """A value of the event loop that looks for rounds after every single event."""
+    jobs = parse_jobs("embedded:arrivals=poisson,n=30,interarrival_s=6,requests=uniform").workload(1)
+    cluster = Settings(classes=((0.25, 12), (0.5, 12), (0.75, 13), (1.0, 13)))
+    result = decima.simulate(jobs, "graphene:larger=2,long=2,frag=-1,alpha=0,order=0", seed=1, cluster=cluster)
+    assert result.avg_jct_s == pytest.approx(85.98945953164242, rel=1e-12)
