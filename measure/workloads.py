@@ -15,7 +15,7 @@ from decima.connect.cluster import tpch_tables
 from decima.connect.eventlog.profiles import profiles_of
 from decima.connect.eventlog.tables import USED
 from decima.core.errors import DataUnavailableError
-from decima.workload import embedded, measured, parquet
+from decima.workload import embedded, measured, profile_arrays
 from decima.workload.measured import profile_name
 from decima.workload.profile import JobProfile
 from decima.workload.scaling_model import ScalingModel, read_model, write_model
@@ -49,10 +49,10 @@ def write_workloads(folder: Path, out: Path, notes: Mapping[str, str], most_dura
     profiles, overhead_ms, facts = measured_from(folder, most_durations)
     model = replace(fit(cells(profiles)), overhead_ms=overhead_ms)
     conditions = {**facts, **notes}
-    parquet.write_profiles(profiles, out / measured.PATH.name, conditions)
+    profile_arrays.write_arrays(profiles, out / measured.PATH.name, conditions)
     write_model(model, out / embedded.MODEL_PATH.name)
     extrapolated = embedded.extrapolated_profiles(read_model(out / embedded.MODEL_PATH.name), profiles)
-    parquet.write_profiles(extrapolated, out / embedded.PATH.name, conditions)
+    profile_arrays.write_arrays(extrapolated, out / embedded.PATH.name, conditions)
     return model
 
 

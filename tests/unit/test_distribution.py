@@ -47,8 +47,8 @@ def test_wheel_holds_the_package_and_its_data(wheel):
     expected = {f"decima/{path.relative_to(sources).as_posix()}" for path in sources.rglob("*.py")}
     assert expected <= wheel
     assert "decima/workload/tpch/tpch.sha256" in wheel
-    assert "decima/workload/data/tpch_spark_measured.parquet" in wheel
-    assert "decima/workload/data/tpch_spark_embedded.parquet" in wheel
+    assert "decima/workload/data/tpch_spark_measured.npz" in wheel
+    assert "decima/workload/data/tpch_spark_embedded.npz" in wheel
 
 
 def test_wheel_holds_the_trained_policies(wheel):

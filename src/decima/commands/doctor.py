@@ -13,14 +13,8 @@ from pathlib import Path
 import typer
 
 from decima.core.errors import ConfigError, DecimaError
+from decima.core.extras import EXTRAS
 
-EXTRAS = {
-    "": "everything",
-    "alibaba": "jobs of the Alibaba sample",
-    "ray": "training and comparisons on several machines",
-    "spark": "starting Spark: the commands 'decima spark'",
-    "dev": "the pipeline, the notebooks and the tests",
-}
 REQUIRED = ("packages", "embedded workload")  # nothing works without
 
 
@@ -60,7 +54,8 @@ def _packages() -> Iterator[tuple[str, str, str]]:
     except PackageNotFoundError as error:
         yield "packages", "unknown", f"the package is not installed properly ({error}): pip install {DISTRIBUTION}"
         return
-    for extra, purpose in EXTRAS.items():
+    purposes = {name: extra.purpose for name, extra in EXTRAS.items()}
+    for extra, purpose in {"": "everything", **purposes, "dev": "the pipeline, the notebooks and the tests"}.items():
         of_all = [each for each in stated if each.marker is None or each.marker.evaluate({"extra": ""})]
         wanted = [
             each for each in stated if each not in of_all and each.marker.evaluate({"extra": extra})

@@ -9,6 +9,7 @@ import typer
 
 from decima.commands.shared import options as shared
 from decima.commands.shared.verbs import SYSTEMS, Verb
+from decima.core.extras import advice
 
 Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Only this one.", show_default=False)]
 EXAMPLES = {
@@ -23,7 +24,13 @@ def schedulers(system: str, name: Name = None) -> None:
     registry = shared.module_of(system).schedulers()
     names = registry.names() if name is None else [name]
     for each in names:
-        entry = registry.find(each)
+        try:
+            entry = registry.find(each)
+        except ModuleNotFoundError as error:
+            if name is not None or (lack := advice(error.name or "")) is None:
+                raise
+            typer.echo(f"{each:<20} {lack}")
+            continue
         typer.echo(f"{each:<20} {entry.doc.replace('``', '')}")
         if entry.source:
             typer.echo(f"    source: {entry.source}")

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, Generic, TypeVar
 
 from decima.core.errors import ConfigError, DecimaError
+from decima.core.extras import advice
 from decima.core.grammar import Option, hint
 
 Member = TypeVar("Member")
@@ -53,8 +54,15 @@ class Registry(Generic[Member]):
         return sorted({*self._modules, *self._members})
 
     def members(self) -> list[Member]:
-        """All members, sorted by name."""
-        return [self.find(name) for name in self.names()]
+        """All members whose packages are installed, sorted by name."""
+        members = []
+        for name in self.names():
+            try:
+                members.append(self.find(name))
+            except ModuleNotFoundError as error:
+                if advice(error.name or "") is None:
+                    raise
+        return members
 
     def loaded(self) -> list[str]:
         """Names of the members whose modules are imported."""

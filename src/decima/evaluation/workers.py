@@ -23,6 +23,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, ClassVar, Protocol
 
 from decima.core.errors import ConfigError, WorkerError
+from decima.core.extras import require
 from decima.core.interrupts import obey
 
 RAY_PATIENCE_S = 120.0  # an overloaded machine takes half a minute to start an actor
@@ -172,17 +173,16 @@ class RayWorkers:
     with its machine, another one does its item again, and a warning says so.
 
     Raises:
-        ConfigError: Ray is not installed.
+        MissingExtraError: Ray is not installed.
     """
 
     _sharers: ClassVar[set] = set()  # those on a Ray that was started here; the last one ends it
     _print: ClassVar[Any] = None
 
     def __init__(self, function: Callable, workers: int | None = None) -> None:
-        try:
-            import ray
-        except ImportError as error:
-            raise ConfigError("backend 'ray' needs Ray: pip install 'decima-sched[ray]'") from error
+        require("ray")
+        import ray
+
         if workers is not None:
             check_workers(workers)
         self._ray = ray
@@ -322,7 +322,8 @@ def make_workers(function: Callable, backend: str | None = None, workers: int | 
         workers: Number of workers, by default as many as there are cores.
 
     Raises:
-        ConfigError: The backend is unknown, ``workers`` is no whole number of at least 1, or Ray is not installed.
+        ConfigError: The backend is unknown, ``workers`` is no whole number of at least 1.
+        MissingExtraError: The backend is Ray's, which is not installed.
     """
     kind = backend or ("ray" if os.environ.get("RAY_ADDRESS") else "threads")
     if kind not in BACKENDS:

@@ -6,13 +6,16 @@ import os
 import sys
 import tempfile
 
+from decima.core.extras import require
+
 
 def import_tensorflow() -> None:
     """Import TensorFlow and Spektral; what TensorFlow says meanwhile is shown only if it fails.
 
-    For commands, which print what they were asked for. No setting of TensorFlow turns off its messages about missing
-    accelerators, so the file descriptor of stderr leads elsewhere during the import.
+    Raises:
+        MissingExtraError: TensorFlow is not installed.
     """
+    require("learn")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.stderr.flush()
     kept = os.dup(2)

@@ -53,7 +53,7 @@ class Rollouts:
         workers: Number of workers, by default as many as there are cores.
 
     Raises:
-        ConfigError: The backend is unknown, ``workers`` is no number, or Ray is not installed.
+        DecimaError: The backend is unknown, or Ray and not installed, or ``workers`` is no number.
     """
 
     def __init__(self, work: Callable, backend: str | None = None, workers: int | None = None) -> None:

@@ -7,9 +7,16 @@ from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 
+from decima.core.extras import MissingExtraError, advice
+
 
 def __getattr__(name: str) -> ModuleType:
     """A module of this package on first use (PEP 562)."""
     if name.startswith("_") or find_spec(f"{__name__}.{name}") is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(f"{__name__}.{name}")
+    try:
+        return import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError as error:
+        if (text := advice(error.name or "")) is None:
+            raise
+        raise MissingExtraError(text, name=error.name) from error

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Sequence
 from pathlib import Path
 
-from decima.workload import measured, parquet, scaling_model
+from decima.workload import measured, profile_arrays, scaling_model
 from decima.workload.profile import JobProfile
 from decima.workload.sources import (
     CHOSEN_QUERIES,
@@ -33,7 +33,7 @@ MOST_SAMPLES = 16
 PARTITION = 8
 MODEL_PATH = Path(__file__).parent / "data" / "tpch_spark_scaling.json"
 # What `extrapolated_profiles` makes of these; kept because reading it is ten times as fast.
-PATH = Path(__file__).parent / "data" / "tpch_spark_embedded.parquet"
+PATH = Path(__file__).parent / "data" / "tpch_spark_embedded.npz"
 
 
 def embedded_profiles(
@@ -66,7 +66,7 @@ def embedded_profile(size: str, query: int) -> JobProfile:
 
 @functools.cache
 def _table() -> dict[tuple[str, int], JobProfile]:
-    profiles = {profile.name: profile for profile in parquet.read_profiles(PATH)}
+    profiles = {profile.name: profile for profile in profile_arrays.read_arrays(PATH)}
     return {(size, query): profiles[f"q{query}-{size}"] for size in RELEASED_SIZES for query in QUERIES}
 
 

@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from decima.core.errors import WorkloadError
-from decima.workload import parquet
+from decima.workload import profile_arrays
 from decima.workload.profile import JobProfile
 from decima.workload.sources import CHOSEN_QUERIES, SIZES, WorkloadSource, file_digest, resolve_queries, resolve_sizes
 
 LABEL = "TPC-H measured on Spark"
-PATH = Path(__file__).parent / "data" / "tpch_spark_measured.parquet"
+PATH = Path(__file__).parent / "data" / "tpch_spark_measured.npz"
 _NAME = re.compile(r"q(\d+)-(\d+(?:\.\d+)?)g")
-_NOT_CONDITIONS = ("format", "version")
 
 
 def profile_name(query: int, scale: float) -> str:
@@ -46,7 +45,7 @@ def scales() -> tuple[float, ...]:
 
 def conditions() -> dict[str, str]:
     """Conditions of the measurement: machine, versions, settings, load, date."""
-    return {key: value for key, value in parquet.read_metadata(PATH).items() if key not in _NOT_CONDITIONS}
+    return profile_arrays.read_notes(PATH)
 
 
 def measured_profiles(
@@ -71,7 +70,7 @@ def measured_profiles(
 
 @functools.cache
 def _table() -> dict[tuple[int, float], JobProfile]:
-    return {parse_name(profile.name): profile for profile in parquet.read_profiles(PATH)}
+    return {parse_name(profile.name): profile for profile in profile_arrays.read_arrays(PATH)}
 
 
 def _query_profile(size_gb: float, query: int) -> JobProfile:

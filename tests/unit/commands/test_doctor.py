@@ -35,7 +35,7 @@ def test_versions_cores_data_and_caches():
     assert found["numpy"] == np.__version__
     assert int(found["cores"]) >= 1
     assert "embedded-batch" in result.stdout
-    assert "tpch_spark_embedded.parquet" in result.stdout
+    assert "tpch_spark_embedded.npz" in result.stdout
     assert "kernels" not in missing(result)
     assert result.stderr == ""
 

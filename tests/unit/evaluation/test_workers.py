@@ -6,6 +6,7 @@ import pytest
 
 import decima
 from decima.core.errors import ConfigError, WorkerError
+from decima.core.extras import MissingExtraError
 from decima.evaluation.pool import CandidatePool, RunPool
 from decima.evaluation.tuning import tune
 from decima.evaluation.workers import make_workers, map_threads
@@ -132,7 +133,7 @@ def test_ray_is_used_where_its_address_is_set(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     assert make_workers(divide, workers=1).map([6]) == [10]
     monkeypatch.setenv("RAY_ADDRESS", "somewhere:6379")
-    with pytest.raises(ConfigError, match=r"backend 'ray' needs Ray: pip install 'decima-sched\[ray\]'"):
+    with pytest.raises(MissingExtraError, match=r"ray is not installed, .*: pip install 'decima-sched\[ray\]'"):
         make_workers(divide)
     assert make_workers(divide, "threads", 1).map([6]) == [10]
 

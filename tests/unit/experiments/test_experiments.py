@@ -34,7 +34,7 @@ from tests.unit.measure.fidelity.test_simulation import LEVELS, job
 ROOT = Path(__file__).parents[3]
 TINY = {
     "workload": "embedded",
-    "profiles": "src/decima/workload/data/tpch_spark_embedded.parquet",
+    "profiles": "src/decima/workload/data/tpch_spark_embedded.npz",
     "executors": 10,
     "policies": {"batch": "tiny", "stream": "tiny", "busy": "tiny", "released": "tiny"},
     **{name: dict(experiment(name).tiny) for name in experiment_names()},

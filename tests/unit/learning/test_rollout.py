@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from decima.core.errors import ConfigError, TrainingError
+from decima.core.extras import MissingExtraError
 from decima.learning.rollout import RolloutJob, Rollouts, Teacher
 from decima.learning.seeds import rollout_seeds
 from decima.systems.spark.policy.episodes import Episodes
@@ -54,7 +55,7 @@ def test_threads_and_processes_give_the_same_records():
 
 def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    with pytest.raises(ConfigError, match=r"backend 'ray' needs Ray: pip install 'decima-sched\[ray\]'"):
+    with pytest.raises(MissingExtraError, match=r"ray is not installed, .*: pip install 'decima-sched\[ray\]'"):
         Rollouts(Episodes(TASK), "ray")
 
 

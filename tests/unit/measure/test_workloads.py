@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from decima.core.errors import DataUnavailableError
-from decima.workload import embedded, measured, read_profiles
+from decima.workload import embedded, measured
+from decima.workload.profile_arrays import read_arrays
 from measure.workloads import measured_from, quantiles
 from tests.unit.commands.calls import refuse, succeed
 
@@ -24,7 +25,7 @@ def made(tmp_path_factory):
 
 def test_measured_profiles_are_those_of_the_logs(made):
     folder, _ = made
-    profiles = read_profiles(folder / measured.PATH.name)
+    profiles = read_arrays(folder / measured.PATH.name)
     assert len(profiles) == 44
     for one, stored in zip(profiles, measured.measured_profiles(), strict=True):
         assert one.equals(stored)
@@ -43,7 +44,7 @@ def test_the_model_is_the_fit_to_them(made):
 
 def test_extrapolated_profiles_are_those_of_the_model(made):
     folder, _ = made
-    for one, stored in zip(read_profiles(folder / embedded.PATH.name), embedded.embedded_profiles(), strict=True):
+    for one, stored in zip(read_arrays(folder / embedded.PATH.name), embedded.embedded_profiles(), strict=True):
         assert one.name == stored.name
         np.testing.assert_allclose(one.work_ms, stored.work_ms, rtol=1e-3)
 

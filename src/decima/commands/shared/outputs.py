@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from decima.core.errors import ConfigError
+from decima.core.extras import require
 from decima.core.files import atomic_path, plain, written_file
 
 
@@ -24,6 +25,7 @@ def check_output(path: Path | None, *endings: str, inputs: tuple[Path | None, ..
 
     Raises:
         ConfigError: says what is wrong with the path.
+        MissingExtraError: the package that writes such a file is not installed.
     """
     if path is None:
         return
@@ -35,6 +37,8 @@ def check_output(path: Path | None, *endings: str, inputs: tuple[Path | None, ..
         raise ConfigError(f"cannot write {path}: it is {kind}")
     if any(given is not None and given.exists() and _same(given, path) for given in inputs):
         raise ConfigError(f"cannot write {path}: the command reads that file")
+    if path.suffix == ".parquet":
+        require("parquet")
     _require_writable(path, written_file(path).absolute().parents)
 
 
@@ -88,7 +92,10 @@ def check_chart(path: Path | None, system: ModuleType, inputs: tuple[Path | None
 
     Raises:
         ConfigError: says what is wrong with the path.
+        MissingExtraError: the packages that draw are not installed.
     """
+    if path is not None:
+        require("plots")
     check_output(path, *(CHARTS if getattr(system, "EXPLORED", True) else CHARTS[:-1]), inputs=inputs)
 
 

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from decima.core.errors import ConfigError, DecimaError
+from decima.core.extras import advice
 from decima.core.grammar import hint
 
 BAD_INPUT = 2
@@ -178,7 +179,8 @@ class DecimaGroup(VerbGroup):
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] == "decima":
                 raise
-            _fail(f"{error.name} is not installed; 'decima doctor' says what is missing for what", BAD_INPUT)
+            general = f"{error.name} is not installed; 'decima doctor' says what is missing for what"
+            _fail(advice(error.name) or general, BAD_INPUT)
         except MemoryError as error:
             _fail(f"not enough memory: {error or 'an allocation failed'}", BAD_INPUT)
         except OSError as error:

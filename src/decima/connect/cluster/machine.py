@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from decima.core.errors import SparkError
+from decima.core.extras import require
 
 DRIVER_MB, DAEMON_MB = 1536, 512  # heaps of the driver, and of master and worker
 
@@ -21,12 +22,11 @@ def spark_home() -> Path:
     """Folder of the installed pyspark.
 
     Raises:
-        SparkError: pyspark is not installed.
+        MissingExtraError: pyspark is not installed.
     """
-    try:
-        import pyspark
-    except ModuleNotFoundError:
-        raise SparkError("pyspark is not installed: pip install 'decima-sched[spark]'") from None
+    require("spark")
+    import pyspark
+
     return Path(pyspark.__file__).parent
 
 

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from decima.connect.cluster import machine, processes, standalone
+from decima.core.extras import MissingExtraError
 
 # A daemon with a child of its own, as a worker has executors; the second kind does not listen to SIGTERM.
 TREE = "sleep 300 & echo $$ $!; wait"
@@ -159,7 +160,7 @@ def test_java_that_is_missing_is_named(monkeypatch, tmp_path):
 
 def test_pyspark_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    with pytest.raises(machine.SparkError, match=r"pyspark is not installed: pip install 'decima-sched\[spark\]'"):
+    with pytest.raises(MissingExtraError, match=r"pyspark is not installed, .*: pip install 'decima-sched\[spark\]'"):
         machine.require_spark()
 
 

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from decima.core.errors import ConfigError
+from decima.core.extras import MissingExtraError
 from decima.systems.unequal import Cluster, Instance, Job, canonical, list_schedulers, lower_bound, plan, validate
 from decima.systems.unequal.optimum import cp_sat
 from decima.systems.unequal.optimum.bounds import bounds
@@ -113,7 +114,7 @@ def test_solver_that_is_not_there_is_said(monkeypatch):
     with pytest.raises(ConfigError, match="solver is 'gurobi'; expected search or cp_sat"):
         optimum(canonical(), solver="gurobi")
     monkeypatch.setitem(sys.modules, "ortools", None)
-    with pytest.raises(ConfigError, match=r"solver 'cp_sat' needs OR-Tools: pip install 'decima-sched\[exact\]'"):
+    with pytest.raises(MissingExtraError, match=r"ortools is not installed, .*: pip install 'decima-sched\[exact\]'"):
         optimum(canonical(), solver="cp_sat")
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linprog
 
 from decima.core.interrupts import check_stop
 from decima.systems.cloud.optimum.problem import Problem, whole
@@ -170,6 +169,8 @@ class _Program:
 
     def solve(self) -> tuple[float, np.ndarray]:
         """Least loss over all columns so far, and the dual value of every job."""
+        from scipy.optimize import linprog
+
         jobs, columns = len(self.problem), list(self.columns.values())
         # Jobs may also stay uncovered, each for the loss of all.
         covers = np.hstack([np.zeros((jobs, 0)), *(part[:, None] for _vm_class, part, _loss in columns), np.eye(jobs)])

@@ -7,7 +7,6 @@ the two differ by less than :data:`TOLERANCE`, and a power of two, so that whole
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import subprocess
@@ -19,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from decima.core.errors import ConfigError, DecimaError
+from decima.core.errors import DecimaError
+from decima.core.extras import require
 from decima.systems.unequal import graph
 from decima.systems.unequal.optimum.bounds import earliest_start
 from decima.systems.unequal.workload import Instance
@@ -66,11 +66,10 @@ def solve(
         tick: Called ten times a second; what it raises ends the search.
 
     Raises:
-        ConfigError: OR-Tools is not installed.
+        MissingExtraError: OR-Tools is not installed.
         SolverError: The process ended without an answer.
     """
-    if importlib.util.find_spec("ortools") is None:
-        raise ConfigError("solver 'cp_sat' needs OR-Tools: pip install 'decima-sched[exact]'")
+    require("exact")
     # A path has at most a copy and a transfer for each node on each executor; each loses less than a unit.
     unit = 2.0 ** math.floor(math.log2(TOLERANCE * most_s / (2 * times_s.size + 1)))
     problem = _problem(instance, times_s / unit, sent_s / unit, instance.arrival_s / unit, duplicate, most_s // unit)
