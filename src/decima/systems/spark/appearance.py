@@ -35,6 +35,7 @@ APPEARANCES = {
     "weighted_fair_each": Appearance("weighted fair, tuned on each", GREEN, DOT, "d"),
     "capped_srw": Appearance("capped SRW", VERMILION, "-", "P"),
     "priced_srw": Appearance("capped SRW, larger at a price", VERMILION, DOT, "p"),
+    "entry_srw": Appearance("capped SRW, coming at a price", VERMILION, MIXED, "H"),
     "weighted_best_fit": Appearance("weighted fair, best fit", TEAL, "-", "D"),
     "weighted_best_fit_memory": Appearance("the same, shares in memory", TEAL, DOT, "d"),
     "graphene": Appearance("Graphene*", MAGENTA, "-", "v"),

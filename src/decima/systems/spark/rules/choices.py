@@ -4,6 +4,7 @@ from numba import njit
 
 from decima.systems.spark.decision import CLASS, DEFAULTS, LIMIT, NUM_PARTS, STAGE
 from decima.systems.spark.fields import ACTIVE, NONE
+from decima.systems.spark.rules.durations import FIRST, REST, mean_duration_ms
 
 
 @njit
@@ -28,6 +29,20 @@ def remaining_work_ms(state, job):
     for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
         unfinished = state.stage_tasks[stage] - state.stage_finished_tasks[stage]
         work += unfinished * state.row_nominal_ms[state.stage_row[stage]]
+    return work
+
+
+@njit
+def work_at_level_ms(state, job, level):
+    """Remaining work of a job on ``level`` executors, ms; slow first tasks count."""
+    work = 0.0
+    for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
+        tasks = state.stage_tasks[stage]
+        unfinished = tasks - state.stage_finished_tasks[stage]
+        if unfinished > 0:
+            slow = max(0, min(tasks, level) - state.stage_next[stage])
+            work += slow * mean_duration_ms(state, stage, level, FIRST)
+            work += (unfinished - slow) * mean_duration_ms(state, stage, level, REST)
     return work
 
 

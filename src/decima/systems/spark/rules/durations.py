@@ -9,28 +9,34 @@ FRESH, FIRST, REST = 0, 1, 2
 
 
 @njit(forceinline=True)
-def launch_duration(state, stage, situation):
-    """Duration in ms of the next task of ``stage`` (§6.2: wave, start-up, slowdown by parallelism)."""
+def mean_duration_ms(state, stage, executors, situation):
+    """Mean duration of a task while its job has so many executors, ms."""
     row = state.stage_row[stage]
-    executors = state.job_attached[state.stage_job[stage]]
-    if executors >= state.grid_width:
-        executors = state.grid_width - 1
-    cell = state.row_grid[row] * state.grid_width + executors
+    cell = state.row_grid[row] * state.grid_width + min(executors, state.grid_width - 1)
+    base = state.row_list[row] + situation
     left = state.grid_left[cell]
     right = state.grid_right[cell]
-    base = state.row_list[row] + situation
-    if state.sampled:
-        level = left
-        if left != right:
-            raw = next_raw(state.duration_next, state.duration_rng)
-            if not draw_uniform(raw) >= state.grid_weight[cell]:
-                level = right
-        chosen = base + 3 * level
-        raw = next_raw(state.duration_next, state.duration_rng)
-        index = draw_below(raw, state.list_length[chosen])
-        return state.values_ms[state.list_offset[chosen] + index] + state.list_add_ms[chosen]
     mean = state.list_mean_ms[base + 3 * left]
     if left != right:
         weight = state.grid_weight[cell]
         mean = (1.0 - weight) * mean + weight * state.list_mean_ms[base + 3 * right]
     return mean
+
+
+@njit(forceinline=True)
+def launch_duration(state, stage, situation):
+    """Duration in ms of the next task of ``stage`` (§6.2: wave, start-up, slowdown by parallelism)."""
+    executors = state.job_attached[state.stage_job[stage]]
+    if not state.sampled:
+        return mean_duration_ms(state, stage, executors, situation)
+    row = state.stage_row[stage]
+    cell = state.row_grid[row] * state.grid_width + min(executors, state.grid_width - 1)
+    level = state.grid_left[cell]
+    if level != state.grid_right[cell]:
+        raw = next_raw(state.duration_next, state.duration_rng)
+        if not draw_uniform(raw) >= state.grid_weight[cell]:
+            level = state.grid_right[cell]
+    chosen = state.row_list[row] + situation + 3 * level
+    raw = next_raw(state.duration_next, state.duration_rng)
+    index = draw_below(raw, state.list_length[chosen])
+    return state.values_ms[state.list_offset[chosen] + index] + state.list_add_ms[chosen]

@@ -66,8 +66,8 @@ def can_launch(state, job):
 
 
 @njit
-def share_by_remaining_work(state):
-    """Decide by the rule; the parameters are the first ones of the record, as in ``PARAMETERS``."""
+def order_by_remaining_work(state):
+    """Fill in work, keys and shares of the active jobs."""
     rule = rule_of(state)
     params = rule.params
     power = params[P.power]
@@ -76,6 +76,7 @@ def share_by_remaining_work(state):
         job = state.active[index]
         work = remaining_work_ms(state, job)
         weight = work**power * exp(rule.job_share_factor[job]) if work > 0.0 else 0.0
+        rule.job_work[job] = work
         rule.job_key[job] = work * exp(rule.job_order_factor[job])
         if not can_launch(state, job):
             rule.job_key[job] += _LATER
@@ -85,6 +86,13 @@ def share_by_remaining_work(state):
         job = state.active[index]
         part = rule.job_share[job] / total if total > 0.0 else 1.0
         rule.job_share[job] = max(1.0, ceil(params[P.c0] * state.num_executors * part + params[P.c1]))
+
+
+@njit
+def share_by_remaining_work(state):
+    """Decide by the rule; the parameters are the first ones of the record, as in ``PARAMETERS``."""
+    params = rule_of(state).params
+    order_by_remaining_work(state)
     share_executors(state, params[P.release], int(params[P.stage_rule]), int(params[P.leftover]))
 
 

@@ -43,6 +43,8 @@ RULE = RecordType(
             "job",
             job_key="jobs are served in ascending order of it",
             job_share="executors the job should hold",
+            job_work="remaining nominal work in ms, of capped shortest remaining work",
+            job_entry_ms="what an executor that comes to the job may cost, times n (n + 1) of the n that it has",
         ),
     ),
 )

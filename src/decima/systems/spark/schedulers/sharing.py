@@ -4,15 +4,20 @@ A heuristic fills ``job_key`` (jobs are served in ascending order) and ``job_sha
 hold) for the active jobs and calls :func:`share_executors`.
 """
 
+from math import sqrt
+
 from numba import njit
 
 from decima.core.decision import Parameter
 from decima.systems.spark.fields import ACTIVE, NONE
 from decima.systems.spark.rules.choices import choose, choose_idle, job_allocation, job_held
+from decima.systems.spark.rules.durations import FRESH, mean_duration_ms
 from decima.systems.spark.rules.frontier import first_frontier_stage, stage_room
 from decima.systems.spark.schedulers.fields import rule_of
 
 UNLIMITED = 1e18
+# What an executor costs that comes to a job: nothing, or what is measured at the stage.
+FREE, MEASURED = -1.0, 0.0
 
 STICKY = Parameter(
     "sticky",
@@ -59,23 +64,65 @@ def stands_still(state, job):
 
 
 @njit
-def _first_job(state, excess):
-    """Job of smallest key with a frontier stage, below its share unless ``excess``."""
+def entry_cost_ms(state, stage, executors):
+    """Executor time that coming to a stage costs: the move, and a first task."""
+    return state.moving_delay_ms + mean_duration_ms(state, stage, executors, FRESH)
+
+
+@njit
+def most_by_entry(state, stage, entry_ms):
+    """Executors up to which others may come to a stage's job.
+
+    The first may come, and the (n+1)th while n (n + 1) times its cost is at most ``job_entry_ms``.
+
+    Args:
+        state: A cluster state.
+        stage: Where they would come.
+        entry_ms: What each costs, ``MEASURED`` or ``FREE``.
+    """
+    job = state.stage_job[stage]
+    if entry_ms == FREE or job == state.source_job:
+        return UNLIMITED
+    if entry_ms == MEASURED:
+        entry_ms = entry_cost_ms(state, stage, job_allocation(state, job) + 1)
+    worth = rule_of(state).job_entry_ms[job]
+    return UNLIMITED if worth >= UNLIMITED else 0.5 + sqrt(0.25 + worth / max(entry_ms, 1e-9))
+
+
+@njit
+def _deserted_stage(state, job):
+    """With several classes a runnable stage without executors, which need larger ones; else NONE."""
+    if state.num_classes > 1:
+        stage = state.runnable_head[job]
+        while stage != NONE:
+            at_it = state.stage_executors[stage] + state.stage_moving[stage] + state.stage_commit[stage]
+            if state.stage_in_frontier[stage] and at_it == 0:
+                return stage
+            stage = state.runnable_next[stage]
+    return NONE
+
+
+@njit
+def _first_job(state, excess, stage_rule, entry_ms):
+    """Job of smallest key that executors may come to, below its share unless ``excess``."""
     rule = rule_of(state)
     best = NONE
     for index in range(state.num_active):
         job = state.active[index]
-        if state.job_frontier[job] == 0:
+        if state.job_frontier[job] == 0 or (best != NONE and rule.job_key[job] >= rule.job_key[best]):
             continue
-        if not excess and job_allocation(state, job) >= rule.job_share[job] and not stands_still(state, job):
-            continue
-        if best == NONE or rule.job_key[job] < rule.job_key[best]:
+        held = job_allocation(state, job)
+        full = not excess and held >= rule.job_share[job]
+        if not full and entry_ms != FREE and held > 0:
+            full = held + 1 > most_by_entry(state, pick_stage(state, job, stage_rule), entry_ms)
+            full = full and _deserted_stage(state, job) == NONE
+        if not full or stands_still(state, job):
             best = job
     return best
 
 
 @njit
-def share_executors(state, stay_factor, stage_rule, leftover):
+def share_executors(state, stay_factor, stage_rule, leftover, entry_ms=FREE):
     """Decide about the offered executors from ``job_key`` and ``job_share``.
 
     1. They stay with their own job if it can use them: all of them while the job holds at most ``stay_factor`` times
@@ -83,6 +130,8 @@ def share_executors(state, stay_factor, stage_rule, leftover):
     2. Otherwise they go to the first job below its share, up to the share, or one that stands still.
     3. When every job has its share, they are handed out nevertheless, in the same order: divided evenly among the
        stages of the frontier (``leftover`` 1), as many as the first can use (2), or not at all (0).
+
+    With ``entry_ms`` other than ``FREE``, executors come to another job up to :func:`most_by_entry` only.
     """
     rule = rule_of(state)
     job = state.source_job
@@ -95,20 +144,24 @@ def share_executors(state, stay_factor, stage_rule, leftover):
         if keep > 0:
             choose(state, pick_stage(state, job, stage_rule), keep)
             return
-    job = _first_job(state, False)
-    if job != NONE:
-        stage = pick_stage(state, job, stage_rule)
-        used = int(min(rule.job_share[job], UNLIMITED)) - job_allocation(state, job)
-        choose(state, stage, max(1, min(used, stage_room(state, stage), offered)))
+    excess = False
+    job = _first_job(state, excess, stage_rule, entry_ms)
+    if job == NONE and leftover > 0:
+        excess = True
+        job = _first_job(state, excess, stage_rule, entry_ms)
+    if job == NONE:
+        choose_idle(state)
         return
-    if leftover > 0:
-        job = _first_job(state, True)
-        if job != NONE:
-            stage = pick_stage(state, job, stage_rule)
-            used = offered if leftover == 2 else (offered - 1) // state.num_frontier + 1
-            choose(state, stage, min(used, stage_room(state, stage)))
-            return
-    choose_idle(state)
+    stage = pick_stage(state, job, stage_rule)
+    allocation = job_allocation(state, job)
+    used = int(min(rule.job_share[job], UNLIMITED)) - allocation
+    if excess:
+        used = offered if leftover == 2 else (offered - 1) // state.num_frontier + 1
+    most = int(most_by_entry(state, stage, entry_ms))
+    if most <= allocation and _deserted_stage(state, job) != NONE:
+        stage = _deserted_stage(state, job)
+    used = min(used, most - allocation)
+    choose(state, stage, max(1, min(used, stage_room(state, stage), offered)))
 
 
 # ---- rules for which stage of a job to run next, shared by several schedulers ---------------------------------------
