@@ -155,7 +155,7 @@ def test_small_buffers_are_enlarged():
     wanted = record_episode(state, policy, 0)
     sizes = ("decisions", "instances", "nodes", "pairs", "candidates")
     for tight in sizes:
-        bind_buffers(state, 5, {name: 3 if name == tight else 100_000 for name in sizes})
+        bind_buffers(state, 5, {name: 3 if name == tight else 4_000 for name in sizes})
         run_state(state, policy, 0)
         with pytest.raises(RecordFullError):
             collect_record(state)
