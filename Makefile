@@ -39,12 +39,13 @@ define find_python
 	fi
 endef
 
-.PHONY: help env reproduce site test test-bounds reliability lint lab lock clean
+.PHONY: help env reproduce site test test-all test-bounds reliability lint lab lock clean
 
 help:
 	@echo "make reproduce   environment, data, whole pipeline; prints where the report and the figures are (PROFILE=full: all)"
 	@echo "make site        pages of the documentation and the executed notebooks, in build/site (RUN=tpch-full: of that run)"
-	@echo "make test        environment, linter and all tests, as the continuous integration does"
+	@echo "make test        environment, linter, tests and notebooks (FAST=1: unit tests below half a second, before a commit)"
+	@echo "make test-all    those and what takes longer, as the continuous integration does: kills, random runs, a real Spark"
 	@echo "make test-bounds tests of the compiled core, every array index checked"
 	@echo "make reliability hours of random runs, guard pages, kills and damaged inputs (docs/reliability.md)"
 	@echo "make lab         open the notebooks in JupyterLab"
@@ -88,17 +89,28 @@ lint: env
 # the same test again: one that ends its worker would be run ten times.)
 LIMITS := -o faulthandler_timeout=1200 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
 
-# One pytest run for tests and notebooks, so that its exit code and closing line stand for all of them.
 # A file stays on one worker: the cells of a notebook share a kernel.
+PYTEST := $(BIN)/pytest -n auto --dist loadfile -p no:benchmark $(LIMITS)
+NOT_FAST := slow or notebook or spark or spark_slow or fresh
+NOT_ALWAYS := slow or spark_slow or fresh
+
+# One pytest run for tests and notebooks, so that its exit code and closing lines stand for all of them.
 test: lint
-	$(BIN)/pytest -n auto --dist loadfile -p no:benchmark --nbval-lax --nbval-current-env $(LIMITS) $(PYTEST_FLAGS) tests $(NOTEBOOKS)
+ifdef FAST
+	$(PYTEST) -m "not ($(NOT_FAST))" --below 0.5 $(PYTEST_FLAGS) tests/unit tests/notebooks
+else
+	$(PYTEST) -m "not ($(NOT_ALWAYS))" --nbval-lax --nbval-current-env $(PYTEST_FLAGS) tests $(NOTEBOOKS)
+endif
+
+test-all: lint
+	$(PYTEST) -m "not (spark_slow or fresh)" --nbval-lax --nbval-current-env $(PYTEST_FLAGS) tests $(NOTEBOOKS)
 
 # The compiled core with a check of every array index; its kernels are compiled apart from the usual ones.
 BOUNDS_TESTS := tests/differential tests/guard tests/property $(addprefix tests/unit/,core systems/spark)
 test-bounds: env
-	DECIMA_BOUNDS_CHECKS=1 $(BIN)/pytest -n auto --dist loadfile -p no:benchmark $(LIMITS) $(PYTEST_FLAGS) $(BOUNDS_TESTS)
+	DECIMA_BOUNDS_CHECKS=1 $(PYTEST) $(PYTEST_FLAGS) $(BOUNDS_TESTS)
 
-# Hours: what `make test` does in small, with other seeds every time. A variable that is set already stays.
+# Hours: what `make test-all` does in small, with other seeds every time. A variable that is set already stays.
 FIRST_SEED := $(or $(DECIMA_FIRST_SEED),$(shell date +%s))
 reliability: export DECIMA_FIRST_SEED = $(FIRST_SEED)
 reliability: export DECIMA_RANDOM_RUNS ?= 10000

@@ -18,6 +18,8 @@ settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
+pytest_plugins = ["tests.costs", "tests.warm"]
+
 NO_TPCH = f"no TPC-H profiles: set {config.MIRROR_VARIABLE}, or run 'decima data fetch tpch'"
 
 

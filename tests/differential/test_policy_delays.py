@@ -14,7 +14,7 @@ pytest.importorskip("tensorflow")
 
 from decima.systems.spark.policy.network import DecimaNetwork
 
-pytestmark = pytest.mark.differential
+pytestmark = [pytest.mark.differential, pytest.mark.tensorflow]
 COMPARED = ("log_prob_stage", "log_prob_limit", "log_prob_class", "log_prob_delay")
 
 

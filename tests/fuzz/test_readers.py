@@ -24,6 +24,7 @@ GROUPS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", GROUPS, ids=" ".join)
 def test_readers_give_a_result_or_a_plain_error(names, tmp_path, tally):
     count = -(-FUZZ_INPUTS // len(READERS))

@@ -6,6 +6,8 @@ import pytest
 
 from tests.guard import cases
 
+pytestmark = pytest.mark.tensorflow
+
 with cases.GOLDEN.open(encoding="utf-8") as _file:
     GOLDEN = json.load(_file)
 SAME_PROCESSOR = GOLDEN["processor"] == cases.this_processor()

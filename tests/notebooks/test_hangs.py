@@ -1,4 +1,4 @@
-"""Nothing in `make test` waits for ever: a notebook whose kernel died fails at once, every test has a limit."""
+"""Nothing in `make test-all` waits for ever: a notebook whose kernel died fails at once, every test has a limit."""
 
 import re
 import shutil
@@ -49,7 +49,10 @@ def test_a_test_that_waits_for_ever_is_ended_and_named(tmp_path):
     assert shown.count("Timeout (") == 1  # it is not run again
 
 
-@pytest.mark.parametrize("target", ["test", "test-bounds"])
+@pytest.mark.parametrize("target", ["test", "test-all", "test-bounds"])
 def test_the_limits_hold_for(target):
-    recipe = re.search(rf"^{target}: .*\n(?:\t.*\n)*?(\t.*pytest.*)$", MAKEFILE, flags=re.MULTILINE)[1]
-    assert "$(LIMITS)" in recipe
+    recipe = re.search(rf"^{target}: .*\n((?:[^\n]+\n)+)", MAKEFILE, flags=re.MULTILINE)[1]
+    calls = [line for line in recipe.splitlines() if "pytest" in line.lower()]
+    assert calls
+    assert all("$(PYTEST) " in line for line in calls)
+    assert re.search(r"^PYTEST := .*\$\(LIMITS\)$", MAKEFILE, flags=re.MULTILINE)

@@ -22,6 +22,8 @@ from experiments.params import read_params
 from experiments.report import num_stages
 from experiments.stamps import figure_stamp, key, notebook_stamp, table_stamp, write_stamps
 
+pytestmark = pytest.mark.tensorflow
+
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "dvc.yaml").read_text(encoding="utf-8")
 STAGES = yaml.safe_load(TEXT)["stages"]

@@ -12,6 +12,7 @@ import pytest
 import decima
 from tests.knobs import when_asked
 
+pytestmark = pytest.mark.slow
 PACKAGE = Path(decima.__file__).parent
 ROOT = Path(__file__).parents[2]
 # What differs between the processes.

@@ -13,6 +13,7 @@ from decima.systems.spark.schedulers.fields import RULE
 from tests.knobs import FIRST_SEED, GUARDED_RUNS
 from tests.reliability.guarded import guarded_run, subjects
 
+pytestmark = pytest.mark.slow
 BLOCK = 50
 ROOT = Path(__file__).parents[2]
 # Entries that no rule reads in these runs: the last pool, level or record of a capacity that is seldom used up, and

@@ -22,6 +22,7 @@ from tests.knobs import FIRST_SEED, KILLS, when_asked
 from tests.reliability.processes import below, finish, started, wait_until
 from tests.unit.learning.small import same_arrays, without_times
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 TRAIN = [
     *("train", "embedded:n=3", "--executors", "6", "--iterations", "6", "--seed", "4"),

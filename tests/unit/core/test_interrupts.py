@@ -74,13 +74,18 @@ CALLS = {
 }
 
 
+DAILY = ("the command line", "runs in processes")
+
+
 def cpu_seconds(pid):
     """Time that all threads of a process have run."""
     ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in DAILY else pytest.mark.slow) for name in CALLS]
+)
 def test_ctrl_c_is_answered_at_once(name, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(

@@ -122,6 +122,7 @@ def test_a_worker_that_is_killed_is_one_error_and_others_come():
         workers.close()
 
 
+@pytest.mark.usefixtures("cold_processes")
 def test_ctrl_c_reaches_the_caller():
     workers = make_workers(interrupt, "processes", 1)
     with pytest.raises(KeyboardInterrupt):

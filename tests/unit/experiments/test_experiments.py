@@ -160,6 +160,7 @@ def write_params(folder, run):
     (folder / "params.yaml").write_text(yaml.safe_dump({"runs": {"tiny": run}}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", experiment_names())
 def test_every_experiment_writes_its_tables_and_draws_its_figures(checkout, name):
     for needed in experiment(name).needs:

@@ -16,6 +16,8 @@ from decima.systems.spark.policy.network import DecimaNetwork
 from decima.systems.spark.policy.task import children_of
 from tests.unit.learning.small import NETWORK, TASK, same_arrays
 
+pytestmark = pytest.mark.tensorflow
+
 WEIGHTS = NETWORK.initial_weights(1)
 
 

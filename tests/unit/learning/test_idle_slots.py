@@ -20,6 +20,8 @@ from decima.systems.spark.policy.run import DecimaRun
 from decima.systems.spark.policy.task import Task, children_of
 from tests.unit.learning.small import quick_recipe, same_arrays, without_times
 
+pytestmark = pytest.mark.tensorflow
+
 SMALL = {"embedding": 4, "hidden": (4,), "score_hidden": (4,), "max_executors": 8}
 TIMER = Architecture.paper(delays=3, delay_context="embedding", **SMALL)
 HOLD = Architecture.paper(delays=1, idle="hold", more_features=("running_age", "since_smaller"), **SMALL)

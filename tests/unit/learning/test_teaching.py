@@ -14,6 +14,8 @@ from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.interface import run_decision
 from tests.unit.learning.small import NETWORK, STREAM, TASK
 
+pytestmark = pytest.mark.tensorflow
+
 RESIDUAL = NETWORK.replace(residual="capped_srw")
 
 

@@ -6,6 +6,8 @@ import tensorflow as tf
 
 from decima.learning.traced import Traced
 
+pytestmark = pytest.mark.tensorflow
+
 NUMBERS = tf.TensorSpec([None], tf.float32)
 
 

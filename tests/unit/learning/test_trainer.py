@@ -24,6 +24,8 @@ from decima.systems.spark.policy.validation import TaskValidation
 from tests.unit.learning.small import NETWORK, STREAM, TASK, quick_recipe, same_arrays, without_times
 from tests.unit.learning.toys import Climber, Height
 
+pytestmark = pytest.mark.tensorflow
+
 
 def make(folder, recipe=None, task=TASK, seed=1, **options):
     options = {"workers": 2, "tensorboard": False} | options

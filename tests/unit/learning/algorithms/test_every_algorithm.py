@@ -18,6 +18,8 @@ from decima.systems.spark.policy.run import DecimaRun
 from tests.unit.learning import toys
 from tests.unit.learning.small import NETWORK, STREAM, TASK, same_arrays, without_times
 
+pytestmark = pytest.mark.tensorflow
+
 assert toys.Evolution  # registered with its module
 NAMES = list_algorithms()
 SMALL = {
@@ -83,7 +85,12 @@ def train(name, folder, streaming=False, resume=False, **options):
     return run_of(name, streaming).trainer(folder, tensorboard=False, **({"workers": 2} | options)).train(resume)
 
 
-@pytest.fixture(scope="module", params=NAMES)
+# In `make test`, one algorithm for each kind of what is learned.
+DAILY = {what_learns(name): name for name in NAMES}.values()
+TRAINED = [pytest.param(name, marks=() if name in DAILY else pytest.mark.slow) for name in NAMES]
+
+
+@pytest.fixture(scope="module", params=TRAINED)
 def whole(request, tmp_path_factory):
     """Name, folder and outcome of an uninterrupted run."""
     folder = tmp_path_factory.mktemp(request.param)

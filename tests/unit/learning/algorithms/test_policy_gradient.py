@@ -9,6 +9,8 @@ from decima.systems.spark.policy.agent import DecimaAgent, recorded_log_prob
 from decima.systems.spark.policy.episodes import Episodes
 from tests.unit.learning.small import NETWORK, STREAM, TASK
 
+pytestmark = pytest.mark.tensorflow
+
 
 @pytest.fixture(scope="module", params=[TASK, STREAM], ids=["batch", "stream"])
 def agent(request):

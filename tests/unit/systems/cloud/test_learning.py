@@ -25,6 +25,8 @@ from decima.systems.cloud.system import Episode
 from tests.unit.learning.small import same_arrays, without_times
 from tests.unit.systems.cloud.cases import TWO_KINDS, drawn_jobs
 
+pytestmark = pytest.mark.tensorflow
+
 TASK = PlacementTask(("generated:n=8", "generated:pattern=burst,n=8"), betas=(1.0, 0.5))
 SHARED = PlacementArchitecture(hidden=(8, 4))
 VECTOR = PlacementArchitecture.named("paper", 12, hidden=(6,), masked=True, prices=True)

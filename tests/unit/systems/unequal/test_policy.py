@@ -20,6 +20,8 @@ from decima.systems.unequal.policy.task import NodeEpisodes, NodeTask, read_task
 from decima.systems.unequal.ranks import rank_up
 from decima.systems.unequal.tpch import tpch_instance
 
+pytestmark = pytest.mark.tensorflow
+
 ARCHITECTURES = {
     "paper": NodeArchitecture.named("paper"),
     "fast": NodeArchitecture.named("fast", executor_summary=True),

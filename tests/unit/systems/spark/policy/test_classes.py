@@ -21,6 +21,8 @@ from tests.policy_oracle import Oracle, record_decision
 from tests.unit.learning.small import quick_recipe, same_arrays, without_times
 from tests.unit.systems.spark.policy.policies import make_policy, random_weights, state_of, watch
 
+pytestmark = pytest.mark.tensorflow
+
 CLASSES = ((0.25, 3), (0.5, 2, 2.0), (0.75, 4), (1.0, 3))
 PAIRS = Architecture.classes()
 VARIANTS = {

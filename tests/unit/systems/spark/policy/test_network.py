@@ -11,6 +11,8 @@ from decima.systems.spark.policy.batch import GraphBatch
 from tests.policy_oracle import Graph, Oracle, entropy, record_decision
 from tests.policy_records import Record, Tables, random_jobs, random_record
 
+pytestmark = pytest.mark.tensorflow
+
 tf = pytest.importorskip("tensorflow")
 network = pytest.importorskip("decima.systems.spark.policy.network")
 
