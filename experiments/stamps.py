@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -28,13 +29,16 @@ def table_stamp(name: str, run: str) -> dict[str, str]:
     """Stamp of the tables of an experiment: digests by what they are of.
 
     Tables of other experiments count by their own stamps, so that a stamp is known before anything is computed.
-    Stored policies count by what they decide and by the scores of their training.
+    Stored policies count by what they decide and by the scores of their training, files of code that a parameter
+    names (``mine.py:Mine``) by their content.
     """
     params = read_params()[run]
     stamp = {
         "code": digest(closure(table_code(name))),
         "parameters": _digest({"workload": params["workload"], "executors": params["executors"], name: params[name]}),
     }
+    for path in re.findall(r'([^\s",:]+\.py):\w', json.dumps(params[name])):
+        stamp[path] = _content(checkout() / path)
     for entry in experiment(name).inputs:
         if isinstance(entry, TablesOf):
             stamp[f"tables of {entry.experiment}"] = key(table_stamp(entry.experiment, run))

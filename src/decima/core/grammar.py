@@ -42,18 +42,19 @@ class Option:
         return read_value(text, self.kind, f"{where}: {self.name}")
 
 
-def split_options(text: str, first: str | None = None) -> tuple[str, dict[str, str]]:
+def split_options(text: str, first: str | None = None, name: str | None = None) -> tuple[str, dict[str, str]]:
     """Split ``name:key=value,key=value`` into the name and the options, still as texts.
 
     Args:
         text: The text.
         first: Key of the first option where the text gives a value alone.
+        name: The name that the text begins with, for one with a colon in it; what is before the first colon if omitted.
 
     Raises:
         ConfigError: An option is not of that form, or is given twice.
     """
-    name, colon, rest = text.partition(":")
-    pairs = rest.split(",") if colon else []
+    name = text.partition(":")[0] if name is None else name
+    pairs = text[len(name) + 1 :].split(",") if len(text) > len(name) else []
     if pairs and pairs[0] and first is not None and "=" not in pairs[0]:
         pairs[0] = f"{first}={pairs[0]}"
     return name, key_values(pairs, repr(text))

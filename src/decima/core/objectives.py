@@ -123,7 +123,7 @@ class Objective:
     def __reduce_ex__(self, protocol: int) -> str | tuple:
         """Pickle a registered objective as its name: its functions need no name of their own."""
         if self.name in OBJECTIVES and OBJECTIVES.find(self.name) is self:
-            return get_objective, (self.name,)
+            return get_objective, (OBJECTIVES.spelling(self),)
         return super().__reduce_ex__(protocol)
 
     @property
@@ -209,7 +209,14 @@ class Objective:
         return rewards
 
 
-OBJECTIVES: Registry[Objective] = Registry("objective")
+def _adopted(name: str, item: object) -> Objective:
+    """An objective from outside, registered under its own name too."""
+    if not isinstance(item, Objective):
+        raise ConfigError(f"{name} is {item!r:.60}; expected an Objective")
+    return register_objective(item)
+
+
+OBJECTIVES: Registry[Objective] = Registry("objective", group="decima.objectives", adopt=_adopted)
 
 
 def register_objective(objective: Objective) -> Objective:
@@ -218,7 +225,7 @@ def register_objective(objective: Objective) -> Objective:
     Raises:
         ConfigError: Another objective is known by one of its names.
     """
-    for other in OBJECTIVES.members():
+    for other in map(OBJECTIVES.find, OBJECTIVES.loaded()):
         shared = set(objective.names) & set(other.names)
         if other.name != objective.name and shared:
             raise ConfigError(f"objective {other.name} is already known as {', '.join(sorted(shared))}")

@@ -275,6 +275,8 @@ def objective_of(system: System, objective: str | Objective) -> Objective:
     for each in known:
         if objective in each.names:
             return each
+    if OBJECTIVES.outside(objective):
+        return OBJECTIVES.find(objective)
     names = sorted(each.name for each in known)
     if any(objective in other.names for other in OBJECTIVES.members()):
         raise ConfigError(f"objective {objective} does not apply to the {system.label}; known: {', '.join(names)}")

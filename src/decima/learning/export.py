@@ -5,16 +5,17 @@ from __future__ import annotations
 import importlib.metadata
 import subprocess
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from decima import __version__
 from decima.core.config import checkout_root
 from decima.core.errors import CheckpointError, PolicyError
 from decima.learning.cards import LEARNED, learned
-from decima.learning.perceptron import NetworkShape
-from decima.learning.recipe import Recipe
 from decima.learning.store import save_policy
-from decima.learning.trainer import Trained
+
+if TYPE_CHECKING:
+    from decima.learning.run import TrainingRun
+    from decima.learning.trainer import Trained
 
 POLICY_NAME = "policy"
 # Columns of the curve that a card keeps, of the iterations that were validated.
@@ -40,16 +41,7 @@ class TrainedTask(Protocol):
         """Fields by name, JSON-ready."""
 
 
-class FinishedRun(Protocol):
-    """What a card says of a run besides its outcome."""
-
-    task: TrainedTask
-    recipe: Recipe
-    architecture: NetworkShape
-    seed: int
-
-
-def export(run: FinishedRun, trained: Trained, path: Path) -> Path:
+def export(run: TrainingRun, trained: Trained, path: Path) -> Path:
     """Write the best policy of a run.
 
     Args:
@@ -72,7 +64,7 @@ def export(run: FinishedRun, trained: Trained, path: Path) -> Path:
         raise CheckpointError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def card(run: FinishedRun, trained: Trained) -> dict:
+def card(run: TrainingRun, trained: Trained) -> dict:
     """Entries of the card besides name and architecture; JSON-ready."""
     unit = "_s" if run.task.metric.endswith("_s") else ""
     validated = [row for row in trained.curve if "val_greedy" in row]

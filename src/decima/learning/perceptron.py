@@ -6,13 +6,15 @@ No TensorFlow here: running a stored policy needs only its architecture and its 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from decima.core.errors import ConfigError
+from decima.core.registry import Registry
 
 # Slope of the leaky rectifier for negative inputs; the released code's value.
 LEAK = 0.2
@@ -49,11 +51,13 @@ class NetworkShape:
         system: Name of the system that the network decides in, as cards of stored policies have it.
         perceptrons: The networks in the order of the flat weight vector.
         constants: Values by name that cards have beside the fields, because a policy might differ there once.
+        variants: Functions of changed fields that make the architectures with names of their own.
     """
 
     of_system: ClassVar[dict[str, type[NetworkShape]]] = {}  # the architecture of every system that is imported
     constants: ClassVar[dict[str, Any]] = {}
     system: ClassVar[str]
+    variants: ClassVar[Registry[Callable[..., Self]]]
     name: str
     perceptrons: tuple[Perceptron, ...]
 
@@ -61,6 +65,32 @@ class NetworkShape:
         super().__init_subclass__(**options)
         if "system" in vars(cls):
             NetworkShape.of_system[cls.system] = cls
+            group = "decima.networks" if cls.system == "spark" else f"decima.{cls.system}.networks"
+            cls.variants = Registry("architecture", group=group, adopt=cls._adopted)
+
+    @classmethod
+    def _adopted(cls, name: str, item: Any) -> Callable[..., Self]:
+        """What makes an architecture from outside: its copies, or a function of changed fields."""
+        if not callable(item) and not isinstance(item, cls):
+            raise ConfigError(f"{name} is {item!r:.60}; expected {cls.__name__}, or a function that makes one")
+        return item if callable(item) else lambda *about, **changes: item.replace(**changes)
+
+    @classmethod
+    def named(cls, name: str, /, *about: Any, **changes: Any) -> Self:
+        """The architecture of a name, some fields replaced.
+
+        Args:
+            name: A member of ``variants``.
+            about: What the variants of the system follow from: the number of VMs of the cloud.
+            changes: Fields by name.
+
+        Raises:
+            ConfigError: The name or a field is unknown, or a value out of range.
+        """
+        make = cls.variants.find(name)
+        if unknown := set(changes) - {field.name for field in fields(cls)}:
+            raise ConfigError(f"unknown option of an architecture: {', '.join(sorted(unknown))}")
+        return make(*about, **changes)
 
     def as_dict(self) -> dict[str, Any]:
         """Fields by name, JSON-ready."""

@@ -12,14 +12,21 @@ import yaml
 from decima.core.configuration import Configuration, number
 from decima.core.errors import ConfigError
 from decima.core.grammar import hint, read_value
-from decima.learning.algorithms import Algorithm, configuration_of, make_algorithm
+from decima.core.registry import Registry
+from decima.learning.algorithms import ALGORITHMS, Algorithm, make_algorithm
 from decima.learning.algorithms.imitation import ImitationConfig
 from decima.learning.algorithms.phases import Phase, Phases
 from decima.learning.algorithms.policy_gradient import PolicyGradientConfig
 from decima.learning.budget import Budget
 
 # Named recipes, as fields that differ from the defaults; systems register theirs.
-RECIPES: dict[str, dict[str, Any]] = {"paper": {}}
+RECIPES: Registry[Mapping[str, Any]] = Registry(
+    "recipe",
+    others="fast (the one for the kind of task), or the path of a .yaml file",
+    group="decima.recipes",
+    adopt=lambda name, item: {"name": name} | dict(item),
+)
+RECIPES.add("paper", {})
 
 
 def register_recipe(name: str, **values: Any) -> None:
@@ -29,7 +36,7 @@ def register_recipe(name: str, **values: Any) -> None:
         name: Its name; ``"fast-KIND"`` is what ``fast`` means for tasks of a kind.
         **values: Flat fields that differ from the defaults.
     """
-    RECIPES[name] = values
+    RECIPES.add(name, values)
 
 
 @dataclass(frozen=True)
@@ -133,7 +140,8 @@ class Recipe:
         if changes.get("algorithm", self.algorithm) != self.algorithm:
             known = _known(_parts(changes["algorithm"]))
             values = {key: value for key, value in values.items() if key in known}
-        return Recipe.of_fields(**(values | _complete(changes)))
+        former = {"teacher_parameters": {}, "teacher_idles": False} if "teacher" in changes else {}
+        return Recipe.of_fields(**(values | former | changes))
 
     @staticmethod
     def documentation(algorithm: str = "reinforce") -> dict[str, str]:
@@ -157,10 +165,7 @@ class Recipe:
             **changes: Flat fields.
         """
         name = f"{recipe}-{kind}" if f"{recipe}-{kind}" in RECIPES else recipe
-        if name not in RECIPES:
-            known = ", ".join(["fast", *RECIPES])
-            raise ConfigError(f"unknown recipe {recipe!r}; known: {known}, or the path of a .yaml file")
-        return cls.of_fields(**({"name": name} | RECIPES[name])).replace(**changes)
+        return cls.of_fields(**({"name": name} | RECIPES.find(name))).replace(**changes)
 
     @classmethod
     def load(cls, path: str | Path, kind: str = "batch") -> Recipe:
@@ -220,13 +225,9 @@ def _typed(values: Mapping[str, Any], algorithm: str = "reinforce") -> dict[str,
 
 def _parts(algorithm: str) -> tuple[type[Configuration], ...]:
     """Classes of the parts of a recipe with that algorithm."""
-    return Budget, AdamConfig, ImitationConfig, configuration_of(algorithm)
+    return Budget, AdamConfig, ImitationConfig, ALGORITHMS.find(algorithm).configuration
 
 
 def _known(parts: tuple[type[Configuration], ...]) -> list[str]:
     """Names of all flat fields."""
     return list(dict.fromkeys(["name", "algorithm", *(item.name for part in parts for item in fields(part))]))
-
-
-def _complete(changes: dict) -> dict:
-    return ({"teacher_parameters": {}, "teacher_idles": False} if "teacher" in changes else {}) | changes

@@ -22,7 +22,7 @@ from typing import Any
 from decima.core.checks import check_whole, is_number
 from decima.core.errors import ConfigError, WorkloadError
 from decima.core.grammar import Option, hint, read_options, read_value, split_options
-from decima.core.registry import Registry
+from decima.core.registry import Registry, options_of
 from decima.workload import arrivals
 from decima.workload.jobs import Workload
 from decima.workload.profile import JobProfile
@@ -237,12 +237,40 @@ SOURCES: Registry[WorkloadSource] = Registry(
         "alibaba_like": "decima.workload.alibaba.source:LIKE",
         "file": "decima.workload.profile_file:SOURCE",
     },
+    group="decima.sources",
+    adopt=lambda name, item: source_of(name, item),
 )
 
 
 def register_source(source: WorkloadSource) -> None:
     """Make a source known under its name."""
     SOURCES.add(source.name, source)
+
+
+def source_of(name: str, draw: Callable[..., Workload]) -> WorkloadSource:
+    """Source whose jobs a function draws.
+
+    Args:
+        name: What texts call it.
+        draw: Function of ``seed`` and its options as keywords. Batches and streams draw from the universe of the
+            workload of seed 0.
+
+    Raises:
+        ConfigError: It cannot be called.
+    """
+    if not callable(draw):
+        raise ConfigError(f"{name} is {draw!r:.60}; expected a WorkloadSource or a function from a seed to a Workload")
+    options = options_of(draw, "seed", "n")
+
+    def replay(seed: int = 0, n: int | None = None, **values: Any) -> Workload:
+        return draw(seed=seed, **values)
+
+    def digest(**values: Any) -> str:
+        return sha256(replay(**values).signature().encode()).hexdigest()
+
+    doc = (draw.__doc__ or "").strip().split("\n")[0]
+    profiles = lambda **values: replay(**values).universe  # noqa: E731
+    return WorkloadSource(name, name, doc, profiles, digest, options, replay=replay)
 
 
 def list_sources() -> list[str]:
@@ -312,8 +340,8 @@ def parse_jobs(text: str) -> JobSpec:
     Raises:
         ConfigError: There is no such source or option, options contradict each other, or a value is out of range.
     """
-    name = text.partition(":")[0]
-    if name not in (*list_sources(), *PRESETS):
+    name, _ = SOURCES.split(text)
+    if name not in (*list_sources(), *PRESETS) and ":" not in name:
         if "." in text or "/" in text:
             return JobSpec(text, path=Path(text))
         names = [*list_sources(), *PRESETS]
@@ -322,12 +350,12 @@ def parse_jobs(text: str) -> JobSpec:
             "such as tpch:n=20, or the path of a .json or .parquet file"
         )
     preset = PRESETS.get(name, name)
-    source = get_source(preset.partition(":")[0])
+    source = get_source(name if preset == name else preset.partition(":")[0])
     where = f"jobs {text!r}"
     first = source.options[0].name if source.options else None
-    texts = split_options(text, first)[1]
+    texts = split_options(text, first, name)[1]
     known = (*JOB_OPTIONS, *source.options)
-    given = read_options(split_options(preset)[1] | texts, known, where)
+    given = read_options((split_options(preset)[1] if preset != name else {}) | texts, known, where)
     if missing := [option.name for option in source.options if option.required and option.name not in given]:
         raise ConfigError(f"{where}: {missing[0]} is missing; expected {name}:{missing[0]}=VALUE")
     values = {option.name: given.pop(option.name) for option in JOB_OPTIONS if option.name in given}

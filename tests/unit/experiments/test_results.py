@@ -162,3 +162,22 @@ def test_committed_results_are_small(page):
     sizes = [path.stat().st_size for path in page.parent.rglob("*") if path.is_file()]
     assert sum(sizes) < 8 * 1024**2
     assert max(sizes) <= 100 * 1024
+
+
+def test_code_of_ones_own_that_a_parameter_names_is_in_the_stamp(tmp_path, monkeypatch):
+    from experiments import stamps
+
+    params = {run: dict(values) for run, values in stamps.read_params().items()}
+    name = next(each for each in stamps.experiment_names() if "schedulers" in params["tpch-quick"][each])
+    params["tpch-quick"][name] = params["tpch-quick"][name] | {"schedulers": ["fair", "own/mine.py:Mine:most=2"]}
+    monkeypatch.setattr(stamps, "read_params", lambda: params)
+    (tmp_path / "own").mkdir()
+    monkeypatch.setattr(stamps, "checkout", lambda: tmp_path)
+    monkeypatch.setattr(stamps, "closure", lambda *_: [])
+    monkeypatch.setattr(stamps, "digest", lambda *_: "")
+    found = []
+    for content in ("a", "b"):
+        (tmp_path / "own" / "mine.py").write_text(content)
+        found.append(stamps.table_stamp(name, "tpch-quick"))
+    assert found[0]["own/mine.py"] != found[1]["own/mine.py"]
+    assert len(found[0]) == len(found[1])

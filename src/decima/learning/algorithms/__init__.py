@@ -2,25 +2,21 @@
 
 from decima.learning.algorithms import actor_critic, dqn, imitation, policy_gradient
 from decima.learning.algorithms.interface import (
+    ALGORITHMS,
     Algorithm,
     AlgorithmState,
-    configuration_of,
-    list_algorithms,
     make_algorithm,
     register_algorithm,
-    what_learns,
 )
 
 __all__ = [
+    "ALGORITHMS",
     "Algorithm",
     "AlgorithmState",
     "actor_critic",
-    "configuration_of",
     "dqn",
     "imitation",
-    "list_algorithms",
     "make_algorithm",
     "policy_gradient",
     "register_algorithm",
-    "what_learns",
 ]

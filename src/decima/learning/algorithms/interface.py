@@ -10,6 +10,7 @@ import numpy as np
 
 from decima.core.configuration import Configuration
 from decima.core.errors import ConfigError
+from decima.core.registry import Registry
 from decima.learning.budget import Progress
 from decima.learning.loss import PROBABILITIES
 
@@ -70,7 +71,18 @@ class Algorithm(Protocol):
 
 
 Maker = Callable[[Configuration, "Agent", int], Algorithm]
-_ALGORITHMS: dict[str, tuple[type[Configuration], Maker, str]] = {}
+
+
+@dataclass(frozen=True)
+class AlgorithmEntry:
+    """A registered algorithm."""
+
+    configuration: type[Configuration]  # class of its fields
+    maker: Maker  # makes it of configuration, agent and seed
+    learns: str = PROBABILITIES  # what it makes better, as in :data:`decima.learning.loss.PROBABILITIES`
+
+
+ALGORITHMS: Registry[AlgorithmEntry] = Registry("algorithm of a recipe")
 
 
 def register_algorithm(
@@ -89,39 +101,10 @@ def register_algorithm(
 
     def wrap(maker: Maker) -> Maker:
         for name in names:
-            _ALGORITHMS[name] = configuration, maker, learns
+            ALGORITHMS.add(name, AlgorithmEntry(configuration, maker, learns))
         return maker
 
     return wrap
-
-
-def list_algorithms() -> list[str]:
-    """Known names, sorted."""
-    return sorted(_ALGORITHMS)
-
-
-def _entry(name: str) -> tuple[type[Configuration], Maker, str]:
-    if name not in _ALGORITHMS:
-        raise ConfigError(f"recipe: algorithm must be one of {', '.join(list_algorithms())}, got {name!r}")
-    return _ALGORITHMS[name]
-
-
-def configuration_of(name: str) -> type[Configuration]:
-    """Class of an algorithm's configuration.
-
-    Raises:
-        ConfigError: The algorithm is unknown.
-    """
-    return _entry(name)[0]
-
-
-def what_learns(name: str) -> str:
-    """What an algorithm makes better, :data:`decima.learning.loss.PROBABILITIES` or ``VALUES``.
-
-    Raises:
-        ConfigError: The algorithm is unknown.
-    """
-    return _entry(name)[2]
 
 
 def make_algorithm(name: str, configuration: Configuration, agent: Agent, seed: int) -> Algorithm:
@@ -136,7 +119,9 @@ def make_algorithm(name: str, configuration: Configuration, agent: Agent, seed: 
     Raises:
         ConfigError: The algorithm is unknown, or needs what the agent does not have.
     """
-    _, maker, learns = _entry(name)
-    if learns != PROBABILITIES and learns not in agent.learns:
-        raise ConfigError(f"recipe: algorithm {name} needs an agent with {learns}, this one has {agent.learns[0]}")
-    return maker(configuration, agent, seed)
+    entry = ALGORITHMS.find(name)
+    if entry.learns != PROBABILITIES and entry.learns not in agent.learns:
+        raise ConfigError(
+            f"recipe: algorithm {name} needs an agent with {entry.learns}, this one has {agent.learns[0]}"
+        )
+    return entry.maker(configuration, agent, seed)

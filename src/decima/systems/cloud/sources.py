@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from decima.core.grammar import Option, read_options, split_options
-from decima.core.registry import Registry
+from decima.core.registry import Registry, options_of
 from decima.systems.cloud.generator import PATTERNS, Generator, redrawn
 from decima.systems.cloud.workload import PlacementWorkload, load_jobs
 
@@ -43,7 +43,12 @@ def _redrawn(seed: int, trace: str = "normal", interarrival_s: float | None = No
 
 
 _GAP = Option("interarrival_s", "mean gap of the Poisson arrivals in seconds", float)
-SOURCES: Registry[Source] = Registry("source of jobs", others="or the path of a .csv file")
+SOURCES: Registry[Source] = Registry(
+    "source of jobs",
+    others="or the path of a .csv file",
+    group="decima.cloud.sources",
+    adopt=lambda name, make: Source(name, (make.__doc__ or "").split("\n")[0], make, options_of(make, "seed")),
+)
 _SOURCES = (
     Source(
         "generated",
@@ -108,7 +113,8 @@ def parse_placement_jobs(text: str) -> JobsSpec:
     if text.endswith(".csv"):
         path = Path(text)
         return JobsSpec(text, lambda seed: load_jobs(path), False, path)
-    name, texts = split_options(text)
+    name, _ = SOURCES.split(text)
+    _, texts = split_options(text, name=name)
     source = SOURCES.find(name)
     options = read_options(texts, source.options, f"jobs {text!r}")
     return JobsSpec(text, lambda seed: source.make(seed, **options), source.drawn)

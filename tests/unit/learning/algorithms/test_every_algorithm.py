@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from decima.core.errors import ConfigError
-from decima.learning.algorithms import configuration_of, list_algorithms, make_algorithm, what_learns
+from decima.learning.algorithms import ALGORITHMS, make_algorithm
 from decima.learning.budget import Progress
 from decima.learning.checkpoint import Checkpoint
 from decima.learning.loss import CRITIC, PROBABILITIES, VALUES
@@ -21,7 +21,7 @@ from tests.unit.learning.small import NETWORK, STREAM, TASK, same_arrays, withou
 pytestmark = pytest.mark.tensorflow
 
 assert toys.Evolution  # registered with its module
-NAMES = list_algorithms()
+NAMES = ALGORITHMS.names()
 SMALL = {
     "sequences": 2,
     "rollouts": 2,
@@ -73,7 +73,7 @@ SYSTEMS = {PROBABILITIES: of_spark, CRITIC: of_nodes, VALUES: of_vms}
 def run_of(name, streaming=False):
     known = Recipe.documentation(name)
     values = {key: value for key, value in SMALL.items() if key in known}
-    learned = what_learns(name)
+    learned = ALGORITHMS.find(name).learns
     if learned == VALUES:
         recipe = Recipe.of_fields(algorithm=name, **(values | {"teacher": None}))
     else:
@@ -187,7 +187,7 @@ def test_weights_are_a_copy(whole, tmp_path):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_field_is_documented_and_frozen(name):
-    configuration = configuration_of(name)
+    configuration = ALGORITHMS.find(name).configuration
     assert is_dataclass(configuration)
     assert configuration.__dataclass_params__.frozen
     for item in fields(configuration):
@@ -201,8 +201,8 @@ def test_an_agent_without_values_is_refused():
     class Agent:
         learns = (PROBABILITIES,)
 
-    values = [name for name in NAMES if what_learns(name) != PROBABILITIES]
+    values = [name for name in NAMES if ALGORITHMS.find(name).learns != PROBABILITIES]
     assert values
     for name in values:
-        with pytest.raises(ConfigError, match=f"algorithm {name} needs an agent with {what_learns(name)}"):
-            make_algorithm(name, configuration_of(name)(), Agent(), 0)
+        with pytest.raises(ConfigError, match=f"algorithm {name} needs an agent with {ALGORITHMS.find(name).learns}"):
+            make_algorithm(name, ALGORITHMS.find(name).configuration(), Agent(), 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar
@@ -98,21 +98,6 @@ class PlacementArchitecture(NetworkShape):
             expected = "the number of VMs, from 1" if least else "0 with the shared scorer"
             raise ConfigError(f"vms must be {expected}, got {self.vms!r:.60}")
 
-    @classmethod
-    def named(cls, name: str, vms: int, **changes) -> PlacementArchitecture:
-        """``"shared"``, or ``"paper"`` for a cluster of so many VMs, some fields replaced.
-
-        Raises:
-            ConfigError: The name or a field is unknown.
-        """
-        paper = {"name": "paper", "form": "vector", "hidden": (200,), "masked": False, "vms": vms}
-        known = {"shared": {}, "paper": paper}
-        if name not in known:
-            raise ConfigError(f"unknown architecture {name!r}; known: {', '.join(known)}")
-        if unknown := set(changes) - {field.name for field in fields(cls)}:
-            raise ConfigError(f"unknown option of an architecture: {', '.join(sorted(unknown))}")
-        return cls(**(known[name] | changes))
-
     def require_vms(self, count: int) -> None:
         """Raise ConfigError unless the network can decide for so many VMs."""
         if self.form == "vector" and self.vms != count:
@@ -140,3 +125,12 @@ class PlacementArchitecture(NetworkShape):
             rows.append((first, first + inputs * outputs, inputs, outputs))
             first += (inputs + 1) * outputs
         return rows
+
+
+def _paper(vms: int, **changes) -> PlacementArchitecture:
+    values = {"name": "paper", "form": "vector", "hidden": (200,), "masked": False, "vms": vms}
+    return PlacementArchitecture(**(values | changes))
+
+
+PlacementArchitecture.variants.add("shared", lambda vms, **changes: PlacementArchitecture(**changes))
+PlacementArchitecture.variants.add("paper", _paper)

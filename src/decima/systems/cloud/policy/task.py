@@ -12,7 +12,7 @@ import numpy as np
 from decima import __version__
 from decima.core.checks import is_number
 from decima.core.errors import ConfigError
-from decima.core.grammar import read_fields, split_options
+from decima.core.grammar import read_fields
 from decima.learning.seeds import VALIDATION_SEED, sequence_seed
 from decima.systems.cloud.catalog import Billing, make_cluster
 from decima.systems.cloud.policy import recipes as _recipes  # noqa: F401  registers them
@@ -175,7 +175,7 @@ def texts(values: Sequence[str] | str) -> tuple[str, ...]:
 def draws(jobs: str) -> bool:
     """Whether jobs to train on are to be placed on VMs."""
     first = texts(jobs)[0]
-    return first.endswith(".csv") or split_options(first)[0] in SOURCES.names()
+    return first.endswith(".csv") or SOURCES.split(first)[0] in SOURCES.names()
 
 
 def read_parts(

@@ -35,7 +35,11 @@ class CompiledRule:
 
 
 SCHEDULERS: Registry[SchedulerEntry] = Registry(
-    "scheduler", modules={"learned": "decima.systems.cloud.policy.scheduler"}, error=UnknownSchedulerError
+    "scheduler",
+    modules={"learned": "decima.systems.cloud.policy.scheduler"},
+    error=UnknownSchedulerError,
+    group="decima.cloud.schedulers",
+    adopt=lambda name, item: SchedulerEntry.adopted(name, item, "decide", "run_episode"),
 )
 
 
@@ -117,11 +121,12 @@ def make_placement(scheduler: str | PlacementScheduler, **parameters: Any) -> An
         if parameters:
             raise ConfigError("parameters are for rules given by name")
         return scheduler
-    name, texts = split_options(scheduler)
+    name, _ = SCHEDULERS.split(scheduler)
+    _, texts = split_options(scheduler, name=name)
     entry = SCHEDULERS.find(name)
     values = read_options(texts, entry.options, f"scheduler {scheduler!r}")
     for key in parameters:
         if key not in [option.name for option in entry.options]:
             known = ", ".join(option.name for option in entry.options) or "none"
             raise ConfigError(f"scheduler {name} has no parameter {key!r}; it has: {known}")
-    return entry.make(values | parameters)
+    return make_placement(entry.make(values | parameters))

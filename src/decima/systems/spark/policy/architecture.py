@@ -5,7 +5,7 @@ No TensorFlow here: running a stored policy needs only its architecture and its 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -238,17 +238,6 @@ class Architecture(NetworkShape):
         }
         return cls(**(values | changes))
 
-    @classmethod
-    def named(cls, name: str, **changes) -> Architecture:
-        """``"paper"``, ``"released"`` or ``"classes"``, some fields replaced."""
-        makers = {"paper": cls.paper, "released": cls.released, "classes": cls.classes}
-        if name not in makers:
-            raise ConfigError(f"unknown architecture {name!r}; known: {', '.join(makers)}")
-        unknown = set(changes) - {field.name for field in fields(cls)}
-        if unknown:
-            raise ConfigError(f"unknown option of an architecture: {', '.join(sorted(unknown))}")
-        return makers[name](**changes)
-
     @cached_property
     def stage_features(self) -> tuple[Feature, ...]:
         """The features x of a stage, in order."""
@@ -364,3 +353,7 @@ class Architecture(NetworkShape):
             weights[-last:] = 0.0
             weights[-outputs] = np.log(NO_DELAY_CHANCE / (1.0 - NO_DELAY_CHANCE) * self.delays)
         return weights
+
+
+for _make in (Architecture.paper, Architecture.released, Architecture.classes):
+    Architecture.variants.add(_make.__name__, _make)

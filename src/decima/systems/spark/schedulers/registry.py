@@ -77,11 +77,13 @@ _ELSEWHERE = {
     "lookahead": "decima.systems.spark.lookahead.scheduler",
     "remote": "decima.connect.service.simulator_client",
 }
-SCHEDULERS: Registry[Entry] = Registry(
+SCHEDULERS: Registry[SchedulerEntry] = Registry(
     "scheduler",
     package="decima.systems.spark.schedulers",
     modules=_ELSEWHERE,
     error=UnknownSchedulerError,
+    group="decima.schedulers",
+    adopt=lambda name, item: SchedulerEntry.adopted(name, item, "decide"),
 )
 
 
@@ -153,7 +155,11 @@ def make_scheduler(scheduler: str | Scheduler, **parameters) -> Scheduler:
     """
     if isinstance(scheduler, str):
         name, values = read_scheduler(scheduler)
-        return SCHEDULERS.find(name).make(values | parameters)
+        entry = SCHEDULERS.find(name)
+        scheduler = entry.make(values | parameters)
+        if not isinstance(entry, Entry):  # code from outside
+            require_protocol(scheduler)
+        return scheduler
     require_protocol(scheduler)
     if parameters:
         raise ConfigError(
@@ -170,7 +176,8 @@ def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
         UnknownSchedulerError: No scheduler has that name.
         ConfigError: A parameter is not of the form ``KEY=VALUE``, or the file is no card.
     """
-    name, colon, rest = text.partition(":")
+    name, rest = SCHEDULERS.split(text)
+    colon = text[len(name) : len(name) + 1]
     values: dict[str, Any] = {}
     if name.endswith(WEIGHTS):
         name, colon, rest = LEARNED, ":", f"{name},{rest}".rstrip(",")
@@ -181,7 +188,7 @@ def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
     first = options[0].name if options else None
     if presets and (first is None or rest.partition(",")[0] in presets):
         first = PRESET
-    _, texts = split_options(f"{name}{colon}{rest}", first)
+    _, texts = split_options(f"{name}{colon}{rest}", first, name)
     if presets and PRESET in texts:
         values[PRESET] = texts.pop(PRESET)
     where = f"scheduler {text!r}"

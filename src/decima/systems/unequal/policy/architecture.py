@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
@@ -67,33 +67,6 @@ class NodeArchitecture(NetworkShape):
         if not is_whole(self.layers) or not 0 <= self.layers <= 100:
             raise ConfigError(f"layers must be a whole number from 0 to 100, got {self.layers!r:.60}")
 
-    @classmethod
-    def named(cls, name: str, **changes) -> NodeArchitecture:
-        """``"paper"``, ``"fast"`` or ``"decima"``, some fields replaced.
-
-        Raises:
-            ConfigError: The name or a field is unknown, or a value out of range.
-        """
-        values = {
-            "paper": {},
-            "fast": {"features": "extended", "feature_log": True},
-            "decima": {
-                "features": "decima",
-                "feature_log": True,
-                "layers": 0,
-                "edge_features": False,
-                "ranks": False,
-                "message_f": True,
-                "hidden": (32, 16),
-                "score_hidden": (32, 16),
-            },
-        }
-        if name not in values:
-            raise ConfigError(f"unknown architecture {name!r:.60}; known: {', '.join(values)}")
-        if unknown := sorted(set(changes) - set(cls.__dataclass_fields__)):
-            raise ConfigError(f"unknown option of an architecture: {', '.join(unknown)}")
-        return cls(**({"name": name} | values[name] | changes))
-
     @property
     def node_features(self) -> tuple[str, ...]:
         """Names of the features x of a node, in order."""
@@ -139,3 +112,21 @@ class NodeArchitecture(NetworkShape):
         """Column of each feature of :data:`decima.systems.unequal.node_features.CHANGING`, -1 for none, int64."""
         names = self.node_features
         return np.array([names.index(name) if name in names else -1 for name in CHANGING], dtype=np.int64)
+
+
+_VARIANTS = {
+    "paper": {},
+    "fast": {"features": "extended", "feature_log": True},
+    "decima": {
+        "features": "decima",
+        "feature_log": True,
+        "layers": 0,
+        "edge_features": False,
+        "ranks": False,
+        "message_f": True,
+        "hidden": (32, 16),
+        "score_hidden": (32, 16),
+    },
+}
+for _name, _values in _VARIANTS.items():
+    NodeArchitecture.variants.add(_name, partial(NodeArchitecture, **({"name": _name} | _values)))

@@ -24,7 +24,7 @@ from decima.systems.unequal.policy.batch import NodeBatch, SeenInstance
 from decima.systems.unequal.policy.critic import NodeCritic
 from decima.systems.unequal.policy.network import NodeNetwork
 from decima.systems.unequal.policy.planner import PolicyPlanner
-from decima.systems.unequal.policy.task import TEACHERS, NodeEpisode, NodeEpisodes, NodeSequence, NodeTask
+from decima.systems.unequal.policy.task import REFERENCES, TEACHERS, NodeEpisode, NodeEpisodes, NodeSequence, NodeTask
 from decima.systems.unequal.schedulers.registry import PlanScheduler, make_scheduler
 
 _CHUNK = 256
@@ -156,14 +156,15 @@ class NodeValidation:
         self._planners = [PolicyPlanner(instance, task.rules, architecture) for instance in instances]
         self._task = task
         self._references: dict[str, float] | None = None
-        self.columns = ("val_greedy", *(f"val_ratio_{name}" for name in TEACHERS))
+        self.columns = ("val_greedy", *(f"val_ratio_{name}" for name in REFERENCES))
 
     @property
     def references(self) -> dict[str, float]:
         """Score of each rule that can be imitated, with the task's rules of placement; computed once."""
         if self._references is None:
             self._references = {}
-            for name, priority in TEACHERS.items():
+            for name in REFERENCES:
+                priority = TEACHERS.find(name)
                 lengths = []
                 for planner in self._planners:
                     own = Planner(planner.instance, self._task.rules)
@@ -191,8 +192,7 @@ class NodeRun(TrainingRun):
 
     def check_teacher(self, name: str, parameters: dict[str, float]) -> None:
         """Refuse what is no rule that orders nodes."""
-        if name not in TEACHERS:
-            raise ConfigError(f"unknown scheduler {name!r} to imitate; known: {', '.join(TEACHERS)}")
+        TEACHERS.find(name)
         if parameters:
             raise ConfigError(f"{name} has no parameter {next(iter(parameters))!r} as a teacher; it has none")
 

@@ -12,6 +12,7 @@ import numpy as np
 from decima.core.checks import is_number, is_whole
 from decima.core.errors import ConfigError
 from decima.core.grammar import hint, read_fields, read_value, split_options
+from decima.core.registry import Registry
 from decima.learning.rollout import RolloutJob
 from decima.learning.seeds import SEQUENCE_SEED, VALIDATION_SEED
 from decima.systems.unequal.linear_rule import COEFFICIENTS, best_rule_priority, linear_priority
@@ -31,12 +32,14 @@ if TYPE_CHECKING:
 RUN = "NodeRun"  # class in ``run.py``, which needs TensorFlow
 KINDS = ("lachesis-batch", "lachesis-stream")
 #: Rules whose order a policy can imitate: priorities of an instance, where nodes are decided in a way.
-TEACHERS: dict[str, Callable[[Instance, Rules], np.ndarray]] = {
-    "linear_rank": lambda instance, rules: linear_priority(instance, COEFFICIENTS[rules.decision]),
-    "discounted_rank": lambda instance, rules: rank_up(instance, transfers=0.25),
-    "high_rank_up_deft": lambda instance, rules: rank_up(instance),
-    "best_rule": best_rule_priority,  # another one for every instance
-}
+TEACHERS: Registry[Callable[[Instance, Rules], np.ndarray]] = Registry(
+    "rule to imitate", group="decima.unequal.teachers", adopt=lambda name, item: item
+)
+TEACHERS.add("linear_rank", lambda instance, rules: linear_priority(instance, COEFFICIENTS[rules.decision]))
+TEACHERS.add("discounted_rank", lambda instance, rules: rank_up(instance, transfers=0.25))
+TEACHERS.add("high_rank_up_deft", lambda instance, rules: rank_up(instance))
+TEACHERS.add("best_rule", best_rule_priority)  # another one for every instance
+REFERENCES = tuple(TEACHERS.loaded())
 # Instances whose planners a process keeps, for all its threads.
 _KEPT = 8
 
@@ -205,7 +208,7 @@ class NodeEpisodes:
         if job.teacher is None:
             planner.run(weights, rng=rng)
         else:
-            priority = TEACHERS[job.teacher.name](instance, self._task.rules)
+            priority = TEACHERS.find(job.teacher.name)(instance, self._task.rules)
             planner.run(weights, rng=rng, teacher=priority, share=job.teacher.share)
         record = planner.done()
         idle.append(planner)
@@ -245,7 +248,7 @@ def read_task(text: str) -> NodeTask:
 
 def draws(jobs: str) -> bool:
     """Whether jobs to train on are for unequal executors."""
-    return split_options(jobs)[0] in KINDS
+    return jobs.partition(":")[0] in KINDS
 
 
 def read_parts(

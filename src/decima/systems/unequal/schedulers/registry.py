@@ -41,7 +41,7 @@ class Entry(SchedulerEntry):
     @property
     def keys(self) -> list[str]:
         """Everything that may be given."""
-        return [*(own.name for own in (*self.parameters, *self.options)), *self.open]
+        return [*super().keys, *self.open]
 
     def make(self, values: Mapping[str, Any]) -> PlanScheduler:
         """Make the scheduler with settings, parameters and options by name.
@@ -65,8 +65,7 @@ class Entry(SchedulerEntry):
                 rules[key] = value
             elif value != getattr(self.rules, key, None):
                 raise ConfigError(f"{where} cannot be set to {value!r}; it has: {', '.join(self.keys) or 'none'}")
-        if missing := [each.name for each in self.options if each.required and own[each.name] is None]:
-            raise ConfigError(f"scheduler {self.name} needs {missing[0]}; expected {self.name}:{missing[0]}=...")
+        self.require(name for name, value in own.items() if value is not None)
         if rules.get("decision") == "idle" and "slots" not in rules and "slots" in self.open:
             rules["slots"] = "append"  # insertion by default means where it means something
         return PlanScheduler(self, replace(self.rules, **rules), own)
@@ -139,7 +138,7 @@ class PlanScheduler:
         return self.entry.factory(instance, self.rules, np.random.default_rng(seed), **self.values)
 
 
-SCHEDULERS: Registry[Entry] = Registry(
+SCHEDULERS: Registry[SchedulerEntry] = Registry(
     "scheduler",
     package="decima.systems.unequal.schedulers",
     modules={
@@ -149,6 +148,8 @@ SCHEDULERS: Registry[Entry] = Registry(
         "remote": "decima.connect.service.node_client",
     },
     error=UnknownSchedulerError,
+    group="decima.unequal.schedulers",
+    adopt=lambda name, item: SchedulerEntry.adopted(name, item, "schedule"),
 )
 
 
@@ -215,7 +216,8 @@ def make_scheduler(scheduler: str | PlanScheduler, **settings: Any) -> PlanSched
         _refuse(entry, unknown[0], f"scheduler {scheduler!r}")
     values |= settings
     text = scheduler if not settings else f"{name}:" + ",".join(f"{key}={value}" for key, value in values.items())
-    return replace(entry.make(values), text=text)
+    made = entry.make(values)
+    return replace(made, text=text) if isinstance(made, PlanScheduler) else make_scheduler(made)
 
 
 def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
@@ -225,8 +227,9 @@ def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
         UnknownSchedulerError: There is none of that name.
         ConfigError: A setting is unknown, or its value of another type.
     """
-    entry = SCHEDULERS.find(text.partition(":")[0])
-    name, texts = split_options(text, entry.options[0].name if entry.options else None)
+    name, _ = SCHEDULERS.split(text)
+    entry = SCHEDULERS.find(name)
+    _, texts = split_options(text, entry.options[0].name if entry.options else None, name)
     where = f"scheduler {text!r}"
     kinds: dict[str, Any] = {each.name: float for each in entry.parameters}
     kinds |= {each.name: each.kind for each in entry.options}
@@ -234,7 +237,7 @@ def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
     for key, value in texts.items():
         if key in kinds:
             values[key] = read_value(value, kinds[key], f"{where}: {key}")
-        elif key in ALL:
+        elif key in ALL and isinstance(entry, Entry):
             values |= read_fields({key: value}, Rules, f"{where}: ")
         else:
             _refuse(entry, key, where)

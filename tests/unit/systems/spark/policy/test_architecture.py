@@ -147,7 +147,7 @@ def test_impossible_options_are_refused(changes, message):
 
 def test_names():
     assert Architecture.named("released", durations=False) == Architecture.released(durations=False)
-    with pytest.raises(ConfigError, match="unknown architecture 'big'; known: paper, released"):
+    with pytest.raises(ConfigError, match="unknown architecture 'big'; known: classes, paper, released"):
         Architecture.named("big")
 
 
