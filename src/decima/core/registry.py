@@ -204,7 +204,7 @@ def _find_here(folder: Path) -> None:
 
 
 def options_of(function: Callable, *without: str) -> tuple[Option, ...]:
-    """Options that the keywords of a function or class stand for; numbers where no type is annotated.
+    """Options of the keywords of a function or class; numbers where nothing is annotated.
 
     Args:
         function: The function or class.
@@ -237,7 +237,7 @@ class SchedulerEntry:
 
     @classmethod
     def adopted(cls, name: str, item: Any, *methods: str) -> SchedulerEntry:
-        """Entry of an object from outside: a scheduler, or a class or function that makes one.
+        """Entry of an object from outside: a scheduler, or what makes one.
 
         Args:
             name: What texts call it.
