@@ -86,7 +86,7 @@ def train(name, folder, streaming=False, resume=False, **options):
 
 
 # In `make test`, one algorithm for each kind of what is learned.
-DAILY = {what_learns(name): name for name in NAMES}.values()
+DAILY = {ALGORITHMS.find(name).learns: name for name in NAMES}.values()
 TRAINED = [pytest.param(name, marks=() if name in DAILY else pytest.mark.slow) for name in NAMES]
 
 
