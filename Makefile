@@ -91,15 +91,14 @@ LIMITS := -o faulthandler_timeout=1200 -o faulthandler_exit_on_timeout=true --ma
 
 # A file stays on one worker: the cells of a notebook share a kernel.
 PYTEST := $(BIN)/pytest -n auto --dist loadfile -p no:benchmark $(LIMITS)
-NOT_FAST := slow or notebook or spark or spark_slow or fresh
-NOT_ALWAYS := slow or spark_slow or fresh
+NOT_DAILY := slow or spark or spark_slow or fresh
 
 # One pytest run for tests and notebooks, so that its exit code and closing lines stand for all of them.
 test: lint
 ifdef FAST
-	$(PYTEST) -m "not ($(NOT_FAST))" --below 0.5 $(PYTEST_FLAGS) tests/unit tests/notebooks
+	$(PYTEST) -m "not ($(NOT_DAILY))" --below 0.5 $(PYTEST_FLAGS) tests/unit tests/notebooks
 else
-	$(PYTEST) -m "not ($(NOT_ALWAYS))" --nbval-lax --nbval-current-env $(PYTEST_FLAGS) tests $(NOTEBOOKS)
+	$(PYTEST) -m "not ($(NOT_DAILY))" --nbval-lax --nbval-current-env $(PYTEST_FLAGS) tests $(NOTEBOOKS)
 endif
 
 test-all: lint

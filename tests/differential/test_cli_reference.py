@@ -94,8 +94,10 @@ def test_reference_file_itself_serves_as_decisions(path, tpch_data, tmp_path):
 
 
 @pytest.mark.differential
-@pytest.mark.parametrize("replay", [True, False])
-@pytest.mark.parametrize("path", reference_params("dynamic_partition")[-2:])
+@pytest.mark.parametrize(
+    ("path", "replay"),
+    [(*each.values, replay) for each, replay in zip(reference_params("dynamic_partition")[-2:], (1, 0), strict=True)],
+)
 def test_in_a_process_of_its_own(path, replay, tpch_data, tmp_path):
     reference = read_reference(path)
     words, out = arguments(reference, tmp_path, replay)

@@ -10,6 +10,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 LIMITS = re.search(r"^LIMITS := (.*)$", MAKEFILE, flags=re.MULTILINE)[1].split()
