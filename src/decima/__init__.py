@@ -30,7 +30,7 @@ __all__ = [
 _EXPORTS: dict[str, tuple[str, str | None]] = {
     "check_scheduler": ("decima.systems.spark.schedulers", "check_scheduler"),
     "compare": ("decima.evaluation.comparison", "compare"),
-    "gym": ("decima.systems.spark.gym", None),
+    "gym": ("decima.gym", None),
     "list_schedulers": ("decima.systems.spark.schedulers", "list_schedulers"),
     "load": ("decima.workload", "load"),
     "load_policy": ("decima.systems.spark.policy.learned", "load_policy"),
@@ -44,13 +44,13 @@ _EXPORTS: dict[str, tuple[str, str | None]] = {
 }
 
 if TYPE_CHECKING:
+    from decima import gym as gym
     from decima import plotting as plotting
     from decima import workload as workload
     from decima.evaluation.comparison import compare as compare
     from decima.evaluation.run import simulate as simulate
     from decima.learning.cards import models as models
     from decima.learning.training import train as train
-    from decima.systems.spark import gym as gym
     from decima.systems.spark.policy.learned import load_policy as load_policy
     from decima.systems.spark.schedulers import check_scheduler as check_scheduler
     from decima.systems.spark.schedulers import list_schedulers as list_schedulers

@@ -34,17 +34,11 @@ from decima.systems.spark.rules.delays import slot_length_ms
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.state import ClusterState
 from decima.workload.jobs import Workload
+from decima.workload.sources import parse_jobs
 
 DEFAULT_JOBS = 20
 END = object()
 _LARGEST = 2**31 - 1
-
-
-def embedded_batch(seed: int) -> Workload:
-    """The default workload: a batch of embedded jobs, another one for every seed."""
-    from decima.workload import embedded_batch as draw
-
-    return draw(DEFAULT_JOBS, seed)
 
 
 class SparkClusterEnv(gymnasium.Env):
@@ -85,8 +79,8 @@ class SparkClusterEnv(gymnasium.Env):
     Source: §5.2 (actions), §5.3 (rewards).
 
     Args:
-        workload: A workload, the path of a job file, or a function ``seed -> workload`` called for every episode. A
-            batch of 20 embedded jobs, drawn anew for every episode, when omitted.
+        workload: A workload; a function ``seed -> workload`` called for every episode; or a text such as
+            ``"tpch:n=10"``, drawn anew for every episode, or the path of a job file. 20 embedded jobs when omitted.
         executors: Executors of the cluster, 50 or those of the classes when omitted.
         mode: ``"paper"``, ``"released"`` or ``"simplified"``.
         objective: Name of a registered objective (:mod:`decima.core.objectives`), an objective, or a function.
@@ -133,11 +127,10 @@ class SparkClusterEnv(gymnasium.Env):
         self._objective = get_objective(objective) if named else objective
         self._strict = invalid_action == "error"
         self._log = log
-        if isinstance(workload, (str, Path)):
-            from decima.workload import load
-
-            workload = load(workload)
-        source = embedded_batch if workload is None else workload
+        source = f"embedded:n={DEFAULT_JOBS}" if workload is None else workload
+        if isinstance(source, (str, Path)):
+            spec = parse_jobs(str(source))
+            source = spec.workload if spec.path is None else spec.workload(0)
         self._make_workload = source if callable(source) else None
         self._workload = _require_workload(source(0) if callable(source) else source)
         self.padding = Padding.for_workload(
@@ -161,6 +154,24 @@ class SparkClusterEnv(gymnasium.Env):
     def _box(self, part) -> spaces.Box:
         size = self.padding.size
         return spaces.Box(part.low, size(part.high), tuple(size(extent) for extent in part.shape), part.dtype)
+
+    def decide(self, state: ClusterState, choose: Callable[[dict], Any]) -> tuple[int, ...]:
+        """Decision for a state elsewhere of what chooses an action from its observation.
+
+        An action that is invalid in a way that only the core sees is the core's to refuse.
+
+        Args:
+            state: A state with an open round of offers.
+            choose: Function of an observation that returns an action.
+
+        Raises:
+            InvalidDecisionError: The action names no stage of the observation.
+            ConfigError: The observation has no room for the state.
+        """
+        if self.state is not state:
+            self.state, self._view = state, PaddedView(state, self.padding)
+        slot, *options = self._whole_numbers(choose(self._view.observe(self._may_idle())))
+        return self._decision(slot, options)
 
     # ---- episodes ---------------------------------------------------------------------------------------------------
 
@@ -191,7 +202,7 @@ class SparkClusterEnv(gymnasium.Env):
             self._workload = _require_workload(workload)
         if self.state is None or self._workload is not previous:
             self.state = new_state(self._workload, self.settings, log_tasks=self._log, log_decisions=self._log)
-            self._view = PaddedView(self.state, self._workload, self.padding)
+            self._view = PaddedView(self.state, self.padding)
 
     def step(self, action) -> tuple[dict, float, bool, bool, dict]:
         """Decide about the offered executors and run to the next decision.

@@ -8,7 +8,6 @@ at 0 in every observation. An edge goes parent -> child.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 
@@ -185,19 +184,11 @@ class PaddedView:
         stage_ids: int [their stages], stage id of each row.
     """
 
-    def __init__(self, state: ClusterState, workload: Workload, padding: Padding) -> None:
+    def __init__(self, state: ClusterState, padding: Padding) -> None:
         self._state = state
         self._padding = padding
         self.job_ids = np.zeros(0, dtype=np.int64)
         self.stage_ids = np.zeros(0, dtype=np.int64)
-        # Edges of all jobs as stage ids, grouped by job.
-        links = [job.profile.children for job in workload.jobs]
-        first = state.job_first_stage[:-1].tolist()
-        parents = (start + i for start, kids in zip(first, links, strict=True) for i, of in enumerate(kids) for _ in of)
-        children = (start + kid for start, kids in zip(first, links, strict=True) for kid in chain(*kids))
-        self._edges = np.array([list(parents), list(children)], dtype=np.int64).T.reshape(-1, 2)
-        self._num_edges = np.array([sum(map(len, kids)) for kids in links])
-        self._first_edge = np.cumsum(self._num_edges) - self._num_edges
 
     def observe(self, idle: bool) -> dict[str, np.ndarray]:
         """The state as it is; ``idle`` says whether idling may be chosen.
@@ -211,11 +202,12 @@ class PaddedView:
         first = state.job_first_stage[jobs].astype(np.int64)
         count = state.job_first_stage[jobs + 1] - first
         stages = _ranges(first, count)
-        edges = _ranges(self._first_edge[jobs], self._num_edges[jobs])
-        self.job_ids, self.stage_ids = jobs, stages
-        self._require_room(len(jobs), len(stages), len(edges))
-
         rows = state.stage_row[stages]
+        first_edge = state.child_offset[rows]
+        num_edges = state.child_offset[rows + 1] - first_edge
+        children = state.child[_ranges(first_edge, num_edges)]
+        self.job_ids, self.stage_ids = jobs, stages
+        self._require_room(len(jobs), len(stages), len(children))
         unfinished = state.stage_tasks[stages] - state.stage_finished_tasks[stages]
         parts["stages"][: len(stages)] = np.stack(
             [
@@ -232,9 +224,9 @@ class PaddedView:
         )
         job_row = np.repeat(np.arange(len(jobs)), count)
         parts["stage_job"][: len(stages)] = job_row
-        # The stages of a job lie together in ids and in rows, so a shift per job turns one into the other.
-        shift = np.repeat((np.cumsum(count) - count) - first, self._num_edges[jobs])
-        parts["edges"][: len(edges)] = self._edges[edges] + shift[:, None]
+        first_row = (np.cumsum(count) - count)[job_row]
+        parts["edges"][: len(children), 0] = np.repeat(np.arange(len(stages)), num_edges)
+        parts["edges"][: len(children), 1] = np.repeat(first_row, num_edges) + children
 
         parts["jobs"][: len(jobs), 0] = (state.now_ms - state.job_arrival_ms[jobs]) / 1000.0
         parts["jobs"][: len(jobs), 1] = state.job_work_ms[jobs] / 1000.0

@@ -1,0 +1,11 @@
+"""The systems as Gymnasium environments; importing this module registers them.
+
+`decima/SparkCluster-v0` is the simulated Spark cluster, `decima/VmPlacement-v0` executors on cloud VMs.
+"""
+
+import decima.systems.cloud.gym  # noqa: F401
+from decima.systems.spark.gym import ENVIRONMENT_ID as ENVIRONMENT_ID
+from decima.systems.spark.gym.padded import JOB_FEATURES as JOB_FEATURES
+from decima.systems.spark.gym.padded import LAYOUT as LAYOUT
+from decima.systems.spark.gym.padded import STAGE_FEATURES as STAGE_FEATURES
+from decima.systems.spark.gym.scheduler import as_scheduler as as_scheduler

@@ -1,0 +1,78 @@
+"""Policies of the environment as schedulers, to be compared, served and put on a real Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from decima.core.errors import ConfigError
+from decima.systems.spark.decision import OPTION_PARTS
+from decima.systems.spark.gym.environment import SparkClusterEnv
+from decima.systems.spark.schedulers.interface import Decision, Observation
+
+
+class GymScheduler:
+    """Scheduler that asks a policy of the environment; see :func:`as_scheduler`."""
+
+    def __init__(self, policy: Any, env: gymnasium.Env, name: str) -> None:
+        self.name = name
+        self._policy = policy
+        self._predict: Callable = getattr(policy, "predict", policy)
+        if not callable(self._predict):
+            raise ConfigError(f"a policy is a function of an observation or has predict, got {policy!r:.60}")
+        if not isinstance(env.unwrapped, SparkClusterEnv):
+            raise ConfigError(f"expected an environment decima/SparkCluster-v0, got {env!r:.60}")
+        self._env = copy(env.unwrapped)  # its episode goes on undisturbed
+        self._seen, self._acts, wrapper = [], [], env
+        while wrapper is not env.unwrapped:
+            if isinstance(wrapper, gymnasium.ObservationWrapper):
+                self._seen.insert(0, wrapper.observation)
+            elif isinstance(wrapper, gymnasium.ActionWrapper):
+                self._acts.append(wrapper.action)
+            wrapper = wrapper.env
+
+    def reset(self, rng: np.random.Generator) -> None:
+        """Forget the last run; a policy with ``reset`` is told."""
+        self._env.state = None
+        if hasattr(self._policy, "reset"):
+            self._policy.reset()
+
+    def decide(self, observation: Observation) -> Decision:
+        """Decide as the policy does about the same arrays."""
+        stage, *options = self._env.decide(observation.state, self._choose)
+        if stage < 0:
+            return Decision.idle()
+        chosen = dict(zip((part.attribute for part in OPTION_PARTS), options, strict=True))
+        if chosen.get("executor_class", 0) in (-1, None):
+            chosen["executor_class"] = None
+        return Decision(stage, **chosen)
+
+    def _choose(self, arrays: dict[str, np.ndarray]) -> Any:
+        for see in self._seen:
+            arrays = see(arrays)
+        action = self._predict(arrays)
+        action = action[0] if hasattr(self._policy, "predict") else action
+        for act in self._acts:
+            action = act(action)
+        return action
+
+
+def as_scheduler(policy: Any, env: gymnasium.Env, name: str = "policy") -> GymScheduler:
+    """Make a scheduler of a policy that was learned in Gymnasium.
+
+    The policy sees the arrays that it saw in the environment, through the same wrappers of observations and actions.
+
+    Args:
+        policy: Function of an observation that returns an action; or an object with ``predict(observation)`` that
+            returns an action and a state, as in Stable-Baselines3.
+        env: The environment that it was trained in, wrapped as it was. Its room for jobs, stages and edges counts.
+        name: What tables call it.
+
+    Raises:
+        ConfigError: One of the two is something else.
+    """
+    return GymScheduler(policy, env, name)

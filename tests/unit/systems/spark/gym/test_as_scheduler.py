@@ -1,0 +1,98 @@
+"""Policies of the environment as schedulers: the same arrays and the same decisions, compared like any other."""
+
+import copy
+import importlib
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import decima
+from decima.core.errors import ConfigError
+from decima.systems.spark.gym.environment import SparkClusterEnv
+from decima.systems.spark.gym.scheduler import as_scheduler
+
+
+class Shortest:
+    """The stage with the least work ahead, all executors; keeps what it saw."""
+
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, observation):
+        self.seen.append({name: values.copy() for name, values in observation.items()})
+        slots = np.flatnonzero(observation["stage_mask"][:-1])
+        if not len(slots):
+            return np.array([len(observation["stage_mask"]) - 1, 1])
+        work = observation["jobs"][observation["stage_job"][slots], 2]
+        slot = slots[np.argmin(work)]
+        least = observation["job_min_limit"][observation["stage_job"][slot]]
+        return np.array([slot, max(int(least), 3)])
+
+
+JOBS = decima.workload.synthetic_poisson(6, 20.0, 1, ["xs", "s"])
+
+
+def test_same_arrays_and_same_schedule_as_in_the_environment():
+    env = SparkClusterEnv(JOBS, 5)
+    acting, deciding = Shortest(), Shortest()
+    observation, _ = env.reset(seed=3)
+    over = False
+    while not over:
+        observation, _, terminated, truncated, _ = env.step(acting(observation))
+        over = terminated or truncated
+    result = decima.simulate(JOBS, as_scheduler(deciding, env), executors=5, seed=3)
+    np.testing.assert_array_equal(result.completion_ms, env.result().completion_ms)
+    assert len(acting.seen) == len(deciding.seen) > 20
+    for acted, decided in zip(acting.seen, deciding.seen, strict=True):
+        for name, values in acted.items():
+            np.testing.assert_array_equal(values, decided[name], err_msg=name)
+
+
+def test_a_policy_with_predict_behind_wrappers_is_compared_and_checked():
+    class Flat(gymnasium.ObservationWrapper):
+        def observation(self, observation):
+            return observation | {"flat": observation["stage_mask"].astype(float)}
+
+    class Predicts:
+        def predict(self, observation):
+            assert "flat" in observation
+            return Shortest()(observation), None
+
+    env = Flat(SparkClusterEnv("synthetic:n=3,sizes=xs", 5))
+    scheduler = as_scheduler(Predicts(), env, name="learned")
+    comparison = decima.compare(["fair", scheduler], "synthetic:n=3,sizes=xs", executors=5, seeds=3)
+    assert set(comparison.scores.scheduler) == {"fair", "learned"}
+    assert not comparison.scores.avg_jct_s.isna().any()
+
+
+def test_an_episode_that_is_under_way_is_not_disturbed():
+    env = SparkClusterEnv(JOBS, 5)
+    env.reset(seed=0)
+    before = copy.deepcopy(env.state.now_ms), env.state
+    decima.simulate(JOBS, as_scheduler(Shortest(), env), executors=5)
+    assert (env.state.now_ms, env.state) == before
+
+
+def test_mistakes_are_one_sentence():
+    with pytest.raises(ConfigError, match="a policy is a function of an observation or has predict, got 3"):
+        as_scheduler(3, SparkClusterEnv(JOBS, 5))
+    with pytest.raises(ConfigError, match=r"expected an environment decima/SparkCluster-v0"):
+        as_scheduler(Shortest(), gymnasium.make("CartPole-v1"))
+
+
+def test_decima_gym_is_a_module_with_both_environments():
+    module = importlib.import_module("decima.gym")
+    assert module is decima.gym
+    assert {"decima/SparkCluster-v0", "decima/VmPlacement-v0"} <= gymnasium.registry.keys()
+    env = gymnasium.make("decima/SparkCluster-v0", workload="synthetic:n=2,sizes=xs", executors=3)
+    draws = {env.reset(seed=seed)[0]["jobs"].tobytes() for seed in range(3)}
+    assert len(draws) > 1
+
+
+@pytest.mark.parametrize("names", ["STAGE_FEATURES", "JOB_FEATURES"])
+def test_every_column_is_in_the_documentation(names):
+    page = (Path(__file__).parents[5] / "docs" / "schedulers.md").read_text(encoding="utf-8")
+    for name in getattr(decima.gym, names):
+        assert f"| `{name}` |" in page
