@@ -56,7 +56,8 @@ def compare(
     workers: options.Workers = None,
     backend: options.Backend = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the scores of every run (.csv or .parquet).")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write all scores (.csv, .parquet) or the table (.md, .tex)."),
     ] = None,
     gantt: options.Gantt = None,
 ) -> None:
@@ -67,7 +68,7 @@ def compare(
     module: Any = options.module_of(system)
     schedulers = schedulers or module.all_schedulers()
     inputs = cluster.files()
-    check_output(out, *TABLES, inputs=inputs)
+    check_output(out, *TABLES, ".md", ".tex", inputs=inputs)
     check_chart(gantt, module, inputs)
     with options.opened(schedulers, system) as made:
         settings, spec = cluster.settings(), cluster.spec()
@@ -87,7 +88,12 @@ def compare(
             runs = [simulate(workload, each, seed=seed, cluster=settings, log=True) for each in made.values()]
             draw_schedules(gantt, module, runs)
     if out is not None:
-        write_table(out, comparison.scores)
+        if out.suffix in (".md", ".tex"):
+            with output_path(out) as temporary:
+                text = comparison.to_markdown() if out.suffix == ".md" else comparison.to_latex()
+                temporary.write_text(text + "\n", encoding="utf-8")
+        else:
+            write_table(out, comparison.scores)
     typer.echo(str(comparison))
     typer.echo(best(comparison) + wrote(out, gantt))
 

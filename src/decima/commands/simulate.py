@@ -54,7 +54,7 @@ def simulate(
         draw_schedules(gantt, module, [result])
     if out is not None:
         write_json(out, result_document(module, result, parameters, seed))
-    typer.echo(module.sentence(result) + wrote(out, log, gantt))
+    typer.echo(str(result) + wrote(out, log, gantt))
 
 
 VERB = Verb("simulate", {name: {"": options.maker(simulate, name, "simulate")} for name in SYSTEMS})

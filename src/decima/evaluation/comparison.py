@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decima.core.checks import different_seeds, is_whole
+from decima.core.display import table_html
 from decima.core.errors import ConfigError
 from decima.core.objectives import Objective
 from decima.core.system import (
@@ -151,9 +152,31 @@ class Comparison:
     def __str__(self) -> str:
         return "\n".join(filter(None, (self.title, self._shown().to_string(index=False), self.note)))
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
-        note = f"<p>{self.note}</p>".replace("\n", "<br>") if self.note else ""
-        return f"<p>{self.title}</p>{self._shown().to_html(index=False, border=0)}{note}"
+        spans = self.summary()[[self.objective.with_unit(name) for name in ("low", "mean", "high")]]
+        return table_html(self.title, self._shown(), spans.to_numpy(), self.note)
+
+    def to_markdown(self) -> str:
+        """Table of the summary in Markdown."""
+        table = self._shown().astype(str)
+        rows = [list(table), ["---"] * len(table.columns), *table.values.tolist()]
+        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+    def to_latex(self) -> str:
+        """Table of the summary in LaTeX (booktabs), after its title as a comment."""
+        table = self._shown().astype(str)
+        head, *rows = [" & ".join(map(_latex, row)) + r" \\\\" for row in [list(table), *table.values.tolist()]]
+        begin = r"\begin{tabular}{l" + "r" * (len(table.columns) - 1) + "}"
+        lines = [f"% {self.title}", begin, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
+        return "\n".join(lines)
+
+
+def _latex(text: str) -> str:
+    """Text for LaTeX, special signs escaped."""
+    signs = {"≥": r"$\ge$", "≤": r"$\le$", "~": r"$\sim$"} | {sign: rf"\{sign}" for sign in "%_&#${}"}
+    return "".join(signs.get(sign, sign) for sign in text)
 
 
 def _heading(objective: Objective) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from decima.core.checks import LARGEST_MS, is_name
+from decima.core.display import table_html
 from decima.core.errors import WorkloadError
 from decima.workload.profile import JobProfile, check_request
 
@@ -90,6 +91,15 @@ class Workload:
 
     def __len__(self) -> int:
         return len(self.jobs)
+
+    def __repr__(self) -> str:
+        return f"Workload({self.label!r}, {len(self)} jobs)"
+
+    def _repr_html_(self) -> str:
+        table = self.describe()
+        arrival_s = table["arrival_s"].to_numpy()
+        spans = np.stack([arrival_s, arrival_s, arrival_s + table["critical_path_s"].to_numpy()], axis=1)
+        return table_html(f"{self.label}: {len(self)} jobs", table, spans)
 
     def __deepcopy__(self, memo: dict) -> Workload:
         return self  # nothing of it can change

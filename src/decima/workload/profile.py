@@ -99,6 +99,9 @@ class JobProfile:
     stages: tuple[Stage, ...]  # in any order; an edge goes parent -> child
     source: str  # where it comes from: `tpch`, `spark`, `extrapolated`, `synthetic`, `json`, ...
 
+    def __repr__(self) -> str:
+        return f"JobProfile({self.name!r}, {len(self.stages)} stages, {self.num_tasks} tasks, {self.source!r})"
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "stages", tuple(self.stages))
         for field in ("name", "source"):

@@ -260,3 +260,19 @@ def test_more_bad_input(tmp_path):
     (tmp_path / "jobs.json").write_text(json.dumps({"jobs": []}))
     with pytest.raises(WorkloadError):
         decima.compare(["fair"], str(tmp_path / "jobs.json"))
+
+
+def test_tables_for_papers_and_pages():
+    comparison = decima.compare(["fifo", "capped_srw"], "synthetic:n=3,sizes=xs", executors=4, seeds=2)
+    summary = comparison.summary()
+    latex, markdown = comparison.to_latex().splitlines(), comparison.to_markdown().splitlines()
+    assert latex[1] == r"\begin{tabular}{lrrr}"
+    assert latex[-1] == r"\end{tabular}"
+    assert [line.count("&") for line in latex[5:7]] == [3, 3]
+    assert any(line.startswith(r"capped\_srw & ") and line.endswith(r"\\") and r"\%" in line for line in latex)
+    assert markdown[1] == "| --- | --- | --- | --- |"
+    assert f"| {summary.scheduler[0]} | {summary.mean_s[0]:.1f} |" in markdown[2]
+    assert repr(comparison) == str(comparison)
+    html = comparison._repr_html_()
+    assert html.count("<svg") == 2
+    assert "capped_srw" in html

@@ -131,18 +131,6 @@ def task_table(result: PlacementResult) -> pandas.DataFrame:
     return result.executors()
 
 
-def sentence(result: PlacementResult) -> str:
-    """One line about an episode."""
-    from decima.plotting.words import count
-
-    return (
-        f"{result.scheduler} on {result.workload.label} ({count(len(result.workload), 'job')}, "
-        f"{result.settings.label}): cost {result.cost:.4f} {result.settings.cluster.currency}, mean duration "
-        f"{result.mean_duration_s:.2f} s, response {result.response_s:.2f} s, {result.good_placements} well placed, "
-        f"{count(result.waits, 'wait')}"
-    )
-
-
 def figure(results: Sequence[PlacementResult]) -> Any:
     """Gantt charts of episodes above each other."""
     from decima.plotting.gantt import placements_figure

@@ -184,25 +184,6 @@ def task_table(result: Result) -> pandas.DataFrame:
     return result.log.tasks()
 
 
-def sentence(result: Result) -> str:
-    """One line about a run."""
-    from decima.plotting.words import count
-
-    unfinished = f", {result.num_unfinished} unfinished" if result.num_unfinished else ""
-    jobs = count(len(result.workload), "job") + unfinished
-    makespan = "" if result.num_unfinished else f", makespan {result.makespan_s:.1f} s"
-    if len(result.completion_order):
-        finished = " of the finished jobs" if result.num_unfinished else ""
-        outcome = f"average JCT{finished} {result.avg_jct_s:.2f} s{makespan}"
-    else:
-        outcome = f"no job finished in {result.end_ms / 1000.0:.1f} s"
-    return (
-        f"{result.scheduler} on {result.workload.label} ({jobs}, {count(result.settings.executors, 'executor')}, "
-        f"mode {result.settings.mode}, {result.settings.durations} durations): {outcome}, "
-        f"{count(sum(result.num_events.values()), 'event')}"
-    )
-
-
 @dataclass(frozen=True)
 class KnownOptions(Options):
     """Options of jobs and of a simulated cluster whose task durations are known beforehand."""

@@ -122,16 +122,6 @@ def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
     return read(text)
 
 
-def label(instance: Instance) -> str:
-    """Text that says how large an instance is."""
-    from decima.plotting.words import count
-
-    return (
-        f"{instance.label} ({count(len(instance.jobs), 'job')}, {count(len(instance), 'node')}, "
-        f"{count(len(instance.cluster), 'executor')}, CCR {instance.ccr:.2g})"
-    )
-
-
 def result_fields(result: UnequalResult) -> dict[str, Any]:
     """What a result file says beside what it says for all systems: all copies."""
     from decima.systems.unequal.json_format import schedule_document
@@ -159,17 +149,6 @@ def task_table(result: UnequalResult) -> pandas.DataFrame:
     import pandas
 
     return pandas.DataFrame(result_fields(result)["copies"])
-
-
-def sentence(result: UnequalResult) -> str:
-    """One line about a schedule."""
-    judged, floor_s = result.outcome.metrics, result.outcome.bound_s
-    above = f" ({judged.makespan_s / floor_s:.3f} of the lower bound)" if floor_s > 0.0 else ""
-    return (
-        f"{label(result.workload)}: {result.scheduler} takes {judged.makespan_s:g} s{above}, "
-        f"speedup {judged.speedup:.2f}, average JCT {judged.avg_jct_s:.2f} s, utilisation "
-        f"{100.0 * judged.utilisation:.1f} %, {judged.duplicates} further copies"
-    )
 
 
 def figure(results: Sequence[UnequalResult]) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from decima.core.display import ShownRun
 from decima.core.errors import ConfigError
 from decima.core.objectives import Objective
 from decima.core.record import Record
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class PlacementResult:
+class PlacementResult(ShownRun):
     """Result of an episode; jobs not placed have NaN for times, -1 for VMs."""
 
     workload: PlacementWorkload
@@ -93,6 +94,18 @@ class PlacementResult:
             state.action[: state.steps].copy(),
             state.action_s[: state.steps].copy(),
         )
+
+    def __str__(self) -> str:
+        from decima.plotting.words import count
+
+        return (
+            f"{self.scheduler} on {self.workload.label} ({count(len(self.workload), 'job')}, "
+            f"{self.settings.label}): cost {self.cost:.4f} {self.settings.cluster.currency}, mean duration "
+            f"{self.mean_duration_s:.2f} s, response {self.response_s:.2f} s, {self.good_placements} well placed, "
+            f"{count(self.waits, 'wait')}"
+        )
+
+    __repr__ = ShownRun.__repr__
 
     # ---- numbers ----------------------------------------------------------------------------------------------------
 

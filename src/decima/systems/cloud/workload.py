@@ -102,6 +102,9 @@ class PlacementWorkload:
     def __len__(self) -> int:
         return len(self.jobs)
 
+    def __repr__(self) -> str:
+        return f"PlacementWorkload({self.label!r}, {len(self)} jobs)"
+
     @cached_property
     def arrival_ms(self) -> np.ndarray:
         """float64 ms [jobs]."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from decima.core.display import ShownRun
 from decima.core.errors import ConfigError
 from decima.core.objectives import Objective, Outcome, Progress, get_objective
 from decima.systems.spark.log import EpisodeLog, IdleTime, idle_time
@@ -41,7 +42,7 @@ def progress_of(state: ClusterState) -> Progress:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(ShownRun):
     """Outcome of one run; times in ms unless the name ends in ``_s``."""
 
     workload: Workload  # what ran
@@ -80,6 +81,24 @@ class Result:
             truncated=bool(state.truncated),
             log=EpisodeLog.of_state(state) if state.log_tasks else None,
         )
+
+    def __str__(self) -> str:
+        from decima.plotting.words import count
+
+        jobs = count(len(self.workload), "job") + (f", {self.num_unfinished} unfinished" if self.num_unfinished else "")
+        makespan = "" if self.num_unfinished else f", makespan {self.makespan_s:.1f} s"
+        if len(self.completion_order):
+            finished = " of the finished jobs" if self.num_unfinished else ""
+            outcome = f"average JCT{finished} {self.avg_jct_s:.2f} s{makespan}"
+        else:
+            outcome = f"no job finished in {self.end_ms / 1000.0:.1f} s"
+        return (
+            f"{self.scheduler} on {self.workload.label} ({jobs}, {count(self.settings.executors, 'executor')}, "
+            f"mode {self.settings.mode}, {self.settings.durations} durations): {outcome}, "
+            f"{count(sum(self.num_events.values()), 'event')}"
+        )
+
+    __repr__ = ShownRun.__repr__
 
     @property
     def jct_ms(self) -> np.ndarray:

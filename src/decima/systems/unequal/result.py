@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from decima.core.display import ShownRun
 from decima.core.errors import ConfigError
 from decima.core.objectives import Objective
 from decima.core.system import TASK_COLUMNS
@@ -119,7 +120,7 @@ class Schedule:
 
 
 @dataclass(frozen=True, eq=False)
-class UnequalResult:
+class UnequalResult(ShownRun):
     """A schedule as the result of a run."""
 
     schedule: Schedule
@@ -127,6 +128,17 @@ class UnequalResult:
     scheduler: str
     seed: int
     outcome: UnequalOutcome
+
+    def __str__(self) -> str:
+        scores, floor_s = self.outcome.metrics, self.outcome.bound_s
+        above = f" ({scores.makespan_s / floor_s:.3f} of the lower bound)" if floor_s > 0.0 else ""
+        return (
+            f"{self.workload}: {self.scheduler} takes {scores.makespan_s:g} s{above}, speedup {scores.speedup:.2f}, "
+            f"average JCT {scores.avg_jct_s:.2f} s, utilisation {100.0 * scores.utilisation:.1f} %, "
+            f"{scores.duplicates} further copies"
+        )
+
+    __repr__ = ShownRun.__repr__
 
     @property
     def workload(self) -> Instance:

@@ -32,6 +32,9 @@ class Job:
     arrival_s: float = 0.0
     nodes: Sequence[str] = ()  # names, different from each other; "0", "1", ... when omitted
 
+    def __repr__(self) -> str:
+        return f"Job({self.name!r}, {len(self.nodes)} nodes)"
+
     def __post_init__(self) -> None:
         if not is_name(self.name):
             raise WorkloadError(f"a job's name is {self.name!r:.60}; expected a non-empty Unicode text")
@@ -94,6 +97,14 @@ class Instance:
     jobs: Sequence[Job]  # at least one
     cluster: Cluster
     label: str = "jobs"  # shown in titles
+
+    def __repr__(self) -> str:
+        from decima.plotting.words import count
+
+        return (
+            f"{self.label} ({count(len(self.jobs), 'job')}, {count(len(self), 'node')}, "
+            f"{count(len(self.cluster), 'executor')}, CCR {self.ccr:.2g})"
+        )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "jobs", tuple(self.jobs))

@@ -1,4 +1,4 @@
-"""Policies of the environment as schedulers, to be compared, served and put on a real Spark."""
+"""Policies of the environment as schedulers, to be compared, served or tried on Spark."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class GymScheduler:
             wrapper = wrapper.env
 
     def reset(self, rng: np.random.Generator) -> None:
-        """Forget the last run; a policy with ``reset`` is told."""
+        """Forget the last run; a policy with ``reset`` forgets, too."""
         self._env.state = None
         if hasattr(self._policy, "reset"):
             self._policy.reset()
