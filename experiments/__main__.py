@@ -110,6 +110,16 @@ def results(run: RUN = "tpch-full") -> None:
 
 
 @app.command()
+def publish(slug: Annotated[str, typer.Argument(help="Name of the notebook without .ipynb, or all.")] = "all") -> None:
+    """Write the outputs of the committed notebooks anew, from the results that the repository shows."""
+    from experiments.notebooks import notebook_slugs
+    from experiments.published import publish as write
+
+    for each in notebook_slugs() if slug == "all" else [slug]:
+        typer.echo(f"{each}: {write(each)}")
+
+
+@app.command()
 def site(run: RUN = "auto", out: Annotated[Path, typer.Option(help="Folder of the pages.")] = SITE) -> None:
     """Build the site from the documentation and the executed notebooks of a run; auto: of a run that has them."""
     from experiments.site import build_site

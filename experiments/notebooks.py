@@ -9,6 +9,8 @@ from pathlib import Path
 from decima.core.errors import ConfigError
 from experiments.params import checkout
 
+PUBLISHED = "published"  # tag of a cell that shows a figure of reports/results
+
 
 def notebooks_folder() -> Path:
     """``notebooks/`` of the checkout."""
@@ -33,10 +35,20 @@ def notebook_path(slug: str) -> Path:
     return path
 
 
-def notebook_code(slug: str) -> str:
-    """Code of all cells of a notebook."""
+def notebook_cells(slug: str) -> list[dict]:
+    """Cells of a notebook but for those that show published figures."""
     cells = json.loads(notebook_path(slug).read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in cells if PUBLISHED not in cell["metadata"].get("tags", ())]
+
+
+def code_of(cells: list[dict]) -> str:
+    """Code of all cells of a notebook."""
     return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+
+
+def notebook_code(slug: str) -> str:
+    """Code of all cells of a notebook of a name."""
+    return code_of(notebook_cells(slug))
 
 
 def calls(code: str, function: str) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from decima.core import config
 from decima.core.errors import ConfigError, DataUnavailableError, DecimaError
 from decima.core.files import atomic_write_text
-from experiments.notebooks import notebook_path, notebook_slugs
+from experiments.notebooks import PUBLISHED, notebook_path, notebook_slugs
 from experiments.params import checkout, resolve_run, run_folder, run_names
 from experiments.stamps import key, notebook_stamp
 
@@ -39,14 +39,16 @@ def execute_notebook(slug: str, run: str) -> Path:
     import nbformat
     import papermill
 
-    source = notebook_path(slug)
+    source = nbformat.read(notebook_path(slug), as_version=4)
+    source.cells = [cell for cell in source.cells if PUBLISHED not in cell.metadata.get("tags", ())]
+    source.metadata.pop(PUBLISHED, None)
     target = run_folder(run) / "notebooks" / f"{slug}.ipynb"
     try:
         executed = papermill.execute_notebook(
             source,
             None,
             parameters=notebook_parameters(slug, run),
-            cwd=source.parent,
+            cwd=notebook_path(slug).parent,
             progress_bar=sys.stderr.isatty(),
             kernel_name="python3",
             log_output=False,

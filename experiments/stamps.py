@@ -17,7 +17,7 @@ from decima.core.files import atomic_write_text, read_json
 from decima.learning.store import stored_files
 from experiments.closure import closure, digest
 from experiments.experiment import PolicyInput, Profiles, TablesOf, experiment, experiment_module, experiment_names
-from experiments.notebooks import calls, notebook_code, notebook_path, notebook_slugs
+from experiments.notebooks import calls, code_of, notebook_cells, notebook_slugs
 from experiments.params import checkout, read_params, run_names
 
 TABLES, FIGURES, NOTEBOOKS = "tables", "figures", "notebooks"
@@ -59,10 +59,11 @@ def figure_stamp(name: str, run: str) -> dict[str, str]:
 
 def notebook_stamp(slug: str, run: str) -> dict[str, str]:
     """Stamp of an executed notebook: of its cells, of the code that they execute and of the tables that they read."""
-    code = notebook_code(slug)
+    cells = notebook_cells(slug)
+    code = code_of(cells)
     files = closure([f"{__package__}.report:execute_notebook", *_figure_code(calls(code, "experiments.figure"))], code)
     stamp = {
-        "notebook": _content(notebook_path(slug)),
+        "notebook": _digest([[cell["cell_type"], "".join(cell["source"])] for cell in cells]),
         "code": digest(files),
         "parameters": _of_run(run),
     }

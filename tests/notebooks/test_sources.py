@@ -1,15 +1,17 @@
-"""Notebooks as they are committed: cleared, one cell of literal parameters, nothing of one machine. nbval runs them."""
+"""Notebooks as they are committed: published outputs, literal parameters, nothing of one machine. nbval runs them."""
 
 import ast
 import re
+import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import nbformat
 import pytest
 
-from experiments import figures, report
+from experiments import figures, notebooks, published, report
 from experiments.experiment import experiment_names
-from experiments.notebooks import notebook_slugs
+from experiments.notebooks import PUBLISHED, notebook_cells, notebook_code, notebook_path, notebook_slugs
 
 ROOT = Path(__file__).parents[2]
 START = ROOT / "notebooks" / "00-start-here.ipynb"
@@ -96,11 +98,66 @@ def test_the_notebooks_of_this_part_of_the_paper_are_there():
 
 
 @each
-def test_cleared(path):
+def test_outputs_are_small_tables_and_their_cells_counted(path):
     for cell in code_cells(path):
-        assert cell.outputs == []
-        assert cell.execution_count is None
+        assert (cell.execution_count is None) == (cell.outputs == [])
         assert set(cell.metadata) <= {"tags"}
+        for output in cell.outputs:
+            assert path != START
+            assert output.output_type == "execute_result"
+            assert set(output.data) <= {"text/plain", "text/html"}
+            assert sum(map(len, output.data.values())) <= published.MOST
+
+
+@each_of_papers
+def test_outputs_are_of_these_cells_and_of_the_published_results(path):
+    cells = notebook_cells(path.stem)
+    said = nbformat.read(path, as_version=4).metadata.published
+    assert said == {"run": published.RUN, "stamp": published.published_stamp(cells)}, (
+        "run: python -m experiments publish"
+    )
+
+
+@pytest.mark.parametrize("slug", [slug for slug in notebook_slugs() if published.is_plain(notebook_code(slug))])
+def test_outputs_are_those_of_the_kept_numbers_to_the_last_digit(slug):
+    assert notebook_path(slug).read_text(encoding="utf-8") == published.published_text(slug), (
+        "run: python -m experiments publish"
+    )
+
+
+def test_nbval_compares_numbers_that_every_run_has():
+    marked = [
+        path.stem for path in PAPERS for cell in code_cells(path) if published.CHECK in cell.metadata.get("tags", [])
+    ]
+    assert len(marked) >= 12
+    assert {"11-appendix-a", "07-real-spark", "21-idle-slots"} <= set(marked)
+
+
+@each_of_papers
+def test_every_figure_is_shown_behind_the_cell_that_draws_it(path):
+    cells = nbformat.read(path, as_version=4).cells
+    for cell, behind in pairwise(cells):
+        drawn = notebooks.calls(cell.source, "experiments.figure") if cell.cell_type == "code" else []
+        assert (PUBLISHED in behind.metadata.get("tags", [])) == bool(drawn)
+        for name in drawn:
+            (link,) = re.findall(r"^!\[.+\]\((\S+)\)$", behind.source)
+            assert (path.parent / link).resolve() == published.picture(name)
+
+
+def test_a_changed_number_makes_outputs_stale(tmp_path, monkeypatch):
+    copy = tmp_path / published.RUN
+    shutil.copytree(published.results_folder(published.RUN), copy)
+    monkeypatch.setattr(published, "results_folder", lambda run: tmp_path / run)
+    slug = "11-appendix-a"
+    cells = notebook_cells(slug)
+    before = published.published_stamp(cells)
+    table = copy / "tables" / "appendix_a" / "appendix_a.csv"
+    table.write_text(table.read_text().replace("28.0", "28.1", 1))
+    assert published.published_stamp(cells) != before
+
+
+def test_the_outputs_take_less_than_three_megabytes():
+    assert sum(path.stat().st_size for path in NOTEBOOKS) < 3 * 2**20
 
 
 @each

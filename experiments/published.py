@@ -1,0 +1,178 @@
+"""Outputs of the committed notebooks: figures and small tables of the published run.
+
+A figure stands once in the repository, in ``reports/results``: a markdown cell behind the cell that draws it links to
+the file there. Tables are outputs of their cells, worked out from the tables there. Cells whose output is the same in
+every run are marked, so that nbval compares them. A stamp in the metadata says what all this was made of.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import hashlib
+import io
+import json
+import re
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from decima.core.errors import ConfigError
+from decima.core.files import atomic_write_text
+from experiments.figures import experiment_of
+from experiments.kept import kept_tables, read_stamps
+from experiments.notebooks import PUBLISHED, calls, code_of, notebook_path
+from experiments.params import checkout
+from experiments.results import results_folder
+
+RUN = "tpch-full"
+OTHERS = ("tpch-quick", "embedded-quick")  # whose kept tables must give the same output where nbval compares
+CHECK = "nbval-check-output"
+MOST = 20_000  # characters of an output; longer ones are left out
+# What a notebook may import for its outputs to be compared: with these it computes nothing but sums over kept tables.
+_PLAIN = {"experiments", "pandas", "numpy", "json", "math", "decima.plotting"}
+
+Output = dict[str, Any]
+
+
+def published_stamp(cells: list[dict]) -> str:
+    """Digest of the code cells of a notebook and of published results they read."""
+    code = code_of(cells)
+    digest = hashlib.sha256(code.encode())
+    folder = results_folder(RUN)
+    for name in calls(code, "experiments.load"):
+        for path in sorted((folder / "tables" / name).glob("*.csv")):
+            digest.update(path.name.encode() + path.read_bytes())
+    for name in calls(code, "experiments.figure"):
+        digest.update(picture(name).name.encode())
+    return digest.hexdigest()[:16]
+
+
+def picture(figure: str) -> Path:
+    """File of a published figure.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    files = sorted((results_folder(RUN) / "figures" / experiment_of(figure)).glob(f"{figure}.*"))
+    if len(files) != 1:
+        raise ConfigError(f"{len(files)} files of figure {figure} in {results_folder(RUN)}; expected one")
+    return files[0]
+
+
+def publish(slug: str) -> Path:
+    """Write the outputs of one notebook anew, from published and kept tables."""
+    atomic_write_text(notebook_path(slug), published_text(slug))
+    return notebook_path(slug)
+
+
+def published_text(slug: str) -> str:
+    """Text of a notebook with the outputs of today; equal results give equal texts."""
+    path = notebook_path(slug)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    cells = [cell for cell in content["cells"] if PUBLISHED not in cell["metadata"].get("tags", ())]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    shown = _outputs(code, RUN, _published_tables)
+    same = [_outputs(code, run, _kept_tables) for run in OTHERS] if is_plain(code_of(cells)) else []
+    for index, cell in enumerate(code):
+        tags = [tag for tag in cell["metadata"].get("tags", ()) if tag != CHECK]
+        if same and shown[index] and all(others[index] == shown[index] for others in same):
+            tags.append(CHECK)
+        cell["metadata"] = {"tags": tags} if tags else {}
+        cell["outputs"] = [output | {"execution_count": index + 1} for output in shown[index]]
+        cell["execution_count"] = index + 1 if shown[index] else None
+    content["cells"] = []
+    for cell in cells:
+        content["cells"].append(cell)
+        for name in calls("".join(cell["source"]), "experiments.figure") if cell["cell_type"] == "code" else ():
+            content["cells"].append(_picture_cell(slug, name, path))
+    content["metadata"]["published"] = {"run": RUN, "stamp": published_stamp(cells)}
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def _picture_cell(slug: str, figure: str, notebook: Path) -> dict:
+    link = picture(figure).relative_to(checkout())
+    up = "../" * (len(notebook.relative_to(checkout()).parts) - 1)
+    return {
+        "cell_type": "markdown",
+        "id": hashlib.sha256(f"{slug} {figure}".encode()).hexdigest()[:8],
+        "metadata": {"tags": [PUBLISHED]},
+        "source": [f"![{figure}, run {RUN}]({up}{link.as_posix()})"],
+    }
+
+
+def is_plain(code: str) -> bool:
+    """Whether code imports nothing that computes; its outputs are the same on every machine."""
+    names = {alias.name for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module or "" for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)}
+    return names <= _PLAIN
+
+
+class _Tables(dict):
+    """Tables of an experiment; one that is not kept ends the cell that wants it."""
+
+    def __missing__(self, name: str) -> Any:
+        raise _NotKeptError(name)
+
+    def __or__(self, other: dict) -> _Tables:
+        return _Tables({**self, **other})
+
+
+class _NotKeptError(Exception):
+    pass
+
+
+def _published_tables(name: str, run: str) -> _Tables:
+    import pandas
+
+    paths = sorted((results_folder(run) / "tables" / name).glob("*.csv"))
+    return _Tables({path.stem: pandas.read_csv(path) for path in paths})
+
+
+def _kept_tables(name: str, run: str) -> _Tables:
+    return _Tables(kept_tables(name, run, read_stamps(run)[name]["stamp"]))
+
+
+def _outputs(cells: list[dict], run: str, tables: Callable[[str, str], _Tables]) -> list[list[Output]]:
+    """Outputs of code cells, executed here in turn; none where a table is not kept."""
+    import pandas
+
+    import experiments
+
+    names: dict[str, Any] = {"__name__": "__main__"}
+    instead = {"load": tables, "figure": lambda *_: None}
+    # As many columns as in a notebook; elsewhere pandas takes those that a terminal is wide.
+    columns = pandas.option_context("display.max_columns", 20)
+    with patch.multiple(experiments, create=True, **instead), columns, warnings.catch_warnings():
+        warnings.simplefilter("ignore" if run == RUN else "error")  # nbval compares what is said on stderr, too
+        results = []
+        for cell in cells:
+            source = "".join(cell["source"])
+            if "parameters" in cell["metadata"].get("tags", ()):
+                source = f"run = {run!r}"
+            results.append(_output(source, names))
+    return results
+
+
+def _output(source: str, names: dict[str, Any]) -> list[Output]:
+    """Value of the last expression of a cell: a table, number or text."""
+    from IPython.core.formatters import format_display_data
+
+    tree = ast.parse(source)
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(tree, "<cell>", "exec"), names)
+            value = None if last is None else eval(compile(ast.Expression(last.value), "<cell>", "eval"), names)
+    except (_NotKeptError, NameError, Warning):  # also of cells that go on from such a one
+        return []
+    if value is None:
+        return []
+    data, _ = format_display_data(value, include=["text/plain", "text/html"])
+    text = "".join(data.values())
+    if (set(data) == {"text/plain"} and re.search(r"<|0x[0-9a-f]{6}", text)) or len(text) > MOST:
+        return []
+    lines = {mime: content.splitlines(keepends=True) for mime, content in data.items()}
+    return [{"data": lines, "metadata": {}, "output_type": "execute_result"}]
