@@ -19,6 +19,8 @@ ENV_KEY := $(shell { cat requirements.lock pyproject.toml; pwd; } | cksum | tr '
 STAMP := $(VENV)/.ready-$(ENV_KEY)
 
 NOTEBOOKS := $(wildcard notebooks/*.ipynb notebooks/*/*.ipynb)
+# One of each paper, which shows what others compute.
+DAILY_NOTEBOOKS := notebooks/decima/02-motivation.ipynb $(wildcard notebooks/*/*-results.ipynb)
 
 # uv installs everything else; pip installs uv itself, the release in the lock.
 UV_ENTRY := sed -n '/^uv==/,/[^\\]$$/p' requirements.lock
@@ -44,7 +46,7 @@ endef
 help:
 	@echo "make reproduce   environment, data, whole pipeline; prints where the report and the figures are (PROFILE=full: all)"
 	@echo "make site        pages of the documentation and the executed notebooks, in build/site (RUN=tpch-full: of that run)"
-	@echo "make test        environment, linter, tests and notebooks (FAST=1: unit tests below half a second, before a commit)"
+	@echo "make test        environment, linter, tests and notebooks (FAST=1: unit tests below 0.3 s, before a commit)"
 	@echo "make test-all    those and what takes longer, as the continuous integration does: kills, random runs, a real Spark"
 	@echo "make test-bounds tests of the compiled core, every array index checked"
 	@echo "make reliability hours of random runs, guard pages, kills and damaged inputs (docs/reliability.md)"
@@ -91,18 +93,20 @@ LIMITS := -o faulthandler_timeout=1200 -o faulthandler_exit_on_timeout=true --ma
 
 # A file stays on one worker: the cells of a notebook share a kernel.
 PYTEST := $(BIN)/pytest -n auto --dist loadfile -p no:benchmark $(LIMITS)
+NBVAL := --nbval-lax --nbval-current-env
 NOT_DAILY := slow or spark or spark_slow or fresh
 
 # One pytest run for tests and notebooks, so that its exit code and closing lines stand for all of them.
 test: lint
 ifdef FAST
-	$(PYTEST) -m "not ($(NOT_DAILY))" --below 0.5 $(PYTEST_FLAGS) tests/unit tests/notebooks
+	$(PYTEST) -m "not ($(NOT_DAILY))" --below 0.3 $(PYTEST_FLAGS) tests/unit tests/notebooks
 else
-	$(PYTEST) -m "not ($(NOT_DAILY))" --nbval-lax --nbval-current-env $(PYTEST_FLAGS) tests $(NOTEBOOKS)
+	$(PYTEST) -m "not ($(NOT_DAILY))" $(NBVAL) $(PYTEST_FLAGS) tests $(DAILY_NOTEBOOKS)
 endif
 
+# What `make test` runs is among it.
 test-all: lint
-	$(PYTEST) -m "not (spark_slow or fresh)" --nbval-lax --nbval-current-env $(PYTEST_FLAGS) tests $(NOTEBOOKS)
+	$(PYTEST) $(NBVAL) $(PYTEST_FLAGS) tests $(NOTEBOOKS)
 
 # The compiled core with a check of every array index; its kernels are compiled apart from the usual ones.
 BOUNDS_TESTS := tests/differential tests/guard tests/property $(addprefix tests/unit/,core systems/spark)

@@ -133,6 +133,7 @@ def finish_inside(state, _):
     state.advance()
 
 
+@pytest.mark.slow
 def test_a_run_inside_the_core_goes_on_in_another_process(tmp_path):
     scheduler = make_scheduler("random")
     state = begin(scheduler)
@@ -224,6 +225,7 @@ def finish_environment(env, _):
     return act(env)
 
 
+@pytest.mark.slow
 def test_an_environment_goes_on_alike_in_another_process(tmp_path):
     env = SparkClusterEnv(BATCH, 5)
     env.reset(seed=0)

@@ -47,7 +47,7 @@ def test_registered_schedulers_keep_to_the_interface(name):
     assert str(report).startswith(f"{report.name} (compiled) keeps to the interface: 44 cases, 132 runs, ")
 
 
-@pytest.mark.parametrize("end", ["low", "high"])
+@pytest.mark.parametrize("end", ["low", pytest.param("high", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", list_schedulers(bare=True))
 def test_so_do_their_extremes(name, end):
     values = {parameter.name: getattr(parameter, end) for parameter in make_scheduler(name).parameters}
