@@ -34,10 +34,10 @@ def doctor() -> None:
         typer.echo(f"{name:<{width}}  {value}")
     lacks = {name: lack for name, _, lack in rows if lack}
     for name, lack in lacks.items():
-        typer.echo(f"missing: {name}: {lack}")
+        typer.echo(f"{'missing' if name in REQUIRED else 'optional'}: {name}: {lack}")
     if broken := [name for name in lacks if name in REQUIRED]:
         raise ConfigError(f"decima cannot work here: {', '.join(broken)}; the lines above say what to do")
-    typer.echo(f"all else works; {len(lacks)} of {len(rows)} things are missing" if lacks else "nothing is missing")
+    typer.echo(f"decima works; {len(lacks)} optional parts are not installed" if lacks else "nothing is missing")
 
 
 def _packages() -> Iterator[tuple[str, str, str]]:
@@ -102,9 +102,9 @@ def _machine() -> Iterator[tuple[str, str, str]]:
     lack = "needed for the workload of the paper, jobs 'tpch'; decima data fetch tpch (jobs 'embedded' need no data)"
     yield "TPC-H profiles", *(("ready", "") if tpch_available() else ("none", lack))
     yield "embedded workload", str(PATH), "" if PATH.is_file() else "install the package again"
-    policies = ", ".join(list_policies())
+    policies = len(list_policies())
     lack = "needed for scheduler 'decima'; install the package again, or train one: decima train"
-    yield "stored policies", policies or "none", "" if policies else lack
+    yield "stored policies", f"{policies}, see 'decima models'", "" if policies else lack
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         folder = Path(kernels_folder())

@@ -43,13 +43,21 @@ def from_spark(
     from decima.workload import write_profiles
 
     found = find_logs(logs)
-    applications = []
+    applications = {}
+    twice = 0
     with progress_bar("event logs", len(found), "log") as bar:
         for log in found:
-            applications.append(read_event_log(log.path))
+            application = read_event_log(log.path)
+            key = application.app_id, application.start_ms
+            twice += key in applications
+            # Of two copies, the one with more tasks counts.
+            if key not in applications or len(application.tasks) > len(applications[key].tasks):
+                applications[key] = application
             bar.update()
-    collected = collect_profiles(applications, named_only=named_only)
+    collected = collect_profiles(list(applications.values()), named_only=named_only)
     _print(collected.report)
+    if twice:
+        typer.echo(f"{twice:>12,}  event log: another copy of an application that is counted once")
     if not collected.profiles:
         raise EventLogError(f"no complete query in {count(len(found), 'event log')}; nothing was written")
     for name, path in tables.items():

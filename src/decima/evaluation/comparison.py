@@ -107,9 +107,11 @@ class Comparison:
         means = self.scores.groupby("scheduler").mean(numeric_only=True)
         summary = self.summary().rename(columns={objective.with_unit(name): name for name in ("mean", "low", "high")})
         marks = dict(zip(summary["scheduler"], summary["mark"], strict=True))
+        summary["least"] = self.scores[objective.column].min()
         for row in summary.itertuples():
             sign = "" if math.isnan(row.mean) or not row.mark else f"{row.mark} "
-            interval = "" if math.isnan(row.low) else f"{row.low:{form}} to {row.high:{form}}"
+            low = max(row.low, 0.0) if row.least >= 0.0 else row.low  # what is never negative has no such mean
+            interval = "" if math.isnan(row.low) else f"{low:{form}} to {row.high:{form}}"
             change = "baseline"
             if row.scheduler != self.baseline:
                 change = "" if math.isnan(row.change_percent) else _mark_of_change(row.mark, marks[self.baseline])

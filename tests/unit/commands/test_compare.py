@@ -181,3 +181,9 @@ def test_a_grid_keeps_the_whole_table(folder):
     assert "beta" in refuse(*wrong, "--grid", "beta=1")
     assert "expected no --grid with it" in refuse(*wrong, "--grid", "alpha=1", "--checkpoint", folder / "c.json")
     assert list(folder.iterdir()) == []
+
+
+def test_a_second_number_is_no_scheduler():
+    result = run("compare", "fair", "4", "--jobs", "synthetic:n=2", "--executors", "2")
+    assert result.exit_code == 2
+    assert "'4' is no scheduler; an option such as --executors takes one number" in result.stderr

@@ -98,3 +98,12 @@ def test_output_never_replaces_a_log(folder):
     assert "the command reads that file" in refuse("workload", "from-spark", path, "--out", path)
     path = write(folder / "jobs.report.csv", small_log())
     assert "the command reads that file" in refuse("workload", "from-spark", path, "--out", folder / "jobs.parquet")
+
+
+def test_a_copy_of_a_log_counts_once(folder, tmp_path):
+    for name in ("logs", "copy"):
+        (tmp_path / name).mkdir()
+        shutil.copy(LOGS / "queries.zstd", tmp_path / name / "queries.zstd")
+    result = run("workload", "from-spark", tmp_path / "logs", tmp_path / "copy", "--out", folder / "jobs.parquet")
+    assert "3 profiles of 6 runs, 52 tasks" in result.stdout
+    assert "1  event log: another copy of an application that is counted once" in result.stdout

@@ -276,3 +276,10 @@ def test_tables_for_papers_and_pages():
     html = comparison._repr_html_()
     assert html.count("<svg") == 2
     assert "capped_srw" in html
+
+
+def test_intervals_of_what_is_never_negative_do_not_go_below_zero():
+    comparison = decima.compare(["fair"], "synthetic:n=2", executors=3, seeds=2)
+    assert comparison.summary().low_s[0] < 0.0
+    assert "-" not in str(comparison).splitlines()[2]
+    assert " 0.0 to " in str(comparison)

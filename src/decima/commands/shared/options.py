@@ -138,6 +138,8 @@ def grouped(
 def require_different(texts: Sequence[str]) -> None:
     """Raise ConfigError if a text is given twice."""
     for text in texts:
+        if text.isdigit():
+            raise ConfigError(f"{text!r} is no scheduler; an option such as --executors takes one number")
         if texts.count(text) > 1:
             raise ConfigError(f"scheduler {text!r} is given twice")
 

@@ -152,8 +152,10 @@ class ClientSession:
                 if code in _AWAY and time.monotonic() < end:
                     time.sleep(_PAUSE_S)
                 elif code in _AWAY:
+                    details = error.details() or ""
+                    hint = "; a service with TLS needs tls_ca=FILE" if "Socket closed" in details else ""
                     raise ServiceAwayError(
-                        f"the service at {self._client.address} does not answer: {error.details()}"
+                        f"the service at {self._client.address} does not answer: {details}{hint}"
                     ) from error
                 elif code not in _LOST or lost >= _ATTEMPTS:
                     raise ServiceError(

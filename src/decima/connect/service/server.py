@@ -313,7 +313,7 @@ def _require_free(host: str, port: int) -> None:
 
 
 def run_service(service: Service, on_ready: Callable[[], None]) -> None:
-    """Serve until SIGTERM or SIGINT; for the main thread.
+    """Serve until SIGTERM, SIGINT or SIGHUP; for the main thread.
 
     Args:
         service: The service, not started yet.
@@ -328,7 +328,7 @@ def run_service(service: Service, on_ready: Callable[[], None]) -> None:
     async def serve() -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, stop.set)
         await service.start()
         # What is there now stays: to look through it for garbage would stop all calls for a tenth of a second.
