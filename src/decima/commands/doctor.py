@@ -14,6 +14,7 @@ import typer
 
 from decima.core.errors import ConfigError, DecimaError
 from decima.core.extras import EXTRAS
+from decima.plotting.words import count
 
 REQUIRED = ("packages", "embedded workload")  # nothing works without
 
@@ -37,7 +38,11 @@ def doctor() -> None:
         typer.echo(f"{'missing' if name in REQUIRED else 'optional'}: {name}: {lack}")
     if broken := [name for name in lacks if name in REQUIRED]:
         raise ConfigError(f"decima cannot work here: {', '.join(broken)}; the lines above say what to do")
-    typer.echo(f"decima works; {len(lacks)} optional parts are not installed" if lacks else "nothing is missing")
+    typer.echo(
+        f"decima works; {count(len(lacks), 'optional part')} {'is' if len(lacks) == 1 else 'are'} missing"
+        if lacks
+        else "nothing is missing"
+    )
 
 
 def _packages() -> Iterator[tuple[str, str, str]]:

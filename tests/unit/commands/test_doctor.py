@@ -36,7 +36,7 @@ def test_versions_cores_data_and_caches():
     assert found["decima-sched"] == decima.__version__
     assert found["numpy"] == np.__version__
     assert int(found["cores"]) >= 1
-    assert "embedded-batch" in result.stdout
+    assert int(found["stored policies"].split(",")[0]) > 10
     assert "tpch_spark_embedded.npz" in result.stdout
     assert "kernels" not in missing(result)
     assert result.stderr == ""
@@ -50,7 +50,7 @@ def test_what_is_missing_for_what(bare):
     assert "needed for the commands 'decima spark'" in lacks["Java"]
     assert "decima spark plugin" in lacks["Java compiler"]
     assert "experiments, notebooks and the pipeline" in lacks["checkout"]
-    assert result.stdout.splitlines()[-1].endswith(" optional parts are not installed")
+    assert result.stdout.splitlines()[-1].endswith(" optional parts are missing")
 
 
 def test_a_missing_or_old_requirement_is_an_error(monkeypatch):

@@ -91,6 +91,15 @@ def test_serves_until_it_is_told_to_stop(jobs, folder):
     assert mine["parameters"] == {"service": service.target, "scheduler": ""}
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="the system has no SIGHUP")
+def test_a_closed_terminal_ends_it_as_a_stop_does():
+    with process("--scheduler", "fifo", "--port", 0) as service:
+        service.send_signal(signal.SIGHUP)
+        stdout, _ = service.communicate(timeout=60)
+    assert service.returncode == 0
+    assert stdout.startswith("stopped after 0 decisions")
+
+
 def test_wrong_use_of_remote(jobs):
     def simulate(text):
         return refuse("simulate", "--jobs", jobs, "--scheduler", text)
