@@ -48,6 +48,9 @@ def bound(
             help="Go on from the schedule found, without and with delays of stages: what deliberate idling can gain.",
         ),
     ] = False,
+    fluid: Annotated[
+        bool, typer.Option("--fluid", help="Add a fluid estimate of the optimum, mean durations; it is no bound.")
+    ] = False,
     cluster: options.SystemOptions,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the search and of the first workload.")] = 0,
     workers: options.Workers = None,
@@ -92,6 +95,10 @@ def bound(
                         progress=f"{name}, instance {instance + 1} of {instances}", **together,
                     )  # fmt: skip
                     values[name] = longer.avg_jct_s
+        if fluid:
+            from decima.systems.spark.optimum.fluid import fluid_estimate
+
+            values["fluid_estimate"] = fluid_estimate(workload, settings) / 1000.0
         values["lower_bound"] = lower_bound(workload, settings).avg_jct_s
         rows += [{"instance": seeds[instance], "policy": name, "avg_jct_s": value} for name, value in values.items()]
     table = pandas.DataFrame(rows)
@@ -106,7 +113,7 @@ def bound(
     if delays:
         gain = 100.0 * (1.0 - means["search_delays"] / means["search_twice"])
         typer.echo(f"delays gain {gain:.2f} % for one who knows what comes (search_delays against search_twice)")
-    best = means.drop("lower_bound").idxmin()
+    best = means.drop(["lower_bound", "fluid_estimate"], errors="ignore").idxmin()
     typer.echo(
         f"{workloads[0].label} ({count(instances, 'instance')}, {count(len(workloads[0]), 'job')} each, "
         f"{settings.durations} durations): best found {means[best]:.2f} s by {best}, lower bound {floor:.2f} s"

@@ -75,6 +75,15 @@ def test_bound_without_search_on_a_file(jobs):
     assert policies == ["fair", "weighted_fair", "capped_srw", "lower_bound"]
 
 
+def test_bound_shows_a_fluid_estimate_on_request(folder):
+    path = folder / "bounds.csv"
+    result = run("optimum", "--jobs", "embedded:n=4", "--budget", 0, "--fluid", "--durations", "mean", "--out", path)
+    assert result.exit_code == 0, result.stderr
+    table = pandas.read_csv(path).set_index("policy")["avg_jct_s"]
+    assert table["lower_bound"] < table["fluid_estimate"] < table["capped_srw"]
+    assert f"best found {table.drop(['lower_bound', 'fluid_estimate']).min():.2f} s" in result.stdout
+
+
 def test_bound_with_delays_compares_equal_budgets(folder):
     path = folder / "bounds.csv"
     jobs = ("--jobs", "two_class:n=6,load=0.8,executors=1", "--executors", 1)

@@ -84,6 +84,7 @@ COLUMNS = {
     },
     "released": {"released": {"arrivals", "scheduler", "seed", "avg_jct_s"}},
     "bounds": {"bounds": {"arrivals", "instance", "policy", "avg_jct_s"}},
+    "entry": {"entry": {"case", "price", "pay", "streams", "capped_srw_s", "change_percent", "low", "high"}},
     "fidelity": {
         "fidelity_runs": {"setting", "name", "executors", "repetition", "variant", "profile", "real_s", "simulated_s"},
         "fidelity_floor": {"setting", "name", "real_s", "others_s", "error"},

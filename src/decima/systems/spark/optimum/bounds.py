@@ -109,7 +109,7 @@ def lower_bound(
     pieces = Pieces(workload, settings)
     path = pieces.job_path_ms
     jobs = len(path)
-    work = _shortest_remaining_work_ms(pieces.arrival_ms, pieces.job_work_ms / settings.executors) / jobs
+    work = shortest_remaining_work(pieces.arrival_ms, pieces.job_work_ms / settings.executors)[0] / jobs
     combined = pieces.best_combination(rounds) / jobs
     if price_rounds is None:
         price_rounds = PRICE_ROUNDS if jobs <= PRICED_JOBS else 0
@@ -117,24 +117,26 @@ def lower_bound(
     return LowerBound(float(path.mean()), work, combined, priced, path, settings.durations)
 
 
-def _shortest_remaining_work_ms(arrival_ms: np.ndarray, size_ms: np.ndarray) -> float:
-    """Least sum of JCTs on one machine with preemption (shortest remaining time first)."""
+def shortest_remaining_work(arrival_ms: np.ndarray, size_ms: np.ndarray) -> tuple[float, list[int]]:
+    """Least sum of JCTs on one machine with preemption, and the order of completions."""
     order = np.argsort(arrival_ms, kind="stable")
-    waiting: list[float] = []
+    waiting: list[tuple[float, int]] = []
+    ended: list[int] = []
     now, total, following = 0.0, -float(arrival_ms.sum()), 0
     while following < len(order) or waiting:
         if not waiting:
             now = max(now, float(arrival_ms[order[following]]))
         while following < len(order) and arrival_ms[order[following]] <= now:
-            heapq.heappush(waiting, float(size_ms[order[following]]))
+            heapq.heappush(waiting, (float(size_ms[order[following]]), int(order[following])))
             following += 1
-        left = waiting[0]
+        left, job = waiting[0]
         if following < len(order) and arrival_ms[order[following]] < now + left:
             event = float(arrival_ms[order[following]])
-            heapq.heapreplace(waiting, left - (event - now))
+            heapq.heapreplace(waiting, (left - (event - now), job))
             now = event
         else:
             heapq.heappop(waiting)
             now += left
             total += now
-    return total
+            ended.append(job)
+    return total, ended

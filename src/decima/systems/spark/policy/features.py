@@ -11,17 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import log1p
+from math import log, log1p, sqrt
 
 from numba import njit
 
 from decima.systems.spark.fields import ACTIVE, NONE
 from decima.systems.spark.policy.fields import policy_of
-from decima.systems.spark.rules.choices import job_held, remaining_work_ms
+from decima.systems.spark.rules.choices import job_allocation, job_held, remaining_work_ms, work_at_level_ms
+from decima.systems.spark.schedulers.sharing import entry_cost_ms
 
 # What ``since_smaller`` looks at: the last so many arrivals; and its largest value.
 ARRIVALS_SEEN = 64
 LONGEST_SINCE_MS = 1e6
+# Executors on which ``level_work`` is counted, as in the rule ``entry_srw``.
+WORK_LEVEL = 5
 
 
 @dataclass(frozen=True)
@@ -191,6 +194,34 @@ def _running_age_ms(state, stage):
 
 
 @njit
+def _entry_cost_ms(state, stage):
+    """What an executor from elsewhere would pay."""
+    return entry_cost_ms(state, stage, job_allocation(state, state.stage_job[stage]) + 1)
+
+
+@njit
+def _level_work_ms(state, stage):
+    return work_at_level_ms(state, state.stage_job[stage], WORK_LEVEL)
+
+
+@njit
+def _entry_room(state, stage):
+    """Executors up to which coming pays, less those of the job."""
+    worth = _level_work_ms(state, stage) * state.num_executors / state.num_active
+    most = sqrt(worth / max(1.0, _entry_cost_ms(state, stage)))
+    return most - job_allocation(state, state.stage_job[stage])
+
+
+@njit
+def _slope(state, stage):
+    """0 where twice the executors halve the time; log 2 where they gain nothing."""
+    job = state.stage_job[stage]
+    held = max(1, job_allocation(state, job))
+    now = work_at_level_ms(state, job, held)
+    return log(work_at_level_ms(state, job, 2 * held) / now) if now > 0.0 else 0.0
+
+
+@njit
 def _since_smaller_ms(state, stage):
     work = state.job_work_ms[state.stage_job[stage]]
     since = state.now_ms
@@ -241,6 +272,12 @@ FEATURES = (
     Feature("log_job_executors", 1 / 4, "log(1 + executors that the job holds)", _log_job_executors),
     Feature("log_job_work", 1 / 4, "log(1 + unfinished tasks times nominal duration of the job, s)", _log_job_work),
     Feature("executors_per_job", 1 / 4, "log(1 + executors of the cluster / jobs in it)", _log_executors_per_job),
+    Feature(
+        "entry_cost", 1 / 20_000, "moving delay and mean first task here of an executor that comes, ms", _entry_cost_ms
+    ),
+    Feature("entry_room", 1 / 20, "sqrt(W E / (m c)) less the job's executors, as in entry_srw", _entry_room),
+    Feature("level_work", 1 / 1e6, "work of the job on 5 executors, slow first tasks included, ms", _level_work_ms),
+    Feature("slope", 1.0, "log(work of the job on twice its executors / on those it has)", _slope),
 )
 # Place of every entry, by its name.
 CODES = {feature.name: code for code, feature in enumerate(FEATURES)}

@@ -33,7 +33,8 @@ def slots(rule, release, size):
 def test_shortest_remaining_work_is_the_least_of_all_orders(seed):
     rng = np.random.default_rng(seed)
     release, size = rng.integers(0, 6, 5), rng.integers(1, 5, 5)
-    least = bounds._shortest_remaining_work_ms(release.astype(float), size.astype(float))
+    least, ended = bounds.shortest_remaining_work(release.astype(float), size.astype(float))
+    assert sorted(ended) == list(range(len(size)))
     assert least == sum(slots(lambda piece, left: left[piece], release, size)[1] - release)
     for order in itertools.permutations(range(5)):
         assert least <= sum(slots(lambda piece, left, order=order: order[piece], release, size)[1] - release)

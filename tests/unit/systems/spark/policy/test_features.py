@@ -7,6 +7,7 @@ from decima.core.errors import ConfigError
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.features import AS_LOGARITHMS, CODES, FEATURES, SETS, WITHOUT_DURATIONS
 from decima.systems.spark.schedulers import Observation
+from decima.workload.profile import Stage
 from tests.stepping import Steps
 from tests.toy_jobs import job, one_stage, stage, workload
 from tests.unit.systems.spark.policy.policies import make_policy, make_state, random_state, watch
@@ -85,6 +86,26 @@ def test_paper_features_by_hand():
         [[2 / 200, 0.2, 3 / 20, 3 / 20, 1], [3 / 200, 0.4, 0, 3 / 20, 1], [9 / 200, 0.1, 1 / 20, 3 / 20, -1]],
         rtol=1e-6,
     )
+
+
+def test_features_of_coming_by_hand():
+    """Tasks take their nominal time at any level, executors 2 s to come: a costs 4 s, b 6 s, c 3 s; m = 2, E = 4."""
+    names = ("entry_cost", "entry_room", "level_work", "slope")
+    steps = Steps(two_jobs(), executors=4)
+    policy = make_policy(Architecture.paper(more_features=names))
+    room = [np.sqrt(22 * 2 / 4), np.sqrt(22 * 2 / 6), np.sqrt(10 * 2 / 3)]
+    costs, works = np.array([4, 6, 3]) / 20, np.array([22, 22, 10]) / 1000
+    expected = np.array([costs, np.array(room) / 20, works, np.zeros(3)])
+    np.testing.assert_allclose(observe(steps, policy)[:, 5:], expected.T, rtol=1e-6)
+    steps.choose(0, 0, 3)  # the job of a and b has three executors
+    np.testing.assert_allclose(observe(steps, policy)[:, 6] * 20, np.array(room) - [3, 3, 0], rtol=1e-5)
+
+
+def test_the_slope_is_how_much_more_work_there_is_on_twice_the_executors():
+    waves = (np.array([1000.0]), np.array([1500.0]))
+    steps = Steps(workload(job(Stage("a", 9, (), (1, 2), waves, waves, waves))), executors=4)
+    policy = make_policy(Architecture.paper(more_features=("slope",)))
+    np.testing.assert_allclose(observe(steps, policy)[:, 5], [np.log(1.5)], rtol=1e-6)
 
 
 def test_released_features_by_hand():
