@@ -94,12 +94,14 @@ def published_text(slug: str) -> str:
 
 def _picture_cell(slug: str, figure: str, notebook: Path) -> dict:
     link = picture(figure).relative_to(checkout())
+    page = (results_folder(RUN) / "README.md").read_text(encoding="utf-8")
+    (shows,) = re.findall(rf"!\[(.+)\]\(\S+/{picture(figure).name}\)", page)
     up = "../" * (len(notebook.relative_to(checkout()).parts) - 1)
     return {
         "cell_type": "markdown",
         "id": hashlib.sha256(f"{slug} {figure}".encode()).hexdigest()[:8],
         "metadata": {"tags": [PUBLISHED]},
-        "source": [f"![{figure}, run {RUN}]({up}{link.as_posix()})"],
+        "source": [f"![{shows}]({up}{link.as_posix()})"],
     }
 
 

@@ -7,7 +7,7 @@ libraries. `gymnasium.register_envs(decima.gym)` makes the environment `decima/S
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "__version__",
