@@ -18,7 +18,6 @@ from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from decima.core.errors import ConfigError, DecimaError
-from decima.core.extras import advice
 from decima.core.grammar import Option, hint
 
 Member = TypeVar("Member")
@@ -79,6 +78,8 @@ class Registry(Generic[Member]):
             try:
                 members.append(self.find(name))
             except ModuleNotFoundError as error:
+                from decima.core.extras import advice
+
                 if advice(error.name or "") is None:
                     raise
             except DecimaError as error:
