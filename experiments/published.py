@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from decima.core.errors import ConfigError
 from decima.core.files import atomic_write_text
 from experiments.figures import experiment_of
 from experiments.kept import kept_tables, read_stamps
@@ -46,20 +45,13 @@ def published_stamp(cells: list[dict]) -> str:
         for path in sorted((folder / "tables" / name).glob("*.csv")):
             digest.update(path.name.encode() + path.read_bytes())
     for name in calls(code, "experiments.figure"):
-        digest.update(picture(name).name.encode())
+        digest.update(str(picture(name) and picture(name).name).encode())
     return digest.hexdigest()[:16]
 
 
-def picture(figure: str) -> Path:
-    """File of a published figure.
-
-    Raises:
-        ConfigError: There is none.
-    """
-    files = sorted((results_folder(RUN) / "figures" / experiment_of(figure)).glob(f"{figure}.*"))
-    if len(files) != 1:
-        raise ConfigError(f"{len(files)} files of figure {figure} in {results_folder(RUN)}; expected one")
-    return files[0]
+def picture(figure: str) -> Path | None:
+    """File of a published figure; None until the run that has it is published."""
+    return next(iter(sorted((results_folder(RUN) / "figures" / experiment_of(figure)).glob(f"{figure}.*"))), None)
 
 
 def publish(slug: str) -> Path:
@@ -87,7 +79,7 @@ def published_text(slug: str) -> str:
     for cell in cells:
         content["cells"].append(cell)
         for name in calls("".join(cell["source"]), "experiments.figure") if cell["cell_type"] == "code" else ():
-            content["cells"].append(_picture_cell(slug, name, path))
+            content["cells"] += [_picture_cell(slug, name, path)] * (picture(name) is not None)
     content["metadata"]["published"] = {"run": RUN, "stamp": published_stamp(cells)}
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
