@@ -79,7 +79,7 @@ def published_text(slug: str) -> str:
     for cell in cells:
         content["cells"].append(cell)
         for name in calls("".join(cell["source"]), "experiments.figure") if cell["cell_type"] == "code" else ():
-            content["cells"] += [_picture_cell(slug, name, path)] * (picture(name) is not None)
+            content["cells"] += [_picture_cell(slug, name, path)] if picture(name) else []
     content["metadata"]["published"] = {"run": RUN, "stamp": published_stamp(cells)}
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
