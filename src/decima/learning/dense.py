@@ -34,17 +34,18 @@ def _make_block(width: int, group: int):
 
     @intrinsic
     def block(
-        _typing, x, x_first, x_stride, rows, inputs, w, w_first, w_stride, b, b_first, b_stride, out, first, stride, act
-    ):
+        _typing, x, x_first, x_stride, x_step, rows, inputs, w, w_first, w_stride, b, b_first, b_stride, out, first,
+        stride, act,
+    ):  # fmt: skip
         integer = types.int64
         signature = types.void(
-            _POINTER, integer, integer, integer, integer, _POINTER, integer, integer,
+            _POINTER, integer, integer, integer, integer, integer, _POINTER, integer, integer,
             _POINTER, integer, integer, _POINTER, integer, integer, integer,
         )  # fmt: skip
 
         def codegen(context, builder, _signature, args):
-            x, x_first, x_stride, rows, inputs, w, w_first, w_stride = args[:8]
-            b, b_first, b_stride, out, o_first, o_stride, act = args[8:]
+            x, x_first, x_stride, x_step, rows, inputs, w, w_first, w_stride = args[:9]
+            b, b_first, b_stride, out, o_first, o_stride, act = args[9:]
             word = ir.IntType(64)
             zero = ir.Constant(vector, 0.0) if width == 1 else ir.Constant(vector, [0.0] * width)
             suffix = "f32" if width == 1 else f"v{width}f32"
@@ -63,8 +64,9 @@ def _make_block(width: int, group: int):
                         builder.store(load(builder, b, start), sums[k])
                 with cgutils.for_range(builder, inputs) as loop:
                     weights = load(builder, w, builder.add(w_first, builder.mul(loop.index, w_stride)))
+                    step = builder.mul(loop.index, x_step)
                     for k in range(count):
-                        address = builder.gep(x, [builder.add(starts[k], loop.index)], source_etype=_FLOAT)
+                        address = builder.gep(x, [builder.add(starts[k], step)], source_etype=_FLOAT)
                         value = splat(builder, builder.load(address, typ=_FLOAT))
                         builder.store(builder.call(fma, [value, weights, builder.load(sums[k])]), sums[k])
                 with builder.if_then(builder.icmp_signed("!=", act, word(0))):
@@ -107,14 +109,30 @@ _block1 = _make_block(1, 8)
 
 @njit
 def dense(
-    x, x_first, x_stride, rows, inputs, w, w_first, b, b_first, b_stride, out, o_first, o_stride, outputs, rectify
+    x,
+    x_first,
+    x_stride,
+    x_step,
+    rows,
+    inputs,
+    w,
+    w_first,
+    b,
+    b_first,
+    b_stride,
+    out,
+    o_first,
+    o_stride,
+    outputs,
+    rectify,
 ):
     """``out = act(x @ W + b)`` for ``rows`` rows.
 
     Args:
-        x: float32 pointer; row r begins at ``x_first + r * x_stride`` and has ``inputs`` values.
+        x: float32 pointer; value i of row r is at ``x_first + r * x_stride + i * x_step``.
         x_first: Index of the first value.
         x_stride: Values from one row to the next.
+        x_step: Values from one input to the next.
         rows: Number of rows.
         inputs: Width of the input.
         w: float32 pointer to weights; W is [inputs, outputs], row by row.
@@ -136,23 +154,27 @@ def dense(
         weight = w_first + column
         if left >= 32:
             _block32(
-                x, x_first, x_stride, rows, inputs, w, weight, outputs, b, bias, b_stride, out, place, o_stride, rectify
-            )
+                x, x_first, x_stride, x_step, rows, inputs, w, weight, outputs, b, bias, b_stride, out, place, o_stride,
+                rectify,
+            )  # fmt: skip
             column += 32
         elif left >= 16:
             _block16(
-                x, x_first, x_stride, rows, inputs, w, weight, outputs, b, bias, b_stride, out, place, o_stride, rectify
-            )
+                x, x_first, x_stride, x_step, rows, inputs, w, weight, outputs, b, bias, b_stride, out, place, o_stride,
+                rectify,
+            )  # fmt: skip
             column += 16
         elif left >= 8:
             _block8(
-                x, x_first, x_stride, rows, inputs, w, weight, outputs, b, bias, b_stride, out, place, o_stride, rectify
-            )
+                x, x_first, x_stride, x_step, rows, inputs, w, weight, outputs, b, bias, b_stride, out, place, o_stride,
+                rectify,
+            )  # fmt: skip
             column += 8
         else:
             _block1(
-                x, x_first, x_stride, rows, inputs, w, weight, outputs, b, bias, b_stride, out, place, o_stride, rectify
-            )
+                x, x_first, x_stride, x_step, rows, inputs, w, weight, outputs, b, bias, b_stride, out, place, o_stride,
+                rectify,
+            )  # fmt: skip
             column += 1
 
 
@@ -171,16 +193,38 @@ def dense_layer(
 ):
     """Layer :func:`dense` as compiled on its own; its address is ``net_dense`` of the policy's record."""
     dense(
-        x, x_first, x_stride, rows, inputs, w, w_first, b, b_first, b_stride, out, o_first, o_stride, outputs, rectify
+        x,
+        x_first,
+        x_stride,
+        1,
+        rows,
+        inputs,
+        w,
+        w_first,
+        b,
+        b_first,
+        b_stride,
+        out,
+        o_first,
+        o_stride,
+        outputs,
+        rectify,
     )
 
 
-@intrinsic
-def call_dense(
-    _typing, layer, x, x_first, x_stride, rows, inputs, w, w_first, b, b_first, b_stride, out, first, stride, width, act
-):  # fmt: skip
-    """Call the layer compiled at address ``layer``."""
-    signature = types.void(types.int64, *_CompiledLayer.signature.args)
+class _CompiledProduct(CompiledDecision):
+    i64 = types.int64
+    signature = types.void(_POINTER, i64, i64, i64, i64, _POINTER, i64, i64, _POINTER, i64)
+
+
+@_CompiledProduct
+def outer_product(x, x_first, x_stride, rows, inputs, d, d_first, outputs, out, o_first):
+    """Product ``x.T @ d``, added to a matrix [inputs, outputs]; see :func:`call_outer`."""
+    dense(x, x_first, 1, x_stride, inputs, rows, d, d_first, out, o_first, outputs, out, o_first, outputs, outputs, 0)
+
+
+def _call(function_signature):
+    """Code that calls the function at the address that comes first."""
 
     def codegen(context, builder, signature, args):
         kinds = [context.get_value_type(kind) for kind in signature.args[1:]]
@@ -188,4 +232,18 @@ def call_dense(
         builder.call(function, args[1:])
         return context.get_dummy_value()
 
-    return signature, codegen
+    return types.void(types.int64, *function_signature.args), codegen
+
+
+@intrinsic
+def call_outer(_typing, product, x, x_first, x_stride, rows, inputs, d, d_first, outputs, out, o_first):
+    """Call the product compiled at address ``product``."""
+    return _call(_CompiledProduct.signature)
+
+
+@intrinsic
+def call_dense(
+    _typing, layer, x, x_first, x_stride, rows, inputs, w, w_first, b, b_first, b_stride, out, first, stride, width, act
+):  # fmt: skip
+    """Call the layer compiled at address ``layer``."""
+    return _call(_CompiledLayer.signature)

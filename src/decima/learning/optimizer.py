@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import tensorflow as tf
 
 from decima.core.errors import TrainingError
-from decima.learning.quiet import use_single_threaded_operations
-from decima.learning.traced import Traced
 
 
 class AdamWeights:
@@ -17,38 +14,39 @@ class AdamWeights:
         weights: Float32 [parameters], where to start.
         betas: Decay of Adam's first and second moments.
         epsilon: Adam's epsilon.
+
+    Source: Kingma and Ba, Adam (ICLR 2015), the form at the end of section 2; all numbers are float32.
     """
 
     def __init__(
         self, weights: np.ndarray, *, betas: tuple[float, float] = (0.9, 0.999), epsilon: float = 1e-8
     ) -> None:
-        use_single_threaded_operations()
-        self._flat = tf.Variable(weights, dtype=tf.float32)
-        self._optimizer = tf.keras.optimizers.Adam(1e-3, beta_1=betas[0], beta_2=betas[1], epsilon=epsilon)
-        self._optimizer.build([self._flat])
-        inputs = [tf.TensorSpec([None]), tf.TensorSpec([], tf.float32)]
-        self._step = Traced(self._adam_step, inputs)
+        self._flat = np.array(weights, dtype=np.float32)
+        self._keep = np.float32(1.0) - np.asarray(betas, dtype=np.float32)
+        self._epsilon = np.float32(epsilon)
+        self.restart_adam()
 
     @property
     def weights(self) -> np.ndarray:
         """Float32 [parameters], a copy."""
-        return self._flat.numpy()
+        return self._flat.copy()
 
     def restart_adam(self) -> None:
         """Forget Adam's moments."""
-        for variable in self._optimizer.variables:
-            variable.assign(tf.zeros_like(variable))
+        self._steps = 0
+        self._mean, self._square = np.zeros_like(self._flat), np.zeros_like(self._flat)
 
     def state(self) -> dict[str, np.ndarray]:
         """Weights and Adam's state, for a checkpoint."""
-        adam = enumerate(self._optimizer.variables)
-        return {"weights": self.weights} | {f"adam_{index}": np.asarray(variable.numpy()) for index, variable in adam}
+        adam = {"adam_steps": np.int64(self._steps), "adam_mean": self._mean, "adam_square": self._square}
+        return {"weights": self.weights} | {name: np.array(value) for name, value in adam.items()}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over what :meth:`state` returned."""
-        self._flat.assign(arrays["weights"])
-        for index, variable in enumerate(self._optimizer.variables):
-            variable.assign(arrays[f"adam_{index}"])
+        self._flat = arrays["weights"].astype(np.float32)
+        self._steps = int(arrays["adam_steps"])
+        self._mean, self._square = (arrays[f"adam_{name}"].astype(np.float32) for name in ("mean", "square"))
+        self._show()
 
     def apply(self, gradient: np.ndarray, learning_rate: float, largest_norm: float | None = None) -> float:
         """One step of Adam.
@@ -66,18 +64,18 @@ class AdamWeights:
         """
         norm = float(np.linalg.norm(gradient.astype(np.float64)))
         if largest_norm is not None and norm > largest_norm:
-            gradient = (gradient * (largest_norm / norm)).astype(np.float32)
-        (finite,) = self._step(gradient, np.float32(learning_rate))
-        if not finite.numpy():
+            gradient = gradient * (largest_norm / norm)
+        gradient = gradient.astype(np.float32, copy=False)
+        self._steps += 1
+        self._mean += (gradient - self._mean) * self._keep[0]
+        self._square += (gradient * gradient - self._square) * self._keep[1]
+        left = 1.0 - (1.0 - self._keep.astype(np.float64)) ** self._steps
+        rate = np.float32(learning_rate * np.sqrt(left[1]) / left[0])
+        self._flat -= self._mean * rate / (np.sqrt(self._square) + self._epsilon)
+        if not np.isfinite(self._flat).all():
             raise TrainingError("the weights are not finite after a step")
+        self._show()
         return norm
 
-    def _adam_step(self, gradient, learning_rate):
-        """Change the flat weights and return whether they are finite; traced once."""
-        self._optimizer.learning_rate.assign(learning_rate)
-        self._optimizer.apply([gradient], [self._flat])
-        self._show()
-        return [tf.reduce_all(tf.math.is_finite(self._flat))]
-
     def _show(self) -> None:
-        """Show changed weights to a network that keeps a copy of them; traced as part of the step."""
+        """Show changed weights to a network that keeps a copy of them."""

@@ -5,13 +5,15 @@ import pytest
 from tensorflow.python.framework.func_graph import FuncGraph
 
 from decima.core.errors import TrainingError
-from decima.learning.gradient import Learner, chunks
+from decima.learning.automatic import KerasLearner
+from decima.learning.gradient import chunks
 from decima.learning.loss import Loss, shuffled_parts
 from decima.learning.rollout import RolloutJob, Rollouts
 from decima.learning.seeds import rollout_seeds
 from decima.systems.spark.policy.agent import recorded_log_prob, useful_decisions
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.episodes import Episodes
+from decima.systems.spark.policy.learner import DecimaLearner
 from decima.systems.spark.policy.network import DecimaNetwork
 from decima.systems.spark.policy.task import children_of
 from tests.unit.learning.small import NETWORK, TASK, same_arrays
@@ -40,7 +42,11 @@ def flat(network):
 
 
 def make_learner(threads=1, chunk=40):
-    return Learner(DecimaNetwork(NETWORK, children_of(TASK)[2]), WEIGHTS, threads=threads, chunk=chunk)
+    return DecimaLearner(NETWORK, WEIGHTS, threads=threads, chunk=chunk)
+
+
+def make_keras_learner():
+    return KerasLearner(DecimaNetwork(NETWORK, children_of(TASK)[2]), WEIGHTS)
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +139,7 @@ def test_not_finite_gradients_are_refused(learner, batch, inputs):
 
 
 def test_adam_follows_its_formula_and_its_state_comes_back():
-    learner = make_learner()
+    learner = make_keras_learner()
     rng = np.random.default_rng(0)
     gradients = [rng.normal(size=NETWORK.num_parameters).astype(np.float32) for _ in range(3)]
     weights, m, v = WEIGHTS.astype(np.float64), 0.0, 0.0
@@ -196,7 +202,7 @@ def test_the_graphs_of_a_learner_go_with_it(batch, inputs):
         return {id(each) for each in gc.get_objects() if type(each) is FuncGraph}
 
     before = graphs()
-    made = make_learner()
+    made = make_keras_learner()
     made.gradient(batch, *inputs, Loss())
     made.close()
     assert graphs() > before

@@ -5,7 +5,6 @@ import pytest
 
 from decima.learning.budget import Progress
 from decima.learning.checkpoint import Checkpoint
-from decima.learning.gradient import Learner
 from decima.learning.loss import Loss
 from decima.learning.recipe import Recipe
 from decima.learning.rollout import RolloutJob, Rollouts, Teacher
@@ -15,7 +14,7 @@ from decima.systems.spark.policy.agent import DecimaAgent, recorded_log_prob, us
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.episodes import Episodes
-from decima.systems.spark.policy.network import DecimaNetwork
+from decima.systems.spark.policy.learner import DecimaLearner
 from decima.systems.spark.policy.run import DecimaRun
 from decima.systems.spark.policy.task import Task, children_of
 from tests.unit.learning.small import quick_recipe, same_arrays, without_times
@@ -48,7 +47,7 @@ def test_gradient_is_the_slope_of_the_loss(architecture):
     weights = architecture.initial_weights(1)
     records = records_of(architecture, weights)
     batch = GraphBatch(records, *children_of(TASK)[:2])
-    learner = Learner(DecimaNetwork(architecture, children_of(TASK)[2]), weights)
+    learner = DecimaLearner(architecture, weights)
     decisions = np.concatenate(useful_decisions(records))
     recorded = np.concatenate([recorded_log_prob(record, True) for record in records])[decisions]
     advantages = np.random.default_rng(0).normal(size=len(decisions))
@@ -148,7 +147,7 @@ def lessons(architecture, hold, idles, share=1.0):
 def test_a_teacher_that_idles_is_recorded_as_the_network_would(architecture, hold, share):
     records = lessons(architecture, hold, True, share)
     batch = GraphBatch(records, *children_of(TASK)[:2])
-    learner = Learner(DecimaNetwork(architecture, children_of(TASK)[2]), architecture.initial_weights(1))
+    learner = DecimaLearner(architecture, architecture.initial_weights(1))
     decisions = np.concatenate(useful_decisions(records))
     recorded = np.concatenate([recorded_log_prob(record, True) for record in records])[decisions]
     found = learner.gradient(batch, decisions, np.ones(len(decisions)), recorded, Loss(effect_classes=True))

@@ -215,7 +215,7 @@ def test_a_folder_with_a_run_is_not_overwritten(whole, tmp_path):
     "change",
     [
         lambda stored: stored.arrays.update({"algorithm.weights": stored.arrays["algorithm.weights"][:-1]}),
-        lambda stored: stored.arrays.pop("algorithm.adam_1"),
+        lambda stored: stored.arrays.pop("algorithm.adam_mean"),
         lambda stored: stored.arrays.pop("best"),
         lambda stored: stored.counters.pop("algorithm"),
         lambda stored: stored.counters.pop("best_score"),

@@ -11,6 +11,7 @@ from decima.core.errors import TrainingError
 from decima.learning.loss import SUMS, Gradient, Loss
 from decima.learning.optimizer import AdamWeights
 from decima.learning.perceptron import LEAK
+from decima.learning.quiet import use_single_threaded_operations
 from decima.learning.replay import Transitions
 from decima.learning.traced import Traced
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
@@ -94,15 +95,18 @@ class PlacementLearner(AdamWeights):
         betas: tuple[float, float] = (0.9, 0.999),
         epsilon: float = 1e-8,
     ) -> None:
+        use_single_threaded_operations()
         super().__init__(weights, betas=betas, epsilon=epsilon)
         self.architecture = architecture
         number, vector, whole = tf.TensorSpec([], tf.float32), tf.TensorSpec([None]), tf.TensorSpec([None], tf.int32)
         rows, pairs = tf.TensorSpec([None, architecture.inputs]), tf.TensorSpec([None, 2], tf.int32)
         flag, size = tf.TensorSpec([], tf.bool), tf.TensorSpec([], tf.int32)
-        self._policy = Traced(self._policy_gradient, [rows, pairs, whole, size, vector, vector, flag, number, number])
+        self._policy = Traced(
+            self._policy_gradient, [vector, rows, pairs, whole, size, vector, vector, flag, number, number]
+        )
         mask = tf.TensorSpec([None, None], tf.bool)
         self._values = Traced(
-            self._value_gradient, [rows, whole, vector, rows, mask, vector, vector, number, flag, flag]
+            self._value_gradient, [vector, rows, whole, vector, rows, mask, vector, vector, number, flag, flag]
         )
 
     def close(self) -> None:
@@ -126,7 +130,7 @@ class PlacementLearner(AdamWeights):
             x, pairs, picked = batch.tensors(decisions[part])
             weights = (advantages[part].astype(np.float32), log_prob[part].astype(np.float32))
             options = (loss.ratio, np.float32(loss.clip), np.float32(loss.entropy_weight))
-            values, chunk_sums = self._policy(x, pairs, picked, np.int32(len(picked)), *weights, *options)
+            values, chunk_sums = self._policy(self._flat, x, pairs, picked, np.int32(len(picked)), *weights, *options)
             total += values.numpy()
             sums += chunk_sums.numpy()
         if not (np.isfinite(total).all() and np.isfinite(sums).all()):
@@ -134,9 +138,8 @@ class PlacementLearner(AdamWeights):
             raise TrainingError(f"the {what} of {len(decisions)} decisions is not finite")
         return Gradient(total, dict(zip(SUMS, sums.tolist(), strict=True)), len(decisions))
 
-    def _policy_gradient(self, x, pairs, picked, size, advantages, recorded, ratio, clip, entropy_weight):
+    def _policy_gradient(self, flat, x, pairs, picked, size, advantages, recorded, ratio, clip, entropy_weight):
         """Flat gradient [parameters] and sums [len(SUMS)]; traced once."""
-        flat = self._flat.value()
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(flat)
             outputs = scores(self.architecture, flat, x)
@@ -191,7 +194,7 @@ class PlacementLearner(AdamWeights):
         at, inputs = transitions.arrays, self.architecture.inputs
         factor = (discount ** at["steps"]) * ~at["done"]
         values, sums = self._values(
-            at["x"].reshape(-1, inputs), at["action"], at["reward"].astype(np.float32),
+            self._flat, at["x"].reshape(-1, inputs), at["action"], at["reward"].astype(np.float32),
             at["next_x"].reshape(-1, inputs), at["next_mask"], factor.astype(np.float32),
             target, np.float32(len(transitions)), double, huber,
         )  # fmt: skip
@@ -204,9 +207,8 @@ class PlacementLearner(AdamWeights):
         """Values of all actions, float32 [transitions, actions]."""
         return tf.reshape(scores(self.architecture, flat, x), [tf.cast(count, tf.int32), -1])
 
-    def _value_gradient(self, x, action, reward, next_x, next_mask, factor, target, count, double, huber):
+    def _value_gradient(self, flat, x, action, reward, next_x, next_mask, factor, target, count, double, huber):
         """Flat gradient of the mean loss, and loss and value; traced once."""
-        flat = self._flat.value()
         there = self._table(target, next_x, count)
         chooser = tf.where(double, self._table(flat, next_x, count), there)
         best = tf.argmax(tf.where(next_mask, chooser, _NEVER), axis=1, output_type=tf.int32)

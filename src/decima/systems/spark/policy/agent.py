@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from decima.core.objectives import get_objective
-from decima.learning.gradient import Learner
 from decima.learning.loss import PROBABILITIES
 from decima.learning.returns import Episode
 from decima.learning.rollout import RolloutBackend, RolloutJob, Teacher
 from decima.learning.seeds import rollout_seeds
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.kernel.observation import NUM_SUMMARY
-from decima.systems.spark.policy.network import DecimaNetwork
+from decima.systems.spark.policy.learner import DecimaLearner
 from decima.systems.spark.policy.task import Task, children_of, sequences_of_rollouts
 
 if TYPE_CHECKING:
@@ -59,10 +58,9 @@ class DecimaAgent:
         self.task, self.architecture, self.seed = task, architecture, seed
         self.streaming = task.streaming
         self._backend, self._ends = backend, ends
-        *self._children, num_levels = children_of(task)
+        self._children = children_of(task)[:2]
         weights = architecture.initial_weights(seed) if weights is None else weights
-        network = DecimaNetwork(architecture, num_levels)
-        self.learner = Learner(network, weights, threads=threads, betas=betas, epsilon=epsilon)
+        self.learner = DecimaLearner(architecture, weights, threads=threads, betas=betas, epsilon=epsilon)
 
     def collect(
         self, iteration: int, sequences: int, rollouts: int, mean_length_s: float | None, teacher: Teacher | None = None

@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from decima.core.errors import TrainingError
+from decima.learning.automatic import setter
 from decima.learning.loss import Gradient
 from decima.learning.optimizer import AdamWeights
 from decima.learning.traced import trace
@@ -31,15 +32,13 @@ class NodeCritic(AdamWeights):
         self._actor = actor
         self._network, self._slow = (NodeNetwork(actor.architecture, actor.depth, weights) for _ in range(2))
         self._slow_flat = weights
+        self._set = setter(self._network)
         self._values = tf.function(self._values_of, input_signature=[actor.signature], autograph=False)
         inputs = [actor.signature, tf.TensorSpec([None])]
         self._slope = tf.function(self._gradient_of, input_signature=inputs, autograph=False)
 
     def _show(self) -> None:
-        variables = [variable.value for variable in self._network.trainable_variables]
-        parts = tf.split(self._flat, [variable.shape.num_elements() for variable in variables])
-        for variable, part in zip(variables, parts, strict=True):
-            variable.assign(tf.reshape(part, variable.shape))
+        self._set(self._flat)
 
     def values(self, batch: NodeBatch, decisions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Values of recorded choices, mean values, and the slower copy's; see the protocol ``Critic``."""
@@ -53,7 +52,7 @@ class NodeCritic(AdamWeights):
     def gradient(self, batch: NodeBatch, decisions: np.ndarray, targets: np.ndarray) -> Gradient:
         """Gradient of the summed squared distance from targets."""
         trace(self._slope)
-        total, loss = np.zeros(self._flat.shape[0], np.float32), 0.0
+        total, loss = np.zeros(len(self._flat), np.float32), 0.0
         for part, own in zip(_chunks(decisions), _chunks(targets), strict=True):
             values, sum_of_squares = self._slope(batch.tensors(part), own.astype(np.float32))
             total += values.numpy()
@@ -76,7 +75,6 @@ class NodeCritic(AdamWeights):
         super().restore(arrays)
         self._slow_flat = arrays["slow"]
         self._slow.set_flat(self._slow_flat)
-        self._network.set_flat(self.weights)
 
     def _values_of(self, tensors):
         """Float32 [3, D]; traced once."""

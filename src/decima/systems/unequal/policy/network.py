@@ -34,7 +34,7 @@ class NodeNetwork(keras.Model):
     """Probabilities of recorded choices of nodes, and scores of all nodes that could be chosen.
 
     Called with the tensors of :class:`decima.systems.unequal.policy.batch.NodeBatch` it returns what
-    :class:`decima.learning.gradient.PolicyNetwork` says, float32 [D] each; limits do not exist and have 0.
+    :class:`decima.learning.automatic.PolicyNetwork` says, float32 [D] each; limits do not exist and have 0.
 
     Args:
         architecture: Shape of the network.

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from decima.core.errors import ConfigError
-from decima.learning.gradient import Learner
+from decima.learning.automatic import KerasLearner
 from decima.learning.loss import CRITIC, PROBABILITIES
 from decima.learning.returns import Episode
 from decima.learning.rollout import RolloutBackend, RolloutJob, Teacher
@@ -68,7 +68,7 @@ class NodeAgent:
         self._backend = backend
         self.network = NodeNetwork(architecture, task.depth())
         weights = architecture.initial_weights(seed)
-        self.learner = Learner(self.network, weights, threads=threads, betas=betas, epsilon=epsilon, chunk=_CHUNK)
+        self.learner = KerasLearner(self.network, weights, threads=threads, betas=betas, epsilon=epsilon, chunk=_CHUNK)
         self._adam = {"betas": betas, "epsilon": epsilon}
         self._seen: dict[NodeSequence, tuple[SeenInstance, float]] = {}
 
