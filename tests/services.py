@@ -18,12 +18,16 @@ from decima.systems.unequal import make_scheduler as make_node_scheduler
 COMMAND = Path(sysconfig.get_path("scripts")) / "decima"
 
 
+# Those that need nothing which no client reports.
+SERVED = [name for name in list_schedulers(bare=True) if name != "entry_srw"]
+
+
 def sessions_of(*names, book=None, limits=None, unequal=()):
     """Sessions with these schedulers, `name` or `name:parameter=value`; all that are registered if none is named.
 
     ``unequal`` names schedulers for sessions whose executors differ in speed.
     """
-    makers = {name: functools.partial(make_scheduler, name) for name in names or list_schedulers(bare=True)}
+    makers = {name: functools.partial(make_scheduler, name) for name in names or SERVED}
     node_schedulers = {name: make_node_scheduler(name) for name in unequal}
     return Sessions(Offering(makers, node_schedulers), book, limits)
 

@@ -33,6 +33,8 @@ from decima.systems.spark.state import ClusterState
 
 # Features of a learned policy that say something of running tasks or of arrivals.
 _OF_RUNNING = frozenset({"running_age", "remaining", "since_smaller"})
+# Features that read mean durations of tasks by executors and wave.
+_OF_DURATIONS = frozenset({"entry_cost", "entry_room", "level_work", "slope"})
 
 
 def _require_known(scheduler: Scheduler, running: bool) -> None:
@@ -47,10 +49,13 @@ def _require_known(scheduler: Scheduler, running: bool) -> None:
     if scheduler.name == "idle_rule" and any(values.get(name) for name in WEIGHTS):
         raise ConfigError("scheduler idle_rule with weights looks at all tasks so far, which no client reports")
     architecture = getattr(scheduler, "architecture", None)
+    features = {feature.name for feature in architecture.stage_features} if architecture is not None else set()
+    if (scheduler.name == "entry_srw" and values.get("pay", 1.0) > 0.0) or not _OF_DURATIONS.isdisjoint(features):
+        raise ConfigError(f"scheduler {scheduler.name} reads mean durations of tasks, which no client reports")
     if running or architecture is None:
         return
     waits = architecture.delays > 0 and architecture.idle == "hold"
-    if waits or not _OF_RUNNING.isdisjoint(feature.name for feature in architecture.stage_features):
+    if waits or not _OF_RUNNING.isdisjoint(features):
         does = "waits for the next event" if waits else "looks at running tasks and past arrivals"
         raise ConfigError(f"scheduler {scheduler.name} {does}, and this client reports none (OpenRequest.running)")
 

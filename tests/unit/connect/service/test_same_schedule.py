@@ -6,11 +6,10 @@ import pytest
 import decima
 from decima.connect.service.simulator_client import RemoteScheduler
 from decima.core.errors import ServiceError
-from decima.systems.spark.schedulers import list_schedulers
 from decima.workload import synthetic_batch, synthetic_poisson
 from tests.drivers import Idler
 from tests.random_clusters import random_workload
-from tests.services import running, sessions_of
+from tests.services import SERVED, running, sessions_of
 
 STREAM = synthetic_poisson(7, 8.0, seed=3, initial=2)
 WORKLOADS = {
@@ -34,7 +33,7 @@ def require_same(mine, theirs):
 
 @pytest.mark.parametrize("mode", ["paper", "released"])
 @pytest.mark.parametrize("workload", WORKLOADS)
-@pytest.mark.parametrize("name", list_schedulers(bare=True))
+@pytest.mark.parametrize("name", SERVED)
 def test_same_schedule(service, name, workload, mode):
     remote = RemoteScheduler(service.target, name)
     for seed in (0, 7):

@@ -74,12 +74,14 @@ def test_a_policy_that_waits_is_refused_where_nothing_is_said_of_what_runs():
         "ages": lambda: load_policy("idle-clocked-10"),
         "rule": lambda: decima.make_scheduler("idle_rule", base=1.0),
         "plan": lambda: decima.make_scheduler("lookahead:64"),
+        "entry": lambda: decima.make_scheduler("entry_srw", pay=1.0),
     }
     code = grpc.StatusCode.INVALID_ARGUMENT
     message = r"idle-rare-long-2 waits for the next event, and this client reports none \(OpenRequest.running\)"
     refused(code, message, Client, made, scheduler="hold", delays=True)
     refused(code, "looks at running tasks and past arrivals", Client, made, scheduler="ages", delays=True)
     refused(code, "looks at all tasks so far, which no client", Client, made, scheduler="rule", running=True)
+    refused(code, "reads mean durations of tasks, which no client", Client, made, scheduler="entry", running=True)
     refused(code, "plans by simulation, and no client reports durations", Client, made, scheduler="plan", running=True)
     refused(code, "running is set, but a driver", Client, made, running=True, shared_cluster="c")
 
