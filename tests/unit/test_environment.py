@@ -17,7 +17,22 @@ LOCK_TEXT = (ROOT / "requirements.lock").read_text()
 CONDA_TEXT = (ROOT / "requirements-conda.txt").read_text()
 CONDA = yaml.safe_load((ROOT / "environment.yml").read_text())
 MAKEFILE = (ROOT / "Makefile").read_text()
-DEPENDENCIES = PROJECT["dependencies"] + PROJECT["optional-dependencies"]["dev"]
+EXTRAS = PROJECT["optional-dependencies"]
+
+
+def of_extra(name: str) -> list[str]:
+    """Requirements of an extra, those of the extras that it consists of among them."""
+    found = []
+    for text in EXTRAS[name]:
+        requirement = Requirement(text)
+        if requirement.name == PROJECT["name"]:
+            found += [each for part in sorted(requirement.extras) for each in of_extra(part)]
+        else:
+            found.append(text)
+    return list(dict.fromkeys(found))
+
+
+DEPENDENCIES = PROJECT["dependencies"] + of_extra("dev")
 
 
 def logical_lines(text: str) -> list[str]:
@@ -65,11 +80,19 @@ def test_lock_satisfies_every_dependency(text):
     assert dependency.specifier.contains(version), f"{pinned} is outside {text}"
 
 
-def test_the_learned_policy_needs_no_extra_and_rollouts_on_ray_are_in_the_lock():
+def test_the_core_runs_stored_policies_and_has_nothing_heavy():
     names = {Requirement(text).name for text in PROJECT["dependencies"]}
-    assert {"tensorflow", "spektral", "tensorboard", "h5py"} <= names
-    assert "ray" not in names
-    assert "ray" in ENTRIES
+    assert "h5py" in names
+    heavy = {
+        Requirement(text).name for extra in ("learn", "plots", "service", "ray", "parquet") for text in of_extra(extra)
+    }
+    assert {"tensorflow", "spektral", "tensorboard", "grpcio", "matplotlib", "ray", "pyarrow"} <= heavy
+    assert not names & heavy
+    assert heavy <= set(ENTRIES)
+
+
+def test_all_is_every_extra_but_the_developers():
+    assert set(of_extra("all")) == {text for name in set(EXTRAS) - {"all", "dev"} for text in of_extra(name)}
 
 
 @pytest.mark.parametrize("file", ["requirements.lock", "requirements-conda.txt", "environment.yml"])
@@ -122,4 +145,5 @@ def test_installer_comes_from_the_lock():
 def test_distribution_names_and_extras():
     assert PROJECT["name"] == "decima-sched"
     assert PROJECT["scripts"] == {"decima": "decima.cli:main"}
-    assert set(PROJECT["optional-dependencies"]) == {"alibaba", "spark", "ray", "exact", "dev"}
+    light = {"alibaba", "exact", "learn", "parquet", "plots", "ray", "service", "spark"}
+    assert set(EXTRAS) == light | {"all", "dev"}
