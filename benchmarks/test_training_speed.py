@@ -1,11 +1,25 @@
 """Training iterations per second and peak memory, each run in a process of its own."""
 
 import json
+import statistics
 import subprocess
 import sys
+import time
 
+import numpy as np
 import pytest
 
+from decima.learning.automatic import KerasLearner
+from decima.learning.loss import Loss
+from decima.learning.rollout import RolloutJob, Rollouts
+from decima.learning.seeds import rollout_seeds
+from decima.systems.spark.policy.agent import useful_decisions
+from decima.systems.spark.policy.architecture import Architecture
+from decima.systems.spark.policy.batch import GraphBatch
+from decima.systems.spark.policy.episodes import Episodes
+from decima.systems.spark.policy.learner import DecimaLearner
+from decima.systems.spark.policy.network import DecimaNetwork
+from decima.systems.spark.policy.task import Task, children_of
 from decima.workload import tpch_available
 
 RUN = """
@@ -45,3 +59,30 @@ def test_iterations_of_algorithm_1(benchmark, tmp_path, kind, iterations):
         return json.loads(done.stdout.splitlines()[-1])
 
     benchmark.extra_info.update(benchmark.pedantic(run, rounds=1, iterations=1))
+
+
+@pytest.mark.parametrize("kind", ["batch", "stream"])
+def test_gradient_against_automatic_differentiation(benchmark, kind):
+    """CPU time of one gradient of recorded episodes in compiled code, as a share of TensorFlow's; one thread each."""
+    task = Task(kind, source="tpch" if tpch_available() else "embedded", jobs=20 if kind == "batch" else 100)
+    architecture, loss = Architecture.paper(), Loss(ratio=True, entropy_weight=0.02)
+    weights = architecture.initial_weights(1)
+    backend = Rollouts(Episodes(task), "threads", 1)
+    sequence = task.training_sequences(0, 0, 1)[0]
+    records = backend.collect(architecture, weights, [RolloutJob(sequence, seed) for seed in rollout_seeds(0, 0, 4)])
+    backend.close()
+    *children, levels = children_of(task)
+    batch, decisions = GraphBatch(records, *children), np.concatenate(useful_decisions(records))
+    numbers = np.random.default_rng(0).normal(size=(2, len(decisions)))
+    learners = DecimaLearner(architecture, weights), KerasLearner(DecimaNetwork(architecture, levels), weights)
+
+    def cpu_s(learner):
+        begun = time.process_time()
+        learner.gradient(batch, decisions, *numbers, loss)
+        return time.process_time() - begun
+
+    for learner in learners:
+        cpu_s(learner)
+    pairs = benchmark.pedantic(lambda: [[cpu_s(each) for each in learners] for _ in range(5)], rounds=1, iterations=1)
+    benchmark.extra_info["share"] = statistics.median(ours / theirs for ours, theirs in pairs)
+    benchmark.extra_info["ms_per_1000_decisions"] = 1e6 * min(ours for ours, _ in pairs) / len(decisions)
