@@ -13,7 +13,7 @@ SOURCE = Path(decima.__file__).parents[1]
 LIMITS = [
     ("decima.learning.store", 15, None),
     ("decima.learning.trainer", 32, None),
-    ("decima.systems.unequal.policy.run", 93, "unequal"),
+    ("decima.systems.unequal.policy.run", 94, "unequal"),
     ("decima.systems.unequal.system", 60, "unequal"),
     ("decima.systems.unequal.policy.architecture", 25, "unequal"),
     ("decima.systems.cloud.policy.run", 90, "cloud"),

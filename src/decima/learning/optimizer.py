@@ -42,10 +42,16 @@ class AdamWeights:
         return {"weights": self.weights} | {name: np.array(value) for name, value in adam.items()}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take over what :meth:`state` returned."""
-        self._flat = arrays["weights"].astype(np.float32)
-        self._steps = int(arrays["adam_steps"])
-        self._mean, self._square = (arrays[f"adam_{name}"].astype(np.float32) for name in ("mean", "square"))
+        """Take over what :meth:`state` returned.
+
+        Raises:
+            ValueError: The arrays are of another network.
+        """
+        steps = int(arrays["adam_steps"])
+        vectors = [arrays[name].astype(np.float32) for name in ("weights", "adam_mean", "adam_square")]
+        if any(vector.shape != self._flat.shape for vector in vectors):
+            raise ValueError(f"expected {len(self._flat)} weights, got {[len(vector) for vector in vectors]}")
+        self._steps, (self._flat, self._mean, self._square) = steps, vectors
         self._show()
 
     def apply(self, gradient: np.ndarray, learning_rate: float, largest_norm: float | None = None) -> float:

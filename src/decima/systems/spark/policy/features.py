@@ -17,8 +17,13 @@ from numba import njit
 
 from decima.systems.spark.fields import ACTIVE, NONE
 from decima.systems.spark.policy.fields import policy_of
-from decima.systems.spark.rules.choices import job_allocation, job_held, remaining_work_ms, work_at_level_ms
-from decima.systems.spark.schedulers.sharing import entry_cost_ms
+from decima.systems.spark.rules.choices import (
+    entry_cost_ms,
+    job_allocation,
+    job_held,
+    remaining_work_ms,
+    work_at_level_ms,
+)
 
 # What ``since_smaller`` looks at: the last so many arrivals; and its largest value.
 ARRIVALS_SEEN = 64

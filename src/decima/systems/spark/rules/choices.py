@@ -4,7 +4,7 @@ from numba import njit
 
 from decima.systems.spark.decision import CLASS, DEFAULTS, LIMIT, NUM_PARTS, STAGE
 from decima.systems.spark.fields import ACTIVE, NONE
-from decima.systems.spark.rules.durations import FIRST, REST, mean_duration_ms
+from decima.systems.spark.rules.durations import FIRST, FRESH, REST, mean_duration_ms
 
 
 @njit
@@ -99,3 +99,9 @@ def kept_executors(state, jobs):
         int32, shaped as ``jobs``.
     """
     return state.job_attached[jobs] + state.job_moving[jobs] + state.job_commit[jobs] - state.job_outgoing[jobs]
+
+
+@njit
+def entry_cost_ms(state, stage, executors):
+    """Executor time that coming to a stage costs: the move, and a first task."""
+    return state.moving_delay_ms + mean_duration_ms(state, stage, executors, FRESH)

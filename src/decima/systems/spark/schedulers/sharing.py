@@ -10,8 +10,7 @@ from numba import njit
 
 from decima.core.decision import Parameter
 from decima.systems.spark.fields import ACTIVE, NONE
-from decima.systems.spark.rules.choices import choose, choose_idle, job_allocation, job_held
-from decima.systems.spark.rules.durations import FRESH, mean_duration_ms
+from decima.systems.spark.rules.choices import choose, choose_idle, entry_cost_ms, job_allocation, job_held
 from decima.systems.spark.rules.frontier import first_frontier_stage, stage_room
 from decima.systems.spark.schedulers.fields import rule_of
 
@@ -61,12 +60,6 @@ def stands_still(state, job):
         if state.stage_runnable[stage] and state.stage_commit[stage] > 0:
             return False
     return True
-
-
-@njit
-def entry_cost_ms(state, stage, executors):
-    """Executor time that coming to a stage costs: the move, and a first task."""
-    return state.moving_delay_ms + mean_duration_ms(state, stage, executors, FRESH)
 
 
 @njit
