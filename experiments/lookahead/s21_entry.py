@@ -34,7 +34,8 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     training streams.
     """
     rows = []
-    for label, case in params["cases"].items():
+    for name, case in params["cases"].items():
+        label = case.get("label", name.replace("_", " "))
         case = params["default"] | case
         jobs = get_source(case["source"]) if "source" in case else source
         moving = {"moving_delay_ms": 1000.0 * case["moving_delay_s"]} if "moving_delay_s" in case else {}

@@ -14,7 +14,7 @@ def random_parameters(name, rng):
     """Values for some of the parameters of a registered scheduler."""
     values = {}
     for parameter in getattr(make_scheduler(name), "parameters", ()):
-        if rng.random() < 0.5:
+        if rng.random() < 0.5 and parameter.name != "entry_s":  # which needs a moving delay
             value = float(rng.uniform(parameter.low, min(parameter.high, parameter.low + 20.0)))
             values[parameter.name] = value if parameter.tunable else round(value)
     return values

@@ -274,7 +274,7 @@ def exact(
         draw_schedules(gantt, module, [result])
     copies = "with copies" if duplicate else "without copies"
     typer.echo(
-        f"{module.label(instance)}: the shortest schedule {copies} takes {shortest.makespan_s:g} s, proved over "
+        f"{instance!r}: the shortest schedule {copies} takes {shortest.makespan_s:g} s, proved over "
         f"{shortest.explored:,} {'partial schedules' if solver == 'search' else 'branches of CP-SAT'}"
         + wrote(out, gantt)
     )
@@ -293,9 +293,8 @@ def lower_bounds(system: str, *, cluster: options.SystemOptions, seed: options.S
         ("single_copy_s", "the same with one copy of each node"),
     ):
         typer.echo(f"{name:<14} {getattr(known, name):>14.6g}  {meaning}")
-    module: Any = options.module_of(system)
     typer.echo(
-        f"{module.label(instance)}: no schedule takes less than {known.floor():g} s, none without copies less than "
+        f"{instance!r}: no schedule takes less than {known.floor():g} s, none without copies less than "
         f"{known.floor(duplicate=False):g} s"
     )
 

@@ -87,7 +87,7 @@ def write_unequal(
     instance = cluster.instance(seed)
     with output_path(out) as temporary:
         save_instance(instance, temporary)
-    typer.echo(options.module_of(system).label(instance) + wrote(out))
+    typer.echo(repr(instance) + wrote(out))
 
 
 def check(
@@ -103,7 +103,7 @@ def check(
     instance = cluster.instance(seed)
     schedule = load_schedule(file, instance)
     validate(instance, schedule)
-    label = options.module_of(system).label(instance)
+    label = repr(instance)
     typer.echo(f"{label}: {file} is valid: {len(schedule)} copies, makespan {schedule.makespan_s:g} s")
 
 
@@ -126,7 +126,7 @@ def import_workflows(
     instance = Instance([import_wfcommons(file) for file in files], cluster.spec().cluster.make(seed), out.stem)
     with output_path(out) as temporary:
         save_instance(instance, temporary)
-    typer.echo(options.module_of(system).label(instance) + wrote(out))
+    typer.echo(repr(instance) + wrote(out))
 
 
 def describe(

@@ -86,6 +86,7 @@ def test_other_networks_and_streams(tmp_path):
 DECIMAS = [name for paper in ("decima", "idle_slots") for name in read_trainings()[paper]]
 
 
+@pytest.mark.usefixtures("tpch_data")
 @pytest.mark.parametrize("name", DECIMAS)
 def test_parameters_of_the_pipeline_describe_the_stored_policies(name, monkeypatch, tmp_path):
     planned = []
@@ -186,7 +187,7 @@ def test_ctrl_c_is_one_line_and_the_run_can_go_on(tmp_path):
     assert process.returncode == 130
     assert out == ""
     *lines, error = err.splitlines()
-    assert all(line.startswith("train: ") for line in lines)  # of progress, on a slow machine
+    assert [line for line in lines if not line.startswith("train: ")] == []  # of progress, on a slow machine
     assert error.startswith("error: interrupted after ")
     assert error.endswith(f"--resume continues {folder}")
     done = int(error.split()[3])

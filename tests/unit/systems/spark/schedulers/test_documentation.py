@@ -12,6 +12,7 @@ PAGE = (Path(__file__).parents[5] / "docs" / "schedulers.md").read_text(encoding
 
 def test_code_blocks_run_in_order(tmp_path):
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
+    blocks = [block for block in blocks if "as_scheduler(policy" not in block]  # the reader's own policy
     assert len(blocks) == 5
     script = tmp_path / "example.py"
     script.write_text("\n".join(blocks), encoding="utf-8")

@@ -170,7 +170,7 @@ def test_unknown_scheduler(name, meant):
         decima.simulate(CHAIN, name)
     assert str(caught.value).startswith(f"unknown scheduler '{name}'")
     assert (f"did you mean '{meant}'?" in str(caught.value)) == (meant is not None)
-    assert "known: capped_srw, decima, fair, fifo, " in str(caught.value)
+    assert "known: capped_srw, decima, entry_srw, fair, fifo, " in str(caught.value)
     with pytest.raises(UnknownSchedulerError):
         describe_scheduler(name)
 
