@@ -21,7 +21,9 @@ SPARK, UNEQUAL, CLOUD = "synthetic:n=3,sizes=xs", "lachesis-batch:jobs=2,executo
         (CLOUD, "cloud", {"betas": "0.5"}),
     ],
 )
-def test_every_system_is_trained_by_one_function(jobs, system, options, tmp_path):
+def test_every_system_is_trained_by_one_function(jobs, system, options, tmp_path, request):
+    if system == "unequal":
+        request.getfixturevalue("tpch_data")  # its jobs are DAGs of TPC-H queries
     recipe = BRIEF | ({"teacher_sequences": 2, "rollouts": 2} if system == "spark" else {})
     result = decima.train(jobs, iterations=2, set={"recipe": recipe}, seed=3, out=tmp_path / "run", **options)
     assert isinstance(result.curve, pandas.DataFrame)
