@@ -110,13 +110,16 @@ def results(run: RUN = "tpch-full") -> None:
 
 
 @app.command()
-def publish(slug: Annotated[str, typer.Argument(help="Name of the notebook without .ipynb, or all.")] = "all") -> None:
-    """Write the outputs of the committed notebooks anew, from the results that the repository shows."""
+def publish(slug: Annotated[str, typer.Argument(help="Notebook without .ipynb, accounts, or all.")] = "all") -> None:
+    """Write outputs of the committed notebooks and the accounts anew, from the results that the repository shows."""
+    from experiments.accounts import write_accounts
     from experiments.notebooks import notebook_slugs
     from experiments.published import publish as write
 
-    for each in notebook_slugs() if slug == "all" else [slug]:
+    for each in notebook_slugs() if slug == "all" else [slug][slug == "accounts" :]:
         typer.echo(f"{each}: {write(each)}")
+    if slug in ("all", "accounts"):
+        typer.echo(f"accounts: {write_accounts()[0].parent}")
 
 
 @app.command()

@@ -13,7 +13,7 @@ from tests.unit.commands.calls import run
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [
-    *sorted(DOCS.glob("*.md")),
+    *sorted(DOCS.rglob("*.md")),
     *(ROOT / name for name in ("README.md", "CHANGELOG.md", "models/README.md", "notebooks/README.md")),
     *sorted((ROOT / "data").glob("*/README.md")),
     *sorted((ROOT / "reports" / "results").glob("*/README.md")),
