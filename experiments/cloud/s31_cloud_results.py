@@ -105,9 +105,10 @@ def _per_pattern(tables: Tables, draw, height: float = 4.6) -> Figure:
 
 
 _CAPTION = (
-    "One trace per pattern, VMs of Table 4, true clock. The optimum is exact where all busy periods could be searched, "
-    "else the best that a clairvoyant search found. Only what is learned on the trace may wait although it "
-    "could place, which costs nothing here."
+    "One trace per pattern, VMs of Table 4, true clock. Learned: imitation of the ILP with β, then PPO. Learned on the "
+    "trace: with normal arrivals the same, which may wait although it could place, at no cost here; in the burst the "
+    "plan of a search, imitated, without such waits. Optimum or best found: by $R_{epi}$ of each β without such waits, "
+    "so one measure alone can be lower elsewhere; exact where all busy periods could be searched."
 )
 
 
@@ -130,9 +131,10 @@ def fig8_good_placements(tables: Tables, run: Run) -> Figure:
 
 
 def fig9_cost_and_time(tables: Tables, run: Run) -> Figure:
-    """Figure 9: cost against mean duration, the weights of cost joined by lines."""
+    """Figure 9: cost against mean duration, a point per weight of cost."""
     figure = _per_pattern(tables, lambda rows, axes: plotting.cloud.cost_and_time(rows, axes), height=5.2)
-    return plotting.style.entitle(figure, "Figure 9: what the weight of cost trades", _CAPTION, "cloud VMs")
+    caption = f"{_CAPTION} A point per β; hollow: another β of the same line is better in both."
+    return plotting.style.entitle(figure, "Figure 9: what the weight of cost trades", caption, "cloud VMs")
 
 
 def fig4_grid(tables: Tables, run: Run) -> Figure:

@@ -237,18 +237,21 @@ def fig13_schedules(tables: Tables, run: Run) -> Figure:
     rows = (len(names) + 1) // 2
     figure = plotting.style.new_figure(plotting.style.PAGE, 0.9 + 1.6 * rows)
     grid = figure.subplots(rows, 2, sharex=True, sharey=True, squeeze=False).ravel()
-    colors = dict(enumerate(plotting.gantt.job_colors(int(tasks["job"].max()) + 1)))
-    for axes, name in zip(grid, names, strict=False):
+    colors = plotting.gantt.colors_of_largest(tasks[tasks["scheduler"] == names[0]])
+    for letter, axes, name in zip("abcd", grid, names, strict=False):
         part = tasks[tasks["scheduler"] == name]
         plotting.gantt.gantt(part, axes, colors=colors, executors=run.executors)
-        title = f"{plotting.style.scheduler_style(name).label}\n{axes.get_title(loc='left')}, "
+        title = f"({letter}) {plotting.style.scheduler_style(name).label}\n{axes.get_title(loc='left')}, "
         axes.set_title(f"{title}makespan {part['finish_s'].max():.0f} s", loc="left", fontsize=7.5)
     for axes in grid[len(names) :]:
         axes.set_axis_off()
     grid[0].set_xlim(0.0, float(tasks["finish_s"].max()))
+    largest = list(colors)[:10]
+    plotting.gantt.jobs_legend(figure, tasks, colors, largest)
     caption = (
         f"One batch of {distinct(tasks, 'job', 'job')}, 1 seed, {run.cluster}; moves cost 2 s, for the policy for free "
-        "moves nothing. A colour is a job, red lines are completions, purple is idle."
+        "moves nothing. Red lines are completions. Jobs are listed by executor time, the largest first; the "
+        f"{len(colors) - len(largest)} smallest are grey."
     )
     return plotting.style.entitle(figure, "Figure 13: one batch, other goals", caption, run.workload)
 

@@ -82,7 +82,11 @@ def _lines(tables: Tables, run: Run, value: str, label: str, title: str) -> Figu
     plotting.unequal.lines_by_ccr(table, "jobs", value, label, figure)
     counts = table["workloads"]
     seeds = f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
-    caption = f"{seeds} batches per point on {run.cluster}, all arriving at 0; CCR: transfer over execution time."
+    caption = (
+        f"{seeds} batches per point on {run.cluster}, all arriving at 0; CCR: transfer over execution time. FIFO, SJF, "
+        "HRRN decide a node when an executor is free, the others plan; these three and HighRankUp append, the others "
+        "fill gaps. Lachesis and Decima-DEFT imitate the linear rule."
+    )
     return plotting.style.entitle(figure, title, caption, run.workload)
 
 

@@ -59,7 +59,7 @@ def unequal_stream_makespan(tables: Tables, run: Run) -> Figure:
     table = tables["unequal_stream"]
     table = table[(table["decision"] == "idle") & table["scheduler"].isin(SHOWN)]
     figure = plotting.style.new_figure(plotting.style.PAGE, 4.4)
-    plotting.unequal.lines_by_ccr(table, "jobs", "above_bound", "makespan / lower bound", figure)
+    plotting.unequal.lines_by_ccr(table, "jobs", "above_bound", "makespan / lower bound", figure, near=0.005)
     caption = (
         f"{table['streams'].max()} streams per point on {run.cluster}, mean gap 45 s; nodes are decided when their "
         "parents have finished and an executor is free."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 import numpy as np
@@ -30,6 +31,8 @@ def scheduler_bars(
 ) -> Axes:
     """Bars of means with 95 % intervals, one per scheduler in each group.
 
+    Bars that would dwarf the others are cut off, with their mean above them.
+
     Args:
         scores: scheduler, the columns ``group`` and ``value`` (seconds); one row per seed.
         axes: Where to draw; a new figure when omitted.
@@ -42,15 +45,17 @@ def scheduler_bars(
     groups = list(dict.fromkeys(scores[group]))
     width = 0.8 / len(names)
     summary = scores.groupby([group, "scheduler"])[value].agg(lambda column: mean_interval(column.to_numpy()))
+    largest = style.largest_shown(each[0] for each in summary)
     for index, name in enumerate(names):
         mark = style.scheduler_style(name)
         places = [position for position, each in enumerate(groups) if (each, name) in summary.index]
         mean, _, low, high = np.array([summary[groups[position], name] for position in places]).T
+        center, whole = np.array(places) + (index - (len(names) - 1) / 2) * width, mean <= largest
         axes.bar(
-            np.array(places) + (index - (len(names) - 1) / 2) * width,
-            mean,
+            center,
+            np.where(whole, mean, 1.25 * largest),
             0.92 * width,
-            yerr=np.nan_to_num([mean - low, high - mean]),
+            yerr=np.where(whole, np.nan_to_num([mean - low, high - mean]), np.nan),
             color=mark.color,
             hatch=None if mark.linestyle == "-" else "////",
             edgecolor="white",
@@ -58,9 +63,14 @@ def scheduler_bars(
             error_kw={"linewidth": 0.8, "capsize": 1.5},
             label=mark.label,
         )
+        for at, number in zip(center[~whole], mean[~whole], strict=True):
+            axes.text(at, 1.27 * largest, f"{number:,.0f}", ha="center", va="bottom", fontsize=6, rotation=90)
     wrap = textwrap.TextWrapper(16, break_long_words=False, break_on_hyphens=False)
-    axes.set_xticks(range(len(groups)), [wrap.fill(str(group)) for group in groups])
+    texts = [re.sub(r"(?<=\d) (?=\w{1,2}\b)", "\N{NO-BREAK SPACE}", str(group)) for group in groups]  # 25 s
+    axes.set_xticks(range(len(groups)), [wrap.fill(text).replace("\N{NO-BREAK SPACE}", " ") for text in texts])
     axes.set(ylabel=axis_label(value), ylim=(0.0, None))
+    if any(each[0] > largest for each in summary):
+        axes.set_ylim(top=1.25 * largest)
     axes.tick_params(axis="x", length=0)
     if legend:
         style.legend_beside(axes)

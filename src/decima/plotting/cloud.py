@@ -42,7 +42,9 @@ def over_beta(scores: pandas.DataFrame, measure: str, axes: Axes | None = None, 
 
 @style.styled
 def cost_and_time(scores: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
-    """Cost against mean duration, a line over weights of cost per scheduler.
+    """Cost against mean duration, a point per weight of cost and scheduler.
+
+    A line joins what no other weight of the scheduler beats in both; points of the others are hollow.
 
     Args:
         scores: beta, scheduler, cost in dollars, duration_s.
@@ -52,9 +54,12 @@ def cost_and_time(scores: pandas.DataFrame, axes: Axes | None = None, *, legend:
     axes = style.own_axes(axes, style.COLUMN, 2.6)
     for name in style.display_order(scores["scheduler"]):
         mark = style.scheduler_style(name)
-        rows = scores[scores["scheduler"] == name].sort_values("beta")
-        points = rows[["duration_s", "cost"]].drop_duplicates()
-        axes.plot(points["duration_s"], points["cost"], **mark.line(), marker=mark.marker, markersize=4)
+        rows = scores[scores["scheduler"] == name]
+        points = rows[["duration_s", "cost"]].drop_duplicates().sort_values(["duration_s", "cost"])
+        best = points["cost"] < points["cost"].cummin().shift(fill_value=np.inf)
+        axes.plot(*points[best].to_numpy().T, **mark.line(), marker=mark.marker, markersize=4)
+        beaten = {"linestyle": "none", "marker": mark.marker, "markersize": 4, "fillstyle": "none", "color": mark.color}
+        axes.plot(*points[~best].to_numpy().T, **beaten)
     axes.set(xlabel=MEASURES["duration_s"], ylabel=MEASURES["cost"])
     if legend:
         style.legend_beside(axes)

@@ -52,6 +52,19 @@ def job_colors(number: int) -> list[str]:
     return ["#" + "".join(f"{round(255 * channel):02x}" for channel in color) for color in colors]
 
 
+def colors_of_largest(tasks: pandas.DataFrame) -> dict[int, str]:
+    """Colours by job: those that differ at a glance for the jobs with most executor time, greys for the others.
+
+    Args:
+        tasks: job, start_s, finish_s.
+    """
+    work = (tasks["finish_s"] - tasks["start_s"]).groupby(tasks["job"]).sum().sort_values(ascending=False)
+    greys = [f"#{shade:02x}{shade:02x}{shade:02x}" for shade in (200, 150, 225, 175)]
+    few = job_colors(min(len(work), FEW_JOBS - 2))
+    colors = few + [greys[rank % 4] for rank in range(len(work) - len(few))]
+    return dict(zip(work.index, colors, strict=True))
+
+
 def blocks_of(tasks: pandas.DataFrame, key: str) -> pandas.DataFrame:
     """Merge tasks of one job that follow each other on an executor."""
     ordered = tasks.sort_values(["executor", "start_s"], kind="stable")
@@ -228,7 +241,7 @@ def gantt_panel(
         axes.set_xlabel("")
     rows[0].set_xlim(0.0, float(tasks["finish_s"].max()))
     if legend and number <= FEW_JOBS:
-        _legend(figure, tasks, colors)
+        jobs_legend(figure, tasks, colors)
     return figure
 
 
@@ -264,12 +277,23 @@ def gantt_grid(
                 axes.set_ylabel("")
     grid[0, 0].set_xlim(0.0, float(tasks["finish_s"].max()))
     if len(colors) <= FEW_JOBS:
-        _legend(figure, tasks, colors)
+        jobs_legend(figure, tasks, colors)
     return figure
 
 
-def _legend(figure: style.Figure, tasks: pandas.DataFrame, colors: Mapping[int, str]) -> None:
+def jobs_legend(
+    figure: style.Figure, tasks: pandas.DataFrame, colors: Mapping[int, str], jobs: Sequence[int] | None = None
+) -> None:
+    """List jobs and their colours beside the charts.
+
+    Args:
+        figure: With the charts.
+        tasks: job, job_name.
+        colors: By job.
+        jobs: Those to list, in this order; all of them, sorted, when omitted.
+    """
     names = tasks.drop_duplicates("job").set_index("job")["job_name"].sort_index()
+    names = names if jobs is None else names.loc[list(jobs)]
     handles = [Patch(color=colors[job], label=words.job_label(name)) for job, name in names.items()]
     handles.append(Patch(color=style.IDLE, label="idle"))
     figure.legend(

@@ -14,18 +14,28 @@ from decima.plotting import style
 def score_over_load(scores: pandas.DataFrame, axes: Axes | None = None) -> Axes:
     """Mean average JCT over the nominal load, a line per scheduler.
 
+    Schedulers that would dwarf the others are left out, with their values below the axes.
+
     Args:
         scores: load (a part of all executor time), scheduler, avg_jct_s.
         axes: Where to draw; a new figure when omitted.
     """
     axes = style.own_axes(axes)
     means = scores.groupby(["load", "scheduler"])["avg_jct_s"].mean().unstack("scheduler")
+    largest = means.apply(style.largest_shown, axis=1)
+    beyond = []
     for name in style.display_order(scores["scheduler"]):
         mark = style.scheduler_style(name)
-        axes.plot(100.0 * means.index, means[name], **mark.line(), marker=mark.marker, markersize=4)
+        if (means[name] > largest).any():
+            beyond.append(f"{mark.label}: {' to '.join(f'{value:,.0f}' for value in means[name])} s")
+        else:
+            axes.plot(100.0 * means.index, means[name], **mark.line(), marker=mark.marker, markersize=4)
     axes.set(xlabel="nominal load (%)", ylabel="average JCT (s)", yscale="log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.set_xticks(100.0 * means.index, [f"{100.0 * load:.0f}" for load in means.index])
+    axes.yaxis.set_major_locator(LogLocator(subs=range(1, 10)))
     style.plain_numbers(axes.yaxis)
+    if beyond:
+        axes.set_xlabel("\n".join(["nominal load (%)", "far above:", *beyond]), fontsize=7)
     return axes
 
 

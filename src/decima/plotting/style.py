@@ -218,6 +218,12 @@ def label_rows(axes: Axes, labels: list[str]) -> None:
     axes.grid(visible=False, axis="y")
 
 
+def largest_shown(values) -> float:
+    """Largest number that leaves the others readable on one axis: at most five times their median."""
+    ordered = sorted(values)
+    return max(value for value in ordered if value <= 5.0 * ordered[len(ordered) // 2])
+
+
 def plain_numbers(*axes: Axis) -> None:
     """Write the numbers of logarithmic axes out: 1000, not 10 to the third."""
     for axis in axes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 
 import pandas
@@ -56,14 +57,32 @@ def lines(table: pandas.DataFrame, across: str, value: str, label: str, axes: Ax
 
 
 @style.styled
-def lines_by_ccr(table: pandas.DataFrame, across: str, value: str, label: str, figure: style.Figure) -> None:
-    """One panel of lines per CCR, in the order of the table; see :func:`lines`."""
-    last = None
-    for ccr, axes in _panels(table, "ccr", figure, 3):
-        lines(table[table["ccr"] == ccr], across, value, label, axes, legend=False)
+def lines_by_ccr(
+    table: pandas.DataFrame, across: str, value: str, label: str, figure: style.Figure, *, near: float = 0.02
+) -> None:
+    """One panel of lines per CCR, in the order of the table; see :func:`lines`.
+
+    Lines that are nowhere as far as ``near`` from Lachesis' would hide each other: the panel names them instead.
+    """
+    panels = _panels(table, "ccr", figure, 3)
+    for ccr, axes in panels:
+        own = table[table["ccr"] == ccr]
+        wide = own.pivot(index=across, columns="scheduler", values=value)
+        distance = wide.div(wide["lachesis"], axis=0).sub(1.0).abs().max()
+        hidden = [name for name in style.display_order(wide) if name != "lachesis" and distance[name] < near]
+        named = label if axes.get_subplotspec().is_first_col() else ""
+        lines(own[~own["scheduler"].isin(hidden)], across, value, named, axes, legend=False)
         axes.set_title(_ccr_title(ccr))
-        last = axes
-    _legend(figure, last)
+        if hidden:
+            names = ", ".join(style.scheduler_style(name).label for name in hidden)
+            text = textwrap.fill(f"within {100 * near:g} % of Lachesis: {names}", 36, break_on_hyphens=False)
+            axes.set_xlabel(f"{across}\n{text}", fontsize=6.5)
+    looks = {label: look for _, axes in panels for look, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    labels = [style.scheduler_style(name).label for name in style.display_order(table["scheduler"])]
+    labels = [label for label in labels if label in looks]
+    empty = figure.axes[len(panels) :]
+    owner, where = (empty[0], "center") if empty else (figure, "outside right center")
+    owner.legend([looks[label] for label in labels], labels, loc=where, fontsize="x-small")
 
 
 @style.styled

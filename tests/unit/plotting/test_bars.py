@@ -87,3 +87,19 @@ def test_boxes_are_labelled():
     assert [label.get_text().split("\n")[0] for label in waves.get_xticklabels()] == ["fresh", "first"]
     assert [label.get_text() for label in levels.get_xticklabels()] == ["20"]
     assert levels.get_xlabel() == "profiled level (executors)"
+
+
+def test_a_bar_that_dwarfs_the_others_is_cut_off_and_says_its_mean():
+    table = frames.effects()
+    table.loc[table["scheduler"] == "fifo", "avg_jct_s"] *= 100.0
+    axes = bars.scheduler_bars(table, group="setting")
+    heights = sorted(bar.get_height() for bar in axes.patches)
+    shown = heights[-4]
+    assert axes.get_ylim() == (0.0, pytest.approx(1.25 * shown))
+    assert heights[-3:] == [pytest.approx(1.25 * shown)] * 3
+    assert [text.get_text() for text in axes.texts] == ["10,200", "9,180", "5,100"]
+
+
+def test_a_number_and_its_unit_stay_in_one_line():
+    table = frames.scores(group="one job every 25 s")
+    assert bars.scheduler_bars(table, group="group").get_xticklabels()[0].get_text() == "one job every\n25 s"

@@ -18,3 +18,15 @@ def test_bands_of_training_join_runs_of_different_lengths():
     assert (band[:, 1].min(), band[:, 1].max()) == (1.0, 12.0)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("iteration", cloud.TRAINED["reached"])
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["DQN (paper)"]
+
+
+def test_a_line_joins_the_weights_of_cost_that_no_other_beats():
+    rows = [
+        ("aep", beta, cost, time) for beta, (cost, time) in enumerate([(5.0, 1.0), (3.0, 2.0), (4.0, 3.0), (1.0, 4.0)])
+    ]
+    axes = cloud.cost_and_time(pandas.DataFrame(rows, columns=["scheduler", "beta", "cost", "duration_s"]))
+    front, beaten = axes.lines
+    assert list(zip(front.get_xdata(), front.get_ydata(), strict=True)) == [(1.0, 5.0), (2.0, 3.0), (4.0, 1.0)]
+    assert (list(beaten.get_xdata()), list(beaten.get_ydata())) == ([3.0], [4.0])
+    assert (beaten.get_fillstyle(), beaten.get_linestyle()) == ("none", "None")
+    assert len(axes.get_legend().get_texts()) == 1

@@ -7,7 +7,7 @@ import pytest
 
 import decima
 from decima.plotting import style
-from decima.plotting.gantt import gantt, gantt_of, gantt_panel, job_colors
+from decima.plotting.gantt import colors_of_largest, gantt, gantt_of, gantt_panel, job_colors
 from decima.workload import synthetic_batch
 from tests.drivers import Delaying
 from tests.unit.plotting import frames
@@ -117,3 +117,15 @@ def test_twelve_thousand_tasks_are_quick():
     figure = gantt(tasks).figure
     figure.canvas.draw()
     assert time.process_time() - begin < 15.0
+
+
+def test_the_largest_jobs_have_colours_of_their_own_and_the_others_are_grey():
+    number = 14
+    tasks = pandas.DataFrame(
+        {"job": range(number), "start_s": 0.0, "finish_s": [float(1 + job) for job in range(number)]}
+    )
+    colors = colors_of_largest(tasks)
+    assert list(colors) == list(range(number))[::-1]
+    assert list(colors.values())[:10] == job_colors(10)
+    rgb = np.array([matplotlib.colors.to_rgb(colors[job]) for job in range(4)])
+    assert (np.ptp(rgb, axis=1) == 0.0).all()

@@ -131,3 +131,9 @@ def test_count(number, noun, text):
 def test_job_label():
     assert words.job_label("q9-100g") == "Q9, 100 GB"
     assert words.job_label("etl-nightly") == "etl-nightly"
+
+
+def test_the_largest_number_shown_is_not_far_from_the_others():
+    assert style.largest_shown([1.0, 2.0, 3.0, 400.0]) == 3.0
+    assert style.largest_shown([1.0, 2.0, 9.0]) == 9.0
+    assert style.largest_shown([7.0]) == 7.0
