@@ -237,7 +237,8 @@ def fig13_schedules(tables: Tables, run: Run) -> Figure:
     rows = (len(names) + 1) // 2
     figure = plotting.style.new_figure(plotting.style.PAGE, 0.9 + 1.6 * rows)
     grid = figure.subplots(rows, 2, sharex=True, sharey=True, squeeze=False).ravel()
-    colors = plotting.gantt.colors_of_largest(tasks[tasks["scheduler"] == names[0]])
+    work = (tasks["finish_s"] - tasks["start_s"])[tasks["scheduler"] == names[0]].groupby(tasks["job"]).sum()
+    colors = plotting.gantt.colors_of_largest(work)
     for letter, axes, name in zip("abcd", grid, names, strict=False):
         part = tasks[tasks["scheduler"] == name]
         plotting.gantt.gantt(part, axes, colors=colors, executors=run.executors)
@@ -246,12 +247,12 @@ def fig13_schedules(tables: Tables, run: Run) -> Figure:
     for axes in grid[len(names) :]:
         axes.set_axis_off()
     grid[0].set_xlim(0.0, float(tasks["finish_s"].max()))
-    largest = list(colors)[:10]
-    plotting.gantt.jobs_legend(figure, tasks, colors, largest)
+    largest = {job: f"{work[job]:,.0f} s" for job in list(colors)[:10]}
+    plotting.gantt.jobs_legend(figure, largest, colors, "jobs by\nexecutor time")
     caption = (
         f"One batch of {distinct(tasks, 'job', 'job')}, 1 seed, {run.cluster}; moves cost 2 s, for the policy for free "
-        "moves nothing. Red lines are completions. Jobs are listed by executor time, the largest first; the "
-        f"{len(colors) - len(largest)} smallest are grey."
+        f"moves nothing. Red lines are completions. Listed: the {len(largest)} largest jobs under the first policy; "
+        "the others are grey."
     )
     return plotting.style.entitle(figure, "Figure 13: one batch, other goals", caption, run.workload)
 

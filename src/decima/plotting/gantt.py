@@ -52,17 +52,16 @@ def job_colors(number: int) -> list[str]:
     return ["#" + "".join(f"{round(255 * channel):02x}" for channel in color) for color in colors]
 
 
-def colors_of_largest(tasks: pandas.DataFrame) -> dict[int, str]:
-    """Colours by job: those that differ at a glance for the jobs with most executor time, greys for the others.
+def colors_of_largest(work: pandas.Series) -> dict[int, str]:
+    """Colours by job, largest first: ten that differ at a glance, greys for the others.
 
     Args:
-        tasks: job, start_s, finish_s.
+        work: Executor time by job.
     """
-    work = (tasks["finish_s"] - tasks["start_s"]).groupby(tasks["job"]).sum().sort_values(ascending=False)
+    jobs = work.sort_values(ascending=False, kind="stable").index
     greys = [f"#{shade:02x}{shade:02x}{shade:02x}" for shade in (200, 150, 225, 175)]
-    few = job_colors(min(len(work), FEW_JOBS - 2))
-    colors = few + [greys[rank % 4] for rank in range(len(work) - len(few))]
-    return dict(zip(work.index, colors, strict=True))
+    few = job_colors(min(len(jobs), FEW_JOBS - 2))
+    return dict(zip(jobs, [*few, *(greys[rank % 4] for rank in range(len(jobs) - len(few)))], strict=True))
 
 
 def blocks_of(tasks: pandas.DataFrame, key: str) -> pandas.DataFrame:
@@ -241,7 +240,7 @@ def gantt_panel(
         axes.set_xlabel("")
     rows[0].set_xlim(0.0, float(tasks["finish_s"].max()))
     if legend and number <= FEW_JOBS:
-        jobs_legend(figure, tasks, colors)
+        _legend(figure, tasks, colors)
     return figure
 
 
@@ -277,27 +276,21 @@ def gantt_grid(
                 axes.set_ylabel("")
     grid[0, 0].set_xlim(0.0, float(tasks["finish_s"].max()))
     if len(colors) <= FEW_JOBS:
-        jobs_legend(figure, tasks, colors)
+        _legend(figure, tasks, colors)
     return figure
 
 
-def jobs_legend(
-    figure: style.Figure, tasks: pandas.DataFrame, colors: Mapping[int, str], jobs: Sequence[int] | None = None
-) -> None:
-    """List jobs and their colours beside the charts.
-
-    Args:
-        figure: With the charts.
-        tasks: job, job_name.
-        colors: By job.
-        jobs: Those to list, in this order; all of them, sorted, when omitted.
-    """
+def _legend(figure: style.Figure, tasks: pandas.DataFrame, colors: Mapping[int, str]) -> None:
     names = tasks.drop_duplicates("job").set_index("job")["job_name"].sort_index()
-    names = names if jobs is None else names.loc[list(jobs)]
-    handles = [Patch(color=colors[job], label=words.job_label(name)) for job, name in names.items()]
+    jobs_legend(figure, {job: words.job_label(name) for job, name in names.items()}, colors, "jobs")
+
+
+def jobs_legend(figure: style.Figure, labels: Mapping[int, str], colors: Mapping[int, str], title: str) -> None:
+    """List jobs and their colours beside the charts; labels and colours are by job."""
+    handles = [Patch(color=colors[job], label=label) for job, label in labels.items()]
     handles.append(Patch(color=style.IDLE, label="idle"))
     figure.legend(
-        handles=handles, loc="outside right center", fontsize=7, handlelength=1.0, title="jobs", title_fontsize=7
+        handles=handles, loc="outside right center", fontsize=7, handlelength=1.0, title=title, title_fontsize=7
     )
 
 

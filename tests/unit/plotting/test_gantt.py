@@ -121,10 +121,7 @@ def test_twelve_thousand_tasks_are_quick():
 
 def test_the_largest_jobs_have_colours_of_their_own_and_the_others_are_grey():
     number = 14
-    tasks = pandas.DataFrame(
-        {"job": range(number), "start_s": 0.0, "finish_s": [float(1 + job) for job in range(number)]}
-    )
-    colors = colors_of_largest(tasks)
+    colors = colors_of_largest(pandas.Series([float(1 + job) for job in range(number)]))
     assert list(colors) == list(range(number))[::-1]
     assert list(colors.values())[:10] == job_colors(10)
     rgb = np.array([matplotlib.colors.to_rgb(colors[job]) for job in range(4)])
