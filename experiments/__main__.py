@@ -111,7 +111,7 @@ def results(run: RUN = "tpch-full") -> None:
 
 @app.command()
 def publish(slug: Annotated[str, typer.Argument(help="Notebook without .ipynb, accounts, or all.")] = "all") -> None:
-    """Write outputs of the committed notebooks and the accounts anew, from the results that the repository shows."""
+    """Write accounts and outputs of the committed notebooks anew, from the published results."""
     from experiments.accounts import write_accounts
     from experiments.notebooks import notebook_slugs
     from experiments.published import publish as write

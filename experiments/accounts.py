@@ -1,4 +1,4 @@
-"""Accounts of the papers, item by item: pages of ``docs/accounts``, with numbers from the published tables.
+"""Accounts of the papers, item by item, with numbers from the published tables: ``docs/accounts``.
 
 ``experiments/<paper>/account.md`` is the page of a paper. In it ``{{mean("batch/batch", "avg_jct_s", seed=0):.1f}}`` is
 a number of a table in ``reports/results``, ``[[07-decima]]`` a link to a notebook. Verdicts are written by hand.
@@ -70,8 +70,8 @@ def filled(text: str) -> str:
     Raises:
         ConfigError: A number is in no published table.
     """
-    text = re.sub(r"\{\{(.+?):([^:{}]*)\}\}", lambda place: _number(place[1], place[2]), text)
-    return re.sub(r"\[\[(.+?)\]\]", lambda place: f"[{place[1]}]({_link(place[1])})", text)
+    text = re.sub(r"\{\{(.+?):([^:{}]*)\}\}", lambda match: _number(match[1], match[2]), text)
+    return re.sub(r"\[\[(.+?)\]\]", lambda match: f"[{match[1]}]({_link(match[1])})", text)
 
 
 def _source(paper: str) -> Path:
@@ -89,7 +89,10 @@ def _number(expression: str, form: str) -> str:
 
 
 def _value(reduce: Callable, table: str, column: str, **where: float | str | tuple) -> float:
-    """Mean, least or most of a column of ``experiment/table``, over the rows with these cells, or one of a tuple."""
+    """Mean, least or most of a column of ``experiment/table``.
+
+    Rows count whose cells are these, or one of a tuple.
+    """
     cells = {key: list(map(str, cell)) if isinstance(cell, tuple) else [str(cell)] for key, cell in where.items()}
     chosen = [row for row in _rows(table) if all(row.get(key) in among for key, among in cells.items())]
     if not chosen or column not in chosen[0]:

@@ -77,12 +77,13 @@ def lines_by_ccr(
             names = ", ".join(style.scheduler_style(name).label for name in hidden)
             text = textwrap.fill(f"within {100 * near:g} % of Lachesis: {names}", 36, break_on_hyphens=False)
             axes.set_xlabel(f"{across}\n{text}", fontsize=6.5)
-    looks = {label: look for _, axes in panels for look, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    pairs = [pair for _, axes in panels for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
+    handles = {label: handle for handle, label in pairs}
     labels = [style.scheduler_style(name).label for name in style.display_order(table["scheduler"])]
-    labels = [label for label in labels if label in looks]
+    labels = [label for label in labels if label in handles]
     empty = figure.axes[len(panels) :]
     owner, where = (empty[0], "center") if empty else (figure, "outside right center")
-    owner.legend([looks[label] for label in labels], labels, loc=where, fontsize="x-small")
+    owner.legend([handles[label] for label in labels], labels, loc=where, fontsize="x-small")
 
 
 @style.styled
