@@ -1,10 +1,18 @@
-"""What process workers of tests import, with the compiled code of a simulation."""
+"""What process workers of tests and kernels of notebooks import, with the compiled code of a simulation."""
 
+import ipykernel.kernelapp  # noqa: F401
+import networkx  # noqa: F401
 import pandas  # noqa: F401
+import pyarrow.parquet  # noqa: F401
+import seaborn  # noqa: F401
 
 import decima
 import decima.evaluation.pool
 import decima.learning.rollout
+import experiments.captions
+import experiments.claims
+import experiments.figures
+import experiments.tables  # noqa: F401
 from decima.workload import synthetic_batch
 
 for scheduler in ("fair", "decima"):
