@@ -1,202 +1,108 @@
-"""Changes of a good run of the Spark cluster that each break one rule of its checker, which must notice."""
+"""Changes of a good run of the Spark cluster that each break one rule of its checker, perhaps others besides."""
 
 from dataclasses import replace
 from itertools import pairwise
 
-MUTATIONS = {}
-
-
-def breaks(rule):
-    """Decorator: the change breaks a rule, perhaps others besides."""
-
-    def wrap(change):
-        MUTATIONS.setdefault(rule, []).append(change)
-        return change
-
-    return wrap
+from tests.reliability.mutations import add, at, put, scale
 
 
 def _moved(run):
-    """Tasks on executors that had just changed jobs, each with the task before."""
+    """The first task on an executor that had just changed jobs, with the task before."""
     both = zip(run.tasks, run.before, strict=True)
-    return [(task, before) for task, before in both if before is not None and before.job != task.job]
+    return next((task, before) for task, before in both if before is not None and before.job != task.job)
 
 
-def _stayed(run, same_stage):
-    both = zip(run.tasks, run.before, strict=True)
-    return [
-        (task, before)
-        for task, before in both
-        if before is not None and before.job == task.job and (before.stage == task.stage) == same_stage
-    ]
+def _stayed(same_stage):
+    """The first task on an executor that stayed in the job."""
+
+    def find(run):
+        for task, before in zip(run.tasks, run.before, strict=True):
+            if before is not None and before.job == task.job and (before.stage == task.stage) == same_stage:
+                return task
+        raise AssertionError("the good run has no such task")
+
+    return find
 
 
 def _grants(run):
     return [decision for decision in run.decisions if decision.job is not None]
 
 
-@breaks("task_counts")
-def a_task_less(run):
-    del run.tasks[len(run.tasks) // 2]
+def _grant(run):
+    return _grants(run)[0]
 
 
-@breaks("task_counts")
-def a_task_twice(run):
-    run.tasks.append(replace(run.tasks[-1], start_s=run.tasks[-1].finish_s, finish_s=run.tasks[-1].finish_s + 1.0))
+def _late(items):
+    """The first task or decision of a job that arrives after the beginning."""
+    return lambda run: next(one for one in items(run) if run.jobs[one.job].arrival_ms > 0.0)
 
 
-@breaks("time")
-def launches_out_of_order(run):
-    first, second = (
-        next(place for place, (one, other) in enumerate(pairwise(run.tasks)) if one.start_s < other.start_s),
-        None,
-    )
-    second = first + 1
-    run.tasks[first], run.tasks[second] = run.tasks[second], run.tasks[first]
+def _wide(items):
+    """The first task or decision of a stage whose tasks need more than half of an executor."""
+    return lambda run: next(one for one in items(run) if run.jobs[one.job].stages[one.stage].request[0] > 0.5)
 
 
-@breaks("time")
-def decisions_out_of_order(run):
-    run.decisions.reverse()
+def _arrival_ms(run, number):
+    return run.jobs[number].arrival_ms
 
 
-@breaks("time")
-def an_end_before_the_start(run):
-    run.tasks[3].finish_s = run.tasks[3].start_s - 0.001
+def _entry(items, new):
+    """The change of the first entry of a list."""
+
+    def change(run):
+        items(run)[0] = new(run, items(run)[0])
+
+    return change
 
 
-@breaks("time")
-def a_task_after_the_time_limit(run):
-    run.settings["time_limit_ms"] = run.tasks[-1].start_ms - 1.0
+def _launches_out_of_order(run):
+    first = next(place for place, (one, other) in enumerate(pairwise(run.tasks)) if one.start_s < other.start_s)
+    run.tasks[first : first + 2] = run.tasks[first + 1], run.tasks[first]
 
 
-@breaks("one_task_at_a_time")
-def two_tasks_on_one_executor(run):
+def _two_tasks_on_one_executor(run):
     one = run.tasks[0]
     other = next(task for task in run.tasks if task.executor != one.executor and task.start_s < one.finish_s)
     other.executor = one.executor
 
 
-@breaks("one_task_at_a_time")
-def an_executor_too_many(run):
-    run.tasks[-1].executor = run.settings["executors"]
-
-
-@breaks("parents_first")
-def a_child_that_does_not_wait(run):
+def _a_child_that_does_not_wait(run):
     number, index, _, stage = next(found for found in run.stages() if found[3].parents)
     for task in run.of_stage[number, index]:
         task.start_s = run.finish_s(number, stage.parents[0]) - 0.001
 
 
-@breaks("arrivals")
-def a_job_that_is_early(run):
-    number = next(number for number, job in enumerate(run.jobs) if job.arrival_ms > 0.0)
-    first = next(task for task in run.tasks if task.job == number)
-    first.start_s = run.jobs[number].arrival_ms / 1000.0 - 0.001
+def _a_job_that_is_early(run):
+    first = _late(at("tasks"))(run)
+    first.start_s = _arrival_ms(run, first.job) / 1000.0 - 0.001
 
 
-@breaks("arrivals")
-def no_move_to_the_first_task(run):
-    run.tasks[0].start_s -= 0.001
+def _a_decision_before_the_arrival(run):
+    decision = _late(_grants)(run)
+    decision.time_ms = _arrival_ms(run, decision.job) - 1.0
 
 
-@breaks("arrivals")
-def a_decision_before_the_arrival(run):
-    decision = next(one for one in _grants(run) if run.jobs[one.job].arrival_ms > 0.0)
-    decision.time_ms = run.jobs[decision.job].arrival_ms - 1.0
-
-
-@breaks("moving_delay")
-def a_move_that_is_too_quick(run):
-    task, before = _moved(run)[0]
+def _a_move_that_is_too_quick(run):
+    task, before = _moved(run)
     task.start_s = before.finish_s + run.delay_ms / 1000.0 - 0.001
 
 
-@breaks("moving_delay")
-def a_pause_inside_a_stage(run):
-    task, _ = _stayed(run, same_stage=True)[0]
-    task.start_s += 0.001
+def _a_stage_that_is_not_there(run):
+    _grant(run).stage = len(run.jobs[_grant(run).job].stages)
 
 
-@breaks("waves")
-def a_warm_executor_from_elsewhere(run):
-    _moved(run)[0][0].wave = "rest"
-
-
-@breaks("waves")
-def a_cold_executor_that_stayed(run):
-    _stayed(run, same_stage=True)[0][0].wave = "fresh"
-
-
-@breaks("waves")
-def a_second_first_wave(run):
-    _stayed(run, same_stage=True)[0][0].wave = "first"
-
-
-@breaks("waves")
-def no_first_wave(run):
-    _stayed(run, same_stage=False)[0][0].wave = "rest"
-
-
-@breaks("durations")
-def a_duration_that_was_not_recorded(run):
-    run.tasks[5].finish_s += 0.001
-
-
-@breaks("durations")
-def no_warm_up(run):
-    run.settings["warmup_delay_ms"] += 1.0
-
-
-@breaks("durations")
-def the_lowest_level_only(run):
-    run.settings["inflation"] = False
-
-
-@breaks("decisions")
-def more_executors_than_offered(run):
-    run.decisions[2].offered = run.decisions[2].used - 1
-
-
-@breaks("decisions")
-def more_executors_than_the_limit(run):
-    decision = _grants(run)[0]
-    decision.limit = decision.used - 1
-
-
-@breaks("decisions")
-def a_stage_that_is_not_there(run):
-    decision = _grants(run)[0]
-    decision.stage = len(run.jobs[decision.job].stages)
-
-
-@breaks("decisions")
-def a_stage_without_tasks(run):
-    decision = _grants(run)[0]
-    decision.time_ms = max(task.finish_ms for task in run.tasks) + 1.0
-
-
-@breaks("decisions")
-def more_executors_than_tasks(run):
-    decision = _grants(run)[0]
+def _more_executors_than_tasks(run):
+    decision = _grant(run)
     decision.used = decision.offered = run.jobs[decision.job].stages[decision.stage].tasks + 1
     run.settings["executors"] = decision.limit = 100
 
 
-@breaks("decisions")
-def a_stage_that_is_not_runnable(run):
-    run.settings["runnable_only"] = True
-
-
-@breaks("limits")
-def a_limit_that_is_not_kept(run):
+def _a_limit_that_is_not_kept(run):
     for decision in _grants(run):
         decision.limit = decision.used
 
 
-@breaks("limits")
-def one_executor_less(run):
+def _one_executor_less(run):
     """Every limit as tight as it was kept: the least one that breaks the rule is one below."""
     largest = max(_grants(run), key=lambda decision: decision.limit)
     for decision in _grants(run):
@@ -204,100 +110,84 @@ def one_executor_less(run):
             decision.limit = 1
 
 
-@breaks("granted")
-def a_decision_less(run):
-    run.decisions.remove(_grants(run)[0])
-
-
-@breaks("granted")
-def a_decision_that_comes_too_late(run):
-    decision = _grants(run)[0]
-    decision.time_ms += 1.0
-
-
-@breaks("completions")
-def another_completion(run):
-    run.result["completion_ms"][0] += 1.0
-
-
-@breaks("completions")
-def another_end_of_a_stage(run):
-    run.result["node_finish_ms"][0][0] -= 1.0
-
-
-@breaks("completions")
-def another_order(run):
-    run.result["completion_order"].reverse()
-
-
-@breaks("critical_paths")
-def a_job_quicker_than_its_tasks(run):
-    run.result["completion_ms"][0] = run.jobs[0].arrival_ms + 1.0
-
-
-@breaks("totals")
-def another_mean(run):
-    run.result["avg_jct_ms"] *= 1.0 + 1e-6
-
-
-@breaks("totals")
-def another_makespan(run):
-    run.result["makespan_ms"] += 0.1
-
-
-@breaks("totals")
-def another_utilization(run):
-    run.result["utilization"] *= 1.0 + 1e-6
-
-
-@breaks("totals")
-def a_decision_that_is_not_counted(run):
-    run.result["num_decisions"] -= 1
-
-
-@breaks("totals")
-def an_event_less(run):
-    run.result["num_events"]["task"] -= 1
-
-
-@breaks("totals")
-def an_arrival_more(run):
-    run.result["num_events"]["job"] += 1
-
-
-@breaks("totals")
-def no_moves(run):
-    run.result["num_events"]["executor"] = 0
-
-
-@breaks("totals")
-def a_run_that_was_not_cut(run):
-    run.result["truncated"] = True
-
-
-@breaks("totals")
-def another_arrival(run):
-    run.result["jobs"][0]["arrival_ms"] += 1.0
-
-
-@breaks("sizes")
-def a_task_on_a_smaller_executor(run):
-    task = next(task for task in run.tasks if run.jobs[task.job].stages[task.stage].request[0] > 0.5)
-    task.executor = 0
-
-
-@breaks("sizes")
-def a_class_that_is_too_small(run):
-    decision = next(one for one in _grants(run) if run.jobs[one.job].stages[one.stage].request[0] > 0.5)
-    decision.kind = 0
-
-
-@breaks("slots")
-def a_slot_with_executors(run):
-    _grants(run)[0].delay_ms = 1000.0
-
-
-@breaks("slots")
-def a_slot_in_which_tasks_start(run):
-    decision = _grants(run)[0]
-    decision.used, decision.delay_ms = 0, 1e9
+MUTATIONS = {
+    "task_counts": {
+        "a task less": lambda run: run.tasks.pop(len(run.tasks) // 2),
+        "a task twice": lambda run: run.tasks.append(
+            replace(run.tasks[-1], start_s=run.tasks[-1].finish_s, finish_s=run.tasks[-1].finish_s + 1.0)
+        ),
+    },
+    "time": {
+        "launches out of order": _launches_out_of_order,
+        "decisions out of order": lambda run: run.decisions.reverse(),
+        "an end before the start": put(at("tasks", 3), finish_s=lambda task: task.start_s - 0.001),
+        "a task after the time limit": lambda run: run.settings.update(time_limit_ms=run.tasks[-1].start_ms - 1.0),
+    },
+    "one_task_at_a_time": {
+        "two tasks on one executor": _two_tasks_on_one_executor,
+        "an executor too many": lambda run: put(at("tasks", -1), executor=run.settings["executors"])(run),
+    },
+    "parents_first": {"a child that does not wait": _a_child_that_does_not_wait},
+    "arrivals": {
+        "a job that is early": _a_job_that_is_early,
+        "no move to the first task": add(at("tasks", 0), start_s=-0.001),
+        "a decision before the arrival": _a_decision_before_the_arrival,
+    },
+    "moving_delay": {
+        "a move that is too quick": _a_move_that_is_too_quick,
+        "a pause inside a stage": add(_stayed(same_stage=True), start_s=0.001),
+    },
+    "waves": {
+        "a warm executor from elsewhere": put(lambda run: _moved(run)[0], wave="rest"),
+        "a cold executor that stayed": put(_stayed(same_stage=True), wave="fresh"),
+        "a second first wave": put(_stayed(same_stage=True), wave="first"),
+        "no first wave": put(_stayed(same_stage=False), wave="rest"),
+    },
+    "durations": {
+        "a duration that was not recorded": add(at("tasks", 5), finish_s=0.001),
+        "no warm-up": add(at("settings"), warmup_delay_ms=1.0),
+        "the lowest level only": put(at("settings"), inflation=False),
+    },
+    "decisions": {
+        "more executors than offered": put(at("decisions", 2), offered=lambda decision: decision.used - 1),
+        "more executors than the limit": put(_grant, limit=lambda decision: decision.used - 1),
+        "a stage that is not there": _a_stage_that_is_not_there,
+        "a stage without tasks": lambda run: put(_grant, time_ms=max(task.finish_ms for task in run.tasks) + 1.0)(run),
+        "more executors than tasks": _more_executors_than_tasks,
+        "a stage that is not runnable": put(at("settings"), runnable_only=True),
+    },
+    "limits": {"a limit that is not kept": _a_limit_that_is_not_kept, "one executor less": _one_executor_less},
+    "granted": {
+        "a decision less": lambda run: run.decisions.remove(_grant(run)),
+        "a decision that comes too late": add(_grant, time_ms=1.0),
+    },
+    "completions": {
+        "another completion": _entry(lambda run: run.result["completion_ms"], lambda run, old: old + 1.0),
+        "another end of a stage": _entry(lambda run: run.result["node_finish_ms"][0], lambda run, old: old - 1.0),
+        "another order": lambda run: run.result["completion_order"].reverse(),
+    },
+    "critical_paths": {
+        "a job quicker than its tasks": _entry(
+            lambda run: run.result["completion_ms"], lambda run, _: _arrival_ms(run, 0) + 1.0
+        )
+    },
+    "totals": {
+        "another mean": scale(at("result"), avg_jct_ms=1.0 + 1e-6),
+        "another makespan": add(at("result"), makespan_ms=0.1),
+        "another utilization": scale(at("result"), utilization=1.0 + 1e-6),
+        "a decision that is not counted": add(at("result"), num_decisions=-1),
+        "an event less": add(at("result", "num_events"), task=-1),
+        "an arrival more": add(at("result", "num_events"), job=1),
+        "no moves": put(at("result", "num_events"), executor=0),
+        "a run that was not cut": put(at("result"), truncated=True),
+        "another arrival": add(at("result", "jobs", 0), arrival_ms=1.0),
+    },
+    "sizes": {
+        "a task on a smaller executor": put(_wide(at("tasks")), executor=0),
+        "a class that is too small": put(_wide(_grants), kind=0),
+    },
+    "slots": {
+        "a slot with executors": put(_grant, delay_ms=1000.0),
+        "a slot in which tasks start": put(_grant, used=0, delay_ms=1e9),
+    },
+}

@@ -37,7 +37,7 @@ class Checked(Protocol):
     Attributes:
         checker: Module that reads the files of a run and imports nothing of the package: ``read_run(*files)``,
             ``violations(run)``, ``RULES``.
-        mutations: ``name of a rule -> [change(run), ...]``; each change breaks that rule in a good run.
+        mutations: ``rule -> {what is changed: change(run)}``; each change breaks that rule in a good run.
     """
 
     checker: ModuleType

@@ -72,10 +72,10 @@ def test_nothing_is_found_in_a_good_run_and_every_rule_can_be_broken(name, good_
 @pytest.mark.parametrize(
     ("name", "rule", "change"),
     [
-        pytest.param(name, rule, change, id=f"{name}-{rule}-{change.__name__}")
+        pytest.param(name, rule, change, id=f"{name}-{rule}-{what}")
         for name, checked in CHECKED.items()
         for rule, changes in checked.mutations.items()
-        for change in changes
+        for what, change in changes.items()
     ],
 )
 def test_a_broken_rule_is_found(name, rule, change, good_runs):
