@@ -1,5 +1,6 @@
 """Nothing in `make test-all` waits for ever: a notebook whose kernel died fails at once, every test has a limit."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -14,25 +15,27 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 LIMITS = re.search(r"^LIMITS := (.*)$", MAKEFILE, flags=re.MULTILINE)[1].split()
-XDIST = ("-n", "2", "--dist", "loadfile")
+XDIST = ("-p", "xdist", "-n", "1", "--dist", "loadfile")  # as all targets of the Makefile have it
 
 
 def pytest_in(folder, *words):
     """Run pytest on a folder in a process of its own; its output, and how long it took."""
     begin = time.monotonic()
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:benchmark", "-o", "addopts=", *words]
-    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-o", "addopts=", *words]
+    variables = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    ended = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=300, check=False)
     assert ended.returncode == 1, ended.stdout + ended.stderr
     return ended.stdout + ended.stderr, time.monotonic() - begin
 
 
-@pytest.mark.parametrize("words", [(), XDIST], ids=["alone", "workers"])
-def test_a_cell_ends_with_its_kernel(tmp_path, words):
+def test_a_cell_ends_with_its_kernel(tmp_path):
     shutil.copy(ROOT / "notebooks" / "conftest.py", tmp_path)
     sources = ["1", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "2"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     nbformat.write(notebook, tmp_path / "dies.ipynb")
-    shown, took_s = pytest_in(tmp_path, *words, "--nbval-lax", "--nbval-current-env", "dies.ipynb")
+    shown, took_s = pytest_in(
+        tmp_path, *XDIST, "-p", "nbval.plugin", "--nbval-lax", "--nbval-current-env", "dies.ipynb"
+    )
     assert "the kernel was killed, perhaps for want of memory" in shown
     assert re.search(r"\b2 failed, 1 passed\b", shown)
     assert took_s < 200.0  # nbval alone: 2,000
@@ -51,9 +54,13 @@ def test_a_test_that_waits_for_ever_is_ended_and_named(tmp_path):
 
 
 @pytest.mark.parametrize("target", ["test", "test-all", "test-bounds"])
-def test_the_limits_hold_for(target):
+def test_the_limits_hold_and_the_files_exist_for(target):
     recipe = re.search(rf"^{target}: .*\n((?:[^\n]+\n)+)", MAKEFILE, flags=re.MULTILINE)[1]
     calls = [line for line in recipe.splitlines() if "pytest" in line.lower()]
     assert calls
     assert all("$(PYTEST) " in line for line in calls)
     assert re.search(r"^PYTEST := .*\$\(LIMITS\)$", MAKEFILE, flags=re.MULTILINE)
+    shown = subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    named = re.findall(r"[ =](tests\b[\w/.]*)", shown)
+    assert named
+    assert [name for name in named if not (ROOT / name).exists()] == []
