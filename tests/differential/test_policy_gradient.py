@@ -10,16 +10,22 @@ from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.learner import DecimaLearner
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
 from decima.workload import synthetic_batch, synthetic_poisson
-from tests.differential.test_policy_delays import drawn_architecture
 from tests.unit.systems.spark.policy.kernel.test_delays import eager_weights
-from tests.unit.systems.spark.policy.policies import GAP_S, architectures, describe, make_state, random_weights
+from tests.unit.systems.spark.policy.policies import (
+    GAP_S,
+    architectures,
+    describe,
+    drawn_architecture,
+    make_state,
+    random_weights,
+)
 
 pytest.importorskip("tensorflow")
 
 from decima.learning.automatic import KerasLearner
 from decima.systems.spark.policy.network import DecimaNetwork
 
-pytestmark = pytest.mark.differential
+pytestmark = [pytest.mark.differential, pytest.mark.tensorflow]
 
 CLASSES = ((0.5, 8), (1.0, 8))
 LOSSES = (Loss(True, 0.2, 0.05, True), Loss(True, 0.2, 0.05, False), Loss(False, 0.2, 0.0, True))

@@ -8,36 +8,45 @@ from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
 from decima.systems.spark.schedulers import make_scheduler
 from decima.workload import synthetic_batch, synthetic_poisson, tpch_batch, tpch_poisson
-from tests.unit.systems.spark.policy.policies import BASES, GAP_S, architectures, describe, make_state, random_weights
+from tests.unit.systems.spark.policy.kernel.test_delays import eager_weights
+from tests.unit.systems.spark.policy.policies import (
+    BASES,
+    GAP_S,
+    architectures,
+    describe,
+    drawn_architecture,
+    make_state,
+    random_weights,
+)
 
 pytest.importorskip("tensorflow")
 
 from decima.systems.spark.policy.network import DecimaNetwork
 
 pytestmark = [pytest.mark.differential, pytest.mark.tensorflow]
-COMPARED = ("log_prob_stage", "log_prob_limit", "log_prob_class")
+COMPARED = ("log_prob_stage", "log_prob_delay", "log_prob_limit", "log_prob_class")
 
 
 def differences(policy, records, state):
-    """Largest difference by output, and number of decisions; limits count where they matter."""
+    """Largest difference by output, and the decisions; limits count where they matter."""
     batch = GraphBatch(records, state.child_offset, state.child)
     network = DecimaNetwork(policy.architecture, batch.num_levels, policy.weights)
     tensors = network(batch.tensors())
     matters = np.concatenate([record.classes for record in records]) > 1
     largest = {}
-    for name in COMPARED:
+    for name in COMPARED if policy.architecture.delays else set(COMPARED) - {"log_prob_delay"}:
         ours = np.concatenate([getattr(record, name) for record in records])
         gap = np.abs(ours - tensors[name].numpy())
-        largest[name] = float((gap if name == "log_prob_stage" else gap[matters]).max(initial=0.0))
-    return largest, batch.num_decisions
+        largest[name] = float((gap if name in COMPARED[:2] else gap[matters]).max(initial=0.0))
+    return largest
 
 
 def compare(architecture, weights, states, tolerance, teacher=None):
     policy = LearnedScheduler(architecture, weights, False, record=True, teacher=teacher, interarrival_s=GAP_S)
     records = [record_episode(state, policy, seed) for seed, state in enumerate(states)]
-    largest, decisions = differences(policy, records, states[0])
+    largest = differences(policy, records, states[0])
     assert max(largest.values()) <= tolerance, largest
-    return decisions
+    return np.concatenate([record.delay for record in records])
 
 
 @pytest.mark.parametrize("mode", ["paper", "released"])
@@ -45,7 +54,17 @@ def compare(architecture, weights, states, tolerance, teacher=None):
 def test_same_probabilities(architecture, mode):
     states = [make_state(synthetic_batch(10, seed), mode, executors=20) for seed in range(3)]
     states.append(make_state(synthetic_poisson(10, 20, 0), mode, executors=20))
-    assert compare(architecture, random_weights(architecture), states, 1e-5) > 300
+    assert len(compare(architecture, random_weights(architecture), states, 1e-5)) > 300
+
+
+@pytest.mark.parametrize("mode", ["paper", "released"])
+@pytest.mark.parametrize("seed", range(10))
+def test_same_probabilities_of_idle_slots(seed, mode):
+    architecture = drawn_architecture(seed)
+    states = [make_state(synthetic_batch(8, seed), mode, executors=12)]
+    states.append(make_state(synthetic_poisson(8, 10, seed), mode, executors=12))
+    delays = compare(architecture, eager_weights(architecture, seed, architecture.delays), states, 1e-5)
+    assert (delays > 0).sum() > 3
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -53,7 +72,7 @@ def test_same_probabilities_of_a_teachers_choices(name):
     architecture = Architecture.named(name)
     states = [make_state(synthetic_batch(15, seed), executors=20) for seed in range(2)]
     teacher = make_scheduler("capped_srw")
-    assert compare(architecture, random_weights(architecture), states, 1e-5, teacher) > 100
+    assert len(compare(architecture, random_weights(architecture), states, 1e-5, teacher)) > 100
 
 
 @pytest.mark.slow
@@ -63,4 +82,4 @@ def test_same_probabilities_on_tpch(name):
     architecture = Architecture.named(name)
     states = [make_state(tpch_batch(20, seed)) for seed in range(5)]
     states += [make_state(tpch_poisson(60, 25, seed)) for seed in range(2)]
-    assert compare(architecture, random_weights(architecture), states, 1e-5) > 3000
+    assert len(compare(architecture, random_weights(architecture), states, 1e-5)) > 3000

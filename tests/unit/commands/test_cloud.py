@@ -10,7 +10,7 @@ import pytest
 
 from decima.core import config
 from decima.learning.checkpoint import Checkpoint
-from decima.systems.cloud import TABLE_4, list_placements, simulate, traces
+from decima.systems.cloud import TABLE_4, simulate, traces
 from decima.systems.cloud.sources import SOURCES
 from tests.unit.commands.calls import read_json, refuse, run, succeed
 from tests.unit.learning.small import same_arrays, without_times
@@ -31,8 +31,6 @@ def files(tmp_path):
 
 
 def test_lists(files, folder):
-    for name in list_placements():
-        assert name in run("schedulers", *CLOUD).stdout
     for name in SOURCES:
         assert name in run("workload", "sources", *CLOUD).stdout
     result = run("workload", "vms")
@@ -93,7 +91,6 @@ def test_what_draws_nothing_is_run_once_and_told(files):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("simulate", "--scheduler", "ipl"), "unknown scheduler 'ipl'; did you mean 'ilp'?"),
         (("simulate", "--jobs", "generate"), "unknown source of jobs 'generate'"),
         (("simulate", "--jobs", "no.csv"), "No such file"),
         (("simulate", "--vms", "table5"), "unknown list of VMs 'table5'"),
@@ -108,8 +105,6 @@ def test_what_draws_nothing_is_run_once_and_told(files):
         (("train", "--out", "mine", "--betas", "0; 2"), "betas hold 2.0; expected weights of cost, from 0 to 1"),
         (("train", "--out", "mine", "--set", "rules.clock=1"), "--set rules.clock is unknown"),
         (("optimum", "--nodes", -1), "nodes"),
-        (("simulate", "--out", "result.txt"), "expected a name that ends in .json"),
-        (("compare", "aep", "aep"), "scheduler 'aep' is given twice"),
         (("compare", "aep", "--baseline", "rr", "--seeds", 1), "baseline 'rr' is not among"),
         (("compare", "--metric", "price"), "unknown objective 'price'; known: avg_jct, cost"),
         (("workload", "vms", "table5"), "unknown list of VMs 'table5'"),
@@ -223,7 +218,8 @@ def test_training_that_is_interrupted_resumes_exactly(tmp_path):
     out, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert out == ""
-    error = err.splitlines()[-1]
+    *lines, error = err.splitlines()
+    assert [line for line in lines if not line.startswith("train: ")] == []  # of progress, on a slow machine
     assert error.startswith("error: interrupted after ")
     assert error.endswith(f"--resume continues {folder}")
     iterations = ("--iterations", int(error.split()[3]) + 2)

@@ -85,8 +85,6 @@ def test_a_time_limit_is_told(jobs):
     ("arguments", "message"),
     [
         ([], "Missing argument 'SCHEDULER...'"),
-        (["nope"], "unknown scheduler 'nope'"),
-        (["fair", "fair"], "scheduler 'fair' is given twice"),
         (["fair:sticky"], "expected KEY=VALUE"),
         (["fair:alpha=1"], "no parameter 'alpha'"),
         (["no.json"], "cannot read the card no.json: No such file"),

@@ -37,18 +37,8 @@ def test_result_file_says_what_the_library_says(jobs, folder):
 
 def test_same_seed_same_bytes_and_another_seed_others(jobs, folder):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        succeed(
-            "simulate",
-            "--jobs",
-            jobs,
-            "--scheduler",
-            "random",
-            *OPTIONS,
-            "--seed",
-            seed,
-            "--out",
-            folder / f"{name}.json",
-        )
+        call = ("simulate", "--jobs", jobs, "--scheduler", "random", *OPTIONS)
+        succeed(*call, "--seed", seed, "--out", folder / f"{name}.json")
     assert (folder / "a.json").read_bytes() == (folder / "b.json").read_bytes()
     assert read_json(folder / "a.json")["decisions"] != read_json(folder / "c.json")["decisions"]
 
@@ -183,19 +173,8 @@ def test_no_job_at_the_start(folder):
     ]
     jobs = write_json(folder / "jobs.json", content)
     for mode in ("released", "paper"):
-        succeed(
-            "simulate",
-            "--jobs",
-            jobs,
-            "--mode",
-            mode,
-            "--set",
-            "settings.moving_delay_ms=0",
-            "--executors",
-            100,
-            "--out",
-            folder / "r.json",
-        )
+        options = ("--mode", mode, "--set", "settings.moving_delay_ms=0", "--executors", 100)
+        succeed("simulate", "--jobs", jobs, *options, "--out", folder / "r.json")
         document = read_json(folder / "r.json")
         assert document["decisions"][0] == [0.0, None, 100, 0, None, None, 100, 100]
         assert document["completion_ms"] == [40.0, 10.0, 15.0]

@@ -1,10 +1,6 @@
 """`decima train`: a run from the command line, its files, its continuation, and what it refuses."""
 
 import hashlib
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -168,28 +164,3 @@ def test_folders_that_cannot_be_used(run_folder, tmp_path):
     (folder / "checkpoint.npz").write_bytes((tmp_path / "kept").read_bytes()[:1000])
     assert "is damaged or no checkpoint" in refuse(*common, "--seed", 4, "--resume", "--out", folder)
     (tmp_path / "kept").replace(folder / "checkpoint.npz")
-
-
-@pytest.mark.slow
-def test_ctrl_c_is_one_line_and_the_run_can_go_on(tmp_path):
-    folder = tmp_path / "run"
-    command = ["train", BATCH, "--out", folder, *SMALL, *BRIEF, "--iterations", 2000]
-    command = [sys.executable, "-m", "decima", *map(str, command)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    curve = folder / "curve.csv"
-    deadline = time.monotonic() + 240.0
-    while not (curve.exists() and curve.read_text().count("\n") > 3):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 130
-    assert out == ""
-    *lines, error = err.splitlines()
-    assert [line for line in lines if not line.startswith("train: ")] == []  # of progress, on a slow machine
-    assert error.startswith("error: interrupted after ")
-    assert error.endswith(f"--resume continues {folder}")
-    done = int(error.split()[3])
-    summary = succeed("train", BATCH, "--out", folder, *SMALL, *BRIEF, "--iterations", done + 1, "--resume")
-    assert f": {done + 1} iterations," in summary

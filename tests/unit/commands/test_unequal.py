@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 import decima
-from decima.systems.unequal import canonical, list_schedulers, load_instance, lower_bound, plan, save_instance
+from decima.systems.unequal import canonical, load_instance, lower_bound, plan, save_instance
 from decima.systems.unequal.optimum.priority_search import PrioritySearch
 from decima.systems.unequal.sources import PAPER_JOBS, ClusterOptions, read_instance
 from tests.unit.commands.calls import read_json, refuse, run, succeed, write_json
@@ -87,12 +87,6 @@ def test_import(folder):
     assert instance.work.tolist() == [2.0, 3.0, 2.0, 3.0]
     assert instance.cluster.speeds.tolist() == [1.0, 2.0]
     assert "takes 3.5 s" in succeed(*SIMULATE, "heft", "--jobs", out)
-
-
-def test_schedulers_are_listed():
-    result = run("schedulers", *UNEQUAL)
-    for name in list_schedulers():
-        assert name in result.stdout
 
 
 def test_default_jobs_are_the_papers():

@@ -65,7 +65,6 @@ if __name__ == "__main__":
             print(time.process_time(), flush=True)
 """
 CALLS = {
-    "a run": "decima.simulate(jobs, 'fair', cluster=cluster)",
     "the command line": "command_line(jobs.jobs[0].profile.num_tasks)",
     "runs in threads": "decima.compare(['fair', 'fifo'], [jobs, jobs], cluster=cluster, workers=2, backend='threads')",
     "runs in processes": "decima.compare(['fair'], [jobs], cluster=cluster, workers=1, backend='processes')",

@@ -72,32 +72,16 @@ def test_the_best_weights_have_the_best_score(whole):
     assert found.row["val_ratio_weighted_fair"] == trained.score / trained.references["weighted_fair"]
 
 
-def test_another_seed_is_another_run(whole, tmp_path):
-    trained = make(tmp_path, quick_recipe(iterations=1), seed=2).train()
-    assert trained.curve[0]["jct_s"] != whole[1].curve[0]["jct_s"]
-
-
 class Killed(BaseException):
     pass
 
 
-@pytest.mark.parametrize("moment", ["before the checkpoint", "between checkpoint and curve", "inside an iteration"])
+@pytest.mark.parametrize("moment", ["between checkpoint and curve", "inside an iteration"])
 def test_resumed_is_uninterrupted_bit_for_bit(whole, tmp_path, monkeypatch, moment):
-    def kill(*_, **__):
-        raise Killed
-
+    """Killed before a checkpoint: `test_every_algorithm.py`."""
     with monkeypatch.context() as patch:
         trainer = make(tmp_path)
-        if moment == "before the checkpoint":  # that after iteration 2 never reaches the disk
-            save = Checkpoint.save
-
-            def save_first(self, folder):
-                if self.counters["iteration"] >= 2:
-                    raise Killed
-                save(self, folder)
-
-            patch.setattr(Checkpoint, "save", save_first)
-        elif moment == "between checkpoint and curve":
+        if moment == "between checkpoint and curve":
             add = trainers.TrainingLog.add
 
             def add_two(self, row, *others):
@@ -128,34 +112,25 @@ def test_resumed_is_uninterrupted_bit_for_bit(whole, tmp_path, monkeypatch, mome
         assert resumed == without_times(csv.DictReader(file))
 
 
-def test_ctrl_c_saves_the_last_whole_iteration(whole, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (KeyboardInterrupt(), None),
+        (TrainingError("a worker died"), "iteration 3: a worker died; the last good checkpoint is"),
+    ],
+    ids=["Ctrl-C", "dead worker"],
+)
+def test_the_last_whole_iteration_is_saved(whole, tmp_path, monkeypatch, error, message):
     collect = DecimaAgent.collect
 
-    def interrupted(self, iteration, *others):
+    def fails(self, iteration, *others):
         if iteration == 3:
-            raise KeyboardInterrupt
+            raise error
         return collect(self, iteration, *others)
 
     with monkeypatch.context() as patch:
-        patch.setattr(DecimaAgent, "collect", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            make(tmp_path, quick_recipe(checkpoint_every=100)).train()
-    assert Checkpoint.load(tmp_path).counters["iteration"] == 3
-    trained = make(tmp_path, quick_recipe(checkpoint_every=100)).train(resume=True)
-    assert np.array_equal(trained.weights, whole[1].weights)
-
-
-def test_a_dead_worker_leaves_the_last_whole_iteration(whole, tmp_path, monkeypatch):
-    collect = DecimaAgent.collect
-
-    def dies(self, iteration, *others):
-        if iteration == 3:
-            raise TrainingError("a worker died")
-        return collect(self, iteration, *others)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(DecimaAgent, "collect", dies)
-        with pytest.raises(TrainingError, match="iteration 3: a worker died; the last good checkpoint is"):
+        patch.setattr(DecimaAgent, "collect", fails)
+        with pytest.raises(type(error), match=message):
             make(tmp_path, quick_recipe(checkpoint_every=100)).train()
     assert Checkpoint.load(tmp_path).counters["iteration"] == 3
     trained = make(tmp_path, quick_recipe(checkpoint_every=100)).train(resume=True)

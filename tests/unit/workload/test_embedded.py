@@ -6,8 +6,6 @@ import pytest
 from decima.core.errors import WorkloadError
 from decima.workload import (
     embedded,
-    embedded_batch,
-    embedded_poisson,
     embedded_profiles,
     measured_profiles,
     scaling_model,
@@ -74,6 +72,7 @@ def test_work_is_near_that_of_the_papers_jobs():
 
 
 def test_sizes_select_profiles():
+    assert "extrapolated" in embedded.LABEL
     assert not any(profile.name.endswith("-80g") for profile in embedded_profiles("paper"))
     assert embedded_profiles("10g")[8] is embedded.embedded_profile("10g", 9)
     bad = [
@@ -84,10 +83,3 @@ def test_sizes_select_profiles():
     for sizes, queries, message in bad:
         with pytest.raises(WorkloadError, match=message):
             embedded_profiles(sizes, queries)
-
-
-def test_workloads_say_that_they_are_extrapolated():
-    batch, stream = embedded_batch(20, seed=1), embedded_poisson(19, 25.0, seed=1)
-    assert batch.label == stream.label == embedded.LABEL
-    assert "extrapolated" in embedded.LABEL
-    assert [job.name for job in batch.jobs] == [job.name for job in stream.jobs]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from decima.core.errors import WorkloadError
-from decima.workload import measured, measured_batch, measured_poisson, measured_profiles, sources
+from decima.workload import measured, measured_profiles, sources
 from decima.workload.measured import parse_name, profile_name, scales
 
 
@@ -75,10 +75,3 @@ def test_sizes_select_profiles():
     for sizes, queries, message in bad:
         with pytest.raises(WorkloadError, match=message):
             measured_profiles(sizes, queries)
-
-
-def test_workloads_say_that_they_are_measured():
-    batch, stream = measured_batch(5, seed=1), measured_poisson(4, 5.0, seed=1, sizes=[f"{scales()[0]:g}g"])
-    assert batch.label == stream.label == measured.LABEL
-    assert len(batch.universe) == 22 * len(scales())
-    assert len(stream.universe) == 22

@@ -159,50 +159,26 @@ def test_other_columns(path):
         read_profiles(path)
 
 
-def test_content_is_validated_by_job_and_stage(path):
-    rewrite(path, num_tasks=[7, 0, 2, 2, 2])
-    with pytest.raises(WorkloadError, match="job 'etl', stage 'join': num_tasks is 0"):
-        read_profiles(path)
-
-
-def test_cycle_in_the_file(path):
-    rewrite(path, parents=[[1], [0], [], [1], []])
-    with pytest.raises(WorkloadError, match="job 'etl': stages form a cycle"):
-        read_profiles(path)
-
-
-def test_null_in_the_file(path):
-    rewrite(path, stage=["scan", None, "a", "last", "start"])
-    with pytest.raises(WorkloadError, match="column stage holds null"):
-        read_profiles(path)
-
-
-@pytest.mark.parametrize("column", ["job_index", "stage_index"])
-def test_rows_out_of_order(path, column):
-    rewrite(path, **{column: [0, 5, 1, 2, 2]})
-    with pytest.raises(WorkloadError, match="do not count up from 0"):
-        read_profiles(path)
-
-
-def test_rows_of_one_job_disagree(path):
-    rewrite(path, source=["test", "other", "test", "test", "test"])
-    with pytest.raises(WorkloadError, match="the rows of job 'etl' differ in column source"):
-        read_profiles(path)
-
-
 def test_a_file_without_rows(path):
     parquet.write_table(parquet.read_table(path).slice(0, 0), path)
     with pytest.raises(WorkloadError, match=r"profiles\.parquet: the file has no rows; expected one per stage"):
         read_profiles(path)
 
 
-def test_the_first_rows_belong_to_a_job(path):
-    rewrite(path, stage_index=[1, 1, 1, 1, 1])
-    with pytest.raises(WorkloadError, match=r"profiles\.parquet: job_index and stage_index do not count"):
-        read_profiles(path)
-
-
-def test_an_error_in_a_job_names_the_file(path):
-    rewrite(path, levels=[[5, 10**8], [1], [5], [5], [5]])
-    with pytest.raises(WorkloadError, match=r"profiles\.parquet: job 'etl', stage 'scan': profile level 100000000"):
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("num_tasks", [7, 0, 2, 2, 2], "job 'etl', stage 'join': num_tasks is 0"),
+        ("parents", [[1], [0], [], [1], []], "job 'etl': stages form a cycle"),
+        ("stage", ["scan", None, "a", "last", "start"], "column stage holds null"),
+        ("job_index", [0, 5, 1, 2, 2], "do not count up from 0"),
+        ("stage_index", [0, 5, 1, 2, 2], "do not count up from 0"),
+        ("stage_index", [1, 1, 1, 1, 1], "job_index and stage_index do not count"),
+        ("source", ["test", "other", "test", "test", "test"], "the rows of job 'etl' differ in column source"),
+        ("levels", [[5, 10**8], [1], [5], [5], [5]], "job 'etl', stage 'scan': profile level 100000000"),
+    ],
+)
+def test_columns_that_do_not_fit_are_named_with_the_file(path, column, values, message):
+    rewrite(path, **{column: values})
+    with pytest.raises(WorkloadError, match=rf"profiles\.parquet: .*{message}"):
         read_profiles(path)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from decima.core.errors import ConfigError, WorkloadError
-from decima.workload import SyntheticParameters, synthetic_batch, synthetic_poisson, synthetic_profiles
+from decima.workload import SyntheticParameters, synthetic_batch, synthetic_profiles
 from decima.workload.synthetic import default_profiles
 
 # Changes only with the generator or its defaults; then every number computed from the workload does too.
@@ -135,14 +135,6 @@ def test_size_classes_select_profiles():
     for sizes in ("4xl", ["xs", "nope"], []):
         with pytest.raises(WorkloadError, match="xs"):
             synthetic_batch(sizes=sizes)
-
-
-def test_workloads_say_that_they_are_synthetic():
-    batch, stream = synthetic_batch(20, seed=1), synthetic_poisson(19, 25.0, seed=1)
-    assert batch.label == stream.label == "synthetic"
-    assert [job.profile for job in batch.jobs] == [job.profile for job in stream.jobs]
-    assert batch.initial.all()
-    assert stream.initial.sum() == 1
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The exact optimum against brute force, a mixed-integer program and known values; the search; bounds."""
+"""The optimum against a mixed-integer program and known values (`test_placement_optimum.py`: all ways); bounds."""
 
 import itertools
 
@@ -15,51 +15,9 @@ from decima.systems.cloud.optimum.problem import Problem, latest_starts
 from decima.systems.cloud.optimum.search import search
 from decima.systems.cloud.traces import load_trace
 from decima.systems.cloud.workload import NETWORK_BOUND, jobs_of_rows
-from tests.placement_oracle import PlainPlacement
-from tests.unit.systems.cloud.cases import TWO_KINDS, drawn_jobs
+from tests.unit.systems.cloud.cases import drawn_jobs
 
 LARGE = Cluster((VmType("a", 4, 8.0, 3, 3600.0), VmType("b", 8, 16.0, 2, 7000.0)), label="large")
-
-
-def brute_force(workload, chosen):
-    """Greatest R_epi over all placements of jobs that start as soon as they fit, by the plain environment."""
-    best = [-np.inf]
-
-    def go_on(taken):
-        plain = PlainPlacement(workload, chosen)
-        for action in taken:
-            plain.step(action)
-        while not plain.over and not any(plain.mask()[1:]):
-            plain.step(0)
-            taken = [*taken, 0]
-        if plain.over:
-            best[0] = max(best[0], plain.reward())
-            return
-        job = plain.jobs[plain.job]
-        vms = range(1, len(plain.vms) + 1)
-        for chosen_vms in itertools.combinations_with_replacement(vms, job.executors):
-            counts = np.bincount(chosen_vms, minlength=len(plain.vms) + 1)[1:]
-            rooms = [
-                min(cores // job.cores, int(memory // job.memory_gb))
-                for cores, memory in zip(plain.cores, plain.memory, strict=True)
-            ]
-            if (counts <= rooms).all():
-                go_on([*taken, *chosen_vms])
-
-    go_on([])
-    return best[0]
-
-
-@pytest.mark.parametrize("beta", [0.0, 0.7, 1.0])
-@pytest.mark.parametrize("gap", [2.0, 12.0])
-def test_the_exact_optimum_is_that_of_brute_force(beta, gap):
-    for seed in range(2):
-        workload = drawn_jobs(seed, n=4, gap=gap)
-        chosen = PlacementSettings(cluster=TWO_KINDS, beta=beta)
-        found = optimum(workload, chosen)
-        assert found.status == EXACT
-        assert found.result.reward == pytest.approx(brute_force(workload, chosen), abs=1e-6)
-        assert found.reward_bound == pytest.approx(found.result.reward, abs=1e-6)
 
 
 def program(workload, chosen):

@@ -1,4 +1,4 @@
-"""Copies of running states: both go on alike, each on its own."""
+"""Copies of running states: each goes on on its own; that both go on alike: `test_pickle.py`."""
 
 import numpy as np
 import pytest
@@ -49,44 +49,6 @@ def everything(state):
     for name in ("task_stage", "task_executor", "task_start_ms", "task_finish_ms"):
         found[name] = getattr(state, name)[:count].tobytes()
     return found
-
-
-@pytest.mark.parametrize("name", ["random", "released_fifo", "capped_srw"])
-@pytest.mark.parametrize("decisions", [0, 1, 25])
-def test_original_and_copy_go_on_alike(name, decisions):
-    scheduler = make_scheduler(name)
-    state = begin(scheduler)
-    go_on(state, scheduler, decisions)
-    twin = state.copy()
-    assert everything(twin) == everything(state)
-    go_on(state, scheduler)
-    assert state.num_done == len(JOBS.jobs)
-    assert twin.num_done < len(JOBS.jobs)
-    go_on(twin, make_scheduler(name))
-    assert everything(twin) == everything(state)
-
-
-@pytest.mark.parametrize("options", [{"greedy": True}, {"greedy": False, "record": True}])
-def test_a_copy_with_a_learned_policy(options):
-    scheduler = policy(**options)
-    state = begin(scheduler)
-    go_on(state, scheduler, 15)
-    twin = state.copy()
-    go_on(twin, scheduler)
-    go_on(state, scheduler)
-    assert everything(twin) == everything(state)
-    assert state.num_decisions > 30
-
-
-def test_a_run_inside_the_core_can_be_copied_too():
-    scheduler = make_scheduler("random")
-    state = begin(scheduler)
-    go_on(state, scheduler, 10)
-    twin = state.copy()
-    twin.put(decide_fn=scheduler.decision.address)
-    twin.advance()
-    go_on(state, scheduler)
-    np.testing.assert_array_equal(twin.job_finish_ms, state.job_finish_ms)
 
 
 def test_copies_into_the_same_memory_again_and_again():

@@ -22,26 +22,25 @@ from tests.unit.systems.spark.test_copy import JOBS, SETTINGS, begin, everything
 
 WAYS = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda item: pickle.loads(pickle.dumps(item))}
 BATCH = embedded_batch(5, 2)
-# Takes a state, or an environment, and what finishes it from one file, and writes it to another when it has ended.
+# Takes what finishes something and that from one file, and writes all to another when they have ended.
 FINISH = """
 import pickle, sys
 source, target = sys.argv[1:]
-item, finish, more = pickle.loads(open(source, "rb").read())
-open(target, "wb").write(pickle.dumps((item, finish(item, more))))
+items = pickle.loads(open(source, "rb").read())
+open(target, "wb").write(pickle.dumps([(item, finish(item, more)) for finish, item, more in items]))
 """
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=["deepcopy", "pickle"])
 def way(request):
-    """A function that makes another one of an object."""
+    """A function that makes another one of an object; to a record, a copy is a deep copy."""
     return WAYS[request.param]
 
 
-def elsewhere(item, finish, more, folder):
-    """Finish something in another process."""
-    (folder / "sent").write_bytes(pickle.dumps((item, finish, more)))
-    subprocess.run([sys.executable, "-c", FINISH, folder / "sent", folder / "back"], check=True)
-    return pickle.loads((folder / "back").read_bytes())
+@pytest.fixture(params=WAYS)
+def any_way(request):
+    """As `way`, shallow copies among them."""
+    return WAYS[request.param]
 
 
 def recorded(state):
@@ -53,11 +52,13 @@ def recorded(state):
 # ---- states ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["random", "released_fifo", "capped_srw"])
-def test_a_state_goes_on_alike(way, name):
+@pytest.mark.parametrize(
+    ("name", "decisions"), [("random", 0), ("released_fifo", 1), ("random", 25), ("capped_srw", 25)]
+)
+def test_a_state_goes_on_alike(way, name, decisions):
     scheduler = make_scheduler(name)
     state = begin(scheduler)
-    go_on(state, scheduler, 25)
+    go_on(state, scheduler, decisions)
     twin = way(state)
     assert everything(twin) == everything(state)
     assert twin.address != state.address
@@ -72,8 +73,6 @@ def test_a_state_with_a_policy_that_records_goes_on_alike(way, together):
     scheduler = policy(greedy=False, record=True, teacher=make_scheduler("fair"), teacher_share=0.5)
     state = begin(scheduler)
     go_on(state, scheduler, 15)
-    if together and way is copy.copy:
-        pytest.skip("a shallow copy of a list holds the same state")
     twin, its_scheduler = way([state, scheduler]) if together else (way(state), scheduler)
     go_on(twin, its_scheduler)
     go_on(state, scheduler)
@@ -82,8 +81,8 @@ def test_a_state_with_a_policy_that_records_goes_on_alike(way, together):
     assert len(collect_record(state)) > 20
 
 
-def test_a_state_without_a_run_can_be_copied(way):
-    twin = way(new_state(JOBS, SETTINGS))
+def test_a_state_without_a_run_can_be_copied(any_way):
+    twin = any_way(new_state(JOBS, SETTINGS))
     scheduler = make_scheduler("fair")
     scheduler.bind(twin)
     twin.start(np.random.default_rng(0), np.random.default_rng(1), scheduler.decision.address)
@@ -108,41 +107,9 @@ def test_a_generator_that_serves_twice_stays_one(way):
     state = new_state(JOBS, SETTINGS)
     make_scheduler("random").bind(state)
     state.start(rng, rng)
-    twin, its_rng = way([state, rng]) if way is not copy.copy else copy.deepcopy([state, rng])
+    twin, its_rng = way([state, rng])
     assert twin._generators[0] is twin._generators[1] is its_rng
     assert its_rng is not rng
-
-
-def finish_state(state, scheduler):
-    """Decide to the end."""
-    go_on(state, scheduler)
-
-
-def test_a_state_goes_on_alike_in_another_process(tmp_path):
-    scheduler = policy(greedy=False, record=True, teacher=make_scheduler("fair"), teacher_share=0.5)
-    state = begin(scheduler)
-    go_on(state, scheduler, 15)
-    finished, _ = elsewhere(state, finish_state, scheduler, tmp_path)
-    go_on(state, scheduler)
-    assert everything(finished) == everything(state)
-    assert recorded(finished) == recorded(state)
-
-
-def finish_inside(state, _):
-    """Run to the end inside the core."""
-    state.advance()
-
-
-@pytest.mark.slow
-def test_a_run_inside_the_core_goes_on_in_another_process(tmp_path):
-    scheduler = make_scheduler("random")
-    state = begin(scheduler)
-    go_on(state, scheduler, 10)
-    state.put(decide_fn=scheduler.decision.address)
-    finished, _ = elsewhere(state, finish_inside, None, tmp_path)
-    state.advance()
-    assert state.num_done == len(JOBS)
-    assert everything(finished) == everything(state)
 
 
 def test_a_rule_that_no_other_process_would_find_is_one_plain_error():
@@ -191,8 +158,6 @@ def draw(seed):
 @pytest.mark.parametrize("workload", [BATCH, draw])
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_an_environment_goes_on_alike(way, workload, wrapped):
-    if way is copy.copy:
-        pytest.skip("a shallow copy of an environment shares its state")
     options = {"workload": workload, "executors": 5, "log": True, "objective": "p90_jct"}
     env = gymnasium.make("decima/SparkCluster-v0", **options) if wrapped else SparkClusterEnv(**options)
     env.reset(seed=3)
@@ -220,17 +185,43 @@ def test_an_environment_whose_original_is_gone():
         assert act(twin)
 
 
+# ---- another process ------------------------------------------------------------------------------------------------
+
+
+def finish_state(state, scheduler):
+    """Decide to the end."""
+    go_on(state, scheduler)
+
+
+def finish_inside(state, _):
+    """Run to the end inside the core."""
+    state.advance()
+
+
 def finish_environment(env, _):
     """Act to the end."""
     return act(env)
 
 
-@pytest.mark.slow
-def test_an_environment_goes_on_alike_in_another_process(tmp_path):
-    env = SparkClusterEnv(BATCH, 5)
+def test_all_go_on_alike_in_another_process(tmp_path):
+    scheduler = policy(greedy=False, record=True, teacher=make_scheduler("fair"), teacher_share=0.5)
+    rule = make_scheduler("random")
+    state, inside, env = begin(scheduler), begin(rule), SparkClusterEnv(BATCH, 5)
+    go_on(state, scheduler, 15)
+    go_on(inside, rule, 10)
+    inside.put(decide_fn=rule.decision.address)
     env.reset(seed=0)
     act(env, 7)
-    _, seen = elsewhere(env, finish_environment, None, tmp_path)
+    items = [(finish_state, state, scheduler), (finish_inside, inside, None), (finish_environment, env, None)]
+    (tmp_path / "sent").write_bytes(pickle.dumps(items))
+    subprocess.run([sys.executable, "-c", FINISH, tmp_path / "sent", tmp_path / "back"], check=True)
+    (finished, _), (finished_inside, _), (_, seen) = pickle.loads((tmp_path / "back").read_bytes())
+    go_on(state, scheduler)
+    assert everything(finished) == everything(state)
+    assert recorded(finished) == recorded(state)
+    inside.advance()
+    assert inside.num_done == len(JOBS)
+    assert everything(finished_inside) == everything(inside)
     assert act(env) == seen
 
 
@@ -238,16 +229,16 @@ def test_an_environment_goes_on_alike_in_another_process(tmp_path):
 
 
 @pytest.mark.parametrize("name", list_schedulers(bare=True))
-def test_schedulers_stay_what_they_are(way, name):
+def test_schedulers_stay_what_they_are(any_way, name):
     scheduler = make_scheduler(name)
-    again = way(scheduler)
+    again = any_way(scheduler)
     assert again.values == scheduler.values
     assert again.decision.address == scheduler.decision.address
 
 
-def test_weights_of_another_policy_do_not_change_with_a_copy(way):
+def test_weights_of_another_policy_do_not_change_with_a_copy(any_way):
     first = policy()
-    second = way(first)
+    second = any_way(first)
     assert np.array_equal(second.weights, first.weights)
     second.weights = np.zeros_like(first.weights)
     assert first.weights.any()

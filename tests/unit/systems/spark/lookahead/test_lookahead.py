@@ -10,7 +10,7 @@ from decima.core.errors import ConfigError
 from decima.core.record import GIVEN
 from decima.core.system import form_for
 from decima.systems.spark.fields import ARRAYS
-from decima.systems.spark.lookahead.copies import Draw, Plan
+from decima.systems.spark.lookahead.copies import Draw
 from decima.systems.spark.lookahead.planner import Planner, draw_future
 from decima.systems.spark.lookahead.projection import NO_FUTURE
 from decima.systems.spark.lookahead.scheduler import Lookahead, PlanSettings
@@ -56,15 +56,6 @@ def jobs_there(state):
     return state.active[: state.num_active].astype(np.int32)
 
 
-@pytest.mark.parametrize("mode", ["paper", "released"])
-@pytest.mark.parametrize("workload", [BATCH, STREAM], ids=["batch", "stream"])
-def test_no_candidates_are_the_rule(workload, mode):
-    plain = decima.simulate(workload, "capped_srw", 12, 4, mode=mode, log=True)
-    idle = decima.simulate(workload, "lookahead:0", 12, 4, mode=mode, log=True)
-    assert np.array_equal(plain.log.decisions, idle.log.decisions)
-    assert np.array_equal(plain.completion_ms, idle.completion_ms)
-
-
 def test_it_keeps_to_the_interface():
     few = {"batch": synthetic_batch(2, seed=1), "stream": synthetic_poisson(3, 3.0, seed=2)}
     report = check_scheduler(f"lookahead:{BUDGET}", workloads=few, executors=(7,))
@@ -97,41 +88,6 @@ def test_every_table_of_jobs_is_laid_out_in_a_copy():
             seen |= {name} if getattr(state, name)[there].any() else set()
     assert {"stage_tasks", "stage_row", "stage_memory", "stage_cpu", "job_arrival_ms", "job_work_ms"} <= seen
     assert np.array_equal(jobs[draw._begin.stage_job[1 : 1 + len(stages)] - 1], state.stage_job[stages])
-
-
-@pytest.mark.parametrize("done", [0, 1, 3])
-@pytest.mark.parametrize("workload", [BATCH, synthetic_poisson(7, 0.1, seed=3)], ids=["batch", "stream"])
-def test_a_copy_goes_on_as_the_run_does(workload, done):
-    """With mean durations there is nothing to draw: the copy's jobs spend the time there that those of the run do."""
-    state, base = state_at_decision(workload, 9, durations="mean")
-    while state.num_done < done:
-        go_on(state, base)
-        state.advance()
-    assert state.next_arrival == state.num_arrivals
-    jobs = jobs_there(state)
-    draw = Draw(state, base, len(jobs), len(state.stage_job))
-    draw.begin(state, jobs, NO_FUTURE, 0)
-    own = np.array([base.values[item.name] for item in base.parameters])
-    found_ms = draw.cost_ms(Plan(own, np.zeros((2, len(jobs)))))
-    passed_ms = state.area_ms + state.num_active * (state.now_ms - state.area_time_ms)
-    go_on(state, base)
-    while state.advance():
-        go_on(state, base)
-    assert found_ms == pytest.approx(state.area_ms - passed_ms, rel=1e-12)
-
-
-@pytest.mark.parametrize("number", [15, 20])
-def test_true_durations_play_no_part(number):
-    state, base = state_at_decision(BATCH, number)
-    other = state.copy()
-    size = other.heap_size
-    tasks = np.flatnonzero(other.heap_event[:size] >> 32 == 0)
-    assert len(tasks) > 1
-    ends_ms = other.heap_ms[tasks]
-    other.heap_ms[tasks] = ends_ms[::-1] + np.random.default_rng(0).uniform(1.0, 1e6, len(tasks))
-    plan = plan_of(state, base)
-    assert plan[-2 * state.num_active :].any()
-    assert np.array_equal(plan, plan_of(other, base))
 
 
 def test_jobs_that_have_not_come_play_no_part():

@@ -1,4 +1,4 @@
-"""Plans for executors of several classes and for rules that leave executors idle: copies, and what plans may know."""
+"""Plans for every kind of cluster and for rules that leave executors idle: copies, and what plans may know."""
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from decima.workload.sources import get_source
 CLASSES = ((0.25, 3), (0.5, 3), (0.75, 3), (1.0, 3))
 # Rule, settings of the cluster, and whether stages ask for memory.
 CASES = {
+    "plain": ("capped_srw", {"executors": 12}, "none"),
     "classes": ("capped_srw", {"classes": CLASSES}, "uniform"),
     "priced": ("priced_srw", {"classes": CLASSES}, "uniform"),
     "slots": ("idle_rule:base=0.4,remaining=-0.5,soon=0.3,waiting=-0.2,length=0.1", {"executors": 12}, "none"),
@@ -97,7 +98,7 @@ def test_plans_are_made_and_every_job_finishes(case):
         assert scheduler.plans > 2
 
 
-@pytest.mark.parametrize("case", ["classes", "slots"])
+@pytest.mark.parametrize("case", ["plain", "classes", "slots"])
 def test_true_durations_play_no_part(case):
     """Neither the ends of running tasks nor the sum of durations, which holds theirs, may be seen through a copy."""
     state, rule = run_of(case, False)

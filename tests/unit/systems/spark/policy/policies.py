@@ -80,3 +80,26 @@ def random_state(seed, log=False, **fixed):
 def watch(state, policy, look, seed=0):
     """Run a policy through ``decide``; ``look(observation)`` is called before each of its decisions."""
     run_state(state, Watching(policy, look), seed)
+
+
+def drawn_architecture(seed):
+    """An architecture with the head of idle slots, its options drawn at random."""
+    rng = np.random.default_rng(seed)
+
+    def one_of(*values):
+        return values[rng.integers(len(values))]
+
+    changes = {
+        "delays": one_of(1, 2, 10, 33),
+        "delay_context": one_of("job", "embedding"),
+        "job_shape": one_of("auto", "none", "heads", "replaced"),
+        "limit": one_of("input", "output", "stage", "none"),
+        "graph_embedding": bool(rng.random() < 0.8),
+        "embedding": one_of(5, 16),
+        "score_hidden": one_of((9,), (32, 16)),
+        "more_features": one_of((), ("running_age", "since_smaller")),
+    }
+    if changes["delays"] == 1:
+        changes["idle"] = one_of("timer", "hold")
+    name = one_of("paper", "released") if changes["graph_embedding"] else "paper"
+    return Architecture.named(name, **changes)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from decima.core.errors import DataUnavailableError, DeadlockError, InvalidDecisionError
+from decima.core.errors import DataUnavailableError, InvalidDecisionError
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.replay import read_decisions
 from decima.systems.spark.settings import Settings
@@ -62,18 +62,6 @@ def test_too_few_and_too_many_decisions(tmp_path):
         InvalidDecisionError, match=rf"{len(decisions) + 1} decisions are logged, but the run ended after"
     ):
         replay(new_state(settings), [*decisions, decisions[-1]], tmp_path)
-
-
-def test_stage_that_cannot_be_chosen(tmp_path):
-    settings = Settings.released(executors=2, durations="mean")
-    with pytest.raises(InvalidDecisionError, match=r"decision 0 at 0\.000 s: cannot choose stage 1 of job 0"):
-        replay(new_state(settings), [(0, 1, 2)], tmp_path)
-    with pytest.raises(InvalidDecisionError, match="decision 1: there is no job 2; expected 0 to 1"):
-        replay(new_state(settings), [(0, 0, 1), (2, 0, 1)], tmp_path)
-    with pytest.raises(InvalidDecisionError, match="decision 0: job 1 has no stage 2; expected 0 to 1"):
-        replay(new_state(settings), [(1, 2, 1)], tmp_path)
-    with pytest.raises(DeadlockError, match="parked every executor"):
-        replay(new_state(settings), [(None, None, 2), (None, None, 2)], tmp_path)
 
 
 def test_rows_of_three_and_of_eight(tmp_path):
