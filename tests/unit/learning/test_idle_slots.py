@@ -41,34 +41,6 @@ def records_of(architecture, weights, count=4):
     return found
 
 
-@pytest.mark.usefixtures("as_likely_as_not")
-@pytest.mark.parametrize("architecture", [TIMER, HOLD], ids=["timer", "hold"])
-def test_gradient_is_the_slope_of_the_loss(architecture):
-    weights = architecture.initial_weights(1)
-    records = records_of(architecture, weights)
-    batch = GraphBatch(records, *children_of(TASK)[:2])
-    learner = DecimaLearner(architecture, weights)
-    decisions = np.concatenate(useful_decisions(records))
-    recorded = np.concatenate([recorded_log_prob(record, True) for record in records])[decisions]
-    advantages = np.random.default_rng(0).normal(size=len(decisions))
-    loss = Loss(True, 10.0, 0.3)
-    found = learner.gradient(batch, decisions, advantages, recorded, loss)
-    assert found.sums["log_prob"] == pytest.approx(float(recorded.sum()), rel=1e-5)
-    assert found.sums["entropy_delay"] > 0.0
-    parts = architecture.split(found.values)
-    assert all(np.abs(parts[f"d/1/{kind}"]).max() > 0.0 for kind in ("kernel", "bias"))
-    start = learner.state()
-    direction = found.values / np.linalg.norm(found.values)
-
-    def value(step):
-        learner.restore(start | {"weights": weights + np.float32(step) * direction})
-        return learner.gradient(batch, decisions, advantages, recorded, loss).sums["loss"]
-
-    slope = (value(5e-4) - value(-5e-4)) / 1e-3
-    learner.close()
-    assert slope == pytest.approx(float(np.linalg.norm(found.values)), rel=0.02)
-
-
 def test_a_free_slot_alone_makes_a_decision_useful():
     records = records_of(TIMER, TIMER.initial_weights(0), count=1)
     record = records[0]
