@@ -55,7 +55,7 @@ def test_schedule_and_check(folder):
 @pytest.mark.parametrize(("option", "makespan_s"), [("--duplicate", 69), ("--single", 73)])
 def test_optimum(option, makespan_s, folder):
     path = folder / "best.json"
-    line = succeed("optimum", *UNEQUAL, "--jobs", "canonical", option, "--out", path)
+    line = succeed("optimum", *UNEQUAL, "--jobs", "canonical", option, "--time-limit-s", 3600, "--out", path)
     assert f"takes {makespan_s} s, proved over" in line
     assert read_json(path)["scheduler"] == "optimum"
     succeed("workload", "check", path, "--jobs", "canonical")
