@@ -1,9 +1,13 @@
 """Accounts of the papers: their numbers are those of the published tables."""
 
+import json
+import re
+
 import pytest
 
 from decima.core.errors import ConfigError
 from experiments import accounts
+from experiments.results import DIGESTS, results_folder
 
 
 def test_pages_are_made_of_the_published_tables():
@@ -20,6 +24,15 @@ def test_every_item_has_a_verdict_and_says_where(paper):
         assert all(row), row
         assert row[3] in accounts.VERDICTS, row
         assert row[4] == "–" or "](" in row[4], row
+
+
+@pytest.mark.parametrize("paper", accounts.PAPERS)
+def test_figures_and_tables_that_an_item_names_are_published(paper):
+    folder = results_folder(accounts.RUN)
+    published = {path.stem for path in folder.glob("*/*/*")}
+    published |= {name.split("/")[1] for name in json.loads((folder / DIGESTS).read_text(encoding="utf-8"))["tables"]}
+    for row in accounts.items(accounts._source(paper).read_text(encoding="utf-8")):
+        assert {*re.findall(r"\b[a-z]\w*_\w+\b", re.sub(r"\(.*?\)|\[.*?\]", "", row[4]))} <= published, row
 
 
 def test_a_number_is_the_mean_of_the_rows_that_are_named(monkeypatch):

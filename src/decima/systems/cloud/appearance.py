@@ -41,5 +41,5 @@ APPEARANCES = {
     "paper_reinforce": Appearance("REINFORCE (paper)", INDIGO, DASHDOT, "v"),
     "paper_reinforce_mask": Appearance("REINFORCE (paper), mask", INDIGO, LONG, "^"),
     "paper_dqn": Appearance("DQN (paper)", WINE, DASHDOT, "v"),
-    "paper_dqn_mask": Appearance("DQN (paper), mask", WINE, DOT, "^"),
+    "paper_dqn_mask": Appearance("DQN (paper, ε 0.1), mask", WINE, DOT, "^"),
 }
