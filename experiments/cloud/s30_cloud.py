@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pandas
 
@@ -30,9 +29,6 @@ from decima.systems.cloud.workload import jobs_of_rows
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 # Figure 2: VMs (4 cores, 8 GB) and (8, 16); job 1 has two executors of (4, 8), job 2 one of (6, 10). Prices and run
 # times are ours: the figure has none.
@@ -181,7 +177,7 @@ def _load(params: dict, context: Context) -> pandas.DataFrame:
     return means.drop(columns="seed").reset_index().assign(seeds=params["seeds"])
 
 
-def cloud_clock_effect(tables: Tables, run: Run) -> Figure:
+def cloud_clock_effect(tables: Tables, run: Run) -> plotting.style.Figure:
     """What each rule of the published environment does to the cost."""
     table = tables["cloud_clock"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 4.4)
@@ -198,7 +194,7 @@ def cloud_clock_effect(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "What the rules of the published environment do", caption, "cloud VMs")
 
 
-def _costs(table: pandas.DataFrame, column: str, title: str, caption: str) -> Figure:
+def _costs(table: pandas.DataFrame, column: str, title: str, caption: str) -> plotting.style.Figure:
     """Cost of rules by a column, a panel per pattern; the caption has a place for the number of traces."""
     figure = plotting.style.new_figure(plotting.style.PAGE, 4.4)
     patterns = list(dict.fromkeys(table["pattern"]))
@@ -209,19 +205,19 @@ def _costs(table: pandas.DataFrame, column: str, title: str, caption: str) -> Fi
     return plotting.style.entitle(figure, title, caption, "cloud VMs")
 
 
-def cloud_billing_costs(tables: Tables, run: Run) -> Figure:
+def cloud_billing_costs(tables: Tables, run: Run) -> plotting.style.Figure:
     """Cost of rules by way of billing."""
     caption = "VMs of Table 4, means over {traces}. With started hours a VM is kept to the end of its paid hour."
     return _costs(tables["cloud_billing"], "billing", "Cost by way of billing", caption)
 
 
-def cloud_price_costs(tables: Tables, run: Run) -> Figure:
+def cloud_price_costs(tables: Tables, run: Run) -> plotting.style.Figure:
     """Cost of rules by list of VMs and prices."""
     caption = "Lists of 96 cores each, billed per second, beta 1, means over {traces}."
     return _costs(tables["cloud_prices"], "vms", "Cost by list of prices", caption)
 
 
-def cloud_load_cost(tables: Tables, run: Run) -> Figure:
+def cloud_load_cost(tables: Tables, run: Run) -> plotting.style.Figure:
     """Cost and response time over the gap between arrivals and the number of VMs."""
     table = tables["cloud_load"]
     sizes = sorted(table["vms"].unique())

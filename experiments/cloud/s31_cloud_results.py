@@ -8,8 +8,6 @@ Nothing is trained here. ``models/training/cloud.csv`` has the curves of trainin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas
 
 from decima import plotting
@@ -23,9 +21,6 @@ from experiments.cloud.s30_cloud import require_traces, scored
 from experiments.comparisons import paired_changes
 from experiments.experiment import Context, Experiment, Files, Policies
 from experiments.training_files import read_training_file
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 CURVES, GRID, ABLATION = "cloud.csv", "cloud_grid.csv", "cloud_ablation.csv"  # of models/training
 CURVE_COLUMNS = ("learner", "pattern", "beta", "seed", "iteration", "cpu_s", "decisions_seen", "reached")
@@ -92,7 +87,7 @@ def _held_out(params: dict, context: Context) -> pandas.DataFrame:
     return pandas.concat(parts, ignore_index=True)
 
 
-def _per_pattern(tables: Tables, draw, height: float = 4.6) -> Figure:
+def _per_pattern(tables: Tables, draw, height: float = 4.6) -> plotting.style.Figure:
     """A row of axes per pattern of arrivals; ``draw`` gets the rows of the scores and the axes."""
     scores = tables["cloud_scores"]
     patterns = list(dict.fromkeys(scores["pattern"]))
@@ -112,32 +107,32 @@ _CAPTION = (
 )
 
 
-def fig6_cost(tables: Tables, run: Run) -> Figure:
+def fig6_cost(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 6: cost over the weight of cost."""
     figure = _per_pattern(tables, lambda rows, axes: plotting.cloud.over_beta(rows, "cost", axes))
     return plotting.style.entitle(figure, "Figure 6: cost of VMs", _CAPTION, "cloud VMs")
 
 
-def fig7_duration(tables: Tables, run: Run) -> Figure:
+def fig7_duration(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 7: mean duration over the weight of cost."""
     figure = _per_pattern(tables, lambda rows, axes: plotting.cloud.over_beta(rows, "duration_s", axes))
     return plotting.style.entitle(figure, "Figure 7: mean duration of jobs", _CAPTION, "cloud VMs")
 
 
-def fig8_good_placements(tables: Tables, run: Run) -> Figure:
+def fig8_good_placements(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 8: good placements over the weight of cost."""
     figure = _per_pattern(tables, lambda rows, axes: plotting.cloud.over_beta(rows, "good", axes))
     return plotting.style.entitle(figure, "Figure 8: good placements", _CAPTION, "cloud VMs")
 
 
-def fig9_cost_and_time(tables: Tables, run: Run) -> Figure:
+def fig9_cost_and_time(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 9: cost against mean duration, a point per weight of cost."""
     figure = _per_pattern(tables, lambda rows, axes: plotting.cloud.cost_and_time(rows, axes), height=5.2)
     caption = f"{_CAPTION} A point per β; hollow: another β of the same line is better in both."
     return plotting.style.entitle(figure, "Figure 9: what the weight of cost trades", caption, "cloud VMs")
 
 
-def fig4_grid(tables: Tables, run: Run) -> Figure:
+def fig4_grid(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figures 4 and 5: the paper's recipe without a mask, over all weights of cost."""
     grid = tables["cloud_grid"]
     patterns = list(dict.fromkeys(grid["pattern"]))
@@ -159,7 +154,7 @@ def fig4_grid(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Figures 4 and 5: training with the paper's recipe", caption, "cloud VMs")
 
 
-def fig4_training(tables: Tables, run: Run) -> Figure:
+def fig4_training(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figures 4 and 5: training on the published traces, the fast recipe beside the paper's."""
     curves = tables["cloud_curves"]
     patterns = list(dict.fromkeys(curves["pattern"]))
@@ -176,7 +171,7 @@ def fig4_training(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Figures 4 and 5: training, fast recipe and paper's", caption, "cloud VMs")
 
 
-def cloud_held_out_changes(tables: Tables, run: Run) -> Figure:
+def cloud_held_out_changes(tables: Tables, run: Run) -> plotting.style.Figure:
     """Paired change of cost on held-out traces."""
     changes = tables["cloud_changes"]
     chosen = changes[(changes["metric"] == "cost") & (changes["against"] == "aep") & (changes["beta"] == 1.0)]

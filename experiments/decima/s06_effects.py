@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas
 
 from decima import plotting
@@ -13,9 +11,6 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, distinct, presets, untuned
 from experiments.comparisons import score_table
 from experiments.experiment import Context, Experiment, Profiles
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 # Names are shown in figures; values are changes to the settings of mode ``paper``.
 EFFECTS = {
@@ -73,14 +68,14 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     }
 
 
-def effects_jct(tables: Tables, run: Run) -> Figure:
+def effects_jct(tables: Tables, run: Run) -> plotting.style.Figure:
     """§6.2: average JCT with effects on and off."""
     table = untuned(tables["effects"])
     figure = plotting.bars.scheduler_bars(table, group="setting").figure
     return plotting.style.entitle(figure, "§6.2: real-world effects on and off", _batches(table, run), run.workload)
 
 
-def effects_change(tables: Tables, run: Run) -> Figure:
+def effects_change(tables: Tables, run: Run) -> plotting.style.Figure:
     """§6.2: what switching an effect off changes."""
     table = untuned(tables["effects"])
     changes = plotting.bars.changes_against(table, "setting", "all effects")
@@ -89,7 +84,7 @@ def effects_change(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "§6.2: change when effects are switched off", caption, run.workload)
 
 
-def waves(tables: Tables, run: Run) -> Figure:
+def waves(tables: Tables, run: Run) -> plotting.style.Figure:
     """§6.2: durations by wave and by level."""
     table = tables["waves"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.6)
@@ -106,7 +101,7 @@ def waves(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "§6.2: task durations of the profiles", caption, run.workload)
 
 
-def switches(tables: Tables, run: Run) -> Figure:
+def switches(tables: Tables, run: Run) -> plotting.style.Figure:
     """Draw what each difference between the released rules and the paper's changes."""
     table = untuned(tables["switches"])
     arrivals = list(dict.fromkeys(table["arrivals"]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas
@@ -15,9 +14,6 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment, Profiles
 from measure import scaling_fit as fitting
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 AUTHORS = "authors"
 # Levels of the authors' profiles that are compared with the model; the first is where theirs is set to ours.
@@ -149,7 +145,7 @@ def _jobs(authors: tuple[JobProfile, ...]) -> pandas.DataFrame:
     return pandas.DataFrame(rows)
 
 
-def measured_slowdown(tables: Tables, run: Run) -> Figure:
+def measured_slowdown(tables: Tables, run: Run) -> plotting.style.Figure:
     """§6.2, effect 3: tasks against the number of executors, measured, modelled and in the authors' profiles."""
     table = tables["measured_slowdown"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
@@ -166,7 +162,7 @@ def measured_slowdown(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Task duration against executors", caption, measured.LABEL)
 
 
-def measured_residuals(tables: Tables, run: Run) -> Figure:
+def measured_residuals(tables: Tables, run: Run) -> plotting.style.Figure:
     """Residuals of the fit, and predictions of what was held out."""
     table, holdout = tables["measured_residuals"], tables["measured_holdout"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.9)
@@ -180,7 +176,7 @@ def measured_residuals(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Residuals and hold-out errors of the scaling model", caption, measured.LABEL)
 
 
-def measured_jobs(tables: Tables, run: Run) -> Figure:
+def measured_jobs(tables: Tables, run: Run) -> plotting.style.Figure:
     """Work and tasks per query, measured, extrapolated, and the authors'."""
     table = tables["measured_jobs"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 4.4)

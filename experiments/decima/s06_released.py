@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas
 
 from decima import plotting
@@ -12,9 +10,6 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, distinct, presets, untuned
 from experiments.comparisons import learned_schedulers, score_table
 from experiments.experiment import Context, Experiment, Profiles, StoredPolicy
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 SCHEDULERS = {
     "released_fifo": ("released_fifo", {}),
@@ -53,7 +48,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     return {"released": pandas.concat(tables)}
 
 
-def released_rules(tables: Tables, run: Run) -> Figure:
+def released_rules(tables: Tables, run: Run) -> plotting.style.Figure:
     """Heuristics and the policy of the published shape under the released rules."""
     table = untuned(tables["released"])
     figure = plotting.bars.scheduler_bars(table, group="arrivals").figure

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas
 
 from decima import plotting
@@ -11,9 +9,6 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, distinct
 from experiments.comparisons import changes_by_gap, on_streams_of_load
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, TablesOf
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 # With what the policies are compared: the best heuristic of the paper, tuned at every gap, and the better rule of ours.
 AGAINST = ("weighted_fair", "capped_srw")
@@ -36,7 +31,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     return {"ablations": pandas.concat(scores), "ablation_changes": pandas.concat(changes)}
 
 
-def fig14_ablations(tables: Tables, run: Run) -> Figure:
+def fig14_ablations(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 14: change against tuned weighted fair over load, of the whole policy and without each key idea."""
     changes = tables["ablation_changes"]
     changes = changes[changes["against"] == AGAINST[0]]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas
 
 from decima import plotting
@@ -14,9 +12,6 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, distinct
 from experiments.comparisons import changes_by_gap, learned_policy, on_streams_of_load, paired_changes, score_table
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy, TablesOf
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 AGAINST = ("weighted_fair_arrival", "weighted_fair", "capped_srw")
 # What the stored batch policy is compared with on clusters of other sizes; none is tuned for a size.
@@ -67,7 +62,7 @@ def _queries(source: WorkloadSource, params: dict, context: Context) -> pandas.D
     return pandas.concat(found)
 
 
-def table2_generalisation(tables: Tables, run: Run) -> Figure:
+def table2_generalisation(tables: Tables, run: Run) -> plotting.style.Figure:
     """Table 2 as curves: every policy at every gap, against weighted fair that is tuned there."""
     changes = tables["generalisation_changes"]
     changes = changes[changes["against"] == "weighted_fair"]

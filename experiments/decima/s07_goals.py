@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas
@@ -23,9 +22,6 @@ from decima.workload.jobs import Workload
 from decima.workload.sources import TRAINING_SEED, WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, distinct
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 OBJECTIVES = ("avg_jct", "makespan", "p90_jct")
 # Changes of the settings by what a move of an executor to another job costs. First tasks on an executor that is new to
@@ -230,7 +226,7 @@ def _verdict(target: float, change: float, low: float, high: float) -> str:
     return "met" if gap <= 0.0 else f"missed by {gap:.1f} points"
 
 
-def fig13_schedules(tables: Tables, run: Run) -> Figure:
+def fig13_schedules(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 13: one batch under policies with different goals, each in its own environment."""
     tasks = tables["goals_tasks"]
     names = plotting.style.display_order(tasks["scheduler"])
@@ -257,7 +253,7 @@ def fig13_schedules(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Figure 13: one batch, other goals", caption, run.workload)
 
 
-def goals_matrix(tables: Tables, run: Run) -> Figure:
+def goals_matrix(tables: Tables, run: Run) -> plotting.style.Figure:
     """Every policy and heuristic in every cell against capped SRW tuned for that cell."""
     changes = tables["goals_changes"]
     reference = "capped_srw"
@@ -278,7 +274,7 @@ def goals_matrix(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Policies and heuristics by every objective", caption, run.workload)
 
 
-def goals_behaviour(tables: Tables, run: Run) -> Figure:
+def goals_behaviour(tables: Tables, run: Run) -> plotting.style.Figure:
     """What Figure 13 shows by colours: moves, jobs that end together, executors busy."""
     table = tables["goals_behaviour"]
     table = table[table["tuned_for"] == NOT_TUNED]

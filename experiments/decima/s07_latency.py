@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas
@@ -20,9 +19,6 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.comparisons import learned_policy
 from experiments.experiment import Context, Experiment, Profiles, StoredPolicy
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
@@ -76,7 +72,7 @@ def event_intervals(time_s: np.ndarray) -> np.ndarray:
     return np.diff(np.unique(time_s))
 
 
-def fig15b_latency(tables: Tables, run: Run) -> Figure:
+def fig15b_latency(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 15b, and latency over the number of jobs."""
     decisions, by_jobs = tables["latency"], tables["latency_jobs"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)

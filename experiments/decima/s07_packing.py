@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas
@@ -23,9 +22,6 @@ from decima.workload.sources import TRAINING_SEED, WorkloadSource, parse_jobs
 from experiments.captions import Run, Tables, distinct
 from experiments.comparisons import paired_changes, score_table
 from experiments.experiment import Context, Experiment, Policies, Profiles
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 MEMORY = (0.25, 0.5, 0.75, 1.0)  # of the executor classes, a quarter of the executors each
 BINS = 5  # of jobs by work; the paper's smallest 20 % are the first
@@ -220,7 +216,7 @@ def _panels(table: pandas.DataFrame) -> list[tuple[str, pandas.DataFrame]]:
     return list(table.groupby("workload", sort=False))
 
 
-def packing_jct(tables: Tables, run: Run) -> Figure:
+def packing_jct(tables: Tables, run: Run) -> plotting.style.Figure:
     """Average JCT over load, on both workloads (Figure 11)."""
     table = tables["packing"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)
@@ -234,7 +230,7 @@ def packing_jct(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Average JCT with executors of four sizes", caption, _labels(table))
 
 
-def packing_trade(tables: Tables, run: Run) -> Figure:
+def packing_trade(tables: Tables, run: Run) -> plotting.style.Figure:
     """Average JCT over fragmentation at the highest load of both workloads."""
     table = tables["packing"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)
@@ -248,7 +244,7 @@ def packing_trade(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Average JCT and fragmentation", caption, _labels(table))
 
 
-def packing_classes(tables: Tables, run: Run) -> Figure:
+def packing_classes(tables: Tables, run: Run) -> plotting.style.Figure:
     """Executor time by class and size of jobs, the policy and the priced rule over Graphene* (Figures 12b and 21)."""
     table = tables["packing_classes"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 4.8)

@@ -5,8 +5,6 @@ The measured side is read from `data/spark/experiment`, which `decima spark expe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas
 
@@ -28,9 +26,6 @@ from measure.fidelity.batches import batch_workload, plan_profiles
 from measure.fidelity.simulation import cluster_settings
 from measure.records import CONTROL
 from measure.results import Measured, read
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 REAL, SIMULATED, WARM = "real Spark", "simulated", "simulated (warm-up)"
 LATENCY = ("decisions", "steered_share", "round_trip_ms_median", "round_trip_ms_p99", "active_jobs_mean")
@@ -216,7 +211,7 @@ def _plan_table(measured: Measured, shown: tuple[int, int]) -> pandas.DataFrame:
     return pandas.DataFrame([values])
 
 
-def real_spark_gantt(tables: Tables, run: Run) -> Figure:
+def real_spark_gantt(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 3 on real Spark, and the same batch in simulation."""
     tasks, plan = tables["real_spark_tasks"], tables["real_spark_plan"].iloc[0]
     figure = plotting.gantt.gantt_grid(tasks, executors=int(plan["executors"]))
@@ -228,7 +223,7 @@ def real_spark_gantt(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Figure 3 on real Spark, and simulated", caption, SPARK_WORKLOAD)
 
 
-def real_spark_bars(tables: Tables, run: Run) -> Figure:
+def real_spark_bars(tables: Tables, run: Run) -> plotting.style.Figure:
     """Average JCT and makespan, measured and simulated."""
     table = tables["real_spark"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.7)
@@ -241,7 +236,7 @@ def real_spark_bars(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Schedulers on real Spark and in simulation", caption, SPARK_WORKLOAD)
 
 
-def real_spark_changes(tables: Tables, run: Run) -> Figure:
+def real_spark_changes(tables: Tables, run: Run) -> plotting.style.Figure:
     """Paired differences between schedulers, measured and simulated."""
     table = tables["real_spark_changes"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.6)
@@ -255,7 +250,7 @@ def real_spark_changes(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Differences between schedulers, real and simulated", caption, SPARK_WORKLOAD)
 
 
-def real_spark_jobs(tables: Tables, run: Run) -> Figure:
+def real_spark_jobs(tables: Tables, run: Run) -> plotting.style.Figure:
     """JCT of every job: simulated over measured."""
     table = tables["real_spark_jobs"]
     kinds = list(dict.fromkeys(table["where"]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pandas
 
@@ -15,9 +14,6 @@ from decima.workload.jobs import Workload
 from decima.workload.sources import TRAINING_SEED, WorkloadSource
 from experiments.captions import Run, Tables, distinct
 from experiments.experiment import Context, Experiment, Profiles
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 # Variants of weighted fair whose curves are shown on test sequences: (sticky, stage_rule, order).
 SHOWN = ((1, 0, 0), (0, 0, 0), (1, 0, 1), (0, 0, 1))
@@ -84,7 +80,7 @@ def weighted_fair_by_arrival(context: Context, kind: str) -> CompiledScheduler:
     return make_scheduler("weighted_fair", alpha=alpha, sticky=sticky, stage_rule=stage_rule, order=0)
 
 
-def alpha_training(tables: Tables, run: Run) -> Figure:
+def alpha_training(tables: Tables, run: Run) -> plotting.style.Figure:
     """The curves from which the tuned alpha is taken."""
     table = tables["alpha_training"]
     kinds = list(dict.fromkeys(table["arrivals"]))
@@ -96,7 +92,7 @@ def alpha_training(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Tuning weighted fair", caption, run.workload)
 
 
-def alpha_panels(table: pandas.DataFrame, arrivals: str, noun: str, run: Run) -> Figure:
+def alpha_panels(table: pandas.DataFrame, arrivals: str, noun: str, run: Run) -> plotting.style.Figure:
     """Average JCT over alpha, and the best alpha of every sequence.
 
     Args:

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas
@@ -38,9 +37,6 @@ from decima.workload.profile import JobProfile, Stage
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 SLOTS = 5
 # Makespan in seconds without the 3 epsilon.
@@ -163,7 +159,7 @@ def _color(stage: str) -> str:
     return _GREY.get(stage) or getattr(plotting.style, stage.upper())
 
 
-def fig16_dag(tables: Tables, run: Run) -> Figure:
+def fig16_dag(tables: Tables, run: Run) -> plotting.style.Figure:
     """The DAG of Figure 16."""
     epsilon_s = float(tables["appendix_a"]["epsilon_s"].max())
     profile = example_job(epsilon_s)
@@ -184,7 +180,7 @@ def fig16_dag(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(axes.figure, "Figure 16: two branches and a join", caption, EXAMPLE)
 
 
-def fig16_schedules(tables: Tables, run: Run) -> Figure:
+def fig16_schedules(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 16."""
     tasks, summary = tables["appendix_a_tasks"], tables["appendix_a"]
     names = dict(enumerate(stage.name for stage in example_job().stages))

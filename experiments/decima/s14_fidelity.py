@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas
 
 from decima import plotting
@@ -14,9 +12,6 @@ from experiments.experiment import Context, Experiment, FilesIn
 from experiments.params import checkout
 from measure.fidelity.tables import fidelity_tables
 from measure.logs import read_alone, read_mixes
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 ALONE, FIRST_RUN, FRESH, MIX = "alone", "alone, first run", "alone, new executors", "mix"
 SETTINGS = (ALONE, FIRST_RUN, FRESH, MIX)
@@ -36,7 +31,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     return fidelity_tables(alone, mixes, params["simulations"], context.threads)
 
 
-def fig18a_alone(tables: Tables, run: Run) -> Figure:
+def fig18a_alone(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 18a."""
     runs = _main(tables, ALONE)
     shown = runs[runs["executors"] == runs["executors"].max()]
@@ -49,7 +44,7 @@ def fig18a_alone(tables: Tables, run: Run) -> Figure:
     return _durations_and_errors(shown, runs, ALONE, "Figure 18a: queries alone", caption)
 
 
-def fig18b_mix(tables: Tables, run: Run) -> Figure:
+def fig18b_mix(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 18b."""
     runs = _main(tables, MIX)
     caption = (
@@ -59,7 +54,7 @@ def fig18b_mix(tables: Tables, run: Run) -> Figure:
     return _durations_and_errors(runs, runs, MIX, "Figure 18b: a mix on a shared cluster", caption)
 
 
-def fidelity_points(tables: Tables, run: Run) -> Figure:
+def fidelity_points(tables: Tables, run: Run) -> plotting.style.Figure:
     """Draw every run, simulated against real."""
     figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)
     settings = [name for name in (ALONE, FIRST_RUN, MIX) if name in set(tables["fidelity_runs"]["setting"])]
@@ -74,7 +69,7 @@ def fidelity_points(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Simulated and real job durations", caption, SPARK_WORKLOAD)
 
 
-def fidelity_errors(tables: Tables, run: Run) -> Figure:
+def fidelity_errors(tables: Tables, run: Run) -> plotting.style.Figure:
     """Distributions of the error, and how far real repetitions are from each other."""
     runs, floor = tables["fidelity_runs"], tables["fidelity_floor"]
     settings = [name for name in SETTINGS if name in set(runs["setting"])]
@@ -95,7 +90,7 @@ def fidelity_errors(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "How large the errors are", caption, SPARK_WORKLOAD)
 
 
-def fidelity_effects(tables: Tables, run: Run) -> Figure:
+def fidelity_effects(tables: Tables, run: Run) -> plotting.style.Figure:
     """Draw what the error becomes when real-world effects are switched off."""
     summary = tables["fidelity_summary"]
     settings = [name for name in SETTINGS if name in set(summary["setting"])]
@@ -135,7 +130,7 @@ def _as_spark(runs: pandas.DataFrame, setting: str) -> pandas.Series:
 
 def _durations_and_errors(
     shown: pandas.DataFrame, runs: pandas.DataFrame, setting: str, title: str, caption: str
-) -> Figure:
+) -> plotting.style.Figure:
     figure = plotting.style.new_figure(plotting.style.PAGE, 4.4)
     upper, lower = figure.subplots(2, 1, height_ratios=(1.2, 1))
     plotting.fidelity.duration_bars(shown, upper)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas
@@ -28,9 +27,6 @@ from decima.systems.spark.policy.batch import TENSORS
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables, distinct
 from experiments.experiment import Context, Experiment
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 STAGES = 10
 EDGE_PROBABILITY = 0.25
@@ -231,7 +227,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     return {"appendix_e": pandas.DataFrame(rows, columns=columns), "appendix_e_graphs": pandas.DataFrame([graphs])}
 
 
-def fig19_expressiveness(tables: Tables, run: Run) -> Figure:
+def fig19_expressiveness(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 19."""
     table, graphs = tables["appendix_e"], tables["appendix_e_graphs"].iloc[0]
     figure = plotting.curves.expressiveness(table, float(graphs["guess_accuracy"])).figure

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas
 
 from decima import plotting
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment, TablesOf
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 # Parts of Graphene* and which combinations of the grid are without it.
 PARTS = {
@@ -45,7 +40,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     return {"appendix_f": pandas.DataFrame(rows, columns=columns)}
 
 
-def graphene_parts(tables: Tables, run: Run) -> Figure:
+def graphene_parts(tables: Tables, run: Run) -> plotting.style.Figure:
     """How far the best combination of a kind is above the best of all."""
     table = tables["appendix_f"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)

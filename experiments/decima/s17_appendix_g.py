@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas
@@ -19,9 +18,6 @@ from experiments.captions import Run, Tables, distinct
 from experiments.decima.s07_packing import BINS, MEMORY, POLICIES, Case, cases, graphene_forms
 from experiments.decima.s07_stream import active_jobs
 from experiments.experiment import Context, Experiment, Policies, Profiles, TablesOf
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 SHOWN_SHARE = 0.97  # of the times whose executors per job fit into Figure 20; a lone job has them all
 _NO_TRAINING = {"sequences": 0, "train_jobs": 0}
@@ -127,7 +123,7 @@ def _number(table: pandas.DataFrame) -> str:
     return " and ".join(distinct(rows, "seed", noun) for (_, rows), noun in zip(_workloads(table), nouns, strict=True))
 
 
-def fig20_series(tables: Tables, run: Run) -> Figure:
+def fig20_series(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 20: jobs in the system, executors per job and JCT over time."""
     series, jobs = tables["appendix_g_series"], tables["appendix_g_jobs"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 5.6)
@@ -156,7 +152,7 @@ def fig20_series(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Figure 20: over time", caption, " and ".join(labels))
 
 
-def fig21_profile(tables: Tables, run: Run) -> Figure:
+def fig21_profile(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 21: executors of each class at once, Decima over Graphene*, by size of jobs; the first column is 12b."""
     table = tables["appendix_g_profile"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)
@@ -172,7 +168,7 @@ def fig21_profile(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, title, caption, " and ".join(table["workload"].unique()))
 
 
-def fig12a_sizes(tables: Tables, run: Run) -> Figure:
+def fig12a_sizes(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 12a: JCT by size of jobs, Decima against Graphene*."""
     table = tables["appendix_g_profile"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas
 
 from decima import plotting
@@ -15,9 +13,6 @@ from experiments.captions import INTERVAL, Run, Tables, distinct
 from experiments.comparisons import paired_changes, score_table
 from experiments.decima.s07_packing import classes
 from experiments.experiment import Context, Experiment, PoliciesIn
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 # The policy that was trained in the setting of the test, and whom all are compared with.
 AS_TESTED = "trained_test"
@@ -48,7 +43,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     }
 
 
-def table3_generalisation(tables: Tables, run: Run) -> Figure:
+def table3_generalisation(tables: Tables, run: Run) -> plotting.style.Figure:
     """Table 3 as bars: average JCT in the setting of the test, by what a policy was trained with."""
     table = tables["appendix_i"]
     (label,), (jobs,), (executors,) = (table[name].unique() for name in ("workload", "jobs", "executors"))

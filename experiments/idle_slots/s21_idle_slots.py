@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas
 
@@ -16,9 +14,6 @@ from decima.workload.profile import JobProfile, Stage
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 # Figure 1: (length, arrival) of the two jobs in seconds.
 FIGURE_1 = ((20.0, 0.0), (4.0, 2.0))
@@ -93,7 +88,7 @@ def _optimum(executors: int, long_s: float, share: float, load: float, step_s: f
     return idle_value(TwoClassCluster(executors, long_s, 10.0, share, load), step_s=step_s, progress=context.bar(label))
 
 
-def fig1_idle_slot(tables: Tables, run: Run) -> Figure:
+def fig1_idle_slot(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 1: the two jobs without and with a slot before the first."""
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.6)
     arrival_s = pandas.Series([arrival for _, arrival in FIGURE_1])
@@ -116,7 +111,7 @@ def fig1_idle_slot(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Figure 1: a slot before a long job", caption, "two jobs")
 
 
-def idle_gain_map(tables: Tables, run: Run) -> Figure:
+def idle_gain_map(tables: Tables, run: Run) -> plotting.style.Figure:
     """What the best rule that may idle gains, over the share of long jobs, per length, executors and load."""
     table = tables["idle_gain"]
     cases = list(table.groupby(["executors", "load"]).groups)

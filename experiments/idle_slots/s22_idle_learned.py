@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas
 
@@ -19,9 +17,6 @@ from experiments.captions import INTERVAL, Run, Tables
 from experiments.comparisons import score_table
 from experiments.experiment import Context, Experiment, Policies
 from experiments.idle_slots.s22_idle_rules import LABELS, shortest_first, streams
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 POLICY, TWIN = "idle_policy", "idle_twin"
 # The same policy without the shape of jobs, and with it in the places of two other features, drawn by a seed.
@@ -132,7 +127,7 @@ def _loads(params: dict, context: Context) -> pandas.DataFrame:
     return pandas.concat(found)
 
 
-def learned_changes(tables: Tables, run: Run) -> Figure:
+def learned_changes(tables: Tables, run: Run) -> plotting.style.Figure:
     """Change of the average JCT by the policy with slots, against its twin and the rule without, per workload."""
     changes = tables["idle_learned_changes"]
     shown = changes.assign(scheduler=changes["against"])
@@ -148,7 +143,7 @@ def learned_changes(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "What a learned policy gains by idling", caption, "two classes of jobs")
 
 
-def fig4_idle_cdf(tables: Tables, run: Run) -> Figure:
+def fig4_idle_cdf(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 4: distribution of the JCT at two loads, without and with slots."""
     table = tables["idle_cdf"]
     loads, cases = sorted(table["load"].unique()), (*CASES, MIXED)
@@ -167,7 +162,7 @@ def fig4_idle_cdf(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Figure 4: distribution of the JCT", caption, "two classes of jobs; mixed")
 
 
-def fig5_idle_load(tables: Tables, run: Run) -> Figure:
+def fig5_idle_load(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 5: average JCT and makespan over the number of jobs."""
     table = tables["idle_load"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 4.8)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pandas
 
@@ -18,9 +17,6 @@ from decima.workload.jobs import Workload
 from decima.workload.sources import TRAINING_SEED, WorkloadSource, parse_jobs
 from experiments.captions import INTERVAL, Run, Tables
 from experiments.experiment import Context, Experiment
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 # Without slots: shortest remaining work first, each job as many executors as it can use.
 BASE = {"preset": "plain", "c0": 30.0, "c1": 10.0, "power": 0.0, "release": 10.0}
@@ -120,7 +116,7 @@ def _gain_percent(case: dict, step_s: float, context: Context) -> float:
     return idle_value(cluster, step_s=step_s, progress=context.bar("optimum")).gain_percent
 
 
-def idle_rule_changes(tables: Tables, run: Run) -> Figure:
+def idle_rule_changes(tables: Tables, run: Run) -> plotting.style.Figure:
     """The linear rules against the rule without slots, per workload, with the optimum where it is known."""
     changes, scores = tables["idle_changes"], tables["idle_rules"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 0.8 + 0.6 * changes["workload"].nunique())

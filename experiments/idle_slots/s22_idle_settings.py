@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas
 
 from decima import plotting
@@ -17,9 +15,6 @@ from decima.workload.sources import TRAINING_SEED, WorkloadSource, parse_jobs
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment
 from experiments.idle_slots.s22_idle_rules import BASE, START, shortest_first, streams
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 # Weights that the tuning of the linear rule found for rare long jobs on two executors at a load of 60 %.
 TWO = {
@@ -124,7 +119,7 @@ def _foresight(params: dict, context: Context) -> pandas.DataFrame:
     return pandas.DataFrame(found, columns=columns)
 
 
-def fig6_mean_slot(tables: Tables, run: Run) -> Figure:
+def fig6_mean_slot(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 6: mean slot over the gap between arrivals, per mean length of long jobs."""
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.6)
     plotting.idling.slot_over_gap(tables["idle_mean_slot"], figure.subplots())

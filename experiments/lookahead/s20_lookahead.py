@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas
 
 from decima import plotting
@@ -23,9 +21,6 @@ from experiments.captions import INTERVAL, Run, Tables, distinct
 from experiments.comparisons import learned_policy, score_table
 from experiments.decima.s07_tuning import tuned_schedulers
 from experiments.experiment import Context, Experiment, Profiles, StoredPolicy, TablesOf
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 # Sequences that nothing was tuned, validated or tried on.
 FIRST_SEED = 5000
@@ -161,7 +156,7 @@ def _knowing(
     return pandas.DataFrame(rows)
 
 
-def plans_over_budget(tables: Tables, run: Run) -> Figure:
+def plans_over_budget(tables: Tables, run: Run) -> plotting.style.Figure:
     """Change of the average JCT against the rule over the simulated runs per plan."""
     changes, planned = tables["planned_changes"], tables["planned"]
     axes = plotting.load.change_over_budget(changes)
@@ -174,7 +169,7 @@ def plans_over_budget(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(axes.figure, "What plans gain", caption, run.workload)
 
 
-def elsewhere(tables: Tables, run: Run) -> Figure:
+def elsewhere(tables: Tables, run: Run) -> plotting.style.Figure:
     """Change against the rule on other workloads and clusters."""
     table = tables["elsewhere"]
     axes = plotting.load.change_by_case(table)
@@ -184,7 +179,7 @@ def elsewhere(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(axes.figure, "Plans on other workloads", caption, "several workloads")
 
 
-def knowing(tables: Tables, run: Run) -> Figure:
+def knowing(tables: Tables, run: Run) -> plotting.style.Figure:
     """Average JCT relative to the best schedule found, from fair sharing to what no schedule can beat."""
     table = tables["knowing"]
     kinds = list(dict.fromkeys(table["arrivals"]))

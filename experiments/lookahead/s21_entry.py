@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas
 
 from decima import plotting
@@ -17,9 +15,6 @@ from decima.systems.spark.schedulers.entry_srw import NAME as ENTRY
 from decima.workload.sources import TRAINING_SEED, WorkloadSource, get_source
 from experiments.captions import INTERVAL, Run, Tables
 from experiments.experiment import Context, Experiment, Profiles
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 # Streams that chose nothing.
 FIRST_SEED = 600_000
@@ -59,7 +54,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     return {"entry": pandas.DataFrame(rows, columns=columns)}
 
 
-def price_of_coming(tables: Tables, run: Run) -> Figure:
+def price_of_coming(tables: Tables, run: Run) -> plotting.style.Figure:
     """Change against capped SRW by case, with the price tuned."""
     table = tables["entry"][tables["entry"]["price"] == "tuned"]
     axes = plotting.load.change_by_case(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import pandas
 
@@ -27,9 +26,6 @@ from experiments.unequal.instances import (
     points,
     schedule_rows,
 )
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 KEYS = ("ccr", "jobs")
 LEARNED = {OURS: "lachesis-batch", "decima_deft": "decima-deft-batch"}
@@ -75,7 +71,7 @@ def _decision_times(source: WorkloadSource, jobs: int, context: Context):
         yield name, 1e6 * min(seconds) / len(instance)
 
 
-def _lines(tables: Tables, run: Run, value: str, label: str, title: str) -> Figure:
+def _lines(tables: Tables, run: Run, value: str, label: str, title: str) -> plotting.style.Figure:
     table = tables["unequal_batch"]
     table = table[table["scheduler"].isin(SHOWN)]
     figure = plotting.style.new_figure(plotting.style.PAGE, 4.4)
@@ -90,22 +86,22 @@ def _lines(tables: Tables, run: Run, value: str, label: str, title: str) -> Figu
     return plotting.style.entitle(figure, title, caption, run.workload)
 
 
-def unequal_batch_makespan(tables: Tables, run: Run) -> Figure:
+def unequal_batch_makespan(tables: Tables, run: Run) -> plotting.style.Figure:
     """Makespan over the lower bound, by number of jobs and CCR."""
     return _lines(tables, run, "above_bound", "makespan / lower bound", "Makespan of batches (Figures 7a and 8a)")
 
 
-def unequal_batch_speedup(tables: Tables, run: Run) -> Figure:
+def unequal_batch_speedup(tables: Tables, run: Run) -> plotting.style.Figure:
     """Speedup (Eq. 13), by number of jobs and CCR."""
     return _lines(tables, run, "speedup", "speedup", "Speedup of batches (Figures 7b and 8b)")
 
 
-def unequal_batch_slr(tables: Tables, run: Run) -> Figure:
+def unequal_batch_slr(tables: Tables, run: Run) -> plotting.style.Figure:
     """Schedule length ratio (Eq. 14), by number of jobs and CCR."""
     return _lines(tables, run, "slr", "SLR", "Schedule length ratio of batches (Figures 7c and 8c)")
 
 
-def unequal_batch_decisions(tables: Tables, run: Run) -> Figure:
+def unequal_batch_decisions(tables: Tables, run: Run) -> plotting.style.Figure:
     """Time of a decision, by number of jobs."""
     figure = plotting.style.new_figure(plotting.style.COLUMN, 2.4)
     table, label = tables["unequal_batch_decisions"], "time of a decision (µs)"

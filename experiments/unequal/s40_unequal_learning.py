@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import pandas
 
@@ -14,9 +13,6 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment, Policies, Profiles
 from experiments.unequal.instances import BATCH_POLICIES, drawn, points, schedule_rows
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 LABELS = {
     "lachesis-batch": "Lachesis, batches",
@@ -75,7 +71,7 @@ def _ablations(source: WorkloadSource, params: dict, context: Context) -> pandas
     return pandas.DataFrame(rows, columns=["ccr", "jobs", "training", "batches", "change_percent", "low", "high"])
 
 
-def unequal_learning_curve(tables: Tables, run: Run) -> Figure:
+def unequal_learning_curve(tables: Tables, run: Run) -> plotting.style.Figure:
     """Makespan over the lower bound on held-out instances, by iteration."""
     table, short = tables["unequal_learning"], tables["unequal_learning_seeds"]
     figure = plotting.style.new_figure(plotting.style.COLUMN, 2.6)
@@ -91,7 +87,7 @@ def unequal_learning_curve(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Learning curves (Figure 6)", caption, "TPC-H")
 
 
-def unequal_learning_recipes(tables: Tables, run: Run) -> Figure:
+def unequal_learning_recipes(tables: Tables, run: Run) -> plotting.style.Figure:
     """Makespan over the lower bound on held-out instances, by processor time, of both recipes."""
     figure = plotting.style.new_figure(plotting.style.COLUMN, 3.1)
     table = tables["unequal_learning_recipes"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas
 
 from decima import plotting
@@ -21,9 +19,6 @@ from experiments.unequal.instances import (
     points,
     schedule_rows,
 )
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 KEYS = ("ccr", "jobs", "decision")
 PAPER = ("fifo_deft", "sjf_deft", "hrrn_deft", "high_rank_up_deft", "decima_deft")
@@ -54,7 +49,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     }
 
 
-def unequal_stream_makespan(tables: Tables, run: Run) -> Figure:
+def unequal_stream_makespan(tables: Tables, run: Run) -> plotting.style.Figure:
     """Makespan over the lower bound where nodes are decided when an executor is free, by jobs and CCR."""
     table = tables["unequal_stream"]
     table = table[(table["decision"] == "idle") & table["scheduler"].isin(SHOWN)]
@@ -67,7 +62,7 @@ def unequal_stream_makespan(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Makespan of streams (Figure 9a)", caption, run.workload)
 
 
-def unequal_decisions(tables: Tables, run: Run) -> Figure:
+def unequal_decisions(tables: Tables, run: Run) -> plotting.style.Figure:
     """What the time of decisions changes: makespan over the bound at the largest number of jobs."""
     table = tables["unequal_stream"]
     table = table[(table["jobs"] == table["jobs"].max()) & table["scheduler"].isin(ALL)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas
 
 from decima import plotting
@@ -16,9 +14,6 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables
 from experiments.experiment import Context, Experiment, Policies, Profiles
 from experiments.unequal.instances import BATCH_POLICIES, BOUND, OURS, drawn, points, schedule_rows
-
-if TYPE_CHECKING:
-    from decima.plotting.style import Figure
 
 BASE = "high_rank_up_deft"
 MAP = ("heft", BASE, "discounted_rank", "linear_rank", "decima_deft", OURS)
@@ -91,7 +86,7 @@ def _optima(params: dict, context: Context) -> pandas.DataFrame:
     return pandas.DataFrame(rows, columns=columns)
 
 
-def unequal_headroom(tables: Tables, run: Run) -> Figure:
+def unequal_headroom(tables: Tables, run: Run) -> plotting.style.Figure:
     """Change against HighRankUp-DEFT over CCR and jobs at the largest cluster, with search and bound."""
     table = tables["unequal_map"]
     table = table[table["executors"] == table["executors"].max()]
@@ -105,7 +100,7 @@ def unequal_headroom(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Gain and headroom", caption, run.workload)
 
 
-def unequal_copies(tables: Tables, run: Run) -> Figure:
+def unequal_copies(tables: Tables, run: Run) -> plotting.style.Figure:
     """What copies change, as they are and with unread ones dropped."""
     table = tables["unequal_copies"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 3.0)
