@@ -25,10 +25,8 @@ SWITCHES = {
 }
 
 
-@style.styled
-def scheduler_bars(
-    scores: pandas.DataFrame, axes: Axes | None = None, *, group: str, value: str = "avg_jct_s", legend: bool = True
-) -> Axes:
+@style.on_axes(style.PAGE, 2.6, legend=style.legend_beside)
+def scheduler_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, group: str, value: str = "avg_jct_s") -> None:
     """Bars of means with 95 % intervals, one per scheduler in each group.
 
     Bars that would dwarf the others are cut off, with their mean above them.
@@ -38,9 +36,7 @@ def scheduler_bars(
         axes: Where to draw; a new figure when omitted.
         group: Column of the groups along the axis, in order of first appearance.
         value: Column of the height.
-        legend: Name the schedulers beside the axes.
     """
-    axes = style.own_axes(axes, style.PAGE, 2.6)
     names = style.display_order(scores["scheduler"])
     groups = list(dict.fromkeys(scores[group]))
     width = 0.8 / len(names)
@@ -72,9 +68,6 @@ def scheduler_bars(
     if any(each[0] > largest for each in summary):
         axes.set_ylim(top=1.25 * largest)
     axes.tick_params(axis="x", length=0)
-    if legend:
-        style.legend_beside(axes)
-    return axes
 
 
 def changes_against(scores: pandas.DataFrame, column: str, baseline: str) -> pandas.DataFrame:
@@ -97,17 +90,15 @@ def changes_against(scores: pandas.DataFrame, column: str, baseline: str) -> pan
     return pandas.DataFrame(rows, columns=[column, "scheduler", "change_percent", "low", "high"])
 
 
-@style.styled
-def change_points(changes: pandas.DataFrame, column: str, axes: Axes | None = None, *, legend: bool = True) -> Axes:
+@style.on_axes(4.6, 2.6, legend=style.legend_beside)
+def change_points(changes: pandas.DataFrame, column: str, axes: Axes | None = None) -> None:
     """Points of the change in percent by a column, one per scheduler.
 
     Args:
         changes: As :func:`changes_against` returns it.
         column: The rows, from top to bottom in order of first appearance.
         axes: Where to draw; a new figure when omitted.
-        legend: Name the schedulers beside the axes.
     """
-    axes = style.own_axes(axes, 4.6, 2.6)
     names = style.display_order(changes["scheduler"])
     rows = list(dict.fromkeys(changes[column]))
     for index, name in enumerate(names):
@@ -120,9 +111,6 @@ def change_points(changes: pandas.DataFrame, column: str, axes: Axes | None = No
     axes.axvline(0.0, color=style.GREY, linewidth=0.8)
     style.label_rows(axes, [SWITCHES.get(row, row) for row in rows])
     axes.set_xlabel("change of average JCT (%)")
-    if legend:
-        style.legend_beside(axes)
-    return axes
 
 
 def wave_ratios(waves: pandas.DataFrame) -> pandas.DataFrame:
@@ -152,8 +140,8 @@ def level_ratios(waves: pandas.DataFrame, wave: str = "rest") -> pandas.DataFram
     return ratios.loc[group.cumcount() > 0, ["job", "stage", "level", "ratio"]]
 
 
-@style.styled
-def wave_boxes(waves: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+@style.on_axes(2.6, 2.6)
+def wave_boxes(waves: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Boxes of task durations of fresh and first waves relative to later ones.
 
     Args:
@@ -162,16 +150,14 @@ def wave_boxes(waves: pandas.DataFrame, axes: Axes | None = None) -> Axes:
 
     Source: §6.2, effect (1).
     """
-    axes = style.own_axes(axes, 2.6, 2.6)
     order = ["fresh", "first"]
     _boxes(wave_ratios(waves), "wave", order, axes)
     axes.set_xticks(range(len(order)), [WAVES[name] for name in order])
     axes.set(xlabel="wave", ylabel="relative task duration")
-    return axes
 
 
-@style.styled
-def level_boxes(waves: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+@style.on_axes(3.6, 2.6)
+def level_boxes(waves: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Boxes of task durations of later waves by level, relative to the lowest.
 
     Args:
@@ -180,13 +166,11 @@ def level_boxes(waves: pandas.DataFrame, axes: Axes | None = None) -> Axes:
 
     Source: §6.2, effect (3).
     """
-    axes = style.own_axes(axes, 3.6, 2.6)
     ratios = level_ratios(waves)
     levels = sorted(ratios["level"].unique())
     _boxes(ratios, "level", levels, axes)
     axes.set_xticks(range(len(levels)), [f"{level}" for level in levels])
     axes.set(xlabel="profiled level (executors)", ylabel="relative task duration")
-    return axes
 
 
 def _boxes(ratios: pandas.DataFrame, column: str, order: list, axes: Axes) -> None:

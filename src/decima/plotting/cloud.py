@@ -17,17 +17,15 @@ MEASURES = {
 }
 
 
-@style.styled
-def over_beta(scores: pandas.DataFrame, measure: str, axes: Axes | None = None, *, legend: bool = True) -> Axes:
+@style.on_axes(style.PAGE, 2.4, legend=style.legend_beside)
+def over_beta(scores: pandas.DataFrame, measure: str, axes: Axes | None = None) -> None:
     """A measure over the weight of cost, a line per scheduler.
 
     Args:
         scores: beta, scheduler and the measure, one row each.
         measure: A column of :data:`MEASURES`.
         axes: Where to draw; a new figure when omitted.
-        legend: Name the schedulers beside the axes.
     """
-    axes = style.own_axes(axes, style.PAGE, 2.4)
     table = scores.pivot_table(index="beta", columns="scheduler", values=measure)
     for name in style.display_order(scores["scheduler"]):
         mark = style.scheduler_style(name)
@@ -35,13 +33,10 @@ def over_beta(scores: pandas.DataFrame, measure: str, axes: Axes | None = None, 
     axes.set(xlabel="weight of cost β", ylabel=MEASURES[measure])
     axes.set_xticks(table.index)
     axes.tick_params(axis="x", labelsize=6)
-    if legend:
-        style.legend_beside(axes)
-    return axes
 
 
-@style.styled
-def cost_and_time(scores: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
+@style.on_axes(style.COLUMN, 2.6, legend=style.legend_beside)
+def cost_and_time(scores: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Cost against mean duration, a point per weight of cost and scheduler.
 
     A line joins what no other weight of the scheduler beats in both; points of the others are hollow.
@@ -49,9 +44,7 @@ def cost_and_time(scores: pandas.DataFrame, axes: Axes | None = None, *, legend:
     Args:
         scores: beta, scheduler, cost in dollars, duration_s.
         axes: Where to draw; a new figure when omitted.
-        legend: Name the schedulers beside the axes.
     """
-    axes = style.own_axes(axes, style.COLUMN, 2.6)
     for name in style.display_order(scores["scheduler"]):
         mark = style.scheduler_style(name)
         rows = scores[scores["scheduler"] == name]
@@ -61,21 +54,16 @@ def cost_and_time(scores: pandas.DataFrame, axes: Axes | None = None, *, legend:
         beaten = {"linestyle": "none", "marker": mark.marker, "markersize": 4, "fillstyle": "none", "color": mark.color}
         axes.plot(*points[~best].to_numpy().T, **beaten)
     axes.set(xlabel=MEASURES["duration_s"], ylabel=MEASURES["cost"])
-    if legend:
-        style.legend_beside(axes)
-    return axes
 
 
-@style.styled
-def training(curves: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
+@style.on_axes(style.PAGE, 2.4, legend=style.legend_beside)
+def training(curves: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Share of R_epi over decisions, mean and range of seeds per learner.
 
     Args:
         curves: learner, seed, decisions_seen, reached in percent.
         axes: Where to draw; a new figure when omitted.
-        legend: Name the learners beside the axes.
     """
-    axes = style.own_axes(axes, style.PAGE, 2.4)
     for name in style.display_order(curves["learner"]):
         mark = style.scheduler_style(name)
         table = curves[curves["learner"] == name].pivot_table(
@@ -85,26 +73,21 @@ def training(curves: pandas.DataFrame, axes: Axes | None = None, *, legend: bool
         axes.plot(seen, reached.mean(axis=1), **mark.line(), marker=mark.marker, markersize=3)
         axes.fill_between(seen, reached.min(axis=1), reached.max(axis=1), color=mark.color, alpha=0.2, linewidth=0)
     axes.set(xlabel="decisions seen", ylabel="$R_{epi}$ reached (%)", xscale="log")
-    if legend:
-        style.legend_beside(axes)
-    return axes
 
 
 #: What is drawn over the iterations of training runs, as axes name it.
 TRAINED = {"reached": "$R_{epi}$ reached (%)", "steps": "actions per episode"}
 
 
-@style.styled
-def training_band(curves: pandas.DataFrame, measure: str, axes: Axes | None = None, *, legend: bool = True) -> Axes:
+@style.on_axes(style.COLUMN, 2.4, legend=style.legend_beside)
+def training_band(curves: pandas.DataFrame, measure: str, axes: Axes | None = None) -> None:
     """A measure over iterations, mean and range of a learner's runs.
 
     Args:
         curves: learner, beta, seed, iteration and the measure; runs may be of different lengths.
         measure: A column of :data:`TRAINED`.
         axes: Where to draw; a new figure when omitted.
-        legend: Name the learners beside the axes.
     """
-    axes = style.own_axes(axes, style.COLUMN, 2.4)
     for name in style.display_order(curves["learner"]):
         mark = style.scheduler_style(name)
         runs = curves[curves["learner"] == name].groupby("iteration")[measure].agg(["mean", "min", "max"]).dropna()
@@ -113,13 +96,10 @@ def training_band(curves: pandas.DataFrame, measure: str, axes: Axes | None = No
     axes.set(xlabel="iteration", ylabel=TRAINED[measure])
     if measure == "reached":
         axes.set_ylim(-2.0, 100.0)
-    if legend:
-        style.legend_beside(axes)
-    return axes
 
 
-@style.styled
-def bars(table: pandas.DataFrame, group: str, value: str, label: str, axes: Axes | None = None) -> Axes:
+@style.on_axes(style.PAGE, 2.4, legend=style.legend_beside)
+def bars(table: pandas.DataFrame, group: str, value: str, label: str, axes: Axes | None = None) -> None:
     """Bars of a value by a column, one per scheduler.
 
     Args:
@@ -129,7 +109,6 @@ def bars(table: pandas.DataFrame, group: str, value: str, label: str, axes: Axes
         label: Of the axis, with its unit.
         axes: Where to draw; a new figure when omitted.
     """
-    axes = style.own_axes(axes, style.PAGE, 2.4)
     names, groups = style.display_order(table["scheduler"]), list(dict.fromkeys(table[group]))
     wide = table.pivot_table(index=group, columns="scheduler", values=value).reindex(groups)
     width = 0.8 / len(names)
@@ -140,5 +119,3 @@ def bars(table: pandas.DataFrame, group: str, value: str, label: str, axes: Axes
     axes.set_xticks(range(len(groups)), groups)
     axes.axhline(0.0, color=style.GREY, linewidth=0.8)
     axes.set_ylabel(label)
-    style.legend_beside(axes)
-    return axes

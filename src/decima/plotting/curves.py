@@ -36,8 +36,8 @@ def sweet_spot(runtime_s: pandas.Series, slack: float = 0.1) -> int:
     return int(good.index.min())
 
 
-@style.styled
-def parallelism(runtimes: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+@style.on_axes(style.COLUMN, 2.4, legend=Axes.legend)
+def parallelism(runtimes: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Runtime of single jobs over executors, with deviation and sweet spot.
 
     Args:
@@ -46,7 +46,6 @@ def parallelism(runtimes: pandas.DataFrame, axes: Axes | None = None) -> Axes:
 
     Source: §2.2, Figure 2.
     """
-    axes = style.own_axes(axes, style.COLUMN, 2.4)
     for index, (job, rows) in enumerate(runtimes.groupby("job", sort=False)):
         color, dashes, marker = _LINES[index % len(_LINES)]
         runtime = rows.groupby("executors")["runtime_s"].agg(["mean", "std"])
@@ -57,12 +56,10 @@ def parallelism(runtimes: pandas.DataFrame, axes: Axes | None = None) -> Axes:
         axes.fill_between(mean.index, mean - spread, mean + spread, color=color, alpha=0.25, linewidth=0)
     axes.set(xlabel="degree of parallelism (executors)", ylabel="job runtime (s)", xlim=(0.0, None), yscale="log")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.legend()
-    return axes
 
 
-@style.styled
-def cdf(scores: pandas.DataFrame, axes: Axes | None = None, *, value: str = "avg_jct_s", log: bool = False) -> Axes:
+@style.on_axes(5.4, 2.6)
+def cdf(scores: pandas.DataFrame, axes: Axes | None = None, *, value: str = "avg_jct_s", log: bool = False) -> None:
     """Cumulative distribution per scheduler; the legend gives the means, best first.
 
     Args:
@@ -73,7 +70,6 @@ def cdf(scores: pandas.DataFrame, axes: Axes | None = None, *, value: str = "avg
 
     Source: §7.2, Figures 9a and 9b.
     """
-    axes = style.own_axes(axes, 5.4, 2.6)
     means = scores.groupby("scheduler")[value].mean().sort_values(kind="stable")
     for name, mean in means.items():
         mark = style.scheduler_style(name)
@@ -86,10 +82,9 @@ def cdf(scores: pandas.DataFrame, axes: Axes | None = None, *, value: str = "avg
     else:
         axes.set_xlim(left=0.0)
     style.legend_beside(axes, title="mean", alignment="left")
-    return axes
 
 
-@style.styled
+@style.on_axes(style.PAGE, 2.2, legend=style.legend_beside)
 def concurrent_jobs(
     series: pandas.DataFrame,
     axes: Axes | None = None,
@@ -97,8 +92,7 @@ def concurrent_jobs(
     value: str = "active_jobs",
     label: str = "jobs in the system",
     points: int = 250,
-    legend: bool = True,
-) -> Axes:
+) -> None:
     """Number of jobs in the system, or another number, over time, a line per scheduler.
 
     Args:
@@ -107,11 +101,9 @@ def concurrent_jobs(
         value: Column of the height.
         label: Label of the height.
         points: A longer series is averaged over this many intervals, to remain readable.
-        legend: Name the schedulers beside the axes.
 
     Source: §7.2, Figure 10a.
     """
-    axes = style.own_axes(axes, style.PAGE, 2.2)
     end_s = series["time_s"].max()
     unit_s, unit = style.time_unit(end_s)
     if series.groupby("scheduler").size().max() > points:
@@ -125,9 +117,6 @@ def concurrent_jobs(
         axes.step(rows["time_s"] / unit_s, rows[value], where="post", **mark)
     axes.set(xlabel=f"time ({unit})", ylabel=label, xlim=(0.0, None), ylim=(0.0, None))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    if legend:
-        style.legend_beside(axes)
-    return axes
 
 
 def variant_label(sticky: int, stage_rule: int, order: int = 0) -> str:
@@ -145,8 +134,8 @@ def _best(means: pandas.DataFrame) -> pandas.Series:
     return means.loc[means["mean"].idxmin()]
 
 
-@style.styled
-def alpha_curve(sweep: pandas.DataFrame, axes: Axes | None = None, *, legend: str = "inside") -> Axes:
+@style.on_axes(4.4, 2.9)
+def alpha_curve(sweep: pandas.DataFrame, axes: Axes | None = None, *, legend: str = "inside") -> None:
     """Average JCT over alpha by variant; error band and optimum of the best.
 
     Args:
@@ -156,7 +145,6 @@ def alpha_curve(sweep: pandas.DataFrame, axes: Axes | None = None, *, legend: st
 
     Source: §7.1 (5), §7.2.
     """
-    axes = style.own_axes(axes, 4.4, 2.9)
     means = alpha_means(sweep)
     best = _best(means)
     for variant, rows in means.groupby(VARIANT, sort=False):
@@ -176,17 +164,15 @@ def alpha_curve(sweep: pandas.DataFrame, axes: Axes | None = None, *, legend: st
         axes.legend(fontsize=7)
     else:
         style.legend_beside(axes)
-    return axes
 
 
 def _signed(alpha: float) -> str:
     return f"{alpha:+.1f}".replace("-", "−") if alpha else "0"
 
 
-@style.styled
-def best_alpha(sweep: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+@style.on_axes(style.COLUMN, 2.8, legend=Axes.legend)
+def best_alpha(sweep: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Histogram of the best alpha of each workload, in the best variant."""
-    axes = style.own_axes(axes, style.COLUMN, 2.8)
     best = _best(alpha_means(sweep))
     rows = sweep[(sweep[VARIANT] == best[VARIANT]).all(axis=1)]
     chosen = rows.loc[rows.groupby("seed")["avg_jct_s"].idxmin(), "alpha"]
@@ -194,12 +180,10 @@ def best_alpha(sweep: pandas.DataFrame, axes: Axes | None = None) -> Axes:
     axes.axvline(chosen.median(), color=style.BLACK, linestyle="--", label=f"median {_signed(chosen.median())}")
     axes.set(xlabel="best α of one workload", ylabel="workloads", xlim=(-2.05, 2.05))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    axes.legend()
-    return axes
 
 
-@style.styled
-def expressiveness(accuracy: pandas.DataFrame, guess: float, axes: Axes | None = None) -> Axes:
+@style.on_axes(5.4, 2.6)
+def expressiveness(accuracy: pandas.DataFrame, guess: float, axes: Axes | None = None) -> None:
     """Accuracy over iterations of training, mean and range over seeds per scheme of message passing.
 
     Args:
@@ -209,7 +193,6 @@ def expressiveness(accuracy: pandas.DataFrame, guess: float, axes: Axes | None =
 
     Source: appendix E, Figure 19.
     """
-    axes = style.own_axes(axes, 5.4, 2.6)
     for (scheme, label), (color, dashes, _) in zip(_SCHEMES.items(), _LINES, strict=False):
         by_iteration = accuracy[accuracy["scheme"] == scheme].groupby("iteration")["accuracy"]
         mean, low, high = by_iteration.mean(), by_iteration.min(), by_iteration.max()
@@ -220,4 +203,3 @@ def expressiveness(accuracy: pandas.DataFrame, guess: float, axes: Axes | None =
     axes.set(xlabel="training iterations", ylabel="accuracy on unseen DAGs", ylim=(0.0, 1.02))
     axes.set_xlim(0, accuracy["iteration"].max())
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 0.28))
-    return axes

@@ -48,7 +48,7 @@ def layered_positions(graph: networkx.DiGraph) -> dict[int, np.ndarray]:
     return {stage: np.array([position[stage], float(depth[stage])]) for stage in graph}
 
 
-@style.styled
+@style.on_axes(style.COLUMN, 3.0)
 def dag(
     stages: pandas.DataFrame,
     edges: pandas.DataFrame,
@@ -56,7 +56,7 @@ def dag(
     *,
     labels: bool | Sequence[str] = True,
     colors: Sequence[str] | None = None,
-) -> Axes:
+) -> None:
     """Graph of the stages of a job, with areas by work.
 
     Args:
@@ -68,7 +68,6 @@ def dag(
 
     Source: §2, Figure 1.
     """
-    axes = style.own_axes(axes, style.COLUMN, 3.0)
     graph = networkx.DiGraph()
     graph.add_nodes_from(stages["stage"])
     graph.add_edges_from(zip(edges["parent"], edges["child"], strict=True))
@@ -109,7 +108,6 @@ def dag(
     axes.set_xlim(middle - 1.08 * half, middle + 1.3 * half)  # labels stand to the right
     axes.margins(y=0.08)
     axes.set_axis_off()
-    return axes
 
 
 def _labels(stages: pandas.DataFrame) -> list[str]:

@@ -26,8 +26,8 @@ def query_labels(names) -> dict[str, str]:
     return dict(sorted(numbers.items(), key=lambda pair: (int(pair[1]) if pair[1].isdigit() else 0, pair[0])))
 
 
-@style.styled
-def duration_bars(runs: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+@style.on_axes(style.PAGE, 2.0)
+def duration_bars(runs: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Bars of the real duration by query, with deviation, and the simulated one.
 
     Args:
@@ -36,7 +36,6 @@ def duration_bars(runs: pandas.DataFrame, axes: Axes | None = None) -> Axes:
 
     Source: appendix D, Figure 18, upper part.
     """
-    axes = style.own_axes(axes, style.PAGE, 2.0)
     labels = query_labels(runs["name"])
     groups = runs.groupby("name")
     real = groups["real_s"].agg(["mean", "std"]).fillna(0.0).loc[list(labels)]
@@ -51,11 +50,10 @@ def duration_bars(runs: pandas.DataFrame, axes: Axes | None = None) -> Axes:
     axes.set(ylabel="job duration (s)", xlim=(-0.7, len(labels) - 0.3), ylim=(0.0, None))
     axes.tick_params(axis="x", length=0)
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, fontsize=7, borderaxespad=0.2)
-    return axes
 
 
-@style.styled
-def error_ranges(runs: pandas.DataFrame, axes: Axes | None = None, *, paper_percent: float) -> Axes:
+@style.on_axes(style.PAGE, 1.6)
+def error_ranges(runs: pandas.DataFrame, axes: Axes | None = None, *, paper_percent: float) -> None:
     """Ranges of the error by query that hold 95 % of the runs.
 
     Args:
@@ -65,7 +63,6 @@ def error_ranges(runs: pandas.DataFrame, axes: Axes | None = None, *, paper_perc
 
     Source: appendix D, Figure 18, lower part.
     """
-    axes = style.own_axes(axes, style.PAGE, 1.6)
     labels = query_labels(runs["name"])
     position = np.arange(len(labels))
     groups = (100.0 * runs["error"]).groupby(runs["name"])
@@ -81,18 +78,16 @@ def error_ranges(runs: pandas.DataFrame, axes: Axes | None = None, *, paper_perc
     axes.set(xlabel="query", ylabel="error (%)", xlim=(-0.7, len(labels) - 0.3))
     axes.tick_params(axis="x", length=0)
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, fontsize=7, borderaxespad=0.2)
-    return axes
 
 
-@style.styled
-def simulated_against_real(runs: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+@style.on_axes(style.COLUMN, 3.0)
+def simulated_against_real(runs: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Mean simulated duration over real duration, a point per run, both axes logarithmic.
 
     Args:
         runs: executors, real_s, simulated_s.
         axes: Where to draw; a new figure when omitted.
     """
-    axes = style.own_axes(axes, style.COLUMN, 3.0)
     colors = (style.SKY, style.GREEN, style.ORANGE, style.BLUE, style.PINK, style.VERMILION)
     for number, group in runs.groupby("executors"):
         mark = {"marker": "os^Dvp"[number % 6], "color": colors[number % 6], "markersize": 2.5, "alpha": 0.7}
@@ -108,11 +103,10 @@ def simulated_against_real(runs: pandas.DataFrame, axes: Axes | None = None) -> 
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     style.plain_numbers(axes.xaxis, axes.yaxis)
     axes.legend(loc="upper left", fontsize=7, handletextpad=0.3)
-    return axes
 
 
-@style.styled
-def error_distributions(errors: pandas.DataFrame, axes: Axes | None = None, *, paper: tuple[float, float]) -> Axes:
+@style.on_axes(style.COLUMN, 2.6)
+def error_distributions(errors: pandas.DataFrame, axes: Axes | None = None, *, paper: tuple[float, float]) -> None:
     """Distribution of the error's size by origin of the profile, with the floor.
 
     Args:
@@ -120,7 +114,6 @@ def error_distributions(errors: pandas.DataFrame, axes: Axes | None = None, *, p
         axes: Where to draw; a new figure when omitted.
         paper: Mean and 95th percentile of the paper in percent, drawn as lines.
     """
-    axes = style.own_axes(axes, style.COLUMN, 2.6)
     sizes = 100.0 * errors["error"].abs()
     for origin, (label, color, line) in ORIGINS.items():
         values = sizes[errors["profile"] == origin]
@@ -134,11 +127,10 @@ def error_distributions(errors: pandas.DataFrame, axes: Axes | None = None, *, p
     axes.legend(
         loc="lower right", fontsize=6.5, title="simulated with the durations of", title_fontsize=6.5, alignment="left"
     )
-    return axes
 
 
-@style.styled
-def ablation_bars(summary: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
+@style.on_axes(style.PAGE / 2, 2.4)
+def ablation_bars(summary: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> None:
     """Bars of the mean error's size by variant, with bias and 95th percentile.
 
     Args:
@@ -146,7 +138,6 @@ def ablation_bars(summary: pandas.DataFrame, axes: Axes | None = None, *, legend
         axes: Where to draw; a new figure when omitted.
         legend: Explain the marks.
     """
-    axes = style.own_axes(axes, style.PAGE / 2, 2.4)
     position = np.arange(len(summary))
     colors = [REAL if name.startswith("other real") else SIMULATED for name in summary["variant"]]
     axes.barh(position, summary["mean_percent"], 0.65, color=colors, alpha=0.85, label="mean size of the error")
@@ -165,4 +156,3 @@ def ablation_bars(summary: pandas.DataFrame, axes: Axes | None = None, *, legend
     axes.set_xlabel("error (%)")
     if legend:
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=6.5, handletextpad=0.4)
-    return axes

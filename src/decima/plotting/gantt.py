@@ -91,7 +91,7 @@ def _rectangles(tasks: pandas.DataFrame, key: str, colors: Mapping, each_task: b
     )
 
 
-@style.styled
+@style.on_axes(style.PAGE, 2.2)
 def gantt(
     tasks: pandas.DataFrame,
     axes: Axes | None = None,
@@ -103,7 +103,7 @@ def gantt(
     arrival_s: pandas.Series | None = None,
     each_task: bool = False,
     slots: pandas.DataFrame | None = None,
-) -> Axes:
+) -> None:
     """Gantt chart of executors: a colour per job, purple idle, red completions.
 
     Args:
@@ -122,7 +122,6 @@ def gantt(
 
     Source: §2.3, Figure 3.
     """
-    axes = style.own_axes(axes, style.PAGE, 2.2)
     values = sorted(tasks[color_by].unique())
     if colors is None:
         colors = dict(zip(range(max(values) + 1), job_colors(max(values) + 1), strict=True))
@@ -144,7 +143,6 @@ def gantt(
     axes.set_title(f"{title}: {measure}" if title else measure, loc="left")
     axes.set(xlabel="time (s)", ylabel="executor", xlim=(0.0, end_s), ylim=(-0.5, executors - 0.5))
     axes.grid(False)
-    return axes
 
 
 def tasks_of(result: RunResult) -> pandas.DataFrame:

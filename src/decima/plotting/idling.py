@@ -16,80 +16,62 @@ _LENGTHS = (
 )
 
 
-@style.styled
-def gain_over_share(gains: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
+@style.on_axes(style.COLUMN, 2.4, legend=Axes.legend)
+def gain_over_share(gains: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Gain of the best idling rule over the share of long jobs.
 
     Args:
         gains: long_s, share (parts of 1) and gain_percent, of one number of executors and one load.
         axes: Where to draw; a new figure when omitted.
-        legend: Name the lengths.
     """
-    axes = style.own_axes(axes, style.COLUMN, 2.4)
     for (long_s, rows), (color, dashes, marker) in zip(gains.groupby("long_s"), _LENGTHS, strict=False):
         ordered = rows.sort_values("share")
         mark = {"color": color, "linestyle": dashes, "marker": marker, "markersize": 4}
         axes.plot(100.0 * ordered["share"], ordered["gain_percent"], **mark, label=f"long jobs of {long_s:g} s")
     axes.set(xlabel="long jobs (% of all)", ylabel="gain (% of average JCT)", xlim=(0.0, None))
     axes.axhline(0.0, color=style.GREY, linewidth=0.8)
-    if legend:
-        axes.legend()
-    return axes
 
 
-@style.styled
-def jct_percentiles(percentiles: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
+@style.on_axes(style.PAGE, 2.4, legend=style.legend_beside)
+def jct_percentiles(percentiles: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Cumulative distribution of the JCT, a line per scheduler.
 
     Args:
         percentiles: scheduler, percent and jct_s, of one load; those up to 98 are shown.
         axes: Where to draw; a new figure when omitted.
-        legend: Name the schedulers beside the axes.
     """
-    axes = style.own_axes(axes, style.PAGE, 2.4)
     for name in style.display_order(percentiles["scheduler"]):
         rows = percentiles[(percentiles["scheduler"] == name) & (percentiles["percent"] <= 98)]
         axes.plot(rows["jct_s"], rows["percent"] / 100.0, **style.scheduler_style(name).line())
     axes.set(xlabel="JCT (s)", ylabel="CDF", xlim=(0.0, None), ylim=(0.0, 1.02))
-    if legend:
-        style.legend_beside(axes)
-    return axes
 
 
-@style.styled
-def score_over_jobs(scores: pandas.DataFrame, column: str, axes: Axes | None = None, *, legend: bool = True) -> Axes:
+@style.on_axes(style.PAGE, 2.4, legend=style.legend_beside)
+def score_over_jobs(scores: pandas.DataFrame, column: str, axes: Axes | None = None) -> None:
     """Mean score over the number of jobs, a line per scheduler.
 
     Args:
         scores: jobs, scheduler and the score.
         column: The score, in seconds.
         axes: Where to draw; a new figure when omitted.
-        legend: Name the schedulers beside the axes.
     """
-    axes = style.own_axes(axes, style.PAGE, 2.4)
     means = scores.groupby(["jobs", "scheduler"])[column].mean().unstack("scheduler")
     for name in style.display_order(scores["scheduler"]):
         mark = style.scheduler_style(name)
         axes.plot(means[name], **mark.line(), marker=mark.marker, markersize=4)
     axes.set(xlabel="jobs", ylabel=axis_label(column, column))
-    if legend:
-        style.legend_beside(axes)
-    return axes
 
 
-@style.styled
-def slot_over_gap(slots: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+@style.on_axes(style.PAGE, 2.4, legend=style.legend_beside)
+def slot_over_gap(slots: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Mean slot over the gap between arrivals, a line per length of long jobs.
 
     Args:
         slots: long_s, gap_s and mean_slot_s.
         axes: Where to draw; a new figure when omitted.
     """
-    axes = style.own_axes(axes, style.PAGE, 2.4)
     for (long_s, rows), (color, dashes, marker) in zip(slots.groupby("long_s"), _LENGTHS, strict=False):
         ordered = rows.sort_values("gap_s")
         mark = {"color": color, "linestyle": dashes, "marker": marker, "markersize": 4}
         axes.plot(ordered["gap_s"], ordered["mean_slot_s"], **mark, label=f"μ = {long_s:g} s")
     axes.set(xlabel="mean gap between arrivals (s)", ylabel="mean slot (s)", xlim=(0.0, None), ylim=(0.0, None))
-    style.legend_beside(axes)
-    return axes

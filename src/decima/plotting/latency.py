@@ -10,8 +10,8 @@ from matplotlib.ticker import LogLocator
 from decima.plotting import style
 
 
-@style.styled
-def delay_cdf(latency_ms: np.ndarray, interval_s: np.ndarray, axes: Axes | None = None) -> Axes:
+@style.on_axes(style.COLUMN, 2.6)
+def delay_cdf(latency_ms: np.ndarray, interval_s: np.ndarray, axes: Axes | None = None) -> None:
     """Distributions of decision times and of times between scheduling events.
 
     Args:
@@ -21,7 +21,6 @@ def delay_cdf(latency_ms: np.ndarray, interval_s: np.ndarray, axes: Axes | None 
 
     Source: §7.4, Figure 15b.
     """
-    axes = style.own_axes(axes, style.COLUMN, 2.6)
     axes.ecdf(latency_ms, color=style.BLACK, label=f"decision: mean {np.mean(latency_ms):.2g} ms")
     interval_ms = 1000.0 * interval_s
     label = f"interval: mean {np.mean(interval_s):.2g} s"
@@ -30,11 +29,10 @@ def delay_cdf(latency_ms: np.ndarray, interval_s: np.ndarray, axes: Axes | None 
     axes.xaxis.set_major_locator(LogLocator(numticks=6))
     style.plain_numbers(axes.xaxis)
     style.legend_above(axes)
-    return axes
 
 
-@style.styled
-def latency_over_jobs(table: pandas.DataFrame, axes: Axes | None = None, *, paper_ms: float = 15.0) -> Axes:
+@style.on_axes(style.COLUMN, 2.6)
+def latency_over_jobs(table: pandas.DataFrame, axes: Axes | None = None, *, paper_ms: float = 15.0) -> None:
     """Time per decision over jobs in the system: median and 95th percentile.
 
     Args:
@@ -42,7 +40,6 @@ def latency_over_jobs(table: pandas.DataFrame, axes: Axes | None = None, *, pape
         axes: Where to draw; a new figure when omitted.
         paper_ms: Mean delay that the paper states.
     """
-    axes = style.own_axes(axes, style.COLUMN, 2.6)
     color = style.BLACK
     groups = table.groupby("jobs")
     active = groups["active_jobs"].median()
@@ -53,4 +50,3 @@ def latency_over_jobs(table: pandas.DataFrame, axes: Axes | None = None, *, pape
     axes.set(xscale="log", yscale="log", xlabel="jobs in the system", ylabel="time per decision (ms)")
     style.plain_numbers(axes.xaxis, axes.yaxis)
     style.legend_above(axes, ncols=2)
-    return axes

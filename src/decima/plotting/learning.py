@@ -27,7 +27,7 @@ def variant_colors(variants: Sequence[str]) -> dict[str, str]:
     return {"recipe": style.BLACK} | colors
 
 
-@style.styled
+@style.on_axes(style.PAGE, 2.8, legend=style.legend_beside)
 def learning_curves(
     curves: pandas.DataFrame,
     references: pandas.DataFrame,
@@ -35,9 +35,8 @@ def learning_curves(
     *,
     over: str = "iteration",
     values: Sequence[str] = (GREEDY, SAMPLED),
-    legend: bool = True,
     levels: Sequence[str] | None = None,
-) -> Axes:
+) -> None:
     """Validation scores over training, with heuristics as level lines.
 
     Args:
@@ -46,12 +45,10 @@ def learning_curves(
         axes: Where to draw; a new figure when omitted.
         over: ``"iteration"``, ``"wall_s"`` or ``"cpu_s"``.
         values: Which scores; a sampled one is dotted.
-        legend: Name variants and heuristics beside the axes.
         levels: Heuristics that are drawn, in the order of the legend; all of ``references`` when omitted.
 
     Source: §7.4, Figure 15a.
     """
-    axes = style.own_axes(axes, style.PAGE, 2.8)
     scale, label = _UNITS[over]
     colors = variant_colors(curves["variant"])
     named = set()
@@ -74,9 +71,6 @@ def learning_curves(
     top = min(np.nanmax(shown), 1.5 * level.max())
     axes.set(xlabel=label, ylabel=AVG_JCT.axis_label, ylim=(0.95 * min(np.nanmin(shown), level.min()), top))
     axes.margins(x=0.0)
-    if legend:
-        style.legend_beside(axes)
-    return axes
 
 
 @style.styled
@@ -162,8 +156,8 @@ def sequence_penalties(
     return figure
 
 
-@style.styled
-def baseline_spread(explained: pandas.DataFrame, shared_s: float, axes: Axes | None = None) -> Axes:
+@style.on_axes(style.PAGE, 2.2)
+def baseline_spread(explained: pandas.DataFrame, shared_s: float, axes: Axes | None = None) -> None:
     """Standard deviation of the return around two baselines over time.
 
     Args:
@@ -173,7 +167,6 @@ def baseline_spread(explained: pandas.DataFrame, shared_s: float, axes: Axes | N
 
     Source: §5.3, challenge 2.
     """
-    axes = style.own_axes(axes, style.PAGE, 2.2)
     time_s = explained["time_s"]
     axes.plot(time_s, explained["time_baseline_s"], color=style.ORANGE, label="mean of all episodes at that time")
     axes.plot(
@@ -184,4 +177,3 @@ def baseline_spread(explained: pandas.DataFrame, shared_s: float, axes: Axes | N
     axes.set(xlabel="time of the action (s)", ylabel="spread of the return\n(s.d., job s)", ylim=(0.0, None))
     axes.margins(x=0.0)
     style.legend_beside(axes, title="baseline", alignment="left")
-    return axes

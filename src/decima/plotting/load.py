@@ -21,8 +21,8 @@ _MEANINGS = {
 }
 
 
-@style.styled
-def score_over_gap(scores: pandas.DataFrame, axes: Axes | None = None, *, value: str = "avg_jct_s") -> Axes:
+@style.on_axes(style.PAGE, 2.8, legend=style.legend_beside)
+def score_over_gap(scores: pandas.DataFrame, axes: Axes | None = None, *, value: str = "avg_jct_s") -> None:
     """Mean score over the mean gap between arrivals, a line per scheduler.
 
     Args:
@@ -30,7 +30,6 @@ def score_over_gap(scores: pandas.DataFrame, axes: Axes | None = None, *, value:
         axes: Where to draw; a new figure when omitted.
         value: The score.
     """
-    axes = style.own_axes(axes, style.PAGE, 2.8)
     means = scores.groupby(["interarrival_s", "scheduler"])[value].mean().unstack("scheduler")
     for name in style.display_order(scores["scheduler"]):
         mark = style.scheduler_style(name)
@@ -39,12 +38,10 @@ def score_over_gap(scores: pandas.DataFrame, axes: Axes | None = None, *, value:
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     style.plain_numbers(axes.yaxis)
     _gap_axis(axes, means.index)
-    style.legend_beside(axes)
-    return axes
 
 
-@style.styled
-def change_over_gap(changes: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+@style.on_axes(style.PAGE, 2.0, legend=style.legend_beside)
+def change_over_gap(changes: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Paired change over the mean gap between arrivals, with 95 % intervals.
 
     Where a scheduler is overrun by jobs the scale is logarithmic from a change of :data:`LINEAR_TO` on.
@@ -53,7 +50,6 @@ def change_over_gap(changes: pandas.DataFrame, axes: Axes | None = None) -> Axes
         changes: interarrival_s, scheduler, change_percent, low and high, of one baseline.
         axes: Where to draw; a new figure when omitted.
     """
-    axes = style.own_axes(axes, style.PAGE, 2.0)
     for name in style.display_order(changes["scheduler"]):
         rows, mark = changes[changes["scheduler"] == name].sort_values("interarrival_s"), style.scheduler_style(name)
         change = rows["change_percent"]
@@ -67,12 +63,10 @@ def change_over_gap(changes: pandas.DataFrame, axes: Axes | None = None) -> Axes
         axes.set_ylim(bottom=min(changes["low"].min(), 0.0) - 0.1 * LINEAR_TO)
         axes.minorticks_off()
     _gap_axis(axes, sorted(changes["interarrival_s"].unique()))
-    style.legend_beside(axes)
-    return axes
 
 
-@style.styled
-def loads_over_gap(loads: pandas.DataFrame, wanted: float, axes: Axes | None = None) -> Axes:
+@style.on_axes(style.PAGE, 2.0, legend=style.legend_beside)
+def loads_over_gap(loads: pandas.DataFrame, wanted: float, axes: Axes | None = None) -> None:
     """Three meanings of load over the mean gap between arrivals, means over streams.
 
     Args:
@@ -80,7 +74,6 @@ def loads_over_gap(loads: pandas.DataFrame, wanted: float, axes: Axes | None = N
         wanted: Load drawn as a line for comparison.
         axes: Where to draw; a new figure when omitted.
     """
-    axes = style.own_axes(axes, style.PAGE, 2.0)
     means = loads.groupby("interarrival_s")[list(_MEANINGS)].mean()
     for name, (label, color, dashes, marker) in _MEANINGS.items():
         axes.plot(100.0 * means[name], label=label, color=color, linestyle=dashes, marker=marker, markersize=4)
@@ -88,8 +81,6 @@ def loads_over_gap(loads: pandas.DataFrame, wanted: float, axes: Axes | None = N
     axes.set(ylabel="load (%)", ylim=(0.0, None))
     axes.set_xlabel("mean time between arrivals (s); the load grows to the right")
     _gap_axis(axes, means.index)
-    style.legend_beside(axes)
-    return axes
 
 
 def _gap_axis(axes: Axes, gaps_s: Iterable[float]) -> None:
@@ -100,15 +91,14 @@ def _gap_axis(axes: Axes, gaps_s: Iterable[float]) -> None:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
-@style.styled
-def change_over_budget(changes: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+@style.on_axes(style.PAGE, 2.6, legend=style.legend_beside)
+def change_over_budget(changes: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Paired change over the runs per plan, with 95 % intervals.
 
     Args:
         changes: case, budget, change_percent, low and high.
         axes: Where to draw; a new figure when omitted.
     """
-    axes = style.own_axes(axes, style.PAGE, 2.6)
     markers = [(style.VERMILION, "X"), (style.BLUE, "o")]
     budgets = sorted(changes["budget"].unique())
     cases = changes.groupby("case", sort=False)
@@ -121,8 +111,6 @@ def change_over_budget(changes: pandas.DataFrame, axes: Axes | None = None) -> A
     axes.set_xticks(budgets, [f"{budget:g}" for budget in budgets])
     axes.minorticks_off()
     axes.margins(x=0.2)
-    style.legend_beside(axes)
-    return axes
 
 
 @style.styled

@@ -17,8 +17,8 @@ _MARKS = {
 _WAVE_NAMES = {"fresh": "fresh executor", "first": "first wave", "rest": "later waves"}
 
 
-@style.styled
-def slowdown(table: pandas.DataFrame, wave: str, axes: Axes | None = None, *, measured_up_to: int = 4) -> Axes:
+@style.on_axes(style.COLUMN, 2.4)
+def slowdown(table: pandas.DataFrame, wave: str, axes: Axes | None = None, *, measured_up_to: int = 4) -> None:
     """Slow-down of tasks over executors; right of the grey it is extrapolated.
 
     Args:
@@ -27,7 +27,6 @@ def slowdown(table: pandas.DataFrame, wave: str, axes: Axes | None = None, *, me
         axes: Where to draw; a new figure when omitted.
         measured_up_to: Largest executor count that was measured.
     """
-    axes = style.own_axes(axes, style.COLUMN, 2.4)
     axes.axvspan(0.9, measured_up_to * 1.1, color="0.92", zorder=0)
     for source, part in table[table["wave"] == wave].groupby("source", sort=False):
         part = part.sort_values("level")
@@ -41,18 +40,16 @@ def slowdown(table: pandas.DataFrame, wave: str, axes: Axes | None = None, *, me
     axes.set(xscale="log", yscale="log", xlabel="executors", title=_WAVE_NAMES[wave])
     axes.set_yticks([1, 2, 4, 8])
     style.plain_numbers(axes.xaxis, axes.yaxis)
-    return axes
 
 
-@style.styled
-def residuals(table: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+@style.on_axes(style.COLUMN, 2.4)
+def residuals(table: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Distribution of measured over fitted mean task durations, a line per wave.
 
     Args:
         table: wave, residual (natural logarithm).
         axes: Where to draw; a new figure when omitted.
     """
-    axes = style.own_axes(axes, style.COLUMN, 2.4)
     colors = {"fresh": style.SKY, "first": style.VERMILION, "rest": style.BLACK}
     for wave, part in table.groupby("wave", sort=False):
         percent = 100.0 * np.expm1(part["residual"].to_numpy())
@@ -60,18 +57,16 @@ def residuals(table: pandas.DataFrame, axes: Axes | None = None) -> Axes:
         axes.ecdf(percent, color=colors[wave], label=label)
     axes.set(xlabel="measured over fitted (%)", ylabel="CDF", xlim=(-60, 60), ylim=(0.0, 1.02))
     style.legend_above(axes)
-    return axes
 
 
-@style.styled
-def holdout(table: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+@style.on_axes(style.COLUMN, 2.4)
+def holdout(table: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Bars of the mean error of held-out predictions, with and without model.
 
     Args:
         table: held_out, value, wave, form, error_percent.
         axes: Where to draw; a new figure when omitted.
     """
-    axes = style.own_axes(axes, style.COLUMN, 2.4)
     groups = list(dict.fromkeys(zip(table["held_out"], table["value"], table["wave"], strict=True)))
     for form, color, shift in (("model", style.BLACK, -0.2), ("no effect", style.GREY, 0.2)):
         part = table[table["form"] == form]
@@ -84,11 +79,10 @@ def holdout(table: pandas.DataFrame, axes: Axes | None = None) -> Axes:
     axes.set(xlabel="mean error (%)")
     axes.grid(axis="y", visible=False)
     style.legend_above(axes, ncols=2)
-    return axes
 
 
-@style.styled
-def jobs(table: pandas.DataFrame, column: str, label: str, axes: Axes | None = None) -> Axes:
+@style.on_axes(style.PAGE, 2.4)
+def jobs(table: pandas.DataFrame, column: str, label: str, axes: Axes | None = None) -> None:
     """One number per query: extrapolated, the authors', and measured.
 
     Args:
@@ -97,11 +91,9 @@ def jobs(table: pandas.DataFrame, column: str, label: str, axes: Axes | None = N
         label: Label of the axis.
         axes: Where to draw; a new figure when omitted.
     """
-    axes = style.own_axes(axes, style.PAGE, 2.4)
     for source, part in table.groupby("source", sort=False):
         part = part[part["size_gb"] == part["size_gb"].max()]
         name = f"{_MARKS[source]['label']}, {part['size_gb'].max():g} GB"
         axes.plot(part["query"], part[column], markersize=4, **{**_MARKS[source], "linestyle": "none", "label": name})
     axes.set(yscale="log", ylabel=label, xticks=range(1, 23))
     style.plain_numbers(axes.yaxis)
-    return axes

@@ -98,8 +98,8 @@ def _strip(table: np.ndarray, labels: list[str], features: int, norm: Normalize,
     return image
 
 
-@style.styled
-def stage_probabilities(candidates: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+@style.on_axes(style.COLUMN, 2.6)
+def stage_probabilities(candidates: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Bars of the probability of every candidate stage, with its score q.
 
     Args:
@@ -108,7 +108,6 @@ def stage_probabilities(candidates: pandas.DataFrame, axes: Axes | None = None) 
 
     Source: §5.2, Eq. 2, Figure 6.
     """
-    axes = style.own_axes(axes, style.COLUMN, 2.6)
     colors = job_colors(int(candidates["job"].max()) + 1)
     position = np.arange(len(candidates))
     bars = axes.bar(position, candidates["probability"], 0.7, color=[colors[job] for job in candidates["job"]])
@@ -125,11 +124,10 @@ def stage_probabilities(candidates: pandas.DataFrame, axes: Axes | None = None) 
     handles.append(Patch(facecolor="white", edgecolor=style.BLACK, linewidth=1.6, label="chosen"))
     axes.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(handles), fontsize=7,
                 handlelength=1.0, columnspacing=1.0)  # fmt: skip
-    return axes
 
 
-@style.styled
-def limit_probabilities(limits: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+@style.on_axes(style.COLUMN, 2.6)
+def limit_probabilities(limits: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Bars of the probability of every limit; shaded: the saturating ones.
 
     Args:
@@ -138,7 +136,6 @@ def limit_probabilities(limits: pandas.DataFrame, axes: Axes | None = None) -> A
 
     Source: §5.2, Figure 6.
     """
-    axes = style.own_axes(axes, style.COLUMN, 2.6)
     most = int(limits["used"].max())
     same = limits[limits["used"] == most]
     axes.axvspan(same["limit"].min() - 0.5, same["limit"].max() + 0.5, color="0.9", linewidth=0, zorder=0)
@@ -148,4 +145,3 @@ def limit_probabilities(limits: pandas.DataFrame, axes: Axes | None = None) -> A
     text = f"shaded: {words.count(most, 'executor')}, all that the stage can use now:\n{same['probability'].sum():.0%}"
     text = text.replace("%", " %")
     axes.set_title(text, fontsize=7, loc="left")
-    return axes

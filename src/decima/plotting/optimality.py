@@ -112,8 +112,8 @@ def _bars(scores: pandas.DataFrame, value: str, text: str, axes: Axes, instance:
     return axes
 
 
-@style.styled
-def distance_from_floor(bounds: pandas.DataFrame, axes: Axes | None = None, *, legend: bool = True) -> Axes:
+@style.on_axes(5.0, 2.8, legend=style.legend_beside)
+def distance_from_floor(bounds: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Average JCT of policies, of the search and of the bound, by instance.
 
     The grey line runs from the lower bound to the search: no schedule is left of it, the optimum lies on it.
@@ -121,9 +121,7 @@ def distance_from_floor(bounds: pandas.DataFrame, axes: Axes | None = None, *, l
     Args:
         bounds: instance, policy (also ``"search"``, by which rows are sorted, and ``"lower_bound"``), avg_jct_s.
         axes: Where to draw; a new figure when omitted.
-        legend: Name the policies beside the axes.
     """
-    axes = style.own_axes(axes, 5.0, 2.8)
     table = bounds.pivot_table(index="instance", columns="policy", values="avg_jct_s").sort_values("search")
     position = np.arange(len(table))
     axes.hlines(position, table["lower_bound"], table["search"], color="0.75", linewidth=4, zorder=1)
@@ -136,6 +134,3 @@ def distance_from_floor(bounds: pandas.DataFrame, axes: Axes | None = None, *, l
         )  # fmt: skip
     style.label_rows(axes, [f"{instance}" for instance in table.index])
     axes.set(xlabel=AVG_JCT.axis_label, ylabel="instance", xlim=(0.0, None))
-    if legend:
-        style.legend_beside(axes)
-    return axes

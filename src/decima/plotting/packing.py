@@ -10,8 +10,8 @@ from matplotlib.ticker import LogLocator
 from decima.plotting import style
 
 
-@style.styled
-def score_over_load(scores: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+@style.on_axes()
+def score_over_load(scores: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Mean average JCT over the nominal load, a line per scheduler.
 
     Schedulers that would dwarf the others are left out, with their values below the axes.
@@ -20,7 +20,6 @@ def score_over_load(scores: pandas.DataFrame, axes: Axes | None = None) -> Axes:
         scores: load (a part of all executor time), scheduler, avg_jct_s.
         axes: Where to draw; a new figure when omitted.
     """
-    axes = style.own_axes(axes)
     means = scores.groupby(["load", "scheduler"])["avg_jct_s"].mean().unstack("scheduler")
     largest = means.apply(style.largest_shown, axis=1)
     beyond = []
@@ -36,18 +35,16 @@ def score_over_load(scores: pandas.DataFrame, axes: Axes | None = None) -> Axes:
     style.plain_numbers(axes.yaxis)
     if beyond:
         axes.set_xlabel("\n".join(["nominal load (%)", "far above:", *beyond]), fontsize=7)
-    return axes
 
 
-@style.styled
-def score_over_fragmentation(scores: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+@style.on_axes()
+def score_over_fragmentation(scores: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Mean average JCT over the mean fragmentation, a point per scheduler.
 
     Args:
         scores: scheduler, avg_jct_s, fragmentation (a part of the memory held).
         axes: Where to draw; a new figure when omitted.
     """
-    axes = style.own_axes(axes)
     means = scores.groupby("scheduler")[["avg_jct_s", "fragmentation"]].mean()
     for name in style.display_order(scores["scheduler"]):
         mark = style.scheduler_style(name)
@@ -56,10 +53,9 @@ def score_over_fragmentation(scores: pandas.DataFrame, axes: Axes | None = None)
     axes.set(xlabel="fragmentation (%)", ylabel="average JCT (s)", yscale="log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     style.plain_numbers(axes.yaxis)
-    return axes
 
 
-@style.styled
+@style.on_axes()
 def use_of_classes(
     uses: pandas.DataFrame,
     scheduler: str,
@@ -68,7 +64,7 @@ def use_of_classes(
     *,
     value: str = "executor_s",
     label: str = "executor time, ratio",
-) -> Axes:
+) -> None:
     """Use of each class relative to another scheduler, by size of jobs.
 
     Args:
@@ -81,7 +77,6 @@ def use_of_classes(
 
     Source: §7.3, Figure 12b; appendix G, Figure 21.
     """
-    axes = style.own_axes(axes)
     sums = uses.groupby(["scheduler", "size", "memory"])[value].sum()
     ours, theirs = (sums.loc[name].unstack("memory") for name in (scheduler, against))
     colors = (style.SKY, style.GREEN, style.ORANGE, style.VERMILION)
@@ -94,11 +89,10 @@ def use_of_classes(
     axes.axhline(1.0, color=style.GREY, linewidth=0.8)
     axes.set_xticks(ours.index, _shares(len(ours)))
     axes.set(xlabel="jobs by work (% of jobs, small to large)", ylabel=label)
-    return axes
 
 
-@style.styled
-def change_by_size(jobs: pandas.DataFrame, scheduler: str, against: str, axes: Axes | None = None) -> Axes:
+@style.on_axes()
+def change_by_size(jobs: pandas.DataFrame, scheduler: str, against: str, axes: Axes | None = None) -> None:
     """Change of the mean JCT between two schedulers by size of jobs.
 
     Args:
@@ -109,7 +103,6 @@ def change_by_size(jobs: pandas.DataFrame, scheduler: str, against: str, axes: A
 
     Source: §7.3, Figure 12a.
     """
-    axes = style.own_axes(axes)
     means = jobs.pivot_table(index="size", columns=["scheduler", "seed"], values="avg_jct_s")
     ours, theirs = means[scheduler], means[against]
     total = 100.0 * (ours.mean(axis=1) / theirs.mean(axis=1) - 1.0)
@@ -120,7 +113,6 @@ def change_by_size(jobs: pandas.DataFrame, scheduler: str, against: str, axes: A
     axes.axhline(0.0, color=style.GREY, linewidth=0.8)
     axes.set_xticks(total.index, _shares(len(total)))
     axes.set(xlabel="jobs by work (% of jobs, small to large)", ylabel="change of the average JCT (%)")
-    return axes
 
 
 def _shares(parts: int) -> list[str]:
@@ -128,15 +120,14 @@ def _shares(parts: int) -> list[str]:
     return [f"{100 * part // parts}-{100 * (part + 1) // parts}" for part in range(parts)]
 
 
-@style.styled
-def cost_of_parts(parts: pandas.DataFrame, axes: Axes | None = None) -> Axes:
+@style.on_axes(style.PAGE, 2.8)
+def cost_of_parts(parts: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Distance of each setting's best combination from the best of all.
 
     Args:
         parts: part, setting, above_best_percent.
         axes: Where to draw; a new figure when omitted.
     """
-    axes = style.own_axes(axes, style.PAGE, 2.8)
     names = list(dict.fromkeys(parts["part"]))
     marks = zip((style.BLUE, style.ORANGE, style.GREEN, style.PINK, style.BLACK), "osD^v", strict=True)
     for (setting, rows), (color, marker) in zip(parts.groupby("setting", sort=False), marks, strict=False):
@@ -145,4 +136,3 @@ def cost_of_parts(parts: pandas.DataFrame, axes: Axes | None = None) -> Axes:
     style.label_rows(axes, names)
     axes.set(xlabel="average JCT above the best (%)")
     axes.legend(fontsize=7)
-    return axes

@@ -9,19 +9,17 @@ from matplotlib.axes import Axes
 from decima.plotting import style
 
 
-@style.styled
-def jct_over_time(jobs: pandas.DataFrame, axes: Axes | None = None, *, windows: int = 24, legend: bool = True) -> Axes:
+@style.on_axes(style.PAGE, 2.0, legend=style.legend_beside)
+def jct_over_time(jobs: pandas.DataFrame, axes: Axes | None = None, *, windows: int = 24) -> None:
     """Mean JCT of the jobs that arrive in each window, by scheduler.
 
     Args:
         jobs: scheduler, arrival_s, jct_s.
         axes: Where to draw; a new figure when omitted.
         windows: Windows of equal length between the first and the last arrival.
-        legend: Name the schedulers beside the axes.
 
     Source: §7.2, Figure 10b.
     """
-    axes = style.own_axes(axes, style.PAGE, 2.0)
     scale, unit = style.time_unit(jobs["arrival_s"].max())
     edges = np.linspace(0.0, jobs["arrival_s"].max(), windows + 1)
     middle = (edges[1:] + edges[:-1]) / 2.0
@@ -31,15 +29,10 @@ def jct_over_time(jobs: pandas.DataFrame, axes: Axes | None = None, *, windows: 
         mark = style.scheduler_style(name)
         axes.plot(middle / scale, means[name], **mark.line() | {"linestyle": "-"}, marker=mark.marker, markersize=3)
     axes.set(xlabel=f"time of arrival ({unit})", ylabel="mean JCT (s)", xlim=(0.0, None), ylim=(0.0, None))
-    if legend:
-        style.legend_beside(axes)
-    return axes
 
 
-@style.styled
-def against_work(
-    jobs: pandas.DataFrame, axes: Axes | None = None, *, value: str, label: str, log: bool = True, legend: bool = True
-) -> Axes:
+@style.on_axes(style.COLUMN, 2.6, legend=Axes.legend)
+def against_work(jobs: pandas.DataFrame, axes: Axes | None = None, *, value: str, label: str, log: bool = True) -> None:
     """One number per job over its work, with medians by scheduler.
 
     Args:
@@ -48,11 +41,9 @@ def against_work(
         value: Column of the height, above 0.
         label: Label of the height, with its unit.
         log: Logarithmic height.
-        legend: Name the schedulers.
 
     Source: §7.2, Figure 10c and d.
     """
-    axes = style.own_axes(axes, style.COLUMN, 2.6)
     for name in style.display_order(jobs["scheduler"]):
         rows, mark = jobs[jobs["scheduler"] == name], style.scheduler_style(name)
         axes.scatter(
@@ -69,13 +60,10 @@ def against_work(
         style.plain_numbers(axes.yaxis)
     else:
         axes.set_ylim(bottom=0.0)
-    if legend:
-        axes.legend()
-    return axes
 
 
-@style.styled
-def executed_against(jobs: pandas.DataFrame, axes: Axes | None = None, *, across: str, up: str) -> Axes:
+@style.on_axes(style.COLUMN, 2.6)
+def executed_against(jobs: pandas.DataFrame, axes: Axes | None = None, *, across: str, up: str) -> None:
     """Executor time that each job took under two schedulers.
 
     Args:
@@ -86,7 +74,6 @@ def executed_against(jobs: pandas.DataFrame, axes: Axes | None = None, *, across
 
     Source: §7.2, Figure 10e.
     """
-    axes = style.own_axes(axes, style.COLUMN, 2.6)
     table = jobs.pivot(index="job", columns="scheduler", values="executed_s")
     first, second = style.scheduler_style(across), style.scheduler_style(up)
     low, high = table.to_numpy().min(), table.to_numpy().max()
@@ -98,4 +85,3 @@ def executed_against(jobs: pandas.DataFrame, axes: Axes | None = None, *, across
     axes.set(xscale="log", yscale="log")
     axes.set(xlabel=f"{first.label}\n(executor s)", ylabel=f"{second.label} (executor s)")
     style.plain_numbers(axes.xaxis, axes.yaxis)
-    return axes

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
 
 import matplotlib
@@ -102,6 +103,41 @@ def styled(draw: Callable) -> Callable:
             return draw(*args, **kwargs)
 
     return inside
+
+
+def on_axes(
+    width: float = COLUMN, height: float = 2.4, legend: Callable[[Axes], object] | None = None
+) -> Callable[[Callable[..., None]], Callable[..., Axes]]:
+    """Decorator of a function that draws on ``axes``: inside :func:`context`, and on a new figure when omitted.
+
+    What it decorates returns the axes. With ``legend`` it has an option of that name; the legend is left out if false.
+
+    Args:
+        width: Of a new figure, inches.
+        height: Of a new figure, inches.
+        legend: Draws the legend, after everything else.
+    """
+
+    def decorate(draw: Callable[..., None]) -> Callable[..., Axes]:
+        shape = signature(draw)
+
+        @styled
+        @wraps(draw)
+        def inside(*args, **kwargs) -> Axes:
+            shown = legend is not None and kwargs.pop("legend", True)
+            bound = shape.bind(*args, **kwargs)
+            axes = bound.arguments["axes"] = own_axes(bound.arguments.get("axes"), width, height)
+            draw(*bound.args, **bound.kwargs)
+            if shown:
+                legend(axes)
+            return axes
+
+        option = [Parameter("legend", Parameter.KEYWORD_ONLY, default=True, annotation="bool")]
+        parameters = [*shape.parameters.values(), *option[: legend is not None]]
+        inside.__signature__ = shape.replace(parameters=parameters, return_annotation="Axes")
+        return inside
+
+    return decorate
 
 
 class Figure(matplotlib.figure.Figure):
