@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from decima.learning.loss import Gradient, Loss
 from decima.learning.returns import Episode
-from decima.learning.rollout import Teacher
+from decima.learning.rollout import RolloutBackend, RolloutJob, Teacher
+from decima.learning.seeds import rollout_seeds
 
 
 class WeightLearner(Protocol):
@@ -92,3 +93,40 @@ class Agent(Protocol):
 
     def close(self) -> None:
         """Free threads and processes."""
+
+
+class RolloutAgent:
+    """Base of agents whose episodes run on a backend.
+
+    Args:
+        task: What to draw sequences of.
+        architecture: Shape of the network.
+        seed: Source of the initial weights, of sequences and of all chance in episodes.
+        backend: Where episodes run; closed with the agent.
+    """
+
+    learner: Any
+
+    def __init__(self, task: Any, architecture: Any, seed: int, backend: RolloutBackend) -> None:
+        self.task, self.architecture, self.seed = task, architecture, seed
+        self._backend = backend
+
+    def run(self, iteration: int, sequences: Sequence, teacher: Teacher | None) -> list:
+        """Records of one episode of each sequence with the present weights."""
+        seeds = rollout_seeds(self.seed, iteration, len(sequences))
+        jobs = [RolloutJob(sequence, seed, teacher) for sequence, seed in zip(sequences, seeds, strict=True)]
+        return self._backend.collect(self.architecture, self.learner.weights, jobs)
+
+    def close(self) -> None:
+        """End the workers and the threads of the gradient."""
+        self._backend.close()
+        self.learner.close()
+
+
+def numbered(choices: Iterable[np.ndarray]) -> list[np.ndarray]:
+    """Decisions of each episode that are chosen by a mask, numbered through all episodes; int64."""
+    groups, first = [], 0
+    for chosen in choices:
+        groups.append(first + np.flatnonzero(chosen))
+        first += len(chosen)
+    return groups

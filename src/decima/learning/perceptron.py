@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -34,7 +35,7 @@ class Perceptron:
     def shapes(self) -> list[tuple[str, tuple[int, ...]]]:
         """(name, shape) of its arrays in order: kernel [in, out], bias [out], layer by layer."""
         shapes: list[tuple[str, tuple[int, ...]]] = []
-        for layer, (rows, columns) in enumerate(zip(self.widths[:-1], self.widths[1:], strict=True)):
+        for layer, (rows, columns) in enumerate(pairwise(self.widths)):
             shapes.append((f"{self.name}/{layer}/kernel", (rows, columns)))
             if self.output_bias or layer < len(self.widths) - 2:
                 shapes.append((f"{self.name}/{layer}/bias", (columns,)))
@@ -109,6 +110,19 @@ class NetworkShape:
     def num_parameters(self) -> int:
         """Length of the flat weight vector."""
         return sum(math.prod(shape) for _, shape in self.shapes)
+
+    def layer_rows(self) -> dict[str, list[tuple[int, int, int, int]]]:
+        """Per perceptron and layer: first numbers of kernel and bias (-1: none) in the flat vector, inputs, outputs."""
+        rows: dict[str, list[tuple[int, int, int, int]]] = {}
+        first = 0
+        for net in self.perceptrons:
+            own = rows[net.name] = []
+            for layer, (inputs, outputs) in enumerate(pairwise(net.widths)):
+                kernel, first = first, first + inputs * outputs
+                biased = net.output_bias or layer < len(net.widths) - 2
+                own.append((kernel, first if biased else -1, inputs, outputs))
+                first += outputs if biased else 0
+        return rows
 
     def check_length(self, weights: np.ndarray) -> None:
         """Raise ConfigError unless the flat vector is as long as the network needs."""

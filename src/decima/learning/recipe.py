@@ -47,6 +47,11 @@ class AdamConfig(Configuration):
     adam_beta2: float = number(0.999, "Decay of Adam's second moment.", 0.0, 0.999999)
     adam_epsilon: float = number(1e-8, "Adam's epsilon.", above=True)
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of :class:`decima.learning.optimizer.AdamWeights`."""
+        return {"betas": (self.adam_beta1, self.adam_beta2), "epsilon": self.adam_epsilon}
+
 
 @dataclass(frozen=True)
 class Recipe:

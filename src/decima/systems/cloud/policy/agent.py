@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from decima.learning.agent import RolloutAgent, numbered
 from decima.learning.loss import PROBABILITIES, VALUES
 from decima.learning.replay import Transitions
 from decima.learning.returns import Episode
-from decima.learning.rollout import RolloutBackend, RolloutJob, Teacher
-from decima.learning.seeds import rollout_seeds
+from decima.learning.rollout import RolloutBackend, Teacher
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
 from decima.systems.cloud.policy.episodes import Explorer
 from decima.systems.cloud.policy.network import PlacementBatch, PlacementLearner
@@ -18,7 +19,7 @@ from decima.systems.cloud.policy.scheduler import PlacementRecord
 from decima.systems.cloud.policy.task import PlacementTask
 
 
-class PlacementAgent:
+class PlacementAgent(RolloutAgent):
     """A placement network in its environment; see :class:`decima.learning.agent.Agent` for the methods.
 
     Episodes are not seen over seconds: with rewards per job their time counts jobs, with those of Table 3 steps.
@@ -30,9 +31,8 @@ class PlacementAgent:
         architecture: Shape of the network.
         seed: Source of the initial weights, of traces and of all chance in episodes.
         backend: Where episodes run; closed with the agent.
-        betas: Decay of Adam's first and second moments.
-        epsilon: Adam's epsilon.
         weights: Float32 [parameters], where to start; random ones when omitted.
+        **options: Adam's numbers, see :class:`.AdamWeights`.
     """
 
     columns = ("decisions", "steps", "cost", "duration_s", "complete", "reward")
@@ -48,14 +48,12 @@ class PlacementAgent:
         seed: int,
         backend: RolloutBackend,
         *,
-        betas: tuple[float, float] = (0.9, 0.999),
-        epsilon: float = 1e-8,
         weights: np.ndarray | None = None,
+        **options: Any,
     ) -> None:
-        self.task, self.architecture, self.seed = task, architecture, seed
-        self._backend = backend
+        super().__init__(task, architecture, seed, backend)
         weights = architecture.initial_weights(seed) if weights is None else weights
-        self.learner = PlacementLearner(architecture, weights, betas=betas, epsilon=epsilon)
+        self.learner = PlacementLearner(architecture, weights, **options)
         self._explorer = Explorer(task, architecture, seed)
 
     def collect(
@@ -63,9 +61,7 @@ class PlacementAgent:
     ) -> list[PlacementRecord]:
         """Run episodes; every trace is placed to its end."""
         drawn = self.task.training_sequences(self.seed, iteration, sequences)
-        seeds = iter(rollout_seeds(self.seed, iteration, sequences * rollouts))
-        jobs = [RolloutJob(sequence, next(seeds), teacher) for sequence in drawn for _ in range(rollouts)]
-        return self._backend.collect(self.architecture, self.learner.weights, jobs)
+        return self.run(iteration, [sequence for sequence in drawn for _ in range(rollouts)], teacher)
 
     def episodes(self, records: Sequence[PlacementRecord]) -> list[Episode]:
         """Episodes over jobs or steps."""
@@ -82,8 +78,7 @@ class PlacementAgent:
 
     def useful_decisions(self, records: Sequence[PlacementRecord]) -> list[np.ndarray]:
         """All of them: what leaves no choice is not recorded."""
-        ends = np.cumsum([len(record) for record in records])
-        return [np.arange(end - len(record), end) for record, end in zip(records, ends, strict=True)]
+        return numbered(np.ones(len(record), bool) for record in records)
 
     def recorded_log_prob(self, records: Sequence[PlacementRecord], effect_classes: bool) -> np.ndarray:
         """Log-probabilities of all decisions; VMs that are alike are one action."""
@@ -117,7 +112,3 @@ class PlacementAgent:
     def restore_explorer(self, arrays: dict[str, np.ndarray], counters: dict) -> None:
         """Bring the ongoing episode to where it was."""
         self._explorer.restore(arrays, counters, self.learner.weights)
-
-    def close(self) -> None:
-        """End the workers."""
-        self._backend.close()

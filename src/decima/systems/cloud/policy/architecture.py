@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import ClassVar
 
 from decima.core.checks import is_whole
@@ -117,14 +116,6 @@ class PlacementArchitecture(NetworkShape):
     def perceptrons(self) -> tuple[Perceptron, ...]:
         """The one network."""
         return (Perceptron("score", (self.inputs, *self.hidden, self.outputs)),)
-
-    def layers(self) -> list[tuple[int, int, int, int]]:
-        """Per layer: first number of kernel and bias in the flat weights, inputs, outputs."""
-        rows, first = [], 0
-        for inputs, outputs in pairwise(self.perceptrons[0].widths):
-            rows.append((first, first + inputs * outputs, inputs, outputs))
-            first += (inputs + 1) * outputs
-        return rows
 
 
 def _paper(vms: int, **changes) -> PlacementArchitecture:

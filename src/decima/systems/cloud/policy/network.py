@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -32,7 +33,7 @@ def scores(architecture: PlacementArchitecture, flat, x):
     Returns:
         float32 [rows, outputs].
     """
-    layers = architecture.layers()
+    layers = architecture.layer_rows()["score"]
     for index, (kernel, bias, inputs, outputs) in enumerate(layers):
         x = x @ tf.reshape(flat[kernel:bias], (inputs, outputs)) + flat[bias : bias + outputs]
         if index < len(layers) - 1:
@@ -83,20 +84,12 @@ class PlacementLearner(AdamWeights):
     Args:
         architecture: Shape of the network.
         weights: Float32 [parameters], where to start.
-        betas: Decay of Adam's first and second moments.
-        epsilon: Adam's epsilon.
+        **options: Decay of Adam's moments and its epsilon, see :class:`.AdamWeights`.
     """
 
-    def __init__(
-        self,
-        architecture: PlacementArchitecture,
-        weights: np.ndarray,
-        *,
-        betas: tuple[float, float] = (0.9, 0.999),
-        epsilon: float = 1e-8,
-    ) -> None:
+    def __init__(self, architecture: PlacementArchitecture, weights: np.ndarray, **options: Any) -> None:
         use_single_threaded_operations()
-        super().__init__(weights, betas=betas, epsilon=epsilon)
+        super().__init__(weights, **options)
         self.architecture = architecture
         number, vector, whole = tf.TensorSpec([], tf.float32), tf.TensorSpec([None]), tf.TensorSpec([None], tf.int32)
         rows, pairs = tf.TensorSpec([None, architecture.inputs]), tf.TensorSpec([None, 2], tf.int32)

@@ -49,16 +49,8 @@ class PlacementRun(TrainingRun):
 
     def agent(self, backend: RolloutBackend, threads: int) -> PlacementAgent:
         """The network in its environment; its gradients take one thread."""
-        adam = self.recipe.adam
-        return PlacementAgent(
-            self.task,
-            self.architecture,
-            self.seed,
-            backend,
-            betas=(adam.adam_beta1, adam.adam_beta2),
-            epsilon=adam.adam_epsilon,
-            weights=self._start(),
-        )
+        adam = self.recipe.adam.options
+        return PlacementAgent(self.task, self.architecture, self.seed, backend, weights=self._start(), **adam)
 
     def _start(self) -> np.ndarray | None:
         """Weights of the stored policy to begin with; None for random ones."""

@@ -85,7 +85,7 @@ class LearnedPlacement:
         steps = len(state.action) if record else 0
         width = max(shape.perceptrons[0].widths)
         pairs = (steps + 1) * (vms + 1)
-        layers = np.array(shape.layers(), dtype=np.int64).ravel()
+        layers = np.array(shape.layer_rows()["score"], dtype=np.int64).ravel()
         memory = Record(
             PLACEMENT_POLICY,
             {

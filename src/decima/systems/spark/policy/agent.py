@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from decima.core.objectives import get_objective
+from decima.learning.agent import RolloutAgent, numbered
 from decima.learning.loss import PROBABILITIES
 from decima.learning.returns import Episode
-from decima.learning.rollout import RolloutBackend, RolloutJob, Teacher
-from decima.learning.seeds import rollout_seeds
+from decima.learning.rollout import RolloutBackend, Teacher
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.kernel.observation import NUM_SUMMARY
 from decima.systems.spark.policy.learner import DecimaLearner
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from decima.systems.spark.policy.record import EpisodeRecord
 
 
-class DecimaAgent:
+class DecimaAgent(RolloutAgent):
     """Decima's network on the simulated Spark cluster.
 
     Args:
@@ -31,10 +31,8 @@ class DecimaAgent:
         seed: Source of sequences and of all chance in episodes, and of the initial weights.
         backend: Where episodes run; closed with the agent.
         ends: What has an end of its own, one of :data:`decima.learning.algorithms.parts.ENDS`.
-        threads: Threads of the gradient; no result depends on it.
-        betas: Decay of Adam's first and second moments.
-        epsilon: Adam's epsilon.
         weights: Float32 [parameters] to begin with; None: random ones.
+        **options: Threads of the gradient and Adam's numbers, see :class:`.Learner`.
     """
 
     columns = ("decisions", "episode_s", "jct_s")
@@ -50,17 +48,14 @@ class DecimaAgent:
         backend: RolloutBackend,
         *,
         ends: str = "sequence",
-        threads: int = 1,
-        betas: tuple[float, float] = (0.9, 0.999),
-        epsilon: float = 1e-8,
         weights: np.ndarray | None = None,
+        **options: Any,
     ) -> None:
-        self.task, self.architecture, self.seed = task, architecture, seed
-        self.streaming = task.streaming
-        self._backend, self._ends = backend, ends
+        super().__init__(task, architecture, seed, backend)
+        self.streaming, self._ends = task.streaming, ends
         self._children = children_of(task)[:2]
         weights = architecture.initial_weights(seed) if weights is None else weights
-        self.learner = DecimaLearner(architecture, weights, threads=threads, betas=betas, epsilon=epsilon)
+        self.learner = DecimaLearner(architecture, weights, **options)
 
     def collect(
         self, iteration: int, sequences: int, rollouts: int, mean_length_s: float | None, teacher: Teacher | None = None
@@ -68,10 +63,8 @@ class DecimaAgent:
         """Run episodes; see :meth:`decima.learning.agent.Agent.collect`."""
         length_s = mean_length_s if self.streaming else None
         drawn = self.task.training_sequences(self.seed, iteration, sequences, length_s)
-        run = sequences_of_rollouts(drawn, rollouts, self._ends, length_s, self.seed, iteration)
-        seeds = rollout_seeds(self.seed, iteration, len(run))
-        jobs = [RolloutJob(sequence, seed, teacher) for sequence, seed in zip(run, seeds, strict=True)]
-        return self._backend.collect(self.architecture, self.learner.weights, jobs)
+        runs = sequences_of_rollouts(drawn, rollouts, self._ends, length_s, self.seed, iteration)
+        return self.run(iteration, runs, teacher)
 
     def episodes(self, records: Sequence[EpisodeRecord]) -> list[Episode]:
         """Episodes with rewards of the task's objective, times in seconds."""
@@ -103,11 +96,6 @@ class DecimaAgent:
             "jct_s": float(finished.mean()) / 1000.0 if len(finished) else float("nan"),
         }
 
-    def close(self) -> None:
-        """End the workers."""
-        self._backend.close()
-        self.learner.close()
-
 
 def useful_decisions(records: Sequence[EpisodeRecord]) -> list[np.ndarray]:
     """Per episode, the decisions with a choice, numbered through all records; int64.
@@ -115,12 +103,9 @@ def useful_decisions(records: Sequence[EpisodeRecord]) -> list[np.ndarray]:
     A decision with one stage to choose, one effect of every limit and no idle slot to choose has probability 1 whatever
     the weights are.
     """
-    groups, first = [], 0
-    for record in records:
-        open_choice = (np.diff(record.decision_candidates) > 1) | (record.classes > 1) | (record.delay_free > 0)
-        groups.append(first + np.flatnonzero(open_choice))
-        first += len(record.choice)
-    return groups
+    return numbered(
+        (np.diff(record.decision_candidates) > 1) | (record.classes > 1) | (record.delay_free > 0) for record in records
+    )
 
 
 def recorded_log_prob(record: EpisodeRecord, effect_classes: bool) -> np.ndarray:

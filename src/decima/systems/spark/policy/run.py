@@ -61,7 +61,7 @@ class DecimaRun(TrainingRun):
 
     def agent(self, backend: RolloutBackend, threads: int) -> DecimaAgent:
         """Agent on the cluster, from the recipe's stored policy if there is one."""
-        adam, start = self.recipe.adam, self.recipe.imitation.start_policy
+        start = self.recipe.imitation.start_policy
         weights: np.ndarray | None = None
         if start is not None:
             weights = grown_weights(read_policy(start, Architecture), self.architecture, self.seed)
@@ -72,9 +72,8 @@ class DecimaRun(TrainingRun):
             backend,
             ends=self.recipe.imitation.ends,
             threads=threads,
-            betas=(adam.adam_beta1, adam.adam_beta2),
-            epsilon=adam.adam_epsilon,
             weights=weights,
+            **self.recipe.adam.options,
         )
 
     def validation(self, threads: int) -> TaskValidation:

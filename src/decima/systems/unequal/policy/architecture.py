@@ -98,14 +98,10 @@ class NodeArchitecture(NetworkShape):
     def layout(self) -> np.ndarray:
         """Where the layers of each perceptron of :data:`NETS` are, int64; absent ones have none."""
         layout = np.zeros(NET_SIZE * len(NETS), dtype=np.int64)
-        first = 0
-        for net in self.perceptrons:
-            at = NET_SIZE * NETS.index(net.name)
-            layout[at : at + HEAD] = len(net.widths) - 1, net.widths[-1]
-            for layer, (inputs, outputs) in enumerate(zip(net.widths[:-1], net.widths[1:], strict=True)):
-                entry = at + HEAD + 4 * layer
-                layout[entry : entry + 4] = first, first + inputs * outputs, inputs, outputs
-                first += (inputs + 1) * outputs
+        for name, rows in self.layer_rows().items():
+            at = NET_SIZE * NETS.index(name)
+            layout[at : at + HEAD] = len(rows), rows[-1][-1]
+            layout[at + HEAD : at + HEAD + 4 * len(rows)] = np.ravel(rows)
         return layout
 
     def changing_columns(self) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 
@@ -22,13 +24,12 @@ class NodeCritic(AdamWeights):
     Args:
         actor: The network that chooses; its probabilities weigh mean values.
         seed: Source of the first weights.
-        betas: Decay of Adam's first and second moments.
-        epsilon: Adam's epsilon.
+        **adam: Adam's numbers, see :class:`.AdamWeights`.
     """
 
-    def __init__(self, actor: NodeNetwork, seed: int, *, betas: tuple[float, float], epsilon: float) -> None:
+    def __init__(self, actor: NodeNetwork, seed: int, **adam: Any) -> None:
         weights = actor.architecture.initial_weights(seed)
-        super().__init__(weights, betas=betas, epsilon=epsilon)
+        super().__init__(weights, **adam)
         self._actor = actor
         self._network, self._slow = (NodeNetwork(actor.architecture, actor.depth, weights) for _ in range(2))
         self._slow_flat = weights

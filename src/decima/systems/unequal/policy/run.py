@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from decima.core.errors import ConfigError
+from decima.learning.agent import RolloutAgent, numbered
 from decima.learning.automatic import KerasLearner
 from decima.learning.loss import CRITIC, PROBABILITIES
 from decima.learning.returns import Episode
-from decima.learning.rollout import RolloutBackend, RolloutJob, Teacher
+from decima.learning.rollout import RolloutBackend, Teacher
 from decima.learning.run import TrainingRun
-from decima.learning.seeds import rollout_seeds
 from decima.learning.validation import Score
 from decima.systems.unequal.engine import Planner
 from decima.systems.unequal.optimum.bounds import lower_bound
@@ -30,7 +31,7 @@ from decima.systems.unequal.schedulers.registry import PlanScheduler, make_sched
 _CHUNK = 256
 
 
-class NodeAgent:
+class NodeAgent(RolloutAgent):
     """A network that chooses nodes, as algorithms see it.
 
     Rewards are minus the growth of the schedule over the lower bound of its instance, so that all instances count
@@ -43,8 +44,7 @@ class NodeAgent:
         seed: Source of the initial weights, of instances and of all chance in episodes.
         backend: Where episodes run; closed with the agent.
         threads: Threads of the gradient; no result depends on it.
-        betas: Decay of Adam's first and second moments.
-        epsilon: Adam's epsilon.
+        **adam: Adam's numbers, see :class:`.AdamWeights`.
     """
 
     columns = ("decisions", "above_bound", "teacher_followed")
@@ -60,16 +60,13 @@ class NodeAgent:
         backend: RolloutBackend,
         *,
         threads: int = 1,
-        betas: tuple[float, float] = (0.9, 0.999),
-        epsilon: float = 1e-8,
+        **adam: Any,
     ) -> None:
-        self.task, self.architecture, self.seed = task, architecture, seed
-        self.streaming = task.streaming
-        self._backend = backend
+        super().__init__(task, architecture, seed, backend)
+        self.streaming, self._adam = task.streaming, adam
         self.network = NodeNetwork(architecture, task.depth())
         weights = architecture.initial_weights(seed)
-        self.learner = KerasLearner(self.network, weights, threads=threads, betas=betas, epsilon=epsilon, chunk=_CHUNK)
-        self._adam = {"betas": betas, "epsilon": epsilon}
+        self.learner = KerasLearner(self.network, weights, threads=threads, chunk=_CHUNK, **adam)
         self._seen: dict[NodeSequence, tuple[SeenInstance, float]] = {}
 
     @cached_property
@@ -82,10 +79,7 @@ class NodeAgent:
     ) -> list[NodeEpisode]:
         """Run episodes; ``mean_length_s`` counts decisions, as Algorithm 1 does, behind which nothing is learned."""
         drawn = self.task.training_sequences(self.seed, iteration, sequences)
-        seeds = rollout_seeds(self.seed, iteration, sequences * rollouts)
-        runs = [sequence for sequence in drawn for _ in range(rollouts)]
-        jobs = [RolloutJob(sequence, seed, teacher) for sequence, seed in zip(runs, seeds, strict=True)]
-        done = self._backend.collect(self.architecture, self.learner.weights, jobs)
+        done = self.run(iteration, [sequence for sequence in drawn for _ in range(rollouts)], teacher)
         self._seen = {sequence: self._see(sequence) for sequence in drawn}
         if mean_length_s is None:
             return done
@@ -113,11 +107,7 @@ class NodeAgent:
 
     def useful_decisions(self, records: Sequence[NodeEpisode]) -> list[np.ndarray]:
         """Decisions with several nodes to choose from, whose probability was below 1."""
-        groups, first = [], 0
-        for each in records:
-            groups.append(first + np.flatnonzero(each.record.candidates() > 1))
-            first += len(each.record.chosen)
-        return groups
+        return numbered(each.record.candidates() > 1 for each in records)
 
     def recorded_log_prob(self, records: Sequence[NodeEpisode], effect_classes: bool) -> np.ndarray:
         """Log-probabilities of all decisions; there are no limits, so ``effect_classes`` has no effect."""
@@ -132,11 +122,6 @@ class NodeAgent:
             "above_bound": float(np.mean(lengths)),
             "teacher_followed": float(followed.mean()),
         }
-
-    def close(self) -> None:
-        """End the workers."""
-        self._backend.close()
-        self.learner.close()
 
 
 class NodeValidation:
@@ -206,16 +191,8 @@ class NodeRun(TrainingRun):
 
     def agent(self, backend: RolloutBackend, threads: int) -> NodeAgent:
         """What acts and learns."""
-        adam = self.recipe.adam
-        return NodeAgent(
-            self.task,
-            self.architecture,
-            self.seed,
-            backend,
-            threads=threads,
-            betas=(adam.adam_beta1, adam.adam_beta2),
-            epsilon=adam.adam_epsilon,
-        )
+        adam = self.recipe.adam.options
+        return NodeAgent(self.task, self.architecture, self.seed, backend, threads=threads, **adam)
 
     def validation(self, threads: int) -> NodeValidation:
         """What measures weights."""

@@ -56,17 +56,10 @@ def pack_layout(architecture: Architecture) -> np.ndarray:
     layout[WIDTH] = max(max(net.widths[1:]) for net in architecture.perceptrons)
     for index in range(len(NETS)):
         layout[FIRST_NET + NET_SIZE * index + 2] = architecture.embedding
-    first = 0
-    for net in architecture.perceptrons:
-        count = len(net.widths) - 1
-        if count > MAX_LAYERS:
-            raise ConfigError(f"a perceptron may have {MAX_LAYERS} layers, {net.name} has {count}")
+    for net, rows in zip(architecture.perceptrons, architecture.layer_rows().values(), strict=True):
+        if len(rows) > MAX_LAYERS:
+            raise ConfigError(f"a perceptron may have {MAX_LAYERS} layers, {net.name} has {len(rows)}")
         at = FIRST_NET + NET_SIZE * NETS.index(net.name)
-        layout[at : at + 3] = count, net.output_activation, net.widths[-1]
-        for layer, (inputs, outputs) in enumerate(zip(net.widths[:-1], net.widths[1:], strict=True)):
-            biased = net.output_bias or layer < count - 1
-            kernel, first = first, first + inputs * outputs
-            entry = at + NET_HEAD + 4 * layer
-            layout[entry : entry + 4] = kernel, first if biased else -1, inputs, outputs
-            first += outputs if biased else 0
+        layout[at : at + 3] = len(rows), net.output_activation, net.widths[-1]
+        layout[at + NET_HEAD : at + NET_HEAD + 4 * len(rows)] = np.ravel(rows)
     return layout
