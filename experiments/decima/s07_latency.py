@@ -78,8 +78,8 @@ def fig15b_latency(tables: Tables, run: Run) -> plotting.style.Figure:
     figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)
     left, right = figure.subplots(1, 2)
     intervals_s = event_intervals(decisions["time_s"].to_numpy())
-    plotting.latency.delay_cdf(decisions["latency_ms"].to_numpy(), intervals_s, left)
-    plotting.latency.latency_over_jobs(by_jobs, right)
+    plotting.learning.delay_cdf(decisions["latency_ms"].to_numpy(), intervals_s, left)
+    plotting.learning.latency_over_jobs(by_jobs, right)
     per_size = int(by_jobs.groupby("jobs").size().max())
     caption = (
         f"1 thread. Left: {count(len(decisions), 'decision')} of 1 stream; right: up to {per_size} decisions of 1 "

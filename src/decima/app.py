@@ -12,7 +12,6 @@ from decima.commands import (
     compare,
     data,
     doctor,
-    models,
     optimum,
     schedulers,
     serve,
@@ -58,7 +57,7 @@ def _root(
 
 for verb in VERBS:
     verb.add_to(app, next(iter(verb.forms)))
-for topic in (workload, data, models, doctor, serve, checkout):
+for topic in (workload, data, schedulers, doctor, serve, checkout):
     topic.register(app)
 
 

@@ -1,13 +1,15 @@
-"""Commands that a checkout has beside the package: the pipeline (``experiments``) and measuring (``measure``)."""
+"""Commands of a checkout (pipeline, measuring) and `decima spark plugin`."""
 
 from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from decima.commands import plugin
+from decima.commands.shared.outputs import check_output
 from decima.core.config import checkout_root
 from decima.core.errors import ConfigError
 
@@ -34,7 +36,7 @@ def register(app: typer.Typer) -> None:
     _add(app, "experiments", PIPELINE)
     spark = typer.Typer(help="Measure real Spark on this machine and schedule its jobs.")
     _add(spark, "measure", MEASURING)
-    plugin.register(spark)
+    spark.command()(plugin)
     app.add_typer(spark, name="spark")
 
 
@@ -57,3 +59,18 @@ def _add(group: typer.Typer, package: str, commands: dict[str, str]) -> None:
             context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
             add_help_option=False,  # the tool answers --help
         )(start)
+
+
+def plugin(
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to put the jar.", show_default="the user's cache folder"),
+    ] = None,
+) -> None:
+    """Compile the Spark plugin against the installed pyspark and say how to use it."""
+    check_output(out, ".jar")
+    from decima.connect.plugin.build import plugin_jar
+
+    jar = plugin_jar(out).absolute()
+    typer.echo("spark.master                 spark-decima://HOST:PORT")
+    typer.echo(f"spark.driver.extraClassPath  {jar}")

@@ -1,7 +1,8 @@
-"""Command `decima schedulers`: schedulers of a system, their options, parameters and presets."""
+"""Commands `decima schedulers` and `decima models`: what may be set, and what was learned."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -74,3 +75,35 @@ def _parameter_lines(entry: Any) -> Iterator[str]:
 
 
 VERB = Verb("schedulers", {name: {"": lambda name=name: shared.grouped(schedulers, system=name)} for name in SYSTEMS})
+
+
+_SHOWN = ("name", "system", "paper", "from", "algorithm", "iterations", "kept", "cpu_s", "seed")
+
+
+def models(
+    system: Annotated[str | None, typer.Option(metavar="|".join(SYSTEMS), help="Only policies of this system.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="All columns as JSON, an object per policy.")] = False,
+) -> None:
+    """List stored policies: what they were learned from, how, and which iteration was kept.
+
+    The algorithm is that of the kept iteration.
+    """
+    from decima.core.files import plain
+    from decima.learning.cards import models as table_of
+
+    table = table_of(system)
+    if as_json:
+        typer.echo(json.dumps(plain(table.astype(object).where(table.notna(), None).to_dict("records")), indent=2))
+        return
+    table = table.rename(columns={"kept_iteration": "kept"}).assign(cpu_s=table["cpu_s"].round())
+    cells = table[list(_SHOWN)].astype(object).where(table[list(_SHOWN)].notna(), "")
+    cells = cells.map(lambda value: f"{value:.0f}" if isinstance(value, float) else str(value))
+    widths = {name: max(len(name), *cells[name].str.len()) for name in _SHOWN}
+    for row in ({name: name for name in _SHOWN}, *cells.to_dict("records")):
+        typer.echo("  ".join(row[name].ljust(width) for name, width in widths.items()).rstrip())
+    typer.echo(f"{len(table)} policies; as schedulers: decima:NAME, lachesis:policy=NAME, learned:policy=NAME")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("models")(models)

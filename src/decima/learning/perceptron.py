@@ -112,7 +112,7 @@ class NetworkShape:
         return sum(math.prod(shape) for _, shape in self.shapes)
 
     def layer_rows(self) -> dict[str, list[tuple[int, int, int, int]]]:
-        """Per perceptron and layer: first numbers of kernel and bias (-1: none) in the flat vector, inputs, outputs."""
+        """Layers by perceptron: where kernel and bias (-1: none) begin, inputs, outputs."""
         rows: dict[str, list[tuple[int, int, int, int]]] = {}
         first = 0
         for net in self.perceptrons:

@@ -108,9 +108,9 @@ def styled(draw: Callable) -> Callable:
 def on_axes(
     width: float = COLUMN, height: float = 2.4, legend: Callable[[Axes], object] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., Axes]]:
-    """Decorator of a function that draws on ``axes``: inside :func:`context`, and on a new figure when omitted.
+    """Decorator of a function that draws on ``axes``, by default those of a new figure.
 
-    What it decorates returns the axes. With ``legend`` it has an option of that name; the legend is left out if false.
+    It draws inside :func:`context` and returns the axes. With ``legend`` it has an option of that name; the legend is left out if false.
 
     Args:
         width: Of a new figure, inches.

@@ -231,7 +231,7 @@ SOURCES: Registry[WorkloadSource] = Registry(
         "measured": "decima.workload.measured:SOURCE",
         "synthetic": "decima.workload.synthetic:SOURCE",
         "two_class": "decima.workload.two_class:SOURCE",
-        "clocked": "decima.workload.clocked:SOURCE",
+        "clocked": "decima.workload.two_class:CLOCKED",
         "mixed": "decima.workload.mixed:SOURCE",
         "alibaba": "decima.workload.alibaba.source:SOURCE",
         "alibaba_like": "decima.workload.alibaba.source:LIKE",

@@ -9,8 +9,7 @@ from decima.systems.spark.system import run_state
 from decima.systems.spark.tables import WorkloadTables
 from decima.workload.jobs import Job, Workload
 from decima.workload.measured import profile_name
-from measure.fidelity.order import RecordedOrder
-from measure.fidelity.simulation import cluster_settings
+from measure.fidelity.simulation import RecordedOrder, cluster_settings
 from measure.fidelity.variants import at_level
 from measure.plan import Plan
 from measure.records import (

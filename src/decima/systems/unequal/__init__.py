@@ -14,7 +14,7 @@ _EXPORTS = {
     "Job": "workload",
     "Rules": "settings",
     "Schedule": "result",
-    "canonical": "examples",
+    "canonical": "generators",
     "list_schedulers": "schedulers.registry",
     "load_instance": "json_format",
     "load_schedule": "json_format",
@@ -32,7 +32,7 @@ __all__ = sorted(_EXPORTS)
 if TYPE_CHECKING:
     from decima.systems.unequal.checking import InvalidScheduleError as InvalidScheduleError
     from decima.systems.unequal.cluster import Cluster as Cluster
-    from decima.systems.unequal.examples import canonical as canonical
+    from decima.systems.unequal.generators import canonical as canonical
     from decima.systems.unequal.json_format import load_instance as load_instance
     from decima.systems.unequal.json_format import load_schedule as load_schedule
     from decima.systems.unequal.json_format import save_instance as save_instance

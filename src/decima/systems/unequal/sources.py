@@ -10,7 +10,7 @@ from decima.core.errors import ConfigError
 from decima.core.grammar import Option, read_options, read_value, split_options
 from decima.systems.unequal import generators
 from decima.systems.unequal.cluster import GIGABIT, Cluster
-from decima.systems.unequal.examples import canonical
+from decima.systems.unequal.generators import canonical
 from decima.systems.unequal.json_format import load_instance, read_document
 from decima.systems.unequal.tpch import OWN, PAPER_SIZES, from_workload, read_edges, silent_stages
 from decima.systems.unequal.workload import Instance

@@ -10,10 +10,9 @@ from decima.connect.eventlog.application import read_event_log
 from decima.connect.eventlog.profiles import collect_profiles
 from decima.core.errors import ConfigError, WorkloadError
 from decima.systems.unequal import Cluster, plan, validate
-from decima.systems.unequal.edge_bytes import PATH, measured_data, shuffle_bytes
 from decima.systems.unequal.generators import fft, gaussian_elimination, random_dag
 from decima.systems.unequal.sources import ClusterOptions, read_instance
-from decima.systems.unequal.tpch import from_workload, tpch_instance
+from decima.systems.unequal.tpch import PATH, from_workload, measured_data, shuffle_bytes, tpch_instance
 from decima.systems.unequal.wfcommons import import_wfcommons
 from decima.workload import synthetic_batch
 from decima.workload.profile import JobProfile, Stage

@@ -5,7 +5,7 @@ import pytest
 
 from decima.core.errors import ChecksumError, ConfigError, DataUnavailableError, WorkloadError
 from decima.workload.alibaba import hour, raw
-from decima.workload.alibaba.names import TaskName, parse_name
+from decima.workload.alibaba.assemble import TaskName, parse_name
 from decima.workload.alibaba.trace import thinned
 from decima.workload.sources import parse_jobs
 

@@ -1,15 +1,20 @@
-"""Stored policies as schedulers of instances."""
+"""Stored policies as schedulers of instances: Lachesis, Decima-DEFT and the best of several plans."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+
 from decima.core.grammar import Option
 from decima.learning.store import StoredPolicy, read_policy
-from decima.systems.unequal.engine import ListRule
+from decima.systems.unequal.engine import ListRule, Planner
+from decima.systems.unequal.linear_rule import best_rule_priority
 from decima.systems.unequal.policy.architecture import NodeArchitecture
 from decima.systems.unequal.policy.planner import PolicyPlanner
+from decima.systems.unequal.result import Schedule
+from decima.systems.unequal.schedulers.registry import register
 from decima.systems.unequal.settings import Rules
 from decima.systems.unequal.workload import Instance
 
@@ -53,3 +58,49 @@ def network_rule(instance: Instance, rules: Rules, policy: str) -> ListRule:
         lambda: planner.resume(stored.weights),
         planner.require_finite,
     )
+
+
+@register("lachesis", "Lachesis", "Luo et al., section IV", Rules(slots="insertion"), options=(POLICY,))
+def lachesis(instance, rules, rng, policy=""):
+    """A graph network scores the nodes that can be decided, the best goes first; DEFT."""
+    return network_rule(instance, rules, policy or "lachesis-batch")
+
+
+@register("decima_deft", "Decima-DEFT", "Luo et al., section V-B", Rules(slots="insertion"), options=(POLICY,))
+def decima_deft(instance, rules, rng, policy=""):
+    """Decima's network without edges and ranks scores the nodes, the best goes first; DEFT."""
+    return network_rule(instance, rules, policy or "decima-deft-batch")
+
+
+#: Name that means no policy.
+NONE = "none"
+_POLICY = Option(
+    "policy", "name of a stored policy, or path of its .weights.h5; none: rules alone", default="lachesis-batch"
+)
+
+
+@register(
+    "best_plan",
+    "best of several plans",
+    "this project",
+    Rules(slots="insertion"),
+    open=("slots", "duplicate", "transfers", "drop_unread"),
+    options=(_POLICY,),
+)
+def best_plan(instance: Instance, rules: Rules, rng: np.random.Generator, policy: str) -> Schedule:
+    """Choose the shortest of the plans of a policy and of simple rules; DEFT.
+
+    The rules are upward ranks whose transfers count fully, in part or not at all, and the linear rule. Jobs that arrive
+    later are known to it.
+
+    Raises:
+        PolicyError: The policy cannot be read, or its scores are not finite.
+    """
+    planner = Planner(instance, rules)
+    shortest_s = planner.run(best_rule_priority(instance, rules))
+    best = planner.schedule()
+    if policy == NONE:
+        return best
+    stored = load(policy)
+    network = PolicyPlanner(instance, rules, stored.architecture)
+    return network.planner.schedule() if network.run(stored.weights) < shortest_s else best

@@ -142,9 +142,9 @@ SCHEDULERS: Registry[SchedulerEntry] = Registry(
     "scheduler",
     package="decima.systems.unequal.schedulers",
     modules={
-        "lachesis": "decima.systems.unequal.policy.learned",
-        "decima_deft": "decima.systems.unequal.policy.learned",
-        "best_plan": "decima.systems.unequal.policy.learned",
+        "lachesis": "decima.systems.unequal.policy.scheduler",
+        "decima_deft": "decima.systems.unequal.policy.scheduler",
+        "best_plan": "decima.systems.unequal.policy.scheduler",
         "remote": "decima.connect.service.node_client",
     },
     error=UnknownSchedulerError,
