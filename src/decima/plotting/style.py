@@ -110,7 +110,8 @@ def on_axes(
 ) -> Callable[[Callable[..., None]], Callable[..., Axes]]:
     """Decorator of a function that draws on ``axes``, by default those of a new figure.
 
-    It draws inside :func:`context` and returns the axes. With ``legend`` it has an option of that name; the legend is left out if false.
+    It draws inside :func:`context` and returns the axes. With ``legend`` it has an option of that name; the legend is
+    left out if that is false.
 
     Args:
         width: Of a new figure, inches.
