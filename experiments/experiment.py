@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from decima.core.errors import ConfigError
 from decima.systems.spark.settings import Settings
@@ -147,6 +147,10 @@ class Context:
     def bar(self, label: str) -> str | None:
         """Label for a progress bar, None when bars are off."""
         return label if self.progress else None
+
+    def work(self, label: str) -> dict[str, Any]:
+        """Options of what works in threads under a progress bar."""
+        return {"workers": self.threads, "progress": self.bar(label)}
 
 
 @dataclass(frozen=True)

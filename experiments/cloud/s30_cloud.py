@@ -19,9 +19,7 @@ from decima.systems.cloud import (
     make_cluster,
     parse_placement_jobs,
 )
-from decima.systems.cloud import (
-    engine as core,
-)
+from decima.systems.cloud import engine as core
 from decima.systems.cloud.settings import RELEASED_RULES, Rules
 from decima.systems.cloud.system import Episode
 from decima.systems.cloud.traces import fetch_traces, traces_available
@@ -157,7 +155,11 @@ def _means(column: str, variants: dict[str, PlacementSettings], params: dict, co
         for name, settings in variants.items():
             about = {"pattern": pattern, column: name}
             parts.append(scored(params["billed"], jobs, settings, params["seeds"], context, **about))
-    keys = ["pattern", column, "scheduler"]
+    return _averages(parts, ["pattern", column, "scheduler"], params)
+
+
+def _averages(parts: list[pandas.DataFrame], keys: list[str], params: dict) -> pandas.DataFrame:
+    """Mean of every measure over seeds, by the keys."""
     means = pandas.concat(parts).groupby(keys, sort=False).mean(numeric_only=True)
     return means.drop(columns="seed").reset_index().assign(seeds=params["seeds"])
 
@@ -172,20 +174,23 @@ def _load(params: dict, context: Context) -> pandas.DataFrame:
             jobs = f"generated:pattern=burst,interarrival_s={gap_s}"
             about = {"vms": len(settings.cluster), "interarrival_s": gap_s}
             parts.append(scored(params["billed"], jobs, settings, params["seeds"], context, **about))
-    keys = ["vms", "interarrival_s", "scheduler"]
-    means = pandas.concat(parts).groupby(keys, sort=False).mean(numeric_only=True)
-    return means.drop(columns="seed").reset_index().assign(seeds=params["seeds"])
+    return _averages(parts, ["vms", "interarrival_s", "scheduler"], params)
+
+
+def by_pattern(table: pandas.DataFrame, draw, *about, height: float = 4.4, **subplots) -> plotting.style.Figure:
+    """A row of axes per pattern of arrivals; ``draw`` gets the rows of the table, what it is told, and the axes."""
+    patterns = list(dict.fromkeys(table["pattern"]))
+    figure = plotting.style.new_figure(plotting.style.PAGE, height)
+    for axes, pattern in zip(figure.subplots(len(patterns), 1, **subplots), patterns, strict=True):
+        draw(table[table["pattern"] == pattern], *about, axes)
+        axes.set_title(f"{pattern} arrivals", loc="left")
+    return figure
 
 
 def cloud_clock_effect(tables: Tables, run: Run) -> plotting.style.Figure:
     """What each rule of the published environment does to the cost."""
     table = tables["cloud_clock"]
-    figure = plotting.style.new_figure(plotting.style.PAGE, 4.4)
-    patterns = list(dict.fromkeys(table["pattern"]))
-    for axes, pattern in zip(figure.subplots(len(patterns), 1, sharey=True), patterns, strict=True):
-        rows = table[table["pattern"] == pattern]
-        plotting.cloud.bars(rows, "switch", "change_percent", "change of cost (%)", axes)
-        axes.set_title(f"{pattern} arrivals", loc="left")
+    figure = by_pattern(table, plotting.cloud.bars, "switch", "change_percent", "change of cost (%)", sharey=True)
     caption = (
         "Cost against an environment whose clock only goes forward: one rule of the published code at a time, then all "
         "of them. The published code's VMs; random placements: means over "
@@ -196,11 +201,7 @@ def cloud_clock_effect(tables: Tables, run: Run) -> plotting.style.Figure:
 
 def _costs(table: pandas.DataFrame, column: str, title: str, caption: str) -> plotting.style.Figure:
     """Cost of rules by a column, a panel per pattern; the caption has a place for the number of traces."""
-    figure = plotting.style.new_figure(plotting.style.PAGE, 4.4)
-    patterns = list(dict.fromkeys(table["pattern"]))
-    for axes, pattern in zip(figure.subplots(len(patterns), 1), patterns, strict=True):
-        plotting.cloud.bars(table[table["pattern"] == pattern], column, "cost", "cost ($)", axes)
-        axes.set_title(f"{pattern} arrivals", loc="left")
+    figure = by_pattern(table, plotting.cloud.bars, column, "cost", "cost ($)")
     caption = caption.format(traces=count(int(table["seeds"].iloc[0]), "drawn trace"))
     return plotting.style.entitle(figure, title, caption, "cloud VMs")
 

@@ -17,7 +17,7 @@ from decima.systems.cloud.optimum.best import optimum
 from decima.systems.cloud.policy.scheduler import learned
 from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables
-from experiments.cloud.s30_cloud import require_traces, scored
+from experiments.cloud.s30_cloud import by_pattern, require_traces, scored
 from experiments.comparisons import paired_changes
 from experiments.experiment import Context, Experiment, Files, Policies
 from experiments.training_files import read_training_file
@@ -87,16 +87,9 @@ def _held_out(params: dict, context: Context) -> pandas.DataFrame:
     return pandas.concat(parts, ignore_index=True)
 
 
-def _per_pattern(tables: Tables, draw, height: float = 4.6) -> plotting.style.Figure:
-    """A row of axes per pattern of arrivals; ``draw`` gets the rows of the scores and the axes."""
+def _per_pattern(tables: Tables, draw, *about, height: float = 4.6) -> plotting.style.Figure:
     scores = tables["cloud_scores"]
-    patterns = list(dict.fromkeys(scores["pattern"]))
-    figure = plotting.style.new_figure(plotting.style.PAGE, height)
-    for axes, pattern in zip(figure.subplots(len(patterns), 1), patterns, strict=True):
-        rows = scores[(scores["pattern"] == pattern) & scores["scheduler"].isin(DRAWN)]
-        draw(rows, axes)
-        axes.set_title(f"{pattern} arrivals", loc="left")
-    return figure
+    return by_pattern(scores[scores["scheduler"].isin(DRAWN)], draw, *about, height=height)
 
 
 _CAPTION = (
@@ -109,25 +102,25 @@ _CAPTION = (
 
 def fig6_cost(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 6: cost over the weight of cost."""
-    figure = _per_pattern(tables, lambda rows, axes: plotting.cloud.over_beta(rows, "cost", axes))
+    figure = _per_pattern(tables, plotting.cloud.over_beta, "cost")
     return plotting.style.entitle(figure, "Figure 6: cost of VMs", _CAPTION, "cloud VMs")
 
 
 def fig7_duration(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 7: mean duration over the weight of cost."""
-    figure = _per_pattern(tables, lambda rows, axes: plotting.cloud.over_beta(rows, "duration_s", axes))
+    figure = _per_pattern(tables, plotting.cloud.over_beta, "duration_s")
     return plotting.style.entitle(figure, "Figure 7: mean duration of jobs", _CAPTION, "cloud VMs")
 
 
 def fig8_good_placements(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 8: good placements over the weight of cost."""
-    figure = _per_pattern(tables, lambda rows, axes: plotting.cloud.over_beta(rows, "good", axes))
+    figure = _per_pattern(tables, plotting.cloud.over_beta, "good")
     return plotting.style.entitle(figure, "Figure 8: good placements", _CAPTION, "cloud VMs")
 
 
 def fig9_cost_and_time(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 9: cost against mean duration, a point per weight of cost."""
-    figure = _per_pattern(tables, lambda rows, axes: plotting.cloud.cost_and_time(rows, axes), height=5.2)
+    figure = _per_pattern(tables, plotting.cloud.cost_and_time, height=5.2)
     caption = f"{_CAPTION} A point per β; hollow: another β of the same line is better in both."
     return plotting.style.entitle(figure, "Figure 9: what the weight of cost trades", caption, "cloud VMs")
 

@@ -133,8 +133,7 @@ def _tuned(
             metric=objective,
             budget=budget,
             fixed=form,
-            workers=context.threads,
-            progress=context.bar(f"{name}, {objective}, moves {moves}"),
+            **context.work(f"{name}, {objective}, moves {moves}"),
         )
         for form in FORMS[name]
     ]

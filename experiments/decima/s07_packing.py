@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -139,8 +139,7 @@ def tuned(case: Case, params: dict, context: Context) -> tuple[dict[str, Compile
     rows = []
 
     def search(grid: dict[str, list[float]], fixed: dict[str, float]) -> None:
-        options = {"fixed": fixed, "workers": context.threads, "progress": context.bar(label)}
-        found = grid_search("graphene", case.train, case.cluster, grid, **options)
+        found = grid_search("graphene", case.train, case.cluster, grid, fixed=fixed, **context.work(label))
         rows.append(grid_table(found).assign(**fixed))
 
     values = params["grid"]
@@ -156,12 +155,7 @@ def tuned(case: Case, params: dict, context: Context) -> tuple[dict[str, Compile
     search({"alpha": values["alpha"]}, rest | {"by_memory": 1.0})
     table = pandas.concat(rows)[[*_PARAMETERS, "mean_s"]].drop_duplicates(_PARAMETERS, ignore_index=True)
     capped = tune(
-        "priced_srw",
-        case.train,
-        case.cluster,
-        budget=params["budget"],
-        workers=context.threads,
-        progress=context.bar(f"priced_srw, {label}"),
+        "priced_srw", case.train, case.cluster, budget=params["budget"], **context.work(f"priced_srw, {label}")
     )
     schedulers = {
         "fair": make_scheduler("fair"),
@@ -202,12 +196,14 @@ def _uses(result: Result) -> pandas.DataFrame:
     return usage.groupby(["size", "memory"], as_index=False)[["executor_s", "avg_jct_s"]].mean()
 
 
-def _draws(table: pandas.DataFrame) -> str:
+def draws(table: pandas.DataFrame) -> str:
+    """Text of captions about how many streams and draws a table is of."""
     numbers = [distinct(rows, "seed", noun) for (_, rows), noun in zip(_panels(table), ("stream", "draw"), strict=True)]
     return " and ".join(numbers)
 
 
-def _labels(table: pandas.DataFrame) -> str:
+def labels(table: pandas.DataFrame) -> str:
+    """Names of the two workloads of a table."""
     return " and ".join(table["workload"].unique())
 
 
@@ -216,32 +212,45 @@ def _panels(table: pandas.DataFrame) -> list[tuple[str, pandas.DataFrame]]:
     return list(table.groupby("workload", sort=False))
 
 
+def side_by_side(
+    table: pandas.DataFrame, draw: Callable, *about, height: float = 3.2, legend: dict | None = None, **subplots
+) -> plotting.style.Figure:
+    """Figure with a panel per workload.
+
+    Args:
+        table: Rows of two workloads.
+        draw: Draws those of one; called with them, ``about`` and the axes.
+        *about: What else it is told.
+        height: Of the figure, inches.
+        legend: Options of the legend beside the second panel; none is drawn without.
+        **subplots: Options of the panels.
+    """
+    figure = plotting.style.new_figure(plotting.style.PAGE, height)
+    axes = figure.subplots(1, 2, **subplots)
+    for (label, rows), panel, letter in zip(_panels(table), axes, "ab", strict=True):
+        draw(rows, *about, panel)
+        panel.set_title(f"({letter}) {label}", loc="left")
+    axes[1].set_ylabel("")
+    if legend is not None:
+        plotting.style.legend_beside(axes[1], fontsize=7, **legend)
+    return figure
+
+
 def packing_jct(tables: Tables, run: Run) -> plotting.style.Figure:
     """Average JCT over load, on both workloads (Figure 11)."""
     table = tables["packing"]
-    figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)
-    axes = figure.subplots(1, 2)
-    for (label, rows), panel, letter in zip(_panels(table), axes, "ab", strict=True):
-        plotting.packing.score_over_load(rows, panel)
-        panel.set_title(f"({letter}) {label}", loc="left")
-    axes[1].set_ylabel("")
-    plotting.style.legend_beside(axes[1], fontsize=7)
-    caption = f"{_draws(table)} per load, four classes of executors; heuristics tuned at every load."
-    return plotting.style.entitle(figure, "Average JCT with executors of four sizes", caption, _labels(table))
+    figure = side_by_side(table, plotting.packing.score_over_load, legend={})
+    caption = f"{draws(table)} per load, four classes of executors; heuristics tuned at every load."
+    return plotting.style.entitle(figure, "Average JCT with executors of four sizes", caption, labels(table))
 
 
 def packing_trade(tables: Tables, run: Run) -> plotting.style.Figure:
     """Average JCT over fragmentation at the highest load of both workloads."""
     table = tables["packing"]
-    figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)
-    axes = figure.subplots(1, 2)
-    for (label, rows), panel, letter in zip(_panels(table), axes, "ab", strict=True):
-        plotting.packing.score_over_fragmentation(rows[rows["load"] == rows["load"].max()], panel)
-        panel.set_title(f"({letter}) {label}", loc="left")
-    axes[1].set_ylabel("")
-    plotting.style.legend_beside(axes[1], fontsize=7)
-    caption = f"{_draws(table)} at the highest load. Fragmentation: part of the held memory that no task asked for."
-    return plotting.style.entitle(figure, "Average JCT and fragmentation", caption, _labels(table))
+    busiest = table[table["load"] == table.groupby("workload")["load"].transform("max")]
+    figure = side_by_side(busiest, plotting.packing.score_over_fragmentation, legend={})
+    caption = f"{draws(table)} at the highest load. Fragmentation: part of the held memory that no task asked for."
+    return plotting.style.entitle(figure, "Average JCT and fragmentation", caption, labels(table))
 
 
 def packing_classes(tables: Tables, run: Run) -> plotting.style.Figure:
@@ -258,8 +267,8 @@ def packing_classes(tables: Tables, run: Run) -> plotting.style.Figure:
     for panel in axes[0]:
         panel.set_xlabel("")
     plotting.style.legend_beside(axes[0][1], title="memory", fontsize=7)
-    caption = f"{_draws(table)} at the highest load; above 1: more than under Graphene*."
-    return plotting.style.entitle(figure, "Executor time by class, over Graphene*", caption, _labels(table))
+    caption = f"{draws(table)} at the highest load; above 1: more than under Graphene*."
+    return plotting.style.entitle(figure, "Executor time by class, over Graphene*", caption, labels(table))
 
 
 EXPERIMENT = Experiment(

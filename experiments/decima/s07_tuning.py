@@ -33,14 +33,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     settings = context.settings()
     tuned, curves = [], []
     for kind, workloads in arrival_kinds(source, params, seeds).items():
-        sweep = alpha_sweep(
-            workloads,
-            settings,
-            variants=ALL_VARIANTS,
-            seeds=seeds,
-            workers=context.threads,
-            progress=context.bar(f"alpha, {kind}"),
-        )
+        sweep = alpha_sweep(workloads, settings, variants=ALL_VARIANTS, seeds=seeds, **context.work(f"alpha, {kind}"))
         curves.append(sweep.table.assign(arrivals=kind))
         found = {"weighted_fair": sweep.best(), "capped_srw": _tune(workloads, seeds, params, context, kind)}
         tuned += [
@@ -58,8 +51,7 @@ def _tune(workloads: list[Workload], seeds: list[int], params: dict, context: Co
         train_seeds=seeds,
         budget=params["budget"],
         fixed={"preset": "plain"},
-        workers=context.threads,
-        progress=context.bar(f"capped_srw, {kind}"),
+        **context.work(f"capped_srw, {kind}"),
     )
     return result.parameters
 

@@ -7,6 +7,7 @@ import pandas
 from decima import plotting
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
+from experiments.decima.s07_packing import labels, side_by_side
 from experiments.experiment import Context, Experiment, TablesOf
 
 # Parts of Graphene* and which combinations of the grid are without it.
@@ -43,15 +44,9 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 def graphene_parts(tables: Tables, run: Run) -> plotting.style.Figure:
     """How far the best combination of a kind is above the best of all."""
     table = tables["appendix_f"]
-    figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)
-    axes = figure.subplots(1, 2, sharey=True)
-    for (label, rows), panel, letter in zip(table.groupby("workload", sort=False), axes, "ab", strict=True):
-        plotting.packing.cost_of_parts(rows, panel)
-        panel.set_title(f"({letter}) {label}", loc="left")
+    figure = side_by_side(table, plotting.packing.cost_of_parts, sharey=True)
     caption = "The whole grid on training jobs; one point per load. 0: the best combination of all."
-    return plotting.style.entitle(
-        figure, "What the parts of Graphene* are worth", caption, " and ".join(table["workload"].unique())
-    )
+    return plotting.style.entitle(figure, "What the parts of Graphene* are worth", caption, labels(table))
 
 
 EXPERIMENT = Experiment(

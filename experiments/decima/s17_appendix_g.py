@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import pandas
@@ -14,8 +15,18 @@ from decima.systems.spark.policy import learned
 from decima.systems.spark.result import Result
 from decima.systems.spark.schedulers import CompiledScheduler
 from decima.workload.sources import WorkloadSource
-from experiments.captions import Run, Tables, distinct
-from experiments.decima.s07_packing import BINS, MEMORY, POLICIES, Case, cases, graphene_forms
+from experiments.captions import Run, Tables
+from experiments.decima.s07_packing import (
+    BINS,
+    MEMORY,
+    POLICIES,
+    Case,
+    cases,
+    draws,
+    graphene_forms,
+    labels,
+    side_by_side,
+)
 from experiments.decima.s07_stream import active_jobs
 from experiments.experiment import Context, Experiment, Policies, Profiles, TablesOf
 
@@ -106,11 +117,6 @@ def profile(result: Result) -> pandas.DataFrame:
     return means.assign(from_work_s=groups["work_s"].min(), to_work_s=groups["work_s"].max()).reset_index()
 
 
-def _workloads(table: pandas.DataFrame) -> list[tuple[str, pandas.DataFrame]]:
-    """The two workloads, the run's own first."""
-    return list(table.groupby("workload", sort=False))
-
-
 def _settings(tables: Mapping[str, pandas.DataFrame]) -> str:
     """Text of captions about both loads and whose policies are shown."""
     gap, executors = tables["appendix_g_jobs"]["setting"].unique()
@@ -118,18 +124,12 @@ def _settings(tables: Mapping[str, pandas.DataFrame]) -> str:
     return f"One job every {gap}; trace on {executors}. Policies {policies}, Graphene* tuned at these loads."
 
 
-def _number(table: pandas.DataFrame) -> str:
-    nouns = ("stream", "draw")
-    return " and ".join(distinct(rows, "seed", noun) for (_, rows), noun in zip(_workloads(table), nouns, strict=True))
-
-
 def fig20_series(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 20: jobs in the system, executors per job and JCT over time."""
     series, jobs = tables["appendix_g_series"], tables["appendix_g_jobs"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 5.6)
     grid = figure.subplots(3, 2, sharex="col")
-    labels = series["workload"].unique()
-    for column, letter, label in zip(grid.T, "ab", labels, strict=True):
+    for column, letter, label in zip(grid.T, "ab", series["workload"].unique(), strict=True):
         arrived = jobs[jobs["workload"] == label]
         rows = series[(series["workload"] == label) & (series["time_s"] <= arrived["arrival_s"].max())]
         plotting.curves.concurrent_jobs(rows, column[0], legend=False)
@@ -149,37 +149,25 @@ def fig20_series(tables: Tables, run: Run) -> plotting.style.Figure:
         "1 stream and 1 draw of the trace, 1 seed each, until the last arrival; peaks of (a2) and (b2) are cut off. "
         + _settings(tables)
     )
-    return plotting.style.entitle(figure, "Figure 20: over time", caption, " and ".join(labels))
+    return plotting.style.entitle(figure, "Figure 20: over time", caption, labels(series))
 
 
 def fig21_profile(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 21: executors of each class at once, Decima over Graphene*, by size of jobs; the first column is 12b."""
     table = tables["appendix_g_profile"]
-    figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)
-    axes = figure.subplots(1, 2, sharey=True)
     shown = {"value": "executors", "label": "executors per job, Decima / Graphene*"}
-    for (label, rows), panel, letter in zip(_workloads(table), axes, "ab", strict=True):
-        plotting.packing.use_of_classes(rows, "decima", "graphene", panel, **shown)
-        panel.set_title(f"({letter}) {label}", loc="left")
-    axes[1].set_ylabel("")
-    plotting.style.legend_beside(axes[1], title="memory", fontsize=7)
-    caption = f"{_number(table)}. {_settings(tables)}"
-    title = "Figure 21: executors by class and size of jobs"
-    return plotting.style.entitle(figure, title, caption, " and ".join(table["workload"].unique()))
+    draw, legend = partial(plotting.packing.use_of_classes, **shown), {"title": "memory"}
+    figure = side_by_side(table, draw, "decima", "graphene", legend=legend, sharey=True)
+    caption = f"{draws(table)}. {_settings(tables)}"
+    return plotting.style.entitle(figure, "Figure 21: executors by class and size of jobs", caption, labels(table))
 
 
 def fig12a_sizes(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 12a: JCT by size of jobs, Decima against Graphene*."""
     table = tables["appendix_g_profile"]
-    figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
-    axes = figure.subplots(1, 2, sharey=True)
-    for (label, rows), panel, letter in zip(_workloads(table), axes, "ab", strict=True):
-        plotting.packing.change_by_size(rows, "decima", "graphene", panel)
-        panel.set_title(f"({letter}) {label}", loc="left")
-    axes[1].set_ylabel("")
-    caption = f"Decima against Graphene*; points: one of {_number(table)}. {_settings(tables)}"
-    title = "Figure 12a: JCT by size of jobs"
-    return plotting.style.entitle(figure, title, caption, " and ".join(table["workload"].unique()))
+    figure = side_by_side(table, plotting.packing.change_by_size, "decima", "graphene", height=2.8, sharey=True)
+    caption = f"Decima against Graphene*; points: one of {draws(table)}. {_settings(tables)}"
+    return plotting.style.entitle(figure, "Figure 12a: JCT by size of jobs", caption, labels(table))
 
 
 EXPERIMENT = Experiment(

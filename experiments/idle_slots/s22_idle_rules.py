@@ -9,7 +9,7 @@ import pandas
 from decima import plotting
 from decima.evaluation.run import score_matrix
 from decima.evaluation.statistics import paired_change
-from decima.evaluation.tuning import tune
+from decima.evaluation.tuning import TuneResult, tune
 from decima.systems.spark.optimum.idle_value import TwoClassCluster, idle_value
 from decima.systems.spark.schedulers import Scheduler, make_scheduler
 from decima.systems.spark.settings import Settings
@@ -60,6 +60,20 @@ def shortest_first() -> Scheduler:
     return make_scheduler("capped_srw", **BASE)
 
 
+def tuned_rule(
+    workloads: list[Workload],
+    seeds: list[int],
+    settings: Settings,
+    budget: int,
+    fixed: dict,
+    context: Context,
+    label: str,
+) -> TuneResult:
+    """The linear rule with weights that CMA-ES found on workloads; some of its values stay as they are."""
+    options = {"train_seeds": seeds, "budget": budget, "fixed": BASE | fixed, "start": START}
+    return tune("idle_rule", workloads, settings, **options, **context.work(label))
+
+
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``idle_rules`` (scores on fresh streams), ``idle_changes`` (paired), ``idle_weights`` (what was tuned)."""
     scores, changes, weights = [], [], []
@@ -74,17 +88,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         test = [parse_jobs(f"{jobs},n={params['jobs']}").workload(seed) for seed in seeds]
         schedulers: dict[str, Scheduler] = {"capped_srw": shortest_first()}
         for rule, fixed in RULES.items():
-            found = tune(
-                "idle_rule",
-                train,
-                settings,
-                train_seeds=train_seeds,
-                budget=params["budget"],
-                fixed=BASE | fixed,
-                start=START,
-                workers=context.threads,
-                progress=context.bar(f"{name}, {rule}"),
-            )
+            found = tuned_rule(train, train_seeds, settings, params["budget"], fixed, context, f"{name}, {rule}")
             schedulers[rule] = found.make()
             tuned = {key: found.parameters[key] for key in found.tuned}
             weights.append({"workload": name, "scheduler": rule, "weights": json.dumps(tuned, sort_keys=True)})
@@ -95,9 +99,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
             for rule, row in table.items()
             for seed, score in zip(seeds, row, strict=True)
         ]
-        for rule in RULES:
-            change = paired_change(table[rule], table["capped_srw"])
-            changes.append((name, rule, *change))
+        changes += [(name, rule, *paired_change(table[rule], table["capped_srw"])) for rule in RULES]
         if case.get("optimum"):
             optimum = -_gain_percent(case, params["step_s"], context)
             changes.append((name, OPTIMUM, optimum, optimum, optimum))

@@ -7,14 +7,13 @@ import pandas
 from decima import plotting
 from decima.evaluation.run import score_matrix, simulate
 from decima.evaluation.statistics import paired_change
-from decima.evaluation.tuning import tune
 from decima.systems.spark.optimum.schedule_search import search_schedule
 from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload.sources import TRAINING_SEED, WorkloadSource, parse_jobs
 from experiments.captions import Run, Tables
 from experiments.experiment import Context, Experiment
-from experiments.idle_slots.s22_idle_rules import BASE, START, shortest_first, streams
+from experiments.idle_slots.s22_idle_rules import BASE, shortest_first, streams, tuned_rule
 
 # Weights that the tuning of the linear rule found for rare long jobs on two executors at a load of 60 %.
 TWO = {
@@ -49,8 +48,7 @@ def _mean_slots(params: dict) -> pandas.DataFrame:
                 slots.append(float((delays["end_s"] - delays["start_s"]).sum()))
                 longs += sum(job.name.startswith("long") for job in workload.jobs)
             gap_s = float(workloads[0].arrival_ms.max()) / 1000.0 / params["jobs"]
-            row = {"long_s": long_s, "load": load, "gap_s": gap_s, "mean_slot_s": sum(slots) / longs}
-            found.append(row)
+            found.append({"long_s": long_s, "load": load, "gap_s": gap_s, "mean_slot_s": sum(slots) / longs})
     return pandas.DataFrame(found)
 
 
@@ -65,18 +63,8 @@ def _insertion(params: dict, context: Context) -> pandas.DataFrame:
     train = [parse_jobs(f"{jobs},n={params['train_jobs']}").workload(seed) for seed in seeds]
     kinds = {"none": shortest_first()}
     for first, kind in enumerate(("stage", "job")):
-        found = tune(
-            "idle_rule",
-            train,
-            settings,
-            train_seeds=seeds,
-            budget=params["budget"],
-            fixed=BASE | {"first": first},
-            start=START,
-            workers=context.threads,
-            progress=context.bar(f"slots before a {kind}"),
-        )
-        kinds[kind] = found.make()
+        label = f"slots before a {kind}"
+        kinds[kind] = tuned_rule(train, seeds, settings, params["budget"], {"first": first}, context, label).make()
     workloads = streams(jobs, params["streams"], params["jobs"])
     scores = score_matrix(workloads, list(kinds.values()), settings, workers=context.threads)
     rows = [
@@ -115,8 +103,7 @@ def _foresight(params: dict, context: Context) -> pandas.DataFrame:
                 for delays in (False, True)
             )
             found.append((executors, instance, without, delayed, 100.0 * (1.0 - delayed / without)))
-    columns = ["executors", "instance", "without_s", "with_s", "gain_percent"]
-    return pandas.DataFrame(found, columns=columns)
+    return pandas.DataFrame(found, columns=["executors", "instance", "without_s", "with_s", "gain_percent"])
 
 
 def fig6_mean_slot(tables: Tables, run: Run) -> plotting.style.Figure:

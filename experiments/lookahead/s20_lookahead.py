@@ -144,8 +144,7 @@ def _knowing(
             settings,
             params["search"],
             start=tuned[BASE].values,
-            workers=context.threads,
-            progress=context.bar(f"search, {arrivals} {instance}"),
+            **context.work(f"search, {arrivals} {instance}"),
         )
         bound = lower_bound(workload, settings)
         values = {name: score[instance] for name, score in zip(policies, scores, strict=True)}

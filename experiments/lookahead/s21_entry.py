@@ -37,7 +37,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         settings = context.settings(**moving).replace(executors=case.get("executors", context.executors))
         train_seeds = [TRAINING_SEED + index for index in range(case["sequences"])]
         train = jobs.streams(train_seeds, case["jobs"], case["interarrival_s"])
-        shared = {"workers": context.threads, "progress": context.bar(label)}
+        shared = context.work(label)
         capped = tune(CAPPED, train, settings, train_seeds=train_seeds, budget=case["budget"], **shared).parameters
         tried = [make_scheduler(ENTRY, **capped, pay=pay) for pay in case["prices"]]
         means = score_matrix(train, tried, settings, seeds=train_seeds, workers=context.threads).mean(axis=1)
