@@ -83,7 +83,7 @@ def points(cell: Cell, folder: Path, reference_loss: float) -> pandas.DataFrame:
         folder: Where its curve is.
         reference_loss: As :meth:`Cell.train` returns it.
     """
-    from decima.systems.cloud.policy.validation import FLOOR
+    from decima.systems.cloud.policy.run import FLOOR
 
     curve = pandas.read_csv(folder / CURVE_NAME)
     number = curve["val_greedy"].notna()[::-1].cumsum()[::-1]  # of the validation that a row comes before, from the end

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from experiments.captions import Run as Run
-    from experiments.claims import against_paper as against_paper
     from experiments.figures import figure as figure
+    from experiments.tables import against_paper as against_paper
     from experiments.tables import load as load
 
 __all__ = ["Run", "against_paper", "figure", "load"]
 
-_MODULES = {"Run": "captions", "against_paper": "claims", "figure": "figures", "load": "tables"}
+_MODULES = {"Run": "captions", "against_paper": "tables", "figure": "figures", "load": "tables"}
 
 
 def __getattr__(name: str) -> Any:

@@ -21,10 +21,10 @@ from unittest.mock import patch
 
 from decima.core.files import atomic_write_text
 from experiments.figures import experiment_of
-from experiments.kept import kept_tables, read_stamps
 from experiments.notebooks import PUBLISHED, calls, code_of, notebook_path
 from experiments.params import checkout
 from experiments.results import results_folder
+from experiments.tables import kept_tables, read_stamps
 
 RUN = "tpch-full"
 OTHERS = ("tpch-quick", "embedded-quick")  # whose kept tables must give the same output where nbval compares

@@ -22,11 +22,10 @@ import pandas
 from decima.core.errors import ConfigError
 from decima.core.files import atomic_path, atomic_write_text, read_json
 from experiments.experiment import experiment, experiment_names
-from experiments.kept import read_stamps, reference_path, stamps_path
 from experiments.params import read_params
 from experiments.results import DIGESTS, collect, figure_digests, results_folder, table_files
 from experiments.stamps import table_stamp
-from experiments.tables import card_path
+from experiments.tables import card_path, read_stamps, reference_path, stamps_path
 
 EQUAL, MAY_DIFFER, DIFFERS = "equal", "differs where it may", "DIFFERS"
 _FIGURES = "figures.json"

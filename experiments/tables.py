@@ -1,8 +1,14 @@
-"""Tables of experiments: computed and written to ``reports/<run>/tables/<experiment>``, read back from there."""
+"""Tables of experiments: computed and written to ``reports/<run>/tables/<experiment>``, read back from there.
+
+Whoever has not run the pipeline reads those that the repository keeps: ``reports/reference/<run>.zip``.
+"""
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +16,7 @@ from typing import TYPE_CHECKING
 from decima.core.files import atomic_path, atomic_write_text, sole_use
 from decima.workload.sources import get_source
 from experiments.experiment import Context, experiment
-from experiments.kept import kept_tables
-from experiments.params import read_params, resolve_run, run_folder
+from experiments.params import checkout, read_params, resolve_run, run_folder
 from experiments.stamps import table_stamp
 
 if TYPE_CHECKING:
@@ -103,3 +108,72 @@ def card_path(name: str, run: str) -> Path:
     It lies beside their folder, not in it: equal tables of changed code must not make figures look out of date.
     """
     return run_folder(run) / "cards" / f"{name}.json"
+
+
+def reference_path(run: str) -> Path:
+    """File of the kept results of a run."""
+    return checkout() / "reports" / "reference" / f"{resolve_run(run)}.zip"
+
+
+def stamps_path(run: str) -> Path:
+    """File of what the kept results of a run are made of: by experiment its stamp and the names of its tables.
+
+    It lies beside the tables, so that a change of code that moves no number changes a small text and not the archive.
+    """
+    return reference_path(run).with_suffix(".json")
+
+
+def read_stamps(run: str) -> dict[str, dict]:
+    """Content of that file; nothing where there is none."""
+    path = stamps_path(run)
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def kept_tables(name: str, run: str, stamp: dict[str, str]) -> dict[str, pandas.DataFrame] | None:
+    """Kept tables of an experiment by name.
+
+    Args:
+        name: The experiment.
+        run: Run of ``params.yaml``.
+        stamp: What tables have to be made of.
+
+    Returns:
+        None where none are kept, or those that are were made of something else.
+    """
+    import pandas
+
+    path = reference_path(run)
+    card = read_stamps(run).get(name, {})
+    if not path.is_file() or card.get("stamp") != stamp:
+        return None
+    with zipfile.ZipFile(path) as archive:
+        return {table: pandas.read_csv(io.BytesIO(archive.read(f"{name}/{table}"))) for table in card["tables"]}
+
+
+def against_paper(rows: Mapping[str, tuple[float | str | None, float | str]]) -> pandas.DataFrame:
+    """Table with the columns paper, ours and gap.
+
+    Args:
+        rows: Per quantity the paper's value (None: it gives no number) and ours. The gap of two numbers is ours less
+            the paper's, in percent of the paper's; anything else has none.
+    """
+    import pandas
+
+    table = {name: (_text(paper), _text(ours), _gap(paper, ours)) for name, (paper, ours) in rows.items()}
+    return pandas.DataFrame.from_dict(table, orient="index", columns=["paper", "ours", "gap"])
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _text(value: float | str | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if _is_number(value) else str(value)
+
+
+def _gap(paper: float | str | None, ours: float | str) -> str:
+    if not (_is_number(paper) and _is_number(ours)) or paper == 0:
+        return "–"
+    return f"{100.0 * (ours - paper) / abs(paper):+.0f} %"

@@ -14,10 +14,10 @@ import pandas
 from decima.connect.cluster.tpch_queries import NAMES
 from decima.connect.eventlog.application import Application, read_event_log
 from decima.connect.eventlog.profiles import profiles_of
-from decima.connect.eventlog.slot_times import with_slot_times
 from decima.core.errors import ConfigError, DataUnavailableError
 from decima.workload.profile import JobProfile
 from measure.experiment import Experiment
+from measure.logs import with_slot_times
 from measure.plan import Plan
 from measure.records import CARD, CONTROL, LOGS, BatchRecord, query_id, read_json, warm_up_key
 from measure.results import TYPES, Measured
@@ -64,7 +64,7 @@ def collect(experiment: Experiment) -> Measured:
 
 
 def warm_profiles(applications: Sequence[Application], plan: Plan) -> tuple[JobProfile, ...]:
-    """Make profiles of the last warm-up of every application, with durations as in `slot_times`.
+    """Make profiles of the last warm-up of every application, with durations as in `with_slot_times`.
 
     They give the simulator durations of the same hour, with the same compiled code and all executors busy.
     """

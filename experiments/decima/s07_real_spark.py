@@ -22,8 +22,7 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, SPARK_WORKLOAD, Run, Tables
 from experiments.experiment import Context, Experiment, Files, Policies
 from experiments.params import checkout
-from measure.fidelity.batches import batch_workload, plan_profiles
-from measure.fidelity.simulation import cluster_settings
+from measure.fidelity.simulation import batch_workload, cluster_settings, plan_profiles
 from measure.records import CONTROL
 from measure.results import Measured, read
 

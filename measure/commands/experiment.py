@@ -122,8 +122,7 @@ def _scheduler(text: str, plan: Plan) -> Scheduler:
     if text != TUNED:
         return form_for(make_scheduler(text), False)  # the queries of a batch are all there at the start
     from decima.systems.spark.alpha import ALL_VARIANTS, alpha_sweep
-    from measure.fidelity.batches import training_workloads
-    from measure.fidelity.simulation import cluster_settings
+    from measure.fidelity.simulation import cluster_settings, training_workloads
 
     sweep = alpha_sweep(
         training_workloads(plan, TUNING_BATCHES),

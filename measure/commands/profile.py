@@ -1,4 +1,4 @@
-"""`decima spark profile` and `decima spark slim`: measured TPC-H queries, small event logs."""
+"""`decima spark profile`, `slim` and `model`: measured TPC-H queries, small event logs, workloads of the package."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ PROFILE = "profile.parquet"
 CONDITIONS = "conditions.json"
 LISTS = ("--scale", "--executors", "--fresh-at")
 MOST_DURATIONS = 1000  # per stage, level and wave in the profile
+DURATIONS_OF_MODEL = 60
 
 
 class _Lists(TyperCommand):
@@ -41,6 +42,7 @@ def register(group: typer.Typer) -> None:
     """Add the commands to the group `decima spark`."""
     group.command(cls=_Lists)(profile)
     group.command()(slim)
+    group.command()(model)
 
 
 def profile(
@@ -157,3 +159,34 @@ def _summarize(runs: list[AloneRun]) -> None:
     from measure.alone import summary
 
     typer.echo(summary(runs).to_string(index=False, float_format="{:.3g}".format))
+
+
+def model(
+    measured: Annotated[Path, typer.Argument(metavar="FOLDER", help="What `decima spark profile` wrote.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the three files go.")],
+    note: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=TEXT", help="What to say of the measurement, as in machine=...", show_default=False),
+    ] = None,
+    most_durations: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Durations to keep per stage, level and wave, as quantiles.")
+    ] = DURATIONS_OF_MODEL,
+) -> None:
+    """Make the measured workload of logs, fit the scaling model to it, and extrapolate."""
+    from measure.workloads import write_workloads
+
+    check_folder(out)
+    notes = {}
+    for one in note or ():
+        key, separator, text = one.partition("=")
+        if not separator or not key or not text:
+            raise ConfigError(f"--note {one}: expected KEY=TEXT")
+        notes[key] = text
+    fitted = write_workloads(measured, out, notes, most_durations)
+    for effect, group in (("executors", fitted.parallelism), ("input size", fitted.size)):
+        for name, pooled in group.items():
+            typer.echo(
+                f"{effect}, {name}: exponent {pooled.mean:.3f} [{pooled.low:.3f}, {pooled.high:.3f}], "
+                f"between queries {pooled.spread:.3f}, noise {pooled.noise:.3f}"
+            )
+    typer.echo(f"overhead of a task: {fitted.overhead_ms:.1f} ms; wrote {out}")

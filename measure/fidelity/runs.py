@@ -10,9 +10,9 @@ import numpy as np
 
 from decima.connect.eventlog.application import Application
 from decima.connect.eventlog.profiles import level, profiles_of
-from decima.connect.eventlog.slot_times import with_slot_times
 from decima.core.errors import WorkloadError
 from decima.workload.profile import JobProfile
+from measure.logs import with_slot_times
 
 if TYPE_CHECKING:
     import pandas
@@ -55,7 +55,7 @@ class Measurements:
 
         Args:
             chosen: rows of `runs`.
-            dispatch: count durations as `decima.connect.eventlog.slot_times` does.
+            dispatch: count durations as `measure.logs.with_slot_times` does.
         """
         key = (dispatch, *chosen.index)
         if key not in self._profiles:

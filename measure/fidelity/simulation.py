@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from decima.core.decision import CompiledDecision
+from decima.core.errors import WorkloadError
 from decima.evaluation.workers import map_threads
 from decima.systems.spark.fields import NONE, state_at
 from decima.systems.spark.loop import new_state
@@ -23,11 +24,14 @@ from decima.systems.spark.schedulers.fields import rule_of, rule_record
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.state import ClusterState
 from decima.systems.spark.system import run_state
+from decima.workload import arrivals, measured
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile
+from decima.workload.sources import TRAINING_SEED
 from measure.fidelity.runs import Measurements
 from measure.fidelity.variants import at_level, comparable, fill_first_waves, one_task_per_stage, with_levels
 from measure.logs import scheduler_of
+from measure.plan import Plan
 from measure.records import CONTROL
 
 if TYPE_CHECKING:
@@ -77,7 +81,7 @@ class Variant:
     """Way to simulate measured runs."""
 
     settings: Mapping[str, object]  # changes to the settings of the simulator, which switch effects off
-    # Whether durations count as in `decima.connect.eventlog.slot_times`, else from launch to end.
+    # Whether durations count as in `measure.logs.with_slot_times`, else from launch to end.
     dispatch: bool = True
     # Durations of the level that equals the number of executors in use by *this job* in the simulator, as in
     # training; else those measured with as many executors as the cluster has.
@@ -306,3 +310,45 @@ def error_summary(errors: np.ndarray) -> dict[str, float]:
         "p95_percent": float(np.quantile(size, 0.95)),
         "bias_percent": 100.0 * float(np.mean(errors)),
     }
+
+
+def plan_profiles(plan: Plan) -> dict[str, JobProfile]:
+    """Measured profiles by name, with durations at the plan's number of executors.
+
+    Raises:
+        WorkloadError: nothing was measured at this scale or with so many executors.
+    """
+    profiles = measured.measured_profiles(f"{plan.scale:g}g")
+    return {profile.name: at_level(profile, plan.executors) for profile in profiles}
+
+
+def batch_workload(
+    plan: Plan, number: int, profiles: Mapping[str, JobProfile], arrivals_ms: Sequence[float]
+) -> Workload:
+    """Jobs of a batch in its order.
+
+    Args:
+        plan: the experiment.
+        number: which batch.
+        profiles: by name.
+        arrivals_ms: of the jobs, float64 [queries].
+
+    Raises:
+        WorkloadError: a profile is missing.
+    """
+    names = [plan.profile(query) for query in plan.batch(number)]
+    if missing := [name for name in names if name not in profiles]:
+        raise WorkloadError(f"there is no profile {missing[0]} for batch {number}")
+    jobs = tuple(Job(profiles[name], arrival_ms) for name, arrival_ms in zip(names, arrivals_ms, strict=True))
+    return Workload(jobs, measured.LABEL, tuple(profiles.values()))
+
+
+def training_workloads(plan: Plan, count: int) -> list[Workload]:
+    """Batches to tune on, from the same queries with seeds of training.
+
+    Raises:
+        WorkloadError: nothing was measured at this scale or with so many executors.
+    """
+    profiles = tuple(plan_profiles(plan).values())
+    seeds = range(TRAINING_SEED, TRAINING_SEED + count)
+    return [arrivals.batch(profiles, plan.queries, seed, label=measured.LABEL) for seed in seeds]

@@ -8,8 +8,8 @@ import zipfile
 import pytest
 
 from experiments.experiment import experiment_names
-from experiments.kept import read_stamps, reference_path
 from experiments.stamps import table_stamp
+from experiments.tables import read_stamps, reference_path
 
 
 @pytest.mark.parametrize("run", ["tpch-quick", "embedded-quick"])

@@ -14,8 +14,7 @@ from decima.learning.export import TrainedTask
 from decima.learning.perceptron import NetworkShape
 from decima.learning.recipe import Recipe
 from decima.learning.rollout import RolloutBackend, Rollouts
-from decima.learning.trainer import Trainer
-from decima.learning.validation import Validation
+from decima.learning.trainer import Trainer, Validation
 
 
 @dataclass(frozen=True)

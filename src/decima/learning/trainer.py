@@ -6,7 +6,7 @@ import contextlib
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -17,11 +17,36 @@ from decima.learning.budget import Budget, Progress
 from decima.learning.checkpoint import FILE_NAME, Checkpoint
 from decima.learning.logs import TrainingLog
 
-if TYPE_CHECKING:
-    from decima.learning.validation import Validation
-
 _BEST, _ALGORITHM = "best", "algorithm."
 _OWN_COLUMNS = ("iteration", "wall_s", "cpu_s")
+
+
+@dataclass(frozen=True)
+class Score:
+    """Outcome of a validation."""
+
+    score: float  # the number that selects weights
+    mode: str  # how the policy acted when it had this score, as ``"greedy"`` or ``"sampled"``
+    row: dict[str, float]  # values by column
+
+
+class Validation(Protocol):
+    """Measurement of weights, as the trainer sees it.
+
+    Attributes:
+        columns: Columns of the curve.
+        lower_is_better: Direction of the score.
+    """
+
+    columns: tuple[str, ...]
+    lower_is_better: bool
+
+    @property
+    def references(self) -> dict[str, float]:
+        """Scores of the heuristics or the like that the policy is compared with, by name."""
+
+    def measure(self, weights: np.ndarray) -> Score:
+        """Score of weights, float32 [parameters]."""
 
 
 @dataclass(frozen=True)

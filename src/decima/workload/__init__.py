@@ -25,7 +25,7 @@ _EXPORTS = {
     "embedded_poisson": "embedded",
     "embedded_profiles": "embedded",
     "explicit": "arrivals",
-    "fetch_tpch": "tpch.fetch",
+    "fetch_tpch": "tpch.raw",
     "load": "json_jobs",
     "measured_batch": "measured",
     "measured_poisson": "measured",

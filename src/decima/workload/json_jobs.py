@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -13,9 +14,11 @@ import numpy as np
 
 from decima.core.errors import DataUnavailableError, WorkloadError
 from decima.core.files import atomic_write_text, read_json, unique_keys
+from decima.core.grammar import Option
 from decima.workload import parquet
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import WAVES, JobProfile, Stage, check_writable
+from decima.workload.sources import WorkloadSource, file_digest
 from decima.workload.tpch import profiles as tpch
 from decima.workload.tpch import raw as tpch_raw
 
@@ -305,3 +308,36 @@ def _check_keys(where: str, body: dict, required: tuple[str, ...] = (), optional
     for key in required:
         if key not in body:
             raise WorkloadError(f"{where}: key {key!r} is missing; got {', '.join(body) or 'none'}")
+
+
+def file_profiles(path: str) -> tuple[JobProfile, ...]:
+    """Distinct profiles of the jobs in a file, in order of first use.
+
+    Args:
+        path: A ``.parquet`` of profiles, or a ``.json`` of jobs.
+
+    Raises:
+        WorkloadError: The file is not of its format.
+        DataUnavailableError: It cannot be read.
+    """
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError) as error:  # a zero byte in the path
+        raise DataUnavailableError(f"no workload file to read at {path!r:.200}: {error}") from error
+    return _universe(path, status.st_mtime_ns, status.st_size)
+
+
+@functools.lru_cache(maxsize=4)
+def _universe(path: str, modified_ns: int, size: int) -> tuple[JobProfile, ...]:
+    # Time and size are part of the key, so that a file written anew is read anew.
+    return load(path).universe
+
+
+SOURCE = WorkloadSource(
+    "file",
+    "jobs of a file",
+    "profiles of a file of one's own, drawn from like those of any other source",
+    file_profiles,
+    lambda path: file_digest(Path(path)),
+    options=(Option("path", "a .parquet of profiles, or a .json of jobs", required=True),),
+)

@@ -235,7 +235,7 @@ SOURCES: Registry[WorkloadSource] = Registry(
         "mixed": "decima.workload.mixed:SOURCE",
         "alibaba": "decima.workload.alibaba.source:SOURCE",
         "alibaba_like": "decima.workload.alibaba.source:LIKE",
-        "file": "decima.workload.profile_file:SOURCE",
+        "file": "decima.workload.json_jobs:SOURCE",
     },
     group="decima.sources",
     adopt=lambda name, item: source_of(name, item),

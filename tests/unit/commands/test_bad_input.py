@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from decima.core import config
-from decima.workload.tpch import fetch
+from decima.workload.tpch import raw
 from tests.unit.commands.calls import DIAMOND, refuse, write_json
 from tests.unit.workload.tpch.raw_files import write_set
 
@@ -280,7 +280,7 @@ def test_no_network(mirror, tmp_path, monkeypatch):
         unused.bind(("127.0.0.1", 0))
         monkeypatch.delenv(config.MIRROR_VARIABLE)
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        monkeypatch.setattr(fetch, "BASE_URL", f"http://127.0.0.1:{unused.getsockname()[1]}")
+        monkeypatch.setattr(raw, "BASE_URL", f"http://127.0.0.1:{unused.getsockname()[1]}")
         sentence = refuse("data", "fetch", "tpch")
     assert "cannot fetch http://127.0.0.1" in sentence
     assert config.MIRROR_VARIABLE in sentence

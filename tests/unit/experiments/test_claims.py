@@ -1,7 +1,7 @@
 import numpy as np
 
 import experiments
-from experiments.claims import against_paper
+from experiments.tables import against_paper
 
 
 def test_gap_is_relative_to_the_paper():

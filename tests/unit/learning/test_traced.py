@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from decima.learning.traced import Traced
+from decima.learning.automatic import Traced
 
 pytestmark = pytest.mark.tensorflow
 

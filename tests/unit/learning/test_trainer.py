@@ -15,12 +15,10 @@ from decima.learning.checkpoint import FILE_NAME, Checkpoint
 from decima.learning.gradient import Learner
 from decima.learning.logs import CURVE_NAME, EVENTS_NAME
 from decima.learning.recipe import Recipe
-from decima.learning.trainer import Trainer
-from decima.learning.validation import Score
+from decima.learning.trainer import Score, Trainer
 from decima.systems.spark.policy.agent import DecimaAgent
-from decima.systems.spark.policy.run import DecimaRun
+from decima.systems.spark.policy.run import DecimaRun, TaskValidation
 from decima.systems.spark.policy.task import Task
-from decima.systems.spark.policy.validation import TaskValidation
 from tests.unit.learning.small import NETWORK, STREAM, TASK, quick_recipe, same_arrays, without_times
 from tests.unit.learning.toys import Climber, Height
 

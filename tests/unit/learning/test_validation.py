@@ -6,8 +6,8 @@ import pytest
 import decima
 from decima.core.objectives import OBJECTIVES, Objective, register_objective
 from decima.learning.seeds import VALIDATION_SEED
+from decima.systems.spark.policy.run import TaskValidation
 from decima.systems.spark.policy.scheduler import LearnedScheduler
-from decima.systems.spark.policy.validation import TaskValidation
 from tests.unit.learning.small import NETWORK, TASK
 
 WEIGHTS = NETWORK.initial_weights(0)

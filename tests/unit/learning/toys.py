@@ -6,7 +6,7 @@ import numpy as np
 
 from decima.core.configuration import Configuration, number, whole
 from decima.learning.algorithms import AlgorithmState, register_algorithm
-from decima.learning.validation import Score
+from decima.learning.trainer import Score
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def job_rows(result: PlacementResult) -> list[dict[str, Any]]:
 
 def scores(result: PlacementResult) -> dict[str, float]:
     """Scores by column of an objective."""
-    from decima.systems.cloud.objectives import OBJECTIVES
+    from decima.systems.cloud.result import OBJECTIVES
 
     return {each.column: result.score(each) for each in OBJECTIVES.values()}
 

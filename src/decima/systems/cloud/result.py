@@ -10,17 +10,38 @@ import numpy as np
 
 from decima.core.display import ShownRun
 from decima.core.errors import ConfigError
-from decima.core.objectives import Objective
+from decima.core.objectives import Objective, Outcome, objective_at_end
 from decima.core.record import Record
 from decima.core.system import TASK_COLUMNS
 from decima.systems.cloud import engine as core
 from decima.systems.cloud.fields import COMPLETE, STATUS_TEXTS
-from decima.systems.cloud.objectives import PlacementOutcome
 from decima.systems.cloud.settings import PlacementSettings
 from decima.systems.cloud.workload import PlacementWorkload
 
 if TYPE_CHECKING:
     import pandas
+
+
+@dataclass(frozen=True, eq=False)
+class PlacementOutcome(Outcome):
+    """Outcome of an episode; NaN where it is incomplete."""
+
+    cost: float  # of all VMs, in the currency of the list
+    mean_duration_s: float  # mean run time
+    good_placements: int
+    waits: int
+    reward: float  # R_epi of Eq. 14
+
+
+COST = objective_at_end("cost", "cost", "", lambda outcome: outcome.cost, digits=4)
+DURATION = objective_at_end("duration", "mean duration", "s", lambda outcome: outcome.mean_duration_s)
+RESPONSE = objective_at_end(
+    "response", "mean response time", "s", lambda outcome: float(np.mean(outcome.jct_ms)) / 1000.0
+)
+GOOD = objective_at_end("good", "good placements", "", lambda outcome: float(outcome.good_placements), "max")
+WAITS = objective_at_end("waits", "waits", "", lambda outcome: float(outcome.waits))
+REWARD = objective_at_end("reward", "episodic reward", "", lambda outcome: outcome.reward, "max", digits=1)
+OBJECTIVES = {objective.name: objective for objective in (COST, DURATION, RESPONSE, GOOD, WAITS, REWARD)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +166,7 @@ class PlacementResult(ShownRun):
         return self.outcome.reward
 
     def score(self, objective: Objective) -> float:
-        """Score by an objective of :mod:`decima.systems.cloud.objectives`, or by any other."""
+        """Score by an objective of :data:`OBJECTIVES`, or by any other."""
         return objective.measure(self.outcome)
 
     def as_dict(self) -> dict[str, Any]:

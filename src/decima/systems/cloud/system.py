@@ -20,8 +20,7 @@ from decima.core.system import register_system
 from decima.evaluation.run import simulate as simulate_system
 from decima.systems.cloud import engine as core
 from decima.systems.cloud.fields import GOES_ON
-from decima.systems.cloud.objectives import OBJECTIVES
-from decima.systems.cloud.result import PlacementResult, outcome_of
+from decima.systems.cloud.result import OBJECTIVES, PlacementResult, outcome_of
 from decima.systems.cloud.schedulers import compiled
 from decima.systems.cloud.schedulers.registry import CompiledRule, list_placements, make_placement
 from decima.systems.cloud.schedulers.view import PlacementScheduler, View

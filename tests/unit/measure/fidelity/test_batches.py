@@ -3,7 +3,7 @@
 import pytest
 
 from decima.core.errors import WorkloadError
-from measure.fidelity.batches import batch_workload, plan_profiles, training_workloads
+from measure.fidelity.simulation import batch_workload, plan_profiles, training_workloads
 from measure.plan import Plan
 
 PLAN = Plan(0.25, executors=3, queries=4)

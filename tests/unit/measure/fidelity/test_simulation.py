@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from decima.connect.eventlog.application import read_event_logs
-from decima.connect.eventlog.slot_times import with_slot_times
 from decima.core.errors import WorkloadError
 from decima.workload.profile import JobProfile, Stage
 from measure.fidelity import simulation
 from measure.fidelity.runs import Measurements, measured_floor
+from measure.logs import with_slot_times
 from tests.unit.connect.planted_logs import PlantedLog
 
 LEVELS = (1, 3)

@@ -10,7 +10,7 @@ from decima.systems.cloud import RELEASED, TABLE_4, Billing, PlacementSettings, 
 from decima.systems.cloud import engine as core
 from decima.systems.cloud.fields import GOES_ON
 from decima.systems.cloud.generator import Generator
-from decima.systems.cloud.objectives import OBJECTIVES
+from decima.systems.cloud.result import OBJECTIVES
 from decima.systems.cloud.state import give_chance, new_state
 from decima.systems.cloud.system import Episode
 from decima.systems.cloud.traces import load_trace

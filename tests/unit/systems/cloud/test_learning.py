@@ -17,10 +17,9 @@ from decima.systems.cloud.policy.architecture import FEATURES, PlacementArchitec
 from decima.systems.cloud.policy.episodes import STARTS, Explorer, PlacementEpisodes
 from decima.systems.cloud.policy.network import PlacementBatch, PlacementLearner, scores
 from decima.systems.cloud.policy.recipes import PAPER_REINFORCE
-from decima.systems.cloud.policy.run import PlacementRun
+from decima.systems.cloud.policy.run import PlacementRun, PlacementValidation
 from decima.systems.cloud.policy.scheduler import LearnedPlacement, give_actions, learned, play
 from decima.systems.cloud.policy.task import PlacementTask
-from decima.systems.cloud.policy.validation import PlacementValidation
 from decima.systems.cloud.system import Episode
 from tests.unit.learning.small import same_arrays, without_times
 from tests.unit.systems.cloud.cases import TWO_KINDS, drawn_jobs

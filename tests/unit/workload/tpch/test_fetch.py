@@ -12,7 +12,7 @@ import pytest
 from decima.core import config
 from decima.core.errors import ChecksumError, DataUnavailableError
 from decima.workload import pinned
-from decima.workload.tpch import fetch
+from decima.workload.tpch import raw
 from tests.unit.workload.tpch.raw_files import write_set
 
 FILES = {f"2g/adj_mat_{query}.npy": f"content {query}".encode() for query in range(1, 12)}
@@ -47,7 +47,7 @@ def server(mirror, monkeypatch):
         thread.start()
         monkeypatch.delenv(config.MIRROR_VARIABLE)
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        monkeypatch.setattr(fetch, "BASE_URL", f"http://127.0.0.1:{httpd.server_port}")
+        monkeypatch.setattr(raw, "BASE_URL", f"http://127.0.0.1:{httpd.server_port}")
         try:
             yield requested
         finally:
@@ -64,12 +64,12 @@ def fetched():
 
 
 def test_all_files_come_from_the_mirror(mirror):
-    assert fetch.fetch_tpch(progress=False) == config.raw_tpch_dir()
+    assert raw.fetch_tpch(progress=False) == config.raw_tpch_dir()
     assert fetched() == FILES
 
 
 def test_all_files_come_over_http(server):
-    fetch.fetch_tpch(progress=False)
+    raw.fetch_tpch(progress=False)
     assert fetched() == FILES
     assert sorted(server) == sorted(f"/{name}" for name in FILES)
 
@@ -79,26 +79,26 @@ def test_verified_files_are_kept_and_damaged_ones_replaced(server):
     write_set_again.mkdir(parents=True)
     (write_set_again / "adj_mat_1.npy").write_bytes(FILES["2g/adj_mat_1.npy"])
     (write_set_again / "adj_mat_2.npy").write_bytes(b"half a fi")
-    fetch.fetch_tpch(progress=False)
+    raw.fetch_tpch(progress=False)
     assert fetched() == FILES
     assert "/2g/adj_mat_1.npy" not in server
     assert "/2g/adj_mat_2.npy" in server
     server.clear()
-    fetch.fetch_tpch(progress=False)
+    raw.fetch_tpch(progress=False)
     assert server == []
 
 
 def test_mirror_without_a_file(mirror):
     (mirror / "2g" / "adj_mat_7.npy").unlink()
     with pytest.raises(DataUnavailableError, match=r"no readable file .*adj_mat_7\.npy: No such file"):
-        fetch.fetch_tpch(progress=False)
+        raw.fetch_tpch(progress=False)
     assert fetched().items() <= FILES.items()
 
 
 def test_mirror_that_does_not_exist(mirror, monkeypatch):
     monkeypatch.setenv(config.MIRROR_VARIABLE, str(mirror / "nowhere"))
     with pytest.raises(DataUnavailableError, match="nowhere has no readable file"):
-        fetch.fetch_tpch(progress=False)
+        raw.fetch_tpch(progress=False)
     assert fetched() == {}
 
 
@@ -108,7 +108,7 @@ def test_corrupted_file_of_the_mirror(mirror, number):
     with pytest.raises(
         ChecksumError, match=rf"adj_mat_{number}\.npy: got SHA-256 [0-9a-f]{{64}} .* expected [0-9a-f]{{64}}"
     ):
-        fetch.fetch_tpch(progress=False)
+        raw.fetch_tpch(progress=False)
     assert fetched().items() <= FILES.items()
     assert f"2g/adj_mat_{number}.npy" not in fetched()
 
@@ -116,7 +116,7 @@ def test_corrupted_file_of_the_mirror(mirror, number):
 def test_corrupted_download(server, mirror):
     (mirror / "2g" / "adj_mat_3.npy").write_bytes(b"an error page")
     with pytest.raises(ChecksumError, match=r"http://127.0.0.1:\d+/2g/adj_mat_3\.npy: got SHA-256"):
-        fetch.fetch_tpch(progress=False)
+        raw.fetch_tpch(progress=False)
     assert fetched().items() <= FILES.items()
 
 
@@ -124,7 +124,7 @@ def test_file_missing_on_the_server(server, mirror, monkeypatch):
     monkeypatch.setattr(pinned.time, "sleep", lambda seconds: None)
     (mirror / "2g" / "adj_mat_5.npy").unlink()
     with pytest.raises(DataUnavailableError, match=r"adj_mat_5\.npy: HTTP status 404"):
-        fetch.fetch_tpch(progress=False)
+        raw.fetch_tpch(progress=False)
     assert server.count("/2g/adj_mat_5.npy") == pinned.ATTEMPTS
 
 
@@ -133,10 +133,10 @@ def test_no_network_is_one_quick_error_that_names_both_ways(mirror, monkeypatch)
         unused.bind(("127.0.0.1", 0))
         monkeypatch.delenv(config.MIRROR_VARIABLE)
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        monkeypatch.setattr(fetch, "BASE_URL", f"http://127.0.0.1:{unused.getsockname()[1]}")
+        monkeypatch.setattr(raw, "BASE_URL", f"http://127.0.0.1:{unused.getsockname()[1]}")
         start = time.perf_counter()
         with pytest.raises(DataUnavailableError) as caught:
-            fetch.fetch_tpch(progress=False)
+            raw.fetch_tpch(progress=False)
     assert time.perf_counter() - start < 5.0
     message = str(caught.value)
     assert "cannot fetch http://127.0.0.1" in message
@@ -154,5 +154,5 @@ def test_bytes_are_in_place_only_when_whole(mirror, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", die)
     with pytest.raises(KeyboardInterrupt):
-        fetch.fetch_tpch(progress=False)
+        raw.fetch_tpch(progress=False)
     assert fetched() == {}

@@ -90,7 +90,7 @@ class PlacementTask:
 
     @property
     def metric(self) -> str:
-        """What selects weights, see :mod:`decima.systems.cloud.policy.validation`."""
+        """What selects weights, see :mod:`decima.systems.cloud.policy.run`."""
         return "loss_ratio"
 
     @property

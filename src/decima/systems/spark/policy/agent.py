@@ -9,17 +9,50 @@ import numpy as np
 
 from decima.core.objectives import get_objective
 from decima.learning.agent import RolloutAgent, numbered
-from decima.learning.loss import PROBABILITIES
+from decima.learning.backward import compiled_code
+from decima.learning.gradient import Learner
+from decima.learning.loss import PROBABILITIES, Loss
 from decima.learning.returns import Episode
 from decima.learning.rollout import RolloutBackend, Teacher
 from decima.systems.spark.policy.batch import GraphBatch
+from decima.systems.spark.policy.kernel.gradient import Chunk, Options, chunk_gradient
+from decima.systems.spark.policy.kernel.layout import pack_layout
 from decima.systems.spark.policy.kernel.observation import NUM_SUMMARY
-from decima.systems.spark.policy.learner import DecimaLearner
 from decima.systems.spark.policy.task import Task, children_of, sequences_of_rollouts
 
 if TYPE_CHECKING:
     from decima.systems.spark.policy.architecture import Architecture
     from decima.systems.spark.policy.record import EpisodeRecord
+
+
+# What a chunk needs stays in the cache.
+CHUNK = 128
+
+
+class DecimaLearner(Learner):
+    """Weights, their gradients in compiled code, and Adam.
+
+    Args:
+        architecture: Shape of the network.
+        weights: Float32 [parameters], where to start.
+        chunk: Most decisions per chunk; changes results in the last digits only.
+        **options: Threads, decay of Adam's moments and its epsilon, see :class:`.Learner`.
+    """
+
+    def __init__(self, architecture: Architecture, weights: np.ndarray, *, chunk: int = CHUNK, **options: Any) -> None:
+        super().__init__(weights, chunk, **options)
+        self._layout, self._temperature = pack_layout(architecture), float(architecture.residual_temperature)
+        self._code = compiled_code()
+
+    def chunk_gradient(
+        self, batch: GraphBatch, decisions: np.ndarray, advantages: np.ndarray, log_prob: np.ndarray, loss: Loss
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient of a chunk; see :meth:`.Learner.chunk_gradient`."""
+        options = Options(
+            loss.ratio, float(loss.clip), float(loss.entropy_weight), loss.effect_classes, self._temperature
+        )
+        chunk = Chunk(**batch.tensors(decisions))
+        return chunk_gradient(self._code, self._layout, self._flat, chunk, advantages, log_prob, options)
 
 
 class DecimaAgent(RolloutAgent):

@@ -8,10 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from decima.core.errors import TrainingError
-from decima.learning.automatic import setter
+from decima.learning.automatic import setter, trace
 from decima.learning.loss import Gradient
 from decima.learning.optimizer import AdamWeights
-from decima.learning.traced import trace
 from decima.systems.unequal.policy.batch import NodeBatch
 from decima.systems.unequal.policy.network import NodeNetwork
 

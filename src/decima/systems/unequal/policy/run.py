@@ -17,7 +17,7 @@ from decima.learning.loss import CRITIC, PROBABILITIES
 from decima.learning.returns import Episode
 from decima.learning.rollout import RolloutBackend, Teacher
 from decima.learning.run import TrainingRun
-from decima.learning.validation import Score
+from decima.learning.trainer import Score
 from decima.systems.unequal.engine import Planner
 from decima.systems.unequal.optimum.bounds import lower_bound
 from decima.systems.unequal.policy.architecture import NodeArchitecture
