@@ -31,7 +31,7 @@ from tqdm.auto import tqdm
 
 import decima
 from decima.connect.service import scheduler_pb2 as protocol
-from decima.connect.service.reporter import StateReporter
+from decima.connect.service.simulator_client import StateReporter
 from decima.connect.service.wire import NAME, VERSION
 from decima.systems.spark.schedulers import Decision, make_scheduler
 from decima.workload.arrivals import explicit

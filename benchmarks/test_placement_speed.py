@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.placement_episodes import random_episodes
 from decima.systems.cloud import PlacementSettings
-from decima.systems.cloud.generator import Generator
+from decima.systems.cloud.sources import Generator
 from decima.systems.cloud.state import give_chance, new_state
 from tests.placement_oracle import PlainPlacement, random_episode
 

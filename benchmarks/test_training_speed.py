@@ -13,11 +13,11 @@ from decima.learning.automatic import KerasLearner
 from decima.learning.loss import Loss
 from decima.learning.rollout import RolloutJob, Rollouts
 from decima.learning.seeds import rollout_seeds
-from decima.systems.spark.policy.agent import DecimaLearner, useful_decisions
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.episodes import Episodes
 from decima.systems.spark.policy.network import DecimaNetwork
+from decima.systems.spark.policy.run import DecimaLearner, useful_decisions
 from decima.systems.spark.policy.task import Task, children_of
 from decima.workload import tpch_available
 

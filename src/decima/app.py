@@ -15,13 +15,12 @@ from decima.commands import (
     optimum,
     schedulers,
     serve,
-    simulate,
     train,
     workload,
 )
 from decima.commands.shared.verbs import SYSTEMS, DecimaGroup
 
-VERBS = (simulate.VERB, *compare.VERBS, train.VERB, optimum.VERB, schedulers.VERB)
+VERBS = (*compare.VERBS, train.VERB, optimum.VERB, schedulers.VERB)
 
 
 class _Group(DecimaGroup):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from decima.learning.loss import Loss
-from decima.systems.spark.policy.agent import DecimaLearner, recorded_log_prob, useful_decisions
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.batch import GraphBatch
+from decima.systems.spark.policy.run import DecimaLearner, recorded_log_prob, useful_decisions
 from decima.systems.spark.policy.scheduler import LearnedScheduler, record_episode
 from decima.workload import synthetic_batch, synthetic_poisson
 from tests.unit.systems.spark.policy.kernel.test_delays import eager_weights

@@ -8,7 +8,7 @@ from google.protobuf.descriptor import FieldDescriptor
 import decima
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.node_client import schedule_by_service
-from decima.connect.service.reporter import StateReporter
+from decima.connect.service.simulator_client import StateReporter
 from decima.systems.unequal.tpch import tpch_instance
 from decima.workload import synthetic_batch
 from tests.drivers import Watching

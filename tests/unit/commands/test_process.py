@@ -45,7 +45,7 @@ def test_help_loads_no_heavy_library(command):
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(shown.stdout.splitlines()[-1].split())
-    assert "decima.commands.simulate" in loaded
+    assert "decima.commands.compare" in loaded
     assert loaded.isdisjoint({"numpy", "numba", "pandas", "pyarrow", "matplotlib", "tensorflow", "networkx", "tqdm"})
 
 

@@ -10,7 +10,7 @@ from decima.evaluation.pool import RunPool
 from decima.evaluation.tuning import tune
 from decima.plotting.gantt import gantt_of
 from decima.systems.cloud import PlacementSettings
-from decima.systems.cloud.generator import Generator
+from decima.systems.cloud.sources import Generator
 from decima.systems.spark.settings import Settings
 from decima.systems.unequal.settings import Settings as UnequalSettings
 from decima.workload import synthetic_poisson

@@ -10,10 +10,10 @@ from decima.learning.gradient import chunks
 from decima.learning.loss import Loss, shuffled_parts
 from decima.learning.rollout import RolloutJob, Rollouts
 from decima.learning.seeds import rollout_seeds
-from decima.systems.spark.policy.agent import DecimaLearner, recorded_log_prob, useful_decisions
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.episodes import Episodes
 from decima.systems.spark.policy.network import DecimaNetwork
+from decima.systems.spark.policy.run import DecimaLearner, recorded_log_prob, useful_decisions
 from decima.systems.spark.policy.task import children_of
 from tests.unit.learning.small import NETWORK, TASK, same_arrays
 

@@ -10,11 +10,10 @@ from decima.learning.recipe import Recipe
 from decima.learning.rollout import RolloutJob, Rollouts, Teacher
 from decima.learning.seeds import rollout_seeds
 from decima.systems.spark.policy import architecture as architectures
-from decima.systems.spark.policy.agent import DecimaAgent, DecimaLearner, recorded_log_prob, useful_decisions
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.batch import GraphBatch
 from decima.systems.spark.policy.episodes import Episodes
-from decima.systems.spark.policy.run import DecimaRun
+from decima.systems.spark.policy.run import DecimaAgent, DecimaLearner, DecimaRun, recorded_log_prob, useful_decisions
 from decima.systems.spark.policy.task import Task, children_of
 from tests.unit.learning.small import quick_recipe, same_arrays, without_times
 

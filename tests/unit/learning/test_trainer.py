@@ -16,8 +16,7 @@ from decima.learning.gradient import Learner
 from decima.learning.logs import CURVE_NAME, EVENTS_NAME
 from decima.learning.recipe import Recipe
 from decima.learning.trainer import Score, Trainer
-from decima.systems.spark.policy.agent import DecimaAgent
-from decima.systems.spark.policy.run import DecimaRun, TaskValidation
+from decima.systems.spark.policy.run import DecimaAgent, DecimaRun, TaskValidation
 from decima.systems.spark.policy.task import Task
 from tests.unit.learning.small import NETWORK, STREAM, TASK, quick_recipe, same_arrays, without_times
 from tests.unit.learning.toys import Climber, Height

@@ -2,19 +2,129 @@
 
 ``generated`` (the default, in the package), ``generated:pattern=burst,n=200``; ``normal`` and ``burst``, the published
 traces; ``redrawn:trace=burst`` for jobs drawn from them; or the path of a csv file.
+
+Distributions of generated jobs, the first three from the authors' generator, ``tawfiqul-islam/Workload-Generator``:
+
+- type: 46 % CPU-bound, 45 % memory-bound, 9 % network-bound;
+- cores per executor: 1 to 4, equally likely; memory: 4 to 12 GB in whole GB, equally likely;
+- executors: 1 to 8, equally likely; a job of more than 24 cores or 60 GB, the largest of the published traces, is drawn
+  again, as the authors made large jobs smaller by hand;
+- duration: log-normal with the means of the published traces by type, 58.7, 33.4 and 116 s, and a coefficient of
+  variation of 0.3, in whole seconds, at least 5;
+- arrivals: a Poisson process with mean gaps of 60 s (``normal``) or 6 s (``burst``), the mean gaps of the traces.
+
+Differs: durations are not drawn there but measured; the log-normal is ours.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from decima.core.checks import check_whole, is_number
+from decima.core.errors import ConfigError
 from decima.core.grammar import Option, read_options, split_options
 from decima.core.registry import Registry, options_of
-from decima.systems.cloud.generator import PATTERNS, Generator, redrawn
-from decima.systems.cloud.workload import PlacementWorkload, load_jobs
+from decima.systems.cloud.workload import (
+    CPU_BOUND,
+    MEMORY_BOUND,
+    NETWORK_BOUND,
+    PlacementJob,
+    PlacementWorkload,
+    load_jobs,
+)
+
+PATTERNS = {"normal": 60.0, "burst": 6.0}  # mean gap in seconds
+JOBS = {"normal": 50, "burst": 100}  # jobs of the published traces
+SHARES = {CPU_BOUND: 0.46, MEMORY_BOUND: 0.45, NETWORK_BOUND: 0.09}
+MEAN_DURATION_S = {CPU_BOUND: 58.7, MEMORY_BOUND: 33.4, NETWORK_BOUND: 116.0}
+VARIATION = 0.3  # standard deviation of durations over their mean
+MOST_CORES, MOST_GB = 24, 60
+LEAST_DURATION_S = 5.0
+_MOST_JOBS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Generator:
+    """Parameters of the generator.
+
+    Raises:
+        ConfigError: One is out of range.
+    """
+
+    pattern: str = "normal"  # ``"normal"`` or ``"burst"``
+    n: int | None = None  # jobs; 50 of ``normal``, 100 of ``burst`` when None
+    interarrival_s: float | None = None  # mean gap; 60 s of ``normal``, 6 s of ``burst`` when None
+
+    def __post_init__(self) -> None:
+        if self.pattern not in PATTERNS:
+            raise ConfigError(f"pattern must be {' or '.join(PATTERNS)}, got {self.pattern!r}")
+        if self.n is not None:
+            check_whole("n", self.n, least=1)
+            if self.n > _MOST_JOBS:
+                raise ConfigError(f"n is {self.n}; expected at most {_MOST_JOBS:,} jobs")
+        gap_s = self.gap_s
+        if not is_number(gap_s) or not 0.0 < gap_s <= 1e6:
+            raise ConfigError(f"interarrival_s is {gap_s!r}; expected seconds above 0, up to 1e+06")
+
+    @property
+    def gap_s(self) -> float:
+        """Mean gap between arrivals in seconds."""
+        return PATTERNS[self.pattern] if self.interarrival_s is None else self.interarrival_s
+
+    def draw(self, seed: int = 0) -> PlacementWorkload:
+        """Draw a workload; both patterns of a seed have the same jobs.
+
+        Raises:
+            ConfigError: The seed is not a whole number of at least 0.
+        """
+        check_whole("seed", seed, least=0)
+        jobs_rng, gaps_rng = (np.random.default_rng(child) for child in np.random.SeedSequence(int(seed)).spawn(2))
+        count = JOBS[self.pattern] if self.n is None else self.n
+        arrivals = np.round(np.cumsum(gaps_rng.exponential(self.gap_s, count)))
+        jobs = [self._job(jobs_rng, float(arrival), number + 1) for number, arrival in enumerate(arrivals)]
+        return PlacementWorkload(tuple(jobs), f"generated, {self.pattern}")
+
+    def _job(self, rng: np.random.Generator, arrival_s: float, number: int) -> PlacementJob:
+        job_type = int(rng.choice(list(SHARES), p=list(SHARES.values())))
+        while True:
+            cores, memory, executors = int(rng.integers(1, 5)), int(rng.integers(4, 13)), int(rng.integers(1, 9))
+            if cores * executors <= MOST_CORES and memory * executors <= MOST_GB:
+                break
+        sigma = math.sqrt(math.log1p(VARIATION**2))
+        duration = MEAN_DURATION_S[job_type] * math.exp(sigma * rng.standard_normal() - sigma**2 / 2.0)
+        return PlacementJob(
+            arrival_s, number, job_type, cores, float(memory), executors, max(LEAST_DURATION_S, float(round(duration)))
+        )
+
+
+def redrawn(trace: PlacementWorkload, gap_s: float, seed: int) -> PlacementWorkload:
+    """A held-out trace: jobs drawn from a trace with replacement, arrivals a Poisson process.
+
+    Args:
+        trace: Where the jobs come from; as many are drawn as it has.
+        gap_s: Mean gap in seconds.
+        seed: 0 or more.
+
+    Raises:
+        ConfigError: The seed or the gap is out of range.
+    """
+    check_whole("seed", seed, least=0)
+    if not is_number(gap_s) or not 0.0 < gap_s <= 1e6:
+        raise ConfigError(f"interarrival_s is {gap_s!r}; expected seconds above 0, up to 1e+06")
+    jobs_rng, gaps_rng = (np.random.default_rng(child) for child in np.random.SeedSequence(int(seed)).spawn(2))
+    arrivals = np.round(np.cumsum(gaps_rng.exponential(gap_s, len(trace))))
+    chosen = [trace.jobs[index] for index in jobs_rng.integers(len(trace), size=len(trace))]
+    jobs = [
+        PlacementJob(float(at), number + 1, job.type, job.cores, job.memory_gb, job.executors, job.duration_s)
+        for number, (at, job) in enumerate(zip(arrivals, chosen, strict=True))
+    ]
+    return PlacementWorkload(tuple(jobs), f"{trace.label}, drawn anew")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decima.connect.eventlog.waves import mean_slots, place_tasks
+from decima.connect.eventlog.tables import mean_slots, place_tasks
 from decima.workload.profile import WAVES
 
 

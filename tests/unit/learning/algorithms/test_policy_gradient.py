@@ -5,8 +5,8 @@ from decima.learning.algorithms.policy_gradient import PolicyGradient, PolicyGra
 from decima.learning.budget import Progress
 from decima.learning.loss import SUMS, Gradient
 from decima.learning.rollout import Rollouts
-from decima.systems.spark.policy.agent import DecimaAgent, recorded_log_prob
 from decima.systems.spark.policy.episodes import Episodes
+from decima.systems.spark.policy.run import DecimaAgent, recorded_log_prob
 from tests.unit.learning.small import NETWORK, STREAM, TASK
 
 pytestmark = pytest.mark.tensorflow

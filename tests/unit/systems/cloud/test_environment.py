@@ -9,8 +9,8 @@ from benchmarks.placement_episodes import random_episodes
 from decima.systems.cloud import RELEASED, TABLE_4, Billing, PlacementSettings, simulate
 from decima.systems.cloud import engine as core
 from decima.systems.cloud.fields import GOES_ON
-from decima.systems.cloud.generator import Generator
 from decima.systems.cloud.result import OBJECTIVES
+from decima.systems.cloud.sources import Generator
 from decima.systems.cloud.state import give_chance, new_state
 from decima.systems.cloud.system import Episode
 from decima.systems.cloud.traces import load_trace

@@ -23,7 +23,7 @@ from decima.systems.cloud import (
     simulate,
     traces,
 )
-from decima.systems.cloud.generator import MEAN_DURATION_S, SHARES, Generator, redrawn
+from decima.systems.cloud.sources import MEAN_DURATION_S, SHARES, Generator, redrawn
 from tests.unit.systems.cloud.cases import mirrored
 
 HEADER = "arrival_s,id,type,cores,memory_gb,executors,duration_s\n"

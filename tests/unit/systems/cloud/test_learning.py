@@ -12,7 +12,6 @@ from decima.learning.rollout import RolloutJob, Teacher
 from decima.learning.store import save_policy
 from decima.systems.cloud import Billing, PlacementSettings, make_placement, simulate
 from decima.systems.cloud.fields import COMPLETE
-from decima.systems.cloud.generator import Generator
 from decima.systems.cloud.policy.architecture import FEATURES, PlacementArchitecture
 from decima.systems.cloud.policy.episodes import STARTS, Explorer, PlacementEpisodes
 from decima.systems.cloud.policy.network import PlacementBatch, PlacementLearner, scores
@@ -20,6 +19,7 @@ from decima.systems.cloud.policy.recipes import PAPER_REINFORCE
 from decima.systems.cloud.policy.run import PlacementRun, PlacementValidation
 from decima.systems.cloud.policy.scheduler import LearnedPlacement, give_actions, learned, play
 from decima.systems.cloud.policy.task import PlacementTask
+from decima.systems.cloud.sources import Generator
 from decima.systems.cloud.system import Episode
 from tests.unit.learning.small import same_arrays, without_times
 from tests.unit.systems.cloud.cases import TWO_KINDS, drawn_jobs

@@ -13,9 +13,9 @@ import decima.systems.cloud.gym
 from decima.core.errors import ConfigError, InvalidDecisionError
 from decima.plotting.gantt import gantt_of
 from decima.systems.cloud import PlacementSettings, make_placement, simulate
-from decima.systems.cloud.generator import Generator
 from decima.systems.cloud.gym.environment import JOB_COLUMNS, VM_COLUMNS
 from decima.systems.cloud.result import COST, OBJECTIVES
+from decima.systems.cloud.sources import Generator
 from decima.systems.cloud.workload import jobs_of_rows
 from tests.unit.systems.cloud.cases import FIGURE_2, FIGURE_2_JOBS, TWO_KINDS, Filling, drawn_jobs
 

@@ -1,23 +1,29 @@
-"""One training of a placement policy."""
+"""One training of a placement policy: agent, validation, run."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from decima.core.errors import ConfigError
 from decima.evaluation.workers import map_threads
-from decima.learning.rollout import RolloutBackend
+from decima.learning import returns
+from decima.learning.agent import RolloutAgent, numbered
+from decima.learning.loss import PROBABILITIES, VALUES
+from decima.learning.replay import Transitions
+from decima.learning.rollout import RolloutBackend, Teacher
 from decima.learning.run import TrainingRun
 from decima.learning.seeds import VALIDATION_SEED
 from decima.learning.store import read_policy
 from decima.learning.trainer import Score
-from decima.systems.cloud.policy.agent import PlacementAgent
 from decima.systems.cloud.policy.architecture import PlacementArchitecture
-from decima.systems.cloud.policy.episodes import PlacementEpisodes, check_teacher
-from decima.systems.cloud.policy.scheduler import LearnedPlacement, learned
+from decima.systems.cloud.policy.episodes import Explorer, PlacementEpisodes, check_teacher
+from decima.systems.cloud.policy.network import PlacementBatch, PlacementLearner
+from decima.systems.cloud.policy.scheduler import LearnedPlacement, PlacementRecord, learned
 from decima.systems.cloud.policy.task import PlacementTask
 from decima.systems.cloud.result import PlacementOutcome, outcome_of
 from decima.systems.cloud.schedulers.registry import make_placement
@@ -27,6 +33,103 @@ REFERENCE = "ilp_beta"
 REFERENCES = ("ilp_exact", "good_first", "aep")
 # Added to what is lost of R_epi, as a share of R_fixed: at beta 0 the best rule may lose nothing.
 FLOOR = 0.01
+
+
+class PlacementAgent(RolloutAgent):
+    """A placement network in its environment; see :class:`decima.learning.agent.Agent` for the methods.
+
+    Episodes are not seen over seconds: with rewards per job their time counts jobs, with those of Table 3 steps.
+    Rollouts of one trace are then compared at the same job, and a discount of 0.9 per step is a horizon of
+    -1 / ln 0.9 = 9.49.
+
+    Args:
+        task: Jobs, VMs, weights of cost.
+        architecture: Shape of the network.
+        seed: Source of the initial weights, of traces and of all chance in episodes.
+        backend: Where episodes run; closed with the agent.
+        weights: Float32 [parameters], where to start; random ones when omitted.
+        **options: Adam's numbers, see :class:`.AdamWeights`.
+    """
+
+    columns = ("decisions", "steps", "cost", "duration_s", "complete", "reward")
+    headline = "reward"
+    summary_width = 0
+    streaming = False
+    learns = (PROBABILITIES, VALUES)
+
+    def __init__(
+        self,
+        task: PlacementTask,
+        architecture: PlacementArchitecture,
+        seed: int,
+        backend: RolloutBackend,
+        *,
+        weights: np.ndarray | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(task, architecture, seed, backend)
+        weights = architecture.initial_weights(seed) if weights is None else weights
+        self.learner = PlacementLearner(architecture, weights, **options)
+        self._explorer = Explorer(task, architecture, seed)
+
+    def collect(
+        self, iteration: int, sequences: int, rollouts: int, mean_length_s: float | None, teacher: Teacher | None = None
+    ) -> list[PlacementRecord]:
+        """Run episodes; every trace is placed to its end."""
+        drawn = self.task.training_sequences(self.seed, iteration, sequences)
+        return self.run(iteration, [sequence for sequence in drawn for _ in range(rollouts)], teacher)
+
+    def episodes(self, records: Sequence[PlacementRecord]) -> list[returns.Episode]:
+        """Episodes over jobs or steps."""
+        per_job = self.task.reward == "per_job"
+        episodes = []
+        for record in records:
+            when, end = (record.job, record.jobs) if per_job else (record.step, record.steps)
+            episodes.append(
+                returns.Episode(when.astype(np.float64), float(end), record.reward, np.zeros((len(record), 0)))
+            )
+        return episodes
+
+    def batch(self, records: Sequence[PlacementRecord]) -> PlacementBatch:
+        """The records as flat arrays."""
+        return PlacementBatch(records, self.architecture.form == "vector")
+
+    def useful_decisions(self, records: Sequence[PlacementRecord]) -> list[np.ndarray]:
+        """All of them: what leaves no choice is not recorded."""
+        return numbered(np.ones(len(record), bool) for record in records)
+
+    def recorded_log_prob(self, records: Sequence[PlacementRecord], effect_classes: bool) -> np.ndarray:
+        """Log-probabilities of all decisions; VMs that are alike are one action."""
+        return np.concatenate([record.log_prob for record in records])
+
+    def describe(self, records: Sequence[PlacementRecord]) -> dict[str, float]:
+        """Decisions, and means over the episodes; cost and duration over those that placed all jobs."""
+        whole = [record for record in records if record.complete]
+        means = {
+            "decisions": sum(len(record) for record in records),
+            "steps": float(np.mean([record.steps for record in records])),
+            "complete": len(whole) / len(records),
+            "reward": float(np.mean([record.total for record in records])),
+        }
+        if whole:
+            means["cost"] = float(np.mean([record.cost for record in whole]))
+            means["duration_s"] = float(np.mean([record.duration_s for record in whole]))
+        return means
+
+    # ---- values: see decima.learning.algorithms.dqn.ValueAgent ----------------------------------------------------
+
+    def explore(self, iteration: int, steps: int, epsilon: float) -> tuple[Transitions, dict[str, float]]:
+        """Go on with the ongoing episode; see :meth:`decima.learning.algorithms.dqn.ValueAgent.explore`."""
+        transitions, ended = self._explorer.go_on(self.learner.weights, iteration, steps, epsilon)
+        return transitions, self.describe(ended) if ended else {}
+
+    def explorer_state(self) -> tuple[dict[str, np.ndarray], dict]:
+        """Where the ongoing episode is."""
+        return self._explorer.state()
+
+    def restore_explorer(self, arrays: dict[str, np.ndarray], counters: dict) -> None:
+        """Bring the ongoing episode to where it was."""
+        self._explorer.restore(arrays, counters, self.learner.weights)
 
 
 class PlacementValidation:

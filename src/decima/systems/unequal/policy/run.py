@@ -22,8 +22,7 @@ from decima.systems.unequal.engine import Planner
 from decima.systems.unequal.optimum.bounds import lower_bound
 from decima.systems.unequal.policy.architecture import NodeArchitecture
 from decima.systems.unequal.policy.batch import NodeBatch, SeenInstance
-from decima.systems.unequal.policy.critic import NodeCritic
-from decima.systems.unequal.policy.network import NodeNetwork
+from decima.systems.unequal.policy.network import NodeCritic, NodeNetwork
 from decima.systems.unequal.policy.planner import PolicyPlanner
 from decima.systems.unequal.policy.task import REFERENCES, TEACHERS, NodeEpisode, NodeEpisodes, NodeSequence, NodeTask
 from decima.systems.unequal.schedulers.registry import PlanScheduler, make_scheduler
