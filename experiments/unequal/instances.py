@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas
 
 from decima.core.progress import progress_bar
@@ -120,8 +119,3 @@ def points(context: Context, label: str, grid: Sequence[tuple]) -> Iterator[tupl
         yield point
         bar.update()
     bar.close()
-
-
-def quantiles_ms(seconds: Sequence[float]) -> tuple[float, float]:
-    """Mean and 98th percentile in milliseconds."""
-    return 1000.0 * float(np.mean(seconds)), 1000.0 * float(np.quantile(seconds, 0.98))

@@ -38,7 +38,7 @@ _FEW_COLORS = (
 # Up to so many jobs have colours that differ at a glance, and a legend.
 FEW_JOBS = len(_FEW_COLORS)
 _FEW_NODES = 40  # up to so many copies have their names in the chart
-_FEW_TRANSFERS = 300  # up to so many transfers are drawn unless asked for
+_FEW_TRANSFERS = 300  # up to so many transfers are drawn
 
 
 def job_colors(number: int) -> list[str]:
@@ -213,18 +213,14 @@ def gantt_stack(
 
 
 @style.styled
-def gantt_panel(
-    tasks: pandas.DataFrame, *, by: str = "scheduler", executors: int | None = None, legend: bool = True
-) -> style.Figure:
+def gantt_panel(tasks: pandas.DataFrame, *, executors: int | None = None) -> style.Figure:
     """A Gantt chart per scheduler over one time axis, in the same colours.
 
     Args:
-        tasks: As for :func:`gantt`, with the column ``by``; ``job_name`` for the legend.
-        by: Column that tells the charts apart.
+        tasks: As for :func:`gantt`, with the column scheduler; job_name for the legend of up to a dozen jobs.
         executors: Executors of the cluster.
-        legend: List the jobs under the charts (up to a dozen).
     """
-    groups = dict(list(tasks.groupby(by, sort=False)))
+    groups = dict(list(tasks.groupby("scheduler", sort=False)))
     names = style.display_order(groups)
     executors = int(tasks["executor"].max()) + 1 if executors is None else executors
     number = int(tasks["job"].max()) + 1
@@ -237,31 +233,26 @@ def gantt_panel(
     for axes in rows[:-1]:
         axes.set_xlabel("")
     rows[0].set_xlim(0.0, float(tasks["finish_s"].max()))
-    if legend and number <= FEW_JOBS:
+    if number <= FEW_JOBS:
         _legend(figure, tasks, colors)
     return figure
 
 
 @style.styled
-def gantt_grid(
-    tasks: pandas.DataFrame, *, rows: str = "scheduler", columns: str = "where", executors: int | None = None
-) -> style.Figure:
-    """Gantt charts by scheduler (rows) and column of runs, one palette.
+def gantt_grid(tasks: pandas.DataFrame, *, executors: int) -> style.Figure:
+    """Gantt charts by scheduler (rows) and where they ran (columns), one palette.
 
     Args:
-        tasks: As for :func:`gantt_panel`, with the columns ``rows`` and ``columns``; a pair may be missing.
-        rows: Column that tells the rows apart, schedulers.
-        columns: Column that tells the columns apart, in order of first appearance.
+        tasks: As for :func:`gantt_panel`, with the column where; a pair may be missing.
         executors: Executors of the cluster.
     """
-    names, kinds = style.display_order(tasks[rows]), list(dict.fromkeys(tasks[columns]))
-    executors = int(tasks["executor"].max()) + 1 if executors is None else executors
+    names, kinds = style.display_order(tasks["scheduler"]), list(dict.fromkeys(tasks["where"]))
     colors = dict(enumerate(job_colors(int(tasks["job"].max()) + 1)))
     figure = style.new_figure(style.PAGE, 1.2 + 0.95 * len(names))
     grid = figure.subplots(len(names), len(kinds), sharex=True, sharey=True, squeeze=False)
     for number, name in enumerate(names):
         for axes, kind in zip(grid[number], kinds, strict=True):
-            part = tasks[(tasks[rows] == name) & (tasks[columns] == kind)]
+            part = tasks[(tasks["scheduler"] == name) & (tasks["where"] == kind)]
             if len(part):
                 title = f"{style.scheduler_style(name).label}, {kind}"
                 gantt(part, axes, colors=colors, executors=executors, title=title)
@@ -327,19 +318,16 @@ def placements_figure(results: Sequence[Any]) -> style.Figure:
 
 
 @style.styled
-def schedule_gantt(
-    schedule: Any, axes: Axes | None = None, *, title: str | None = None, transfers: bool | None = None
-) -> Axes:
+def schedule_gantt(schedule: Any, axes: Axes | None = None, *, title: str | None = None) -> Axes:
     """Gantt chart of a schedule: a row per executor, a colour per job.
 
     Further copies of a node are hatched. A grey line leads from where data leaves one executor to where and when it has
-    arrived at another.
+    arrived at another, where these are few.
 
     Args:
         schedule: A valid :class:`decima.systems.unequal.Schedule`.
         axes: Where to draw; a new figure when omitted.
         title: Stands before the makespan; the scheduler's name when omitted.
-        transfers: Whether transfers are drawn; only where there are few when omitted.
 
     Returns:
         The axes.
@@ -365,7 +353,7 @@ def schedule_gantt(
         )
         axes.add_collection(boxes)
     sent = _transfers(schedule)
-    if len(sent) and (transfers or (transfers is None and len(sent) <= _FEW_TRANSFERS)):
+    if 0 < len(sent) <= _FEW_TRANSFERS:
         axes.add_collection(LineCollection(sent, colors="0.45", linewidths=0.6, zorder=3, gid="transfers"))
     if len(schedule) <= _FEW_NODES:
         for copy, node in enumerate(schedule.node.tolist()):

@@ -201,13 +201,12 @@ def delay_cdf(latency_ms: np.ndarray, interval_s: np.ndarray, axes: Axes | None 
 
 
 @style.on_axes(style.COLUMN, 2.6)
-def latency_over_jobs(table: pandas.DataFrame, axes: Axes | None = None, *, paper_ms: float = 15.0) -> None:
+def latency_over_jobs(table: pandas.DataFrame, axes: Axes | None = None) -> None:
     """Time per decision over jobs in the system: median and 95th percentile.
 
     Args:
         table: jobs (of the batch), active_jobs, latency_ms.
         axes: Where to draw; a new figure when omitted.
-        paper_ms: Mean delay that the paper states.
     """
     color = style.BLACK
     groups = table.groupby("jobs")
@@ -215,7 +214,7 @@ def latency_over_jobs(table: pandas.DataFrame, axes: Axes | None = None, *, pape
     median, high = groups["latency_ms"].median(), groups["latency_ms"].quantile(0.95)
     axes.plot(active, median, color=color, marker="o", markersize=3, label="median")
     axes.plot(active, high, color=color, linestyle=(0, (1, 1.2)), marker="v", markersize=3, label="95th percentile")
-    axes.axhline(paper_ms, color=style.GREY, linewidth=0.8, linestyle="--", label=f"paper, mean: {paper_ms:g} ms")
+    axes.axhline(15.0, color=style.GREY, linewidth=0.8, linestyle="--", label="paper, mean: 15 ms")
     axes.set(xscale="log", yscale="log", xlabel="jobs in the system", ylabel="time per decision (ms)")
     style.plain_numbers(axes.xaxis, axes.yaxis)
     style.legend_above(axes, ncols=2)

@@ -8,7 +8,7 @@ import pandas
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
 
-from decima.core.objectives import axis_label
+from decima.core.objectives import AVG_JCT
 from decima.plotting import style
 
 # Change in percent up to which the scale stays linear where some scheduler is overrun.
@@ -22,19 +22,18 @@ _MEANINGS = {
 
 
 @style.on_axes(style.PAGE, 2.8, legend=style.legend_beside)
-def score_over_gap(scores: pandas.DataFrame, axes: Axes | None = None, *, value: str = "avg_jct_s") -> None:
-    """Mean score over the mean gap between arrivals, a line per scheduler.
+def score_over_gap(scores: pandas.DataFrame, axes: Axes | None = None) -> None:
+    """Mean average JCT over the mean gap between arrivals, a line per scheduler.
 
     Args:
-        scores: interarrival_s, scheduler and the column ``value`` in seconds.
+        scores: interarrival_s, scheduler, avg_jct_s.
         axes: Where to draw; a new figure when omitted.
-        value: The score.
     """
-    means = scores.groupby(["interarrival_s", "scheduler"])[value].mean().unstack("scheduler")
+    means = scores.groupby(["interarrival_s", "scheduler"])["avg_jct_s"].mean().unstack("scheduler")
     for name in style.display_order(scores["scheduler"]):
         mark = style.scheduler_style(name)
         axes.plot(means[name], **mark.line(), marker=mark.marker, markersize=4)
-    axes.set(ylabel=axis_label(value, "average JCT (s)"), yscale="log")
+    axes.set(ylabel=AVG_JCT.axis_label, yscale="log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     style.plain_numbers(axes.yaxis)
     _gap_axis(axes, means.index)

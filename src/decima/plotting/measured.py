@@ -18,16 +18,15 @@ _WAVE_NAMES = {"fresh": "fresh executor", "first": "first wave", "rest": "later 
 
 
 @style.on_axes(style.COLUMN, 2.4)
-def slowdown(table: pandas.DataFrame, wave: str, axes: Axes | None = None, *, measured_up_to: int = 4) -> None:
+def slowdown(table: pandas.DataFrame, wave: str, axes: Axes | None = None) -> None:
     """Slow-down of tasks over executors; right of the grey it is extrapolated.
 
     Args:
         table: wave, source (measured, model, authors), level, slowdown, low, high.
         wave: The wave to draw.
         axes: Where to draw; a new figure when omitted.
-        measured_up_to: Largest executor count that was measured.
     """
-    axes.axvspan(0.9, measured_up_to * 1.1, color="0.92", zorder=0)
+    axes.axvspan(0.9, 4 * 1.1, color="0.92", zorder=0)
     for source, part in table[table["wave"] == wave].groupby("source", sort=False):
         part = part.sort_values("level")
         mark = _MARKS[source]

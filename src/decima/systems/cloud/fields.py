@@ -1,6 +1,6 @@
 """Fields of an episode's memory, for Python and compiled code."""
 
-from decima.core.record import ADDRESS, F64, GIVEN, I64, RUN, FieldGroup, RecordType, fields
+from decima.core.record import ADDRESS, F64, GIVEN, I64, FieldGroup, RecordType, fields
 
 # Values of ``status``: the episode goes on, all jobs are placed, or which action ended it.
 GOES_ON, COMPLETE, NO_ROOM, PARTLY_PLACED, NOTHING_RUNS, NEXT_DOES_NOT_FIT = range(6)
@@ -131,6 +131,5 @@ CHANCE = FieldGroup.of(
     fields(I64, None, ADDRESS, rng="state of the bit generator", rng_next="its next_uint64"),
 )
 PLACEMENT = RecordType("executor placement", SETTINGS, CHANCE, TABLES, EPISODE)
-ARRAYS_OF_RUN = tuple(field.name for field in EPISODE.fields if field.extent is not None and field.storage == RUN)
 #: Compiled function from an address to the record there.
 placement_at = PLACEMENT.at
