@@ -1,4 +1,4 @@
-"""Event logs of measured runs, without contended ones, queries named as profiles; times of tasks on their slots."""
+"""Event logs of measured runs, without contended ones, queries named as profiles."""
 
 from __future__ import annotations
 
@@ -84,11 +84,11 @@ def read_log(folder: Path, name: str) -> Application:
 
 
 def with_slot_times(application: Application) -> Application:
-    """Copy of the application in which `duration_ms` of a task counts from the moment it could have begun.
+    """Copy of the application in which tasks count from when they could have begun.
 
-    That is the later of two: the end of the task before on the same slot, and the end of the stage's last parent (for
-    a stage without parents the submission of the query). Where the driver stamped that end after the launch, the time
-    is shorter than the duration. Tasks of no query keep their duration.
+    What `duration_ms` counts from is the later of two: the end of the task before on the same slot, and the end of the
+    stage's last parent (for a stage without parents the submission of the query). Where the driver stamped that end
+    after the launch, the time is shorter than the duration. Tasks of no query keep their duration.
 
     Before a launch, the driver notices the end of a stage, makes the tasks of the next one, or plans the next Spark job
     of the query. In the simulator this takes no time; as part of the task that waited it keeps the executor's total.
@@ -102,7 +102,7 @@ def with_slot_times(application: Application) -> Application:
 
 
 def _runnable_ms(application: Application) -> np.ndarray:
-    """Time at which the stage of each task became runnable; NaN for tasks that belong to no query."""
+    """When the stage of each task became runnable; NaN for tasks of no query."""
     submitted = dict(zip(application.queries["query"], application.queries.submit_ms, strict=True))
     finish = {}
     ready = {}
@@ -116,7 +116,7 @@ def _runnable_ms(application: Application) -> np.ndarray:
 
 
 def _slot_free_ms(application: Application) -> np.ndarray:
-    """Time at which the previous task on the slot of each task ended; NaN for the first."""
+    """When the previous task on the slot of each task ended; NaN: none."""
     tasks = application.tasks
     ordered = tasks.sort_values(["launch_ms", "task_id"], kind="stable")
     before = ordered.groupby(["executor", "slot"], observed=True).finish_ms.shift()

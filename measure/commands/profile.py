@@ -1,4 +1,4 @@
-"""`decima spark profile`, `slim` and `model`: measured TPC-H queries, small event logs, workloads of the package."""
+"""`decima spark profile`, `slim` and `model`: measured TPC-H queries, small event logs, workloads."""
 
 from __future__ import annotations
 

@@ -116,11 +116,11 @@ class NetworkShape:
         rows: dict[str, list[tuple[int, int, int, int]]] = {}
         first = 0
         for net in self.perceptrons:
-            own = rows[net.name] = []
+            of_net = rows[net.name] = []
             for layer, (inputs, outputs) in enumerate(pairwise(net.widths)):
                 kernel, first = first, first + inputs * outputs
                 biased = net.output_bias or layer < len(net.widths) - 2
-                own.append((kernel, first if biased else -1, inputs, outputs))
+                of_net.append((kernel, first if biased else -1, inputs, outputs))
                 first += outputs if biased else 0
         return rows
 

@@ -1,4 +1,4 @@
-"""The network that chooses nodes, in TensorFlow, and the critic of Algorithm 1, a network of the same form.
+"""The network that chooses nodes, and the critic of Algorithm 1, in TensorFlow.
 
 Source: section IV-A, Eqs. 7 and 8; section V-A for the sizes. Choosing nodes does not need this module;
 :mod:`decima.systems.unequal.policy.kernel` computes the same in compiled code.
