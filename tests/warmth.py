@@ -10,7 +10,6 @@ import decima
 import decima.evaluation.pool
 import decima.learning.rollout
 import experiments.captions
-import experiments.claims
 import experiments.figures
 import experiments.tables  # noqa: F401
 from decima.workload import synthetic_batch
