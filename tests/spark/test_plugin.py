@@ -27,20 +27,34 @@ pytestmark = pytest.mark.spark
 
 TASKS = 8
 TASK_S = 0.4
+DELAY_MS = 1500.0
+# Longer than anybody waits for a query here.
+ENDLESS_MS = 1e9
 
 
-def test_limits_hold_and_spark_outlives_the_service(tmp_path):
+def test_limits_and_slots_hold_and_spark_outlives_the_service(tmp_path):
     expected = TASKS * (TASKS - 1) // 2
-    with toy_service(cap=1) as toy, plugin_driver(tmp_path, toy.address) as driver:
+    delays = {"delay_ms": DELAY_MS, "delayed_query": "slots"}
+    with toy_service(cap=2, **delays) as toy, plugin_driver(tmp_path, toy.address) as driver:
+        # Nothing else runs, and nothing but the end of a slot could start its stages.
+        assert start_queries(driver, {"slots": slow_sum(driver, 4, 0.1)}).wait() == {"slots": 6}
+        both = {"slots": slow_sum(driver, 2, 0.1), "beside": slow_sum(driver, 8, 0.3)}
+        assert start_queries(driver, both).wait() == {"slots": 1, "beside": 28}
+
+        toy.cap = 1
         both = {"a": slow_sum(driver, TASKS, TASK_S), "b": slow_sum(driver, TASKS, TASK_S)}
         assert start_queries(driver, both).wait() == {"a": expected, "b": expected}
         limited_until = 1000 * time.time()
 
+        toy.delay_ms, toy.delayed_query = ENDLESS_MS, "endless"
+        endless = start_queries(driver, {"endless": slow_sum(driver, 2, 0.0)})
+        wait_until(lambda: any(job == "endless" for job, _, _ in toy.decisions))
         again = {"c": slow_sum(driver, TASKS, TASK_S), "d": slow_sum(driver, TASKS, TASK_S)}
         running = start_queries(driver, again)
         wait_until(lambda: finished_tasks(driver) >= 2)
         toy.stop()
         assert running.wait() == {"c": expected, "d": expected}
+        assert endless.wait(120.0) == {"endless": 1}
         assert len(driver.lines(OUTAGE)) == 1
         assert not driver.lines(RECOVERY)
 
@@ -59,8 +73,23 @@ def test_limits_hold_and_spark_outlives_the_service(tmp_path):
     # In fallback one job may use all executors.
     assert max(most_at_once([task for task in tasks if task.query == name]) for name in "cd") == 2
 
-    decisions = decisions_of(tmp_path)
+    decisions = [line for line in decisions_of(tmp_path) if "delay_ms" not in line]
     assert {(line["job"], line["limit"]) for line in decisions if line["scheduler"] == "toy"} >= {("a", 1), ("b", 1)}
     assert all(line["held"] <= line["limit"] and line["bound"] >= 1 for line in decisions)
     assert {line["job"] for line in decisions if line["scheduler"] == "fair"} >= {"f"}
     assert metrics_of(tmp_path)["outages"] == 1
+    require_slots(tasks, [line for line in decisions_of(tmp_path) if "delay_ms" in line])
+
+
+def require_slots(tasks, delays):
+    """Every stage of the delayed query began after its slot, in which the executors served others."""
+    assert {(line["job"], line["delay_ms"]) for line in delays} == {("slots", DELAY_MS), ("endless", ENDLESS_MS)}
+    assert all(line["bound"] == 0 for line in delays)
+    slots = [(line["stage"], line["time_ms"]) for line in delays if line["job"] == "slots"]
+    assert len({stage for stage, _ in slots}) == len(slots) >= 4
+    for stage, begin_ms in slots:
+        started = [task.launched for task in tasks if task.stage == stage]
+        # The line is written a moment after the slot has begun.
+        assert min(started) >= begin_ms + DELAY_MS - 100
+    second = max(begin_ms for _, begin_ms in slots)
+    assert any(task.query == "beside" and task.launched < second + DELAY_MS for task in tasks)

@@ -8,6 +8,11 @@ import pandas
 from experiments.decima.s07_real_spark import changes as real_changes
 
 
+def legend(axes):
+    """Texts of a legend."""
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
 def stages(jobs=("q9-100g", "q2-2g")):
     rows = [(job, stage, tasks, 0.05 * (stage + 1)) for job in jobs for stage, tasks in enumerate((4, 10, 1, 3))]
     return pandas.DataFrame(rows, columns=["job", "stage", "tasks", "duration_s"])

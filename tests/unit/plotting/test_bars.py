@@ -8,13 +8,9 @@ from decima.plotting import bars
 from tests.unit.plotting import frames
 
 
-def legend(axes):
-    return [text.get_text() for text in axes.get_legend().get_texts()]
-
-
 def test_scheduler_bars_draw_the_mean_of_every_group():
     axes = bars.scheduler_bars(frames.effects(), group="setting")
-    assert legend(axes) == ["FIFO", "fair", "capped SRW"]
+    assert frames.legend(axes) == ["FIFO", "fair", "capped SRW"]
     bars_of = {each.get_label(): each for each in axes.containers if isinstance(each, BarContainer)}
     heights = {label: [bar.get_height() for bar in each] for label, each in bars_of.items()}
     assert heights["FIFO"] == pytest.approx([102.0, 91.8, 51.0])
@@ -48,7 +44,7 @@ def test_change_points_have_a_row_per_change_and_a_marker_per_scheduler():
     changes = bars.changes_against(frames.effects(), "setting", "all effects")
     axes = bars.change_points(changes, "setting")
     assert [label.get_text() for label in axes.get_yticklabels()] == ["no first-wave slowdown", "none of the three"]
-    assert legend(axes) == ["FIFO", "fair", "capped SRW"]
+    assert frames.legend(axes) == ["FIFO", "fair", "capped SRW"]
     assert axes.get_xlabel() == "change of average JCT (%)"
     assert axes.get_ylim() == (1.5, -0.5)
 

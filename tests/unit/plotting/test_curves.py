@@ -8,10 +8,6 @@ from decima.plotting import curves, streams
 from tests.unit.plotting import frames
 
 
-def legend(axes):
-    return [text.get_text() for text in axes.get_legend().get_texts()]
-
-
 def line(axes, label):
     (found,) = [each for each in axes.lines if each.get_label() == label]
     return found
@@ -19,7 +15,7 @@ def line(axes, label):
 
 def test_parallelism_shows_the_mean_of_each_job_and_a_band():
     axes = curves.parallelism(frames.runtimes())
-    assert legend(axes) == ["Q9, 100 GB", "Q2, 2 GB"]
+    assert frames.legend(axes) == ["Q9, 100 GB", "Q2, 2 GB"]
     assert line(axes, "Q9, 100 GB").get_ydata() == pytest.approx([101.1, 12.0, 8.0])
     assert len(axes.collections) == 2
     assert axes.get_ylabel() == "job runtime (s)"
@@ -33,7 +29,7 @@ def test_sweet_spot_is_the_fewest_executors_near_the_best():
 
 def test_cdf_orders_the_legend_by_mean_and_rises_to_one():
     axes = curves.cdf(frames.scores())
-    assert legend(axes) == ["capped SRW: 35.3 s", "fair: 52.0 s", "FIFO: 102.0 s"]
+    assert frames.legend(axes) == ["capped SRW: 35.3 s", "fair: 52.0 s", "FIFO: 102.0 s"]
     assert all(each.get_ydata()[-1] == 1.0 for each in axes.lines)
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("average JCT (s)", "CDF")
 
@@ -70,10 +66,10 @@ def test_a_long_series_is_averaged_over_intervals():
 
 def test_alpha_curve_marks_the_best_variant_and_alpha():
     axes = curves.alpha_curve(frames.sweep())
-    assert len(legend(axes)) == 5
-    assert "sticky shares, runnable stages first" in legend(axes)
-    assert legend(axes)[-1] == "best: α = −1.0, 51.5 s"
-    star = line(axes, legend(axes)[-1])
+    assert len(frames.legend(axes)) == 5
+    assert "sticky shares, runnable stages first" in frames.legend(axes)
+    assert frames.legend(axes)[-1] == "best: α = −1.0, 51.5 s"
+    star = line(axes, frames.legend(axes)[-1])
     assert (star.get_xdata()[0], star.get_ydata()[0]) == (-1.0, 51.5)
     assert len(axes.collections) == 1
     widths = {each.get_label(): each.get_linewidth() for each in axes.lines}
@@ -93,7 +89,7 @@ def test_best_alpha_counts_workloads():
     (place,) = np.flatnonzero(heights)
     assert heights[place] == 4
     assert axes.patches[place].get_x() <= -1.0 <= axes.patches[place].get_x() + axes.patches[place].get_width()
-    assert legend(axes) == ["median −1.0"]
+    assert frames.legend(axes) == ["median −1.0"]
 
 
 def test_variants_are_named_by_what_they_do():

@@ -5,13 +5,9 @@ from decima.plotting import learning
 from tests.unit.plotting import frames
 
 
-def legend(axes):
-    return [text.get_text() for text in axes.get_legend().get_texts()]
-
-
 def test_delay_and_interval_share_an_axis_in_milliseconds():
     axes = learning.delay_cdf(np.array([0.1, 0.3]), np.array([1.0, 3.0]))
-    assert legend(axes) == ["decision: mean 0.2 ms", "interval: mean 2 s"]
+    assert frames.legend(axes) == ["decision: mean 0.2 ms", "interval: mean 2 s"]
     delay, interval = axes.lines
     assert max(delay.get_xdata()) == pytest.approx(0.3)
     assert max(interval.get_xdata()) == pytest.approx(3000.0)

@@ -7,10 +7,6 @@ from decima.plotting import learning
 from tests.unit.plotting import frames
 
 
-def legend(axes):
-    return [text.get_text() for text in axes.get_legend().get_texts()]
-
-
 def one_setting(name="tpch-batch"):
     tables = frames.learning()
     return tuple(
@@ -23,7 +19,7 @@ def test_curves_have_a_line_per_run_and_score_and_one_legend_entry_per_variant()
     curves, references, _ = one_setting()
     axes = learning.learning_curves(curves, references)
     assert len(axes.lines) == 3 * 2 + 3
-    assert legend(axes) == [
+    assert frames.legend(axes) == [
         "Decima",
         "Decima, sampled",
         "limit per stage",
@@ -52,7 +48,7 @@ def test_budgets_are_dots_and_means_and_far_ones_arrows_at_the_edge():
     budgets.loc[budgets["variant"] == "limit per stage", "change_percent"] = 150.0
     axes = learning.budget_points(budgets)
     assert [label.get_text() for label in axes.get_yticklabels()] == ["recipe", "limit per stage"]
-    assert legend(axes) == ["3 min", "15 min"]
+    assert frames.legend(axes) == ["3 min", "15 min"]
     points = np.concatenate([each.get_offsets() for each in axes.collections])
     assert points[:, 0].max() == pytest.approx(axes.get_xlim()[1])
     assert points[:, 0].min() == -25.0
@@ -80,4 +76,4 @@ def test_sequences_shown_are_the_worst_and_the_best():
 def test_spread_has_a_line_per_baseline():
     axes = learning.baseline_spread(frames.variance()["variance_explained"], 20.0)
     assert [len(each.get_xdata()) for each in axes.lines] == [7, 7, 2]
-    assert "input-dependent" in legend(axes)[1]
+    assert "input-dependent" in frames.legend(axes)[1]
