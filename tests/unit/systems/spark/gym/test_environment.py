@@ -71,10 +71,10 @@ def test_gymnasium_finds_nothing_wrong(name):
 @pytest.mark.parametrize(
     "statements",
     [
-        "import decima, gymnasium; gymnasium.register_envs(decima.gym); name = 'decima/SparkCluster-v0'",
         "import gymnasium; import decima.systems.spark.gym; name = 'decima/SparkCluster-v0'",
         "import gymnasium; name = 'decima.systems.spark.gym:decima/SparkCluster-v0'",
-        "import decima, gymnasium, importlib; importlib.reload(decima.gym); name = 'decima/SparkCluster-v0'",
+        "import decima, gymnasium, importlib; gymnasium.register_envs(decima.gym); importlib.reload(decima.gym); "
+        "name = 'decima/SparkCluster-v0'",
     ],
 )
 def test_environment_is_known_once_its_package_is_imported(statements):
