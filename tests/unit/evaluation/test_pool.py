@@ -87,14 +87,14 @@ def test_arrays_of_candidates_that_do_not_fit(rows, message):
 def test_bad_input():
     with pytest.raises(ConfigError, match="no workload"):
         RunPool([], SETTINGS)
-    with pytest.raises(ConfigError, match="2 seeds for 5 workloads"):
+    with pytest.raises(ConfigError, match="2 seeds for 5 workloads; expected one each"):
         RunPool(WORKLOADS, SETTINGS, seeds=[1, 2])
     with pytest.raises(ConfigError, match="expected a Workload, got str"):
         RunPool(["tpch"], SETTINGS)
     with pytest.raises(ConfigError, match="workers must be"):
         RunPool(WORKLOADS, SETTINGS, workers=0)
     pool = RunPool(WORKLOADS, SETTINGS)
-    with pytest.raises(ConfigError, match="unknown objective"):
-        pool.measure(SCHEDULERS, ("speed",))
+    with pytest.raises(ConfigError, match="unknown objective 'p95'; did you mean 'p95_jct'"):
+        pool.measure(SCHEDULERS, ("p95",))
     with pytest.raises(ConfigError, match="no scheduler"):
         pool.measure([])

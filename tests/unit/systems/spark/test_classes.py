@@ -13,7 +13,6 @@ from decima.systems.spark.policy.task import Task
 from decima.systems.spark.schedulers import Decision
 from decima.systems.spark.schedulers.check import check_scheduler
 from decima.systems.spark.schedulers.interface import Observation
-from decima.systems.spark.schedulers.replay import Replay
 from decima.systems.spark.settings import ExecutorClass, Settings, read_classes
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile
@@ -209,19 +208,6 @@ def test_fragmentation_needs_classes_and_a_log():
     for result in (decima.simulate(two_jobs(), executors=4, log=True), decima.simulate(two_jobs(), cluster=simple())):
         with pytest.raises(ConfigError, match="fragmentation is of a run with classes of executors and a log"):
             _ = result.fragmentation
-
-
-def test_replay(tmp_path):
-    result = decima.simulate(two_jobs(), ClassChooser(3), cluster=simple(), log=True)
-    assert result.log.decision_columns()[-1] == "executor_class"
-    rows = result.log.decision_lists()
-    assert {None, 1} <= {row[-1] for row in rows}
-    file = tmp_path / "decisions.json"
-    file.write_text(json.dumps({"decisions": rows}))
-    with Replay(file) as replay:
-        again = decima.simulate(two_jobs(), replay, cluster=simple(), log=True)
-    assert again.log.decision_lists() == rows
-    assert again.log.executor.tolist() == result.log.executor.tolist()
 
 
 # ---- environment ----------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import decima
-from decima.core.errors import ConfigError, DecimaError, UnknownSchedulerError
+from decima.core.errors import ConfigError
 from decima.systems.spark.loop import spawn_generators
 from tests.stepping import Steps
 from tests.toy_jobs import job, one_stage, stage, workload
@@ -115,18 +115,3 @@ def test_seeds():
     for seed in (-1, 1.5, "0", True, None):
         with pytest.raises(ConfigError, match="seed must be a whole number of at least 0, got"):
             spawn_generators(seed)
-
-
-def test_bad_input_of_simulate():
-    with pytest.raises(UnknownSchedulerError, match="unknown scheduler 'fiar'; did you mean 'fair'"):
-        decima.simulate(JOBS, "fiar")
-    with pytest.raises(ConfigError, match="executors must be a whole number of at least 1, got 0"):
-        decima.simulate(JOBS, "fair", executors=0)
-    with pytest.raises(ConfigError, match="mode must be one of"):
-        decima.simulate(JOBS, "fair", mode="quick")
-    with pytest.raises(ConfigError, match="unknown simulator setting: delay"):
-        decima.simulate(JOBS, "fair", delay=3.0)
-    with pytest.raises(ConfigError, match="alpha must be from -5 to 5, got 9"):
-        decima.simulate(JOBS, "weighted_fair", parameters={"alpha": 9})
-    with pytest.raises(DecimaError, match=r"missing\.json"):
-        decima.simulate("missing.json", "fair")
