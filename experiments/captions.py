@@ -26,7 +26,7 @@ class Run:
 
     workload: str  # label of the workload
     executors: int  # of the cluster
-    policies: Mapping[str, str]  # names of stored policies by what they are for: batch, stream, busy, released
+    policies: Mapping[str, str]  # names of stored policies by what they are for: batch, stream, warm_batch, ...
 
     @classmethod
     def named(cls, run: str) -> Run:
@@ -45,9 +45,19 @@ def distinct(table: pandas.DataFrame, column: str, noun: str) -> str:
     return count(table[column].nunique(), noun)
 
 
-def decima_mode(scores: pandas.DataFrame) -> str:
-    """Mode in which the policy called Decima acts, greedy or sampled: the other one has a row of its own."""
-    return "greedy" if "decima_sampled" in set(scores["scheduler"]) else "sampled"
+def learned_words(run: Run, rows: Iterable[str], use: str, *others: str) -> str:
+    """Words of captions about stored policies: how the one for ``use`` acts, and the names of the ``others``.
+
+    Args:
+        run: The run.
+        rows: Names of rows; among them that of the other mode of the first policy, greedy or sampled.
+        use: As in :func:`experiments.comparisons.learned_schedulers`.
+        *others: As there; the part before ``_`` says how the policy learned.
+    """
+    mode = "greedy" if any(name.endswith("_sampled") for name in rows) else "sampled"
+    how = {"warm": "warm start", "residual": "residual"}
+    words = [f"{how[other.partition('_')[0]]}: {run.policies[other]}" for other in others]
+    return "; ".join([f"policy {run.policies[use]}, {mode}", *words])
 
 
 def heuristics(scores: pandas.DataFrame) -> pandas.DataFrame:

@@ -10,6 +10,8 @@ import pandas
 from decima.core.errors import ConfigError
 from decima.evaluation.run import score_matrix
 from decima.evaluation.statistics import paired_change
+from decima.learning.cards import ALONE, RESIDUAL, WARM, how_learned
+from decima.learning.store import read_card, stored_files
 from decima.systems.spark.policy import learned
 from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.schedulers import Scheduler
@@ -122,20 +124,55 @@ def changes_by_gap(scores: pandas.DataFrame, schedulers: Sequence[str], baseline
     )
 
 
+# Rows of stored policies by how they learned: Decima is reinforcement learning from random weights, nothing else.
+ROWS = {ALONE: "decima", WARM: "decima_warm", RESIDUAL: "decima_residual"}
+# Uses whose policies tables and figures call Decima.
+_CALLED_DECIMA = ("batch", "stream")
+
+
+def policy_row(policy: str) -> str:
+    """Name in tables of a stored policy, by how it learned (:data:`ROWS`)."""
+    return ROWS[how_learned(read_card(stored_files(policy)[1]))]
+
+
+def rows_renamed(names: Mapping[str, str], table: pandas.DataFrame) -> pandas.DataFrame:
+    """The table with other names of rows in its columns ``scheduler`` and ``against``, where it has them."""
+    return table.replace({column: dict(names) for column in ("scheduler", "against") if column in table})
+
+
 def learned_policy(context: Context, use: str, greedy: bool | None = None) -> LearnedScheduler:
     """The policy that the run names for a use.
 
     Args:
         context: The run.
-        use: ``"batch"``, ``"stream"``, ``"busy"`` or ``"released"``.
+        use: ``"batch"`` or ``"stream"``, which learned from random weights; ``"warm_batch"``, ``"warm_stream"``,
+            ``"residual_stream"`` or ``"released"``.
         greedy: Take the likeliest action, or draw it, as in training. When omitted, as the policy's card says, which is
             what was better on validation sequences.
+
+    Raises:
+        ConfigError: The policy would be called Decima, and did not learn from random weights.
     """
-    return learned.decima(policy=context.policies[use], greedy=greedy)
+    name = context.policies[use]
+    if use in _CALLED_DECIMA and policy_row(name) != "decima":
+        raise ConfigError(
+            f"run {context.run}: tables call the policy for {use} Decima, but {name} did not learn from random weights "
+            f"alone; name one that did, or name it under warm_{use}"
+        )
+    return learned.decima(policy=name, greedy=greedy)
 
 
-def learned_schedulers(context: Context, use: str) -> dict[str, LearnedScheduler]:
-    """The policy twice: ``decima`` as its card says, and the other way, ``decima_sampled`` or ``decima_greedy``."""
+def learned_schedulers(context: Context, use: str, *others: str) -> dict[str, LearnedScheduler]:
+    """Stored policies by their rows.
+
+    Args:
+        context: The run.
+        use: The policy for this use comes twice: as its card says, and the other way, with ``_sampled`` or ``_greedy``
+            behind the name of its row.
+        *others: The policies for these uses come once.
+    """
     stored = learned_policy(context, use)
-    other = "decima_sampled" if stored.greedy else "decima_greedy"
-    return {"decima": stored, other: learned_policy(context, use, greedy=not stored.greedy)}
+    row = policy_row(context.policies[use])
+    other = f"{row}_{'sampled' if stored.greedy else 'greedy'}"
+    made = {row: stored, other: learned_policy(context, use, greedy=not stored.greedy)}
+    return made | {policy_row(context.policies[name]): learned_policy(context, name) for name in others}

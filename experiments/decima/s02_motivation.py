@@ -11,7 +11,7 @@ from decima.evaluation.run import simulate
 from decima.systems.spark.schedulers import make_scheduler
 from decima.workload.jobs import Job, Workload
 from decima.workload.sources import WorkloadSource
-from experiments.captions import Run, Tables, decima_mode, distinct
+from experiments.captions import Run, Tables, distinct, learned_words
 from experiments.comparisons import learned_schedulers, score_table
 from experiments.experiment import Context, Experiment, Profiles, StoredPolicy
 
@@ -93,10 +93,11 @@ def fig02_parallelism(tables: Tables, run: Run) -> Figure:
 def fig03_schedules(tables: Tables, run: Run) -> Figure:
     """Figure 3."""
     tasks = tables["fig03_tasks"]
+    policy = learned_words(run, tables["fig03_summary"]["scheduler"], "batch")
     figure = plotting.gantt.gantt_panel(tasks, executors=run.executors)
     caption = (
-        f"One batch of {distinct(tasks, 'job', 'job')}, 1 seed, {run.cluster}; policy {run.policies['batch']}, "
-        f"{decima_mode(tables['fig03_summary'])}. A colour is a job, red lines are completions."
+        f"One batch of {distinct(tasks, 'job', 'job')}, 1 seed, {run.cluster}; {policy}. A colour is a job, red lines "
+        "are completions."
     )
     return plotting.style.entitle(figure, "Figure 3: one batch under four schedulers", caption, run.workload)
 

@@ -10,7 +10,7 @@ from decima import plotting
 from decima.systems.spark.alpha import alpha_sweep
 from decima.systems.spark.schedulers import make_scheduler
 from decima.workload.sources import WorkloadSource
-from experiments.captions import INTERVAL, Run, Tables, against_labels, decima_mode, distinct, heuristics
+from experiments.captions import INTERVAL, Run, Tables, against_labels, distinct, heuristics, learned_words
 from experiments.comparisons import BASELINES, learned_schedulers, paired_changes, score_table
 from experiments.decima.s07_tuning import SHOWN, alpha_panels, tuned_schedulers, weighted_fair_by_arrival
 from experiments.experiment import Context, Experiment, Profiles, StoredPolicy, TablesOf
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 UNTUNED = ("fifo", "sjf_cp", "fair", "naive_weighted_fair", "random")
 # Rows of the tables that the figures leave to the tables.
 _FIG09A = ("fifo", "sjf_cp", "fair", "naive_weighted_fair", "weighted_fair_arrival", "weighted_fair", "capped_srw",
-           "decima", "decima_greedy", "decima_sampled")  # fmt: skip
+           "decima", "decima_greedy", "decima_sampled", "decima_warm")  # fmt: skip
+# Whose policies are compared: Decima's, and one that imitated a rule first.
+LEARNED = ("batch", "warm_batch")
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
@@ -34,7 +36,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     workloads = source.batches(seeds, params["jobs"])
     schedulers = {name: make_scheduler(name) for name in UNTUNED} | tuned_schedulers(context, "batch")
     schedulers |= {"weighted_fair_arrival": weighted_fair_by_arrival(context, "batch")}
-    learned = learned_schedulers(context, "batch")
+    learned = learned_schedulers(context, *LEARNED)
     schedulers |= learned
     scores = score_table(schedulers, workloads, seeds, context.settings(), context, "batches")
     sweep = alpha_sweep(
@@ -58,8 +60,8 @@ def fig09a_batch(tables: Tables, run: Run) -> Figure:
     table = tables["batch"]
     table = table[table["scheduler"].isin(_FIG09A)]
     caption = (
-        f"{distinct(table, 'seed', 'batch')} of 20 jobs, one seed each, {run.cluster}; policy {run.policies['batch']}, "
-        f"Decima: {decima_mode(table)}."
+        f"{distinct(table, 'seed', 'batch')} of 20 jobs, one seed each, {run.cluster}; "
+        f"{learned_words(run, table['scheduler'], *LEARNED)}."
     )
     figure = plotting.curves.cdf(table).figure
     return plotting.style.entitle(figure, "Figure 9a: batched arrivals", caption, run.workload)
@@ -71,8 +73,8 @@ def batch_changes(tables: Tables, run: Run) -> Figure:
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.4)
     plotting.bars.change_points(against_labels(changes), "against", figure.subplots())
     caption = (
-        f"Paired by seed; bars: {INTERVAL}; {int(changes['seeds'].iloc[0])} batches of 20 jobs, {run.cluster}; policy "
-        f"{run.policies['batch']}, Decima: {decima_mode(tables['batch'])}."
+        f"Paired by seed; bars: {INTERVAL}; {int(changes['seeds'].iloc[0])} batches of 20 jobs, {run.cluster}; "
+        f"{learned_words(run, tables['batch']['scheduler'], *LEARNED)}."
     )
     return plotting.style.entitle(figure, "Decima against the heuristics, batched arrivals", caption, run.workload)
 
@@ -95,6 +97,6 @@ EXPERIMENT = Experiment(
     "§7.2, Figure 9a",
     compute,
     figures=(fig09a_batch, batch_changes, batch_heuristics, alpha_batch),
-    inputs=(Profiles(), TablesOf("tuning"), StoredPolicy("batch")),
+    inputs=(Profiles(), TablesOf("tuning"), *(StoredPolicy(use) for use in LEARNED)),
     tiny={"batches": 2, "jobs": 3},
 )

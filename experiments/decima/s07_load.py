@@ -16,8 +16,8 @@ from decima.systems.spark.schedulers import CompiledScheduler, make_scheduler
 from decima.workload.jobs import Workload
 from decima.workload.sources import TRAINING_SEED, WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, distinct
-from experiments.comparisons import learned_policy, paired_changes, score_table
-from experiments.decima.s07_stream import UNTUNED
+from experiments.comparisons import learned_policy, paired_changes, policy_row, score_table
+from experiments.decima.s07_stream import LEARNED, UNTUNED
 from experiments.decima.s07_tuning import SHOWN
 from experiments.experiment import Context, Experiment, Profiles, StoredPolicy
 
@@ -34,7 +34,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     """Tables ``load`` (scores), ``load_changes`` (paired, against both tuned weighted fairs) and ``load_meanings``.
 
     The heuristics that have parameters are tuned at every gap, on training streams; the policies
-    are the run's, for streams and for busy ones.
+    are those of experiment ``stream``.
     """
     train_seeds = [TRAINING_SEED + index for index in range(params["sequences"])]
     seeds = list(range(params["streams"]))
@@ -44,12 +44,13 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         schedulers = {name: make_scheduler(name) for name in UNTUNED}
         train = source.streams(train_seeds, params["train_jobs"], gap_s)
         schedulers |= _tuned(train, train_seeds, params["budget"], context, gap_s)
-        schedulers |= {"decima": learned_policy(context, "stream"), "decima_busy": learned_policy(context, "busy")}
+        learned = {policy_row(context.policies[use]): learned_policy(context, use) for use in LEARNED}
+        schedulers |= learned
         streams = source.streams(seeds, params["jobs"], gap_s)
         table = score_table(schedulers, streams, seeds, context.settings(), context, f"load, {gap_s} s", **gap)
         scores.append(table)
         baselines = ("weighted_fair", "weighted_fair_arrival")
-        changes.append(paired_changes(table, ("capped_srw", "decima", "decima_busy"), baselines).assign(**gap))
+        changes.append(paired_changes(table, ("capped_srw", *learned), baselines).assign(**gap))
         for stream, seed in zip(streams, seeds, strict=True):
             result = simulate(stream, schedulers[SHOWN_BUSY], context.executors, seed, log=True)
             meanings.append({**gap, "seed": seed} | loads(result))
@@ -136,9 +137,10 @@ def jct_over_load(tables: Tables, run: Run) -> Figure:
     first.set_title("(a) average JCT", loc="left")
     second.set_title(f"(b) against {label}", loc="left")
     third.set_title(f"(c) load, under {label}", loc="left")
+    policies = ", ".join(run.policies[use] for use in LEARNED)
     caption = (
         f"{distinct(table, 'seed', 'stream')} per gap, {run.cluster}; band: {INTERVAL}, paired. Tuned heuristics: "
-        f"tuned at each gap on training streams. Policies {run.policies['stream']} and {run.policies['busy']}."
+        f"tuned at each gap on training streams. Policies: {policies}."
     )
     return plotting.style.entitle(figure, "Average JCT over load", caption, run.workload)
 
@@ -148,6 +150,6 @@ EXPERIMENT = Experiment(
     "§7.4",
     compute,
     figures=(jct_over_load,),
-    inputs=(Profiles(), StoredPolicy("stream"), StoredPolicy("busy")),
+    inputs=(Profiles(), *(StoredPolicy(use) for use in LEARNED)),
     tiny={"interarrival_s": [25, 14], "sequences": 2, "train_jobs": 3, "streams": 2, "jobs": 4, "budget": 8},
 )

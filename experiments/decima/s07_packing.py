@@ -12,6 +12,7 @@ from decima import plotting
 from decima.evaluation.grid import grid_search, grid_table
 from decima.evaluation.run import simulate
 from decima.evaluation.tuning import tune
+from decima.learning.cards import WARM
 from decima.systems.spark.policy import learned
 from decima.systems.spark.result import Result
 from decima.systems.spark.schedulers import CompiledScheduler, make_scheduler
@@ -20,7 +21,7 @@ from decima.workload.alibaba.trace import thinned
 from decima.workload.jobs import Workload
 from decima.workload.sources import TRAINING_SEED, WorkloadSource, parse_jobs
 from experiments.captions import Run, Tables, distinct
-from experiments.comparisons import paired_changes, score_table
+from experiments.comparisons import ROWS, paired_changes, score_table
 from experiments.experiment import Context, Experiment, Policies, Profiles
 
 MEMORY = (0.25, 0.5, 0.75, 1.0)  # of the executor classes, a quarter of the executors each
@@ -196,6 +197,11 @@ def _uses(result: Result) -> pandas.DataFrame:
     return usage.groupby(["size", "memory"], as_index=False)[["executor_s", "avg_jct_s"]].mean()
 
 
+def shown(table: pandas.DataFrame) -> pandas.DataFrame:
+    """The table as figures show it: rows ``decima`` are of policies that imitated a rule first."""
+    return table.replace({"scheduler": {"decima": ROWS[WARM]}})
+
+
 def draws(table: pandas.DataFrame) -> str:
     """Text of captions about how many streams and draws a table is of."""
     numbers = [distinct(rows, "seed", noun) for (_, rows), noun in zip(_panels(table), ("stream", "draw"), strict=True)]
@@ -238,7 +244,7 @@ def side_by_side(
 
 def packing_jct(tables: Tables, run: Run) -> plotting.style.Figure:
     """Average JCT over load, on both workloads (Figure 11)."""
-    table = tables["packing"]
+    table = shown(tables["packing"])
     figure = side_by_side(table, plotting.packing.score_over_load, legend={})
     caption = f"{draws(table)} per load, four classes of executors; heuristics tuned at every load."
     return plotting.style.entitle(figure, "Average JCT with executors of four sizes", caption, labels(table))
@@ -246,36 +252,18 @@ def packing_jct(tables: Tables, run: Run) -> plotting.style.Figure:
 
 def packing_trade(tables: Tables, run: Run) -> plotting.style.Figure:
     """Average JCT over fragmentation at the highest load of both workloads."""
-    table = tables["packing"]
+    table = shown(tables["packing"])
     busiest = table[table["load"] == table.groupby("workload")["load"].transform("max")]
     figure = side_by_side(busiest, plotting.packing.score_over_fragmentation, legend={})
     caption = f"{draws(table)} at the highest load. Fragmentation: part of the held memory that no task asked for."
     return plotting.style.entitle(figure, "Average JCT and fragmentation", caption, labels(table))
 
 
-def packing_classes(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Executor time by class and size of jobs, the policy and the priced rule over Graphene* (Figures 12b and 21)."""
-    table = tables["packing_classes"]
-    figure = plotting.style.new_figure(plotting.style.PAGE, 4.8)
-    axes = figure.subplots(2, 2, sharex=True, sharey=True)
-    letters = iter("abcd")
-    for (name, shown), row in zip((("decima", "Decima"), ("priced_srw", "priced SRW")), axes, strict=True):
-        for (label, rows), panel in zip(_panels(table), row, strict=True):
-            plotting.packing.use_of_classes(rows[rows["load"] == rows["load"].max()], name, "graphene", panel)
-            panel.set_title(f"({next(letters)}) {shown}, {label}", loc="left")
-        row[1].set_ylabel("")
-    for panel in axes[0]:
-        panel.set_xlabel("")
-    plotting.style.legend_beside(axes[0][1], title="memory", fontsize=7)
-    caption = f"{draws(table)} at the highest load; above 1: more than under Graphene*."
-    return plotting.style.entitle(figure, "Executor time by class, over Graphene*", caption, labels(table))
-
-
 EXPERIMENT = Experiment(
     "packing",
     "§7.3",
     compute,
-    figures=(packing_jct, packing_trade, packing_classes),
+    figures=(packing_jct, packing_trade),
     inputs=(Profiles(), Policies(POLICIES)),
     tiny={
         "interarrival_s": [4.5],

@@ -20,6 +20,7 @@ from decima.systems.spark.schedulers import Scheduler, make_scheduler
 from decima.workload.profile import JobProfile
 from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, SPARK_WORKLOAD, Run, Tables
+from experiments.comparisons import policy_row, rows_renamed
 from experiments.experiment import Context, Experiment, Files, Policies
 from experiments.params import checkout
 from measure.fidelity.simulation import batch_workload, cluster_settings, plan_profiles
@@ -52,7 +53,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         tasks.append(part_tasks.assign(where=where))
     shown = shown_round(measured)
     table = pandas.concat(scores, ignore_index=True)
-    return {
+    tables = {
         "real_spark": table[["where", "batch", "repetition", "scheduler", *TITLES]],
         "real_spark_changes": changes(table),
         "real_spark_jobs": _job_times(measured, pandas.concat(jobs)),
@@ -61,6 +62,10 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         "real_spark_latency": _latency(measured),
         "real_spark_plan": _plan_table(measured, shown).assign(seeds=params["seeds"]),
     }
+    # The recording calls every learned policy decima.
+    policies = {name: entry["parameters"].get("policy") for name, entry in measured.card["schedulers"].items()}
+    rows = {name: policy_row(policy) for name, policy in policies.items() if policy}
+    return {name: rows_renamed(rows, kept) for name, kept in tables.items()}
 
 
 def _profiles(measured: Measured) -> dict[str, dict[str, JobProfile]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,7 @@ from decima.systems.spark.alpha import alpha_sweep
 from decima.systems.spark.result import Result
 from decima.systems.spark.schedulers import make_scheduler
 from decima.workload.sources import WorkloadSource
-from experiments.captions import INTERVAL, Run, Tables, against_labels, decima_mode, distinct, heuristics
+from experiments.captions import INTERVAL, Run, Tables, against_labels, distinct, heuristics, learned_words
 from experiments.comparisons import BASELINES, learned_schedulers, paired_changes, score_table
 from experiments.decima.s07_tuning import SHOWN, alpha_panels, tuned_schedulers, weighted_fair_by_arrival
 from experiments.experiment import Context, Experiment, Profiles, StoredPolicy, TablesOf
@@ -22,8 +21,8 @@ from experiments.experiment import Context, Experiment, Profiles, StoredPolicy, 
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
 
-# Where the run's policy for busy clusters stands for Decima: mean gap in seconds, and below.
-BUSY_S = 14
+# Whose policies are compared: Decima's, one that imitated a rule first, and one that corrects a rule.
+LEARNED = ("stream", "warm_stream", "residual_stream")
 UNTUNED = ("fifo", "sjf_cp", "fair", "naive_weighted_fair")
 # Whose tasks are looked at one by one (Figure 10d and e).
 EXECUTED = ("weighted_fair", "decima")
@@ -38,7 +37,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     scores, changes, curves, jobs, series, executed = [], [], [], [], [], []
     for gap_s in params["interarrival_s"]:
         kind = f"stream-{gap_s}s"
-        learned = learned_schedulers(context, "busy" if gap_s <= BUSY_S else "stream")
+        learned = learned_schedulers(context, *LEARNED)
         workloads = source.streams(seeds, params["jobs"], gap_s)
         schedulers = {name: make_scheduler(name) for name in UNTUNED} | tuned_schedulers(context, kind)
         schedulers |= {"weighted_fair_arrival": weighted_fair_by_arrival(context, kind)}
@@ -107,7 +106,7 @@ def fig09b_stream(tables: Tables, run: Run) -> Figure:
     for axes, gap in zip(figure.subplots(len(gaps), 1, squeeze=False)[:, 0], gaps, strict=True):
         plotting.curves.cdf(jobs[jobs["interarrival_s"] == gap], axes, value="jct_s", log=True)
         axes.set_title(f"one job every {gap:g} s", loc="left")
-    caption = f"{_one_stream(jobs, run)} {_policy(gaps, run)}, Decima: {decima_mode(jobs)}."
+    caption = f"{_one_stream(jobs, run)} {_policies(jobs, run)}."
     return plotting.style.entitle(figure, "Figure 9b: continuous arrivals", caption, run.workload)
 
 
@@ -118,7 +117,7 @@ def fig09b_mean(tables: Tables, run: Run) -> Figure:
     figure = plotting.bars.scheduler_bars(groups, group="gap").figure
     caption = (
         f"{distinct(table, 'seed', 'stream')} of {distinct(tables['stream_jobs'], 'job', 'job')} per gap; bars: "
-        f"{INTERVAL}; {run.cluster}. {_policy(table['interarrival_s'], run)}, Decima: {decima_mode(table)}."
+        f"{INTERVAL}; {run.cluster}. {_policies(table, run)}."
     )
     return plotting.style.entitle(figure, "Figure 9b over several streams", caption, run.workload)
 
@@ -139,7 +138,7 @@ def stream_changes(tables: Tables, run: Run) -> Figure:
     plotting.style.legend_beside(grid[-1], handles=looks.values(), labels=looks.keys())
     caption = (
         f"Change of average JCT, paired by seed; bars: {INTERVAL}; {int(changes['seeds'].iloc[0])} streams per gap, "
-        f"{run.cluster}. {_policy(gaps, run)}, Decima: {decima_mode(tables['stream'])}."
+        f"{run.cluster}. {_policies(tables['stream'], run)}."
     )
     return plotting.style.entitle(figure, "Decima against the heuristics, continuous arrivals", caption, run.workload)
 
@@ -167,7 +166,7 @@ def fig10_stream(tables: Tables, run: Run) -> Figure:
     caption = (
         f"One job every {gap:g} s; {_one_stream(jobs, run)} Points: jobs; lines in (c) and (d): median per tenth of "
         f"the jobs; (d): executor time of its tasks over the time from its first task to its end. "
-        f"{_policy([gap], run)}, {decima_mode(tables['stream'])}."
+        f"{_policies(tables['stream'], run, 'stream')}."
     )
     return plotting.style.entitle(figure, "Figure 10: a stream in detail", caption, run.workload)
 
@@ -176,11 +175,8 @@ def _busiest(table: pandas.DataFrame, gap: float, names: list[str]) -> pandas.Da
     return table[(table["interarrival_s"] == gap) & table["scheduler"].isin(names)]
 
 
-def _policy(gaps_s: Iterable[float], run: Run) -> str:
-    """Words of captions about which stored policies are meant."""
-    uses = ["busy" if gap_s <= BUSY_S else "stream" for gap_s in gaps_s]
-    names = list(dict.fromkeys(run.policies[use] for use in uses))
-    return f"Policy {names[0]}" if len(names) == 1 else f"Policies {names[0]} ({BUSY_S} s) and {names[1]}"
+def _policies(scores: pandas.DataFrame, run: Run, *uses: str) -> str:
+    return learned_words(run, scores["scheduler"], *(uses or LEARNED)).capitalize()
 
 
 def _one_stream(jobs: pandas.DataFrame, run: Run) -> str:
@@ -208,6 +204,6 @@ EXPERIMENT = Experiment(
     "§7.2, Figures 9b and 10",
     compute,
     figures=(fig09b_stream, fig09b_mean, stream_changes, fig10_stream, stream_heuristics, alpha_stream),
-    inputs=(Profiles(), TablesOf("tuning"), StoredPolicy("stream"), StoredPolicy("busy")),
+    inputs=(Profiles(), TablesOf("tuning"), *(StoredPolicy(use) for use in LEARNED)),
     tiny={"streams": 2, "jobs": 3, "alpha_streams": 2, "interarrival_s": [25], "series_step_s": 20},
 )

@@ -14,9 +14,11 @@ import pandas
 
 from decima import plotting
 from decima.core.errors import ConfigError
+from decima.learning.cards import WARM
 from decima.plotting.words import count
 from decima.workload.sources import WorkloadSource
 from experiments.captions import Run, Tables
+from experiments.comparisons import ROWS
 from experiments.experiment import Context, Experiment, Files
 from experiments.training_files import check_whole_curve, read_training_file, training_folder
 
@@ -138,10 +140,24 @@ def fig15a_encodings(tables: Tables, run: Run) -> Figure:
     return plotting.style.entitle(figure, "Figure 15a: encodings of the limit, random weights", caption, "TPC-H")
 
 
+def from_random_weights(tables: Tables, run: Run) -> Figure:
+    """How Decima learns: validation score over CPU time from random weights, a line per seed and score."""
+    curves, references = tables["learning_curves"], tables["learning_references"]
+    settings = [use for use in _alone(run) if use in set(curves["setting"])]
+    figure = plotting.style.new_figure(plotting.style.PAGE, 0.9 + 2.4 * len(settings))
+    grid = figure.subplots(len(settings), 1, squeeze=False)[:, 0]
+    for axes, setting in zip(grid, settings, strict=True):
+        rows = _setting(references, setting)
+        plotting.learning.learning_curves(_setting(curves, setting), rows, axes, over="cpu_s", levels=LEVELS)
+        axes.set_title(setting, loc="left")
+    caption = f"PPO, no teacher; {_seeds(curves[curves['setting'].isin(settings)])}; heuristics on the same sequences."
+    return plotting.style.entitle(figure, "How Decima learns from random weights", caption, run.workload)
+
+
 def training_curves(tables: Tables, run: Run) -> Figure:
-    """Training report: validation score over wall time and CPU time, a row of panels per setting."""
+    """Training report: validation score over wall time and CPU time after a warm start, a row of panels per setting."""
     curves = tables["learning_curves"]
-    curves = curves[curves["variant"] == "recipe"]
+    curves = curves[(curves["variant"] == "recipe") & ~curves["setting"].isin(_alone(run))]
     settings = list(dict.fromkeys(curves["setting"]))
     figure = plotting.style.new_figure(plotting.style.PAGE, 0.7 + 2.2 * len(settings))
     grid = figure.subplots(len(settings), 2, squeeze=False, sharey="row")
@@ -150,19 +166,18 @@ def training_curves(tables: Tables, run: Run) -> Figure:
         mine = mine.assign(variant=["recipe" if name == "fast" else f"recipe {name}" for name in mine["recipe"]])
         for axes, over in zip(row, ("wall_s", "cpu_s"), strict=True):
             references = _setting(tables["learning_references"], setting)
-            plotting.learning.learning_curves(
-                mine, references, axes, over=over, legend=axes is grid[0, -1], levels=LEVELS
-            )
+            how = {"over": over, "legend": axes is grid[0, -1], "levels": LEVELS, "recipe": ROWS[WARM]}
+            plotting.learning.learning_curves(mine, references, axes, **how)
             axes.set_title(setting, loc="left")
         row[1].set_ylabel("")
     caption = f"A line per seed and score; {_seeds(curves)}; heuristics on the same validation sequences."
-    return plotting.style.entitle(figure, "Learning over time", caption, run.workload)
+    return plotting.style.entitle(figure, "Learning over time after a warm start", caption, run.workload)
 
 
 def training_ingredients(tables: Tables, run: Run) -> Figure:
     """Training report: what the ingredients of the recipe are worth."""
     budgets = tables["learning_budgets"]
-    budgets = budgets[budgets["recipe"] == "fast"]
+    budgets = budgets[(budgets["recipe"] == "fast") & ~budgets["setting"].isin(_alone(run))]
     settings = list(dict.fromkeys(budgets["setting"]))
     rows = [_setting(budgets, setting)["variant"].nunique() for setting in settings]
     figure = plotting.style.new_figure(plotting.style.PAGE, 0.8 + sum(0.75 + 0.3 * number for number in rows))
@@ -183,6 +198,11 @@ def _setting(table, setting: str):
     return table[table["setting"] == setting]
 
 
+def _alone(run: Run) -> list[str]:
+    """Settings whose policies learn from random weights."""
+    return [run.policies["batch"], run.policies["stream"]]
+
+
 def _stored_recipe(tables: Tables, setting: str) -> str:
     runs = tables["learning_runs"]
     stored = runs[(runs["setting"] == setting) & (runs["stored_as"] == setting)]
@@ -199,7 +219,7 @@ EXPERIMENT = Experiment(
     "learning",
     "§7.4 and appendix C, Figure 15a",
     compute,
-    figures=(fig15a_curve, fig15a_encodings, training_curves, training_ingredients),
+    figures=(from_random_weights, fig15a_curve, fig15a_encodings, training_curves, training_ingredients),
     inputs=(Files(["models/training"]),),
     tiny={"budgets_min": [1, 2]},
 )

@@ -25,6 +25,7 @@ from experiments.decima.s07_packing import (
     draws,
     graphene_forms,
     labels,
+    shown,
     side_by_side,
 )
 from experiments.decima.s07_stream import active_jobs
@@ -121,12 +122,15 @@ def _settings(tables: Mapping[str, pandas.DataFrame]) -> str:
     """Text of captions about both loads and whose policies are shown."""
     gap, executors = tables["appendix_g_jobs"]["setting"].unique()
     policies = " and ".join(POLICIES)
-    return f"One job every {gap}; trace on {executors}. Policies {policies}, Graphene* tuned at these loads."
+    return (
+        f"One job every {gap}; trace on {executors}. Policies {policies}, which imitated a rule first; Graphene* tuned "
+        "at these loads."
+    )
 
 
 def fig20_series(tables: Tables, run: Run) -> plotting.style.Figure:
     """Figure 20: jobs in the system, executors per job and JCT over time."""
-    series, jobs = tables["appendix_g_series"], tables["appendix_g_jobs"]
+    series, jobs = shown(tables["appendix_g_series"]), shown(tables["appendix_g_jobs"])
     figure = plotting.style.new_figure(plotting.style.PAGE, 5.6)
     grid = figure.subplots(3, 2, sharex="col")
     for column, letter, label in zip(grid.T, "ab", series["workload"].unique(), strict=True):
@@ -153,20 +157,20 @@ def fig20_series(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def fig21_profile(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Figure 21: executors of each class at once, Decima over Graphene*, by size of jobs; the first column is 12b."""
+    """Figure 21: executors of each class at once, policy over Graphene*, by size of jobs; the first column is 12b."""
     table = tables["appendix_g_profile"]
-    shown = {"value": "executors", "label": "executors per job, Decima / Graphene*"}
-    draw, legend = partial(plotting.packing.use_of_classes, **shown), {"title": "memory"}
+    what = {"value": "executors", "label": "executors per job, policy / Graphene*"}
+    draw, legend = partial(plotting.packing.use_of_classes, **what), {"title": "memory"}
     figure = side_by_side(table, draw, "decima", "graphene", legend=legend, sharey=True)
     caption = f"{draws(table)}. {_settings(tables)}"
     return plotting.style.entitle(figure, "Figure 21: executors by class and size of jobs", caption, labels(table))
 
 
 def fig12a_sizes(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Figure 12a: JCT by size of jobs, Decima against Graphene*."""
+    """Figure 12a: JCT by size of jobs, the policy against Graphene*."""
     table = tables["appendix_g_profile"]
     figure = side_by_side(table, plotting.packing.change_by_size, "decima", "graphene", height=2.8, sharey=True)
-    caption = f"Decima against Graphene*; points: one of {draws(table)}. {_settings(tables)}"
+    caption = f"Decima, warm start, against Graphene*; points: one of {draws(table)}. {_settings(tables)}"
     return plotting.style.entitle(figure, "Figure 12a: JCT by size of jobs", caption, labels(table))
 
 

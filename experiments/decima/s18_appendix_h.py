@@ -14,7 +14,7 @@ from decima.systems.spark.optimum.exhaustive import exhaustive_search, replay_se
 from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.schedulers import make_scheduler
 from decima.workload.sources import TRAINING_SEED, WorkloadSource
-from experiments.captions import INTERVAL, Run, Tables, distinct, presets
+from experiments.captions import INTERVAL, Run, Tables, distinct, learned_words, presets
 from experiments.comparisons import learned_schedulers
 from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy
 
@@ -28,8 +28,8 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     All policies run in the event simulator under the rules of the search; alpha is tuned on other batches. A strict
     order can be read in two ways (``exhaustive_search(runnable_only=...)``): ``exhaustive`` is the better of both.
 
-    ``decima`` is the policy trained on batches in the full environment; ``decima_simplified``, where the parameter
-    ``policies`` names one under ``simplified``, was trained in this one, as the paper's was.
+    ``decima`` and ``decima_warm`` were trained on batches in the full environment; ``decima_simplified``, where the
+    parameter ``policies`` names one under ``simplified``, was trained in this one, as the paper's was.
     """
     seeds = list(range(params["batches"]))
     batches = source.batches(seeds, params["jobs"])
@@ -48,7 +48,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         "weighted_fair": sweep.scheduler(),
         "sjf_cp": make_scheduler("sjf_cp"),
         "capped_srw": make_scheduler("capped_srw:plain"),
-    } | learned_schedulers(context, "batch")
+    } | learned_schedulers(context, "batch", "warm_batch")
     policies |= {f"decima_{trained_in}": load_policy(name) for trained_in, name in params["policies"].items()}
     scores = score_matrix(batches, list(policies.values()), settings, workers=context.threads)
     rows = [
@@ -88,8 +88,8 @@ def fig22_optimality(tables: Tables, run: Run) -> Figure:
     plotting.optimality.ratio_bars(table, right, reference="exhaustive")
     bars_mean = f"; error bars: {INTERVAL}" if table["batch"].nunique() >= 3 else ""
     caption = (
-        f"{distinct(table, 'batch', 'batch')} (dots), simplified environment, {run.cluster}{bars_mean}; policy "
-        f"{run.policies['batch']}.{presets(table['policy'])}"
+        f"{distinct(table, 'batch', 'batch')} (dots), simplified environment, {run.cluster}{bars_mean}; "
+        f"{learned_words(run, table['policy'], 'batch', 'warm_batch')}.{presets(table['policy'])}"
     )
     title = "Figure 22: Decima and heuristics against exhaustive search"
     return plotting.style.entitle(figure, title, caption, run.workload)
@@ -100,6 +100,6 @@ EXPERIMENT = Experiment(
     "appendix H, Figure 22",
     compute,
     figures=(fig22_optimality,),
-    inputs=(Profiles(), StoredPolicy("batch"), PoliciesIn("appendix_h", ("policies",))),
+    inputs=(Profiles(), StoredPolicy("batch"), StoredPolicy("warm_batch"), PoliciesIn("appendix_h", ("policies",))),
     tiny={"batches": 2, "jobs": 3, "policies": {"simplified": "tiny"}},
 )

@@ -13,7 +13,7 @@ from decima.systems.spark.optimum.bounds import lower_bound
 from decima.systems.spark.optimum.schedule_search import search_schedule
 from decima.systems.spark.schedulers import make_scheduler
 from decima.workload.sources import WorkloadSource
-from experiments.captions import Run, Tables
+from experiments.captions import Run, Tables, learned_words
 from experiments.comparisons import learned_schedulers
 from experiments.decima.s07_tuning import tuned_schedulers
 from experiments.experiment import Context, Experiment, Profiles, StoredPolicy, TablesOf
@@ -31,7 +31,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     seeds = list(range(params["instances"]))
     workloads = source.batches(seeds, params["jobs"])
     tuned = tuned_schedulers(context, "batch")
-    policies = {"fair": make_scheduler("fair")} | tuned | learned_schedulers(context, "batch")
+    policies = {"fair": make_scheduler("fair")} | tuned | learned_schedulers(context, "batch", "warm_batch")
     scores = score_matrix(workloads, list(policies.values()), settings, workers=context.threads)
     rows = []
     for seed, workload in zip(seeds, workloads, strict=True):
@@ -62,7 +62,8 @@ def bounds(tables: Tables, run: Run) -> Figure:
         axes.set_title(kind, loc="left")
     caption = (
         f"{count(number, 'instance')}{' of each kind' if len(kinds) > 1 else ''}, mean durations, {run.cluster}; "
-        f"policy {run.policies['batch']}. The optimum lies on the grey line between lower bound and search."
+        f"{learned_words(run, table['policy'], 'batch', 'warm_batch')}. The "
+        f"optimum lies on the grey line between lower bound and search."
     )
     return plotting.style.entitle(figure, "How far from optimal", caption, run.workload)
 
@@ -72,6 +73,6 @@ EXPERIMENT = Experiment(
     "beside appendix H",
     compute,
     figures=(bounds,),
-    inputs=(Profiles(), TablesOf("tuning"), StoredPolicy("batch")),
+    inputs=(Profiles(), TablesOf("tuning"), StoredPolicy("batch"), StoredPolicy("warm_batch")),
     tiny={"instances": 1, "jobs": 3, "budget": 20},
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pandas
 
 from decima import plotting
+from decima.learning.cards import WARM
 from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.schedulers import make_scheduler
 from decima.workload.arrivals import with_wrong_estimates
@@ -14,10 +15,12 @@ from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, distinct
 from experiments.comparisons import (
     BASELINES,
+    ROWS,
     changes_by_gap,
     learned_policy,
     on_streams_of_load,
     paired_changes,
+    policy_row,
     score_table,
 )
 from experiments.decima.s07_tuning import tuned_schedulers, weighted_fair_by_arrival
@@ -26,13 +29,15 @@ from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, St
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
 
-BLIND = "decima_blind"
+# Both imitated a rule first; one sees durations, the other never did.
+SEEING, BLIND = ROWS[WARM], "decima_blind"
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
     """Tables ``appendix_j`` (scores by arrivals), ``appendix_j_changes`` (paired) and ``appendix_j_estimates``.
 
-    ``decima_blind`` is trained without task durations and never sees one. Of the heuristics, FIFO and fair sharing
+    ``decima_blind`` is trained without task durations and never sees one; it imitated a rule first, as ``decima_warm``
+    did. Of the heuristics, FIFO and fair sharing
     need no durations either; weighted fair and capped shortest remaining work know them. In the last table, what
     schedulers are told about durations is wrong by a random factor, at test time only.
     """
@@ -40,13 +45,14 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     seeds = list(range(params["batches"]))
     made = {name: make_scheduler(name) for name in ("fifo", "fair")} | tuned_schedulers(context, "batch")
     made |= {"weighted_fair_arrival": weighted_fair_by_arrival(context, "batch")}
-    made |= {"decima": learned_policy(context, "batch"), BLIND: load_policy(params_of["batch"])}
+    made |= {policy_row(context.policies[use]): learned_policy(context, use) for use in ("batch", "warm_batch")}
+    made |= {BLIND: load_policy(params_of["batch"])}
     batches = source.batches(seeds, params["batch_jobs"])
     table = score_table(made, batches, seeds, context.settings(), context, "batches without durations")
     scores = [table.assign(arrivals="batch")]
-    changes = [paired_changes(table, ("decima", BLIND), BASELINES).assign(arrivals="batch")]
+    changes = [paired_changes(table, ("decima", SEEING, BLIND), BASELINES).assign(arrivals="batch")]
     streams = on_streams_of_load(
-        {"decima": params_of["seeing"], BLIND: params_of["stream"]},
+        {SEEING: params_of["seeing"], BLIND: params_of["stream"]},
         source,
         params,
         context,
@@ -54,7 +60,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     )
     for gap_s, rows in streams.groupby("interarrival_s", sort=False):
         scores.append(rows.assign(arrivals=f"one job every {gap_s:g} s"))
-    of_streams = changes_by_gap(streams, ("decima", BLIND), BASELINES)
+    of_streams = changes_by_gap(streams, (SEEING, BLIND), BASELINES)
     changes.append(of_streams.assign(arrivals=[f"one job every {gap_s:g} s" for gap_s in of_streams["interarrival_s"]]))
     columns = ["arrivals", "scheduler", "seed", "avg_jct_s"]
     return {
@@ -69,7 +75,7 @@ def _wrong_estimates(source: WorkloadSource, params: dict, context: Context) -> 
     seeds, gap_s = list(range(params["streams"])), min(params["interarrival_s"])
     made = {"fair": make_scheduler("fair"), **tuned_schedulers(context, f"stream-{gap_s}s")}
     policies = params["policies"]
-    made |= {"decima": load_policy(policies["seeing"]), BLIND: load_policy(policies["stream"])}
+    made |= {SEEING: load_policy(policies["seeing"]), BLIND: load_policy(policies["stream"])}
     streams = source.streams(seeds, params["jobs"], gap_s)
     found = []
     for spread in params["spreads"]:
@@ -105,6 +111,7 @@ EXPERIMENT = Experiment(
         TablesOf("tuning"),
         TablesOf("load"),
         StoredPolicy("batch"),
+        StoredPolicy("warm_batch"),
         PoliciesIn("appendix_j", ("policies",)),
     ),
     tiny={

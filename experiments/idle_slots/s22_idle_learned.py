@@ -127,9 +127,6 @@ def _loads(params: dict, context: Context) -> pandas.DataFrame:
     return pandas.concat(found)
 
 
-_LEARNED = "Policies: imitation of a rule, then PPO, one seed; executors are not bound to a job until it ends."
-
-
 def learned_changes(tables: Tables, run: Run) -> plotting.style.Figure:
     """Change of the average JCT by the policy with slots, against its twin and the rule without, per workload."""
     changes = tables["idle_learned_changes"]
@@ -141,7 +138,7 @@ def learned_changes(tables: Tables, run: Run) -> plotting.style.Figure:
     few = "".join(f", {count} of {name}" for name, count in counts.items() if count < number)
     caption = (
         f"Learned policy with idle slots against the one named, paired by stream; bars: {INTERVAL}; {number} fresh "
-        f"streams per workload{few}. Capped SRW: shortest remaining work first, without slots. {_LEARNED}"
+        f"streams per workload{few}. Capped SRW: shortest remaining work first, without slots."
     )
     return plotting.style.entitle(figure, "What a learned policy gains by idling", caption, "two classes of jobs")
 
@@ -176,8 +173,7 @@ def fig5_idle_load(tables: Tables, run: Run) -> plotting.style.Figure:
             axes.set_title(case, loc="left")
     caption = (
         f"Jobs that arrive in one span of time, mean of {table['seed'].nunique()} streams each; policies trained at "
-        "loads of 60 to 80 % (left) and 60 % (right). Lines that coincide are drawn over each other. TPC-H and mixed "
-        f"jobs are not shown. {_LEARNED}"
+        "loads of 60 to 80 % (left) and 60 % (right). Lines that coincide are drawn over each other."
     )
     return plotting.style.entitle(figure, "Figure 5: more jobs", caption, "two classes of jobs")
 

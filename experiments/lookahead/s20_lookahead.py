@@ -18,7 +18,7 @@ from decima.systems.spark.settings import Settings
 from decima.workload.jobs import Workload
 from decima.workload.sources import WorkloadSource, get_source
 from experiments.captions import INTERVAL, Run, Tables, distinct
-from experiments.comparisons import learned_policy, score_table
+from experiments.comparisons import learned_policy, policy_row, score_table
 from experiments.decima.s07_tuning import tuned_schedulers
 from experiments.experiment import Context, Experiment, Profiles, StoredPolicy, TablesOf
 
@@ -61,7 +61,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
                     "streams",
                     streams[: params["stream_instances"]],
                     f"stream-{params['interarrival_s']:g}s",
-                    "busy",
+                    "residual_stream",
                     params,
                     context,
                 ),
@@ -131,7 +131,7 @@ def _knowing(
     policy = learned_policy(context, use)
     future = "poisson" if arrivals == "streams" else "none"
     least, most = params["budgets"][0], params["budgets"][-1]
-    policies = {"fair": make_scheduler("fair")} | tuned | {"decima": policy}
+    policies = {"fair": make_scheduler("fair")} | tuned | {policy_row(context.policies[use]): policy}
     if policy.architecture.residual != NO_RESIDUAL:  # others have no factors that could be planned
         policies["decima_lookahead"] = Lookahead(policy, PlanSettings.of_budget(least, arrivals=future))
     for name, budget in {"lookahead_least": least, "lookahead": most}.items():
@@ -190,7 +190,8 @@ def knowing(tables: Tables, run: Run) -> plotting.style.Figure:
     numbers = [count(rows["instance"].nunique(), nouns[kind]) for kind, rows in table.groupby("arrivals", sort=False)]
     caption = (
         f"{' and '.join(numbers)}, mean durations, {run.cluster}; policies {run.policies['batch']} and "
-        f"{run.policies['busy']}; from three instances on: {INTERVAL}. The optimum lies between search and lower bound."
+        f"{run.policies['residual_stream']}; from three instances on: {INTERVAL}. The optimum lies between "
+        "search and lower bound."
     )
     return plotting.style.entitle(figure, "What knowing more is worth", caption, run.workload)
 
@@ -200,7 +201,7 @@ EXPERIMENT = Experiment(
     "planning with the simulator",
     compute,
     figures=(plans_over_budget, elsewhere, knowing),
-    inputs=(Profiles(), TablesOf("tuning"), StoredPolicy("batch"), StoredPolicy("busy")),
+    inputs=(Profiles(), TablesOf("tuning"), StoredPolicy("batch"), StoredPolicy("residual_stream")),
     tiny={
         "batches": 2,
         "jobs": 3,

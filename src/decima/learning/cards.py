@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from decima.core.errors import ConfigError
+from decima.core.errors import ConfigError, PolicyError
 from decima.core.grammar import hint
 from decima.learning.store import list_policies, read_card, stored_files
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 LEARNED = "learned"  # the key of the block
 RANDOM = "random weights"
+# How a policy came to its weights, for those who have to tell such policies apart.
+ALONE, WARM, RESIDUAL = "alone", "warm", "residual"
 COLUMNS = ("from", "algorithm", "iterations", "kept_iteration", "cpu_s", "wall_s", "seed")
 
 
@@ -60,6 +62,27 @@ def learned(
         seed,
     )
     return dict(zip(COLUMNS, values, strict=True))
+
+
+def how_learned(card: Mapping[str, Any]) -> str:
+    """How a policy came to its weights, in one word.
+
+    Args:
+        card: Card of a stored policy.
+
+    Returns:
+        ``alone`` (reinforcement learning from random weights), ``residual`` (it corrects a rule) or ``warm`` (it first
+        imitated a rule, or went on from another policy).
+
+    Raises:
+        PolicyError: The card does not say.
+    """
+    origin = (card.get(LEARNED) or {}).get("from")
+    if not origin:
+        raise PolicyError(f"the card of policy {card.get('name', '(no name)')} does not say how it was learned")
+    if origin == RANDOM:
+        return ALONE
+    return RESIDUAL if "residual on" in origin else WARM
 
 
 def models(system: str | None = None) -> pandas.DataFrame:

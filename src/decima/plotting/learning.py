@@ -36,6 +36,7 @@ def learning_curves(
     over: str = "iteration",
     values: Sequence[str] = (GREEDY, SAMPLED),
     levels: Sequence[str] | None = None,
+    recipe: str = "decima",
 ) -> None:
     """Validation scores over training, with heuristics as level lines.
 
@@ -46,6 +47,7 @@ def learning_curves(
         over: ``"iteration"``, ``"wall_s"`` or ``"cpu_s"``.
         values: Which scores; a sampled one is dotted.
         levels: Heuristics that are drawn, in the order of the legend; all of ``references`` when omitted.
+        recipe: The scheduler whose name the variant ``recipe`` has in the legend.
 
     Source: §7.4, Figure 15a.
     """
@@ -56,7 +58,8 @@ def learning_curves(
         rows = rows.sort_values(over)
         for value in values:
             sampled = value == SAMPLED
-            name = ("Decima" if variant == "recipe" else variant) + (", sampled" if sampled else "")
+            name = style.scheduler_style(recipe).label if variant == "recipe" else variant
+            name += ", sampled" if sampled else ""
             mark = {"color": colors[variant], "linestyle": (0, (1, 1.2)) if sampled else "-", "linewidth": 0.9}
             axes.plot(rows[over] / scale, rows[value], label=name if name not in named else None, **mark)
             named.add(name)

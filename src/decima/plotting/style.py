@@ -258,7 +258,7 @@ def label_rows(axes: Axes, labels: list[str]) -> None:
 def largest_shown(values) -> float:
     """Largest number that leaves others readable on one axis: within five times their median."""
     ordered = sorted(values)
-    return max((value for value in ordered if value <= 5.0 * ordered[len(ordered) // 2]), default=ordered[-1])
+    return max(value for value in ordered if value <= 5.0 * ordered[len(ordered) // 2])
 
 
 def plain_numbers(*axes: Axis) -> None:

@@ -52,6 +52,7 @@ def test_listing_the_learned_scheduler_reads_no_weights(monkeypatch):
     monkeypatch.setattr(store, "read_policy", None)
     lines = run("schedulers", "decima").stdout.splitlines()
     assert lines[0].startswith("decima               A learned policy: a graph neural network")
-    assert [line.split()[0] for line in lines[1:]] == ["policy", "greedy", ":batch", ":stream", ":busy"]
-    assert lines[-1].endswith("(policy tpch-stream-busy)")
+    presets = [":batch", ":stream", ":busy", ":alone_batch", ":alone_stream"]
+    assert [line.split()[0] for line in lines[1:]] == ["policy", "greedy", *presets]
+    assert lines[-1].endswith("(policy tpch-stream-random)")
     assert run("schedulers").exit_code == 0

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from decima.core.errors import ConfigError, PolicyError
+from decima.learning.cards import RANDOM
 from decima.learning.store import save_policy
 from decima.systems.spark.policy.architecture import Architecture
 from decima.workload import embedded
@@ -36,7 +37,14 @@ TINY = {
     "workload": "embedded",
     "profiles": "src/decima/workload/data/tpch_spark_embedded.npz",
     "executors": 10,
-    "policies": {"batch": "tiny", "stream": "tiny", "busy": "tiny", "released": "tiny"},
+    "policies": {
+        "batch": "tiny",
+        "stream": "tiny",
+        "warm_batch": "tiny-warm",
+        "warm_stream": "tiny-warm",
+        "residual_stream": "tiny-residual",
+        "released": "tiny-warm",
+    },
     **{name: dict(experiment(name).tiny) for name in experiment_names()},
 }
 COLUMNS = {
@@ -147,10 +155,11 @@ def checkout(tmp_path, monkeypatch):
 
 
 def store_policy(folder, seed):
+    """Three policies with the same weights, whose cards say that they learned in different ways."""
     architecture = Architecture.paper()
-    save_policy(
-        folder / "models" / "decima" / "tiny", architecture, architecture.initial_weights(seed), {"greedy": True}
-    )
+    for name, origin in {"tiny": RANDOM, "tiny-warm": "imitation of fair", "tiny-residual": "residual on fair"}.items():
+        card = {"greedy": True, "learned": {"from": origin}}
+        save_policy(folder / "models" / "decima" / name, architecture, architecture.initial_weights(seed), card)
 
 
 def write_table(path, columns, *rows):
@@ -159,6 +168,12 @@ def write_table(path, columns, *rows):
 
 def write_params(folder, run):
     (folder / "params.yaml").write_text(yaml.safe_dump({"runs": {"tiny": run}}))
+
+
+def test_only_what_learned_from_random_weights_is_called_decima(checkout):
+    write_params(checkout, TINY | {"policies": TINY["policies"] | {"batch": "tiny-warm"}})
+    with pytest.raises(ConfigError, match=r"tiny-warm did not learn from random weights alone; .* under warm_batch"):
+        store.load("bounds", "tiny", progress=False)
 
 
 @pytest.mark.slow

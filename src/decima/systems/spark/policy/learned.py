@@ -22,9 +22,11 @@ OPTIONS = (
     Option("greedy", "true: the likeliest action; false: drawn at random (default: as its card says)", bool),
 )
 PRESETS = (
-    Preset(BATCH, "trained on batches; default where all jobs are there at the start", {"policy": DEFAULT_POLICY}),
-    Preset(STREAM, "trained on streams; default where jobs arrive over time", {"policy": "tpch-stream"}),
-    Preset("busy", "trained at one job every 14 s, a cluster that is 83 % busy", {"policy": "tpch-stream-busy"}),
+    Preset(BATCH, "warm start, trained on batches; default for such jobs", {"policy": DEFAULT_POLICY}),
+    Preset(STREAM, "warm start, trained on streams; default for such jobs", {"policy": "tpch-stream"}),
+    Preset("busy", "residual policy, trained at one job every 14 s", {"policy": "tpch-stream-busy"}),
+    Preset("alone_batch", "trained on batches from random weights", {"policy": "tpch-batch-random"}),
+    Preset("alone_stream", "trained on streams from random weights", {"policy": "tpch-stream-random"}),
 )
 
 
