@@ -46,7 +46,7 @@ def distinct(table: pandas.DataFrame, column: str, noun: str) -> str:
 
 
 def learned_words(run: Run, rows: Iterable[str], use: str, *others: str) -> str:
-    """Words of captions about stored policies: how the one for ``use`` acts, and the names of the ``others``.
+    """Words of captions about stored policies: how one acts, names of others.
 
     Args:
         run: The run.

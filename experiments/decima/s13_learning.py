@@ -141,7 +141,7 @@ def fig15a_encodings(tables: Tables, run: Run) -> Figure:
 
 
 def from_random_weights(tables: Tables, run: Run) -> Figure:
-    """How Decima learns: validation score over CPU time from random weights, a line per seed and score."""
+    """How Decima learns: validation score over CPU time, a line per seed and score."""
     curves, references = tables["learning_curves"], tables["learning_references"]
     settings = [use for use in _alone(run) if use in set(curves["setting"])]
     figure = plotting.style.new_figure(plotting.style.PAGE, 0.9 + 2.4 * len(settings))
@@ -155,7 +155,7 @@ def from_random_weights(tables: Tables, run: Run) -> Figure:
 
 
 def training_curves(tables: Tables, run: Run) -> Figure:
-    """Training report: validation score over wall time and CPU time after a warm start, a row of panels per setting."""
+    """Training report: validation score over time after a warm start, a row of panels per setting."""
     curves = tables["learning_curves"]
     curves = curves[(curves["variant"] == "recipe") & ~curves["setting"].isin(_alone(run))]
     settings = list(dict.fromkeys(curves["setting"]))

@@ -65,7 +65,7 @@ APPEARANCES = {
     "decima_fixed_ends": Appearance("episodes end, time fixed", SKY, MIXED, ">"),
     "decima_output": Appearance("an output per limit", ORANGE, "-", "^"),
     "decima_stage": Appearance("limits of stages", WINE, DOT, "h"),
-    "decima_blind": Appearance("Decima, warm start, no durations", GREY, LONG, "*"),
+    "decima_blind": Appearance("Decima, warm start, no durations", TEAL, DASHDOT, "^"),
     "trained_14": Appearance("trained at 14 s", BLACK, (0, (5, 1)), "s"),
     "trained_long": Appearance("the same, for longer", BLACK, (0, (9, 1.5, 1, 1.5)), "v"),
     "trained_23": Appearance("trained at 23 s", BROWN, LONG, "o"),
