@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 COMMITTED = sorted((ROOT / "reports" / "results").glob("*/README.md"))
 PARAMS = """
 runs:
-  tpch-full: {workload: tpch, executors: 50, policies: {batch: one, stream: two}}
+  tpch-full: {workload: tpch, executors: 50, policies: {batch: one, stream: two, warm_batch: three}}
   tpch-quick: {}
 results:
   tpch-full: {figure_kb: 60, table_kb: 1}
@@ -75,7 +75,9 @@ def test_every_figure_is_small_and_has_caption_notebook_and_tables(run):
     page = (folder / "README.md").read_text()
     assert "### §7.2, Figure 9a (batch)" in page
     assert "#### Figure 9a: batched arrivals (TPC-H)" in page
-    assert "\n5 batches of 20 jobs, one seed each, 50 executors; policy one, Decima: greedy. Notebook: " in page
+    assert (
+        "\n5 batches of 20 jobs, one seed each, 50 executors; policy one, greedy; warm start: three. Notebook: " in page
+    )
     assert "[07-decima](../../../notebooks/decima/07-decima.ipynb)" in page
 
 

@@ -232,24 +232,24 @@ def latency():
 
 
 def learning():
-    """Curves of both settings: the recipe with two seeds, which ends at 40 s, and one variant, which ends at 50 s."""
+    """Curves of all settings: the recipe with two seeds, which ends at 40 s, and one variant, which ends at 50 s."""
     runs, curves, budgets = [], [], []
-    for use in ("batch", "stream"):
-        for setting in (f"tpch-{use}", f"embedded-{use}"):
-            for recipe, variant, seed in (("fast", "recipe", 0), ("fast", "recipe", 1), ("fast", "limit per stage", 0)):
-                end = 40.0 if variant == "recipe" else 50.0
-                about = (f"{setting}-{variant}-{seed}", setting, recipe, variant, seed)
-                stored = setting if (variant, seed) == ("recipe", 0) else ""
-                runs.append((*about, stored))
-                for step in range(5):
-                    scores = (end + 40 - 10 * step, end + 42 - 10 * step)
-                    curves.append((*about, 10 * step, 60.0 * step, 200.0 * step, *scores))
-                budgets += [(*about, minutes, end, end - 50.0 - minutes) for minutes in (3, 15)]
+    settings = [f"{source}-{use}" for use in ("batch", "stream") for source in ("tpch", "embedded")]
+    settings += ["tpch-batch-random", "tpch-stream-random"]
+    for setting in settings:
+        for recipe, variant, seed in (("fast", "recipe", 0), ("fast", "recipe", 1), ("fast", "limit per stage", 0)):
+            end = 40.0 if variant == "recipe" else 50.0
+            about = (f"{setting}-{variant}-{seed}", setting, recipe, variant, seed)
+            stored = setting if (variant, seed) == ("recipe", 0) else ""
+            runs.append((*about, stored))
+            for step in range(5):
+                scores = (end + 40 - 10 * step, end + 42 - 10 * step)
+                curves.append((*about, 10 * step, 60.0 * step, 200.0 * step, *scores))
+            budgets += [(*about, minutes, end, end - 50.0 - minutes) for minutes in (3, 15)]
     about = ["run", "setting", "recipe", "variant", "seed"]
     references = [
-        (f"{source}-{use}", name, value)
-        for source in ("tpch", "embedded")
-        for use in ("batch", "stream")
+        (setting, name, value)
+        for setting in settings
         for name, value in (("fair", 60.0), ("weighted_fair", 50.0), ("capped_srw", 45.0))
     ]
     measured = ["iteration", "wall_s", "cpu_s", "val_greedy", "val_sampled"]
