@@ -23,7 +23,7 @@ class WeightLearner(Protocol):
     def gradient(
         self, batch: Any, decisions: np.ndarray, advantages: np.ndarray, log_prob: np.ndarray, loss: Loss
     ) -> Gradient:
-        """Gradient of the summed loss of some decisions of a batch, see :meth:`Learner.gradient`."""
+        """Gradient of the summed loss of some decisions of a batch, see ``Learner.gradient``."""
 
     def apply(self, gradient: np.ndarray, learning_rate: float, largest_norm: float | None = None) -> float:
         """Take one step; returns the norm of the gradient."""
@@ -89,7 +89,7 @@ class Agent(Protocol):
         """Float32 [D]: log-probabilities of all decisions when they were made."""
 
     def describe(self, records: Sequence) -> dict[str, float]:
-        """Values of :attr:`columns`."""
+        """Values of ``columns``."""
 
     def close(self) -> None:
         """Free threads and processes."""

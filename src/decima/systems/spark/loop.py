@@ -33,7 +33,7 @@ def new_state(
 
 
 def offers(state: ClusterState) -> Iterator[None]:
-    """Run from decision to decision; the caller answers by :meth:`ClusterState.decide`.
+    """Run from decision to decision; the caller answers by :meth:`decima.systems.spark.state.ClusterState.decide`.
 
     Where executors are offered but no stage can be chosen, they are left idle without asking.
 

@@ -72,7 +72,8 @@ def alibaba_trace(
         **window: ``start_s`` and ``length_s`` of raw files.
 
     Raises:
-        DecimaError: As :func:`read_trace` and :meth:`decima.workload.alibaba.trace.Trace.workload`.
+        DecimaError: As :func:`decima.workload.alibaba.source.read_trace` and
+            :meth:`decima.workload.alibaba.trace.Trace.workload`.
 
     Source: §7.3, industrial trace. Differs: the paper's version of the trace is not public; this hour has 15,478 jobs
     with DAGs, of which 36 % have four stages or more (59 % there).

@@ -328,7 +328,7 @@ def job_cost(
         path: Least time of the job in the system.
         delay: Time that an executor needs to join a job.
         cells: Cells behind the arrival that are looked at.
-        shapes: Of stages of all profiles, float64 [rows, 5], see :func:`_window_cost`.
+        shapes: Of stages of all profiles, float64 [rows, 5], see ``_window_cost``.
         first_row: Of the job's stages.
         heads: Least time from the arrival to the start of a stage, float64 [stages].
         gaps: For other stages, least time from their end to their milestone, float64 [stages].

@@ -33,7 +33,7 @@ def signature(architecture: Architecture, num_levels: int) -> dict[str, tf.Tenso
 
     Args:
         architecture: Shape of the network.
-        num_levels: ``num_levels`` of the network and of :meth:`GraphBatch.tensors`.
+        num_levels: ``num_levels`` of the network and of ``GraphBatch.tensors``.
     """
     fixed = {"F": architecture.num_features, "L": num_levels, "S": architecture.shape_width}
     fixed["E"] = architecture.class_width
