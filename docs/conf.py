@@ -47,8 +47,9 @@ include_patterns = PAGES or [
 ]
 exclude_patterns = [".*", "build", "dist", "src", "tests", "runs", "**/.ipynb_checkpoints"]
 templates_path = ["_templates"]
-# A reference that leads nowhere is a warning, and `make site` fails on it;
-# tests/unit/test_docstrings.py finds it sooner. Left out: classes and data of other packages, which have no pages here, and what Napoleon takes for a type in the summary of a property.
+# A reference that leads nowhere is a warning, and `make site` fails on it; tests/unit/test_docstrings.py finds it
+# sooner. Left out: classes and data of other packages, which have no pages here, and what Napoleon takes for a type in
+# the summary of a property.
 # Names such as `jobs` stand in several packages; a short reference to one of them may lead to any.
 suppress_warnings = ["ref.python"]
 nitpicky = True
