@@ -16,7 +16,7 @@ from decima.systems.spark.lookahead.projection import NO_FUTURE
 from decima.systems.spark.lookahead.scheduler import Lookahead, PlanSettings
 from decima.systems.spark.lookahead.search import RunBudget, Search, TimeBudget, Trials
 from decima.systems.spark.loop import new_state, offers, spawn_generators
-from decima.systems.spark.schedulers import check_scheduler, make_scheduler, scheduler_text
+from decima.systems.spark.schedulers import check_scheduler, list_schedulers, make_scheduler, scheduler_text
 from decima.systems.spark.schedulers.interface import run_decision
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.system import run_state
@@ -212,10 +212,16 @@ def test_a_scheduler_keeps_its_budget_in_time():
     assert scheduler.plans * 30 < scheduler.runs <= scheduler.plans * 90
 
 
+def test_the_bare_name_has_a_budget():
+    made = make_scheduler("lookahead")
+    assert made.values["budget"] == 64
+    assert not made.settings.idle
+    assert "lookahead" in list_schedulers(bare=True)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("lookahead", "expected how much of it"),
         ("lookahead:-1", "budget must be a whole number of at least 0, got -1"),
         ("lookahead:7", "budget is 7 runs; expected 0, or at least"),
         ("lookahead:0ms", "budget is 0.0 ms; expected milliseconds above 0"),
