@@ -37,7 +37,7 @@ class Options:
             "--jobs",
             metavar="JOBS",
             help="A source with options (generated; generated:pattern=burst,n=200; normal; burst; "
-            "redrawn:trace=burst), see 'decima workload sources --system cloud'; or a .csv file.",
+            "redrawn:trace=burst; dag:jobs=jobs.json), see 'decima workload sources --system cloud'; or a .csv file.",
         ),
     ] = "generated"
     vms: Annotated[str, typer.Option(metavar="VMS", help=VMS, show_default="by mode")] = ""

@@ -1,7 +1,8 @@
 """Texts that say which jobs are to be placed.
 
 ``generated`` (the default, in the package), ``generated:pattern=burst,n=200``; ``normal`` and ``burst``, the published
-traces; ``redrawn:trace=burst`` for jobs drawn from them; or the path of a csv file.
+traces; ``redrawn:trace=burst`` for jobs drawn from them; ``dag:jobs=jobs.json`` for DAG jobs, each simulated alone; or
+the path of a csv file.
 
 Distributions of generated jobs, the first three from the authors' generator, ``tawfiqul-islam/Workload-Generator``:
 
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from decima.systems.cloud.workload import (
     PlacementJob,
     PlacementWorkload,
     load_jobs,
+    read_type,
 )
 
 PATTERNS = {"normal": 60.0, "burst": 6.0}  # mean gap in seconds
@@ -152,6 +154,22 @@ def _redrawn(seed: int, trace: str = "normal", interarrival_s: float | None = No
     return redrawn(_published(trace), PATTERNS[trace] if interarrival_s is None else interarrival_s, seed)
 
 
+def _dag(
+    seed: int, jobs: str, executors: int = 4, cores: int = 2, memory_gb: float = 8.0, type: str = "cpu"
+) -> PlacementWorkload:
+    from decima.evaluation.run import simulate
+    from decima.workload.sources import parse_jobs
+
+    spec = parse_jobs(jobs if Path(jobs).is_file() else jobs.replace("+", ","))
+    workload, kind, placed = spec.workload(seed), read_type(type, "jobs 'dag'"), []
+    for number, job in enumerate(sorted(workload.jobs, key=lambda job: job.arrival_ms), start=1):
+        alone = replace(workload, jobs=(replace(job, arrival_ms=0.0),))
+        seconds = simulate(alone, "fair", executors=executors, seed=seed).makespan_s
+        arrival_s = job.arrival_ms / 1000.0
+        placed.append(PlacementJob(arrival_s, number, kind, cores, memory_gb, executors, seconds))
+    return PlacementWorkload(tuple(placed), f"{workload.label}, each job alone on {executors} executors")
+
+
 _GAP = Option("interarrival_s", "mean gap of the Poisson arrivals in seconds", float)
 SOURCES: Registry[Source] = Registry(
     "source of jobs",
@@ -187,6 +205,18 @@ _SOURCES = (
         "jobs drawn from a published trace, Poisson arrivals: held-out traces",
         _redrawn,
         (Option("trace", "normal or burst"), _GAP),
+    ),
+    Source(
+        "dag",
+        "DAG jobs; a job runs as long as it does alone on its executors in the simulated Spark cluster",
+        _dag,
+        (
+            Option("jobs", "file of jobs or profiles, or a source with + between its options", required=True),
+            Option("executors", "of every job", int),
+            Option("cores", "of each executor", int),
+            Option("memory_gb", "of each executor", float),
+            Option("type", "cpu, memory or network: what executors of a job compete for"),
+        ),
     ),
 )
 for _source in _SOURCES:
@@ -227,4 +257,7 @@ def parse_placement_jobs(text: str) -> JobsSpec:
     _, texts = split_options(text, name=name)
     source = SOURCES.find(name)
     options = read_options(texts, source.options, f"jobs {text!r}")
-    return JobsSpec(text, lambda seed: source.make(seed, **options), source.drawn)
+    if missing := [option.name for option in source.options if option.required and option.name not in options]:
+        raise ConfigError(f"jobs {text!r}: {missing[0]} is missing; expected {name}:{missing[0]}=VALUE")
+    path = next((Path(value) for key, value in options.items() if key == "jobs" and Path(value).is_file()), None)
+    return JobsSpec(text, lambda seed: source.make(seed, **options), source.drawn, path)

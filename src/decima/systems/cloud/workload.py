@@ -174,11 +174,21 @@ def jobs_of_rows(rows: Sequence[Sequence[float]], label: str) -> PlacementWorklo
     )
 
 
-def _job(where: str, row: dict[str, str]) -> PlacementJob:
+def read_type(text: str, where: str) -> int:
+    """Number of a type from its number or word.
+
+    Raises:
+        WorkloadError: There is no such type.
+    """
     types = _WORDS | {str(number): number for number in TYPES}
-    job_type = types.get(row["type"].lower().removesuffix(".0"))
+    job_type = types.get(text.lower().removesuffix(".0"))
     if job_type is None:
-        raise WorkloadError(f"{where}: type is {row['type']!r}; expected 1, 2 or 3, or one of {', '.join(_WORDS)}")
+        raise WorkloadError(f"{where}: type is {text!r}; expected 1, 2 or 3, or one of {', '.join(_WORDS)}")
+    return job_type
+
+
+def _job(where: str, row: dict[str, str]) -> PlacementJob:
+    job_type = read_type(row["type"], where)
     try:
         return PlacementJob(
             tabular.number(where, "arrival_s", row["arrival_s"]),

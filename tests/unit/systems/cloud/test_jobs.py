@@ -1,10 +1,12 @@
 """Jobs and lists of VMs: sources, csv files, and what is wrong with bad ones."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import decima
 from decima.core import config
 from decima.core.errors import ChecksumError, ConfigError, DataUnavailableError, DecimaError, WorkloadError
 from decima.systems.cloud import (
@@ -24,6 +26,7 @@ from decima.systems.cloud import (
     traces,
 )
 from decima.systems.cloud.sources import MEAN_DURATION_S, SHARES, Generator, redrawn
+from decima.workload import Job, Workload
 from tests.unit.systems.cloud.cases import mirrored
 
 HEADER = "arrival_s,id,type,cores,memory_gb,executors,duration_s\n"
@@ -210,6 +213,7 @@ def test_sources_by_text():
         ("generate", "unknown source of jobs 'generate'; did you mean 'generated'?"),
         ("generated:load=3", "has no option 'load'"),
         ("generated:n=many", "is 'many'; expected a whole number"),
+        ("dag", "jobs is missing; expected dag:jobs=VALUE"),
     ):
         with pytest.raises(ConfigError) as caught:
             parse_placement_jobs(text)
@@ -217,6 +221,26 @@ def test_sources_by_text():
     for text in ("generated:n=0", "generated:interarrival_s=0", "generated:pattern=rare"):
         with pytest.raises(ConfigError):
             parse_placement_jobs(text).workload()
+
+
+def test_dag_jobs_run_alone(tmp_path):
+    stages = [{"name": "scan", "tasks": 6, "duration_ms": 1000}]
+    written = [{"name": "late", "arrival_ms": 9000, "stages": stages}, {"name": "first", "stages": stages}]
+    path = tmp_path / "jobs.json"
+    path.write_text(json.dumps(written))
+    spec = parse_placement_jobs(f"dag:jobs={path},executors=3,cores=1,memory_gb=2,type=network")
+    assert spec.path == path
+    first, late = spec.workload(1).jobs
+    assert (first.arrival_s, late.arrival_s) == (0.0, 9.0)
+    assert (late.type, late.cores, late.memory_gb, late.executors) == (3, 1, 2.0, 3)
+    # Executors move for some seconds, and each then runs two of the six tasks.
+    alone = decima.load(path).jobs[0].profile
+    expected = decima.simulate(Workload((Job(alone),), "alone"), "fair", executors=3, seed=1).makespan_s
+    assert first.duration_s == late.duration_s == expected >= 2.0
+    assert decima.simulate(spec.workload(1), "ilp_exact").complete
+    assert len(parse_placement_jobs("dag:jobs=synthetic:n=3+interarrival_s=30").workload(2)) == 3
+    with pytest.raises(DecimaError, match="type is 'disk'; expected 1, 2 or 3"):
+        parse_placement_jobs(f"dag:jobs={path},type=disk").workload()
 
 
 def test_redrawn_jobs_come_from_the_trace(published):
