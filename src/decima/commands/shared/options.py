@@ -14,6 +14,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from decima.commands.shared.compilation import watch_compilation
 from decima.commands.shared.verbs import DEFAULT_SYSTEM, SYSTEMS
 from decima.core.errors import ConfigError
 from decima.core.grammar import MOST as MOST
@@ -124,6 +125,7 @@ def grouped(
     def call(**values) -> None:
         if system is not None:
             values["system"] = system
+            watch_compilation()
         for name, group in groups.items():
             values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
         command(**values)
