@@ -93,6 +93,11 @@ def test_bad_paths(folder):
     assert sentence == f"cannot write {folder / 'j.json'}: expected a name that ends in .parquet"
 
 
+def test_an_address_is_no_path(folder):
+    sentence = refuse("workload", "from-spark", "s3a://bucket/logs", "--out", folder / "j.parquet")
+    assert "s3a:// is no folder of this machine; copy the logs here first" in sentence
+
+
 def test_output_never_replaces_a_log(folder):
     path = write(folder / "jobs.parquet", small_log())
     assert "the command reads that file" in refuse("workload", "from-spark", path, "--out", path)

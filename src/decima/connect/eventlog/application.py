@@ -10,6 +10,8 @@ its launch time, scheduler delay and deserialisation included, since that is how
 from __future__ import annotations
 
 import os
+import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -114,6 +116,8 @@ def _application(log: LogFiles, records: EventRecords, damage: Damage) -> Applic
     )
 
 
+# What differs between failures for one cause: numbers of tasks and stages, task ids, executors and their addresses.
+_ONCE = re.compile(r" \d+(\.\d+)? in stage \d+(\.\d+)?| \(TID \d+\)| \([^()]* executor \w+\)")
 COLUMNS = ("item", "reason", "count", "detail")
 
 
@@ -149,7 +153,10 @@ def log_report(
         rows.append(("note file", "the last line has no end", 1, ""))
     if log.compacted:
         rows.append(("note file", "compacted by Spark, events of finished jobs are gone", 1, ""))
-    rows += [("note stage", f"attempt failed: {why}"[:200], 1, str(key)) for key, why in records.stage_failures.items()]
+    failures = defaultdict(list)
+    for (stage, attempt), why in records.stage_failures.items():
+        failures[f"attempt failed: {_cause(why)}"].append(f"stage {stage} attempt {attempt}")
+    rows += [("note stage", why, len(which), ", ".join(which)) for why, which in failures.items()]
     missing = stages[stages.tasks_seen < stages.num_tasks]
     if len(missing):
         count = int((missing.num_tasks - missing.tasks_seen).sum())
@@ -159,8 +166,8 @@ def log_report(
         rows.append(("note task", "started but did not end in the log", running, ""))
     removed = executors[executors.removed_ms.notna()]
     rows += [
-        ("note executor", f"removed: {reason}"[:200], len(group), ", ".join(group.executor))
-        for reason, group in removed.groupby("removed_reason")
+        ("note executor", f"removed: {reason}", len(group), ", ".join(group.executor))
+        for reason, group in removed.groupby(removed.removed_reason.map(_cause))
     ]
     inferred = executors[executors.inferred]
     if len(inferred):
@@ -171,3 +178,8 @@ def log_report(
         why = "ran beside others: the most tasks it ran at once stand for its executors"
         rows.append(("note query", why, beside, ""))
     return pandas.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _cause(reason: str) -> str:
+    """First line of what Spark says about a failure, the same for all failures of one cause."""
+    return _ONCE.sub("", (reason.splitlines() or [""])[0])[:200]

@@ -136,7 +136,7 @@ class EventRecords:
             if end > 0 and name not in _HANDLERS and line.endswith(b"\n"):
                 # Most bytes of a log are in events that nothing is taken from: not worth parsing.
                 self.events[name] += 1
-                self.lines["of no use here"] += 1
+                self.lines["not needed"] += 1
                 return
             if name == "SparkListenerTaskEnd":
                 line = _without_accumulables(line)
@@ -152,7 +152,7 @@ class EventRecords:
             return
         self.events[text(name)] += 1
         if handler is None:
-            self.lines["of no use here"] += 1
+            self.lines["not needed"] += 1
             return
         reason = handler(self, event)
         if reason:

@@ -66,6 +66,9 @@ def find_logs(paths: Iterable[str | os.PathLike]) -> list[LogFiles]:
             found += [_rolled(path)] if _rolled_files(path) else _inside(path)
         elif path.exists():
             raise ConfigError(f"cannot read {path}: it is neither a file nor a folder")
+        elif address := re.match(r"(\w{2,}):/+", str(path)):
+            why = f"{address[1]}:// is no folder of this machine; copy the logs here first"
+            raise DataUnavailableError(f"no event log at {path}: {why}")
         else:
             raise DataUnavailableError(f"no event log at {path}")
     return list({log.path.resolve(): log for log in found}.values())

@@ -272,7 +272,7 @@ def test_lines_that_are_no_events_are_counted(tmp_path):
     junk = [b"\n", b"not json\n", b"[1]\n", b"{}\n", b"\xff\xfe\n", b'{"Event":5}\n', b'{"Event":"Unknown"}\n']
     log = read(tmp_path, [*small_log(), *junk, b'{"Event":"Sp'])
     # A number is an event name nobody knows; the cut line is no JSON.
-    assert counts(log, "line") == {"read": 6, "empty": 1, "not a JSON event": 5, "of no use here": 2}
+    assert counts(log, "line") == {"read": 6, "empty": 1, "not a JSON event": 5, "not needed": 2}
     assert counts(log, "note file") == {"the last line has no end": 1}
     assert counts(log, "query") == {"used": 1}
 
