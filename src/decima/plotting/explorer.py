@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from bokeh.models import (
     Span,
     Toolbar,
     UIElement,
+    WheelZoomTool,
 )
 from bokeh.models.ranges import Range1d
 from bokeh.plotting import figure
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 _HATCH = "right_diagonal_line"  # of deliberate idle slots
 _FONT = "'DejaVu Sans', Verdana, sans-serif"
 _MOST_OUTLINED = 1500  # runs of at most this many tasks show the outline of each
+_LEAST_WIDTH = 330  # of schedules, in pixels
 _NO_JOB = "no job"
 _TASK = """<b>@name</b>, stage @stage, executor @executor<br>
 task @rank of @tasks: @left{0.00} s to @right{0.00} s (@length{0.00} s)<br>
@@ -80,8 +83,14 @@ class Explorer:
         self.title = f"{first.label}: {' and '.join(_label(result) for result in results)}"
         self.layout, self.height = _layout(results)
 
-    def page(self) -> str:
-        """HTML of the page, with numbers for the random names of elements."""
+    def page(self, modifiers: Mapping[str, bool] = MappingProxyType({})) -> str:
+        """HTML of the page, with numbers for the random names of elements.
+
+        Args:
+            modifiers: Keys with which the wheel zooms; without them it scrolls what the page is in.
+        """
+        for tool in self.layout.select({"type": WheelZoomTool}):
+            tool.modifiers = dict(modifiers)
         page = file_html(self.layout, INLINE, title=self.title)
         # Where Bokeh puts them; quotes inside of texts are escaped, so that no name of a job stands there.
         uuid = r"[0-9a-zA-Z][0-9a-f]{7}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -95,7 +104,7 @@ class Explorer:
         atomic_write_text(path, self.page())
 
     def _repr_html_(self) -> str:
-        content = html.escape(self.page())
+        content = html.escape(self.page(modifiers={"ctrl": True}))  # the wheel alone scrolls the notebook
         return f'<iframe srcdoc="{content}" width="100%" height="{self.height + 30}" style="border:0"></iframe>'
 
 
@@ -125,8 +134,10 @@ def _layout(results: Sequence[RunResult]) -> tuple[UIElement, int]:
     select = Select(title="bring out a job", value=_NO_JOB, options=[_NO_JOB, *jobs.names], width=320, name="job")
     select.js_link("value", chosen, "group")
     beside = column(select, _graph(jobs, runs, chosen)) if jobs.graphs else select
-    left = column(*charts, count, sizing_mode="stretch_width")
-    body = column(_heading(results, jobs), row(left, beside, sizing_mode="stretch_width"), sizing_mode="stretch_width")
+    # On a narrow screen the DAG stands below the schedules, which keep a width that can be read.
+    left = column(*charts, count, sizing_mode="stretch_width", min_width=_LEAST_WIDTH)
+    both = row(left, beside, sizing_mode="stretch_width", styles={"flex-wrap": "wrap"})
+    body = column(_heading(results, jobs), both, sizing_mode="stretch_width")
     return body, 70 + sum(plot.height for plot in (*charts, count))
 
 
@@ -496,5 +507,8 @@ def _heading(results: Sequence[RunResult], jobs: _Jobs) -> Div:
             for color, name in keys
         )
     )
-    lines.append("Wheel: zoom; drag: pan; point at tasks, idle time and stages; choose a job to bring it out.")
+    lines.append(
+        "Wheel (in a notebook Ctrl and wheel): zoom; drag: pan; point at tasks, idle time and stages; choose a job to "
+        "bring it out."
+    )
     return Div(text="<br>".join(lines), styles={"font-family": _FONT, "font-size": "11px"}, name="heading")

@@ -1,5 +1,6 @@
 """Schedules as pages to explore: what is in them, and what a browser shows under the pointer."""
 
+import html
 import re
 import time
 
@@ -91,6 +92,12 @@ class TestPage:
         shown = explore(run())._repr_html_()
         assert shown.startswith("<iframe srcdoc=")
         assert shown.count("<iframe") == 1
+
+    def test_the_wheel_scrolls_the_notebook_and_zooms_a_page_of_its_own(self):
+        made = explore(run())
+        held = '"modifiers":{"type":"map","entries":[["ctrl",true]]}'
+        assert html.unescape(made._repr_html_()).count(held) == 4  # two of the chart, one each of job counts and DAG
+        assert held not in made.page()
 
     def test_has_a_chart_per_run_one_time_axis_and_the_colours_of_the_static_chart(self):
         made = explore(run("fair"), run("fifo"))
@@ -187,6 +194,9 @@ class TestPage:
             explore(run(), run(jobs=other))
 
 
+BOX = FIND + "return Bokeh.index.find_one_by_id(named(arguments[0])[0].id).el.getBoundingClientRect().toJSON()"
+
+
 class Page:
     """A page in the browser, and the pointer on its first chart."""
 
@@ -265,6 +275,18 @@ class TestBrowser:
         assert page.shown("veil 0") == [0]
         page.choose("no job")
         page.wait(lambda: page.shown("chosen 0") == [])
+
+    def test_on_a_narrow_screen_the_dag_is_below(self, browser, tmp_path):
+        explore(run()).save(tmp_path / "narrow.html")
+        size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        try:
+            Page(browser, tmp_path / "narrow.html")
+            chart, dag = (browser.execute_script(BOX, name) for name in ("gantt 0", "dag"))
+        finally:
+            browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        assert chart["width"] >= 300
+        assert dag["top"] >= chart["bottom"]
 
     def test_no_page_complains(self, page):
         messages = [entry["message"] for entry in page.browser.get_log("browser") if entry["level"] == "SEVERE"]
