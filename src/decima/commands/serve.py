@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -61,6 +62,8 @@ def serve(
     first_lease_s: Annotated[float, typer.Option(metavar="S", help="The same before its first decision.")] = 15.0,
 ) -> None:
     """Answer clients that ask what to schedule next: Spark through the plugin, or simulated clusters."""
+    # A client without TLS is told so; what gRPC's C++ logs about it would be a dozen lines here.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from decima.connect.service.limits import Limits
     from decima.connect.service.security import Security, is_loopback, read_token
     from decima.connect.service.server import Address, Service, run_service
