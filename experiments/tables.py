@@ -170,6 +170,8 @@ def _is_number(value) -> bool:
 def _text(value: float | str | None) -> str:
     if value is None:
         return "–"
+    if isinstance(value, int) and value >= 10_000:
+        return f"{value:,}"  # counts are exact
     return f"{value:.4g}" if _is_number(value) else str(value)
 
 

@@ -7,6 +7,7 @@ from experiments.tables import against_paper
 def test_gap_is_relative_to_the_paper():
     table = against_paper({"FIFO / fair": (2.5, 2.0), "alpha": (-1.0, -1.5), "delay (s)": (2.0, np.float64(2.1))})
     assert table["gap"].to_list() == ["-20 %", "-50 %", "+5 %"]
+    assert against_paper({"parameters": (12736, 12736)}).iloc[0].to_list() == ["12,736", "12,736", "+0 %"]
     assert table.loc["FIFO / fair"].to_list() == ["2.5", "2", "-20 %"]
 
 
