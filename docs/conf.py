@@ -92,11 +92,16 @@ napoleon_use_ivar = True
 
 html_theme = "furo"
 html_additional_pages = {"index": "start.html"}
-html_show_sourcelink = False
+html_show_sourcelink = html_show_copyright = False
 
 
 def executed(app, docname: str, source: list[str]) -> None:
-    """Put the executed notebook in the place of the committed one, alternative texts where MyST-NB looks for them."""
+    """Put the executed notebook in the place of the committed one, alternative texts where MyST-NB looks for them.
+
+    Pages of the reference are left out of the search for words, which would find little else; their names are found.
+    """
+    if docname.startswith("docs/api/"):
+        source[0] = f":nosearch:\n\n{source[0]}"
     path = Path(EXECUTED, f"{Path(docname).name}.ipynb")
     if not (EXECUTED and docname.startswith("notebooks/") and path.is_file()):
         return

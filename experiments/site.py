@@ -16,7 +16,8 @@ def build_site(run: str = "auto", out: str | Path = "build/site") -> Path:
     """Build the site.
 
     Args:
-        run: Whose executed notebooks are shown; ``"auto"``: of the first run in ``params.yaml`` that has all of them.
+        run: Whose executed notebooks are shown; ``"auto"``: of the first run in ``params.yaml`` that has all of them,
+            and where there is none the committed ones, which show the published figures and tables.
         out: Folder of the pages, relative to the checkout.
 
     Returns:
@@ -28,13 +29,12 @@ def build_site(run: str = "auto", out: str | Path = "build/site") -> Path:
     """
     runs = run_names() if run == "auto" else [resolve_run(run)]
     complete = [name for name in runs if not _missing(name)]
-    if not complete:
+    if not complete and run != "auto":
         raise ConfigError(
-            f"the site shows executed notebooks, and none of {', '.join(runs)} has all of them in reports; "
-            f"run: decima notebook all --run {runs[0]}"
+            f"run {runs[0]} does not have all executed notebooks in reports; run: decima notebook all --run {runs[0]}"
         )
     target = checkout() / out
-    environment = sphinx_environment(run_folder(complete[0]) / "notebooks")
+    environment = sphinx_environment(run_folder(complete[0]) / "notebooks" if complete else "")
     if subprocess.run(sphinx_command(target), cwd=checkout(), env=environment, check=False).returncode != 0:
         raise DecimaError("the site was not built without warnings; Sphinx says above what is wrong where")
     return target / "index.html"
@@ -46,8 +46,8 @@ def sphinx_command(target: Path) -> list[str]:
     return [*command, "-d", f"{target}.doctrees", ".", str(target)]
 
 
-def sphinx_environment(notebooks: Path) -> dict[str, str]:
-    """Environment of that command: ``docs/conf.py`` reads executed notebooks from a folder."""
+def sphinx_environment(notebooks: Path | str) -> dict[str, str]:
+    """Environment of that command: ``docs/conf.py`` reads executed notebooks from a folder, if there is one."""
     return os.environ | {"DECIMA_SITE_NOTEBOOKS": str(notebooks)}
 
 

@@ -87,17 +87,17 @@ def test_every_page_is_in_the_table_of_contents():
     } <= listed
 
 
-def test_without_executed_notebooks_it_says_what_to_do(tmp_path, monkeypatch):
+def test_a_run_without_executed_notebooks_is_refused(tmp_path, monkeypatch):
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
     (tmp_path / "params.yaml").write_text("runs: {tpch-quick: {}, tpch-full: {}}")
     (tmp_path / "notebooks" / "decima").mkdir(parents=True)
     (tmp_path / "notebooks" / "decima" / "07-decima.ipynb").write_text("{}")
     monkeypatch.chdir(tmp_path)
-    answer = CliRunner().invoke(app, ["site"])
+    answer = CliRunner().invoke(app, ["site", "--run", "tpch-full"])
     assert answer.exit_code == 2
     assert answer.stderr.count("\n") == 1
-    assert "none of tpch-quick, tpch-full has all of them" in answer.stderr
-    assert "run: decima notebook all --run tpch-quick" in answer.stderr
+    assert "run tpch-full does not have all executed notebooks" in answer.stderr
+    assert "run: decima notebook all --run tpch-full" in answer.stderr
     with pytest.raises(ConfigError, match="unknown run 'other'"):
         site.build_site("other")
 
@@ -105,19 +105,33 @@ def test_without_executed_notebooks_it_says_what_to_do(tmp_path, monkeypatch):
 def test_the_run_that_has_its_notebooks_is_shown_and_a_warning_is_an_error(tmp_path, monkeypatch):
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
     (tmp_path / "params.yaml").write_text("runs: {tpch-quick: {}, tpch-full: {}}")
-    for folder in (tmp_path / "notebooks" / "decima", tmp_path / "reports" / "tpch-full" / "notebooks"):
+    for folder in (tmp_path / "notebooks" / "decima", tmp_path / "docs"):
         folder.mkdir(parents=True)
-        (folder / "07-decima.ipynb").write_text("{}")
-    (tmp_path / "docs").mkdir()
-    conf = "import os\nprint(os.environ['DECIMA_SITE_NOTEBOOKS'])\nroot_doc = 'docs/index'\n"
+    (tmp_path / "notebooks" / "decima" / "07-decima.ipynb").write_text("{}")
+    conf = "import os\nhtml_title = os.environ['DECIMA_SITE_NOTEBOOKS'] or 'committed'\nroot_doc = 'docs/index'\n"
     (tmp_path / "docs" / "conf.py").write_text(conf)
     (tmp_path / "docs" / "index.rst").write_text("Title\n=====\n")
     monkeypatch.chdir(tmp_path)
     assert site.build_site() == tmp_path / "build" / "site" / "index.html"
-    assert (tmp_path / "build" / "site" / "docs" / "index.html").is_file()
+    page = tmp_path / "build" / "site" / "docs" / "index.html"
+    assert "committed" in page.read_text()
+    executed = tmp_path / "reports" / "tpch-full" / "notebooks"
+    executed.mkdir(parents=True)
+    (executed / "07-decima.ipynb").write_text("{}")
+    site.build_site()
+    assert str(executed) in page.read_text()
     (tmp_path / "docs" / "index.rst").write_text("Title\n=====\n\n:doc:`nowhere`\n")
     with pytest.raises(DecimaError, match="not built without warnings"):
         site.build_site("tpch-full")
+
+
+def test_the_search_leaves_the_reference_out():
+    code = "import runpy; source = ['Text']; conf = runpy.run_path('docs/conf.py'); " + (
+        "conf['executed'](None, 'docs/api/decima.core', source); print(source[0]); "
+        "source = ['Text']; conf['executed'](None, 'docs/spark', source); print(source[0])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert shown == ":nosearch:\n\nText\nText\n"
 
 
 def test_sphinx_runs_in_this_environment():
