@@ -24,8 +24,8 @@ def test_ten_lines_run(capsys):
 
 
 def test_ten_lines_of_unequal_executors_run(capsys):
-    _, unequal = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    exec(compile(unequal, "README.md", "exec"), {})
+    page = (ROOT / "docs" / "unequal.md").read_text(encoding="utf-8")
+    exec(compile(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1], "unequal.md", "exec"), {})
     makespan, bound = map(float, re.findall(r"\d+\.\d+", capsys.readouterr().out.splitlines()[-1]))
     assert 0.0 < bound <= makespan
 
@@ -39,7 +39,7 @@ def test_own_jobs_run(tmp_path):
 
 
 def test_it_stays_short():
-    assert len(README.splitlines()) < 200
+    assert len(README.splitlines()) < 150
 
 
 def test_commands_exist():
@@ -56,7 +56,7 @@ def test_the_gallery_has_a_row_per_paper_of_pictures_that_lead_to_notebooks():
     assert len(rows) == len(papers)
     for row in rows:
         pictures = re.findall(r"\[!\[[^\]]+\]\((reports/results/[^)]+)\)\]\((notebooks/[^)]+\.ipynb)\)", row)
-        assert 3 <= len(pictures) <= 5
+        assert len(pictures) == 3  # more cannot be read on a phone
         for picture, notebook in pictures:
             assert Path(picture).stem in (ROOT / notebook).read_text(encoding="utf-8"), picture
 
