@@ -112,7 +112,9 @@ def bound(
         typer.echo(f"{name:<24} {mean:>16.2f} {above:>18}")
     if delays:
         gain = 100.0 * (1.0 - means["search_delays"] / means["search_twice"])
-        typer.echo(f"delays gain {gain:.2f} % for one who knows what comes (search_delays against search_twice)")
+        typer.echo(
+            f"delays gain {gain:.2f} % for a scheduler that knows the future (search_delays against search_twice)"
+        )
     best = means.drop(["lower_bound", "fluid_estimate"], errors="ignore").idxmin()
     typer.echo(
         f"{workloads[0].label} ({count(instances, 'instance')}, {count(len(workloads[0]), 'job')} each, "

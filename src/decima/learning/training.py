@@ -164,7 +164,8 @@ def train(
     try:
         trained = trainer.train(resume)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"interrupted after {trainer.iterations} iterations") from None
+        done = f"{trainer.iterations} iteration{'s' * (trainer.iterations != 1)}"
+        raise KeyboardInterrupt(f"interrupted after {done}") from None
     from decima.learning.export import POLICY_NAME, export
 
     path = Path(out, POLICY_NAME) if policy is None else Path(policy)

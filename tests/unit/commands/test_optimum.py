@@ -93,7 +93,7 @@ def test_bound_with_delays_compares_equal_budgets(folder):
     assert list(table.index) == ["fifo", "search", "search_twice", "search_delays", "lower_bound"]
     assert table["lower_bound"] <= table["search_delays"] <= table["search"] <= table["fifo"]
     gain = 100.0 * (1.0 - table["search_delays"] / table["search_twice"])
-    assert f"delays gain {gain:.2f} % for one who knows what comes" in result.stdout
+    assert f"delays gain {gain:.2f} % for a scheduler that knows the future" in result.stdout
 
 
 def test_bad_bound(jobs, folder):

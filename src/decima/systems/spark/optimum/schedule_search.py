@@ -4,7 +4,7 @@ The search knows the jobs and, with mean durations, everything that will happen.
 :mod:`.steered`): a factor on the remaining work that orders the jobs and one on the weight of a job's
 share are found by CMA-ES; then small random changes of these and of the order of stages are kept if they do no harm.
 The schedule of ``capped_srw`` itself is the first candidate, so the result is never worse. What was found can be the
-start of a further search, which may delay stages, too: what deliberate idling can gain for one who knows what comes.
+start of a further search, which may delay stages, too: what idling can gain for a scheduler that knows the future.
 
 Source: appendix H searches job orders; the shares, the stages and the search are ours. Delays are those of Duan and Wu,
 up to the length of a stage, but of any size and known to be good.
