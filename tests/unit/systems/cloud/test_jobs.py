@@ -238,7 +238,7 @@ def test_dag_jobs_run_alone(tmp_path):
     expected = decima.simulate(Workload((Job(alone),), "alone"), "fair", executors=3, seed=1).makespan_s
     assert first.duration_s == late.duration_s == expected >= 2.0
     assert decima.simulate(spec.workload(1), "ilp_exact").complete
-    assert len(parse_placement_jobs("dag:jobs=synthetic:n=3+interarrival_s=30").workload(2)) == 3
+    assert len(parse_placement_jobs("dag:jobs=synthetic:n=3+interarrival_s=30+initial=0").workload(2)) == 3
     with pytest.raises(DecimaError, match="type is 'disk'; expected 1, 2 or 3"):
         parse_placement_jobs(f"dag:jobs={path},type=disk").workload()
 
