@@ -291,3 +291,12 @@ def test_the_pipeline_passes_parameters_that_exist(path):
     passed = report.notebook_parameters(path.stem, "tpch-quick")
     assert set(passed) <= set(parameters(path))
     assert (passed == {}) == (path == START)
+
+
+def test_the_first_notebook_reads_its_event_log_from_any_folder_of_the_checkout(monkeypatch):
+    (cell,) = [cell for cell in code_cells(START) if "read_event_log(" in cell.source]
+    for folder in (ROOT, ROOT / "notebooks"):
+        monkeypatch.chdir(folder)
+        names = {}
+        exec(compile(cell.source, "start", "exec"), names)
+        assert len(names["queries"]) >= 20
