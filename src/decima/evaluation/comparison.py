@@ -103,9 +103,10 @@ class Comparison:
 
         rows = []
         objective = self.objective
-        shown, form = _heading(objective), f".{objective.digits}f"
         means = self.scores.groupby("scheduler").mean(numeric_only=True)
         summary = self.summary().rename(columns={objective.with_unit(name): name for name in ("mean", "low", "high")})
+        small = summary["mean"].abs().max() < 1.0  # such as shares, of which one decimal says little
+        shown, form = _heading(objective), f".{objective.digits + 2 * small}f"
         marks = dict(zip(summary["scheduler"], summary["mark"], strict=True))
         summary["least"] = self.scores[objective.column].min()
         for row in summary.itertuples():
@@ -253,7 +254,8 @@ def compare(
         raise ConfigError(f"baseline {baseline!r} is not among the compared schedulers: {', '.join(named)}")
     workloads, seeds = _workloads(jobs, seeds, runs_on)
     one = len(seeds) > 1 and all(workload is workloads[0] for workload in workloads)
-    tried = one and not getattr(chosen, "draws", True) and not any(getattr(each, "draws", False) for each in made)
+    draws = getattr(chosen, "draws", True) and getattr(workloads[0], "draws", True)
+    tried = one and not draws and not any(getattr(each, "draws", False) for each in made)
     parts = []
     # Nothing is drawn where the workload is one for all seeds and the first run of every scheduler took no chance.
     for part in (slice(1), slice(1, None)) if tried else (slice(None),):

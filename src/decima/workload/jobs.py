@@ -13,7 +13,7 @@ import numpy as np
 from decima.core.checks import LARGEST_MS, is_name
 from decima.core.display import table_html
 from decima.core.errors import WorkloadError
-from decima.workload.profile import JobProfile, check_request
+from decima.workload.profile import WAVES, JobProfile, check_request
 
 if TYPE_CHECKING:
     import pandas
@@ -150,6 +150,14 @@ class Workload:
     def ideal_ms(self) -> np.ndarray:
         """Float64 ms [jobs], critical path: the time with unlimited executors and nominal task durations."""
         return _frozen(np.array([job.profile.critical_path_ms for job in self.jobs], dtype=np.float64))
+
+    @cached_property
+    def draws(self) -> bool:
+        """Whether a task may have one of several durations."""
+        stages = (stage for job in self.jobs for stage in job.profile.stages)
+        lists = (values for stage in stages for wave in WAVES for values in getattr(stage, wave))
+        single = all(len(stage.levels) == 1 for job in self.jobs for stage in job.profile.stages)
+        return not single or any(np.ptp(values) > 0.0 for values in lists if len(values))
 
     def signature(self) -> str:
         """Text of names, arrivals and nominal durations, which identifies the workload."""

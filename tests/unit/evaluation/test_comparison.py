@@ -1,11 +1,13 @@
 import json
 import math
+import re
 
 import numpy as np
 import pytest
 
 import decima
 from decima.core.errors import ConfigError, UnknownSchedulerError, WorkloadError
+from decima.core.objectives import Objective
 from decima.systems.spark.schedulers import make_scheduler
 from decima.workload import embedded_batch, save, synthetic_batch
 from tests.toy_jobs import one_stage, workload
@@ -60,6 +62,22 @@ def test_labels():
     named = decima.compare({"ours": two[0], "theirs": "fair"}, JOBS, 10, [0, 1], baseline="theirs")
     assert set(named.summary().scheduler) == {"ours", "theirs"}
     assert named.baseline == "theirs"
+
+
+def test_small_numbers_have_more_decimals():
+    share = Objective("short", "share of short jobs", "", lambda outcome: float(np.mean(outcome.jct_ms < 20_000)), len)
+    text = str(decima.compare(["fair", "fifo"], batch, 10, range(3), metric=share))
+    assert re.search(r"fifo +0\.\d{3} ", text), text
+
+
+def test_jobs_of_one_duration_are_run_once():
+    jobs = workload(one_stage(3, 10.0), one_stage(2, 5.0, at_s=4.0))
+    assert not jobs.draws
+    result = decima.compare(["fifo", "fair"], jobs, 2, range(5))
+    assert result.num_runs == 1
+    assert not result.drawn
+    assert decima.compare(["fifo", "random"], jobs, 2, range(5)).num_runs == 5
+    assert JOBS.draws
 
 
 def test_shown_to_people():

@@ -161,12 +161,12 @@ def _dag(
     from decima.workload.sources import parse_jobs
 
     spec = parse_jobs(jobs if Path(jobs).is_file() else jobs.replace("+", ","))
-    workload, kind, placed = spec.workload(seed), read_type(type, "jobs 'dag'"), []
+    workload, job_type, placed = spec.workload(seed), read_type(type, "jobs 'dag'"), []
     for number, job in enumerate(sorted(workload.jobs, key=lambda job: job.arrival_ms), start=1):
         alone = replace(workload, jobs=(replace(job, arrival_ms=0.0),))
         seconds = simulate(alone, "fair", executors=executors, seed=seed).makespan_s
         arrival_s = job.arrival_ms / 1000.0
-        placed.append(PlacementJob(arrival_s, number, kind, cores, memory_gb, executors, seconds))
+        placed.append(PlacementJob(arrival_s, number, job_type, cores, memory_gb, executors, seconds))
     return PlacementWorkload(tuple(placed), f"{workload.label}, each job alone on {executors} executors")
 
 

@@ -25,7 +25,7 @@ def outcome_of(state: ClusterState) -> Outcome:
     """Copy arrivals and completions, which objectives score, out of a state that has run."""
     end_ms = state.now_ms if state.truncated else None
     times = state.job_arrival_ms, state.job_finish_ms.copy(), state.tables.workload.ideal_ms
-    return Outcome(*times, end_ms=end_ms, drawn=state.settings.draws or state.drawn)
+    return Outcome(*times, end_ms=end_ms, drawn=state.drawn)
 
 
 def progress_of(state: ClusterState) -> Progress:
