@@ -124,7 +124,7 @@ def publish(slug: Annotated[str, typer.Argument(help="Notebook without .ipynb, a
 
 @app.command()
 def site(run: RUN = "auto", out: Annotated[Path, typer.Option(help="Folder of the pages.")] = SITE) -> None:
-    """Build the site from the documentation and the executed notebooks of a run; auto: of a run that has them."""
+    """Build the site; auto: with the notebooks of a complete run, else with the committed ones."""
     from experiments.site import build_site
 
     typer.echo(f"site: {build_site(run, out)}")

@@ -61,7 +61,7 @@ def experiment(
 ) -> None:
     """Run batches of TPC-H queries on real Spark under several schedulers.
 
-    Contended runs are rejected and tried again. The same call goes on after an interruption.
+    Contended runs are rejected and tried again. After an interruption, the same call continues.
     """
     from decima.connect.cluster import machine, tpch_tables
     from decima.connect.cluster.processes import ended_by_signals

@@ -67,7 +67,7 @@ def profile(
 ) -> None:
     """Measure the 22 TPC-H queries on a standalone Spark of this machine.
 
-    The same call goes on after an interruption. Queries that ran while the machine was too busy are left out of the
+    After an interruption, the same call continues. Queries that ran while the machine was too busy are left out of the
     profile and measured again.
     """
     from decima.connect.cluster import machine

@@ -38,7 +38,7 @@ def validate(
 ) -> None:
     """Measure the TPC-H queries alone and as a mix, and simulate both.
 
-    The same call goes on after an interruption. Runs on a machine that is busy with other things are rejected.
+    After an interruption, the same call continues. Runs on a machine that is busy with other things are rejected.
     """
     from decima.connect.cluster.machine import check_memory, require_spark
     from decima.connect.cluster.processes import ended_by_signals

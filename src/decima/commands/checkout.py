@@ -67,7 +67,7 @@ def plugin(
         typer.Option(metavar="FILE", help="Where to put the jar.", show_default="the user's cache folder"),
     ] = None,
 ) -> None:
-    """Compile the Spark plugin against the installed pyspark and say how to use it."""
+    """Compile the Spark plugin against the installed pyspark and print how to use it."""
     check_output(out, ".jar")
     from decima.connect.plugin.build import plugin_jar
 

@@ -88,7 +88,7 @@ def compare(
         int, typer.Option(metavar="N", min=0, help="First seed; of the jobs of a file, only durations differ.")
     ] = 0,
     baseline: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Compare with this one.", show_default="the first")
+        str | None, typer.Option(metavar="NAME", help="Scheduler to compare with.", show_default="the first")
     ] = None,
     metric: ObjectiveName = None,
     workers: options.Workers = None,
@@ -155,7 +155,9 @@ def tune(
     system: str,
     scheduler: Annotated[
         str,
-        typer.Argument(metavar="SCHEDULER", help="Name; those given with it (weighted_fair:sticky=0) stay."),
+        typer.Argument(
+            metavar="SCHEDULER", help="Name; parameters given with it (weighted_fair:sticky=0) keep their values."
+        ),
     ],
     *,
     train: Annotated[
@@ -188,7 +190,10 @@ def tune(
         Path | None, typer.Option(metavar="FILE", help="Write the score of every combination (.csv or .parquet).")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write parameters and scores (.json); a scheduler elsewhere.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write parameters and scores (.json); other commands take the file as a scheduler."
+        ),
     ] = None,
 ) -> None:
     """Fit a heuristic's parameters by CMA-ES or a grid; score it on held-out workloads."""

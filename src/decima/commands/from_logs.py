@@ -31,8 +31,8 @@ def from_spark(
 ) -> None:
     """Make job profiles of Spark event logs.
 
-    Next to FILE, three tables say what is in it and what is not: FILE.sizes.csv (bytes read and written per stage),
-    FILE.runs.csv (runs of each query) and FILE.report.csv (what was skipped and why).
+    The command writes three tables beside FILE: FILE.sizes.csv (bytes read and written per stage), FILE.runs.csv (runs
+    of each query) and FILE.report.csv (what was skipped and why).
     """
     tables = {name: out.with_suffix(f".{name}.csv") for name in TABLES}
     for path in (out, *tables.values()):

@@ -32,7 +32,7 @@ def bound(
         list[str] | None,
         typer.Argument(
             metavar="SCHEDULER...",
-            help="Heuristics to set beside the bounds, as in 'decima compare'.",
+            help="Heuristics to compare with the bounds, as in 'decima compare'.",
             show_default="fair weighted_fair capped_srw",
         ),
     ] = None,
@@ -45,7 +45,7 @@ def bound(
         bool,
         typer.Option(
             "--delays",
-            help="Go on from the schedule found, without and with delays of stages: what deliberate idling can gain.",
+            help="Search on without and with delays of stages: the difference is what idling can gain.",
         ),
     ] = False,
     fluid: Annotated[
@@ -59,7 +59,7 @@ def bound(
         Path | None, typer.Option(metavar="FILE", help="Write instance, policy, avg_jct_s (.csv or .parquet).")
     ] = None,
 ) -> None:
-    """Set heuristics beside a searched schedule and a lower bound; further methods: `exhaustive`, `idle-value`."""
+    """Compare heuristics with a searched schedule and a lower bound; other methods: `exhaustive`, `idle-value`."""
     import pandas
 
     from decima.evaluation.run import score_matrix
@@ -135,9 +135,11 @@ def exhaustive(
         ),
     ] = False,
     best_only: Annotated[
-        bool, typer.Option("--best-only", help="Rule orders out by a bound: the same best order, no distribution.")
+        bool, typer.Option("--best-only", help="Exclude orders by a bound: the same best order, but no distribution.")
     ] = False,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=20, help="Largest batch accepted.")] = 10,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, max=20, help="Largest number of jobs that is accepted.")
+    ] = 10,
     threads: options.Threads = None,
     out: options.ResultOut = None,
 ) -> None:
@@ -175,15 +177,19 @@ def idle_value(
     short_s: Annotated[float, typer.Option(metavar="S", help="Length of short jobs, seconds.")] = 10.0,
     share: Annotated[float, typer.Option(metavar="X", help="Part of the jobs that are long, 0 to 1.")] = 0.1,
     load: Annotated[
-        float, typer.Option(metavar="X", help="Work that arrives over what the executors can do, up to 0.95.")
+        float, typer.Option(metavar="X", help="Arriving work over the capacity of the executors, up to 0.95.")
     ] = 0.6,
     step_s: Annotated[
         float | None,
-        typer.Option(metavar="S", help="Step of time; both lengths are multiples.", show_default="half a short job"),
+        typer.Option(
+            metavar="S", help="Time step; both lengths must be multiples of it.", show_default="half a short job"
+        ),
     ] = None,
     rule: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the best rule (.csv or .parquet): when does a long job have to wait?"),
+        typer.Option(
+            metavar="FILE", help="Write the best rule (.csv or .parquet): the states in which a long job waits."
+        ),
     ] = None,
     out: options.ResultOut = None,
 ) -> None:
@@ -244,7 +250,7 @@ def _spans(times_s: list[float], step_s: float) -> str:
     return ", ".join(f"{low:g}" if low == high else f"{low:g} to {high:g}" for low, high in spans)
 
 
-TimeLimit = Annotated[float, typer.Option(metavar="S", help="Give up after so many seconds.")]
+TimeLimit = Annotated[float, typer.Option(metavar="S", help="Give up after this number of seconds.")]
 
 
 def exact(

@@ -12,7 +12,7 @@ from decima.commands.shared import options as shared
 from decima.commands.shared.verbs import SYSTEMS, Verb
 from decima.core.extras import advice
 
-Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Only this one.", show_default=False)]
+Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Show only this scheduler.", show_default=False)]
 EXAMPLES = {
     "spark": "weighted_fair:alpha=-1,sticky=0, weighted_fair:paper; A|B: of a batch, of jobs that arrive over time",
     "unequal": "heft:decision=event",
@@ -82,7 +82,7 @@ _SHOWN = ("name", "system", "paper", "from", "algorithm", "iterations", "kept", 
 
 def models(
     system: Annotated[str | None, typer.Option(metavar="|".join(SYSTEMS), help="Only policies of this system.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="All columns as JSON, an object per policy.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all columns as JSON, one object per policy.")] = False,
 ) -> None:
     """List stored policies: what they were learned from, how, and which iteration was kept.
 

@@ -40,14 +40,14 @@ def serve(
     ] = None,
     profiles: Annotated[
         str | None,
-        typer.Option(metavar="JOBS", help="Measured durations of jobs that name their profile: a file or a source."),
+        typer.Option(metavar="JOBS", help="File or source with measured durations, for jobs that name their profile."),
     ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Token that clients must show; else DECIMA_SERVICE_TOKEN, if set."),
     ] = None,
     tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="Certificate chain (PEM).")] = None,
-    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key (PEM).")] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Key of the certificate (PEM).")] = None,
     max_sessions: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Most open sessions.")] = 2048,
     max_executors: Annotated[
         int, typer.Option(metavar="N", min=1, help="Most executors of all sessions together.")
@@ -58,10 +58,12 @@ def serve(
     max_memory_mb: Annotated[
         float, typer.Option(metavar="MB", help="Most memory for the clusters and jobs of all sessions together.")
     ] = 2048.0,
-    lease_s: Annotated[float, typer.Option(metavar="S", help="A session unused for this long is forgotten.")] = 600.0,
-    first_lease_s: Annotated[float, typer.Option(metavar="S", help="The same before its first decision.")] = 15.0,
+    lease_s: Annotated[float, typer.Option(metavar="S", help="Forget a session that is unused for this long.")] = 600.0,
+    first_lease_s: Annotated[
+        float, typer.Option(metavar="S", help="Forget a session without any decision after this long.")
+    ] = 15.0,
 ) -> None:
-    """Answer clients that ask what to schedule next: Spark through the plugin, or simulated clusters."""
+    """Serve a scheduler to clients: Spark through the plugin, or simulated clusters."""
     # A client without TLS is told so; what gRPC's C++ logs about it would be a dozen lines here.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from decima.connect.service.limits import Limits

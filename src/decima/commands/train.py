@@ -78,14 +78,14 @@ def _option_text(option: str, value: Any) -> str | list[str]:
 class Training:
     """Options of the training itself, whatever is trained."""
 
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where checkpoint, curve and policy go.")] = ...
-    recipe: Annotated[str, typer.Option(metavar="fast|paper|FILE", help="How to learn; a file is YAML.")] = "fast"
-    iterations: Annotated[int | None, typer.Option(metavar="N", help="Stop after so many iterations.")] = None
-    minutes: Annotated[float | None, typer.Option(metavar="M", help="Stop after so many minutes.")] = None
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for checkpoint, curve and policy.")] = ...
+    recipe: Annotated[str, typer.Option(metavar="fast|paper|FILE", help="Name of a recipe, or a YAML file.")] = "fast"
+    iterations: Annotated[int | None, typer.Option(metavar="N", help="Stop after this number of iterations.")] = None
+    minutes: Annotated[float | None, typer.Option(metavar="M", help="Stop after this number of minutes.")] = None
     seed: options.Seed = 0
     policy: Annotated[
         Path | None,
-        typer.Option(metavar="NAME", help="Folder and name of the policy.", show_default="FOLDER/policy"),
+        typer.Option(metavar="NAME", help="Folder and name of the policy's two files.", show_default="FOLDER/policy"),
     ] = None
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder.")] = False
     workers: options.Workers = None

@@ -92,7 +92,7 @@ def write_unequal(
 
 def check(
     system: str,
-    file: Annotated[Path, typer.Argument(metavar="SCHEDULE", help="A schedule (.json), as 'decima simulate' writes.")],
+    file: Annotated[Path, typer.Argument(metavar="SCHEDULE", help="A schedule (.json) that 'decima simulate' wrote.")],
     *,
     cluster: options.SystemOptions,
     seed: options.Seed = 0,
@@ -113,7 +113,7 @@ def import_workflows(
     *,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write jobs and cluster (.json).")],
     cluster: options.SystemOptions,
-    seed: Annotated[int, typer.Option(metavar="N", help="Draws the speeds of executors.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the speeds of executors.")] = 0,
 ) -> None:
     """Convert WfCommons workflows to jobs for unequal executors; data is in MB."""
     from decima.systems.unequal import Instance, save_instance
@@ -193,10 +193,11 @@ def _summarize(workload: Workload, out: Path | None) -> None:
 
 def alibaba(
     part: Annotated[
-        str, typer.Option(metavar="train|test|all", help="Arrivals of the first half of the time, the others, or all.")
+        str,
+        typer.Option(metavar="train|test|all", help="Jobs of the first half of the time, of the second half, or all."),
     ] = "all",
     fraction: Annotated[
-        float, typer.Option(metavar="F", help="Part of the jobs to keep; executors are to be thinned alike.")
+        float, typer.Option(metavar="F", help="Part of the jobs to keep; use the same part of the executors.")
     ] = 1.0,
     seed: options.Seed = 0,
     n: Annotated[int | None, typer.Option(metavar="N", help="Only the first jobs.", show_default="all")] = None,
@@ -209,10 +210,10 @@ def alibaba(
         ),
     ] = None,
     start_s: Annotated[
-        float | None, typer.Option(metavar="S", help="Beginning of the raw part to read.", show_default="203040")
+        float | None, typer.Option(metavar="S", help="Begin to read the raw files at this time.", show_default="203040")
     ] = None,
     length_s: Annotated[
-        float | None, typer.Option(metavar="S", help="Length of the raw part to read.", show_default="3600")
+        float | None, typer.Option(metavar="S", help="Read so much time of the raw files.", show_default="3600")
     ] = None,
     like: Annotated[
         int | None, typer.Option(metavar="JOBS", help="Generate so many jobs like those of the trace; needs no data.")
@@ -222,7 +223,13 @@ def alibaba(
         typer.Option(metavar="public|paper", help="Stages per generated job.", show_default="public"),
     ] = None,
     executors: Annotated[
-        int, typer.Option(metavar="N", min=1, max=options.MOST, help="Executors of the whole cluster, to be thinned.")
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=options.MOST,
+            help="Executors of the whole cluster; the fraction applies to them, too.",
+        ),
     ] = 30_000,
     out: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write the jobs with their arrivals.")] = None,
     report: Annotated[Path | None, typer.Option(metavar="FILE.csv", help="Write the report.")] = None,

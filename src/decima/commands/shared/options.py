@@ -19,7 +19,9 @@ from decima.commands.shared.verbs import DEFAULT_SYSTEM, SYSTEMS
 from decima.core.errors import ConfigError
 from decima.core.grammar import MOST as MOST
 
-Seed = Annotated[int, typer.Option(metavar="N", help="Source of all chance; the same seed gives the same result.")]
+Seed = Annotated[
+    int, typer.Option(metavar="N", help="Seed of all random numbers; the same seed gives the same result.")
+]
 SchedulerText = Annotated[
     str,
     typer.Option(
@@ -33,19 +35,25 @@ Metric = Annotated[str, typer.Option(metavar="NAME", help=METRICS)]
 Workers = Annotated[
     int | None,
     typer.Option(
-        "--workers", "--threads", metavar="N", min=1, help="Workers; no result depends on it.", show_default="all"
+        "--workers",
+        "--threads",
+        metavar="N",
+        min=1,
+        help="Number of workers; no result depends on it.",
+        show_default="all",
     ),
 ]
 Backend = Annotated[
     str | None,
     typer.Option(
         metavar="threads|processes|ray",
-        help="Where workers run; no result depends on it.",
+        help="Kind of workers; no result depends on it.",
         show_default="ray if RAY_ADDRESS is set, else threads",
     ),
 ]
 Threads = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Worker threads; no result depends on it.", show_default="all")
+    int | None,
+    typer.Option(metavar="N", min=1, help="Number of worker threads; no result depends on it.", show_default="all"),
 ]
 
 
@@ -54,7 +62,7 @@ ResultOut = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the 
 Gantt = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Draw the schedule (.png, .pdf, .svg; .html to explore).")
 ]
-_System = Annotated[str, typer.Option("--system", metavar="|".join(SYSTEMS), help="What is scheduled.")]
+_System = Annotated[str, typer.Option("--system", metavar="|".join(SYSTEMS), help="System to schedule.")]
 
 
 class SystemOptions:

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 VMS = "table4, released, families, compute, or a .csv file."
 Mode = Annotated[
-    str, typer.Option(metavar="paper|released", help="The clock only goes forward, or as in the published code.")
+    str,
+    typer.Option(
+        metavar="paper|released", help="paper: the clock only goes forward; released: as in the published code."
+    ),
 ]
 
 
@@ -164,7 +167,8 @@ class TrainOptions:
     betas: Annotated[str, typer.Option(metavar="X", help="Weights of cost, 0 to 1; several with ; between.")] = "1"
     mode: Mode = "paper"
     reward: Annotated[
-        str, typer.Option(metavar="per_job|table3", help="What every job takes from R_epi, or the paper's rewards.")
+        str,
+        typer.Option(metavar="per_job|table3", help="Rewards: the share of each job in R_epi, or those of Table 3."),
     ] = "per_job"
     changes: Annotated[
         list[str] | None,

@@ -39,15 +39,17 @@ class Options:
         ),
     ] = None
     executors: Annotated[
-        int | None, typer.Option(metavar="N", max=MOST, help="Executors.", show_default="50, or the file's")
+        int | None, typer.Option(metavar="N", max=MOST, help="Number of executors.", show_default="50, or the file's")
     ] = None
     speeds: Annotated[
-        str | None, typer.Option(metavar="V+V", help="Speed of each.", show_default="drawn from 2.1 to 3.6")
+        str | None, typer.Option(metavar="V+V", help="Speed of each executor.", show_default="drawn from 2.1 to 3.6")
     ] = None
     rate: Annotated[
-        float | None, typer.Option(metavar="X", help="Data per second between two of them.", show_default="125")
+        float | None, typer.Option(metavar="X", help="Data per second between two executors.", show_default="125")
     ] = None
-    latency_s: Annotated[float | None, typer.Option(metavar="S", help="Of every transfer.", show_default="0")] = None
+    latency_s: Annotated[
+        float | None, typer.Option(metavar="S", help="Latency of every transfer.", show_default="0")
+    ] = None
     edges: Annotated[
         str | None,
         typer.Option(
