@@ -42,11 +42,7 @@ def bound(
         int, typer.Option(metavar="N", min=0, max=options.MOST, help="Schedules to try on each; 0: no search.")
     ] = 2000,
     delays: Annotated[
-        bool,
-        typer.Option(
-            "--delays",
-            help="Search on without and with delays of stages: the difference is what idling can gain.",
-        ),
+        bool, typer.Option("--delays", help="Search on without and with delays of stages: what idling can gain.")
     ] = False,
     fluid: Annotated[
         bool, typer.Option("--fluid", help="Add a fluid estimate of the optimum, mean durations; it is no bound.")
@@ -59,7 +55,7 @@ def bound(
         Path | None, typer.Option(metavar="FILE", help="Write instance, policy, avg_jct_s (.csv or .parquet).")
     ] = None,
 ) -> None:
-    """Compare heuristics with a searched schedule and a lower bound; other methods: `exhaustive`, `idle-value`."""
+    """Compare heuristics with a search and a lower bound; other methods: `exhaustive`, `idle-value`."""
     import pandas
 
     from decima.evaluation.run import score_matrix

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,6 +16,7 @@ from decima.commands.shared.outputs import check_folder
 from decima.commands.shared.verbs import INTERRUPTED, SYSTEMS, Verb
 from decima.core.config import checkout_root
 from decima.core.errors import ConfigError
+from decima.core.files import atomic_write_text
 from decima.core.grammar import value_text
 
 if TYPE_CHECKING:
@@ -44,6 +46,28 @@ def system_of_block(words: list[str]) -> str | None:
     names += [name for word, name in pairwise(words) if word == "--params"]
     papers = [paper for paper, blocks in read_trainings().items() if names[0] in blocks] if names else []
     return next((paper for paper in papers if paper in SYSTEMS), None)
+
+
+COMMAND = "command.json"  # in the folder of a run: the words of the call that began it
+# Options that may differ when a run is resumed; each has a value.
+_FREE = ("--out", "--iterations", "--minutes", "--workers", "--threads", "--backend")
+_words: list[str] = []  # of this call
+
+
+def resumed(words: list[str]) -> list[str]:
+    """Words of a call; `--resume --out FOLDER` alone takes those of its run."""
+    values, rest, left = {}, [], iter(words)
+    for word in left:
+        option, equals, value = word.partition("=")
+        if option not in _FREE:
+            rest.append(word)
+        else:
+            values[option] = value if equals else next(left, "")
+    path = Path(values.get("--out", ""), COMMAND)
+    if rest == ["--resume"] and path.is_file():
+        words = [*json.loads(path.read_text(encoding="utf-8")), *words]
+    _words[:] = words
+    return list(words)
 
 
 def use_block(context: typer.Context, name: str | None) -> str | None:
@@ -118,6 +142,8 @@ class Training:
             name: getattr(self, name)
             for name in ("recipe", "iterations", "minutes", "seed", "workers", "backend", "out", "policy", "resume")
         }
+        checkpoint = self.out / "checkpoint.npz"
+        first = not checkpoint.exists()
         try:
             result = train(jobs, system=system, set=changes or (), progress=True, **shared, **options)
         except KeyboardInterrupt as error:
@@ -125,6 +151,9 @@ class Training:
                 raise
             typer.echo(f"error: {error}; --resume continues {self.out}", err=True)
             sys.exit(INTERRUPTED)
+        finally:
+            if first and checkpoint.exists():
+                atomic_write_text(self.out / COMMAND, json.dumps(_words))
         task = result.run.task
         summary = _summary(result.trained, " s" if task.metric.endswith("_s") else "")
         typer.echo(f"{result.run.recipe.name} on {task.label}: {summary}; wrote {result.path}")
@@ -213,5 +242,8 @@ def train_cloud(
 
 _TRAINED: dict[str, Any] = dict(zip(SYSTEMS, (train, train_unequal, train_cloud), strict=True))
 VERB = Verb(
-    "train", {name: {"": options.maker(command, name, "train")} for name, command in _TRAINED.items()}, system_of_block
+    "train",
+    {name: {"": options.maker(command, name, "train")} for name, command in _TRAINED.items()},
+    system_of_block,
+    resumed,
 )

@@ -1,11 +1,12 @@
 """`decima train`: a run from the command line, its files, its continuation, and what it refuses."""
 
 import hashlib
+import shutil
 
 import numpy as np
 import pytest
 
-from decima.commands.train import read_trainings, system_of_block
+from decima.commands.train import read_trainings, resumed, system_of_block
 from decima.core.errors import ConfigError
 from decima.learning.store import read_policy
 from decima.workload import embedded
@@ -32,6 +33,7 @@ def test_a_run_writes_a_policy_with_its_card(run_folder):
     assert summary.endswith(f"; wrote {folder / 'policy.weights.h5'}")
     assert {path.name for path in folder.iterdir()} == {
         "checkpoint.npz",
+        "command.json",
         "curve.csv",
         "events",
         "policy.json",
@@ -50,6 +52,19 @@ def test_a_run_writes_a_policy_with_its_card(run_folder):
     scores = card["curve"]["val_greedy"] + card["curve"]["val_sampled"]
     assert card["validation"]["score_s"] == min(scores)
     assert card["greedy"] == (min(card["curve"]["val_greedy"]) == min(scores))
+
+
+def test_resume_needs_no_other_option(run_folder, tmp_path):
+    folder, _ = run_folder
+    words = ["--resume", "--out", str(folder), "--iterations=4"]
+    begun = read_json(folder / "command.json")
+    assert begun[:3] == [BATCH, "--out", str(folder)]
+    assert resumed(words) == [*begun, *words]
+    for other in ([*words, "--seed", "5"], [BATCH, *words], words[1:], ["--resume", "--out", str(tmp_path)]):
+        assert resumed(other) == other
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    line = succeed("train", "--resume", "--out", copy, "--iterations", 4)
+    assert ": 4 iterations, best " in line
 
 
 def test_resume_goes_on_and_another_policy_name_is_taken(run_folder, tmp_path):

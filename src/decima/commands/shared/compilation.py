@@ -1,7 +1,5 @@
 """Compilation by Numba, which commands announce and do not count as progress."""
 
-from __future__ import annotations
-
 import sys
 from functools import cache
 from time import time
@@ -13,28 +11,24 @@ ANNOUNCEMENT = "compiling for this machine, which may take a minute; later comma
 
 @cache
 def watch_compilation() -> None:
-    """Take the time in which Numba compiles out of what progress bars call gone, and announce it once it lasts."""
+    """Announce compilation once it lasts, and move the start of progress bars by its time."""
     from numba.core import event
     from tqdm import std
 
     class Compilation(event.Listener):
-        depth, since_s, announced = 0, 0.0, False  # one thread compiles at a time, functions within functions
+        depth, since_s, announced = 0, time(), False  # one thread compiles at a time, functions within functions
+        on_start = on_end = None  # which notify replaces
 
-        def on_start(self, event: Any) -> None:
-            self.since_s = self.since_s if self.depth else time()
-            self.depth += 1
-            self.announce()
-
-        def on_end(self, event: Any) -> None:
-            self.announce()
-            self.depth = max(0, self.depth - 1)
-            for bar in list(std.tqdm._instances) if self.depth == 0 else ():
-                bar.start_t += time() - self.since_s
-                bar.last_print_t += time() - self.since_s
-
-        def announce(self) -> None:
-            if not self.announced and time() - self.since_s >= ANNOUNCED_S:
+        def notify(self, event: Any) -> None:
+            if event.is_start and self.depth == 0:
+                self.since_s = time()
+            self.depth += 1 if event.is_start else -1
+            lasted_s = time() - self.since_s
+            if not self.announced and lasted_s >= ANNOUNCED_S:
                 self.announced = True
                 std.tqdm.write(ANNOUNCEMENT, file=sys.stderr)
+            for bar in list(std.tqdm._instances) * (self.depth == 0):
+                bar.start_t += lasted_s
+                bar.last_print_t += lasted_s
 
     event.register("numba:compile", Compilation())

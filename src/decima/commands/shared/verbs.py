@@ -28,11 +28,13 @@ class Verb:
         name: The word on the command line.
         forms: By system, makers of commands by method; the first method is the default, "" where there is but one.
         infer: System that the other words mean where `--system` is omitted; else it is the first.
+        expand: What turns the words into those of the call that they mean; else they are that.
     """
 
     name: str
     forms: Mapping[str, Mapping[str, Callable[[], Callable[..., None]]]]
     infer: Callable[[list[str]], str | None] | None = None
+    expand: Callable[[list[str]], list[str]] = list
 
     def command(self, system: str, method: str) -> Any:
         """The command of a system and a method."""
@@ -58,7 +60,7 @@ class Verb:
         Raises:
             ConfigError: System or method is unknown, or an option belongs to another system.
         """
-        system, words = _take_system(words)
+        system, words = _take_system(self.expand(words))
         if system is None:
             system = (self.infer and self.infer(words)) or next(iter(self.forms))
         if system not in SYSTEMS:
