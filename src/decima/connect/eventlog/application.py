@@ -181,5 +181,5 @@ def log_report(
 
 
 def _cause(reason: str) -> str:
-    """First line of what Spark says about a failure, the same for all failures of one cause."""
+    """First line of Spark's message, the same for all failures of one cause."""
     return _ONCE.sub("", (reason.splitlines() or [""])[0])[:200]
