@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 from hypothesis import settings
 
+from decima.commands.shared import compilation
 from decima.core import config, progress
 from decima.workload import fetch_tpch, tpch_available
 
@@ -53,10 +54,13 @@ def pytest_terminal_summary(terminalreporter):
             terminalreporter.write_line(f"| {row} | {tried} | {failed[row]} failures |")
 
 
-@pytest.fixture(autouse=True)
-def no_lines_of_progress(monkeypatch):
-    """However slow the machine is, work in this process writes no lines of progress."""
-    monkeypatch.setattr(progress, "FIRST_LINE_S", 1e9)
+@pytest.fixture(autouse=True, scope="session")
+def no_lines_of_progress():
+    """However slow the machine is, work in this process writes no lines of progress, nor that it compiles."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(progress, "FIRST_LINE_S", 1e9)
+        patch.setattr(compilation, "ANNOUNCED_S", 1e9)
+        yield
 
 
 @pytest.fixture(scope="session")

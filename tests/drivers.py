@@ -5,8 +5,11 @@ from dataclasses import replace
 import numpy as np
 
 from decima.systems.spark.rules.delays import delay_refusal
-from decima.systems.spark.schedulers import Decision, make_scheduler
+from decima.systems.spark.schedulers import Decision, list_schedulers, make_scheduler
 from decima.systems.spark.schedulers.interface import StageView
+
+# Those made from their name alone that decide in the core; what plans by simulation has its own tests.
+IN_CORE = [name for name in list_schedulers(bare=True) if name != "lookahead"]
 
 
 class Through:

@@ -12,14 +12,15 @@ from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.server import Address, Service
 from decima.connect.service.sessions import Offering, Sessions
 from decima.connect.service.steps import finish
-from decima.systems.spark.schedulers import list_schedulers, make_scheduler
+from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.unequal import make_scheduler as make_node_scheduler
+from tests.drivers import IN_CORE
 
 COMMAND = Path(sysconfig.get_path("scripts")) / "decima"
 
 
 # Those that need nothing which no client reports.
-SERVED = [name for name in list_schedulers(bare=True) if name != "entry_srw"]
+SERVED = [name for name in IN_CORE if name != "entry_srw"]
 
 
 def sessions_of(*names, book=None, limits=None, unequal=()):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decima.systems.spark.schedulers import list_schedulers, make_scheduler
+from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.system import run_state
 from decima.workload.jobs import Workload
@@ -22,7 +22,7 @@ from tests.differential.side_by_side import (
     oracle_for,
     oracle_run,
 )
-from tests.drivers import ClassChooser, Delaying, Through, Watching, careless_choice
+from tests.drivers import IN_CORE, ClassChooser, Delaying, Through, Watching, careless_choice
 from tests.random_clusters import SWITCHES, clusters, random_settings, random_workload, workloads
 from tests.state_checks import check_classes, check_commitments, check_counters, check_places
 
@@ -144,7 +144,7 @@ def test_no_executor_idles_while_an_open_stage_fits_it(workload, cluster, seed):
                 assert number == size.executors or not (waiting >> each & 1).any(), (now_ms, each)
 
 
-@pytest.mark.parametrize("name", sorted(set(list_schedulers(bare=True)) - {"released_fair", "released_fifo"}))
+@pytest.mark.parametrize("name", sorted(set(IN_CORE) - {"released_fair", "released_fifo"}))
 def test_rules_are_never_stuck(name):
     for seed in range(6):
         rng = np.random.default_rng(seed)

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decima.systems.spark.schedulers import list_schedulers, make_scheduler
+from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import LEVEL_RULES, Settings
 from decima.workload import synthetic_batch, synthetic_poisson
 from tests.differential.oracle import OracleSimulator
 from tests.differential.oracle_policies import DynamicPartition, SparkFifo
 from tests.differential.side_by_side import assert_same, check_same, core_run, core_run_driven, oracle_for, oracle_run
-from tests.drivers import Idler, careless_choice
+from tests.drivers import IN_CORE, Idler, careless_choice
 from tests.random_clusters import SWITCHES, clusters, random_settings, random_workload, workloads
 
 pytestmark = pytest.mark.differential
@@ -88,7 +88,7 @@ def test_ties(tie, kind, mode):
                 check_same(workload, settings.replace(durations=durations), make_scheduler(scheduler), seed)
 
 
-@pytest.mark.parametrize("scheduler", list_schedulers(bare=True))
+@pytest.mark.parametrize("scheduler", IN_CORE)
 @pytest.mark.parametrize("mode", ["paper", "released"])
 def test_every_scheduler_on_generated_jobs(mode, scheduler):
     for seed, workload in enumerate([synthetic_batch(4, 1), synthetic_poisson(5, 12.0, 2)]):

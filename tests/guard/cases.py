@@ -15,8 +15,9 @@ import numpy as np
 import decima
 from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.policy.run import DecimaRun
-from decima.systems.spark.schedulers import list_schedulers, make_scheduler
+from decima.systems.spark.schedulers import make_scheduler
 from decima.workload import embedded_batch, embedded_poisson, measured_batch, synthetic_batch, synthetic_poisson
+from tests.drivers import IN_CORE
 from tests.unit.learning.small import NETWORK, STREAM, TASK, quick_recipe
 
 GOLDEN = Path(__file__).with_name("golden.json")
@@ -67,7 +68,7 @@ def heuristic_outcomes(mode):
     return {
         f"{label} {name}": outcome(workload, make_scheduler(name, **presets.get(name, {})), index, mode=mode)
         for index, (label, workload) in enumerate(chosen)
-        for name in list_schedulers(bare=True)
+        for name in IN_CORE
         if name not in NOT_ALONE
     }
 

@@ -9,11 +9,12 @@ from decima.evaluation.run import simulate
 from decima.systems.spark.optimum.bounds import lower_bound
 from decima.systems.spark.optimum.exhaustive import exhaustive_search
 from decima.systems.spark.optimum.schedule_search import search_schedule
-from decima.systems.spark.schedulers import list_schedulers, make_scheduler
+from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.workload import embedded_batch, synthetic_batch
 from decima.workload.jobs import Job, Workload
 from decima.workload.profile import JobProfile, Stage
+from tests.drivers import IN_CORE
 from tests.profiles import job_profiles
 
 
@@ -33,7 +34,7 @@ def workloads(draw):
     executors=st.integers(1, 12),
     mode=st.sampled_from(["paper", "released", "simplified"]),
     durations=st.sampled_from(["mean", "sampled"]),
-    scheduler=st.sampled_from([name for name in list_schedulers(bare=True) if name != "priority"]),
+    scheduler=st.sampled_from([name for name in IN_CORE if name != "priority"]),
     seed=st.integers(0, 5),
 )
 def test_no_run_is_below_the_bound(workload, executors, mode, durations, scheduler, seed):

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from decima.core.objectives import get_objective, list_objectives
 from decima.evaluation.run import score_matrix
 from decima.systems.spark.result import Result, outcome_of
-from decima.systems.spark.schedulers import list_schedulers, make_scheduler
+from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.state import ClusterState
 from decima.systems.spark.system import run_state
 from decima.systems.spark.tables import WorkloadTables
-from tests.drivers import Greedy, Idler, Through, Watching, careless_choice
+from tests.drivers import IN_CORE, Greedy, Idler, Through, Watching, careless_choice
 from tests.random_clusters import SWITCHES, clusters, random_settings, random_workload, workloads
 from tests.state_checks import check_commitments, check_counters, check_places
 
@@ -26,7 +26,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 FEW = settings(max_examples=25)
 # These idle executors by their own rule although a stage can run; to entry_srw, coming may cost more than it gains.
 IDLE_BY_RULE = {"released_fair", "released_fifo", "entry_srw"}
-SCHEDULERS = list_schedulers(bare=True)
+SCHEDULERS = IN_CORE
 NEVER_IDLE = sorted(set(SCHEDULERS) - IDLE_BY_RULE)
 
 

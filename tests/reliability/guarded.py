@@ -19,11 +19,10 @@ from decima.systems.spark.fields import CLUSTER
 from decima.systems.spark.loop import new_state
 from decima.systems.spark.policy.fields import POLICY
 from decima.systems.spark.policy.scheduler import record_episode
-from decima.systems.spark.schedulers import list_schedulers, make_scheduler
+from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.fields import RULE, rule_record
-from decima.systems.spark.schedulers.registry import scheduler_options
 from decima.systems.spark.system import run_state
-from tests.drivers import careless_choice
+from tests.drivers import IN_CORE, careless_choice
 from tests.random_clusters import random_settings, random_workload
 from tests.reliability.deciders import random_parameters, random_policy
 
@@ -33,8 +32,7 @@ WAYS = ("by hand", "network", "recorded network")
 
 def subjects():
     """Every compiled scheduler that can be made, and the other ways; networks more often than the rest."""
-    names = [name for name in list_schedulers() if not any(option.required for option in scheduler_options(name))]
-    return [*names, *WAYS, *WAYS[1:], *WAYS[1:]]
+    return [*IN_CORE, *WAYS, *WAYS[1:], *WAYS[1:]]
 
 
 def guarded_run(seed):

@@ -137,14 +137,16 @@ def checkout(tmp_path, monkeypatch):
     values = {
         "run": "tiny-0", "setting": "tiny", "recipe": "fast-batch", "variant": "recipe", "seed": 0, "iterations": 20,
         "wall_s": 130.0, "cpu_s": 300.0, "cores": 4, "stored_as": "tiny", "test_greedy_s": 1.0, "test_sampled_s": 1.0,
+        "note": "",
     }  # fmt: skip
+    warm = {**values, "setting": "tiny-warm", "stored_as": "tiny-warm"}
     others = {**values, "setting": learning.ENCODINGS, "variant": "limit as output"}
-    write_table(training / "runs.csv", learning.RUN_COLUMNS, {**values, "note": ""}, {**others, "note": ""})
+    write_table(training / "runs.csv", learning.RUN_COLUMNS, values, warm, others)
     curve = [(0, 0.0, 0.0, 50.0, 51.0), (10, 50.0, 150.0, "", ""), (20, 130.0, 300.0, 30.0, 31.0)]
     pandas.DataFrame(curve, columns=learning.CURVE_COLUMNS).to_csv(training / "tiny-0.csv", index=False)
     reference = {"setting": "tiny", "scheduler": "weighted_fair", "avg_jct_s": 40.0}
-    others = {**reference, "setting": learning.ENCODINGS}
-    write_table(training / "references.csv", learning.REFERENCE_COLUMNS, reference, others)
+    others = [{**reference, "setting": setting} for setting in ("tiny-warm", learning.ENCODINGS)]
+    write_table(training / "references.csv", learning.REFERENCE_COLUMNS, reference, *others)
     write_table(training / "ideas.csv", learning.IDEA_COLUMNS, {
         "idea": "less", "setting": "tiny", "change_percent": 1.0, "low": 0.0, "high": 2.0, "kept": "no", "note": "",
     })  # fmt: skip
@@ -307,7 +309,7 @@ def test_both_ways_to_run_a_policy_are_compared(checkout):
     assert pairs == {
         (against, name)
         for against in baselines
-        for name in ("capped_srw", "decima", "decima_sampled")
+        for name in ("capped_srw", "decima", "decima_sampled", "decima_warm")
         if against != name
     }
 
@@ -327,9 +329,9 @@ def test_the_compiled_policy_agrees_with_tensorflow(checkout):
 
 def test_curves_keep_rows_with_a_validation_and_both_forms_of_the_recipe_have_one_name(checkout):
     tables = store.load("learning", "tiny", progress=False)
-    assert tables["learning_curves"]["iteration"].to_list() == [0, 20]
+    assert tables["learning_curves"]["iteration"].to_list() == [0, 20] * 2
     assert set(tables["learning_runs"]["recipe"]) == {"fast"}
-    budgets = tables["learning_budgets"].set_index("budget_min")
+    budgets = tables["learning_budgets"].set_index(["setting", "budget_min"]).loc["tiny"]
     assert budgets["best_s"].to_dict() == {1: 50.0, 2: 50.0}  # the better one came later than two minutes
     assert budgets.loc[1, "change_percent"] == pytest.approx(25.0)
 

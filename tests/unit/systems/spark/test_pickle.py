@@ -15,9 +15,10 @@ from decima.core.objectives import Objective, get_objective
 from decima.systems.spark.gym.environment import SparkClusterEnv
 from decima.systems.spark.loop import new_state
 from decima.systems.spark.policy.record import collect_record
-from decima.systems.spark.schedulers import list_schedulers, make_scheduler
+from decima.systems.spark.schedulers import make_scheduler
 from decima.systems.spark.schedulers.fields import rule_record
 from decima.workload import embedded_batch
+from tests.drivers import IN_CORE
 from tests.unit.systems.spark.test_copy import JOBS, SETTINGS, begin, everything, go_on, policy
 
 WAYS = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda item: pickle.loads(pickle.dumps(item))}
@@ -25,6 +26,7 @@ BATCH = embedded_batch(5, 2)
 # Takes what finishes something and that from one file, and writes all to another when they have ended.
 FINISH = """
 import pickle, sys
+from tests.drivers import IN_CORE
 source, target = sys.argv[1:]
 items = pickle.loads(open(source, "rb").read())
 open(target, "wb").write(pickle.dumps([(item, finish(item, more)) for finish, item, more in items]))
@@ -228,7 +230,7 @@ def test_all_go_on_alike_in_another_process(tmp_path):
 # ---- schedulers and objectives --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", list_schedulers(bare=True))
+@pytest.mark.parametrize("name", IN_CORE)
 def test_schedulers_stay_what_they_are(any_way, name):
     scheduler = make_scheduler(name)
     again = any_way(scheduler)

@@ -14,11 +14,11 @@ from decima.systems.spark.schedulers import (
     CompiledScheduler,
     Decision,
     check_scheduler,
-    list_schedulers,
     make_scheduler,
 )
 from decima.systems.spark.schedulers.check import small_workloads
 from decima.workload import synthetic_batch
+from tests.drivers import IN_CORE
 from tests.toy_jobs import one_stage, workload
 
 QUICK = {"executors": (3,), "modes": ("paper",)}
@@ -36,7 +36,7 @@ class Greedy:
         return observation.grant(observation.frontier[0], observation.num_free_executors)
 
 
-@pytest.mark.parametrize("name", list_schedulers(bare=True))
+@pytest.mark.parametrize("name", IN_CORE)
 def test_registered_schedulers_keep_to_the_interface(name):
     report = check_scheduler(name)
     assert (report.name, report.kind) == (make_scheduler(name).name, "compiled")
@@ -48,7 +48,7 @@ def test_registered_schedulers_keep_to_the_interface(name):
 
 
 @pytest.mark.parametrize("end", ["low", pytest.param("high", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", list_schedulers(bare=True))
+@pytest.mark.parametrize("name", IN_CORE)
 def test_so_do_their_extremes(name, end):
     values = {parameter.name: getattr(parameter, end) for parameter in make_scheduler(name).parameters}
     # With the released rules idling on purpose (leftover 0) may leave every executor parked.
