@@ -19,6 +19,7 @@ __all__ = [
     "load_policy",
     "make_scheduler",
     "models",
+    "optimum",
     "plan",
     "plotting",
     "simulate",
@@ -36,6 +37,7 @@ _EXPORTS: dict[str, tuple[str, str | None]] = {
     "load_policy": ("decima.systems.spark.policy.learned", "load_policy"),
     "make_scheduler": ("decima.systems.spark.schedulers", "make_scheduler"),
     "models": ("decima.learning.cards", "models"),
+    "optimum": ("decima.evaluation.run", "optimum"),
     "plan": ("decima.systems.unequal.system", "plan"),
     "plotting": ("decima.plotting", None),
     "simulate": ("decima.evaluation.run", "simulate"),
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from decima import plotting as plotting
     from decima import workload as workload
     from decima.evaluation.comparison import compare as compare
+    from decima.evaluation.run import optimum as optimum
     from decima.evaluation.run import simulate as simulate
     from decima.learning.cards import models as models
     from decima.learning.training import train as train

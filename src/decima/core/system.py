@@ -11,6 +11,8 @@ A system of one's own is an object with the attributes and methods of :class:`Sy
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -107,6 +109,27 @@ class RunResult(Protocol):
         """
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Best:
+    """The best run known of a workload, beside what no run can pass."""
+
+    result: RunResult  # the run
+    objective: str  # name of what is best
+    value: float  # of the run
+    bound: float | None  # no run is better; None where no bound holds
+    proved: bool  # whether no run is better than this one
+    unit: str = "s"  # of both; the empty string for none
+
+    def __repr__(self) -> str:
+        unit = f" {self.unit}".rstrip()
+        limit = "no bound holds here" if self.bound is None else f"bound {self.bound:.2f}{unit}"
+        how = "proved" if self.proved else limit
+        return f"best {self.objective} {self.value:.2f}{unit} ({how}) for {self.result.workload.label}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{getattr(self.result, '_repr_html_', str)()}"
+
+
 class SystemScheduler(Protocol):
     """Scheduler of a system; with a true ``concurrent`` one object may serve several runs.
 
@@ -168,6 +191,9 @@ class System(Protocol):
 
     def objectives(self) -> list[str | Objective]:
         """Objectives of its outcomes: names of the shared ones, and its own."""
+
+    def optimum(self, workload: SystemWorkload, settings: SystemSettings, budget: int, seed: int) -> Best:
+        """The best run of a workload that is known whole, after so many schedules tried."""
 
 
 SYSTEMS: Registry[System] = Registry("system", modules=SYSTEM_MODULES)

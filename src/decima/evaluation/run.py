@@ -7,10 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
+from decima.core.checks import check_whole
 from decima.core.errors import ConfigError
 from decima.core.objectives import Objective
 from decima.core.system import (
+    Best,
     RunResult,
+    System,
     SystemScheduler,
     SystemSettings,
     SystemWorkload,
@@ -56,10 +59,7 @@ def simulate(
         DecimaError: Bad input; the message says what and where.
     """
     chosen = chosen_settings(jobs, cluster, mode, system, executors=executors, **settings)
-    runs = system_of(chosen)
-    if isinstance(jobs, (str, Path)):
-        jobs = runs.read_jobs(str(jobs)).workload(seed)
-    require_workload(runs, jobs)
+    runs, jobs = _read(jobs, chosen, seed)
     parameters = {} if parameters is None else parameters
     if not isinstance(parameters, Mapping) or not all(isinstance(name, str) for name in parameters):
         raise ConfigError(f"parameters must be values by name, got {parameters!r:.60}")
@@ -67,6 +67,50 @@ def simulate(
     state = runs.state(runs.tables(jobs, chosen), chosen, log=log)
     runs.run(state, made, seed)
     return runs.result(state, made.name, seed)
+
+
+def optimum(
+    jobs: SystemWorkload | str | Path,
+    executors: int | None = None,
+    seed: int = 0,
+    *,
+    budget: int = 2000,
+    mode: str | None = None,
+    cluster: SystemSettings | None = None,
+    system: str | None = None,
+    **settings,
+) -> Best:
+    """Find the best run of a workload that is known whole, and what no run can pass.
+
+    On the Spark cluster a search for the least average JCT beside the lower bound, for unequal executors the least
+    makespan, for placement the greatest reward; the last two are proved where the instance is small enough.
+
+    Args:
+        jobs: As in :func:`simulate`.
+        executors: As in :func:`simulate`.
+        seed: Source of drawn jobs, of sampled durations, which the search knows, and of the search's chance.
+        budget: Schedules to try, at least 1.
+        mode: As in :func:`simulate`.
+        cluster: As in :func:`simulate`.
+        system: As in :func:`simulate`.
+        **settings: As in :func:`simulate`.
+
+    Raises:
+        DecimaError: Bad input; the message says what and where.
+    """
+    check_whole("budget", budget, least=1)
+    chosen = chosen_settings(jobs, cluster, mode, system, executors=executors, **settings)
+    runs, jobs = _read(jobs, chosen, seed)
+    return runs.optimum(jobs, chosen, budget, seed)
+
+
+def _read(jobs: SystemWorkload | str | Path, settings: SystemSettings, seed: int) -> tuple[System, SystemWorkload]:
+    """System of settings, and its workload that was given or that a text means."""
+    system = system_of(settings)
+    if isinstance(jobs, (str, Path)):
+        jobs = system.read_jobs(str(jobs)).workload(seed)
+    require_workload(system, jobs)
+    return system, jobs
 
 
 def score_matrix(

@@ -71,6 +71,21 @@ def test_the_same_seed_gives_the_same_run(case):
             np.testing.assert_array_equal(again.completion_ms, expected.completion_ms)
 
 
+def test_the_optimum_is_no_worse_than_any_scheduler_and_within_its_bound(case):
+    system, workload, settings, names = case
+    best = system.optimum(workload, settings, 50, 0)
+    objective = objective_of(system, best.objective)
+    sign = -1.0 if objective.direction == "max" else 1.0
+    assert best.value == pytest.approx(objective.measure(best.result.outcome))
+    assert best.bound is None or sign * best.bound <= sign * best.value + 1e-9
+    state = system.state(system.tables(workload, settings), settings)
+    for name in names:
+        system.run(state, system.make_scheduler(name), 0)
+        assert sign * best.value <= sign * objective.measure(system.outcome(state)) + 1e-9
+    assert f"best {best.objective} {best.value:.2f}" in repr(best)
+    assert repr(best) in best._repr_html_()
+
+
 def test_outcomes_outlive_the_state(case):
     system, workload, settings, names = case
     state = system.state(system.tables(workload, settings), settings)

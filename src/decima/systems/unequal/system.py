@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -14,7 +15,7 @@ import numpy as np
 from decima.core.checks import check_whole
 from decima.core.errors import ConfigError
 from decima.core.objectives import Objective
-from decima.core.system import register_system
+from decima.core.system import Best, register_system
 from decima.systems.unequal import graph
 from decima.systems.unequal.cluster import Cluster
 from decima.systems.unequal.objectives import OBJECTIVES, UnequalOutcome, metrics
@@ -24,6 +25,8 @@ from decima.systems.unequal.schedulers.registry import PlanScheduler, list_sched
 from decima.systems.unequal.settings import Settings
 from decima.systems.unequal.sources import InstanceText
 from decima.systems.unequal.workload import Instance, Job
+
+PROVED_NODES = 10  # of instances whose optimum is proved within seconds
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,19 @@ class UnequalExecutors:
     def objectives(self) -> list[str | Objective]:
         """Objectives of every system that apply, and those of schedules."""
         return ["makespan", "avg_jct", "slowdown", "p50_jct", "p90_jct", "p95_jct", "p99_jct", *OBJECTIVES]
+
+    def optimum(self, workload: Instance, settings: Settings, budget: int, seed: int) -> Best:
+        """The shortest schedule where it is proved in seconds, else a search of priorities beside the lower bound."""
+        from decima.systems.unequal.optimum import exact, priority_search
+
+        tables = self.tables(workload, settings)
+        schedule = priority_search.search(tables.instance, budget, seed).schedule
+        proved = schedule.makespan_s <= tables.bound_s * (1.0 + 1e-9)
+        if not proved and len(tables.instance) <= PROVED_NODES:
+            with contextlib.suppress(exact.NotProvedError):
+                schedule, proved = exact.optimum(tables.instance).schedule, True
+        result = self.result(State(tables, schedule), schedule.scheduler, seed)
+        return Best(result, "makespan", schedule.makespan_s, tables.bound_s, proved)
 
 
 UNEQUAL_EXECUTORS = register_system(UnequalExecutors())
