@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from decima.core import config
 from tests.on_ray import scenarios
 from tests.reliability.processes import PACKAGE, started
 
@@ -61,8 +62,10 @@ def program(folder):
 
 
 @pytest.fixture(scope="module")
-def ask():
+def ask(request):
     """``ask(name)`` runs a scenario; None, or the traceback of what went wrong."""
+    if config.mirror_dir() is not None:
+        request.getfixturevalue("tpch_data")  # which all processes of Ray inherit
     for _ in range(ATTEMPTS):
         # Not pytest's folder: paths of sockets must not be long.
         with (

@@ -80,7 +80,7 @@ def optimum(
     system: str | None = None,
     **settings,
 ) -> Best:
-    """Find the best run of a workload that is known whole, and what no run can pass.
+    """Find the best run of a workload that is known whole, and its bound.
 
     On the Spark cluster a search for the least average JCT beside the lower bound, for unequal executors the least
     makespan, for placement the greatest reward; the last two are proved where the instance is small enough.
@@ -105,7 +105,7 @@ def optimum(
 
 
 def _read(jobs: SystemWorkload | str | Path, settings: SystemSettings, seed: int) -> tuple[System, SystemWorkload]:
-    """System of settings, and its workload that was given or that a text means."""
+    """System of settings, and its workload; a text is read."""
     system = system_of(settings)
     if isinstance(jobs, (str, Path)):
         jobs = system.read_jobs(str(jobs)).workload(seed)

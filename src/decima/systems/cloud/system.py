@@ -149,8 +149,8 @@ class VmPlacement:
         """The placement of the greatest reward without voluntary waits: exact, or else by search."""
         from decima.systems.cloud.optimum import best
 
-        found = best.optimum(workload, settings, budget=budget, seed=seed)
-        return Best(found.result, "reward", found.result.reward, found.reward_bound, found.status == best.EXACT, "")
+        known = best.optimum(workload, settings, budget=budget, seed=seed)
+        return Best(known.result, "reward", known.result.reward, known.reward_bound, known.status == best.EXACT, "")
 
 
 VM_PLACEMENT = register_system(VmPlacement())

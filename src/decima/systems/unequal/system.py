@@ -116,7 +116,7 @@ class UnequalExecutors:
         return ["makespan", "avg_jct", "slowdown", "p50_jct", "p90_jct", "p95_jct", "p99_jct", *OBJECTIVES]
 
     def optimum(self, workload: Instance, settings: Settings, budget: int, seed: int) -> Best:
-        """The shortest schedule where it is proved in seconds, else a search of priorities beside the lower bound."""
+        """The shortest schedule, proved where that takes seconds, beside the lower bound."""
         from decima.systems.unequal.optimum import exact, priority_search
 
         tables = self.tables(workload, settings)
