@@ -8,7 +8,7 @@ import pandas
 from decima.core.decision import Parameter
 from decima.core.errors import ConfigError
 from decima.core.objectives import Outcome, get_objective
-from decima.core.system import TASK_COLUMNS, Best
+from decima.core.system import TASK_COLUMNS
 
 
 @dataclass(frozen=True)
@@ -141,10 +141,3 @@ class SingleMachine:
 
     def objectives(self):
         return ["avg_jct", "makespan", "slowdown"]
-
-    def optimum(self, workload, settings, budget, seed):
-        state = self.state(workload, settings)
-        self.run(state, self.make_scheduler("in_order"), seed)
-        result = self.result(state, "in_order", seed)
-        value_s = float(result.outcome.completion_ms.max()) / 1000.0
-        return Best(result, "makespan", value_s, value_s, proved=True)  # a machine that works while anybody waits

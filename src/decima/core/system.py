@@ -10,7 +10,7 @@ A system of one's own is an object with the attributes and methods of :class:`Sy
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -192,11 +192,17 @@ class System(Protocol):
     def objectives(self) -> list[str | Objective]:
         """Objectives of its outcomes: names of the shared ones, and its own."""
 
-    def optimum(self, workload: SystemWorkload, settings: SystemSettings, budget: int, seed: int) -> Best:
-        """The best run of a workload that is known whole, after so many schedules tried."""
-
 
 SYSTEMS: Registry[System] = Registry("system", modules=SYSTEM_MODULES)
+# Functions of workload, settings, number of schedules to try and seed, by system.
+OPTIMA: Registry[Callable[[Any, Any, int, int], Best]] = Registry(
+    "system with an optimum",
+    modules={
+        "spark": "decima.systems.spark.optimum.schedule_search:best_run",
+        "unequal": "decima.systems.unequal.system:best_run",
+        "cloud": "decima.systems.cloud.optimum.best:best_run",
+    },
+)
 
 
 def register_system(system: System) -> System:

@@ -11,6 +11,7 @@ from decima.core.checks import check_whole
 from decima.core.errors import ConfigError
 from decima.core.objectives import Objective
 from decima.core.system import (
+    OPTIMA,
     Best,
     RunResult,
     System,
@@ -101,7 +102,7 @@ def optimum(
     check_whole("budget", budget, least=1)
     chosen = chosen_settings(jobs, cluster, mode, system, executors=executors, **settings)
     runs, jobs = _read(jobs, chosen, seed)
-    return runs.optimum(jobs, chosen, budget, seed)
+    return OPTIMA.find(runs.name)(jobs, chosen, budget, seed)
 
 
 def _read(jobs: SystemWorkload | str | Path, settings: SystemSettings, seed: int) -> tuple[System, SystemWorkload]:

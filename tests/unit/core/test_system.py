@@ -71,9 +71,10 @@ def test_the_same_seed_gives_the_same_run(case):
             np.testing.assert_array_equal(again.completion_ms, expected.completion_ms)
 
 
-def test_the_optimum_is_no_worse_than_any_scheduler_and_within_its_bound(case):
-    system, workload, settings, names = case
-    best = system.optimum(workload, settings, 50, 0)
+@pytest.mark.parametrize("name", list_systems())
+def test_the_optimum_is_no_worse_than_any_scheduler_and_within_its_bound(name):
+    system, (workload, settings, names) = get_system(name), CASES[name]
+    best = decima.optimum(workload, budget=50, cluster=settings)
     objective = objective_of(system, best.objective)
     sign = -1.0 if objective.direction == "max" else 1.0
     assert best.value == pytest.approx(objective.measure(best.result.outcome))
@@ -84,6 +85,15 @@ def test_the_optimum_is_no_worse_than_any_scheduler_and_within_its_bound(case):
         assert sign * best.value <= sign * objective.measure(system.outcome(state)) + 1e-9
     assert f"best {best.objective} {best.value:.2f}" in repr(best)
     assert repr(best) in best._repr_html_()
+
+
+def test_a_system_without_an_optimum_says_so(toy):
+    with pytest.raises(
+        ConfigError, match="unknown system with an optimum 'single_machine'; known: cloud, spark, unequal"
+    ):
+        decima.optimum(ORDERS[0], cluster=MachineSettings())
+    with pytest.raises(ConfigError, match="budget"):
+        decima.optimum("embedded:n=2", budget=0)
 
 
 def test_outcomes_outlive_the_state(case):

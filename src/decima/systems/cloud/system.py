@@ -16,7 +16,7 @@ from decima.core.checks import check_whole
 from decima.core.errors import SchedulerError
 from decima.core.objectives import Objective, Outcome
 from decima.core.record import Record
-from decima.core.system import Best, register_system
+from decima.core.system import register_system
 from decima.evaluation.run import simulate as simulate_system
 from decima.systems.cloud import engine as core
 from decima.systems.cloud.fields import GOES_ON
@@ -144,13 +144,6 @@ class VmPlacement:
     def objectives(self) -> list[str | Objective]:
         """Objectives of every system that apply, and those of placement."""
         return ["avg_jct", "makespan", "slowdown", "p50_jct", "p90_jct", "p95_jct", "p99_jct", *OBJECTIVES.values()]
-
-    def optimum(self, workload: PlacementWorkload, settings: PlacementSettings, budget: int, seed: int) -> Best:
-        """The placement of the greatest reward without voluntary waits: exact, or else by search."""
-        from decima.systems.cloud.optimum import best
-
-        known = best.optimum(workload, settings, budget=budget, seed=seed)
-        return Best(known.result, "reward", known.result.reward, known.reward_bound, known.status == best.EXACT, "")
 
 
 VM_PLACEMENT = register_system(VmPlacement())

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from decima.core.objectives import Objective, Outcome, list_objectives
-from decima.core.system import Best, register_system
+from decima.core.system import register_system
 from decima.systems.spark.loop import new_state, offers, spawn_generators
 from decima.systems.spark.result import Result, outcome_of
 from decima.systems.spark.schedulers.fields import rule_record
@@ -102,15 +102,6 @@ class SparkCluster:
     def objectives(self) -> list[str | Objective]:
         """All registered objectives."""
         return list(list_objectives())
-
-    def optimum(self, workload: Workload, settings: Settings, budget: int, seed: int) -> Best:
-        """A search that knows arrivals and durations, beside the lower bound."""
-        from decima.systems.spark.optimum.bounds import lower_bound
-        from decima.systems.spark.optimum.schedule_search import search_schedule
-
-        result = search_schedule(workload, settings, budget, seed=seed).run(log=True)
-        bound_s = lower_bound(workload, settings).avg_jct_s
-        return Best(result, "avg_jct", result.avg_jct_s, bound_s, result.avg_jct_s <= bound_s * (1.0 + 1e-9))
 
 
 SPARK_CLUSTER = register_system(SparkCluster())

@@ -115,19 +115,6 @@ class UnequalExecutors:
         """Objectives of every system that apply, and those of schedules."""
         return ["makespan", "avg_jct", "slowdown", "p50_jct", "p90_jct", "p95_jct", "p99_jct", *OBJECTIVES]
 
-    def optimum(self, workload: Instance, settings: Settings, budget: int, seed: int) -> Best:
-        """The shortest schedule, proved where that takes seconds, beside the lower bound."""
-        from decima.systems.unequal.optimum import exact, priority_search
-
-        tables = self.tables(workload, settings)
-        schedule = priority_search.search(tables.instance, budget, seed).schedule
-        proved = schedule.makespan_s <= tables.bound_s * (1.0 + 1e-9)
-        if not proved and len(tables.instance) <= PROVED_NODES:
-            with contextlib.suppress(exact.NotProvedError):
-                schedule, proved = exact.optimum(tables.instance).schedule, True
-        result = self.result(State(tables, schedule), schedule.scheduler, seed)
-        return Best(result, "makespan", schedule.makespan_s, tables.bound_s, proved)
-
 
 UNEQUAL_EXECUTORS = register_system(UnequalExecutors())
 
@@ -136,6 +123,20 @@ def result_of(schedule: Schedule, seed: int = 0) -> UnequalResult:
     """A schedule as the result of a run."""
     tables = UNEQUAL_EXECUTORS.tables(schedule.instance, Settings())
     return UNEQUAL_EXECUTORS.result(State(tables, schedule), schedule.scheduler, seed)
+
+
+def best_run(workload: Instance, settings: Settings, budget: int, seed: int) -> Best:
+    """The shortest schedule, proved where that takes seconds, beside the lower bound."""
+    from decima.systems.unequal.optimum import exact, priority_search
+
+    tables = UNEQUAL_EXECUTORS.tables(workload, settings)
+    schedule = priority_search.search(tables.instance, budget, seed).schedule
+    proved = schedule.makespan_s <= tables.bound_s * (1.0 + 1e-9)
+    if not proved and len(tables.instance) <= PROVED_NODES:
+        with contextlib.suppress(exact.NotProvedError):
+            schedule, proved = exact.optimum(tables.instance).schedule, True
+    result = UNEQUAL_EXECUTORS.result(State(tables, schedule), schedule.scheduler, seed)
+    return Best(result, "makespan", schedule.makespan_s, tables.bound_s, proved)
 
 
 def plan(

@@ -9,6 +9,7 @@ import numpy as np
 
 from decima.core.checks import check_whole
 from decima.core.progress import progress_bar
+from decima.core.system import Best
 from decima.systems.cloud.optimum.periods import counts_of, exact_applies, periods, plan_of, solve_period, sub_workload
 from decima.systems.cloud.optimum.prices import find_dual_prices
 from decima.systems.cloud.optimum.problem import Problem, latest_starts
@@ -123,6 +124,12 @@ def optimum(
         reward_bound = float(settings.rules.fixed_reward * constant - loss)
     work = problem.work_bound() if not settings.rules.clock_goes_back else 0.0
     return Optimum(result, status, waits, len(spans), proved, spent, work, interval, reward_bound)
+
+
+def best_run(workload: PlacementWorkload, settings: PlacementSettings, budget: int, seed: int) -> Best:
+    """The placement of the greatest reward without voluntary waits: exact, or else by search."""
+    best = optimum(workload, settings, budget=budget, seed=seed)
+    return Best(best.result, "reward", best.result.reward, best.reward_bound, best.status == EXACT, "")
 
 
 def _follow(workload, settings, wanted, waits, name) -> PlacementResult:
