@@ -17,7 +17,8 @@ from decima.connect.service.steps import Steps, finish
 from decima.connect.service.wire import JOB_FIELDS, STAGE_FIELDS
 from decima.core.record import GIVEN
 from decima.core.relocation import Numbering, Relocation, restart_rows
-from decima.systems.spark.fields import ACTIVE, ARRAYS, CLUSTER
+from decima.systems.spark.fields import ACTIVE, ARRAYS, CLUSTER, NONE
+from decima.systems.spark.policy.fields import POLICY_SLOT
 from decima.systems.spark.schedulers.fields import RULE, rule_record
 from decima.systems.spark.settings import Settings
 from decima.systems.spark.state import ClusterState
@@ -32,6 +33,9 @@ _MOVED = ("stage", "job")
 _OF_CLUSTER = {field.extent for field in CLUSTER.fields} - set(_MOVED)
 _STATE_RELOCATION = Relocation(CLUSTER, _MOVED, left=_OF_CLUSTER)
 _RULE_RELOCATION = Relocation(RULE, _MOVED)
+# What is written once of a stage and of a job, besides numbers and edges.
+_OF_STAGE = ("stage_tasks", "row_level", "row_nominal_ms", "row_path_work_ms", "row_path_ms")
+_OF_JOB = ("job_arrival_ms", "job_work_ms")
 # What a stage takes besides arrays: ids, durations, lists.
 _STAGE_BYTES = 400
 # Hints to rules, which jobs bring when they come.
@@ -63,6 +67,13 @@ class Capacity:
             levels=max(self.levels, more.levels),
             executors=max(self.executors, more.executors),
         )
+
+    def suits(self, need: Capacity) -> bool:
+        """Whether jobs of a need, put together without gaps, leave room for half as many, and the room is no waste."""
+        half_more = Capacity(
+            3 * need.jobs // 2, 3 * need.stages // 2, 3 * need.edges // 2, need.job_stages, need.levels, need.executors
+        )
+        return self.covers(half_more) and self.stages <= 8 * max(64, need.stages)
 
     def grown(self, need: Capacity) -> Capacity:
         """Capacity for a need: twice what jobs use up, and of the rest no less than before."""
@@ -156,7 +167,7 @@ def size_of(graphs: Collection[JobGraph]) -> Capacity:
 class JobMemory(ABC):
     """Cluster state whose jobs come and go, by any hashable key, in order of arrival.
 
-    New jobs are written behind the others; when there is no room, all move to new memory without the gaps.
+    New jobs are written behind the others; when there is no room, all move together over the gaps, or to new memory.
 
     Args:
         settings: The cluster.
@@ -177,6 +188,7 @@ class JobMemory(ABC):
         self._last_arrival_ms = -math.inf
         self._sorted = True  # jobs stand in order of arrival
         self._active: np.ndarray | None = None  # job indices in order of arrival, None: to be found again
+        self._next_job = self._next_stage = self._next_edge = 0
         need = Capacity(0, 0, 0, 16, 8, settings.executors)
         finish(self._build(need.grown(need)))
 
@@ -211,17 +223,64 @@ class JobMemory(ABC):
         # Single numbers are read and written ten times faster through memory views than through NumPy arrays.
         self.views = SimpleNamespace(**{name: memoryview(getattr(state, name)) for name in _VIEWED})
         self.job_views = [getattr(self.views, name) for name in JOB_FIELDS.values()]
-        self.num_stages = self.num_edges = 0
-        self._next_job = self._next_stage = self._next_edge = 0
-        self._keys = []
-        self._active = None
-        self._put_history()
-        slots, self.slots = self.slots, {}
         if old is not None:
             state.put(num_executors=old.num_executors)
-        for key, slot in slots.items():
-            self._copy(old, slot, self._append(key, slot.graph))
+            yield from self._move(old)
+        self._put_history()
+
+    def _move(self, old: ClusterState) -> Steps[None]:
+        """Write all jobs one behind the other into the present state, from another one or from between its own gaps."""
+        state, same = self.state, old is self.state
+        slots = sorted(self.slots.items(), key=lambda item: item[1].first)
+        jobs = np.array([slot.job for _, slot in slots], dtype=np.int32)
+        sizes = np.array([slot.size for _, slot in slots], dtype=np.int32)
+        first = np.zeros(len(slots) + 1, dtype=np.int32)
+        np.cumsum(sizes, out=first[1:])
+        before = np.array([slot.first for _, slot in slots], dtype=np.int32)
+        stages = np.repeat(before - first[:-1], sizes) + np.arange(first[-1], dtype=np.int32)
+        rows = {"stage": slice(len(stages), self._next_stage), "job": slice(len(slots), self._next_job)}
+        for kind in ("parent", "child"):
+            offset = getattr(old, f"{kind}_offset")
+            counts = offset[stages + 1] - offset[stages]
+            ends = np.cumsum(counts)
+            edges = np.repeat(offset[stages] - ends + counts, counts) + np.arange(counts.sum())
+            getattr(state, kind)[: len(edges)] = getattr(old, kind)[edges]
+            getattr(state, f"{kind}_offset")[1 : len(stages) + 1] = ends
             yield
+        hints, old_hints = rule_record(state), rule_record(old)
+        for source, target, names, index, extent in (
+            (old, state, _OF_STAGE, stages, "stage"),
+            (old, state, _OF_JOB, jobs, "job"),
+            (old_hints, hints, _HINTS, jobs, "job"),
+        ):
+            for name in names:
+                values = getattr(source, name)[index]
+                getattr(target, name)[: len(index)] = values
+                if same:
+                    getattr(target, name)[rows[extent]] = 0
+            yield
+        state.job_first_stage[: len(first)] = first
+        state.stage_job[: len(stages)] = np.repeat(np.arange(len(slots), dtype=np.int32), sizes)
+        numberings = []
+        for index, end in ((stages, self._next_stage), (jobs, self._next_job)):
+            numbers = np.full(max(1, end), NONE, dtype=np.int32)
+            numbers[index] = np.arange(len(index), dtype=np.int32)
+            numberings.append(Numbering(index, numbers))
+        # No row moves up, so that a copy within one memory overwrites nothing that is still to be read.
+        _STATE_RELOCATION.copy(old, state, numberings)
+        _RULE_RELOCATION.copy(old_hints, hints, numberings)
+        if same:
+            state.job_first_stage[len(first) : self._next_job + 1] = 0
+            state.stage_job[rows["stage"]] = 0
+            restart_rows(state, rows)
+            restart_rows(hints, rows)
+            if POLICY_SLOT in state.attached:
+                state.attached[POLICY_SLOT].put(net_ready=0)
+        for job, (_, slot) in enumerate(slots):
+            slot.job, slot.first = job, int(first[job])
+        self._keys = [key for key, _ in slots]
+        self._next_job, self._next_stage, self._next_edge = len(slots), len(stages), self.num_edges
+        self._active = None
 
     def _copy(self, old: ClusterState, source: Slot, target: Slot) -> None:
         """Copy the state of a job from its old place; the new one may have more stages."""
@@ -242,8 +301,10 @@ class JobMemory(ABC):
     def reserve(self, graphs: Collection[JobGraph]) -> Steps[None]:
         """Make room for further jobs, which may move those that are there."""
         more = size_of(graphs)
-        if not self._capacity.covers(Capacity(self._next_job, self._next_stage, self._next_edge, 0, 0, 0).plus(more)):
-            yield from self._build(self._capacity.grown(self.size.plus(more)))
+        if self._capacity.covers(Capacity(self._next_job, self._next_stage, self._next_edge, 0, 0, 0).plus(more)):
+            return
+        need = self.size.plus(more)
+        yield from self._move(self.state) if self._capacity.suits(need) else self._build(self._capacity.grown(need))
 
     def _append(self, key: Hashable, graph: JobGraph) -> Slot:
         """Write a job's graph behind all others and return its place."""

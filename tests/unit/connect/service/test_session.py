@@ -10,10 +10,13 @@ from decima.connect.service.errors import RefusalError
 from decima.connect.service.limits import Limits
 from decima.connect.service.sessions import Offering, Sessions
 from decima.connect.service.steps import finish
+from decima.core.record import PLAIN
+from decima.systems.spark.fields import ARRAYS
 from decima.systems.spark.policy.architecture import Architecture
 from decima.systems.spark.policy.record import policy_record
+from decima.systems.spark.schedulers.fields import RULE
 from decima.workload.profile import JobProfile, Stage
-from tests.services import expire, sessions_of
+from tests.services import expire, leave, sessions_of
 from tests.unit.systems.spark.policy.policies import make_policy
 
 
@@ -317,3 +320,44 @@ def test_sessions_are_limited_and_expire():
     refused(grpc.StatusCode.NOT_FOUND, "unknown session", first.decide)
     Client(sessions)
     assert len(sessions) == 2
+
+
+@pytest.mark.parametrize("name", ["weighted_fair", "net"])
+def test_jobs_that_come_and_go_move_together_in_the_same_memory(name):
+    """Decisions and arrays are those of a session that never saw the jobs that are gone."""
+    sessions = sessions_of("weighted_fair")
+    sessions.offering._makers["net"] = lambda: make_policy(Architecture.paper())
+    rng = np.random.default_rng(1)
+    client, there, memories = Client(sessions, scheduler=name), {}, []
+    for number in range(120):
+        gone = [old for old in there if rng.random() < 0.15]
+        for old in gone:
+            del there[old]
+        new = f"j{number}"
+        tasks = rng.integers(2, 9, rng.integers(1, 6)).tolist()
+        launched = int(rng.integers(0, tasks[0]))
+        there[new] = (
+            job(new, tasks, arrival_ms=float(number), priority=float(number % 3)),
+            state(new, attached=launched, stages=[counts(10, launched)]),
+        )
+        news = {"jobs": [there[new][0]], "states": [there[new][1]], "gone": gone, "offer": offer(3)}
+        answer = client.decide(**news)
+        fresh = Client(sessions, scheduler=name)
+        jobs, states = zip(*there.values(), strict=True)
+        expected = fresh.decide(jobs=jobs, states=states, offer=offer(3))
+        assert (answer.job, answer.stage, answer.limit) == (expected.job, expected.stage, expected.limit), number
+        if not memories or client.mirror.state is not memories[-1]:
+            memories.append(client.mirror.state)
+        for key, slot in client.mirror.slots.items():
+            other = fresh.mirror.slots[key]
+            for field in (*ARRAYS.values(), *RULE.arrays.values()):
+                if field.extent in ("stage", "row", "job") and field.refers in (None, PLAIN):
+                    rows = [(s.job, 1) if field.extent == "job" else (s.first, s.size) for s in (slot, other)]
+                    mine, theirs = (
+                        getattr(mirror.state, field.name)[at : at + size]
+                        for mirror, (at, size) in zip((client.mirror, fresh.mirror), rows, strict=True)
+                    )
+                    if field.name not in ("stage_job", "stage_row"):
+                        assert np.array_equal(mine, theirs, equal_nan=mine.dtype.kind == "f"), (field.name, number)
+        leave(sessions, fresh.session)
+    assert len(memories) < 6
