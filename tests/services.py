@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import os
 import subprocess
 import sysconfig
 import threading
@@ -64,9 +65,9 @@ def expire(sessions):
 
 
 @contextlib.contextmanager
-def running(sessions, **address):
-    """A service at a free port, in a thread; yields it with `port` set."""
-    service = Service(sessions, Address(**({"port": 0, "grace_s": 1.0} | address)))
+def running(sessions, made=None, **address):
+    """A service at a free port, in a thread; yields it with `port` set. One that is ``made`` has its address."""
+    service = made or Service(sessions, Address(**({"port": 0, "grace_s": 1.0} | address)))
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -108,10 +109,17 @@ def make_certificate(folder, name):
 
 
 @contextlib.contextmanager
-def process(*arguments):
+def process(*arguments, environment=None, stdin=subprocess.DEVNULL):
     """`decima serve` as a process; yields it with `target`, and `line`, what it said when it was ready."""
     words = [str(COMMAND), "serve", *map(str, arguments)]
-    started = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    started = subprocess.Popen(
+        words,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | (environment or {}),
+    )
     try:
         started.line = started.stdout.readline()
         if started.line:

@@ -3,21 +3,74 @@
 from __future__ import annotations
 
 import os
-from functools import partial
+import tomllib
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from decima.commands.shared import options
+from decima.core.errors import ConfigError
+from decima.core.grammar import hint
+
+LEVELS = ("debug", "info", "warning", "error")
+FORMS = ("text", "json")
+#: Beginning of the variables that give options. (Kubernetes sets DECIMA_SERVICE_HOST and so on for a service `decima`.)
+PREFIX = "DECIMA_SERVE"
 
 
 def register(root: typer.Typer) -> None:
     """Add the command."""
-    root.command()(serve)
+    root.command(context_settings={"auto_envvar_prefix": PREFIX})(serve)
+
+
+def _configure(context: typer.Context, file: Path | None) -> Path | None:
+    """Take options from a file, for those that neither command line nor environment give.
+
+    Raises:
+        ConfigError: The file cannot be read, or something in it or in the environment is no option.
+    """
+    known = {option.name: option for option in context.command.params if option.name not in ("config", "help")}
+    variables = [name.removeprefix(f"{PREFIX}_").lower() for name in os.environ if name.startswith(f"{PREFIX}_")]
+    for name in variables:
+        if name not in known and name != "config":
+            raise ConfigError(f"{PREFIX}_{name.upper()} is set, but there is no option {name!r}{hint(name, known)}")
+    if file is None:
+        return None
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(
+            f"cannot read the configuration {file}: {getattr(error, 'strerror', None) or error}"
+        ) from None
+    values = {}
+    for key, value in content.items():
+        name = key.replace("-", "_")
+        if name not in known:
+            raise ConfigError(f"{file}: there is no option {key!r}{hint(name, known)}")
+        if name in values:
+            raise ConfigError(f"{file}: option {key!r} is given twice")
+        several = known[name].multiple
+        parts = value if several and isinstance(value, list) else [value]
+        if several != isinstance(value, list) or any(isinstance(part, (list, dict)) for part in parts):
+            expected = "a list" if several else "one value"
+            raise ConfigError(f"{file}: option {key!r} is {value!r:.60}; expected {expected}")
+        # As text, so that it is checked as on the command line.
+        values[name] = [str(part) for part in parts] if several else str(value)
+    context.default_map = values
+    return file
 
 
 def serve(
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            callback=_configure,
+            is_eager=True,
+            help="TOML file with options; the environment (DECIMA_SERVE_PORT) and the command line go before it.",
+        ),
+    ] = None,
     scheduler: options.SchedulerText = "fair",
     also: Annotated[
         list[str] | None,
@@ -38,6 +91,10 @@ def serve(
             metavar="N", min=0, max=65535, help="Port of the metrics for Prometheus; 0: any.", show_default="none"
         ),
     ] = None,
+    processes: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, max=64, help="Processes that share the port; limits are those of each."),
+    ] = 1,
     profiles: Annotated[
         str | None,
         typer.Option(metavar="JOBS", help="File or source with measured durations, for jobs that name their profile."),
@@ -48,6 +105,16 @@ def serve(
     ] = None,
     tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="Certificate chain (PEM).")] = None,
     tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Key of the certificate (PEM).")] = None,
+    tls_client_ca: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Clients must show a certificate that this one signed (PEM).")
+    ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Show sessions and decisions at /live of the metrics port, behind the token.")
+    ] = False,
+    log_level: Annotated[
+        str, typer.Option(metavar="|".join(LEVELS), help="Least that is logged on stderr.")
+    ] = "warning",
+    log_format: Annotated[str, typer.Option(metavar="|".join(FORMS), help="Form of a line of the log.")] = "text",
     max_sessions: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Most open sessions.")] = 2048,
     max_executors: Annotated[
         int, typer.Option(metavar="N", min=1, help="Most executors of all sessions together.")
@@ -60,27 +127,31 @@ def serve(
     ] = 2048.0,
     lease_s: Annotated[float, typer.Option(metavar="S", help="Forget a session that is unused for this long.")] = 600.0,
     first_lease_s: Annotated[
-        float, typer.Option(metavar="S", help="Forget a session without any decision after this long.")
+        float, typer.Option(metavar="S", help="The same before its first decision, while the service is half full.")
     ] = 15.0,
 ) -> None:
     """Serve a scheduler to clients: Spark through the plugin, or simulated clusters."""
     # A client without TLS is told so; what gRPC's C++ logs about it would be a dozen lines here.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from decima.connect.service.limits import Limits
+    from decima.connect.service.logs import set_up
+    from decima.connect.service.plan import Plan
+    from decima.connect.service.processes import run_processes
     from decima.connect.service.security import Security, is_loopback, read_token
-    from decima.connect.service.server import Address, Service, run_service
-    from decima.connect.service.sessions import Offering, Sessions
-    from decima.systems.spark.schedulers import make_scheduler
-    from decima.systems.unequal import make_scheduler as make_node_scheduler
+    from decima.connect.service.server import Address, run_service
 
-    security = Security(read_token(token_file), tls_cert, tls_key)
+    for name, value, known in (("--log-level", log_level, LEVELS), ("--log-format", log_format, FORMS)):
+        if value not in known:
+            raise ConfigError(f"{name} is {value!r}; expected one of: {', '.join(known)}")
+    if live and metrics_port is None:
+        raise ConfigError("--live is a page of the metrics port; expected --metrics-port too")
+    security = Security(read_token(token_file), tls_cert, tls_key, tls_client_ca)
     security.check(host)
+    security.certificates()
     names = [scheduler, *(also or ())]
     options.require_different(names)
     node_names = list(unequal or ())
     options.require_different(node_names)
-    node_schedulers = {name: make_node_scheduler(name) for name in node_names}
-    makers = {name: partial(make_scheduler, name) for name in names}
     limits = Limits(
         sessions=max_sessions,
         total_executors=max_executors,
@@ -89,22 +160,21 @@ def serve(
         lease_s=lease_s,
         first_lease_s=first_lease_s,
     )
-    sessions = Sessions(Offering(makers, node_schedulers), _book(profiles), limits)
-    service = Service(sessions, Address(host, port, metrics_port, security))
     if not is_loopback(host) and tls_cert is None:
         typer.echo("warning: token and jobs travel unencrypted; --tls-cert and --tls-key prevent that", err=True)
 
-    def ready() -> None:
-        metrics = "" if service.metrics_port is None else f", metrics at http://{host}:{service.metrics_port}/metrics"
-        typer.echo(f"serving {', '.join(names + node_names)} at {host}:{service.port}{metrics}")
+    def ready(at: int, metrics_at: int | None) -> None:
+        metrics = "" if metrics_at is None else f", metrics at http://{host}:{metrics_at}/metrics"
+        typer.echo(f"serving {', '.join(names + node_names)} at {host}:{at}{metrics}")
 
-    run_service(service, ready)
-    typer.echo(f"stopped after {service.decisions} decisions")
-
-
-def _book(jobs: str | None):
-    """Profiles of the jobs of a text; none without a text."""
-    from decima.connect.service.durations import ProfileBook
-    from decima.workload.sources import parse_jobs
-
-    return ProfileBook() if jobs is None else ProfileBook(parse_jobs(jobs).workload(0).universe)
+    set_up(log_level, log_format)
+    address = Address(host, port, metrics_port, security, live=live, processes=processes)
+    log = log_level, log_format
+    plan = Plan(tuple(names), tuple(node_names), profiles, limits, address, token_file, log)
+    if processes > 1:
+        decisions = run_processes(plan, ready)
+    else:
+        service = plan.service()
+        run_service(service, lambda: ready(service.port, service.metrics_port))
+        decisions = service.decisions
+    typer.echo(f"stopped after {decisions} decisions")

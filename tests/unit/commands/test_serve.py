@@ -1,12 +1,30 @@
 """`decima serve` and scheduler `remote`."""
 
+import json
+import os
+import platform
+import pty
 import signal
 import socket
+import tempfile
+import urllib.error
+import urllib.request
+from pathlib import Path
 
+import grpc
+import psutil
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import decima
+from decima.connect.service import scheduler_pb2 as protocol
+from decima.connect.service.simulator_client import RemoteScheduler
+from decima.connect.service.wire import NAME
 from tests.services import process, running, sessions_of
 from tests.unit.commands.calls import read_json, refuse, run, succeed
+from tests.unit.connect.service.test_clients_that_fail import until
+from tests.unit.connect.service.test_server import require_works
 
 SOME_PORT = ["--port", "0"]
 
@@ -91,13 +109,162 @@ def test_serves_until_it_is_told_to_stop(jobs, folder):
     assert mine["parameters"] == {"service": service.target, "scheduler": ""}
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="the system has no SIGHUP")
 def test_a_closed_terminal_ends_it_as_a_stop_does():
-    with process("--scheduler", "fifo", "--port", 0) as service:
+    ours, terminal = pty.openpty()
+    with process("--scheduler", "fifo", "--port", 0, stdin=terminal) as service:
         service.send_signal(signal.SIGHUP)
         stdout, _ = service.communicate(timeout=60)
+    for end in (ours, terminal):
+        os.close(end)
     assert service.returncode == 0
     assert stdout.startswith("stopped after 0 decisions")
+
+
+def configuration(folder, **options):
+    """A configuration file; lists and texts look the same in TOML and JSON."""
+    file = folder / "decima.toml"
+    file.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in options.items()))
+    return file
+
+
+def test_a_file_gives_options_and_sighup_reads_again(folder, tmp_path):
+    """Options of the file, the environment before it, the command line before both; a renewed token counts at once."""
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef")
+    options = {"scheduler": "fair", "also": ["fifo"], "port": 1, "metrics-port": 0, "live": True, "log_format": "json"}
+    file = configuration(tmp_path, **options, token_file=str(token), **{"log-level": "info"})
+    environment = {"DECIMA_SERVE_SCHEDULER": "sjf_cp", "DECIMA_SERVE_LOG_LEVEL": "debug"}
+    with process("--config", file, "--port", 0, environment=environment) as service:
+        assert service.line.startswith("serving sjf_cp, fifo at 127.0.0.1:")
+        page = f"{service.line.split('metrics at ')[1].strip().removesuffix('/metrics')}/live.json"
+        require_works(service.target, token="0123456789abcdef")
+        token.write_text("fedcba9876543210")
+        service.send_signal(signal.SIGHUP)
+        log = [json.loads(service.stderr.readline())]
+        while log[-1]["message"] != "policies, token and certificates were read again":
+            log.append(json.loads(service.stderr.readline()))
+        require_works(service.target, token="fedcba9876543210")
+        token.write_text("short")
+        service.send_signal(signal.SIGHUP)
+        while log[-1]["message"] != "reload refused, everything stays as it was":
+            log.append(json.loads(service.stderr.readline()))
+        assert "must have at least 16" in log[-1]["reason"]
+        require_works(service.target, token="fedcba9876543210")
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(page, timeout=20)
+        header = {"Authorization": "Bearer fedcba9876543210"}
+        with urllib.request.urlopen(urllib.request.Request(page, headers=header), timeout=20) as answer:
+            assert json.load(answer)["decisions"] == 3
+    opened = next(line for line in log if line["message"] == "session opened")
+    assert (opened["level"], opened["scheduler"], opened["executors"]) == ("info", "sjf_cp", 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ports = 1", "decima.toml: there is no option 'ports'; did you mean 'port'?"),
+        ("port = 1\nport = 2", "decima.toml: Cannot overwrite a value"),
+        ("max-sessions = 1\nmax_sessions = 2", "option 'max_sessions' is given twice"),
+        ("port = 1.5", "'--port': Input should be a valid integer"),
+        ("port = true", "'--port': Input should be a valid integer"),
+        ("port = [1]", "option 'port' is [1]; expected one value"),
+        ('also = "fifo"', "option 'also' is 'fifo'; expected a list"),
+        ("[serve]\nport = 1", "there is no option 'serve'"),
+        ("port = {a = 1}", "option 'port' is {'a': 1}; expected one value"),
+        ("also = [[1]]", "option 'also' is [[1]]; expected a list"),
+        ("port", "decima.toml: Expected '=' after a key"),
+        ('log-level = "loud"', "--log-level is 'loud'; expected one of: debug, info, warning, error"),
+        ("live = true", "--live is a page of the metrics port; expected --metrics-port too"),
+        ('tls-client-ca = "ca.pem"', "--tls-client-ca needs TLS"),
+        ('scheduler = "fiar"', "unknown scheduler 'fiar'; did you mean 'fair'?"),
+        ("processes = 0", "'--processes': Input should be greater than or equal to 1"),
+    ],
+)
+def test_configurations_that_are_wrong(text, message, tmp_path):
+    (tmp_path / "decima.toml").write_text(text)
+    assert message in refuse("serve", "--config", tmp_path / "decima.toml")
+
+
+def test_no_configuration_and_unknown_variables(tmp_path, monkeypatch):
+    assert refuse("serve", "--config", tmp_path / "none.toml").endswith("none.toml: No such file or directory")
+    (tmp_path / "bytes.toml").write_bytes(b"\xff")
+    assert "cannot read the configuration" in refuse("serve", "--config", tmp_path / "bytes.toml")
+    monkeypatch.setenv("DECIMA_SERVE_PROT", "1")
+    assert refuse("serve") == "DECIMA_SERVE_PROT is set, but there is no option 'prot'; did you mean 'port'?"
+
+
+@given(content=st.binary(max_size=60) | st.text("portalsive=[]{}\"\n12.,#'", max_size=60).map(str.encode))
+@settings(max_examples=60, deadline=None)
+def test_any_configuration_is_read_or_refused_with_a_sentence(content):
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "decima.toml"
+        file.write_bytes(content)
+        # A wrong scheduler, so that no service begins where the file is right.
+        assert refuse("serve", "--scheduler", "fiar", "--config", file)
+
+
+def test_several_processes_behind_one_port():
+    """A process that is killed is started again; a client goes on with another one and loses no decision."""
+    with process("--processes", 2, "--port", 0, "--metrics-port", 0, "--log-level", "info") as service:
+        view = service.line.split("metrics at ")[1].strip().removesuffix("/metrics")
+        jobs = decima.workload.synthetic_batch(6, 1)
+        remote = RemoteScheduler(service.target, patience_s=60.0)
+        killed = []
+
+        def kill_one(number):
+            if number == 40:
+                members = [
+                    child
+                    for child in psutil.Process(service.pid).children()
+                    if "spawn_main" in "".join(child.cmdline())
+                ]
+                assert len(members) == 2
+                killed.extend(members)
+                for member in members:
+                    member.kill()
+
+        here = decima.simulate(jobs, "fair", 10, 1, log=True)
+        there = decima.simulate(jobs, Interrupting(remote, kill_one), 10, 1, log=True)
+        remote.close()
+        assert killed
+        assert there.log.decision_lists() == here.log.decision_lists()
+        with grpc.insecure_channel(service.target) as channel:
+            shared = protocol.OpenRequest(version=1, executors=4, shared_cluster="c").SerializeToString()
+            with pytest.raises(grpc.RpcError, match="need one process"):
+                channel.unary_unary(f"/{NAME}/Open")(shared, timeout=20, wait_for_ready=True)
+        until(lambda: urllib.request.urlopen(f"{view}/healthz", timeout=20).status == 200)
+        until(lambda: ready(view))
+        with urllib.request.urlopen(f"{view}/metrics", timeout=20) as page:
+            lines = page.read().decode().splitlines()
+        assert 'decima_build_info{python="' + platform.python_version() in "".join(lines)
+        assert "decima_sessions 0.0" in lines
+        service.send_signal(signal.SIGTERM)
+        stdout, stderr = service.communicate(timeout=60)
+    assert service.returncode == 0
+    assert stdout.startswith("stopped after ")
+    assert stderr.count("a process ended and is started again code=-9") == 2
+
+
+def ready(view):
+    try:
+        return urllib.request.urlopen(f"{view}/readyz", timeout=20).status == 200
+    except urllib.error.HTTPError:  # 503: not ready
+        return False
+
+
+class Interrupting:
+    """A scheduler that does something before some decisions."""
+
+    def __init__(self, inner, do):
+        self.name, self._inner, self._do, self._number = inner.name, inner, do, 0
+
+    def reset(self, rng):
+        self._inner.reset(rng)
+
+    def decide(self, observation):
+        self._number += 1
+        self._do(self._number)
+        return self._inner.decide(observation)
 
 
 def test_wrong_use_of_remote(jobs):

@@ -43,6 +43,7 @@ class ServiceClient:
         address: ``host:port``.
         token: Shown with every call.
         tls_ca: PEM file with the certificate to trust; no TLS when omitted.
+        identity: PEM files with the client's own certificate and its key, for a service that asks for one.
         deadline_s: How long a call may take.
 
     Raises:
@@ -50,7 +51,13 @@ class ServiceClient:
     """
 
     def __init__(
-        self, address: str, *, token: str | None = None, tls_ca: Path | None = None, deadline_s: float = 5.0
+        self,
+        address: str,
+        *,
+        token: str | None = None,
+        tls_ca: Path | None = None,
+        identity: tuple[Path, Path] | None = None,
+        deadline_s: float = 5.0,
     ) -> None:
         self.address = address
         self._deadline_s = deadline_s
@@ -60,9 +67,10 @@ class ServiceClient:
             self._channel = grpc.insecure_channel(address, options)
         else:
             try:
-                credentials = grpc.ssl_channel_credentials(tls_ca.read_bytes())
+                certificate, key = (None, None) if identity is None else (file.read_bytes() for file in identity)
+                credentials = grpc.ssl_channel_credentials(tls_ca.read_bytes(), key, certificate)
             except OSError as error:
-                raise ServiceError(f"cannot read the certificate {tls_ca}: {error.strerror}") from error
+                raise ServiceError(f"cannot read the certificate {error.filename}: {error.strerror}") from error
             self._channel = grpc.secure_channel(address, credentials, options)
         # Bytes in and out: a reply that cannot be parsed is told apart from a failure of the server.
         names = ("Open", "Decide", "Assign", "Close")

@@ -123,6 +123,15 @@ class Driver:
         # A copy: metrics are asked for in another thread.
         return sum(key[0] == self.key for key in list(self._cluster.mirror.slots))
 
+    @property
+    def num_executors(self) -> int:
+        """Number of executors that it should have."""
+        return self.target
+
+    def overview(self, most: int) -> list[dict]:
+        """So many of its jobs, for people."""
+        return self._cluster.mirror.overview(self.key, most)
+
     # ---- commands ---------------------------------------------------------------------------------------------------
 
     def command(self) -> protocol.Command:

@@ -69,7 +69,7 @@ class Capacity:
         )
 
     def suits(self, need: Capacity) -> bool:
-        """Whether jobs of a need, put together without gaps, leave room for half as many, and the room is no waste."""
+        """Whether jobs of a need leave room for half as many, and not too much."""
         half_more = Capacity(
             3 * need.jobs // 2, 3 * need.stages // 2, 3 * need.edges // 2, need.job_stages, need.levels, need.executors
         )
@@ -229,7 +229,7 @@ class JobMemory(ABC):
         self._put_history()
 
     def _move(self, old: ClusterState) -> Steps[None]:
-        """Write all jobs one behind the other into the present state, from another one or from between its own gaps."""
+        """Write all jobs without gaps into the present state, from another one or from itself."""
         state, same = self.state, old is self.state
         slots = sorted(self.slots.items(), key=lambda item: item[1].first)
         jobs = np.array([slot.job for _, slot in slots], dtype=np.int32)

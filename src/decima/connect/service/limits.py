@@ -31,7 +31,7 @@ class Limits:
     total_bytes: float = 2 * 1024**3  # memory of their clusters and jobs, counted generously
     pending_bytes: int = 64 * 1024**2  # messages that are being worked on or wait for it
     lease_s: float = 600.0  # a session without a call for this long is forgotten
-    first_lease_s: float = 15.0  # the same as long as no stage or node was named in it
+    first_lease_s: float = 15.0  # the same where no stage or node was named in it yet, while the service is half full
     # A driver of a shared cluster without a call for this long, and without a Watch, is dead.
     driver_lease_s: float = 5.0
 
@@ -55,6 +55,11 @@ class Budget:
     def __init__(self, limits: Limits) -> None:
         self._most = {kind: getattr(limits, kind) for kind in TOTALS}
         self.taken = dict.fromkeys(TOTALS, 0)
+
+    @property
+    def half_full(self) -> bool:
+        """Whether half of some kind is taken."""
+        return any(2 * self.taken[kind] >= most for kind, most in self._most.items())
 
     def account(self) -> Account:
         """Open an account for a session, or for a shared cluster."""

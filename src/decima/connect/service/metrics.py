@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import logging
+import platform
+from collections.abc import Iterator, Sequence
+from operator import add
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
+from decima import __version__
 from decima.connect.service.sessions import Sessions
-from decima.core.errors import ServiceError
 
-#: How long the server waits for a reader of the metrics, in seconds.
-READER_S = 5.0
-_log = logging.getLogger(__name__)
 _BUCKETS = (5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.5, 1.0)
 
 
@@ -39,20 +41,51 @@ class ServiceMetrics:
             "decima_decision_seconds", "Time inside the scheduler.", ["scheduler"], buckets=_BUCKETS, registry=registry
         )
         self.expired = Counter("decima_sessions_expired", "Sessions forgotten after their lease.", registry=registry)
+        self.reloads = Counter(
+            "decima_reloads", "Reloads of policies, token and certificates.", ["outcome"], registry=registry
+        )
+        build = Gauge("decima_build_info", "1; the labels say what runs.", ["version", "python"], registry=registry)
+        build.labels(__version__, platform.python_version()).set(1)
+        ProcessCollector(registry=registry)
         Gauge("decima_sessions", "Open sessions.", registry=registry).set_function(lambda: len(sessions))
         Gauge("decima_active_jobs", "Jobs in all sessions.", registry=registry).set_function(lambda: sessions.num_jobs)
 
-    def serve(self, host: str, port: int):
-        """Answer Prometheus over HTTP; returns the server and its port.
+    def text(self) -> bytes:
+        """All metrics in the text format of Prometheus."""
+        return generate_latest(self.registry)
 
-        Raises:
-            ServiceError: The address cannot be used.
-        """
-        try:
-            server, _thread = start_http_server(port, host, self.registry)
-        except OSError as error:
-            raise ServiceError(f"cannot serve metrics at {host}:{port}: {error.strerror or error}") from error
-        # Every reader has a thread; one that neither sends nor reads gives it back after this time.
-        server.RequestHandlerClass = type("Reader", (server.RequestHandlerClass,), {"timeout": READER_S})
-        server.handle_error = lambda _request, address: _log.info("a reader of the metrics at %s was lost", address)
-        return server, server.server_port
+
+# Of several processes the largest number counts, not the sum.
+_LARGEST = {"decima_build_info", "process_start_time_seconds"}
+
+
+class _Sum(Collector):
+    """Metrics of several processes together."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+
+    def collect(self) -> Iterator[Metric]:
+        families: dict[str, Metric] = {}
+        values: dict[tuple, float] = {}
+        for text in self._texts:
+            for family in text_string_to_metric_families(text):
+                families.setdefault(family.name, family)
+                for sample in family.samples:
+                    key = family.name, sample.name, tuple(sample.labels.items())
+                    larger = max if family.name in _LARGEST else add
+                    values[key] = larger(values[key], sample.value) if key in values else sample.value
+        for name, family in families.items():
+            if not name.endswith("_created"):
+                metric = Metric(name, family.documentation, family.type)
+                for (owner, sample, labels), value in values.items():
+                    if owner == name:
+                        metric.add_sample(sample, dict(labels), value)
+                yield metric
+
+
+def add_up(texts: Sequence[str]) -> bytes:
+    """Metrics of several processes as those of one: numbers are added up."""
+    registry = CollectorRegistry()
+    registry.register(_Sum(texts))
+    return generate_latest(registry)

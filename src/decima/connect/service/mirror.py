@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import operator
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
@@ -165,6 +167,26 @@ class Mirror(JobMemory):
     def num_frontier(self) -> int:
         """Number of stages that may be chosen."""
         return sum(int(self.state.job_frontier[slot.job]) for slot in self.slots.values())
+
+    def overview(self, prefix: Hashable, most: int) -> list[dict]:
+        """Jobs of one client, for people: what they hold and what waits.
+
+        Another thread may ask; numbers are then those of about now.
+
+        Args:
+            prefix: First part of their keys.
+            most: Jobs that are given at most.
+        """
+        shown = []
+        for key, slot in [item for item in list(self.slots.items()) if item[0][0] == prefix][:most]:
+            views, at = self.views, slot.job
+            finished = sum(map(operator.ge, list(slot.graph.finished), slot.graph.dag.tasks.tolist()))
+            # Asked for in another thread, while jobs may move to other memory.
+            with contextlib.suppress(IndexError):
+                held = {"executors": views.job_attached[at], "coming": views.job_moving[at] + views.job_commit[at]}
+                waiting = [slot.graph.stage_ids[index] for index in list(slot.graph.schedulable)]
+                shown.append({"job": key[1], "stages": slot.size, "finished": finished, **held, "waiting": waiting[:8]})
+        return shown
 
     # ---- decisions --------------------------------------------------------------------------------------------------
 

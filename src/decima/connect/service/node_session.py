@@ -158,6 +158,18 @@ class NodeSession:
         """Number of jobs in the system."""
         return len(self._told.jobs)
 
+    @property
+    def num_executors(self) -> int:
+        """Number of executors of the cluster."""
+        return self._executors
+
+    def overview(self, most: int) -> list[dict]:
+        """So many of the jobs, for people."""
+        jobs = list(self._told.jobs.items())[:most]
+        return [
+            {"job": key, "stages": len(each.ids), "waiting": len(each.ids) - len(each.placed)} for key, each in jobs
+        ]
+
     def assign(self, request: protocol.AssignRequest) -> Steps[protocol.Assignments]:
         """Take a report and decide about nodes.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hmac
 import ipaddress
 import os
@@ -56,6 +58,7 @@ class Security:
     token: str | None = field(default=None, repr=False)  # what clients must show, None: nothing
     certificate: Path | None = None  # PEM file with the certificate chain, None: no TLS
     key: Path | None = None  # PEM file with its key
+    client_ca: Path | None = None  # PEM file; clients must show a certificate that it signed, None: none
 
     def check(self, host: str) -> None:
         """Check that the service would not be open to strangers.
@@ -70,29 +73,47 @@ class Security:
             )
         if (self.certificate is None) != (self.key is None):
             raise ServiceError("TLS needs both --tls-cert and --tls-key")
+        if self.client_ca is not None and self.certificate is None:
+            raise ServiceError("--tls-client-ca needs TLS: --tls-cert and --tls-key")
 
-    def credentials(self) -> grpc.ServerCredentials | None:
-        """Credentials of the port; None without TLS.
+    def certificates(self) -> grpc.ServerCertificateConfiguration | None:
+        """Certificates of the port, read from their files now; None without TLS.
 
         Raises:
-            ServiceError: The files are no certificate and key that belong together.
+            ServiceError: The files are no certificate and key that belong together, or no certificate of clients.
         """
         if self.certificate is None:
             return None
+        context, what = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), f"{self.certificate} and {self.key} are no certificate"
         try:
             # gRPC would say nothing of a wrong file until a client comes.
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key)
+            context.load_cert_chain(self.certificate, self.key)
             pair = (self.key.read_bytes(), self.certificate.read_bytes())
+            ca = None
+            if self.client_ca is not None:
+                what = f"{self.client_ca} has no certificate"
+                context.load_verify_locations(self.client_ca)
+                ca = self.client_ca.read_bytes()
         except (OSError, ssl.SSLError) as error:
-            raise ServiceError(
-                f"{self.certificate} and {self.key} are no certificate and its key: {error.strerror or error}"
-            ) from error
-        return grpc.ssl_server_credentials([pair])
+            whose = " that signs those of clients" if "has no" in what else " and its key"
+            raise ServiceError(f"{what}{whose}: {error.strerror or error}") from error
+        return grpc.ssl_server_certificate_configuration([pair], ca)
 
     def admits(self, metadata) -> bool:
         """Whether the metadata of a call show the token."""
+        return self._shown(next((value for key, value in metadata or () if key == "authorization"), ""))
+
+    def admits_reader(self, authorization: str) -> bool:
+        """Whether a header of HTTP shows the token, as it is or as a password."""
+        scheme, _, rest = authorization.partition(" ")
+        if scheme.lower() == "basic":
+            try:
+                authorization = "Bearer " + base64.b64decode(rest, validate=True).decode().partition(":")[2]
+            except (binascii.Error, UnicodeDecodeError):
+                return self.token is None
+        return self._shown(authorization)
+
+    def _shown(self, authorization: object) -> bool:
         if self.token is None:
             return True
-        shown = next((value for key, value in metadata or () if key == "authorization"), "")
-        expected = f"Bearer {self.token}"
-        return hmac.compare_digest(str(shown).encode(), expected.encode())
+        return hmac.compare_digest(str(authorization).encode(), f"Bearer {self.token}".encode())

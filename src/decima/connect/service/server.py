@@ -10,8 +10,10 @@ import signal
 import socket
 import sys
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import grpc
 from google.protobuf.message import Message
@@ -21,16 +23,22 @@ from grpc_health.v1.health import aio as health
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.coordinator import Driver
 from decima.connect.service.errors import RefusalError, exhausted, invalid, unknown_session
+from decima.connect.service.logs import event
 from decima.connect.service.metrics import ServiceMetrics
 from decima.connect.service.node_session import NodeSession
 from decima.connect.service.security import Security
 from decima.connect.service.sessions import Entry, Sessions
 from decima.connect.service.steps import Pace, Steps
+from decima.connect.service.web import Views, serve_views
 from decima.connect.service.wire import NAME, Kind, parse
-from decima.core.errors import ServiceError
+from decima.core.errors import DecimaError, ServiceError
+
+if TYPE_CHECKING:
+    from decima.connect.service.plan import Plan
 
 DEFAULT_PORT = 50051
 _EXPIRY_S = 1.0
+_SHOWN = 50  # sessions, and decisions, on the live page
 _SHUTTING_DOWN = grpc.StatusCode.UNAVAILABLE, "the service is shutting down"
 _log = logging.getLogger(__name__)
 
@@ -45,6 +53,8 @@ class Address:
     security: Security = field(default_factory=Security)  # token and certificate
     grace_s: float = 3.0  # how long calls may go on after a stop
     handshake_s: float = 10.0  # how long a client may take to begin a connection
+    live: bool = False  # whether the metrics port has a page with sessions and decisions
+    processes: int = 1  # processes that share the port
 
 
 class Service:
@@ -53,17 +63,20 @@ class Service:
     Args:
         sessions: Schedulers and open sessions.
         address: Where to listen.
+        plan: What it was made from and is renewed from; None: it cannot be renewed.
     """
 
-    def __init__(self, sessions: Sessions, address: Address) -> None:
+    def __init__(self, sessions: Sessions, address: Address, plan: Plan | None = None) -> None:
         self.sessions = sessions
         self.address = address
         self.metrics = ServiceMetrics(sessions)
         self.port: int | None = None
         self.metrics_port: int | None = None
         self.decisions = 0
+        self._plan = plan
         self._http = None
-        self._stopping = False
+        self._ready = self._stopping = False
+        self._last: deque[dict] = deque(maxlen=_SHOWN)  # decisions, for the live page
         self._pending_bytes = 0
         self._silent: set[grpc.aio.ServicerContext] = set()  # streams whose clients have not asked again yet
         self._pace = Pace()
@@ -76,12 +89,13 @@ class Service:
         """
         address = self.address
         address.security.check(address.host)
-        credentials = address.security.credentials()
-        _require_free(address.host, address.port)
+        self._certificates = address.security.certificates()
+        if address.processes == 1:
+            require_free(address.host, address.port)
         most = self.sessions.limits.message_bytes
         self._server = grpc.aio.server(
             options=[
-                ("grpc.so_reuseport", 0),
+                ("grpc.so_reuseport", int(address.processes > 1)),
                 ("grpc.max_receive_message_length", most),
                 ("grpc.max_metadata_size", 16 * 1024),
                 ("grpc.max_concurrent_streams", 100),
@@ -97,21 +111,29 @@ class Service:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         await self._health.set(NAME, health_pb2.HealthCheckResponse.SERVING)
         if address.metrics_port is not None:
-            self._http, self.metrics_port = self.metrics.serve(address.host, address.metrics_port)
+            live = self.live if address.live else None
+            views = Views(self.metrics.text, lambda: self._ready, live, lambda: self.address.security)
+            self._http = serve_views(address.host, address.metrics_port, views)
+            self.metrics_port = self._http.server_port
         target = f"[{address.host}]:{address.port}" if ":" in address.host else f"{address.host}:{address.port}"
         try:
-            if credentials is None:
+            if self._certificates is None:
                 self.port = self._server.add_insecure_port(target)
             else:
+                # Asked for at every handshake, so that a renewed certificate is shown to the next client.
+                credentials = grpc.dynamic_ssl_server_credentials(
+                    self._certificates, lambda: self._certificates, address.security.client_ca is not None
+                )
                 self.port = self._server.add_secure_port(target, credentials)
         except RuntimeError as error:
             raise ServiceError(f"cannot listen at {target}: {error}") from error
         await self._server.start()
         self._expiry = asyncio.create_task(self._expire())
+        self._ready = True
 
     async def stop(self) -> None:
         """End: tell health checks, finish running calls, close the ports."""
-        self._stopping = True
+        self._stopping, self._ready = True, False
         await self._health.enter_graceful_shutdown()
         self._expiry.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -129,8 +151,50 @@ class Service:
         while True:
             await asyncio.sleep(_EXPIRY_S)
             for key in self.sessions.expired():
+                entry = self.sessions.find(key)
+                why = f"no call for {entry.lease_s:g} s" + ("" if entry.decided else ", nothing was decided in it")
+                event(
+                    _log, logging.WARNING, "session lost", **self._named(key), reason=why, jobs=entry.session.num_jobs
+                )
                 await self._end(key)
                 self.metrics.expired.inc()
+
+    async def renew(self) -> None:
+        """Read policies, token and certificates again; where one is wrong, all stay as they are.
+
+        Open sessions keep their schedulers.
+        """
+        try:
+            if self._plan is None:
+                raise ServiceError("the service was not made from a plan")
+            offering, security = await asyncio.to_thread(lambda: (self._plan.offering(), self._plan.security()))
+            certificates = security.certificates()
+        except DecimaError as error:
+            self.metrics.reloads.labels("refused").inc()
+            event(_log, logging.ERROR, "reload refused, everything stays as it was", reason=error)
+            return
+        self.sessions.offering, self._certificates = offering, certificates
+        self.address = replace(self.address, security=security)
+        self.metrics.reloads.labels("done").inc()
+        event(_log, logging.INFO, "policies, token and certificates were read again")
+
+    def live(self) -> dict:
+        """What goes on: numbers, sessions and their jobs, the last decisions; other threads may ask."""
+        return {
+            "decisions": self.decisions,
+            "sessions": len(self.sessions),
+            "open": [
+                self._named(key) | {"executors": executors, "unused_s": unused_s, "jobs": jobs}
+                for key, executors, unused_s, jobs in self.sessions.overview(_SHOWN)
+            ],
+            "last": list(self._last),
+        }
+
+    def _named(self, key: str) -> dict:
+        """Fields that name a session for people, without the id that opens it."""
+        entry = self.sessions.peek(key)
+        named = {"session": key[:6]}
+        return named if entry is None else named | {"client": entry.session.client, "scheduler": entry.scheduler}
 
     # ---- calls ------------------------------------------------------------------------------------------------------
 
@@ -177,7 +241,7 @@ class Service:
                 raise exhausted(f"calls under way have {pending} bytes; the service takes {most} (pending_bytes)")
             reply = (await answer(data)).SerializeToString()
         except RefusalError as error:
-            self.metrics.calls.labels(name, error.code.name).inc()
+            self._refused(name, error, context)
             await context.abort(error.code, str(error))
         except Exception:
             _log.exception("call of %s failed", name)
@@ -213,7 +277,7 @@ class Service:
             if driver.watched:
                 raise invalid("the commands of this session are being watched already")
         except RefusalError as error:
-            self.metrics.calls.labels("Watch", error.code.name).inc()
+            self._refused("Watch", error, context)
             await context.abort(error.code, str(error))
         driver.watched = True
         try:
@@ -222,8 +286,16 @@ class Service:
         finally:
             driver.watched = False
             if not self._stopping:
+                event(_log, logging.WARNING, "session lost", **self._named(key), reason="its Watch stream ended")
                 await self._end(key)
             self.metrics.calls.labels("Watch", "OK").inc()
+
+    def _refused(self, name: str, error: RefusalError, context: grpc.aio.ServicerContext) -> None:
+        """Count a refusal and log it."""
+        self.metrics.calls.labels(name, error.code.name).inc()
+        level = logging.WARNING if error.code is grpc.StatusCode.UNAUTHENTICATED else logging.INFO
+        if _log.isEnabledFor(level):
+            event(_log, level, "refused", method=name, code=error.code.name, reason=error, peer=context.peer())
 
     def _admit(self, context: grpc.aio.ServicerContext) -> None:
         if not self.address.security.admits(context.invocation_metadata()):
@@ -235,7 +307,12 @@ class Service:
         return await self._pace.run(parse(kind, data, most))
 
     async def _open(self, data: bytes) -> protocol.OpenReply:
-        return await self._pace.run(self.sessions.opening(await self._parsed(protocol.OpenRequest, data)))
+        request = await self._parsed(protocol.OpenRequest, data)
+        if request.shared_cluster and self.address.processes > 1:
+            raise invalid("drivers of a shared cluster need one process (decima serve --processes 1)")
+        reply = await self._pace.run(self.sessions.opening(request))
+        event(_log, logging.INFO, "session opened", **self._named(reply.session), executors=request.executors)
+        return reply
 
     async def _decide(self, data: bytes) -> protocol.Decision:
         entry, request, reply = await self._asked(protocol.DecideRequest, data)
@@ -244,18 +321,28 @@ class Service:
         self.metrics.decisions.labels(entry.scheduler, outcome).inc()
         if reply.decide_us:
             self.metrics.decision_seconds.labels(entry.scheduler).observe(1e-6 * reply.decide_us)
+        if self.address.live:
+            self._note(request.session, outcome, job=reply.job, place=reply.stage, executors=reply.executors,
+                       limit=reply.limit, decide_us=reply.decide_us)  # fmt: skip
         return reply
 
     async def _assign(self, data: bytes) -> protocol.Assignments:
         limits = self.sessions.limits
         # Jobs, jobs that are gone, copies, executors, and single fields.
         most = 2 * (limits.jobs + limits.stages) + limits.executors + 20
-        entry, _, reply = await self._asked(protocol.AssignRequest, data, most)
+        entry, request, reply = await self._asked(protocol.AssignRequest, data, most)
         self.decisions += len(reply.assignments)
         outcome, number = ("node", len(reply.assignments)) if reply.assignments else ("idle", 1)
         self.metrics.decisions.labels(entry.scheduler, outcome).inc(number)
         self.metrics.decision_seconds.labels(entry.scheduler).observe(1e-6 * reply.decide_us)
+        if self.address.live:
+            for each in reply.assignments:
+                self._note(request.session, outcome, job=each.job, place=each.node, decide_us=reply.decide_us)
         return reply
+
+    def _note(self, key: str, outcome: str, **numbers: object) -> None:
+        """Keep a decision for the live page."""
+        self._last.append({"at": time.time(), **self._named(key), "outcome": outcome, **numbers})
 
     async def _asked(
         self, kind: type[Kind], data: bytes, most_fields: int | None = None
@@ -287,7 +374,9 @@ class Service:
         return reply
 
     async def _close(self, data: bytes) -> protocol.CloseReply:
-        await self._end((await self._parsed(protocol.CloseRequest, data)).session)
+        key = (await self._parsed(protocol.CloseRequest, data)).session
+        event(_log, logging.INFO, "session closed", **self._named(key))
+        await self._end(key)
         return protocol.CloseReply()
 
     async def _end(self, key: str) -> None:
@@ -296,7 +385,7 @@ class Service:
             await self._pace.run(session.leave(), session.turn)
 
 
-def _require_free(host: str, port: int) -> None:
+def require_free(host: str, port: int) -> None:
     """Check that a port is free before gRPC does, which would also write to stderr.
 
     Raises:
@@ -313,7 +402,10 @@ def _require_free(host: str, port: int) -> None:
 
 
 def run_service(service: Service, on_ready: Callable[[], None]) -> None:
-    """Serve until SIGTERM, SIGINT or SIGHUP; for the main thread.
+    """Serve until SIGTERM or SIGINT; for the main thread.
+
+    SIGHUP makes it read policies, token and certificates again; where standard input is a terminal it ends the service,
+    since a closed terminal sends it.
 
     Args:
         service: The service, not started yet.
@@ -331,6 +423,14 @@ def run_service(service: Service, on_ready: Callable[[], None]) -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, stop.set)
         await service.start()
+        renewals = set()
+
+        def renew() -> None:
+            renewals.add(task := asyncio.create_task(service.renew()))
+            task.add_done_callback(renewals.discard)
+
+        if not on_terminal():
+            loop.add_signal_handler(signal.SIGHUP, renew)
         # What is there now stays: to look through it for garbage would stop all calls for a tenth of a second.
         gc.collect()
         gc.freeze()
@@ -339,3 +439,8 @@ def run_service(service: Service, on_ready: Callable[[], None]) -> None:
         await service.stop()
 
     asyncio.run(serve())
+
+
+def on_terminal() -> bool:
+    """Whether somebody started this process at a terminal."""
+    return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()

@@ -257,6 +257,15 @@ class Session:
         """Number of jobs in the system."""
         return len(self._jobs.mirror.slots)
 
+    @property
+    def num_executors(self) -> int:
+        """Number of executors of the cluster."""
+        return self._jobs.mirror.state.num_executors
+
+    def overview(self, most: int) -> list[dict]:
+        """So many of the jobs, for people."""
+        return self._jobs.mirror.overview(None, most)
+
     def decide(self, request: protocol.DecideRequest) -> Steps[protocol.Decision]:
         """Take a report and decide about the executors that it offers.
 

@@ -103,6 +103,7 @@ class Entry:
     session: Session | Driver | NodeSession
     scheduler: str
     lease_s: float
+    decided: bool = False  # a stage or a node was named in it
     used: float = field(default_factory=time.monotonic)
     calls: int = 0
 
@@ -218,8 +219,21 @@ class Sessions:
         entry.used = time.monotonic()
         return entry
 
+    def peek(self, key: str) -> Entry | None:
+        """Entry of a session, which does not count as used; None if there is none."""
+        return self._open.get(key)
+
+    def overview(self, most: int) -> list[tuple[str, int, float, list[dict]]]:
+        """Sessions that were used last: id, executors, seconds since then, jobs."""
+        entries = sorted(self._open.copy().items(), key=lambda item: -item[1].used)[:most]
+        now = time.monotonic()
+        return [
+            (key, entry.session.num_executors, now - entry.used, entry.session.overview(most)) for key, entry in entries
+        ]
+
     def decided(self, entry: Entry) -> None:
         """Note that a stage or a node was named: the session's client is no longer one that only opens sessions."""
+        entry.decided = True
         if isinstance(entry.session, (Session, NodeSession)):
             entry.lease_s = self.limits.lease_s
 
@@ -229,8 +243,18 @@ class Sessions:
         return None if entry is None else entry.session
 
     def expired(self) -> list[str]:
-        """Ids of the sessions that were not used for their lease."""
+        """Ids of the sessions that were not used for their lease.
+
+        The short lease of those in which nothing was decided yet counts while the service is half full: a notebook
+        may open its session long before its first query, and a flood of sessions that ask nothing must not last.
+        """
         now = time.monotonic()
+        half_full = self.budget.half_full or 2 * len(self._open) >= self.limits.sessions
+        for entry in self._open.values():
+            if not entry.decided and isinstance(entry.session, (Session, NodeSession)):
+                entry.lease_s = (
+                    min(self.limits.first_lease_s, self.limits.lease_s) if half_full else self.limits.lease_s
+                )
         return [
             key
             for key, entry in self._open.items()

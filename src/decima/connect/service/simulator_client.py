@@ -25,6 +25,8 @@ OPTIONS = (
     Option("scheduler", "which of its schedulers, parameters joined by + (default: the first it offers)"),
     Option("token_file", "file of the token for the service (default: DECIMA_SERVICE_TOKEN, if set)"),
     Option("tls_ca", "certificate to trust (default: no TLS)"),
+    Option("tls_cert", "own certificate, for a service that asks for one (default: none)"),
+    Option("tls_key", "key of the own certificate"),
 )
 _WORD = (1 << 64) - 1
 
@@ -144,6 +146,7 @@ class RemoteScheduler:
         scheduler: Name of one of the service's schedulers; its default when omitted.
         token: Token to show with every call.
         tls_ca: PEM file with the certificate to trust; no TLS when omitted.
+        identity: PEM files with the client's own certificate and its key, for a service that asks for one.
         fallback: Scheduler that decides while the service is away; when omitted, the run waits and then fails.
         patience_s: How long to wait for a service that does not answer.
         deadline_s: How long one call may take.
@@ -158,6 +161,7 @@ class RemoteScheduler:
         *,
         token: str | None = None,
         tls_ca: Path | None = None,
+        identity: tuple[Path, Path] | None = None,
         fallback: Scheduler | None = None,
         patience_s: float = 10.0,
         deadline_s: float = 5.0,
@@ -165,7 +169,7 @@ class RemoteScheduler:
         check_address(service)
         self.values = {"service": service, "scheduler": scheduler}
         self.fallbacks = 0
-        self._client = ServiceClient(service, token=token, tls_ca=tls_ca, deadline_s=deadline_s)
+        self._client = ServiceClient(service, token=token, tls_ca=tls_ca, identity=identity, deadline_s=deadline_s)
         self._scheduler = scheduler
         self._fallback = fallback
         self._patience_s = patience_s
@@ -241,15 +245,26 @@ class RemoteScheduler:
 
 @register("remote", options=OPTIONS)
 def remote(
-    service: str | None = None, scheduler: str = "", token_file: str | None = None, tls_ca: str | None = None, **unknown
+    service: str | None = None,
+    scheduler: str = "",
+    token_file: str | None = None,
+    tls_ca: str | None = None,
+    tls_cert: str | None = None,
+    tls_key: str | None = None,
+    **unknown,
 ) -> RemoteScheduler:
     """A service that is asked for every decision."""
     if service is None or unknown:
         known = ", ".join(option.name for option in OPTIONS)
         raise ConfigError(f"scheduler 'remote' asks a service; expected remote:HOST:PORT, with options out of {known}")
-    token = read_token(None if token_file is None else Path(token_file))
+    if (tls_cert is None) != (tls_key is None) or (tls_cert is not None and tls_ca is None):
+        raise ConfigError("an own certificate needs tls_ca, tls_cert and tls_key")
     return RemoteScheduler(
-        service, scheduler.replace("+", ","), token=token, tls_ca=None if tls_ca is None else Path(tls_ca)
+        service,
+        scheduler.replace("+", ","),
+        token=read_token(None if token_file is None else Path(token_file)),
+        tls_ca=None if tls_ca is None else Path(tls_ca),
+        identity=None if tls_cert is None else (Path(tls_cert), Path(tls_key)),
     )
 
 

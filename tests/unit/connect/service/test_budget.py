@@ -74,8 +74,22 @@ def test_memory_of_all_sessions():
     assert sessions.budget.taken == dict.fromkeys(TOTALS, 0)
 
 
+def test_a_session_may_wait_for_its_first_query_while_there_is_room():
+    """As a notebook does; the short lease is for a service that is half full."""
+    sessions = sessions_of("fair", limits=Limits(lease_s=100.0, first_lease_s=10.0, sessions=4))
+    for number, forgotten in enumerate((0, 2)):
+        opened(sessions)
+        for entry in sessions._open.values():
+            entry.used -= 11.0
+        assert expire(sessions) == forgotten, number
+    assert len(sessions) == 0
+    key = opened(sessions)
+    sessions.find(key).used -= 101.0
+    assert expire(sessions) == 1
+
+
 def test_sessions_that_never_decide_are_forgotten_soon():
-    sessions = sessions_of("fair", limits=Limits(lease_s=100.0, first_lease_s=10.0))
+    sessions = sessions_of("fair", limits=Limits(lease_s=100.0, first_lease_s=10.0, sessions=4))
     reply = sessions.open(open_request())
     assert reply.lease_ms == 10_000
     with running(sessions) as service:

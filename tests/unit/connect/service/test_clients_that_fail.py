@@ -11,8 +11,8 @@ import time
 import urllib.request
 
 import decima
-from decima.connect.service import metrics
 from decima.connect.service import scheduler_pb2 as protocol
+from decima.connect.service import web
 from decima.connect.service.client import ServiceClient
 from decima.connect.service.limits import Limits
 from decima.connect.service.simulator_client import RemoteScheduler
@@ -176,7 +176,7 @@ def frame(kind, flags, stream, payload):
 
 
 def test_slow_readers_of_metrics(monkeypatch):
-    monkeypatch.setattr(metrics, "READER_S", 0.5)
+    monkeypatch.setattr(web, "READER_S", 0.5)
     with running(sessions_of("fair"), metrics_port=0) as service, contextlib.ExitStack() as stack:
         before = threading.active_count()
         readers = [

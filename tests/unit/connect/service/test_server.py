@@ -1,18 +1,26 @@
 """The service over the network: status codes, health, metrics, token, TLS, sizes."""
 
+import asyncio
+import base64
 import contextlib
+import json
+import platform
 import queue
 import time
+import urllib.error
 import urllib.request
 
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+import decima
 from decima.connect.service import scheduler_pb2 as protocol
 from decima.connect.service.client import ClientSession, ServiceClient
 from decima.connect.service.limits import Limits
+from decima.connect.service.plan import Plan
 from decima.connect.service.security import Security, is_loopback, read_token
+from decima.connect.service.server import Address
 from decima.connect.service.wire import NAME
 from decima.core.errors import ServiceError
 from tests.services import make_certificate, running, sessions_of
@@ -125,6 +133,96 @@ def test_tls(certificate, tmp_path):
             with client, pytest.raises(ServiceError, match="does not answer"):
                 ClientSession(client, open_request(), patience_s=0.3).decide(full_request)
         require_works(service.target, token=TOKEN, tls_ca=cert)
+
+
+def test_clients_with_a_certificate_of_their_own(certificate, tmp_path):
+    """The authority of the clients signs one certificate; another one, or none, opens no connection."""
+    cert, key = certificate
+    own, other = (make_certificate(tmp_path, name) for name in ("client", "stranger"))
+    with running(sessions_of("fifo"), security=Security(TOKEN, cert, key, client_ca=own[0])) as service:
+        require_works(service.target, token=TOKEN, tls_ca=cert, identity=own)
+        for wrong in (None, other):
+            client = ServiceClient(service.target, token=TOKEN, tls_ca=cert, identity=wrong)
+            with client, pytest.raises(ServiceError, match="does not answer"):
+                ClientSession(client, open_request(), patience_s=0.3).decide(full_request)
+    with pytest.raises(
+        ServiceError, match=r"nowhere\.pem has no certificate that signs those of clients: No such file"
+    ):
+        Security(TOKEN, cert, key, client_ca=tmp_path / "nowhere.pem").certificates()
+
+
+def test_a_renewed_certificate_is_shown_to_the_next_client(tmp_path):
+    """The first client's connection goes on; certificate and key that do not match change nothing."""
+    cert, key = make_certificate(tmp_path, "service")
+    first = tmp_path / "first.pem"
+    first.write_bytes(cert.read_bytes())
+    plan = Plan(("fifo",), address=Address(port=0, security=Security(TOKEN, cert, key)), token_file=tmp_path / "token")
+    (tmp_path / "token").write_text(TOKEN)
+    with running(None, made=plan.service()) as service:
+        with ServiceClient(service.target, token=TOKEN, tls_ca=first) as early:
+            session = ClientSession(early, open_request())
+            session.decide(full_request)
+            make_certificate(tmp_path, "service")
+            asyncio.run_coroutine_threadsafe(service.renew(), service.loop).result(60)
+            assert session.decide(lambda _: protocol.DecideRequest(executors=4)).idle
+            require_works(service.target, token=TOKEN, tls_ca=cert)
+            key.write_bytes(make_certificate(tmp_path, "other")[1].read_bytes())
+            asyncio.run_coroutine_threadsafe(service.renew(), service.loop).result(60)
+            require_works(service.target, token=TOKEN, tls_ca=cert)
+        assert service.metrics.registry.get_sample_value("decima_reloads_total", {"outcome": "done"}) == 1
+        assert service.metrics.registry.get_sample_value("decima_reloads_total", {"outcome": "refused"}) == 1
+
+
+def test_refusals_and_lost_sessions_are_logged(caplog):
+    caplog.set_level("INFO", "decima.connect.service")
+    limits = Limits(lease_s=0.3)
+    with running(sessions_of("fifo", limits=limits), security=Security(TOKEN)) as service:
+        assert code_of(raw, service.target, "Open", b"") is grpc.StatusCode.UNAUTHENTICATED
+        with ServiceClient(service.target, token=TOKEN) as client:
+            ClientSession(client, open_request(client="notebook")).decide(full_request)
+            while len(service.sessions):
+                time.sleep(0.05)
+    events = {record.getMessage(): record for record in caplog.records}
+    assert events["refused"].levelname == "WARNING"
+    assert "token" in str(events["refused"].named["reason"])
+    assert events["session lost"].named["client"] == "notebook"
+    assert events["session lost"].named["reason"] == "no call for 0.3 s"
+
+
+def page(port, path, **headers):
+    """Status and text of a page."""
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_probes_and_the_live_page_behind_the_token(service):
+    port = service.metrics_port
+    assert page(port, "/healthz") == (200, "alive\n")
+    assert page(port, "/readyz") == (200, "ready\n")
+    assert [page(port, path)[0] for path in ("/live", "/live.json", "/metric", "/..")] == [404] * 4  # off by default
+    lines = page(port, "/metrics")[1].splitlines()
+    assert any(line.startswith("process_resident_memory_bytes") for line in lines)
+    assert f'decima_build_info{{python="{platform.python_version()}",version="{decima.__version__}"}} 1.0' in lines
+    sessions = sessions_of("fifo")
+    with running(sessions, metrics_port=0, live=True, security=Security(TOKEN)) as other:
+        basic = base64.b64encode(f"anyone:{TOKEN}".encode()).decode()
+        for wrong in ({}, {"Authorization": "Bearer x"}, {"Authorization": "Basic !"}, {"Authorization": TOKEN}):
+            assert page(other.metrics_port, "/live", **wrong)[0] == 401
+            assert page(other.metrics_port, "/live.json", **wrong)[0] == 401
+        assert "What the service does" in page(other.metrics_port, "/live", Authorization=f"Basic {basic}")[1]
+        with ServiceClient(other.target, token=TOKEN) as client:
+            session = ClientSession(client, open_request(client="me"))
+            session.decide(full_request)
+            told = json.loads(page(other.metrics_port, "/live.json", Authorization=f"Bearer {TOKEN}")[1])
+        (shown,) = told["open"]
+        assert (shown["client"], shown["scheduler"], shown["executors"]) == ("me", "fifo", 4)
+        assert shown["jobs"] == [{"job": "j", "stages": 1, "finished": 0, "executors": 0, "coming": 0, "waiting": [0]}]
+        assert (told["last"][-1]["outcome"], told["last"][-1]["executors"]) == ("stage", 2)
+        assert not any(len(each["session"]) > 6 for each in told["open"])  # no key to a session
 
 
 @pytest.mark.parametrize(
