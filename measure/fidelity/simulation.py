@@ -21,15 +21,16 @@ from decima.systems.spark.rules.choices import choose, choose_idle
 from decima.systems.spark.rules.frontier import stage_room
 from decima.systems.spark.schedulers import CompiledScheduler, make_scheduler
 from decima.systems.spark.schedulers.fields import rule_of, rule_record
-from decima.systems.spark.settings import Settings
+from decima.systems.spark.settings import Settings, cluster_settings
 from decima.systems.spark.state import ClusterState
 from decima.systems.spark.system import run_state
 from decima.workload import arrivals, measured
 from decima.workload.jobs import Job, Workload
+from decima.workload.levels import at_level
 from decima.workload.profile import JobProfile
 from decima.workload.sources import TRAINING_SEED
 from measure.fidelity.runs import Measurements
-from measure.fidelity.variants import at_level, comparable, fill_first_waves, one_task_per_stage, with_levels
+from measure.fidelity.variants import comparable, fill_first_waves, one_task_per_stage, with_levels
 from measure.logs import scheduler_of
 from measure.plan import Plan
 from measure.records import CONTROL
@@ -102,25 +103,6 @@ VARIANTS: Mapping[str, Variant] = {
     "no dispatch times": Variant({}, dispatch=False),
     "level by the job's executors": Variant({}, own_level=True),
 }
-
-
-def cluster_settings(executors: int, *, fresh: bool = False, moving_delay_ms: float = 0.0, **changes) -> Settings:
-    """Settings of a simulated cluster with Spark's rules and one application.
-
-    Decisions see runnable stages only and place one executor at a time; only new executors cost time to start.
-    """
-    values = {
-        "mode": "spark",
-        "runnable_only": True,
-        "commit_ahead": False,
-        "startup": fresh,
-        "moving_delay_ms": moving_delay_ms,
-        "warmup_delay_ms": 0.0,
-    }
-    values |= changes
-    if not values["startup"]:
-        values["moving_delay_ms"] = 0.0  # nothing starts
-    return Settings.paper(executors=executors, **values)
 
 
 def _shaped(

@@ -4,24 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from decima.core.errors import WorkloadError
+from decima.workload.levels import mean_ratio
 from decima.workload.profile import WAVES, JobProfile, Stage
-
-
-def at_level(profile: JobProfile, executors: int) -> JobProfile:
-    """Copy of a profile with the durations of one level only.
-
-    Raises:
-        WorkloadError: a stage was not measured at that level.
-    """
-    stages = []
-    for stage in profile.stages:
-        if executors not in stage.levels:
-            raise WorkloadError(f"{profile.name!r}, {stage.name}: no durations with {executors} executors")
-        at = stage.levels.index(executors)
-        lists = {wave: (getattr(stage, wave)[at],) for wave in WAVES}
-        stages.append(replace(stage, levels=(executors,), **lists))
-    return JobProfile(profile.name, tuple(stages), profile.source)
 
 
 def with_levels(profile: JobProfile, other: JobProfile) -> JobProfile:
@@ -35,23 +19,11 @@ def with_levels(profile: JobProfile, other: JobProfile) -> JobProfile:
     for stage, measured in zip(profile.stages, other.stages, strict=True):
         base, places = measured.levels.index(stage.levels[0]), range(len(measured.levels))
         lists = {
-            wave: tuple(getattr(stage, wave)[0] * _ratio(measured, wave, index, base) for index in places)
+            wave: tuple(getattr(stage, wave)[0] * mean_ratio(measured, wave, index, base) for index in places)
             for wave in WAVES
         }
         stages.append(replace(stage, levels=measured.levels, **lists))
     return JobProfile(profile.name, tuple(stages), profile.source)
-
-
-def _ratio(stage: Stage, wave: str, level: int, base: int) -> float:
-    """Ratio of the mean task durations at two levels, in a common wave.
-
-    Waves are never taken together, since their shares differ with the number of executors.
-    """
-    for name in (wave, "rest", "first"):
-        here, there = getattr(stage, name)[level], getattr(stage, name)[base]
-        if len(here) and len(there) and there.mean() > 0.0:
-            return float(here.mean() / there.mean())
-    return 1.0
 
 
 def comparable(profile: JobProfile, other: JobProfile | None, executors: int) -> bool:

@@ -8,6 +8,7 @@ import typer
 
 from decima import __version__
 from decima.commands import (
+    capacity,
     checkout,
     compare,
     data,
@@ -56,7 +57,7 @@ def _root(
 
 for verb in VERBS:
     verb.add_to(app, next(iter(verb.forms)))
-for topic in (workload, data, schedulers, doctor, serve, checkout):
+for topic in (workload, capacity, data, schedulers, doctor, serve, checkout):
     topic.register(app)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,33 @@ from decima.plotting.words import count
 if TYPE_CHECKING:
     import pandas
 
+    from decima.connect.eventlog.application import Application
+
 TABLES = ("sizes", "runs", "report")
+
+
+def read_applications(logs: Sequence[Path]) -> tuple[list[Application], int, int]:
+    """Read the applications of logs, each once, with a progress bar.
+
+    Returns:
+        The applications, the number of logs, and how many of them were another copy of an application.
+    """
+    from decima.connect.eventlog.application import read_event_log
+    from decima.connect.eventlog.files import find_logs
+
+    files = find_logs(logs)
+    applications: dict[tuple[str, int], Application] = {}
+    twice = 0
+    with progress_bar("event logs", len(files), "log") as bar:
+        for log in files:
+            application = read_event_log(log.path)
+            key = application.app_id, application.start_ms
+            twice += key in applications
+            # Of two copies, the one with more tasks counts.
+            if key not in applications or len(application.tasks) > len(applications[key].tasks):
+                applications[key] = application
+            bar.update()
+    return list(applications.values()), len(files), twice
 
 
 def from_spark(
@@ -37,29 +64,16 @@ def from_spark(
     tables = {name: out.with_suffix(f".{name}.csv") for name in TABLES}
     for path in (out, *tables.values()):
         check_output(path, ".parquet" if path is out else ".csv", inputs=tuple(logs))
-    from decima.connect.eventlog.application import read_event_log
-    from decima.connect.eventlog.files import find_logs
     from decima.connect.eventlog.profiles import collect_profiles
     from decima.workload import write_profiles
 
-    found = find_logs(logs)
-    applications = {}
-    twice = 0
-    with progress_bar("event logs", len(found), "log") as bar:
-        for log in found:
-            application = read_event_log(log.path)
-            key = application.app_id, application.start_ms
-            twice += key in applications
-            # Of two copies, the one with more tasks counts.
-            if key not in applications or len(application.tasks) > len(applications[key].tasks):
-                applications[key] = application
-            bar.update()
-    collected = collect_profiles(list(applications.values()), named_only=named_only)
+    applications, logs_read, twice = read_applications(logs)
+    collected = collect_profiles(applications, named_only=named_only)
     _print(collected.report)
     if twice:
         typer.echo(f"{twice:>12,}  event log: another copy of an application that is counted once")
     if not collected.profiles:
-        raise EventLogError(f"no complete query in {count(len(found), 'event log')}; nothing was written")
+        raise EventLogError(f"no complete query in {count(logs_read, 'event log')}; nothing was written")
     for name, path in tables.items():
         write_table(path, getattr(collected, name))
     with output_path(out) as temporary:
@@ -67,7 +81,7 @@ def from_spark(
     tasks = collected.report
     used = int(tasks[(tasks["item"] == "task") & (tasks["reason"] == "used")]["count"].sum())
     typer.echo(
-        f"{count(len(found), 'event log')}: {count(len(collected.profiles), 'profile')} of "
+        f"{count(logs_read, 'event log')}: {count(len(collected.profiles), 'profile')} of "
         f"{count(int((collected.runs['job'] != '').sum()), 'run')}, {count(used, 'task')}; wrote {out}"
     )
 

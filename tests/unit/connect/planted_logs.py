@@ -8,9 +8,9 @@ from decima.systems.spark.state import ClusterState
 from decima.systems.spark.system import run_state
 from decima.systems.spark.tables import WorkloadTables
 from decima.workload.jobs import Job, Workload
+from decima.workload.levels import at_level
 from decima.workload.measured import profile_name
 from measure.fidelity.simulation import RecordedOrder, cluster_settings
-from measure.fidelity.variants import at_level
 from measure.plan import Plan
 from measure.records import (
     CONTROL,

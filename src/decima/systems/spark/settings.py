@@ -270,3 +270,22 @@ def settings_from(
     if classes is not None:
         options["classes"] = read_classes(classes)
     return Settings.of_mode(mode, executors=executors, **(options | values))
+
+
+def cluster_settings(executors: int, *, fresh: bool = False, moving_delay_ms: float = 0.0, **changes) -> "Settings":
+    """Settings of a simulated cluster with Spark's rules and one application.
+
+    Decisions see runnable stages only and place one executor at a time; only new executors cost time to start.
+    """
+    values = {
+        "mode": "spark",
+        "runnable_only": True,
+        "commit_ahead": False,
+        "startup": fresh,
+        "moving_delay_ms": moving_delay_ms,
+        "warmup_delay_ms": 0.0,
+    }
+    values |= changes
+    if not values["startup"]:
+        values["moving_delay_ms"] = 0.0  # nothing starts
+    return Settings.paper(executors=executors, **values)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from numba import njit
 
-from decima.core.record import F64, GIVEN, FieldGroup, Record, RecordType, fields
+from decima.core.record import CODE, F64, GIVEN, I64, FieldGroup, Record, RecordType, fields
 from decima.systems.spark.decision import DELAY, STAGE
 from decima.systems.spark.fields import NONE
 from decima.systems.spark.rules.delays import refuse_delay
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 RULE = RecordType(
     "the record of heuristics",
-    FieldGroup.of("parameters", fields(F64, "parameter", GIVEN, params="parameters of the rule, in their order")),
+    FieldGroup.of(
+        "parameters",
+        fields(F64, "parameter", GIVEN, params="parameters of the rule, in their order"),
+        fields(I64, None, CODE, inner_decide="the compiled rule that a rule around it calls, 0: none"),
+    ),
     FieldGroup.of(
         "hints from outside, 0 unless given",
         fields(
@@ -34,6 +38,7 @@ RULE = RecordType(
             GIVEN,
             stage_rank="stages are served in ascending order of it",
             stage_delay_ms="time in ms for which the stage is withheld when it would get its first executor, 0: none",
+            stage_driver_ms="time in ms that the driver takes after the stage's last parent, 0: none",
         ),
     ),
     FieldGroup.of(

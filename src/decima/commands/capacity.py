@@ -1,0 +1,433 @@
+"""Command `decima capacity`: how many executors, from event logs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from decima.commands.from_logs import read_applications
+from decima.commands.shared import options
+from decima.commands.shared.compilation import watch_compilation
+from decima.commands.shared.outputs import check_output, output_path, write_json, wrote
+from decima.core.errors import ConfigError
+from decima.core.extras import require
+from decima.core.grammar import read_value
+from decima.plotting.words import count
+
+if TYPE_CHECKING:
+    import pandas
+
+    from decima.connect.eventlog.application import Application
+    from decima.connect.eventlog.recordings import LogRecordings
+    from decima.systems.spark.capacity import Plan
+
+SIZES = 40  # that are simulated unless others are asked for
+ROWS = 12  # of the table on the terminal, per scheduler and load
+_LIMITS = {
+    "few_tasks": "too few tasks for the slots",
+    "uneven_tasks": "uneven tasks and last waves",
+    "driver": "time of the driver",
+    "waiting": "jobs that wait for a slot",
+}
+
+
+def capacity(
+    logs: Annotated[
+        list[Path],
+        typer.Argument(metavar="LOGS...", help="Event logs: files, eventlog_v2_ folders, or folders of these."),
+    ],
+    executors: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N-N|N+N", help="Sizes to simulate (1-40; 2+4+8).", show_default="1 to four times the recorded"
+        ),
+    ] = None,
+    cores: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Cores of an executor.", show_default="as recorded")
+    ] = None,
+    scheduler: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SCHEDULER", help="May be given several times.", show_default="fifo, fair"),
+    ] = None,
+    load: Annotated[
+        str, typer.Option(metavar="X+X", help="Factors on how often queries arrive; the largest one counts.")
+    ] = "1",
+    draws: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Runs of every point.")] = 20,
+    target: Annotated[
+        str | None, typer.Option(metavar="NAME<TIME", help="Bound on run, mean, p50 or p95, such as 'p95<60s'.")
+    ] = None,
+    budget: Annotated[float | None, typer.Option(metavar="X", min=0.0, help="Bound on the cost of the logs.")] = None,
+    price: Annotated[
+        str | None,
+        typer.Option(
+            metavar="X|LIST:TYPE",
+            help="Price of an executor hour; or a type of VM of a list (families:m5.2xlarge, my.csv:large).",
+        ),
+    ] = None,
+    data: Annotated[str, typer.Option(metavar="xX", help="Factor on the input, such as x2.")] = "x1",
+    unit: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|application|query",
+            help="Run every application alone, or let all queries arrive at one cluster; auto: by their overlap.",
+        ),
+    ] = "auto",
+    hosts: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|one|many",
+            help="Whether all executors share one host, where tasks slow each other down; auto: as recorded.",
+        ),
+    ] = "auto",
+    out: options.ResultOut = None,
+    page: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one page with all results (.html).")] = None,
+    emit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the chosen size as options of spark-submit.")
+    ] = None,
+    threads: options.Threads = None,
+) -> None:
+    """Simulate the jobs of event logs on clusters of many sizes: time, cost, limits."""
+    from decima.systems.spark import capacity as model
+
+    watch_compilation()
+    files = tuple(logs)
+    check_output(out, ".json", inputs=files)
+    check_output(page, ".html", inputs=files)
+    check_output(emit, inputs=files)
+    if page is not None:
+        require("plots")
+    wanted = None if target is None else model.read_target(target)
+    loads = read_value(load, tuple[float, ...], "--load")
+    times = read_value(data.removeprefix("x"), float, "--data")
+    sizes = None if executors is None else read_sizes(executors)
+    if budget is not None and price is None:
+        raise ConfigError("--budget bounds the cost; expected --price with it")
+    from decima.connect.eventlog.recordings import read_recordings
+
+    with options.opened(scheduler or ["fifo", "fair"]) as schedulers:
+        applications, _, _ = read_applications(logs)
+        recorded = read_recordings(applications, unit=unit, data=times, hosts=hosts)
+        cores = cores or recorded.cores
+        if recorded.unit == "application":
+            if loads != (1.0,):
+                raise ConfigError("--load is for queries that arrive at one cluster; expected --unit query with it")
+            if scheduler is None:
+                schedulers = {"fifo": schedulers["fifo"]}
+        sizes = sizes or default_sizes(max(recorded.sizes) / cores)
+        plan = model.Plan(sizes, cores, loads, draws)
+        hourly = None if price is None else read_price(price, cores)
+        swept = model.sweep(recorded.recordings, schedulers, plan, price=hourly, threads=threads, progress="capacity")
+        report = _Report(applications, recorded, plan, times, swept)
+        report.choose(wanted, budget)
+        report.explain(schedulers)
+    chosen = report.chosen
+    texts = {
+        page: "" if page is None else report.page(),
+        emit: model.spark_options(int(chosen.executors), cores, float(chosen.utilization)),
+    }
+    if out is not None:
+        write_json(out, report.document())
+    for path, text in texts.items():
+        if path is not None:
+            with output_path(path) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+    for line in report.lines():
+        typer.echo(line)
+    typer.echo(report.sentence() + wrote(page, out, emit))
+
+
+def read_sizes(text: str) -> tuple[int, ...]:
+    """Sizes of ``1-40``, ``2+4+8`` or ``1-4+8``, ascending.
+
+    Raises:
+        ConfigError: The text is not of that form.
+    """
+    sizes: set[int] = set()
+    for part in text.split("+"):
+        first, _, last = part.partition("-")
+        low = read_value(first, int, "--executors")
+        high = read_value(last, int, "--executors") if last else low
+        if not 1 <= low <= high or high - low > 10_000:
+            raise ConfigError(f"--executors is {text!r}; expected sizes from 1 on, such as 1-40 or 2+4+8")
+        sizes |= set(range(low, high + 1))
+    return tuple(sorted(sizes))
+
+
+def default_sizes(recorded: float) -> tuple[int, ...]:
+    """Up to :data:`SIZES` sizes from 1 to four times the recorded executors.
+
+    They go to 8 at least.
+    """
+    most = max(8, math.ceil(4.0 * recorded))
+    return tuple(sorted({round(size) for size in np.linspace(1, most, min(most, SIZES)).tolist()}))
+
+
+def read_price(text: str, cores: int) -> Callable[[int], float]:
+    """Price per hour of so many executors: a number, or whole VMs.
+
+    Raises:
+        ConfigError: There is no such list or type, or an executor does not fit a VM of it.
+    """
+    from decima.systems.cloud.catalog import CLUSTERS, make_cluster
+
+    name, colon, vm_type = text.rpartition(":")
+    if not colon:
+        try:
+            each = float(text)
+        except ValueError:
+            raise ConfigError(
+                f"--price is {text!r}; expected a price per executor hour, or LIST:TYPE with a list of VMs: "
+                f"{', '.join(CLUSTERS)}, or a .csv file"
+            ) from None
+        if not 0.0 < each < math.inf:
+            raise ConfigError(f"--price is {text!r}; expected a number above 0")
+        return lambda executors: each * executors
+    types = {each.name: each for each in make_cluster(name).types}
+    if vm_type not in types:
+        raise ConfigError(f"--price: {name} has no type of VM {vm_type!r}; it has: {', '.join(types)}")
+    vm = types[vm_type]
+    per_vm = vm.cores // cores
+    if per_vm < 1:
+        raise ConfigError(f"--price: an executor of {cores} cores does not fit {vm.name}, which has {vm.cores}")
+    return lambda executors: math.ceil(executors / per_vm) * vm.price_per_hour
+
+
+class _Report:
+    """What a sweep says: choice, limits, errors, as lines, document and page."""
+
+    def __init__(
+        self,
+        applications: Sequence[Application],
+        recorded: LogRecordings,
+        plan: Plan,
+        data: float,
+        draws: pandas.DataFrame,
+    ) -> None:
+        from decima.connect.eventlog.prediction import REFERENCE_PERCENT, cross_errors
+        from decima.systems.spark.capacity import summarize
+
+        self.recorded, self.plan, self.data = recorded, plan, data
+        self.measure = "run_s" if recorded.unit == "application" else "mean_s"
+        self.errors = cross_errors(applications)
+        self.cores = plan.cores
+        self.points = summarize(draws)
+        slots = self.points.executors * plan.cores
+        self.points["extrapolated"] = (slots < min(recorded.sizes)) | (slots > max(recorded.sizes)) | (data != 1.0)
+        other = np.mean([error.query[0] for error in self.errors.values()]) if self.errors else REFERENCE_PERCENT
+        self.points["error_percent"] = float(other)
+        self.highest = self.points[self.points.load == max(plan.loads)]
+
+    def choose(self, target: Any, budget: float | None) -> None:
+        """Choose knee and point; see :func:`decima.systems.spark.capacity.choose_point`."""
+        from decima.systems.spark.capacity import choose_point, floors_of
+
+        self.floors = floors_of(self.recorded.recordings, max(self.plan.loads))
+        self.target, self.budget = target, budget
+        self.knee = choose_point(self.highest, self.measure)
+        self.chosen = choose_point(self.highest, self.measure, target, budget, self.floors)
+
+    def explain(self, schedulers: dict[str, Any]) -> None:
+        """Run the chosen and the largest size in detail, and the recorded one."""
+        import pandas
+
+        from decima.systems.spark.capacity import limit_of, run_recording, time_parts
+
+        scheduler = schedulers[self.chosen.scheduler]
+        self.parts: dict[str, pandas.DataFrame] = {}
+        self.runs: dict[str, Any] = {}
+        largest = int(max(self.plan.executors))
+        for executors in dict.fromkeys((int(self.chosen.executors), largest)):
+            label = count(executors, "executor")
+            tables = []
+            for recording in self.recorded.recordings:
+                run = run_recording(recording, scheduler, executors * self.cores, float(self.chosen.load))
+                tables.append(time_parts(recording, run).assign(recording=recording.name))
+                self.runs.setdefault(label, run)
+            self.parts[label] = pandas.concat(tables, ignore_index=True)
+        self.limit = limit_of(self.parts[count(largest, "executor")])
+        simulated, real = [], []
+        for recording in self.recorded.recordings:
+            run = run_recording(recording, scheduler, recording.slots)
+            simulated.append(float(run.jct_ms.mean()) / 1000.0)
+            real.append(float(recording.recorded_ms.mean()) / 1000.0)
+        self.real_s, self.replayed_s = float(np.mean(real)), float(np.mean(simulated))
+
+    def assumptions(self) -> list[str]:
+        """Sentences about what the predictions take for granted."""
+        sizes = ", ".join(map(str, self.recorded.sizes))
+        lines = []
+        if len(self.recorded.sizes) == 1:
+            lines.append(f"The logs have one size, {sizes} slots: how tasks behave at other sizes is assumed.")
+        shared = any(recording.contention.any() for recording in self.recorded.recordings)
+        lines.append(
+            "All executors share one host: what a task takes beyond its CPU time grows with their number."
+            if shared
+            else "More executors bring more hosts: tasks take as long as recorded."
+        )
+        if self.data != 1.0:
+            lines.append(
+                f"Input x{self.data:g}: stages that read files have as many times the tasks; tasks of stages that read "
+                "shuffles take as many times as long."
+            )
+        outside = self.points[self.points.extrapolated].executors.nunique()
+        lines.append(
+            f"{count(outside, 'size')} (marked *) lie outside what was recorded ({sizes} slots) and are extrapolated."
+            if outside
+            else f"No size lies outside what was recorded ({sizes} slots)."
+        )
+        if self.errors:
+            error = "; ".join(f"{count(size, 'slot')}: {each.text}" for size, each in self.errors.items())
+            lines.append(f"Error when these logs of a size are predicted from those of the others: {error}.")
+        else:
+            percent = self.points.error_percent.iloc[0]
+            lines.append(
+                f"Error of predictions from one size for another: {percent:.0f} % on recorded TPC-H runs "
+                "(docs/capacity.md); logs of a second size give one of your own."
+            )
+        return lines
+
+    def lines(self) -> list[str]:
+        """Lines of the terminal: table, recorded run, assumptions."""
+        queries = f"{count(self.recorded.used, 'query').replace('querys', 'queries')} used"
+        left = f", {self.recorded.left_out} left out" if self.recorded.left_out else ""
+        what = "as one cluster's queries" if self.recorded.unit == "query" else "each application alone"
+        lines = [f"{count(len(self.recorded.recordings), 'recording')}, {what}: {queries}{left}"]
+        times = ("run_s",) if self.measure == "run_s" else ("mean_s", "p50_s", "p95_s")
+        head = ["executors", *(name[:-2] for name in times), "95 % interval", "hours", "cost", "used", "error"]
+        for (scheduler, load), rows in self.points.groupby(["scheduler", "load"], sort=False):
+            lines.append(f"{scheduler}, load {load:g}")
+            table = [head]
+            for row in self._shown(rows).itertuples():
+                mark = "*" if row.extrapolated else ""
+                low, high = (getattr(row, f"{times[0]}_{side}") for side in ("low", "high"))
+                cost = "-" if math.isnan(row.cost) else f"{row.cost:.4g}"
+                table.append([
+                    f"{row.executors}{mark}", *(f"{getattr(row, name):.1f} s" for name in times),
+                    "-" if math.isnan(low) else f"{low:.1f} to {high:.1f}", f"{row.executor_hours:.3g}", cost,
+                    f"{100.0 * row.utilization:.0f} %", f"±{row.error_percent:.0f} %",
+                ])  # fmt: skip
+            widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+            lines += [
+                "  " + "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+                for cells in table
+            ]
+        change = 100.0 * (self.replayed_s / self.real_s - 1.0) if self.real_s else 0.0
+        lines.append(
+            f"recorded {self.real_s:.1f} s on {', '.join(map(str, self.recorded.sizes))} slots, simulated there "
+            f"{self.replayed_s:.1f} s ({change:+.1f} %)"
+            if self.data == 1.0
+            else f"recorded {self.real_s:.1f} s with the recorded input"
+        )
+        lines += self.assumptions()
+        lines.append(
+            f"knee: {count(int(self.knee.executors), 'executor')} with {self.knee.scheduler}; beyond it: "
+            f"{_LIMITS[self.limit]}; critical path with the driver {self.floors[self.measure]:.1f} s"
+        )
+        return lines
+
+    def sentence(self) -> str:
+        """The choice in one sentence."""
+        chosen, measure = self.chosen, self.measure if self.target is None else self.target.measure
+        why = "knee"
+        if self.target is not None:
+            why = f"smallest for {self.target}" + ("" if self.budget is None else f" and a cost of {self.budget:g}")
+        elif self.budget is not None:
+            why = f"fastest for a cost of {self.budget:g}"
+        cost = "" if math.isnan(chosen.cost) else f", cost {chosen.cost:.4g}"
+        mark = ", extrapolated" if chosen.extrapolated else ""
+        size = f"{count(int(chosen.executors), 'executor')} of {count(self.cores, 'core')} with {chosen.scheduler}"
+        return (
+            f"{size} ({why}): {measure[:-2]} {chosen[measure]:.1f} s ± {chosen.error_percent:.0f} %{mark}, "
+            f"{chosen.executor_hours:.3g} executor hours{cost}"
+        )
+
+    def _shown(self, rows: pandas.DataFrame) -> pandas.DataFrame:
+        """Rows for the terminal: all, or sizes in equal ratios with knee and choice."""
+        rows = rows.sort_values("executors")
+        if len(rows) <= ROWS:
+            return rows
+        ratios = np.geomspace(1.0, len(rows), ROWS - 2).round().astype(int) - 1
+        shown = set(rows.executors.to_numpy()[ratios]) | {self.knee.executors, self.chosen.executors}
+        return rows[rows.executors.isin(shown)]
+
+    def _jobs(self) -> pandas.DataFrame:
+        """Parts of the time of every job at the chosen size, the longest first."""
+        parts = self.parts[count(int(self.chosen.executors), "executor")]
+        columns = [name for name in parts.columns if name.endswith("_s")]
+        jobs = parts.groupby(["recording", "job", "name"], sort=False)[columns].sum().reset_index()
+        jobs["time_s"] = jobs[columns].sum(axis=1)
+        jobs["limit"] = jobs[columns[1:]].idxmax(axis=1).str[:-2]
+        return jobs.sort_values("time_s", ascending=False, ignore_index=True)
+
+    def _stages(self) -> pandas.DataFrame:
+        """Stages of the chains of stages, those first that work does not explain."""
+        parts = self.parts[count(int(self.chosen.executors), "executor")]
+        columns = [name for name in parts.columns if name.endswith("_s")][1:]
+        order = parts[columns].sum(axis=1).sort_values(ascending=False, kind="stable").index
+        return parts.drop(columns=["job"]).loc[order].head(40)
+
+    def document(self) -> dict[str, Any]:
+        """Content of the result file."""
+        point = ["scheduler", "load", "executors"]
+        return {
+            "unit": self.recorded.unit,
+            "recorded_slots": list(self.recorded.sizes),
+            "cores": self.cores,
+            "queries": self.recorded.used,
+            "queries_left_out": self.recorded.left_out,
+            "data": self.data,
+            "recorded_s": self.real_s,
+            "simulated_s": self.replayed_s,
+            "critical_path_s": self.floors,
+            "assumptions": self.assumptions(),
+            "errors_percent": {
+                str(size): {"total": error.total, "query": error.query} for size, error in self.errors.items()
+            },
+            "knee": self.knee[point].to_dict(),
+            "chosen": self.chosen.to_dict(),
+            "limit": self.limit,
+            "jobs": self._jobs().to_dict("records"),
+            "points": self.points.to_dict("records"),
+        }
+
+    def page(self) -> str:
+        """The page."""
+        from decima.plotting import capacity as plots
+
+        measure = self.measure if self.target is None else self.target.measure
+        recorded = []
+        if self.data == 1.0 and len(self.recorded.recordings) == 1 and measure == self.measure:
+            recorded = [(max(1, round(self.recorded.recordings[0].slots / self.cores)), self.real_s)]
+        curve = plots.time_curve(
+            self.points,
+            measure=measure,
+            recorded=recorded,
+            chosen=int(self.chosen.executors),
+            floor_s=self.floors[measure],
+        )
+        names = ["scheduler", "load", "executors", "extrapolated", "error_percent"]
+        values = ["run_s", "run_s_low", "run_s_high", "mean_s", "p50_s", "p95_s", "executor_hours", "cost"]
+        table = self.points[[*names, *values, "utilization"]]
+        charts = [plots.schedule(run, label) for label, run in self.runs.items()]
+        return plots.page(
+            "Capacity from event logs",
+            [
+                ("Answer", [self.sentence() + ".", self.lines()[-1] + ".", *self.assumptions()]),
+                ("Time", [curve.figure]),
+                ("Cost", [plots.cost_curve(self.points, measure=measure).figure]),
+                ("What the time is made of", [plots.part_bars(self.parts).figure, self._jobs()]),
+                ("Stages that work does not explain", [self._stages()]),
+                ("Schedules", charts),
+                ("All points", [table]),
+            ],
+        )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("capacity")(capacity)

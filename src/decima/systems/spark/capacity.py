@@ -1,0 +1,411 @@
+"""Capacity planning: recorded jobs on clusters of many sizes, with cost and limits.
+
+    points = summarize(sweep(recordings, schedulers, Plan(executors=range(1, 41))))
+    knee_of(points, "run_s")
+
+A *recording* is what ran together on one cluster: an application, whose queries wait for each other, or the queries of
+a shared cluster with their arrivals. Each recording is simulated on a cluster of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from decima.core.checks import is_number, is_whole
+from decima.core.errors import ConfigError
+from decima.core.progress import progress_bar
+from decima.evaluation.statistics import mean_interval
+from decima.evaluation.workers import map_threads
+from decima.systems.spark.loop import new_state
+from decima.systems.spark.result import Result
+from decima.systems.spark.schedulers.driver_time import AfterDriver
+from decima.systems.spark.schedulers.interface import CompiledScheduler
+from decima.systems.spark.settings import MAX_EXECUTORS, Settings, cluster_settings
+from decima.systems.spark.system import run_state
+from decima.workload.jobs import Job, Workload
+from decima.workload.levels import at_size
+from decima.workload.profile import JobProfile
+
+if TYPE_CHECKING:
+    import pandas
+
+#: What a run is measured by, in the order of tables; those of seconds may be given a target.
+MEASURES = ("run_s", "mean_s", "p50_s", "p95_s", "executor_hours", "cost", "utilization")
+#: Parts of the time of a job, which add up to it; the first is what more executors shorten.
+PARTS = ("work", "few_tasks", "uneven_tasks", "driver", "waiting")
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """Jobs that ran together on one cluster.
+
+    Raises:
+        ConfigError: There is not one driver time per stage, or not one recorded time per job.
+    """
+
+    name: str  # of the application, or of the logs
+    workload: Workload  # jobs with their recorded arrivals
+    driver_ms: np.ndarray  # float64 [stages of all jobs], what the driver takes before each stage
+    recorded_ms: np.ndarray  # float64 [jobs], recorded time from arrival to completion
+    slots: int  # tasks that its cluster ran at once, mean over time
+    # Float64 [stages of all jobs], what a slot adds to the time of a task, see `decima.workload.levels.at_size`.
+    contention: np.ndarray
+
+    def __post_init__(self) -> None:
+        stages = int(self.workload.first_stage[-1])
+        sizes = {"driver_ms": stages, "recorded_ms": len(self.workload), "contention": stages}
+        for name, size in sizes.items():
+            if getattr(self, name).shape != (size,):
+                raise ConfigError(f"{name} of {self.name!r} has shape {getattr(self, name).shape}; expected ({size},)")
+
+    def at(self, slots: int, load: float = 1.0) -> Workload:
+        """The jobs on so many slots, with arrivals ``load`` times as frequent."""
+        scaled: dict[tuple, JobProfile] = {}
+        jobs = []
+        for job, first in zip(self.workload.jobs, self.workload.first_stage.tolist(), strict=False):
+            contention = tuple(self.contention[first : first + len(job.profile.stages)].tolist())
+            key = (job.profile, contention)
+            if key not in scaled:
+                fixed = not any(contention) and all(len(stage.levels) == 1 for stage in job.profile.stages)
+                scaled[key] = job.profile if fixed else at_size(job.profile, slots, contention)
+            jobs.append(Job(scaled[key], job.arrival_ms / load, job.initial, job.name))
+        return Workload(tuple(jobs), self.workload.label)
+
+    @property
+    def critical_path_s(self) -> np.ndarray:
+        """Time of each job with unlimited executors, float64 s [jobs].
+
+        Tasks take their mean duration; the driver's time counts.
+        """
+        paths = []
+        for job, first in zip(self.workload.jobs, self.workload.first_stage[:-1].tolist(), strict=True):
+            driver = self.driver_ms[first : first + len(job.profile.stages)]
+            mean = [stage.mean_duration_ms for stage in job.profile.stages]
+            paths.append(float(job.profile.longest_path_down(driver + mean).max()) / 1000.0)
+        return np.array(paths)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep simulates.
+
+    Raises:
+        ConfigError: A number is out of range.
+    """
+
+    executors: Sequence[int]  # sizes of the cluster
+    cores: int = 1  # tasks that an executor runs at once
+    loads: Sequence[float] = (1.0,)  # factors on the frequency of arrivals
+    draws: int = 20  # runs of every point with other durations
+
+    def __post_init__(self) -> None:
+        for name in ("cores", "draws"):
+            if not is_whole(getattr(self, name)) or getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be a whole number of at least 1, got {getattr(self, name)!r}")
+        for count in self.executors:
+            if not is_whole(count) or not 1 <= count * self.cores <= MAX_EXECUTORS:
+                raise ConfigError(f"executors is {count!r}; expected 1 to {MAX_EXECUTORS:,} slots")
+        for load in self.loads:
+            if not is_number(load) or not 0.0 < load < math.inf:
+                raise ConfigError(f"load is {load!r}; expected a factor above 0")
+        if not self.executors or not self.loads:
+            raise ConfigError("a sweep needs at least one size and one load factor")
+
+
+def sweep(
+    recordings: Sequence[Recording],
+    schedulers: Mapping[str, CompiledScheduler],
+    plan: Plan,
+    *,
+    price: Callable[[int], float] | None = None,
+    threads: int | None = None,
+    progress: str | None = None,
+) -> pandas.DataFrame:
+    """Simulate every point with every draw.
+
+    Args:
+        recordings: What ran; several are simulated one by one, each on a cluster of its own.
+        schedulers: Compiled schedulers by name.
+        plan: Sizes, loads, draws.
+        price: Price per hour of a cluster of so many executors; None: no cost.
+        threads: Workers, all cores by default; the result does not depend on it.
+        progress: Label of a progress bar; None for no bar.
+
+    Returns:
+        A row per scheduler, load, executors and draw, with the columns `MEASURES`: `run_s` (to the last completion,
+        summed over recordings), `mean_s`, `p50_s`, `p95_s` (of the times of all jobs), `executor_hours`, `cost` (NaN
+        without a price) and `utilization` (share of slot time spent on tasks).
+
+    Raises:
+        ConfigError: There is no recording, or a scheduler is not compiled.
+    """
+    import pandas
+
+    if not recordings or not schedulers:
+        raise ConfigError("a sweep needs at least one recording and one scheduler")
+    work = [(load, executors) for load in plan.loads for executors in plan.executors]
+
+    def simulate(item):
+        load, executors = item
+        slots = executors * plan.cores
+        settings = cluster_settings(slots)
+        shape = (len(schedulers), plan.draws)
+        times = [[np.zeros(0) for _ in range(plan.draws)] for _ in schedulers]
+        run_ms, busy_ms = np.zeros(shape), np.zeros(shape)
+        for recording in recordings:
+            state = new_state(recording.at(slots, load), settings)
+            for row, inner in enumerate(schedulers.values()):
+                scheduler = AfterDriver(inner, recording.driver_ms)
+                for draw in range(plan.draws):
+                    run_state(state, scheduler, draw)
+                    jct = state.job_finish_ms - state.job_arrival_ms
+                    times[row][draw] = np.concatenate([times[row][draw], jct])
+                    run_ms[row, draw] += state.job_finish_ms.max()
+                    busy_ms[row, draw] += state.busy_ms
+        rows = []
+        for row, name in enumerate(schedulers):
+            for draw in range(plan.draws):
+                mean, median, p95 = _summary(times[row][draw])
+                hours = executors * run_ms[row, draw] / 3.6e6
+                rows.append({
+                    "scheduler": name, "load": load, "executors": executors, "draw": draw,
+                    "run_s": run_ms[row, draw] / 1000.0, "mean_s": mean, "p50_s": median, "p95_s": p95,
+                    "executor_hours": hours,
+                    "cost": math.nan if price is None else price(executors) * run_ms[row, draw] / 3.6e6,
+                    "utilization": busy_ms[row, draw] / (slots * run_ms[row, draw]) if run_ms[row, draw] else 0.0,
+                })  # fmt: skip
+        return rows
+
+    with progress_bar(progress, len(work), "point") as bar:
+        tables = map_threads(simulate, work, threads, lambda _: bar.update())
+    return pandas.DataFrame([row for rows in tables for row in rows])
+
+
+def _summary(times_ms: np.ndarray) -> tuple[float, float, float]:
+    """Mean, median and 95th percentile of times, float64 ms [jobs], in s."""
+    seconds = times_ms / 1000.0
+    return float(seconds.mean()), *(float(value) for value in np.quantile(seconds, (0.5, 0.95)))
+
+
+def summarize(draws: pandas.DataFrame) -> pandas.DataFrame:
+    """Means over draws with 95 % intervals, a row per point.
+
+    Columns are `run_s`, `run_s_low`, `run_s_high`, and so on for all :data:`MEASURES`.
+    """
+    import pandas
+
+    rows = []
+    for key, group in draws.groupby(["scheduler", "load", "executors"], sort=False):
+        row = dict(zip(("scheduler", "load", "executors"), key, strict=True))
+        for measure in MEASURES:
+            mean, _, low, high = mean_interval(group[measure].to_numpy())
+            row |= {measure: mean, f"{measure}_low": low, f"{measure}_high": high}
+        rows.append(row)
+    return pandas.DataFrame(rows)
+
+
+def knee_of(points: pandas.DataFrame, measure: str) -> pandas.Series:
+    """Point of a curve beyond which more executors save little.
+
+    A further per cent of executors no longer saves half a per cent of time there.
+
+    It has the least product of time and the square root of the executors; the smaller cluster counts among equals.
+
+    Args:
+        points: Rows of :func:`summarize` with one scheduler and one load.
+        measure: Column of the time.
+    """
+    product = points[measure] * np.sqrt(points.executors)
+    return points.loc[points.assign(product=product).sort_values(["product", "executors"]).index[0]]
+
+
+def floors_of(recordings: Sequence[Recording], load: float = 1.0) -> dict[str, float]:
+    """Times in s with unlimited executors and mean task durations, by column."""
+    ends = [each.workload.arrival_ms / 1000.0 / load + each.critical_path_s for each in recordings]
+    times = _summary(1000.0 * np.concatenate([each.critical_path_s for each in recordings]))
+    return dict(zip(MEASURES[:4], (float(sum(end.max() for end in ends)), *times), strict=True))
+
+
+@dataclass(frozen=True)
+class Target:
+    """Bound on a time, such as ``p95<60s``."""
+
+    measure: str  # `run_s`, `mean_s`, `p50_s` or `p95_s`
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.measure[:-2]}<{self.seconds:g}s"
+
+
+_UNITS_S = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def read_target(text: str) -> Target:
+    """Read a target such as ``p95<60s``.
+
+    It has ``run``, ``mean``, ``p50`` or ``p95``, ``<``, a number, and ``ms``, ``s``, ``min`` or ``h``.
+
+    Raises:
+        ConfigError: The text is not of that form.
+    """
+    name, sign, bound = text.replace(" ", "").partition("<")
+    number = bound.rstrip("abcdefghijklmnopqrstuvwxyz")
+    unit = bound[len(number) :] or "s"
+    try:
+        seconds = float(number) * _UNITS_S[unit]
+    except (ValueError, KeyError):
+        seconds = math.nan
+    if not sign or f"{name}_s" not in MEASURES[:4] or not 0.0 < seconds < math.inf:
+        raise ConfigError(f"target is {text!r}; expected run, mean, p50 or p95, '<' and a time, such as 'p95<60s'")
+    return Target(f"{name}_s", seconds)
+
+
+def choose_point(
+    points: pandas.DataFrame,
+    measure: str,
+    target: Target | None = None,
+    budget: float | None = None,
+    floors: Mapping[str, float] | None = None,
+) -> pandas.Series:
+    """Choose the smallest cluster that meets target and budget.
+
+    With a budget alone it is the fastest one. Without either it is the knee of the scheduler that is best there.
+
+    Args:
+        points: Rows of :func:`summarize` with one load.
+        measure: Column of the time that counts where there is no target.
+        target: Bound on a time.
+        budget: Bound on the cost.
+        floors: Least value of each time, see :func:`floors_of`, for the message.
+
+    Raises:
+        ConfigError: No cluster meets them; the message names the nearest, and why.
+    """
+    from decima.plotting.words import count
+
+    if target is None and budget is None:
+        knees = [knee_of(group, measure) for _, group in points.groupby("scheduler", sort=False)]
+        return min(knees, key=lambda point: point[measure] * math.sqrt(point.executors))
+    measure = measure if target is None else target.measure
+    within = points if budget is None else points[points.cost <= budget]
+    asked = " with ".join([*([str(target)] if target else []), *([f"a cost of {budget:g}"] if budget else [])])
+    sizes = f"{points.executors.min()} to {points.executors.max()} executors"
+    if not len(within):
+        best = points.loc[points.cost.idxmin()]
+        raise ConfigError(
+            f"no cluster of {sizes} meets {asked}: the cheapest is {count(best.executors, 'executor')} with "
+            f"{best.scheduler}, cost {best.cost:.4g}"
+        )
+    if target is None:
+        return within.sort_values([measure, "executors"], kind="stable").iloc[0]
+    meeting = within[within[measure] < target.seconds]
+    if not len(meeting):
+        best = within.sort_values([measure, "executors"], kind="stable").iloc[0]
+        why = "" if floors is None else f"; the critical path with the driver takes {floors[measure]:.4g} s"
+        raise ConfigError(
+            f"no cluster of {sizes} meets {asked}: the nearest is {count(best.executors, 'executor')} with "
+            f"{best.scheduler}, {measure[:-2]} {best[measure]:.4g} s{why}"
+        )
+    return meeting.sort_values(["executors", measure], kind="stable").iloc[0]
+
+
+def spark_options(executors: int, cores: int, utilization: float) -> str:
+    """Options of ``spark-submit``, and settings for dynamic allocation up to that size.
+
+    Args:
+        executors: Executors.
+        cores: Cores of each.
+        utilization: Share of their time that tasks took; as many executors are kept without work.
+    """
+    least = max(1, math.ceil(executors * min(1.0, utilization)))
+    dynamic = {
+        "spark.executor.cores": cores,
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        "spark.dynamicAllocation.minExecutors": least,
+        "spark.dynamicAllocation.initialExecutors": executors,
+        "spark.dynamicAllocation.maxExecutors": executors,
+        "spark.dynamicAllocation.executorIdleTimeout": "60s",
+        "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
+    }
+    lines = [
+        "# A cluster of a fixed size, as it was simulated: options of spark-submit",
+        f"--conf spark.dynamicAllocation.enabled=false --num-executors {executors} --executor-cores {cores}",
+        "",
+        "# Up to that size with dynamic allocation, which was not simulated: settings (spark-defaults.conf)",
+        *(f"{name} {value}" for name, value in dynamic.items()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+# ---- one run in detail: what its time is made of --------------------------------------------------------------------
+
+
+def run_recording(
+    recording: Recording, scheduler: CompiledScheduler, slots: int, load: float = 1.0, seed: int = 0
+) -> Result:
+    """Run a recording once, with the log of its tasks."""
+    settings: Settings = cluster_settings(slots)
+    workload = recording.at(slots, load)
+    state = new_state(workload, settings, log_tasks=True, log_decisions=True)
+    run_state(state, AfterDriver(scheduler, recording.driver_ms), seed)
+    return Result.of_state(state, workload, scheduler.name, seed)
+
+
+def time_parts(recording: Recording, result: Result) -> pandas.DataFrame:
+    """Split the time of every job into parts along its chain of stages.
+
+    From the stage that ends last, the chain goes on with the parent that finished last. Of a stage with n tasks of W
+    seconds together on S slots, `work` is W / S; `few_tasks` is what it takes longer because only min(n, S) slots have
+    a task and the last wave is not full; `uneven_tasks` is the rest from its first launch to its end: tasks of
+    different length, and slots that other jobs hold. Before the launch are `driver` and `waiting` (no slot was free).
+
+    Args:
+        recording: What ran.
+        result: Its run, with a log.
+
+    Returns:
+        A row per job and stage of its chain: job, name, stage, tasks, the parts in s, which add up to the job's time.
+    """
+    import pandas
+
+    log, workload = result.log, result.workload
+    slots = result.num_executors
+    number = workload.first_stage[log.job] + log.stage
+    first_launch = np.full(int(workload.first_stage[-1]), np.inf)
+    np.minimum.at(first_launch, number, log.start_ms)
+    total = np.bincount(number, log.finish_ms - log.start_ms, minlength=len(first_launch))
+    rows = []
+    for index, job in enumerate(workload.jobs):
+        finish = result.stage_finish_ms[index]
+        stage: int | None = int(np.argmax(finish))
+        while stage is not None:
+            parents = job.profile.stages[stage].parents
+            parent = max(parents, key=lambda each: finish[each]) if parents else None
+            ready = job.arrival_ms if parent is None else float(finish[parent])
+            at = int(workload.first_stage[index]) + stage
+            tasks = job.profile.stages[stage].num_tasks
+            before = float(first_launch[at]) - ready
+            driver = min(before, float(recording.driver_ms[at]))
+            usable = min(tasks, slots)
+            span = float(finish[stage] - first_launch[at])
+            work = float(total[at]) / slots
+            rest = max(0.0, span - float(total[at]) / usable)
+            partial = min(rest, float(total[at]) / tasks * (math.ceil(tasks / usable) - tasks / usable))
+            values = (work, float(total[at]) / usable - work + partial, rest - partial, driver, before - driver)
+            rows.append({
+                "job": index, "name": job.name, "stage": job.profile.stages[stage].name, "tasks": tasks,
+                **{f"{part}_s": value / 1000.0 for part, value in zip(PARTS, values, strict=True)},
+            })  # fmt: skip
+            stage = parent
+    return pandas.DataFrame(rows)
+
+
+def limit_of(parts: pandas.DataFrame) -> str:
+    """Part of :data:`PARTS` besides work that takes most time in a table of :func:`time_parts`."""
+    return max(PARTS[1:], key=lambda part: float(parts[f"{part}_s"].sum()))

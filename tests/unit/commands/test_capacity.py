@@ -1,0 +1,134 @@
+"""`decima capacity`."""
+
+import re
+
+import pytest
+
+from decima.commands.capacity import default_sizes, read_price, read_sizes
+from decima.core.errors import ConfigError
+from tests.unit.commands.calls import read_json, refuse, run, succeed
+from tests.unit.connect.event_lines import LOGS, small_log, write
+
+QUERIES = LOGS / "queries.zstd"
+FEW = ("--executors", "1+2+4", "--cores", 1, "--draws", 3)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_answer_table_and_files(folder):
+    files = ("--out", folder / "o.json", "--page", folder / "p.html", "--emit", folder / "e.conf")
+    result = run("capacity", QUERIES, *FEW, "--price", 0.5, *files)
+    assert result.exit_code == 0, result.stderr
+    assert names(folder) == ["e.conf", "o.json", "p.html"]
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("1 recording, each application alone: 6 queries used")
+    table = [line.split() for line in lines if re.match(r" +\d+\*? ", line)]
+    assert [row[0].rstrip("*") for row in table] == ["1", "2", "4"]
+    assert any("the logs have one size" in line.lower() for line in lines)
+    assert re.search(r"executors? of 1 core with fifo \(knee\): run [\d.]+ s ± 15 %", lines[-1])
+    document = read_json(folder / "o.json")
+    assert [point["executors"] for point in document["points"]] == [1, 2, 4]
+    assert document["points"][0]["run_s_low"] <= document["points"][0]["run_s"] <= document["points"][0]["run_s_high"]
+    size = document["recorded_slots"][0]
+    assert [point["extrapolated"] for point in document["points"]] == [count != size for count in (1, 2, 4)]
+    assert document["simulated_s"] == pytest.approx(document["recorded_s"], rel=0.25)
+    hours = document["points"][2]["executor_hours"]
+    assert document["points"][2]["cost"] == pytest.approx(0.5 * hours)
+    page = (folder / "p.html").read_text(encoding="utf-8")
+    assert "<h2>What the time is made of</h2>" in page
+    assert page.count("<svg") >= 4
+    chosen = document["chosen"]["executors"]
+    assert f"--num-executors {chosen} " in (folder / "e.conf").read_text(encoding="utf-8")
+
+
+def test_same_call_same_files(folder):
+    for name in ("one", "two"):
+        succeed("capacity", QUERIES, *FEW, "--out", folder / f"{name}.json", "--page", folder / f"{name}.html")
+    assert (folder / "one.json").read_bytes() == (folder / "two.json").read_bytes()
+    assert (folder / "one.html").read_bytes() == (folder / "two.html").read_bytes()
+
+
+def test_queries_on_one_cluster_with_loads(folder):
+    line = succeed(
+        *("capacity", QUERIES, *FEW, "--unit", "query", "--load", "1+50", "--scheduler", "fair"),
+        *("--target", "p95<1h", "--out", folder / "o.json"),
+    )
+    assert "1 executor of 1 core with fair (smallest for p95<3600s): p95 " in line
+    points = read_json(folder / "o.json")["points"]
+    assert [(point["load"], point["executors"]) for point in points] == [
+        (load, executors) for load in (1.0, 50.0) for executors in (1, 2, 4)
+    ]
+    assert points[3]["mean_s"] > points[0]["mean_s"]
+
+
+def test_logs_of_two_sizes_give_an_error_of_their_own(tmp_path, folder):
+    logs = [write(tmp_path / f"log{count}", small_log(count, f"q#{count}")) for count in (1, 2)]
+    result = run("capacity", *logs, *FEW, "--out", folder / "o.json")
+    assert "Error when these logs of a size are predicted from those of the others: 1 slot:" in result.stdout
+    assert sorted(read_json(folder / "o.json")["errors_percent"]) == ["1", "2"]
+
+
+def test_a_target_that_no_cluster_meets(folder):
+    files = ("--out", folder / "o.json", "--page", folder / "p.html", "--emit", folder / "e.conf")
+    sentence = refuse("capacity", QUERIES, *FEW, "--target", "run<10ms", *files)
+    assert sentence.startswith("no cluster of 1 to 4 executors meets run<0.01s: the nearest is ")
+    assert "; the critical path with the driver takes 1" in sentence
+    assert names(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--target", "p99<1s"), "target is 'p99<1s'; expected run, mean, p50 or p95"),
+        (("--budget", 3), "--budget bounds the cost; expected --price with it"),
+        (("--budget", 1e-9, "--price", 1), "no cluster of 1 to 4 executors meets a cost of 1e-09: the cheapest is"),
+        (("--executors", "4-1"), "--executors is '4-1'; expected sizes from 1 on"),
+        (("--executors", "0-4"), "--executors is '0-4'; expected sizes from 1 on"),
+        (("--executors", "a"), "--executors is 'a'; expected a whole number"),
+        (("--load", "2"), "--load is for queries that arrive at one cluster; expected --unit query with it"),
+        (("--load", "x"), "--load is 'x'; expected a number"),
+        (("--unit", "query", "--load", "0"), "load is 0.0; expected a factor above 0"),
+        (("--data", "x0"), "data is 0.0; expected a factor above 0"),
+        (("--data", "twice"), "--data is 'twice'; expected a number"),
+        (("--unit", "job"), "unit is 'job'; expected one of auto, application, query"),
+        (("--hosts", "2"), "hosts is '2'; expected one of auto, one, many"),
+        (("--price", "cheap"), "--price is 'cheap'; expected a price per executor hour, or LIST:TYPE"),
+        (("--price", "table4:m9"), "--price: table4 has no type of VM 'm9'; it has: m1.large, m1.xlarge, m2.xlarge"),
+        (("--price", "0"), "--price is '0'; expected a number above 0"),
+        (("--scheduler", "fif"), "unknown scheduler 'fif'; did you mean 'fifo'?"),
+    ],
+)
+def test_bad_options(words, sentence, folder):
+    given = words if "--executors" in words else (*FEW, *words)
+    assert sentence in refuse("capacity", QUERIES, *given, "--out", folder / "o.json")
+    assert names(folder) == []
+
+
+def test_bad_logs(folder):
+    cut = write(folder / "cut", small_log()[:-1])
+    sentence = refuse("capacity", cut)
+    assert sentence == "no application in the event logs has a complete query; nothing can be simulated"
+    (folder / "secret").write_bytes(b"\x8f\x03 encrypted")
+    assert "holds no event of a Spark event log" in refuse("capacity", folder / "secret")
+    assert refuse("capacity", folder / "missing") == f"no event log at {folder / 'missing'}"
+    assert "is no folder of this machine" in refuse("capacity", "http://localhost:18080")
+    assert "the command reads that file" in refuse("capacity", cut, "--emit", cut)
+    assert "ends in .html" in refuse("capacity", cut, "--page", folder / "p.pdf")
+
+
+def test_sizes():
+    assert read_sizes("1-3+8") == (1, 2, 3, 8)
+    assert default_sizes(4) == tuple(range(1, 17))
+    sizes = default_sizes(100)
+    assert (sizes[0], sizes[-1]) == (1, 400)
+    assert len(sizes) == 40
+
+
+def test_prices_are_of_whole_vms():
+    price = read_price("families:m5.2xlarge", 3)  # 8 cores, 2 executors of 3 cores
+    assert [price(count) for count in (1, 2, 3)] == pytest.approx([0.384, 0.384, 0.768])
+    assert read_price("0.25", 3)(4) == 1.0
+    with pytest.raises(ConfigError, match="an executor of 9 cores does not fit"):
+        read_price("families:m5.2xlarge", 9)
