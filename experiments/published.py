@@ -2,7 +2,8 @@
 
 A figure stands once in the repository, in ``reports/results``: a markdown cell behind the cell that draws it links to
 the file there. Tables are outputs of their cells, worked out from the tables there. Cells whose output is the same in
-every run are marked, so that nbval compares them. A stamp in the metadata says what all this was made of.
+every run are marked, so that nbval compares them. Live cells simulate and train something small; what they gave when
+they were published stays until their code changes. A stamp in the metadata says what all this was made of.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from experiments.tables import kept_tables, read_stamps
 RUN = "tpch-full"
 OTHERS = ("tpch-quick", "embedded-quick")  # whose kept tables must give the same output where nbval compares
 CHECK = "nbval-check-output"
+LIVE, BEFORE_LIVE = "live", "before-live"  # tags of cells that read parameters of a lesson, and of others they need
 MOST = 20_000  # characters of an output; longer ones are left out
 # What a notebook may import for its outputs to be compared: with these it computes nothing but sums over kept tables.
 _PLAIN = {"experiments", "pandas", "numpy", "json", "math", "decima.plotting"}
@@ -55,22 +57,29 @@ def picture(figure: str) -> Path | None:
 
 
 def publish(slug: str) -> Path:
-    """Write the outputs of one notebook anew, from published and kept tables."""
-    atomic_write_text(notebook_path(slug), published_text(slug))
+    """Write the outputs of one notebook anew: of published tables, and of live cells."""
+    atomic_write_text(notebook_path(slug), published_text(slug, live=True))
     return notebook_path(slug)
 
 
-def published_text(slug: str) -> str:
-    """Text of a notebook with the outputs of today; equal results give equal texts."""
+def published_text(slug: str, *, live: bool = False) -> str:
+    """Text of a notebook with the outputs of today; equal results give equal texts.
+
+    Args:
+        slug: Name of the notebook.
+        live: Execute live cells, too; otherwise their outputs stay.
+    """
     path = notebook_path(slug)
     content = json.loads(path.read_text(encoding="utf-8"))
     cells = [cell for cell in content["cells"] if PUBLISHED not in cell["metadata"].get("tags", ())]
     code = [cell for cell in cells if cell["cell_type"] == "code"]
-    shown = _outputs(code, RUN, _published_tables)
-    same = [_outputs(code, run, _kept_tables) for run in OTHERS] if is_plain(code_of(cells)) else []
+    shown = _outputs(code, RUN, _published_tables, live)
+    same = [_outputs(code, run, _kept_tables, False) for run in OTHERS] if is_plain(cells) else []
     for index, cell in enumerate(code):
+        if is_live(cell) and not live:
+            continue
         tags = [tag for tag in cell["metadata"].get("tags", ()) if tag != CHECK]
-        if same and shown[index] and all(others[index] == shown[index] for others in same):
+        if same and shown[index] and not is_live(cell) and all(others[index] == shown[index] for others in same):
             tags.append(CHECK)
         cell["metadata"] = {"tags": tags} if tags else {}
         cell["outputs"] = [output | {"execution_count": index + 1} for output in shown[index]]
@@ -97,8 +106,14 @@ def _picture_cell(slug: str, figure: str, notebook: Path) -> dict:
     }
 
 
-def is_plain(code: str) -> bool:
-    """Whether code imports nothing that computes; its outputs are the same on every machine."""
+def is_live(cell: dict) -> bool:
+    """Whether a cell computes by itself."""
+    return LIVE in cell["metadata"].get("tags", ())
+
+
+def is_plain(cells: list[dict]) -> bool:
+    """Whether cells, live ones aside, import nothing that computes."""
+    code = code_of([cell for cell in cells if not is_live(cell)])
     names = {alias.name for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module or "" for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)}
     return names <= _PLAIN
@@ -129,7 +144,7 @@ def _kept_tables(name: str, run: str) -> _Tables:
     return _Tables(kept_tables(name, run, read_stamps(run)[name]["stamp"]))
 
 
-def _outputs(cells: list[dict], run: str, tables: Callable[[str, str], _Tables]) -> list[list[Output]]:
+def _outputs(cells: list[dict], run: str, tables: Callable[[str, str], _Tables], live: bool) -> list[list[Output]]:
     """Outputs of code cells, executed here in turn; none where a table is not kept."""
     import pandas
 
@@ -145,8 +160,8 @@ def _outputs(cells: list[dict], run: str, tables: Callable[[str, str], _Tables])
         for cell in cells:
             source = "".join(cell["source"])
             if "parameters" in cell["metadata"].get("tags", ()):
-                source = f"run = {run!r}"
-            results.append(_output(source, names))
+                source += f"\nrun = {run!r}"
+            results.append(_output(source, names) if live or not is_live(cell) else [])
     return results
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from experiments import figures, notebooks, published, report
 from experiments.experiment import experiment_names
-from experiments.notebooks import PUBLISHED, notebook_cells, notebook_code, notebook_path, notebook_slugs
+from experiments.notebooks import PUBLISHED, notebook_cells, notebook_path, notebook_slugs
 
 ROOT = Path(__file__).parents[2]
 START = ROOT / "notebooks" / "00-start-here.ipynb"
@@ -45,6 +45,13 @@ EXPECTED = {
     "50-lookahead",
 }
 
+# Lessons in their order, as the page of the notebooks lists them.
+LESSONS = [
+    ROOT / "notebooks" / f"{found}.ipynb"
+    for found in re.findall(r"^\d\. \[.+?\]\((.+?)\.ipynb\)", (ROOT / "notebooks" / "README.md").read_text("utf-8"), re.M)
+]
+
+each_of_lessons = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 each_of_papers = pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.stem)
 
@@ -118,7 +125,7 @@ def test_outputs_are_of_these_cells_and_of_the_published_results(path):
     )
 
 
-@pytest.mark.parametrize("slug", [slug for slug in notebook_slugs() if published.is_plain(notebook_code(slug))])
+@pytest.mark.parametrize("slug", [slug for slug in notebook_slugs() if published.is_plain(notebook_cells(slug))])
 def test_outputs_are_those_of_the_kept_numbers_to_the_last_digit(slug):
     assert notebook_path(slug).read_text(encoding="utf-8") == published.published_text(slug), (
         "run: python -m experiments publish"
@@ -169,7 +176,8 @@ def test_valid_and_named_by_section(path):
 
 @each_of_papers
 def test_parameters_are_literals_with_a_comment(path):
-    assert parameters(path) == {"run": "auto"}
+    assert parameters(path)["run"] == "auto"
+    assert (len(parameters(path)) > 1) == (path in LESSONS)
     (cell,) = [cell for cell in code_cells(path) if "parameters" in cell.metadata.get("tags", [])]
     assert all("#" in line for line in cell.source.splitlines())
 
@@ -178,7 +186,7 @@ def test_parameters_are_literals_with_a_comment(path):
 def test_nothing_of_one_machine(path):
     text = path.read_text(encoding="utf-8")
     found = re.findall(
-        r"(?<![\w.:<`/])/(?:home|root|tmp|work|Users|mnt|opt|usr|var)\b|[A-Z]:\\\\|https?://|file://", text
+        r"(?<![\w.:<`/])/(?:home|root|tmp|work|Users|mnt|opt|usr|var)\b|[A-Z]:\\\\|https?://(?!doi\.org/10\.)|file://", text
     )
     assert found == []
 
@@ -229,6 +237,47 @@ def test_shows_the_equations(path):
             r"\rightarrow"
         )
     assert set(re.findall(r"\\tag\{(.+?)\}", "".join(sources))) <= {"1", "2", "3", "4", "5"}
+
+
+def is_live(cell):
+    return published.LIVE in cell.metadata.get("tags", [])
+
+
+@each_of_lessons
+def test_a_lesson_has_a_live_cell_for_each_of_its_parameters(path):
+    """Only live cells read them, so that numbers of the paper stay what they are."""
+    live = [cell for cell in code_cells(path) if is_live(cell)]
+    assert any(cell.outputs for cell in live)
+    names = set(parameters(path)) - {"run"}
+    read = [
+        {node.id for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Name)} for cell in code_cells(path)
+    ]
+    assert names <= set().union(*(found for cell, found in zip(code_cells(path), read, strict=True) if is_live(cell)))
+    for cell, found in zip(code_cells(path), read, strict=True):
+        assert is_live(cell) or "parameters" in cell.metadata.get("tags", []) or not names & found
+
+
+@each_of_lessons
+def test_a_lesson_says_what_to_change_and_has_two_exercises_with_folded_solutions(path):
+    texts = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown"]
+    (tried,) = [text for text in texts if text.startswith("## Try it: ")]
+    changed = set(parameters(path)) - {"run"}
+    assert [name for name in changed if f"`{name}" in tried]
+    (exercises,) = [text for text in texts if text.startswith("## Exercises\n")]
+    assert re.findall(r"^(\d)\. ", exercises, re.MULTILINE) == ["1", "2"]
+    solutions = re.findall(r"<details><summary>(.+?)</summary>\n\n.+?\n\n</details>", exercises, re.DOTALL)
+    assert solutions == ["Solution of exercise 1", "Solution of exercise 2"]
+    assert exercises.endswith("</details>")
+
+
+@each_of_lessons
+def test_a_lesson_links_to_its_paper_the_glossary_and_what_comes_next(path):
+    first, *_, last = nbformat.read(path, as_version=4).cells
+    assert "](https://doi.org/10." in first.source or "no paper" in first.source
+    assert "](../../docs/glossary.md)" in first.source
+    after = LESSONS[LESSONS.index(path) + 1 :]
+    expected = f"{after[0].stem}.ipynb)" if after else "write-a-scheduler.md)"
+    assert expected in last.source
 
 
 # Papers after Decima's, whose sections and appendices are 1 to 20, and the numbers of their notebooks.

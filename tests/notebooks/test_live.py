@@ -1,0 +1,59 @@
+"""Live cells of the lessons work with other parameters, as papermill passes them."""
+
+import time
+
+import nbformat
+import papermill
+import pytest
+
+from experiments.notebooks import notebook_path
+from experiments.published import BEFORE_LIVE, LIVE
+from tests.notebooks.test_sources import LESSONS, START, parameters
+
+pytestmark = pytest.mark.slow
+OTHERS = {
+    "00-start-here": ({"iterations": 5, "executors": 20}, {"iterations": 11, "executors": 1}),
+    "02-motivation": ({"query": 2}, {"query": 21, "size_gb": 2}),
+    "05-policy": ({"factor": 0.25}, {"factor": 100.0}),
+    "05-training": ({"rollouts": 2}, {"rollouts": 3, "mean_episode_s": 100.0}),
+    "06-simulator": ({"moving_delay_ms": 0.0}, {"moving_delay_ms": 10_000.0}),
+    "07-decima": ({"decision": 0}, {"decision": 1000}),
+    "21-idle-slots": ({"long_share": 0.5, "long_s": 20.0}, {"load": 0.3, "long_s": 40.0}),
+    "22-idle-slots-results": ({"load_of_jobs": 0.3}, {"load_of_jobs": 0.8, "seeds": 2}),
+    "30-cloud": ({"actions": [1, 1]}, {"actions": [2, 2, 0, 2, 1]}),
+    "31-cloud-results": ({"pattern": "burst"}, {"traces": 2}),
+    "32-agent": ({"updates": 5}, {"step_length": 0.1}),
+    "40-lachesis": ({"ccr": 0.1}, {"ccr": 10.0, "nodes": 12}),
+    "41-lachesis-results": ({"ccr_of_jobs": 0.1}, {"instances": 2}),
+    "42-network": ({"assigned_first": 0, "hidden": "time"}, {"assigned_first": 8}),
+    "50-lookahead": ({"draws": 1}, {"candidates": 3, "draws": 4}),
+}
+LONGEST_S = 240.0  # of all live cells of one notebook on a busy machine; the lessons together are to stay below 10 minutes
+
+
+def test_every_lesson_is_tried():
+    assert set(OTHERS) == {path.stem for path in (START, *LESSONS)}
+
+
+@pytest.mark.parametrize("slug", OTHERS)
+@pytest.mark.parametrize("which", [0, 1])
+def test_live_cells_with_other_parameters(slug, which, tmp_path):
+    """Cells that only show published numbers are left out: they read no parameter but the run."""
+    path = notebook_path(slug)
+    given = OTHERS[slug][which]
+    assert set(given) <= set(parameters(path))
+    assert all(parameters(path)[name] != value for name, value in given.items())
+    notebook = nbformat.read(path, as_version=4)
+    if path != START:
+        kept = {"parameters", LIVE, BEFORE_LIVE}
+        notebook.cells = [cell for cell in notebook.cells if kept & set(cell.metadata.get("tags", []))]
+        given = given | {"run": "embedded-quick"}
+    nbformat.write(notebook, tmp_path / "lesson.ipynb")
+    begin = time.monotonic()
+    done = papermill.execute_notebook(
+        tmp_path / "lesson.ipynb", tmp_path / "done.ipynb", given, cwd=path.parent, progress_bar=False
+    )
+    assert time.monotonic() - begin < LONGEST_S
+    shown = [cell for cell in done.cells if cell.cell_type == "code" and cell.outputs]
+    assert shown
+    assert not [output for cell in shown for output in cell.outputs if output.output_type == "error"]
