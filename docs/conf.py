@@ -21,7 +21,7 @@ from decima import __version__  # noqa: E402
 project = "decima-sched"
 author = "The decima-sched authors"
 version = release = __version__
-html_title = f"decima-sched {release}"
+html_title = "decima-sched"
 
 # Folder with executed notebooks, and the only pages to build; empty: all.
 EXECUTED = os.environ.get("DECIMA_SITE_NOTEBOOKS", "")
@@ -91,6 +91,7 @@ napoleon_use_ivar = True
 # ---- look ----------------------------------------------------------------------------------------------------------
 
 html_theme = "furo"
+html_static_path, html_css_files = ["_static"], ["site.css"]
 html_additional_pages = {"index": "start.html"}
 html_show_sourcelink = html_show_copyright = False
 

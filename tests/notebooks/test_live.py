@@ -28,7 +28,7 @@ OTHERS = {
     "42-network": ({"assigned_first": 0, "hidden": "time"}, {"assigned_first": 8}),
     "50-lookahead": ({"draws": 1}, {"candidates": 3, "draws": 4}),
 }
-LONGEST_S = 240.0  # of all live cells of one notebook on a busy machine; the lessons together are to stay below 10 minutes
+LONGEST_S = 240.0  # of the live cells of a notebook on a busy machine; all together are to stay below 10 minutes
 
 
 def test_every_lesson_is_tried():
