@@ -1,21 +1,24 @@
 """The service under load: many clients at a steady rate, a thousand other connections, an hour's worth of sessions.
 
 Run from the checkout, on a machine that does nothing else: ``python -m benchmarks.service_load`` (``--seconds 2`` to
-try it). Writes ``benchmarks/results/service_load.csv``. One process serves, another one is all clients. Every client is
+try it, ``--steady`` for the steady rate of ``fair`` alone). Writes ``benchmarks/results/service_load.csv``. One process
+or several serve, another one is all clients. Every client is
 a simulated cluster of 50 executors with so many active jobs, whose reports were recorded and whose decisions are known:
 an answer that is not the known one is wrong, one that does not come is lost. When its recording ends, a client begins
 anew with a report of everything.
 
-Columns: ``method``: ``Decisions``, one stream per client, or ``Decide``, a call each; ``calls_per_s`` as asked for (0:
-each client asks again at once) and as answered; ``p50_ms``, ``p99_ms``, ``max_ms`` from the moment a call was due to
-its parsed reply, so that a client that is kept waiting counts the calls that wait behind it; ``decide_p50_ms`` inside
-the scheduler; ``server_cpu_ms`` and ``client_cpu_ms`` processor time per call; ``server_mb`` resident memory at the
-end; ``idle_cpu`` share of the machine's cores that nobody used just before.
+Columns: ``processes`` of the service; ``method``: ``Decisions``, one stream per client, or ``Decide``, a call each;
+``calls_per_s`` as asked for (0: each client asks again at once) and as answered; ``p50_ms``, ``p99_ms``, ``max_ms`` from
+the moment a call was due to its parsed reply, so that a client that is kept waiting counts the calls that wait behind
+it; ``decide_p50_ms`` inside the scheduler; ``server_cpu_ms`` and ``client_cpu_ms`` processor time per call;
+``server_mb`` resident memory at the end, of all processes of the service; ``idle_cpu`` share of the machine's cores that
+nobody used just before; ``load`` average of the minute before the case, of others.
 """
 
 import argparse
 import asyncio
 import multiprocessing
+import os
 import socket
 import subprocess
 import sys
@@ -44,13 +47,19 @@ ARRIVALS = 300
 RECORDED = 2_000  # reports of a recording
 RATE = 1_000.0  # decisions per second of all clients
 POLICY = "decima:tpch-batch"  # by its name: the service is not told how jobs arrive
-# (scheduler, clients, active jobs of each, decisions per second, method that they call)
+# (scheduler, clients, active jobs of each, decisions per second, method that they call, processes of the service)
 STREAM, CALL = "Decisions", "Decide"
+STEADY = [
+    *(("fair", clients, jobs, RATE, STREAM, n) for n in (1, 3) for jobs in (10, 100) for clients in (4, 16)),
+    *(("fair", 4, 10, RATE, CALL, n) for n in (1, 3)),
+    *(("fair", 16, 100, 0.0, STREAM, n) for n in (1, 3)),
+]
 CASES = [
-    *((name, clients, jobs, RATE, STREAM) for name in ("fair", POLICY) for jobs in (10, 100) for clients in (4, 16)),
-    *((name, 16, 100, 0.0, STREAM) for name in ("fair", POLICY)),
-    (POLICY, 16, 10, RATE, CALL),
-    (POLICY, 16, 10, 0.0, CALL),
+    *STEADY,
+    *((POLICY, clients, jobs, RATE, STREAM, n) for n in (1, 3) for jobs in (10, 100) for clients in (4, 16)),
+    (POLICY, 16, 100, 0.0, STREAM, 1),
+    (POLICY, 16, 10, RATE, CALL, 1),
+    (POLICY, 16, 10, 0.0, CALL, 1),
 ]
 CONNECTIONS = 1_000
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -246,13 +255,16 @@ class Server:
         self._process = psutil.Process(self._started.pid)
 
     @property
+    def _all(self) -> list[psutil.Process]:
+        return [self._process, *self._process.children()]
+
+    @property
     def cpu_s(self) -> float:
-        times = self._process.cpu_times()
-        return times.user + times.system
+        return sum(sum(process.cpu_times()[:2]) for process in self._all)
 
     @property
     def mb(self) -> float:
-        return self._process.memory_info().rss / 1e6
+        return sum(process.memory_info().rss for process in self._all) / 1e6
 
     def close(self) -> None:
         self._started.terminate()
@@ -261,8 +273,9 @@ class Server:
 
 def measure(case: tuple, calls: list, seconds: float, crowd: int = 0) -> dict:
     """One row of the table."""
-    scheduler, clients, jobs, rate, method = case
-    server = Server()
+    scheduler, clients, jobs, rate, method, processes = case
+    others_load = os.getloadavg()[0]
+    server = Server("--processes", processes)
     try:
         others = Crowd(server.address, crowd) if crowd else None
         idle_cpu = 1 - psutil.cpu_percent(interval=1) / 100
@@ -272,10 +285,17 @@ def measure(case: tuple, calls: list, seconds: float, crowd: int = 0) -> dict:
             pool.submit(*asked, 1.0).result()  # both ends warm up
             before = server.cpu_s
             numbers = pool.submit(*asked, seconds).result()
-        row = {"method": method, "scheduler": scheduler, "clients": clients, "jobs": jobs, "others": crowd}
+        row = {
+            "processes": processes,
+            "method": method,
+            "scheduler": scheduler,
+            "clients": clients,
+            "jobs": jobs,
+            "others": crowd,
+        }
         row["calls_per_s"] = rate
         row |= numbers | {"server_cpu_ms": 1e3 * (server.cpu_s - before) / numbers["calls"]}
-        row |= {"server_mb": server.mb, "idle_cpu": idle_cpu}
+        row |= {"server_mb": server.mb, "idle_cpu": idle_cpu, "load": others_load}
         if others is not None:
             others.close()
         return row
@@ -308,17 +328,18 @@ def measure_sessions(calls: list, sessions: int) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=20.0, help="of every case")
+    parser.add_argument("--steady", action="store_true", help="only `fair` at a steady rate, with no other connections")
     parser.add_argument("--sessions", type=int, default=SESSIONS, help="that come and go")
     parser.add_argument("--out", type=Path, default=RESULTS / "service_load.csv")
     arguments = parser.parse_args()
-    recordings = {}
-    for scheduler, _, jobs, *_ in CASES:
+    recordings, cases = {}, STEADY if arguments.steady else CASES
+    for scheduler, _, jobs, *_ in cases:
         if (scheduler, jobs) not in recordings:
             recordings[scheduler, jobs] = record(scheduler, jobs)
-    crowded = [(CONNECTIONS, (POLICY, clients, 100, RATE, STREAM)) for clients in (4, 16)]
+    further = [*((CONNECTIONS, (POLICY, clients, 100, RATE, STREAM, 1)) for clients in (4, 16)), (0, None)]
     rows = []
     arguments.out.parent.mkdir(exist_ok=True)
-    for crowd, case in tqdm([*((0, case) for case in CASES), *crowded, (0, None)]):
+    for crowd, case in tqdm([*((0, case) for case in cases), *([] if arguments.steady else further)]):
         if case is None:
             rows.append(measure_sessions(recordings[POLICY, 10], arguments.sessions))
         else:

@@ -71,6 +71,7 @@ def serve(
             help="TOML file with options; the environment (DECIMA_SERVE_PORT) and the command line go before it.",
         ),
     ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Check all options, make the schedulers, and end.")] = False,
     scheduler: options.SchedulerText = "fair",
     also: Annotated[
         list[str] | None,
@@ -171,6 +172,10 @@ def serve(
     address = Address(host, port, metrics_port, security, live=live, processes=processes)
     log = log_level, log_format
     plan = Plan(tuple(names), tuple(node_names), profiles, limits, address, token_file, log)
+    if check:
+        plan.service()
+        typer.echo(f"the options are right: {', '.join(names + node_names)} at {host}:{port}")
+        return
     if processes > 1:
         decisions = run_processes(plan, ready)
     else:

@@ -19,7 +19,7 @@ def set_up(level: str, form: str) -> None:
         level: ``debug``, ``info``, ``warning`` or ``error``.
         form: ``text`` or ``json``.
     """
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Stderr()
     handler.setFormatter(_Line(form == "json"))
     handler.addFilter(_Throttle())
     _ROOM.handlers = [handler]
@@ -29,6 +29,17 @@ def set_up(level: str, form: str) -> None:
 def event(logger: logging.Logger, level: int, message: str, **named: object) -> None:
     """Log what happened, with fields."""
     logger.log(level, message, extra={"named": named})
+
+
+class _Stderr(logging.StreamHandler):
+    """Handler for whatever stderr is when a line is written."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self):
+        return sys.stderr
 
 
 class _Line(logging.Formatter):

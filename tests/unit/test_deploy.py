@@ -1,0 +1,168 @@
+"""Files of `deploy`: what they name is there, and the tools that read them accept them."""
+
+import json
+import re
+import shutil
+import subprocess
+import sysconfig
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from decima.connect.service.metrics import ServiceMetrics
+from tests.services import sessions_of
+from tests.unit.commands.calls import refuse, run
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+TOKEN = "0123456789abcdef"
+
+
+def read(name):
+    return yaml.safe_load((DEPLOY / name).read_text(encoding="utf-8"))
+
+
+def objects():
+    """Objects of the Kubernetes manifest by kind."""
+    documents = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "decima.yaml").read_text(encoding="utf-8")))
+    assert len({each["kind"] for each in documents}) == len(documents)
+    return {each["kind"]: each for each in documents}
+
+
+@pytest.fixture(scope="module")
+def metrics():
+    """Names of all samples that the service may give, those of histograms included."""
+    names = set()
+    for family in ServiceMetrics(sessions_of("fair")).registry.collect():
+        ending = {"counter": ["_total"], "histogram": ["_bucket", "_count", "_sum"]}.get(family.type, [""])
+        names |= {family.name + end for end in ending}
+    return names | {"up"}
+
+
+def check_expression(text, metrics):
+    """A PromQL expression: its metrics exist, and its brackets are closed."""
+    bare = re.sub(r'"[^"]*"', '""', text)
+    named = set(re.findall(r"\b(?:decima|process)_\w+|\bup\b", bare))
+    assert named, text
+    assert named <= metrics, named - metrics
+    for left, right in ("()", "{}", "[]"):
+        assert bare.count(left) == bare.count(right), text
+    assert set(re.findall(r"\[(\w+)\]", bare)) <= {"1m", "5m", "10m", "15m", "1h"}
+
+
+def test_the_configurations_are_right(monkeypatch, tmp_path):
+    """That of compose and systemd, and that of the Kubernetes manifest, which differs by the file of the token."""
+    manifest = objects()["ConfigMap"]["data"]["decima.toml"]
+    here, there = tomllib.loads((DEPLOY / "decima.toml").read_text()), tomllib.loads(manifest)
+    assert there.pop("token-file") == "/etc/decima-token/token"
+    assert there == here
+    assert "give a token" in refuse("serve", "--check", "--config", DEPLOY / "decima.toml")
+    monkeypatch.setenv("DECIMA_SERVICE_TOKEN", TOKEN)
+    result = run("serve", "--check", "--config", DEPLOY / "decima.toml", "--scheduler", "fair", "--also", "fifo")
+    assert result.exit_code == 0
+    assert result.stdout == "the options are right: fair, fifo at 0.0.0.0:50051\n"
+    assert result.stderr.startswith("warning: token and jobs travel unencrypted")
+
+
+def test_compose_builds_and_mounts_what_is_there():
+    services = read("compose.yaml")["services"]
+    for service in services.values():
+        assert ("build" in service) or re.fullmatch(r"[\w/-]+:v?\d+\.\d+\.\d+", service["image"])
+        for volume in service.get("volumes", ()):
+            assert (DEPLOY / volume.split(":")[0]).exists(), volume
+        assert set(service.get("depends_on", ())) <= set(services)
+    decima = services["decima"]
+    assert (DEPLOY / decima["build"] / "Dockerfile").is_file()
+    assert decima["command"] == ["serve", "--config", decima["volumes"][0].split(":")[1]]
+    port = tomllib.loads((DEPLOY / "decima.toml").read_text())["metrics-port"]
+    assert f"127.0.0.1:{port}/readyz" in decima["healthcheck"]["test"][-1]
+    compile(decima["healthcheck"]["test"][-1], "healthcheck", "exec")
+    assert f"decima:{port}" in read("prometheus/prometheus.yml")["scrape_configs"][0]["static_configs"][0]["targets"]
+
+
+def test_alerts_ask_for_metrics_that_are_there(metrics):
+    (group,) = read("prometheus/alerts.yml")["groups"]
+    assert len({rule["alert"] for rule in group["rules"]}) == len(group["rules"]) >= 5
+    for rule in group["rules"]:
+        assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}
+        check_expression(rule["expr"], metrics)
+        assert rule["labels"]["severity"] in ("warning", "critical")
+        assert "{{ $labels.instance }}" in rule["annotations"]["summary"]
+        assert re.fullmatch(r"\d+[sm]", rule.get("for", "1m"))
+    assert read("prometheus/prometheus.yml")["rule_files"] == ["alerts.yml"]
+
+
+def test_the_dashboard_asks_for_metrics_that_are_there(metrics):
+    board = json.loads((DEPLOY / "grafana" / "decima.json").read_text())
+    source = read("grafana/datasource.yaml")["datasources"][0]["uid"]
+    cells = set()
+    for panel in board["panels"]:
+        at = panel["gridPos"]
+        own = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert not own & cells
+        cells |= own
+        assert max(x for x, _ in own) < 24
+        for target in panel["targets"]:
+            assert target["datasource"]["uid"] == source
+            check_expression(target["expr"], metrics)
+    assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
+    folder = read("grafana/dashboards.yaml")["providers"][0]["options"]["path"]
+    assert any(
+        volume.split(":")[1].startswith(folder) for volume in read("compose.yaml")["services"]["grafana"]["volumes"]
+    )
+
+
+def test_the_manifest_fits_together():
+    """Two replicas with probes at paths and ports that there are; every selector, name and volume leads somewhere."""
+    kinds = objects()
+    versions = {kind: each["apiVersion"] for kind, each in kinds.items()}
+    assert versions == {
+        "ConfigMap": "v1",
+        "Deployment": "apps/v1",
+        "Service": "v1",
+        "PodDisruptionBudget": "policy/v1",
+        "PodMonitor": "monitoring.coreos.com/v1",
+    }
+    deployment = kinds["Deployment"]["spec"]
+    pod, labels = deployment["template"]["spec"], deployment["template"]["metadata"]["labels"]
+    assert deployment["replicas"] == 2
+    assert deployment["selector"]["matchLabels"] == labels == kinds["Service"]["spec"]["selector"]
+    assert kinds["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == labels
+    assert kinds["PodMonitor"]["spec"]["selector"]["matchLabels"] == labels
+    (container,) = pod["containers"]
+    told = tomllib.loads(kinds["ConfigMap"]["data"]["decima.toml"])
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports == {"grpc": told["port"], "metrics": told["metrics-port"]}
+    for name, path in (("startup", "/readyz"), ("readiness", "/readyz"), ("liveness", "/healthz")):
+        assert container[f"{name}Probe"]["httpGet"] == {"path": path, "port": "metrics"}
+    assert {each["port"] for each in kinds["PodMonitor"]["spec"]["podMetricsEndpoints"]} == {"metrics"}
+    assert {each["targetPort"] for each in kinds["Service"]["spec"]["ports"]} == {"grpc"}
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert set(mounts) == set(volumes)
+    assert volumes["configuration"]["configMap"]["name"] == kinds["ConfigMap"]["metadata"]["name"]
+    assert container["args"] == ["serve", "--config", f"{mounts['configuration']}/decima.toml"]
+    assert told["token-file"].startswith(mounts["token"] + "/")
+    assert pod["securityContext"]["runAsUser"] == int(re.search(r"--uid (\d+)", (ROOT / "Dockerfile").read_text())[1])
+    # Kubernetes would set DECIMA_SERVICE_PORT to a URL otherwise; no option is read from such a name either.
+    assert pod["enableServiceLinks"] is False
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemd_accepts_the_unit(tmp_path):
+    text = (DEPLOY / "systemd" / "decima.service").read_text()
+    words = set(
+        re.findall(r"(?<= )--[\w-]+", "".join(line for line in text.splitlines(True) if line.startswith("Exec")))
+    )
+    known = {option for option in words if option in run("serve", "--help").stdout}
+    assert words == known == {"--check", "--config", "--token-file"}
+    program = Path(sysconfig.get_path("scripts")) / "decima"
+    unit = tmp_path / "decima.service"
+    unit.write_text(text.replace("/opt/decima/bin/decima", str(program)))
+    command = ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", unit]
+    checked = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (checked.returncode, checked.stderr) == (0, ""), checked
+    unit.write_text(unit.read_text().replace("Type=exec", "Typo=exec"))
+    assert "Typo" in subprocess.run(command, capture_output=True, text=True, timeout=60).stderr
