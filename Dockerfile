@@ -17,7 +17,8 @@ ENV PATH=/opt/decima/bin:$PATH \
 USER decima
 WORKDIR /home/decima
 # The first run compiles, which takes a minute; the image has the functions of simulator and policy already.
-RUN decima simulate --jobs embedded:n=2 --scheduler decima --executors 5 && decima serve --check --scheduler decima
+RUN decima simulate --jobs embedded:n=2 --scheduler decima --executors 5
+RUN decima serve --check --scheduler decima
 EXPOSE 50051
 ENTRYPOINT ["decima"]
 CMD ["--help"]

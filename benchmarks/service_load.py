@@ -8,11 +8,11 @@ an answer that is not the known one is wrong, one that does not come is lost. Wh
 anew with a report of everything.
 
 Columns: ``processes`` of the service; ``method``: ``Decisions``, one stream per client, or ``Decide``, a call each;
-``calls_per_s`` as asked for (0: each client asks again at once) and as answered; ``p50_ms``, ``p99_ms``, ``max_ms`` from
-the moment a call was due to its parsed reply, so that a client that is kept waiting counts the calls that wait behind
-it; ``decide_p50_ms`` inside the scheduler; ``server_cpu_ms`` and ``client_cpu_ms`` processor time per call;
-``server_mb`` resident memory at the end, of all processes of the service; ``idle_cpu`` share of the machine's cores that
-nobody used just before; ``load`` average of the minute before the case, of others.
+``calls_per_s`` as asked for (0: each client asks again at once) and as answered; ``p50_ms``, ``p99_ms``, ``max_ms``
+from the moment a call was due to its parsed reply, so that a client that is kept waiting counts the calls that wait
+behind it; ``decide_p50_ms`` inside the scheduler; ``server_cpu_ms`` and ``client_cpu_ms`` processor time per call;
+``server_mb`` resident memory at the end, of all processes of the service; ``idle_cpu`` share of the machine's cores
+that nobody used just before; ``load`` average of the minute before the case, of others.
 """
 
 import argparse
