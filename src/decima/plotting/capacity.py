@@ -41,10 +41,11 @@ def time_curve(
     chosen: int | None = None,
     floor_s: float | None = None,
 ) -> None:
-    """Time over executors, a line per scheduler and load with the interval over draws.
+    """Time over executors, a line per scheduler and load with interval and error.
 
     Args:
-        points: scheduler, load, executors, the measure, and the measure with `_low` and `_high`.
+        points: scheduler, load, executors, error_percent, the measure (dark band: with `_low` and `_high`, the interval
+            over draws; light band: the error).
         axes: Where to draw; a new figure when omitted.
         measure: Column of the time in s.
         recorded: Executors and time in s of recorded runs.
@@ -56,7 +57,9 @@ def time_curve(
         dashes = ("-", "--", ":", "-.")[index % 4]
         axes.plot(rows.executors, rows[measure], color=color, linestyle=dashes, label=label)
         low, high = rows[f"{measure}_low"], rows[f"{measure}_high"]
-        axes.fill_between(rows.executors, low, high, color=color, alpha=0.25, linewidth=0)
+        axes.fill_between(rows.executors, low, high, color=color, alpha=0.3, linewidth=0)
+        reach = rows[measure] * rows.error_percent / 100.0
+        axes.fill_between(rows.executors, rows[measure] - reach, rows[measure] + reach, color=color, alpha=0.1, lw=0)
     if recorded:
         axes.plot(*zip(*recorded, strict=True), "x", color=style.BLACK, markersize=5, label="recorded")
     if chosen is not None:
@@ -115,7 +118,8 @@ def schedule(result: RunResult, title: str) -> style.Figure:
         tasks = tasks.assign(query=tasks.job)
     colors = colors_of_largest((tasks.finish_s - tasks.start_s).groupby(tasks["query"]).sum())
     figure = style.new_figure(style.PAGE, 2.4)
-    gantt(tasks, figure.subplots(), color_by="query", colors=colors, executors=result.num_executors, title=title)
+    shown = {"executors": result.num_executors, "arrival_s": pandas.Series(result.workload.arrival_ms / 1000.0)}
+    gantt(tasks, figure.subplots(), color_by="query", colors=colors, title=title, **shown)
     return figure
 
 

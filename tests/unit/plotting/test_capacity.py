@@ -7,13 +7,19 @@ import pytest
 from decima.plotting import capacity, style
 from decima.systems.spark.capacity import PARTS, run_recording, time_parts
 from decima.systems.spark.schedulers import make_scheduler
-from tests.unit.systems.spark.test_capacity import WIDE
+from tests.toy_jobs import one_stage
+from tests.unit.systems.spark.test_capacity import WIDE, recording
 
 
 def points(loads=(1.0,), cost=np.nan):
     rows = [
         {"scheduler": name, "load": load, "executors": executors, "run_s": time, "run_s_low": time - 1.0}
-        | {"run_s_high": time + 1.0, "executor_hours": executors * time / 3600.0, "cost": cost * executors}
+        | {
+            "run_s_high": time + 1.0,
+            "executor_hours": executors * time / 3600.0,
+            "cost": cost * executors,
+            "error_percent": 15.0,
+        }
         for name, times in (("fifo", (9.0, 6.0, 5.0)), ("fair", (8.0, 5.0, 4.0)))
         for load in loads
         for executors, time in zip((1, 2, 4), times, strict=True)
@@ -27,7 +33,8 @@ def test_curve_has_a_line_per_scheduler_and_marks():
     assert list(lines) == ["fifo", "fair", "recorded", "chosen", "critical path"]
     assert lines["fifo"].get_ydata().tolist() == [9.0, 6.0, 5.0]
     assert lines["recorded"].get_xdata() == (2,)
-    assert len(axes.collections) == 2  # intervals
+    tops = [band.get_datalim(axes.transData).y1 for band in axes.collections]
+    assert tops == pytest.approx([10.0, 9.0 * 1.15, 9.0, 8.0 * 1.15])  # interval and error of each
     assert axes.get_ylabel() == "run time (s)"
 
 
@@ -71,6 +78,12 @@ def test_page_needs_nothing_else():
     assert all(address.startswith(("#", "data:")) for address in addresses)
     assert {address[1:] for address in addresses if address.startswith("#")} <= set(names)
     assert text == capacity.page("Capacity & cost", sections)
+
+
+def test_times_of_jobs_count_from_their_arrival():
+    late = recording(one_stage(1, 2.0), one_stage(1, 2.0, at_s=8.0, name="late"))
+    figure = capacity.schedule(run_recording(late, make_scheduler("fifo"), 1), "1 executor")
+    assert figure.axes[0].get_title("left") == "1 executor: average JCT 2.0 s"
 
 
 def test_queries_of_one_application_have_colours_of_their_own():
