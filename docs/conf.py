@@ -21,7 +21,7 @@ from decima import __version__  # noqa: E402
 project = "decima-sched"
 author = "The decima-sched authors"
 version = release = __version__
-html_title = "decima-sched"
+html_title = "Decima: learned scheduling"
 
 # Folder with executed notebooks, and the only pages to build; empty: all.
 EXECUTED = os.environ.get("DECIMA_SITE_NOTEBOOKS", "")
