@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 OTHERS = {
     "00-start-here": ({"iterations": 5, "executors": 20}, {"iterations": 11, "executors": 1}),
     "02-motivation": ({"query": 2}, {"query": 21, "size_gb": 2}),
-    "05-policy": ({"factor": 0.25}, {"factor": 100.0}),
+    "05-policy": ({"factor": 0.25}, {"factor": 4.0}),
     "05-training": ({"rollouts": 2}, {"rollouts": 3, "mean_episode_s": 100.0}),
     "06-simulator": ({"moving_delay_ms": 0.0}, {"moving_delay_ms": 10_000.0}),
     "07-decima": ({"decision": 0}, {"decision": 1000}),
