@@ -291,7 +291,7 @@ class _Report:
 
     def lines(self) -> list[str]:
         """Lines of the terminal: table, recorded run, assumptions."""
-        queries = f"{count(self.recorded.used, 'query').replace('querys', 'queries')} used"
+        queries = f"{count(self.recorded.used, 'query')} used"
         left = f", {self.recorded.left_out} left out" if self.recorded.left_out else ""
         what = "as one cluster's queries" if self.recorded.unit == "query" else "each application alone"
         lines = [f"{count(len(self.recorded.recordings), 'recording')}, {what}: {queries}{left}"]

@@ -14,7 +14,9 @@ def job_label(name: str) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """Text of a number and a noun: ``1 seed``, ``20 seeds``, ``5 batches``."""
+    """Text of a number and a noun: ``1 seed``, ``20 seeds``, ``5 batches``, ``3 queries``."""
     if number == 1:
         return f"1 {noun}"
+    if noun.endswith("ry"):
+        return f"{number:,} {noun[:-1]}ies"
     return f"{number:,} {noun}{'es' if noun.endswith(('ch', 's', 'x')) else 's'}"
