@@ -18,7 +18,7 @@ USER decima
 WORKDIR /home/decima
 # The first run compiles, which takes a minute; the image has the functions of simulator and policy already.
 RUN decima simulate --jobs embedded:n=2 --scheduler decima --executors 5
-RUN decima serve --check --scheduler decima
+RUN decima serve --check --scheduler decima --also fair --also weighted_fair
 EXPOSE 50051
 ENTRYPOINT ["decima"]
 CMD ["--help"]
