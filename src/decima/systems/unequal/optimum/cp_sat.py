@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from decima.core.errors import DecimaError
-from decima.core.extras import require
 from decima.systems.unequal import graph
 from decima.systems.unequal.optimum.bounds import earliest_start
 from decima.systems.unequal.workload import Instance
@@ -66,10 +65,8 @@ def solve(
         tick: Called ten times a second; what it raises ends the search.
 
     Raises:
-        MissingExtraError: OR-Tools is not installed.
         SolverError: The process ended without an answer.
     """
-    require("exact")
     # A path has at most a copy and a transfer for each node on each executor; each loses less than a unit.
     unit = 2.0 ** math.floor(math.log2(TOLERANCE * most_s / (2 * times_s.size + 1)))
     problem = _problem(instance, times_s / unit, sent_s / unit, instance.arrival_s / unit, duplicate, most_s // unit)

@@ -10,6 +10,7 @@ import numpy as np
 
 from decima.core.checks import is_number
 from decima.core.errors import ConfigError, DecimaError
+from decima.core.extras import require
 from decima.core.progress import progress_bar
 from decima.systems.unequal.optimum import cp_sat, exact_kernel
 from decima.systems.unequal.optimum.bounds import lower_bound
@@ -62,6 +63,7 @@ def optimum(
     Raises:
         ConfigError: The instance is too large, the solver is unknown or not installed, or the time limit is not above
             0.
+        MissingExtraError: OR-Tools, which ``cp_sat`` needs, is not installed.
         NotProvedError: Time was up; the message has the best schedule and the bound.
     """
     if solver not in SOLVERS:
@@ -72,6 +74,8 @@ def optimum(
         )
     if not is_number(time_limit_s) or not time_limit_s > 0.0:
         raise ConfigError(f"time_limit_s is {time_limit_s!r}; expected a number above 0")
+    if solver == "cp_sat":
+        require("exact")
     begin = time.monotonic()
     known = _start(instance, duplicate)
     floor_s = lower_bound(instance, duplicate=duplicate)
