@@ -1,7 +1,5 @@
 """Live cells of the lessons work with other parameters, as papermill passes them."""
 
-import time
-
 import nbformat
 import papermill
 import pytest
@@ -28,7 +26,6 @@ OTHERS = {
     "42-network": ({"assigned_first": 0, "hidden": "time"}, {"assigned_first": 8}),
     "50-lookahead": ({"draws": 1}, {"candidates": 3, "draws": 4}),
 }
-LONGEST_S = 240.0  # of the live cells of a notebook on a busy machine; all together are to stay below 10 minutes
 
 
 def test_every_lesson_is_tried():
@@ -49,11 +46,9 @@ def test_live_cells_with_other_parameters(slug, which, tmp_path):
         notebook.cells = [cell for cell in notebook.cells if kept & set(cell.metadata.get("tags", []))]
         given = given | {"run": "embedded-quick"}
     nbformat.write(notebook, tmp_path / "lesson.ipynb")
-    begin = time.monotonic()
     done = papermill.execute_notebook(
         tmp_path / "lesson.ipynb", tmp_path / "done.ipynb", given, cwd=path.parent, progress_bar=False
     )
-    assert time.monotonic() - begin < LONGEST_S
     shown = [cell for cell in done.cells if cell.cell_type == "code" and cell.outputs]
     assert shown
     assert not [output for cell in shown for output in cell.outputs if output.output_type == "error"]

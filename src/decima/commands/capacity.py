@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from decima.commands.from_logs import read_applications
@@ -163,6 +162,8 @@ def default_sizes(recorded: float) -> tuple[int, ...]:
 
     They go to 8 at least.
     """
+    import numpy as np
+
     most = max(8, math.ceil(4.0 * recorded))
     return tuple(sorted({round(size) for size in np.linspace(1, most, min(most, SIZES)).tolist()}))
 
@@ -218,8 +219,8 @@ class _Report:
         self.points = summarize(draws)
         slots = self.points.executors * plan.cores
         self.points["extrapolated"] = (slots < min(recorded.sizes)) | (slots > max(recorded.sizes)) | (data != 1.0)
-        other = np.mean([error.query[0] for error in self.errors.values()]) if self.errors else REFERENCE_PERCENT
-        self.points["error_percent"] = float(other)
+        errors = [error.query[0] for error in self.errors.values()] or [REFERENCE_PERCENT]
+        self.points["error_percent"] = float(sum(errors) / len(errors))
         self.highest = self.points[self.points.load == max(plan.loads)]
 
     def choose(self, target: Any, budget: float | None) -> None:
@@ -346,6 +347,8 @@ class _Report:
 
     def _shown(self, rows: pandas.DataFrame) -> pandas.DataFrame:
         """Rows for the terminal: all, or sizes in equal ratios with knee and choice."""
+        import numpy as np
+
         rows = rows.sort_values("executors")
         if len(rows) <= ROWS:
             return rows
