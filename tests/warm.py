@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from multiprocessing.context import ForkServerContext
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +19,9 @@ class WarmKernel:
 
     stdin = stdout = stderr = None
 
-    def __init__(self, command, *, env, cwd, **_):
+    def __init__(self, command, *, env, cwd=None, **_):
         words = command[command.index("-f") :]
-        self.process = ForkServerContext().Process(target=answer_cells, args=(words, env, str(cwd)))
+        self.process = ForkServerContext().Process(target=answer_cells, args=(words, env, str(cwd or Path.cwd())))
         self.process.start()
         self.pid = self.process.pid
         while os.getpgid(self.pid) != self.pid:  # Jupyter signals the group, which must not be that of the server
