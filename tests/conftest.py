@@ -7,16 +7,16 @@ import threading
 from collections import Counter
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from decima.commands.shared import compilation
 from decima.core import config, progress
 from decima.workload import fetch_tpch, tpch_available
 
-# Compiled code is slow on its first call, so no example has a deadline; continuous integration draws the same
-# examples every time.
-settings.register_profile("local", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
+# Compiled code is slow on its first call, and a machine may be busy, so neither an example nor its drawing has a
+# deadline; continuous integration draws the same examples every time.
+settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("local"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 pytest_plugins = ["tests.costs", "tests.warm"]

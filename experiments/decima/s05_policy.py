@@ -6,13 +6,13 @@ of all decisions of the run, are held against them.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas
 
 from decima import plotting
+from decima.learning.quiet import import_tensorflow
 from decima.plotting.words import count
 from decima.systems.spark.loop import new_state, offers, spawn_generators
 from decima.systems.spark.policy.batch import GraphBatch
@@ -108,7 +108,7 @@ class _Network:
     """The stored policy in TensorFlow, on the decisions of one record."""
 
     def __init__(self, policy: LearnedScheduler, batch: GraphBatch) -> None:
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # no news about missing accelerators
+        import_tensorflow()
         from decima.systems.spark.policy.network import DecimaNetwork
 
         self._batch = batch

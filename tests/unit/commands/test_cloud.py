@@ -219,8 +219,7 @@ def test_training_that_is_interrupted_resumes_exactly(tmp_path):
     assert process.returncode == 130
     assert out == ""
     *lines, error = err.splitlines()
-    # Lines of progress, on a slow machine; TensorFlow may say that there is no accelerator.
-    assert [line for line in lines if not line.startswith("train: ") and "cuInit" not in line] == []
+    assert [line for line in lines if not line.startswith("train: ")] == []  # of progress, on a slow machine
     assert error.startswith("error: interrupted after ")
     assert error.endswith(f"--resume continues {folder}")
     iterations = ("--iterations", int(error.split()[3]) + 2)

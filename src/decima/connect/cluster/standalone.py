@@ -223,6 +223,12 @@ def _start_driver(builder: SparkSession.Builder, folder: Path) -> SparkSession:
         with warnings.catch_warnings():
             # That pyspark is older than pandas concerns functions that are not used here.
             warnings.simplefilter("ignore", FutureWarning)
+            try:
+                return builder.getOrCreate()
+            except PySparkException as error:
+                if error.getCondition() != "JAVA_GATEWAY_EXITED":
+                    raise
+            # The JVM ended before any code of the application: a busy machine may have refused it memory or a thread.
             return builder.getOrCreate()
     except (PySparkException, Py4JError) as error:
         tail = " / ".join(log.read_text(errors="replace").splitlines()[-3:])

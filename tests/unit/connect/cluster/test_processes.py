@@ -148,6 +148,32 @@ def test_a_daemon_that_does_not_start_is_reported_and_nothing_stays(monkeypatch)
     assert not spark.folder.exists()
 
 
+class Builder:
+    """Fails with these errors, then gives a session."""
+
+    def __init__(self, *conditions):
+        self.conditions = list(conditions)
+
+    def getOrCreate(self):  # noqa: N802 (pyspark's name)
+        from pyspark.errors import PySparkRuntimeError
+
+        if self.conditions:
+            raise PySparkRuntimeError(errorClass=self.conditions.pop(0), messageParameters={})
+        return "session"
+
+
+def test_a_driver_whose_jvm_ends_at_once_is_started_once_more(tmp_path):
+    pytest.importorskip("pyspark")
+    early = "JAVA_GATEWAY_EXITED"
+    assert standalone._start_driver(Builder(early), tmp_path) == "session"
+    with pytest.raises(machine.SparkError, match=r"did not start: .*Java gateway process exited"):
+        standalone._start_driver(Builder(early, early), tmp_path)
+    other = Builder("SESSION_OR_CONTEXT_EXISTS", early)
+    with pytest.raises(machine.SparkError, match="did not start"):
+        standalone._start_driver(other, tmp_path)
+    assert other.conditions == [early]
+
+
 def test_java_that_is_missing_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(machine.SparkError, match=f"none was found in JAVA_HOME={tmp_path}"):
