@@ -14,7 +14,11 @@ sys.path.insert(0, str(ROOT / "src"))
 os.environ["NUMBA_DISABLE_JIT"] = "1"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
+import mermaidx  # noqa: E402
 import nbformat  # noqa: E402
+from docutils import nodes  # noqa: E402
+from docutils.parsers.rst import Directive  # noqa: E402
+from latex2mathml.converter import convert  # noqa: E402
 
 from decima import __version__  # noqa: E402
 
@@ -32,7 +36,6 @@ extensions = [
     "sphinx.ext.apidoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinxcontrib.mermaid",
     "sphinxcontrib.typer",
 ]
 root_doc = "docs/index"
@@ -62,11 +65,13 @@ nitpick_ignore_regex = [
 
 # ---- pages and notebooks -------------------------------------------------------------------------------------------
 
-myst_enable_extensions = ["amsmath", "dollarmath"]
+myst_enable_extensions = ["dollarmath"]
 myst_fence_as_directive = ["mermaid"]
 myst_heading_anchors = 4
 nb_execution_mode = "off"
 nb_merge_streams = True
+nb_ipywidgets_js = {}
+html_math_renderer = "mathml"
 
 # ---- reference from docstrings -------------------------------------------------------------------------------------
 
@@ -114,6 +119,26 @@ def executed(app, docname: str, source: list[str]) -> None:
     source[0] = nbformat.writes(notebook)
 
 
+class Diagram(Directive):
+    """A Mermaid diagram, drawn when the page is built: the page asks no server for a script."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """The diagram as SVG whose identifiers are its own."""
+        svg = mermaidx.render("\n".join(self.content)).svg().replace("my-svg", f"diagram-{self.lineno}")
+        return [nodes.raw("", f'<div class="diagram">{svg}</div>', format="html")]
+
+
+def equation(translator, node: nodes.Element) -> None:
+    """Write an equation as MathML, which browsers draw themselves; the number of an equation stands beside it."""
+    display = "block" if isinstance(node, nodes.math_block) else "inline"
+    translator.body.append(convert(node.astext().replace(r"\tag", r"\qquad\tag"), display=display))
+    raise nodes.SkipNode
+
+
 def setup(app) -> None:
     """Connect what this file adds to Sphinx."""
     app.connect("source-read", executed)
+    app.add_directive("mermaid", Diagram)
+    app.add_html_math_renderer("mathml", (equation, None), (equation, None))

@@ -20,7 +20,7 @@ from experiments.notebooks import notebook_path, notebook_slugs
 
 ROOT = Path(__file__).parents[3]
 SHOWN = ("02-motivation", "07-decima", "18-appendix-h")
-PAGES = ("README", "docs/results", *(f"notebooks/decima/{slug}" for slug in SHOWN))
+PAGES = ("README", "docs/architecture", "docs/results", *(f"notebooks/decima/{slug}" for slug in SHOWN))
 SIZES = """
 return [...document.querySelectorAll("article img")].map((each) => [each.complete ? each.naturalWidth : 0, each.alt])
 """
@@ -68,6 +68,16 @@ def test_a_browser_finds_the_figures_of_a_page(page, pages, browser):
         assert found[-1][1] == f"{page.rpartition('/')[2]} (TPC-H). 5 seeds."
     elif page == "README":
         assert len(found) == len(re.findall(r"!\[", (ROOT / "README.md").read_text()))
+
+
+def test_pages_ask_no_server_for_anything_and_have_equations_and_diagrams(pages):
+    loads = r"""(?:<script|<img|<link|<iframe|import|url\()[^>;]{0,200}https?://[^>;"')]*"""
+    texts = {path.relative_to(pages).as_posix(): path.read_text() for path in pages.rglob("*.html")}
+    assert {name: re.findall(loads, text) for name, text in texts.items() if re.search(loads, text)} == {}
+    assert '<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">' in texts["notebooks/decima/07-decima.html"]
+    assert texts["docs/architecture.html"].count("</svg></div>") == 2
+    assert "graph neural network" in texts["docs/architecture.html"]
+    assert not any(mark in text for text in texts.values() for mark in (r"\(", r"\[", "```mermaid"))
 
 
 def test_the_search_finds_a_page(pages, browser):
