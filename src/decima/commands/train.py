@@ -70,11 +70,15 @@ def resumed(words: list[str]) -> list[str]:
     return list(words)
 
 
+def _blocks() -> dict[str, dict]:
+    return {key: block for paper in read_trainings().values() for key, block in paper.items()}
+
+
 def use_block(context: typer.Context, name: str | None) -> str | None:
     """Make a block of params/training the defaults of the command."""
     if name is None:
         return None
-    blocks = {key: block for paper in read_trainings().values() for key, block in paper.items()}
+    blocks = _blocks()
     if name not in blocks:
         raise ConfigError(f"--params {name}: params/training describes no such training; it has: {', '.join(blocks)}")
     known = [option.name for option in context.command.params]
@@ -136,12 +140,15 @@ class Training:
 
     def carry_out(self, system: str, jobs: str, changes: list[str] | None, **options: Any) -> None:
         """Train, store the best policy and print a summary; exit if interrupted."""
-        from decima.learning.training import train
+        from decima.learning.training import change_texts, train
 
         shared = {
             name: getattr(self, name)
             for name in ("recipe", "iterations", "minutes", "seed", "workers", "backend", "out", "policy", "resume")
         }
+        if self.params is not None:  # what the command line changes goes before, field by field
+            block = {text.partition("=")[0]: text for text in change_texts(_blocks()[self.params].get("changes", {}))}
+            changes = [*(block | {text.partition("=")[0]: text for text in changes or ()}).values()]
         checkpoint = self.out / "checkpoint.npz"
         first = not checkpoint.exists()
         try:

@@ -119,6 +119,23 @@ def test_parameters_of_the_pipeline_describe_the_stored_policies(name, monkeypat
     assert {key: recipe.as_dict()[key] for key in stored} == stored
 
 
+@pytest.mark.usefixtures("tpch_data")
+def test_a_change_leaves_the_other_changes_of_the_block(monkeypatch, tmp_path):
+    planned = []
+
+    def stop(*arguments):
+        planned.append(arguments[1])
+        raise ConfigError("planned")
+
+    monkeypatch.setattr("decima.systems.spark.policy.run.DecimaRun", stop)
+    words = ("train", "--params", "tpch-batch-random", "--out", tmp_path)
+    refuse(*words)
+    refuse(*words, "--set", "recipe.entropy_start=0.5")
+    block, changed = (recipe.as_dict() for recipe in planned)
+    assert block["teacher"] is None
+    assert changed == block | {"entropy_start": 0.5}
+
+
 def test_a_block_of_parameters_says_its_system():
     expected = dict.fromkeys(DECIMAS)
     expected |= {name: paper for paper in ("cloud", "unequal") for name in read_trainings()[paper]}
