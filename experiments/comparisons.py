@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas
 
 from decima.core.errors import ConfigError
 from decima.evaluation.run import score_matrix
-from decima.evaluation.statistics import paired_change
+from decima.evaluation.statistics import mean_interval, paired_change
 from decima.learning.cards import ALONE, RESIDUAL, WARM, how_learned
 from decima.learning.store import read_card, stored_files
 from decima.systems.spark.policy import learned
@@ -74,6 +75,27 @@ def paired_changes(scores: pandas.DataFrame, schedulers: Sequence[str], baseline
         if name != baseline
     ]
     return pandas.DataFrame(rows, columns=["against", "scheduler", "seeds", "change_percent", "low", "high"])
+
+
+def changes_over_trainings(scores: pandas.DataFrame, baselines: pandas.DataFrame) -> pandas.DataFrame:
+    """Change of the mean against each baseline in percent, for every training and for the mean of all.
+
+    Args:
+        scores: training, seed, avg_jct_s.
+        baselines: scheduler, seed, avg_jct_s, on the same workloads.
+
+    Returns:
+        against, training, change_percent, low, high. The 95 % intervals of single trainings are over workloads, paired
+        by seed; that of ``"mean"`` is over trainings, NaN with one.
+    """
+    ours = scores.pivot(index="seed", columns="training", values="avg_jct_s")
+    rows = []
+    for against, table in baselines.groupby("scheduler", sort=False):
+        theirs = table.set_index("seed")["avg_jct_s"].loc[ours.index].to_numpy()
+        each = [(name, *paired_change(ours[name].to_numpy(), theirs)) for name in ours]
+        mean, _, low, high = mean_interval(np.array([change for _, change, _, _ in each]))
+        rows += [(against, *row) for row in [*each, ("mean", mean, low, high)]]
+    return pandas.DataFrame(rows, columns=["against", "training", "change_percent", "low", "high"])
 
 
 # With whom policies are compared, paired by sequence.

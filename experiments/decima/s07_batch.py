@@ -8,12 +8,13 @@ import pandas
 
 from decima import plotting
 from decima.systems.spark.alpha import alpha_sweep
+from decima.systems.spark.policy.learned import load_policy
 from decima.systems.spark.schedulers import make_scheduler
 from decima.workload.sources import WorkloadSource
 from experiments.captions import INTERVAL, Run, Tables, against_labels, distinct, heuristics, learned_words
-from experiments.comparisons import BASELINES, learned_schedulers, paired_changes, score_table
+from experiments.comparisons import BASELINES, changes_over_trainings, learned_schedulers, paired_changes, score_table
 from experiments.decima.s07_tuning import SHOWN, alpha_panels, tuned_schedulers, weighted_fair_by_arrival
-from experiments.experiment import Context, Experiment, Profiles, StoredPolicy, TablesOf
+from experiments.experiment import Context, Experiment, PoliciesIn, Profiles, StoredPolicy, TablesOf
 
 if TYPE_CHECKING:
     from decima.plotting.style import Figure
@@ -27,7 +28,9 @@ LEARNED = ("batch", "warm_batch")
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables ``batch``, ``batch_changes`` (paired, in percent) and ``alpha_batch``.
+    """Tables ``batch``, ``batch_changes`` (paired, in percent), ``batch_trainings`` and ``alpha_batch``.
+
+    ``batch_trainings`` has the change of every training of Decima, and its interval over trainings.
 
     ``weighted_fair_each`` takes the best alpha and variant for each batch separately, as the paper says it does; it is
     optimistic, since it takes the minimum of many noisy scores.
@@ -48,8 +51,12 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         progress=context.bar("alpha"),
     )
     each = sweep.per_workload()[["seed", "avg_jct_s"]].assign(scheduler="weighted_fair_each")
+    trainings = {name: load_policy(policy) for name, policy in params["trainings"].items()}
+    again = score_table(trainings, workloads, seeds, context.settings(), context, "trainings")
+    rules = scores[scores["scheduler"].isin(BASELINES)]
     return {
         "batch": pandas.concat([scores, each])[scores.columns],
+        "batch_trainings": changes_over_trainings(again.rename(columns={"scheduler": "training"}), rules),
         "batch_changes": paired_changes(scores, ["capped_srw", *learned], BASELINES),
         "alpha_batch": sweep.table,
     }
@@ -97,6 +104,11 @@ EXPERIMENT = Experiment(
     "§7.2, Figure 9a",
     compute,
     figures=(fig09a_batch, batch_changes, batch_heuristics, alpha_batch),
-    inputs=(Profiles(), TablesOf("tuning"), *(StoredPolicy(use) for use in LEARNED)),
-    tiny={"batches": 2, "jobs": 3},
+    inputs=(
+        Profiles(),
+        TablesOf("tuning"),
+        *(StoredPolicy(use) for use in LEARNED),
+        PoliciesIn("batch", ("trainings",)),
+    ),
+    tiny={"batches": 2, "jobs": 3, "trainings": {"seed 0": "tiny", "seed 1": "tiny"}},
 )

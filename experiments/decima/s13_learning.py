@@ -143,6 +143,7 @@ def fig15a_encodings(tables: Tables, run: Run) -> Figure:
 def from_random_weights(tables: Tables, run: Run) -> Figure:
     """How Decima learns: validation score over CPU time, a line per seed and score."""
     curves, references = tables["learning_curves"], tables["learning_references"]
+    curves = curves[curves["variant"] == "recipe"]
     settings = [use for use in _alone(run) if use in set(curves["setting"])]
     figure = plotting.style.new_figure(plotting.style.PAGE, 0.9 + 2.4 * len(settings))
     grid = figure.subplots(len(settings), 1, squeeze=False)[:, 0]
@@ -152,6 +153,22 @@ def from_random_weights(tables: Tables, run: Run) -> Figure:
         axes.set_title(setting, loc="left")
     caption = f"PPO, no teacher; {_seeds(curves[curves['setting'].isin(settings)])}; heuristics on the same sequences."
     return plotting.style.entitle(figure, "How Decima learns from random weights", caption, run.workload)
+
+
+def alone_ingredients(tables: Tables, run: Run) -> Figure:
+    """How Decima learns without one ingredient of the recipe, and by Algorithm 1: a line per training."""
+    setting = run.policies["batch"]
+    curves = _setting(tables["learning_curves"], setting)
+    curves = pandas.concat([rows.assign(best_s=best_so_far(rows)) for _, rows in curves.groupby("run", sort=False)])
+    figure = plotting.style.new_figure(plotting.style.PAGE, 3.4)
+    references = _setting(tables["learning_references"], setting)
+    plotting.learning.learning_curves(
+        curves, references, figure.subplots(), over="cpu_s", values=("best_s",), levels=LEVELS
+    )
+    caption = f"Best validation score so far, greedy or sampled; {_seeds(curves)}; random weights, no teacher."
+    return plotting.style.entitle(
+        figure, "Random weights: the recipe, without one ingredient, and Algorithm 1", caption, run.workload
+    )
 
 
 def training_curves(tables: Tables, run: Run) -> Figure:
@@ -219,7 +236,14 @@ EXPERIMENT = Experiment(
     "learning",
     "§7.4 and appendix C, Figure 15a",
     compute,
-    figures=(from_random_weights, fig15a_curve, fig15a_encodings, training_curves, training_ingredients),
+    figures=(
+        from_random_weights,
+        alone_ingredients,
+        fig15a_curve,
+        fig15a_encodings,
+        training_curves,
+        training_ingredients,
+    ),
     inputs=(Files(["models/training"]),),
     tiny={"budgets_min": [1, 2]},
 )

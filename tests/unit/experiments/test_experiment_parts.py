@@ -8,7 +8,7 @@ import decima
 from decima.core.errors import ConfigError
 from decima.evaluation.statistics import paired_change
 from decima.workload.sources import get_source
-from experiments.comparisons import paired_changes
+from experiments.comparisons import changes_over_trainings, paired_changes
 from experiments.decima import s05_variance as variance
 from experiments.decima import s13_learning as learning
 from experiments.decima.s07_latency import event_intervals
@@ -158,3 +158,16 @@ def test_training_tables_are_refused_with_what_is_missing(tmp_path):
     (tmp_path / "runs.csv").write_text("run,setting\na,tpch-batch\n")
     with pytest.raises(ConfigError, match="no column recipe, variant, seed"):
         learning._read(tmp_path / "runs.csv", learning.RUN_COLUMNS)
+
+
+def test_the_interval_over_trainings_is_that_of_their_changes():
+    seeds = [0, 1, 2, 0, 1, 2]
+    ours = {"training": ["one"] * 3 + ["two"] * 3, "seed": seeds, "avg_jct_s": [8.0, 9.0, 10.0, 10.0, 11.0, 12.0]}
+    rules = {"scheduler": ["fair"] * 3 + ["fifo"] * 3, "seed": seeds[::-1], "avg_jct_s": [10.0] * 3 + [20.0] * 3}
+    changes = changes_over_trainings(pandas.DataFrame(ours), pandas.DataFrame(rules))
+    fair = changes[changes["against"] == "fair"].set_index("training")
+    assert fair["change_percent"].to_dict() == pytest.approx({"one": -10.0, "two": 10.0, "mean": 0.0})
+    # Student's t of one degree of freedom: 12.7 standard errors, here of 10.
+    assert fair.loc["mean", ["low", "high"]].tolist() == pytest.approx([-127.06, 127.06], abs=0.01)
+    assert fair.loc["one", "low"] < -10.0 < fair.loc["one", "high"]
+    assert len(changes) == 6
