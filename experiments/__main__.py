@@ -38,10 +38,10 @@ def workload(run: RUN = "auto") -> None:
     """Write the label and the digest of a run's job profiles into build/workloads/RUN."""
     from decima.core.files import atomic_write_text
     from decima.workload.sources import get_source
-    from experiments.params import checkout, read_params, resolve_run
+    from experiments.params import checkout, resolve_run, run_params
 
     run = resolve_run(run)
-    source = get_source(read_params()[run]["workload"])
+    source = get_source(run_params(run)["workload"])
     atomic_write_text(checkout() / "build" / "workloads" / run, f"{source.label} sha256:{source.digest()}\n")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from decima import plotting
 from decima.plotting.words import count
 from decima.workload.sources import get_source
-from experiments.params import read_params, resolve_run
+from experiments.params import resolve_run, run_params
 
 if TYPE_CHECKING:
     import pandas
@@ -31,7 +31,7 @@ class Run:
     @classmethod
     def named(cls, run: str) -> Run:
         """The run ``run`` of ``params.yaml``; ``"auto"`` is the default run."""
-        params = read_params()[resolve_run(run)]
+        params = run_params(resolve_run(run))
         return cls(get_source(params["workload"]).label, params["executors"], params["policies"])
 
     @property

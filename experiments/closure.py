@@ -39,13 +39,18 @@ def closure(entries: Iterable[str], source: str = "") -> list[Path]:
     Returns:
         Paths such as ``src/decima/evaluation/run.py``, sorted.
     """
+    return list(_closure(tuple(entries), source))
+
+
+@cache
+def _closure(entries: tuple[str, ...], source: str) -> tuple[Path, ...]:
     waiting = [(module, name or None) for module, _, name in (entry.partition(":") for entry in entries)]
     files: set[Path] = set()
     if source:
         outside = _Module("", ROOT / "outside.py", ast.parse(source))
         targets, _ = _Scope(outside).of_part(None)
         waiting += targets
-    return sorted(_walk(waiting, files))
+    return tuple(sorted(_walk(waiting, files)))
 
 
 def digest(files: Iterable[Path]) -> str:

@@ -78,7 +78,7 @@ def paired_changes(scores: pandas.DataFrame, schedulers: Sequence[str], baseline
 
 
 def changes_over_trainings(scores: pandas.DataFrame, baselines: pandas.DataFrame) -> pandas.DataFrame:
-    """Change of the mean against each baseline in percent, for every training and for the mean of all.
+    """Change of the mean against each baseline in percent, by training.
 
     Args:
         scores: training, seed, avg_jct_s.

@@ -47,6 +47,11 @@ def read_params(section: str = "runs") -> dict[str, dict]:
     return {run: _with_experiments(block) for run, block in blocks.items()}
 
 
+def run_params(run: str) -> dict:
+    """What :func:`read_params` says of one run."""
+    return _with_experiments(_read(checkout() / "params.yaml")["runs"][run])
+
+
 def _with_experiments(block: dict) -> dict:
     """A run with the parameters of its experiments; of an experiment, a later file replaces single parameters."""
     files = ("common", block.get("profile", ""), block.get("workload", ""))

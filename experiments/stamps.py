@@ -18,7 +18,7 @@ from decima.learning.store import stored_files
 from experiments.closure import closure, digest
 from experiments.experiment import PolicyInput, Profiles, TablesOf, experiment, experiment_module, experiment_names
 from experiments.notebooks import calls, code_of, notebook_cells, notebook_slugs
-from experiments.params import checkout, read_params, run_names
+from experiments.params import checkout, run_names, run_params
 
 TABLES, FIGURES, NOTEBOOKS = "tables", "figures", "notebooks"
 # Parameters of a run that all its results may depend on.
@@ -32,7 +32,7 @@ def table_stamp(name: str, run: str) -> dict[str, str]:
     Stored policies count by what they decide and by the scores of their training, files of code that a parameter
     names (``mine.py:Mine``) by their content.
     """
-    params = read_params()[run]
+    params = run_params(run)
     stamp = {
         "code": digest(closure(table_code(name))),
         "parameters": _digest({"workload": params["workload"], "executors": params["executors"], name: params[name]}),
@@ -114,7 +114,7 @@ def _figure_code(names: Iterable[str]) -> list[str]:
 
 
 def _of_run(run: str) -> str:
-    params = read_params()[run]
+    params = run_params(run)
     return _digest({name: params[name] for name in _OF_RUN})
 
 

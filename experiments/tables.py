@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from decima.core.files import atomic_path, atomic_write_text, sole_use
 from decima.workload.sources import get_source
 from experiments.experiment import Context, experiment
-from experiments.params import checkout, read_params, resolve_run, run_folder
+from experiments.params import checkout, resolve_run, run_folder, run_params
 from experiments.stamps import table_stamp
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def run_experiment(name: str, run: str, *, threads: int | None = None, progress:
     """
     chosen = experiment(name)
     run = resolve_run(run)
-    params = read_params()[run]
+    params = run_params(run)
     others = partial(load, run=run, threads=threads, progress=progress)
     context = Context(run, others, params["executors"], threads, progress, params["policies"])
     source = get_source(params["workload"])

@@ -156,7 +156,7 @@ def from_random_weights(tables: Tables, run: Run) -> Figure:
 
 
 def alone_ingredients(tables: Tables, run: Run) -> Figure:
-    """How Decima learns without one ingredient of the recipe, and by Algorithm 1: a line per training."""
+    """How Decima learns without one ingredient, and by Algorithm 1."""
     setting = run.policies["batch"]
     curves = _setting(tables["learning_curves"], setting)
     curves = pandas.concat([rows.assign(best_s=best_so_far(rows)) for _, rows in curves.groupby("run", sort=False)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import platformdirs
@@ -58,6 +59,13 @@ def mirror_dir() -> Path | None:
 def _is_project(pyproject: Path) -> bool:
     if not pyproject.is_file():
         return False
+    status = pyproject.stat()
+    return _names_project(pyproject, status.st_mtime_ns, status.st_size)
+
+
+@cache
+def _names_project(pyproject: Path, changed_ns: int, size: int) -> bool:
+    """Whether a file is this project's, read once while it stays the same."""
     try:
         content = tomllib.loads(pyproject.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
