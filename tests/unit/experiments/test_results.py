@@ -173,10 +173,10 @@ def test_committed_results_are_small(page):
 def test_code_of_ones_own_that_a_parameter_names_is_in_the_stamp(tmp_path, monkeypatch):
     from experiments import stamps
 
-    params = {run: dict(values) for run, values in stamps.read_params().items()}
-    name = next(each for each in stamps.experiment_names() if "schedulers" in params["tpch-quick"][each])
-    params["tpch-quick"][name] = params["tpch-quick"][name] | {"schedulers": ["fair", "own/mine.py:Mine:most=2"]}
-    monkeypatch.setattr(stamps, "read_params", lambda: params)
+    params = dict(stamps.run_params("tpch-quick"))
+    name = next(each for each in stamps.experiment_names() if "schedulers" in params[each])
+    params[name] = params[name] | {"schedulers": ["fair", "own/mine.py:Mine:most=2"]}
+    monkeypatch.setattr(stamps, "run_params", lambda run: params)
     (tmp_path / "own").mkdir()
     monkeypatch.setattr(stamps, "checkout", lambda: tmp_path)
     monkeypatch.setattr(stamps, "closure", lambda *_: [])
