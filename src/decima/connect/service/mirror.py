@@ -48,6 +48,8 @@ def _require_known(scheduler: Scheduler, running: bool) -> None:
     values = getattr(scheduler, "values", {})
     if getattr(scheduler, "simulates", False):
         raise ConfigError(f"scheduler {scheduler.name} plans by simulation, and no client reports durations of tasks")
+    if getattr(scheduler, "pools", ()):
+        raise ConfigError(f"scheduler {scheduler.name} has pools of jobs by name, and no client reports names")
     if scheduler.name == "idle_rule" and any(values.get(name) for name in WEIGHTS):
         raise ConfigError("scheduler idle_rule with weights looks at all tasks so far, which no client reports")
     architecture = getattr(scheduler, "architecture", None)
@@ -136,10 +138,8 @@ class Mirror(JobMemory):
     def _start(self, state: ClusterState) -> None:
         state.start(self._rng, self._rng)
         if isinstance(self._scheduler, CompiledScheduler):
-            if isinstance(self._scheduler, LearnedScheduler):
-                self._scheduler.bind(state, self._hint_ms)
-            else:
-                self._scheduler.bind(state)
+            gap = (self._hint_ms,) if isinstance(self._scheduler, LearnedScheduler) else ()
+            self._scheduler.bind(state, *gap)
         self._observation = Observation(state)
 
     def add_moving(self, slot: Slot, index: int, executors: int, *, count_for_job: bool = True) -> None:

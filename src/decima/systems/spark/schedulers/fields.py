@@ -40,6 +40,16 @@ RULE = RecordType(
             stage_delay_ms="time in ms for which the stage is withheld when it would get its first executor, 0: none",
             stage_driver_ms="time in ms that the driver takes after the stage's last parent, 0: none",
         ),
+        fields(I64, "job", GIVEN, job_pool="number of its pool, below that of jobs"),
+        fields(
+            F64,
+            "job",
+            GIVEN,
+            pool_rank="[pool] equal pools are served in ascending order of it",
+            pool_weight="[pool] at least 1",
+            pool_min_share="[pool] executors that it gets before pools that have theirs",
+            pool_fair="[pool] 1: of its stages the one with fewest executors is first, 0: by job and index",
+        ),
     ),
     FieldGroup.of(
         "what a rule computes",
@@ -50,7 +60,9 @@ RULE = RecordType(
             job_share="executors the job should hold",
             job_work="remaining nominal work in ms, of capped shortest remaining work",
             job_entry_ms="what an executor that comes to the job may cost, times n (n + 1) of the n that it has",
+            pool_held="[pool] executors of its jobs, without those on offer",
         ),
+        fields(F64, "stage", stage_given="offered executors that the stage gets in this decision"),
     ),
 )
 _SLOT = "rule_record"
