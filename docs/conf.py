@@ -30,6 +30,8 @@ html_title = "Decima: learned scheduling"
 # Folder with executed notebooks, and the only pages to build; empty: all.
 EXECUTED = os.environ.get("DECIMA_SITE_NOTEBOOKS", "")
 PAGES = os.environ.get("DECIMA_SITE_PAGES", "").split()
+# Other versions of the site, each as NAME=PATH from the root of this one.
+VERSIONS = [each.split("=") for each in os.environ.get("DECIMA_SITE_VERSIONS", "").split()]
 
 extensions = [
     "myst_nb",
@@ -98,16 +100,32 @@ napoleon_use_ivar = True
 html_theme = "furo"
 html_static_path, html_css_files = ["_static"], ["site.css"]
 html_additional_pages = {"index": "start.html"}
+html_context = {"versions": VERSIONS}
 html_show_sourcelink = html_show_copyright = False
+
+
+# What a search finds at a page first of all, whatever words others have.
+FOUND = {
+    "README": ["install", "installation", "citation", "gallery"],
+    "docs/capacity": ["capacity", "number of executors"],
+    "docs/event-logs": ["event log", "event logs", "dynamic allocation"],
+    "docs/service": ["deployment"],
+    "docs/write-a-scheduler": ["custom scheduler", "own scheduler"],
+    "docs/another-network": ["custom network", "own network"],
+}
 
 
 def executed(app, docname: str, source: list[str]) -> None:
     """Put the executed notebook in the place of the committed one, alternative texts where MyST-NB looks for them.
 
+    Pages get the entries of the search index that are theirs.
+
     Pages of the reference are left out of the search for words, which would find little else; their names are found.
     """
     if docname.startswith("docs/api/"):
         source[0] = f":nosearch:\n\n{source[0]}"
+    for entry in FOUND.get(docname, []):
+        source[0] = f"```{{index}} ! {entry}\n```\n\n{source[0]}"
     path = Path(EXECUTED, f"{Path(docname).name}.ipynb")
     if not (EXECUTED and docname.startswith("notebooks/") and path.is_file()):
         return

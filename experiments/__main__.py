@@ -123,11 +123,15 @@ def publish(slug: Annotated[str, typer.Argument(help="Notebook without .ipynb, a
 
 
 @app.command()
-def site(run: RUN = "auto", out: Annotated[Path, typer.Option(help="Folder of the pages.")] = SITE) -> None:
+def site(
+    run: RUN = "auto",
+    out: Annotated[Path, typer.Option(help="Folder of the pages.")] = SITE,
+    versions: Annotated[bool, typer.Option("--versions", help="Add the pages of every tag v...")] = False,
+) -> None:
     """Build the site; auto: with the notebooks of a complete run, else with the committed ones."""
     from experiments.site import build_site
 
-    typer.echo(f"site: {build_site(run, out)}")
+    typer.echo(f"site: {build_site(run, out, versions)}")
 
 
 @app.command()

@@ -1,6 +1,7 @@
 """The site: what a browser finds on pages of it, and that every page is in its table of contents."""
 
 import base64
+import json
 import re
 import subprocess
 import sys
@@ -20,7 +21,10 @@ from experiments.notebooks import notebook_path, notebook_slugs
 
 ROOT = Path(__file__).parents[3]
 SHOWN = ("02-motivation", "07-decima", "18-appendix-h")
-PAGES = ("README", "docs/architecture", "docs/results", *(f"notebooks/decima/{slug}" for slug in SHOWN))
+PAGES = (
+    *("README", "docs/architecture", "docs/event-logs", "docs/results", "docs/write-a-scheduler"),
+    *(f"notebooks/decima/{slug}" for slug in SHOWN),
+)
 SIZES = """
 return [...document.querySelectorAll("article img")].map((each) => [each.complete ? each.naturalWidth : 0, each.alt])
 """
@@ -74,10 +78,24 @@ def test_pages_ask_no_server_for_anything_and_have_equations_and_diagrams(pages)
     loads = r"""(?:<script|<img|<link|<iframe|import|url\()[^>;]{0,200}https?://[^>;"')]*"""
     texts = {path.relative_to(pages).as_posix(): path.read_text() for path in pages.rglob("*.html")}
     assert {name: re.findall(loads, text) for name, text in texts.items() if re.search(loads, text)} == {}
-    assert '<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">' in texts["notebooks/decima/07-decima.html"]
+    assert (
+        '<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">' in texts["notebooks/decima/07-decima.html"]
+    )
     assert texts["docs/architecture.html"].count("</svg></div>") == 2
     assert "graph neural network" in texts["docs/architecture.html"]
     assert not any(mark in text for text in texts.values() for mark in (r"\(", r"\[", "```mermaid"))
+
+
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [("install", "README"), ("event log", "docs/event-logs"), ("custom scheduler", "docs/write-a-scheduler")],
+)
+def test_the_search_index_leads_to_the_right_page_first(words, page, pages):
+    text = (pages / "searchindex.js").read_text()
+    index = json.loads(text[text.index("(") + 1 : text.rindex(")")])
+    [[number, _, leads]] = index["indexentries"][words]
+    assert index["docnames"][number] == page
+    assert leads  # a main entry comes before titles and words
 
 
 def test_the_search_finds_a_page(pages, browser):
@@ -133,6 +151,29 @@ def test_the_run_that_has_its_notebooks_is_shown_and_a_warning_is_an_error(tmp_p
     (tmp_path / "docs" / "index.rst").write_text("Title\n=====\n\n:doc:`nowhere`\n")
     with pytest.raises(DecimaError, match="not built without warnings"):
         site.build_site("tpch-full")
+
+
+def test_the_pages_of_every_tag_stand_beside_those_of_today(tmp_path, monkeypatch):
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "decima-sched"\n')
+    (tmp_path / "params.yaml").write_text("runs: {}")
+    for folder in (tmp_path / "notebooks", tmp_path / "docs"):
+        folder.mkdir()
+    conf = "import os\nhtml_title = os.environ['DECIMA_SITE_VERSIONS']\nroot_doc = 'docs/index'\nversion = '0.1'\n"
+    (tmp_path / "docs" / "conf.py").write_text(conf)
+    (tmp_path / "docs" / "index.rst").write_text("Old\n===\n")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path)]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "old"], ["tag", "v0.1.0"]):
+        subprocess.run([*git, *words], check=True)
+    (tmp_path / "docs" / "index.rst").write_text("New\n===\n")
+    monkeypatch.chdir(tmp_path)
+    page = site.build_site(versions=True)
+    new, old = page.parent / "docs" / "index.html", page.parent / "v0.1.0" / "docs" / "index.html"
+    assert "<h1>New" in new.read_text()
+    assert "v0.1.0=v0.1.0/" in new.read_text()
+    assert "<h1>Old" in old.read_text()
+    assert "newest=../" in old.read_text()
+    listed = subprocess.run([*git, "worktree", "list"], capture_output=True, text=True, check=True).stdout
+    assert listed.count("\n") == 1
 
 
 def test_the_search_leaves_the_reference_out():

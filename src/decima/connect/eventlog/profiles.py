@@ -52,11 +52,11 @@ class _Run:
 def collect_profiles(applications: Sequence[Application], *, named_only: bool = False) -> LogProfiles:
     """Merge all runs of the same name into job profiles.
 
-    Runs of a name that differ in structure (number of stages or edges) become profiles of their own, called `name~2`,
-    `name~3`, the most frequent structure keeping the plain name. The level of a run is the executor count it states,
-    else the time-weighted number of executor slots during the run; of a run beside others, the most tasks it ran at
-    once. Where runs differ in the task count of a stage, the most frequent one is taken, among equals that of the
-    lowest level.
+    SQL executions without a name are runs of one query if their stages have the same edges, operators and task counts.
+    Runs of a name that differ in structure (number of stages or edges) become further profiles, `name~2`, `name~3`, the
+    most frequent structure keeping the plain name. The level of a run is the executor count it states, else the
+    time-weighted number of executor slots during the run; of a run beside others, the most tasks it ran at once. Where
+    runs differ in the task count of a stage, the most frequent one is taken, among equals that of the lowest level.
 
     Args:
         applications: what was read; each log once.
@@ -67,14 +67,22 @@ def collect_profiles(applications: Sequence[Application], *, named_only: bool = 
 
     grouped: dict[str, list[_Run]] = defaultdict(list)
     notes: list[dict] = []
+    plans: dict[tuple, str] = {}
     for application in applications:
         parts = _parts(application)
         for row in application.queries[application.queries.skipped == ""].itertuples():
-            if named_only and row.name == f"{application.app_id}/{row.query}":
+            unnamed = row.name == f"{application.app_id}/{row.query}"
+            if named_only and unnamed:
                 notes.append(_note(application.app_id, "note profile", "query without a name", row.query))
                 continue
             run = _Run(application, row.query, level(row), row.duration_ms, *parts(row.Index))
-            grouped[row.name].append(run)
+            name = row.name
+            if unnamed and row.query.startswith("execution-") and any(run.operators):
+                name = plans.setdefault((run.parents, tuple(run.num_tasks), tuple(run.operators)), name)
+            if name != row.name:
+                merged = f"{row.query} with {name}"
+                notes.append(_note(application.app_id, "note profile", "same plan as another query", merged))
+            grouped[name].append(run)
     profiles: list[JobProfile] = []
     sizes: list[tuple] = []
     runs: list[tuple] = []

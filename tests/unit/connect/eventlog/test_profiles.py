@@ -91,6 +91,21 @@ def test_only_named_queries(tmp_path):
     assert "query without a name" in set(collected.report["reason"])
 
 
+def test_sql_executions_without_a_name_are_merged_by_stages_operators_and_task_counts(tmp_path):
+    def run(number, name, tasks=1, key="spark.sql.execution.id"):
+        at = 100 * number
+        ends = [task_end(10 * number + index, number, at, at + 5, index) for index in range(tasks)]
+        start = job_start(number, [stage(number, tasks, (), number, name)], at, **{key: str(number)})
+        return [start, *ends, job_end(number, at + 5)]
+
+    runs = [*run(1, "Scan a"), *run(2, "Scan b"), *run(3, "Scan a"), *run(4, "Scan a", 2)]
+    collected = collect(tmp_path, [executor_added(), *runs, *run(5, "Scan a", key="spark.jobGroup.id")])
+    names = ["log-0/execution-1", "log-0/execution-2", "log-0/execution-4", "log-0/group-5"]
+    assert [each.name for each in collected.profiles] == names
+    assert collected.runs[collected.runs.job == names[0]]["query"].tolist() == ["execution-1", "execution-3"]
+    assert "execution-3 with log-0/execution-1" in set(collected.report["detail"])
+
+
 def test_no_complete_query_gives_no_profile(tmp_path):
     collected = collect(tmp_path, small_log()[:-1])
     assert collected.profiles == []

@@ -1,4 +1,4 @@
-"""Spark's own order of stages: FIFO, and FAIR with pools, weights and minimum shares.
+"""Spark's order of stages: FIFO, and FAIR with pools, weights and minimum shares.
 
 Source: ``TaskSchedulerImpl``, ``Pool``, ``FIFOSchedulingAlgorithm`` and ``FairSchedulingAlgorithm`` of Apache Spark.
 Differs: Spark offers each free core to the first stage in order, task by task, and a core belongs to no job. Here an
@@ -53,7 +53,7 @@ class Pool(NamedTuple):
 
 
 def read_pools(text: str) -> tuple[Pool, ...]:
-    """Read pools as the command line has them, ``q1?*/3/4+#0-4/1/0/fair``; a job is in the first that it fits.
+    """Read pools such as ``q1?*/3/4+#0-4/1/0/fair``; a job is in the first that fits.
 
     Raises:
         ConfigError: A pool is not of that form.
@@ -73,7 +73,7 @@ def read_pools(text: str) -> tuple[Pool, ...]:
 
 @njit
 def _first_stage(state, waiting):
-    """First stage in order with room beside what was given, with ``waiting`` whether or not it can run; else NONE."""
+    """First stage in order with room; with ``waiting`` it need not be able to run."""
     rule = rule_of(state)
     best = best_pool = NONE
     best_share = best_held = 0.0
@@ -84,14 +84,14 @@ def _first_stage(state, waiting):
         # Pools below their minimum share, by the part of it that they have, come before all others.
         share = held / least if held < least else 1.0 + held / rule.pool_weight[pool]
         for stage in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
-            given = rule.stage_given[stage]
+            more = rule.stage_given[stage]
             if not state.stage_in_frontier[stage] or not (waiting or state.stage_runnable[stage]):
                 continue
-            if stage_room(state, stage) <= given:
+            if stage_room(state, stage) <= more:
                 continue
             held = 0.0
             if rule.pool_fair[pool]:
-                held = state.stage_executors[stage] + state.stage_moving[stage] + state.stage_commit[stage] + given
+                held = state.stage_executors[stage] + state.stage_moving[stage] + state.stage_commit[stage] + more
             first = best == NONE or share < best_share
             if not first and pool == best_pool:
                 first = held < best_held
@@ -132,11 +132,11 @@ def _spark_order(address):
 
 
 class SparkOrder(CompiledScheduler):
-    """Stages in the order of Spark's own scheduler.
+    """Stages in the order of Spark's scheduler.
 
     Args:
         name: Name in the registry.
-        pools: ``one`` for all jobs, ``each`` job its own, or pools as :func:`read_pools` reads them.
+        pools: ``one`` for all jobs, ``each``: one per job, or pools as :func:`read_pools` reads them.
 
     Raises:
         ConfigError: A pool is not of that form.
@@ -156,12 +156,12 @@ class SparkOrder(CompiledScheduler):
         pools = [Pool(DEFAULT)] * max(1, state.num_jobs)
         ranks = np.zeros(state.num_jobs)
         if self.pools:
-            found = [
+            of_each = [
                 next((pool for pool in self.pools if pool.has(number, job.profile.name)), Pool(DEFAULT))
                 for number, job in enumerate(state.tables.workload.jobs)
             ]
-            named = sorted(set(found))
-            of_job = np.array([named.index(pool) for pool in found])
+            named = sorted(set(of_each))
+            of_job = np.array([named.index(pool) for pool in of_each])
             pools, ranks = named + pools[len(named) :], np.arange(len(pools), dtype=np.float64)
         pools = pools[: state.num_jobs]
         record.bind("job_pool", of_job)
@@ -174,7 +174,7 @@ class SparkOrder(CompiledScheduler):
 
 @register("spark_fifo")
 def spark_fifo(**values) -> SparkOrder:
-    """Spark's FIFO: free executors go to the first job, and there to the first stage that can run."""
+    """Spark's FIFO: free executors go to the first stage of the first job."""
     return SparkOrder("spark_fifo", ONE, **values)
 
 
