@@ -51,7 +51,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         progress=context.bar("alpha"),
     )
     each = sweep.per_workload()[["seed", "avg_jct_s"]].assign(scheduler="weighted_fair_each")
-    trainings = {name: load_policy(policy) for name, policy in params["trainings"].items()}
+    trainings = {name.replace("_", " "): load_policy(policy) for name, policy in params["trainings"].items()}
     again = score_table(trainings, workloads, seeds, context.settings(), context, "trainings")
     rules = scores[scores["scheduler"].isin(BASELINES)]
     return {
@@ -110,5 +110,5 @@ EXPERIMENT = Experiment(
         *(StoredPolicy(use) for use in LEARNED),
         PoliciesIn("batch", ("trainings",)),
     ),
-    tiny={"batches": 2, "jobs": 3, "trainings": {"seed 0": "tiny", "seed 1": "tiny"}},
+    tiny={"batches": 2, "jobs": 3, "trainings": {"seed_0": "tiny", "seed_1": "tiny"}},
 )

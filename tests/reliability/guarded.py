@@ -88,7 +88,9 @@ def _hints():
 def _give_hints(state, rng):
     record = rule_record(state)
     for name in _hints():
-        record.bind(name, rng.uniform(0.0, 3.0, len(getattr(record, name))))
+        hint = getattr(record, name)
+        numbers = hint.dtype == np.int64  # of pools, below that of jobs
+        record.bind(name, rng.integers(len(hint), size=len(hint)) if numbers else rng.uniform(0.0, 3.0, len(hint)))
 
 
 def _digest(state):

@@ -24,8 +24,8 @@ from decima.core.appearance import (
 )
 
 APPEARANCES = {
-    "spark_fifo": Appearance("Spark's FIFO", GREY, "-", "<"),
-    "spark_fair": Appearance("Spark's FAIR", GREY, DOT, ">"),
+    "spark_fifo": Appearance("Spark's FIFO", ORANGE, MIXED, "<"),
+    "spark_fair": Appearance("Spark's FAIR", BLUE, MIXED, ">"),
     "fifo": Appearance("FIFO", ORANGE, DASH, "s"),
     "sjf_cp": Appearance("SJF-CP", PINK, DASHDOT, "v"),
     "fair": Appearance("fair", BLUE, "-", "o"),
