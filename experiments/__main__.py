@@ -47,13 +47,13 @@ def workload(run: RUN = "auto") -> None:
 
 @app.command()
 def make(experiment: EXPERIMENT, run: RUN = "auto", threads: THREADS = None) -> None:
-    """Compute the tables of an experiment unless they are of its stamp, then draw its figures."""
-    from experiments.figures import draw
-    from experiments.tables import load
+    """Compute tables and draw figures of an experiment unless they are up to date; of all, several at a time."""
+    from experiments import making
 
-    for name, run_name, folder in _each(experiment, run, "figures"):
-        tables = load(name, run_name, threads=threads, progress=True, kept=False)
-        typer.echo(f"{name}: {len(tables)} tables, {len(draw(name, run_name, tables, folder))} figures in {folder}")
+    if experiment == "all":
+        making.make_all(run, threads=threads)
+    else:
+        typer.echo(making.make(experiment, run, threads=threads))
 
 
 @app.command()

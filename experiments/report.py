@@ -14,12 +14,14 @@ from pathlib import Path
 from decima.core import config
 from decima.core.errors import ConfigError, DataUnavailableError, DecimaError
 from decima.core.files import atomic_write_text
+from experiments.experiment import experiment_names
 from experiments.notebooks import PUBLISHED, notebook_path, notebook_slugs
 from experiments.params import checkout, resolve_run, run_folder, run_names
 from experiments.stamps import key, notebook_stamp
 
 STAMP = "stamp"  # entry of the metadata of an executed notebook
 _STAGE = "Running stage "  # what DVC says before each
+_UNCERTAIN = 8  # parts after which the time left is told
 
 
 def notebook_parameters(slug: str, run: str) -> dict[str, str]:
@@ -180,16 +182,26 @@ def num_stages(target: str) -> int:
 
 
 def _run_stages(target: str, environment: dict[str, str]) -> int:
-    """Run DVC and pass on what it says, with the number of the stage and the time since the beginning before each."""
+    """Run DVC and pass on what it says, with progress before each stage, experiment and notebook."""
     options = {"cwd": checkout(), "env": environment | {"PYTHONUNBUFFERED": "1"}, "text": True}
     command = [sys.executable, "-m", "dvc", "repro", target]
-    total, number, began = num_stages(target), 0, time.monotonic()
+    experiments, notebooks = experiment_names(), notebook_slugs()
+    total, number, began = num_stages(target) + len(experiments) + len(notebooks), 0, time.monotonic()
+    parts = tuple(f"{name}: " for name in [*experiments, *notebooks])
     with subprocess.Popen(command, stdout=subprocess.PIPE, **options) as process:
         for line in process.stdout:
-            if line.startswith(_STAGE):
+            if line.startswith((_STAGE, *parts)):
                 number += 1
-                # A stage whose inputs turn out the same as before is left out.
-                sys.stdout.write(f"[{number} of at most {total}, {(time.monotonic() - began) / 60.0:.1f} min] ")
+                sys.stdout.write(progress_words(number, total, time.monotonic() - began))
             sys.stdout.write(line)
             sys.stdout.flush()
     return process.returncode
+
+
+def progress_words(number: int, total: int, gone_s: float) -> str:
+    """Progress of a run: parts begun of those that there may be, time gone, and time left if parts take alike.
+
+    A part whose inputs turn out the same as before is left out, so that ``total`` and the time left are the most.
+    """
+    left = f", at most {gone_s / number * (total - number) / 60.0:.0f} min left" if number > _UNCERTAIN else ""
+    return f"[{number} of at most {total}, {gone_s / 60.0:.1f} min gone{left}] "

@@ -17,9 +17,9 @@ from decima.app import app
 from decima.commands.train import read_trainings
 from decima.systems.spark.policy import run as training_run
 from decima.workload.sources import list_sources
-from experiments.experiment import experiment, experiment_names
+from experiments.experiment import experiment_names
 from experiments.params import read_params
-from experiments.report import num_stages
+from experiments.report import num_stages, progress_words
 from experiments.stamps import figure_stamp, key, notebook_stamp, table_stamp, write_stamps
 
 pytestmark = pytest.mark.tensorflow
@@ -64,21 +64,6 @@ def test_keys_of_parameters_are_slugs():
             name for name in keys(yaml.safe_load(path.read_text("utf-8"))) if not re.fullmatch(r"[a-z0-9_.-]+", name)
         ]
         assert not wrong, path
-
-
-def test_every_experiment_runs_after_those_whose_tables_it_reads():
-    after = {
-        name: stage for stage, block in STAGES.items() if "matrix" in block for name in _experiments_of(block["matrix"])
-    }
-    assert sorted(after) == sorted(experiment_names())
-    for name, stage in after.items():
-        waits_for = {path for path in STAGES[stage]["deps"] if path.startswith("reports/")}
-        assert waits_for == {f"reports/${{item.run}}/tables/{needed}" for needed in experiment(name).needs}
-
-
-def _experiments_of(matrix):
-    names = matrix.get("name", "").removeprefix("${experiments.").removesuffix("}")
-    return PARAMS["experiments"][names] if names else []
 
 
 def test_stages_list_no_source_files_but_those_that_read_the_data():
@@ -230,5 +215,10 @@ def test_runs_have_the_same_parameters():
 
 
 def test_stages_of_a_run_are_counted_before_there_is_any_data():
-    """Experiments, the two stages of the data, workload, stamps, notebooks, the report; policies are frozen."""
-    assert num_stages("report@tpch-quick") == len(experiment_names()) + 6
+    """The two stages of the data, workload, stamps, experiments, notebooks, the report; policies are frozen."""
+    assert num_stages("report@tpch-quick") == 7
+
+
+def test_progress_tells_parts_and_time_left():
+    assert progress_words(3, 80, 30.0) == "[3 of at most 80, 0.5 min gone] "
+    assert progress_words(20, 80, 120.0) == "[20 of at most 80, 2.0 min gone, at most 6 min left] "

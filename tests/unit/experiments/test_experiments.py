@@ -20,6 +20,7 @@ from decima.learning.cards import RANDOM
 from decima.learning.store import save_policy
 from decima.systems.spark.policy.architecture import Architecture
 from decima.workload import embedded
+from experiments import making
 from experiments import tables as store
 from experiments.closure import ROOT as CHECKOUT
 from experiments.closure import closure
@@ -290,6 +291,33 @@ def test_of_two_that_want_the_same_tables_one_computes(checkout, monkeypatch):
         assert first.result()["appendix_a"].equals(second.result()["appendix_a"])
     assert second_waits.is_set()
     assert len(calls) == 1
+
+
+def test_what_is_up_to_date_is_neither_computed_nor_drawn_again(checkout):
+    figures = checkout / "reports" / "tiny" / "figures" / "appendix_a"
+    assert making.make("appendix_a", "tiny", progress=False).startswith("appendix_a: 2 tables, 6 files of figures in ")
+    drawn = min(figures.glob("*.png"))
+    before = drawn.stat().st_mtime_ns
+    said = "appendix_a: 2 tables and 2 figures are up to date"
+    assert making.make("appendix_a", "tiny", progress=False) == said
+    assert drawn.stat().st_mtime_ns == before
+    drawn.unlink()
+    assert making.make("appendix_a", "tiny", progress=False) != said
+    write_params(checkout, TINY | {"policies": TINY["policies"] | {"stream": "other"}})  # on which figures may depend
+    assert making.make("appendix_a", "tiny", progress=False) != said
+    assert drawn.is_file()
+
+
+@pytest.mark.slow
+def test_all_experiments_are_made_several_at_a_time_and_timings_last(checkout, monkeypatch, capfd):
+    names = ["latency", "appendix_a", "tuning", "effects"]
+    monkeypatch.setattr(making, "experiment_names", lambda: names)
+    making.make_all("tiny", workers=2)
+    lines = capfd.readouterr().out.splitlines()
+    assert sorted(line.partition(":")[0] for line in lines) == sorted(names)
+    assert lines[-1].startswith("latency: ")
+    folders = [checkout / "reports" / "tiny" / part for part in ("tables", "figures")]
+    assert all((folder / name).is_dir() for folder in folders for name in names)
 
 
 def test_tables_are_computed_again_when_the_weights_of_a_policy_change(checkout):

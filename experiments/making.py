@@ -1,0 +1,80 @@
+"""Tables and figures of experiments, made where they are out of date, several experiments at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from functools import partial
+
+from decima.core.files import atomic_write_text
+from decima.evaluation.workers import ProcessWorkers
+from experiments.experiment import experiment, experiment_names
+from experiments.figures import draw, figure_names
+from experiments.params import resolve_run, run_folder
+from experiments.stamps import figure_stamp, key
+from experiments.tables import card_path, load
+
+MOST_AT_ONCE = 4  # an experiment takes up to 2 GB
+_FIGURES = "figures"  # entry of a card: key of the stamp that the drawn figures have
+_TIMES = ("_ms", "_us")  # ends of columns with times that this machine takes
+
+
+def make(name: str, run: str = "auto", *, threads: int | None = None, progress: bool = True) -> str:
+    """Compute the tables of an experiment and draw its figures, unless they have the present stamp.
+
+    Args:
+        name: The experiment.
+        run: Run of ``params.yaml``.
+        threads: Worker threads, all cores by default.
+        progress: Show progress bars.
+
+    Returns:
+        A line for people.
+    """
+    run = resolve_run(run)
+    tables = load(name, run, threads=threads, progress=progress, kept=False)
+    folder, path, stamp = run_folder(run) / "figures" / name, card_path(name, run), key(figure_stamp(name, run))
+    card = json.loads(path.read_text(encoding="utf-8"))
+    drawn = all((folder / f"{figure}.png").is_file() for figure in figure_names(name))
+    if drawn and card.get(_FIGURES) == stamp:
+        return f"{name}: {len(tables)} tables and {len(figure_names(name))} figures are up to date"
+    files = draw(name, run, tables, folder)
+    atomic_write_text(path, json.dumps(card | {_FIGURES: stamp}, indent=2) + "\n")
+    return f"{name}: {len(tables)} tables, {len(files)} files of figures in {folder}"
+
+
+def make_all(run: str = "auto", *, threads: int | None = None, workers: int | None = None) -> None:
+    """Make all experiments of a run, several at a time, and say so for each on stdout.
+
+    Each process makes several experiments, one after the other. What is done stays when another one fails, or after
+    Ctrl-C. Experiments that measure times come last and alone.
+
+    Args:
+        run: Run of ``params.yaml``.
+        threads: Threads of each process; by default the cores, divided among the processes.
+        workers: Processes, by default one per core, at most 4.
+
+    Raises:
+        WorkerError: A process died.
+    """
+    run, cores = resolve_run(run), os.cpu_count() or 1
+    workers = workers or min(cores, MOST_AT_ONCE)
+    timed = [name for name in experiment_names() if _measures_times(name)]
+    others = [name for name in experiment_names() if name not in timed]
+    pool = ProcessWorkers(partial(_make_and_say, run=run, threads=threads or max(1, cores // workers)), workers)
+    try:
+        pool.map(others)
+    finally:
+        pool.close()
+    for name in timed:
+        _make_and_say(name, run, threads)
+
+
+def _make_and_say(name: str, run: str, threads: int | None) -> None:
+    sys.stdout.write(make(name, run, threads=threads, progress=False) + "\n")
+    sys.stdout.flush()
+
+
+def _measures_times(name: str) -> bool:
+    return any(column.endswith(_TIMES) for columns in experiment(name).may_differ.values() for column in columns)
