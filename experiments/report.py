@@ -13,7 +13,7 @@ from pathlib import Path
 
 from decima.core import config
 from decima.core.errors import ConfigError, DataUnavailableError, DecimaError
-from decima.core.files import atomic_write_text
+from decima.core.files import atomic_write_text, sole_use
 from experiments.experiment import experiment_names
 from experiments.notebooks import PUBLISHED, notebook_path, notebook_slugs
 from experiments.params import checkout, resolve_run, run_folder, run_names
@@ -147,14 +147,21 @@ def reproduce(profile: str = "quick") -> str:
         The run.
 
     Raises:
-        ConfigError: There is no such profile.
+        ConfigError: There is no such profile, or the pipeline already runs in this checkout.
         DecimaError: A stage of the pipeline failed.
     """
-    from decima.workload import fetch_tpch
-
     profiles = sorted({name.split("-", 1)[1] for name in run_names()})
     if profile not in profiles:
         raise ConfigError(f"profile must be one of {', '.join(profiles)}, got {profile!r}")
+    with sole_use(checkout() / "build") as alone:
+        if not alone:
+            raise ConfigError(f"the pipeline already runs in {checkout()}; wait for its end, or stop it")
+        return _reproduce(profile)
+
+
+def _reproduce(profile: str) -> str:
+    from decima.workload import fetch_tpch
+
     try:
         fetch_tpch(progress=True)
         run = f"tpch-{profile}"

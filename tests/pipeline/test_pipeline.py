@@ -12,14 +12,17 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+import experiments.report
 import experiments.stamps
 from decima.app import app
 from decima.commands.train import read_trainings
+from decima.core.errors import ConfigError
+from decima.core.files import sole_use
 from decima.systems.spark.policy import run as training_run
 from decima.workload.sources import list_sources
 from experiments.experiment import experiment_names
 from experiments.params import read_params
-from experiments.report import num_stages, progress_words
+from experiments.report import num_stages, progress_words, reproduce
 from experiments.stamps import figure_stamp, key, notebook_stamp, table_stamp, write_stamps
 
 pytestmark = pytest.mark.tensorflow
@@ -222,3 +225,9 @@ def test_stages_of_a_run_are_counted_before_there_is_any_data():
 def test_progress_tells_parts_and_time_left():
     assert progress_words(3, 80, 30.0) == "[3 of at most 80, 0.5 min gone] "
     assert progress_words(20, 80, 120.0) == "[20 of at most 80, 2.0 min gone, at most 6 min left] "
+
+
+def test_a_second_pipeline_in_the_same_checkout_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(experiments.report, "checkout", lambda: tmp_path)
+    with sole_use(tmp_path / "build"), pytest.raises(ConfigError, match=f"the pipeline already runs in {tmp_path}; "):
+        reproduce("quick")
