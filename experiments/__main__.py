@@ -86,10 +86,10 @@ def notebook(
     from experiments.report import execute_notebook, execute_notebooks
 
     run = resolve_run(run)
-    executed = execute_notebooks(run) if slug == "all" else [execute_notebook(slug, run)]
-    for path in executed:
-        typer.echo(f"{path.stem}: {path}")
-    typer.echo(f"notebooks: {len(executed)} executed, in {run_folder(run) / 'notebooks'}")
+    if slug == "all":
+        typer.echo(f"notebooks: {len(execute_notebooks(run))} executed, in {run_folder(run) / 'notebooks'}")
+    else:
+        typer.echo(f"{slug}: {execute_notebook(slug, run)}")
 
 
 @app.command()

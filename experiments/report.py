@@ -8,12 +8,13 @@ import os
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from decima.core import config
 from decima.core.errors import ConfigError, DataUnavailableError, DecimaError
 from decima.core.files import atomic_write_text, sole_use
+from decima.evaluation.workers import ProcessWorkers
 from experiments.experiment import experiment_names
 from experiments.notebooks import PUBLISHED, notebook_path, notebook_slugs
 from experiments.params import checkout, resolve_run, run_folder, run_names
@@ -75,7 +76,7 @@ def execute_notebook(slug: str, run: str) -> Path:
 def execute_notebooks(run: str) -> list[Path]:
     """Execute the notebooks on papers whose copy in ``reports/<run>/notebooks`` is not of the present stamp.
 
-    Two run at a time, each in a process of its own.
+    Two run at a time, in two processes. Each is named on stdout when it is done.
 
     Returns:
         Files written.
@@ -85,14 +86,25 @@ def execute_notebooks(run: str) -> list[Path]:
     """
     folder = run_folder(run) / "notebooks"
     old = [slug for slug in notebook_slugs() if _executed_stamp(folder / f"{slug}.ipynb") != _stamp_of(slug, run)]
-    command = [sys.executable, "-m", "experiments", "notebook", "--run", run]
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        codes = list(
-            pool.map(lambda slug: subprocess.run([*command, slug], cwd=checkout(), check=False).returncode, old)
-        )
-    if failed := [slug for slug, code in zip(old, codes, strict=True) if code != 0]:
+    pool = ProcessWorkers(partial(_execute_and_say, run=run), 2)
+    try:
+        failed = [slug for slug, executed in zip(old, pool.map(old), strict=True) if not executed]
+    finally:
+        pool.close()
+    if failed:
         raise DecimaError(f"notebooks failed, their messages are above: {', '.join(failed)}")
     return [folder / f"{slug}.ipynb" for slug in old]
+
+
+def _execute_and_say(slug: str, run: str) -> bool:
+    """Execute a notebook, say so, and return whether it went well."""
+    try:
+        sys.stdout.write(f"{slug}: {execute_notebook(slug, run)}\n")
+    except DecimaError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return False
+    sys.stdout.flush()
+    return True
 
 
 def _stamp_of(slug: str, run: str) -> str | None:

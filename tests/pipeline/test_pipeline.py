@@ -16,13 +16,13 @@ import experiments.report
 import experiments.stamps
 from decima.app import app
 from decima.commands.train import read_trainings
-from decima.core.errors import ConfigError
+from decima.core.errors import ConfigError, DecimaError
 from decima.core.files import sole_use
 from decima.systems.spark.policy import run as training_run
 from decima.workload.sources import list_sources
 from experiments.experiment import experiment_names
 from experiments.params import read_params
-from experiments.report import num_stages, progress_words, reproduce
+from experiments.report import execute_notebooks, num_stages, progress_words, reproduce
 from experiments.stamps import figure_stamp, key, notebook_stamp, table_stamp, write_stamps
 
 pytestmark = pytest.mark.tensorflow
@@ -231,3 +231,12 @@ def test_a_second_pipeline_in_the_same_checkout_is_refused(tmp_path, monkeypatch
     monkeypatch.setattr(experiments.report, "checkout", lambda: tmp_path)
     with sole_use(tmp_path / "build"), pytest.raises(ConfigError, match=f"the pipeline already runs in {tmp_path}; "):
         reproduce("quick")
+
+
+def test_notebooks_that_fail_are_named_after_all_were_tried(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(experiments.report, "notebook_slugs", lambda: ["not-there", "nor-this"])
+    monkeypatch.setattr(experiments.report, "_stamp_of", lambda slug, run: "of today")
+    monkeypatch.setattr(experiments.report, "run_folder", lambda run: tmp_path)
+    with pytest.raises(DecimaError, match="notebooks failed, their messages are above: not-there, nor-this"):
+        execute_notebooks("tpch-quick")
+    assert capfd.readouterr().err.count("error: ") == 2
