@@ -1,4 +1,4 @@
-"""Import closure: the files of this repository that a piece of code executes, found without running it.
+"""Import closure: the repository's files that a piece of code executes, determined statically.
 
 Imports are followed wherever they stand, in functions too, except those for type checkers. Beside the import statements
 these count: attributes of a package that are its modules (``plotting.bars``), names that a package gives on first use,
@@ -54,7 +54,7 @@ def _closure(entries: tuple[str, ...], source: str) -> tuple[Path, ...]:
 
 
 def digest(files: Iterable[Path]) -> str:
-    """SHA-256 of the syntax trees of files and of their names; the same on every machine."""
+    """SHA-256 of files' syntax trees and names; the same on every machine."""
     content = hashlib.sha256()
     for path in sorted(files):
         content.update(path.as_posix().encode() + b"\0" + _content_digest(path))
@@ -270,7 +270,7 @@ class _Scope:
             self._targets |= {(name, None) for name in names if name.startswith(f"{room}.")}
 
     def _named_data(self, text: str) -> None:
-        """Add the file, or all files of the folder, that a string names beside the module."""
+        """Add the file or folder beside the module that a string names."""
         if not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)*", text) or text.endswith(".py"):
             return
         named = self._module.path.parent / text

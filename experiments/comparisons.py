@@ -1,4 +1,4 @@
-"""Scores of many schedulers on many workloads as tidy frames, and the stored policies as rows of them."""
+"""Scores of many schedulers on many workloads as tidy frames, with rows for stored policies."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def score_table(
 
 
 def paired_changes(scores: pandas.DataFrame, schedulers: Sequence[str], baselines: Sequence[str]) -> pandas.DataFrame:
-    """Change of the mean against each baseline in percent, paired by seed, with its 95 % confidence interval.
+    """Change of the mean against each baseline, percent, paired by seed, with 95 % interval.
 
     Args:
         scores: scheduler, seed, avg_jct_s.
@@ -105,7 +105,7 @@ BASELINES = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")
 def on_streams_of_load(
     policies: Mapping[str, str], source: WorkloadSource, params: Mapping, context: Context, label: str
 ) -> pandas.DataFrame:
-    """Average JCT of stored policies on the streams of experiment ``load``, beside the heuristics tuned there.
+    """Average JCT of stored policies on the streams of experiment ``load``, with its tuned heuristics.
 
     Args:
         policies: Names of stored policies by what the rows call them.
@@ -158,7 +158,7 @@ def policy_row(policy: str) -> str:
 
 
 def rows_renamed(names: Mapping[str, str], table: pandas.DataFrame) -> pandas.DataFrame:
-    """The table with other names of rows in its columns ``scheduler`` and ``against``, where it has them."""
+    """Table with other names in its columns ``scheduler`` and ``against``, if it has them."""
     return table.replace({column: dict(names) for column in ("scheduler", "against") if column in table})
 
 

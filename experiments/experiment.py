@@ -118,7 +118,7 @@ class StoredPolicy(PolicyInput):
 
 @dataclass(frozen=True)
 class PoliciesIn(PolicyInput):
-    """Stored policies that parameters of an experiment name, each a mapping with names of policies as values."""
+    """Stored policies named by an experiment's parameters, each a mapping with policies as values."""
 
     experiment: str
     parameters: tuple[str, ...]

@@ -18,7 +18,7 @@ def notebooks_folder() -> Path:
 
 
 def notebook_slugs() -> list[str]:
-    """Names of the notebooks on papers, in their order; ``00-start-here`` depends on no run and is not among them."""
+    """Ordered names of the notebooks on papers, without ``00-start-here``, which depends on no run."""
     return sorted(path.stem for path in notebooks_folder().glob("*/[0-9]*.ipynb"))
 
 

@@ -1,4 +1,4 @@
-"""Results kept in the repository, and how far those of a run on this machine are from them.
+"""Results kept in the repository, and the distance of a run's results from them.
 
 ``reports/reference/<run>.zip`` holds the tables of a run as csv and the digests of its figures, ``<run>.json`` beside
 it says what they are made of. Of runs that people look at, ``reports/results/<run>`` has the same
@@ -71,7 +71,7 @@ class Comparison:
 
 
 def record(run: str) -> Path:
-    """Keep the tables and the figures' digests of a run, or all that ``reports/results`` has of it.
+    """Keep a run's tables and figure digests, or what ``reports/results`` has of it.
 
     Returns:
         The file or folder.
@@ -93,7 +93,7 @@ def record(run: str) -> Path:
 
 
 def adopt(run: str) -> list[str]:
-    """Renew the code's part of the stamps of kept tables, where parameters and inputs are those of today.
+    """Renew the code part of kept tables' stamps where parameters and inputs are unchanged.
 
     Returns:
         Names of the experiments whose cards changed.

@@ -94,7 +94,7 @@ def execute_notebooks(run: str) -> list[Path]:
 
 
 def _stamp_of(slug: str, run: str) -> str | None:
-    """Key of the present stamp of a notebook; None for one that depends on no run."""
+    """Key of a notebook's present stamp; None for one that depends on no run."""
     return key(notebook_stamp(slug, run)) if slug in notebook_slugs() else None
 
 
@@ -172,7 +172,7 @@ def reproduce(profile: str = "quick") -> str:
 
 
 def num_stages(target: str) -> int:
-    """Number of stages that DVC has to look at for a target; those that are frozen are never run."""
+    """Number of stages that DVC checks for a target, without the frozen ones."""
     from dvc.repo import Repo
 
     with Repo(str(checkout())) as repo:
@@ -180,7 +180,7 @@ def num_stages(target: str) -> int:
 
 
 def _run_stages(target: str, environment: dict[str, str]) -> int:
-    """Run DVC and pass on what it says, with the number of the stage and the time since the beginning before each."""
+    """Run DVC and echo its output, with stage number and elapsed time before each stage."""
     options = {"cwd": checkout(), "env": environment | {"PYTHONUNBUFFERED": "1"}, "text": True}
     command = [sys.executable, "-m", "dvc", "repro", target]
     total, number, began = num_stages(target), 0, time.monotonic()

@@ -1,4 +1,4 @@
-"""Results that the repository shows: ``reports/results/<run>``, small enough to be committed, readable on a code host.
+"""Results that the repository shows in ``reports/results/<run>``: small, committed, readable on code hosts.
 
 ``results`` in ``params.yaml`` names the runs and the limits. A figure is kept as SVG, or as a small PNG where its
 vector form is larger than the limit; a table as csv, or, beyond the limit, by its digest alone. ``README.md`` has every
@@ -116,7 +116,7 @@ def _figure_files(run: str, name: str) -> list[Path]:
 
 
 def _small(path: Path, limit: float) -> tuple[bytes, str]:
-    """Content and format to keep a figure in: the SVG, or where it is too large the PNG beside it, made smaller."""
+    """Content and format of a kept figure: SVG, or a small PNG of large figures."""
     content = path.read_bytes()
     if len(content) <= limit:
         return content, "svg"

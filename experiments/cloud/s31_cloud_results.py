@@ -1,4 +1,4 @@
-"""What placement policies cost and how long jobs take: Figures 4 to 9, held-out traces, the optimum beside them.
+"""Cost and job times of placement policies: Figures 4 to 9, held-out traces, optimum.
 
 Nothing is trained here. ``models/training/cloud.csv`` has the curves of training runs,
 ``models/training/cloud_grid.csv`` those of the paper's recipe by weight of cost, and
@@ -34,7 +34,7 @@ DRAWN = ("rr", "aep", "ilp", "ilp_beta", "good_first", LEARNED, HERE, OPTIMUM)
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables of scores, held-out traces and changes there, and of what training runs wrote: curves, grid, ablation."""
+    """Tables of scores, held-out traces with changes, and training: curves, grid, ablation."""
     require_traces(params["jobs"])
     held_out = _held_out(params, context)
     changes = []
@@ -54,7 +54,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def _on_the_traces(params: dict, context: Context) -> pandas.DataFrame:
-    """Every measure on one trace per pattern: rules, policies, and the best that is known, per weight of cost."""
+    """Every measure on one trace per pattern and weight of cost: rules, policies, best known."""
     parts = []
     for pattern, jobs in params["jobs"].items():
         workload = parse_placement_jobs(jobs).workload(0)

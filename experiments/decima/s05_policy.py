@@ -1,4 +1,4 @@
-"""§5.1, §5.2: one decision of the learned policy in all its parts, on three small jobs (Figures 5 and 6).
+"""§5.1, §5.2: all parts of one learned decision on three small jobs (Figures 5, 6).
 
 Embeddings and scores come from TensorFlow; what the compiled core computed for the same decision, and the probabilities
 of all decisions of the run, are held against them.
@@ -76,7 +76,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def telling_decision(record: EpisodeRecord) -> int:
-    """The decision that shows most: stages of several jobs to choose from, limits that matter, a close call."""
+    """Most instructive decision: stages of several jobs, limits that matter, a close call."""
     nodes = np.diff(record.instance_first)
 
     def shows(decision: int) -> tuple:
@@ -115,7 +115,7 @@ class _Network:
         self._network = DecimaNetwork(policy.architecture, batch.num_levels, policy.weights)
 
     def parts(self, decision: int) -> dict[str, np.ndarray]:
-        """Level and features of the nodes, e, y, z, q of the candidates and w of the limits of one decision."""
+        """Parts of one decision: nodes' levels and features, e, y, z, q, w of limits."""
         import tensorflow as tf
 
         tensors = {name: tf.constant(value) for name, value in self._batch.tensors(np.array([decision])).items()}
@@ -160,7 +160,7 @@ def _jobs(workload: Workload, state: ClusterState, nodes: pandas.DataFrame) -> d
 
 
 def _nodes(state: ClusterState, record: EpisodeRecord, decision: int, parts: dict) -> pandas.DataFrame:
-    """Job, stage, level, features and embedding of every node, in the order of the network's nodes."""
+    """Job, stage, level, features and embedding of every node, in order of the network's nodes."""
     pairs = record.pair_instance[slice(*record.decision_pairs[decision : decision + 2])]
     order = np.argsort(pairs)
     places = [np.arange(*record.instance_first[graph : graph + 2]) for graph in pairs[order]]
@@ -195,7 +195,7 @@ def _candidates(record: EpisodeRecord, decision: int, nodes: pandas.DataFrame, p
 def _parity(
     state: ClusterState, record: EpisodeRecord, decision: int, nodes: pandas.DataFrame, parts: dict, probabilities: dict
 ) -> pandas.DataFrame:
-    """Largest difference between TensorFlow and what the compiled core left in the state and in the record."""
+    """Largest difference between TensorFlow and the compiled core's values in state and record."""
     features, width = parts["x"].shape[1], parts["e"].shape[1]
     stage = state.job_first_stage[nodes["job"]] + nodes["stage"]
     compiled = state.net_xe.reshape(-1, features + width)[stage]

@@ -1,4 +1,4 @@
-"""§6.2: the simulator's real-world effects on and off, and each switch between the released rules and the paper's."""
+"""§6.2: real-world effects on and off, and each switch between released rules and the paper's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heuristics and a policy of the published shape under the released rules, beside the published simulator's numbers."""
+"""Heuristics and a policy of published shape under released rules, beside the published simulator's numbers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ SCHEDULERS = {
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Table ``released``: batches of 20 (seven and six sizes) and streams of 1 + 200 jobs at 25 s (seven sizes).
+    """Table ``released``: batches of 20 jobs in seven and six sizes, and streams.
 
-    The learned policy was trained on batches and is tested on batches.
+    Streams have 1 + 200 jobs of seven sizes, one every 25 s. The learned policy was trained on batches and is tested on
+    batches.
     """
     seeds = list(range(params["seeds"]))
     settings = context.settings("released")

@@ -1,4 +1,4 @@
-"""§7.4 and appendix I: policies on loads, clusters and queries that they were not trained on (Table 2)."""
+"""§7.4, appendix I: policies on loads, clusters and queries outside of their training (Table 2)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _executors(source: WorkloadSource, params: dict, context: Context) -> pandas
 
 
 def _queries(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
-    """Average JCT on streams of all queries and of those left out, by policy and stream."""
+    """Average JCT on streams of all queries and of left-out queries, by policy and stream."""
     made = {name: load_policy(stored) for name, stored in params["query_policies"].items()}
     made |= {name: make_scheduler(name) for name in ("fair",)} | {"capped_srw": make_scheduler("capped_srw:stream")}
     seeds = list(range(params["streams"]))
@@ -63,7 +63,7 @@ def _queries(source: WorkloadSource, params: dict, context: Context) -> pandas.D
 
 
 def table2_generalisation(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Table 2 as curves: every policy at every gap, against weighted fair that is tuned there."""
+    """Table 2 as curves: every policy at every gap, against weighted fair tuned there."""
     changes = tables["generalisation_changes"]
     changes = changes[changes["against"] == "weighted_fair"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
@@ -79,7 +79,7 @@ def table2_generalisation(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def table2(tables: Tables) -> pandas.DataFrame:
-    """Table 2 and more: average JCT in seconds and standard error by scheduler, a column per gap of the test."""
+    """Table 2, extended: average JCT in s and standard error by scheduler and test gap."""
     groups = tables["generalisation"].groupby(["scheduler", "interarrival_s"], sort=False)["avg_jct_s"]
     means, errors = (values.unstack("interarrival_s") for values in (groups.mean(), groups.sem()))
     return means.round(1).astype(str) + " ± " + errors.round(1).astype(str)

@@ -1,4 +1,4 @@
-"""§7.4, Figure 13: policies trained for other goals, each in every environment and judged by every objective."""
+"""§7.4, Figure 13: policies for other goals, in every environment and by every objective."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def measured(result: Result) -> dict[str, float]:
 
 
 def _changes(table: pandas.DataFrame, policies: Sequence[str]) -> pandas.DataFrame:
-    """Paired changes of the policies and of the heuristics tuned for each cell, against these and ``goal_average``."""
+    """Paired changes of policies and heuristics tuned per cell, against heuristics and ``goal_average``."""
     average = policy_row("average")
     rows = []
     for moves, of_moves in table.groupby("moves", sort=False):
@@ -183,7 +183,7 @@ def _changes(table: pandas.DataFrame, policies: Sequence[str]) -> pandas.DataFra
 
 
 def targets(changes: pandas.DataFrame, behaviour: pandas.DataFrame, goals: list[str]) -> pandas.DataFrame:
-    """What the policies should reach, what they reach, and whether the interval allows to say so.
+    """Claims on policies: the target, the result, and whether the interval supports a verdict.
 
     Args:
         changes: The table ``goals_changes``.
@@ -216,7 +216,7 @@ def targets(changes: pandas.DataFrame, behaviour: pandas.DataFrame, goals: list[
 
 
 def _verdict(target: float, change: float, low: float, high: float) -> str:
-    """Met, missed by so many points, or on which side of the target it is when the interval holds the target."""
+    """Verdict: met, missed by so many points, or undecided on one side of the target."""
     at_least = target > 2.0
     gap = target - change if at_least else change - target
     sure = low >= target or high < target if at_least else high <= target or low > target

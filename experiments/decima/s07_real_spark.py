@@ -1,4 +1,4 @@
-"""§7.2 on a real cluster: one batch of queries under several schedulers, as measured on Spark and as simulated.
+"""§7.2 on a real cluster: one batch of queries under several schedulers, measured and simulated.
 
 The measured side is read from `data/spark/experiment`, which `decima spark experiment` writes; no Spark is needed here.
 """
@@ -96,7 +96,7 @@ def _schedulers(card: dict, context: Context) -> dict[str, Scheduler]:
 def _simulate(
     measured: Measured, profiles: dict[str, JobProfile], schedulers: dict[str, Scheduler], seeds: int
 ) -> tuple[pandas.DataFrame, pandas.DataFrame, pandas.DataFrame]:
-    """Scores per measured run, mean over seeds; JCT per job and run; tasks of the first seed.
+    """Mean scores over seeds per measured run; JCT per job; tasks of first seed.
 
     Jobs arrive when the first Spark job of the query did, and JCT counts from the first submission, as measured.
     """
@@ -130,7 +130,7 @@ def _changed(settings: dict) -> dict:
 
 
 def changes(scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Change of the mean of every scheduler against every other in percent, paired by batch and repetition.
+    """Change of the mean between all schedulers in percent, paired by batch and repetition.
 
     Args:
         scores: where, batch, repetition, scheduler, avg_jct_s, makespan_s.

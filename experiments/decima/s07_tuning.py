@@ -64,7 +64,7 @@ def tuned_schedulers(context: Context, kind: str) -> dict[str, CompiledScheduler
 
 
 def weighted_fair_by_arrival(context: Context, kind: str) -> CompiledScheduler:
-    """Weighted fair at its best for this kind of arrivals if jobs below their share are served by arrival."""
+    """Best weighted fair for these arrivals with jobs below their share served by arrival."""
     curves = context.tables("tuning")["alpha_training"]
     rows = curves[(curves["arrivals"] == kind) & (curves["order"] == 0)]
     means = rows.groupby(["alpha", "sticky", "stage_rule"])["avg_jct_s"].mean()

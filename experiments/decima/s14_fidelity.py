@@ -1,4 +1,4 @@
-"""Appendix D: simulated against real job durations, from the committed event logs in ``data/spark`` (Figure 18)."""
+"""Appendix D: simulated against real job durations, from event logs in ``data/spark`` (Figure 18)."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def fidelity_effects(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def _main(tables: Tables, setting: str) -> pandas.DataFrame:
-    """Runs with all effects, profiles that do not know the run, under the rules that Spark had."""
+    """Runs with all effects, profiles from other runs, and the rules that Spark had."""
     runs = tables["fidelity_runs"]
     chosen = (runs["setting"] == setting) & (runs["variant"] == ALL_EFFECTS) & (runs["profile"] == _origin(setting))
     return runs[chosen & _as_spark(runs, setting)]

@@ -24,7 +24,7 @@ PARTS = {
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Table ``appendix_f``: per workload, load and part, the best of the combinations without it on the training jobs.
+    """Table ``appendix_f``: per workload, load and part, best combination without it on training jobs.
 
     A part of which the grid has no combination has no row.
     """

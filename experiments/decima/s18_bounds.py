@@ -1,4 +1,4 @@
-"""Distance from the optimum: Decima, heuristics, the best schedule found by search and a lower bound on instances."""
+"""Distance from the optimum: Decima, heuristics, best known schedules and a lower bound."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def bounds(tables: Tables, run: Run) -> Figure:
-    """Draw how far every policy is from the best schedule found and from a bound that none can beat."""
+    """Draw the distance of every policy from the best known schedule and a lower bound."""
     table = tables["bounds"]
     kinds = list(dict.fromkeys(table["arrivals"]))
     number = int(table.groupby("arrivals")["instance"].nunique().max())

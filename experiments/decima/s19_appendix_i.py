@@ -1,4 +1,4 @@
-"""Appendix I: policies trained with fewer jobs, or executors, than they are tested with, on the trace (Table 3)."""
+"""Appendix I: trace policies trained with fewer jobs or executors than tested (Table 3)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def table3_generalisation(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Table 3 as bars: average JCT in the setting of the test, by what a policy was trained with."""
+    """Table 3 as bars: average JCT in the test setting, by setting of the training."""
     table = tables["appendix_i"]
     (label,), (jobs,), (executors,) = (table[name].unique() for name in ("workload", "jobs", "executors"))
     rows = table.assign(test=f"test: {jobs} jobs, {executors:,} executors")

@@ -1,4 +1,4 @@
-"""Learned policies with idle slots against twins of equal budget that have none, and against the best rule without."""
+"""Policies with idle slots against control policies of equal budget and the best slotless rule."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _settings(mode: str, executors: int) -> Settings:
 
 
 def _rule(mode: str) -> Scheduler:
-    """The best rule known that never idles: with jobs of several tasks, that caps what a job gets."""
+    """Best known rule without idling, with a cap per job for jobs of several tasks."""
     return shortest_first() if mode == "simplified" else make_scheduler("capped_srw")
 
 
@@ -128,7 +128,7 @@ def _loads(params: dict, context: Context) -> pandas.DataFrame:
 
 
 def learned_changes(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Change of the average JCT by the policy with slots, against its twin and the rule without, per workload."""
+    """Change of average JCT by slots, against the control policy and the rule, per workload."""
     changes = tables["idle_learned_changes"]
     shown = changes.assign(scheduler=changes["against"])
     figure = plotting.style.new_figure(plotting.style.PAGE, 0.8 + 0.45 * changes["workload"].nunique())

@@ -1,4 +1,4 @@
-"""What slots depend on: lengths and gaps (Figure 6), where they may be inserted, executors, and knowing what comes."""
+"""What slots depend on: lengths and gaps (Figure 6), insertion points, executors, foresight."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def _mean_slots(params: dict) -> pandas.DataFrame:
-    """Mean slot of the rule before a long job by mean length of these and gap between arrivals."""
+    """Mean slot of the rule before a long job, by these jobs' length and gap."""
     rule, settings = make_scheduler("idle_rule", **BASE, **TWO), Settings.simplified(executors=2)
     found = []
     for long_s in params["long_s"]:
@@ -53,7 +53,7 @@ def _mean_slots(params: dict) -> pandas.DataFrame:
 
 
 def _insertion(params: dict, context: Context) -> pandas.DataFrame:
-    """Slots before any stage, or before the first stage of a job only, against none: jobs of several stages.
+    """Slots before any stage, or a job's first stage, against none: jobs of several stages.
 
     Both rules are tuned alike on other streams.
     """
@@ -75,7 +75,7 @@ def _insertion(params: dict, context: Context) -> pandas.DataFrame:
 
 
 def _executors(params: dict, context: Context) -> pandas.DataFrame:
-    """Average JCT of the same streams on more executors, without slots and with holding, and the speed-up by them."""
+    """Average JCT of equal streams on more executors, with and without holding, and the speed-up."""
     workloads = streams("rare_long", params["streams"], params["jobs"], load=0.8, executors=params["executors"][0])
     hold = {"hold": 1, "base": -2.476, "busy": -0.186, "length": 0.944, "remaining": 4.859, "since": -0.595}
     made = {"capped_srw": shortest_first(), "idle_rule_hold": make_scheduler("idle_rule", **BASE, **hold, soon=-0.13)}
@@ -90,7 +90,7 @@ def _executors(params: dict, context: Context) -> pandas.DataFrame:
 
 
 def _foresight(params: dict, context: Context) -> pandas.DataFrame:
-    """What delays gain for one who knows all arrivals: two searches of equal budget per instance."""
+    """Gain of delays with future knowledge: two searches of equal budget per instance."""
     found = []
     for executors in params["executors"]:
         settings = Settings.simplified(executors=executors)

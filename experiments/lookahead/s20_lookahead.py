@@ -1,4 +1,4 @@
-"""Planning with the simulator: what plans gain on their rule, and what knowing more would be worth."""
+"""Planning with the simulator: gain over the base rule, and the value of more knowledge."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _planned(
 
 
 def _changes(planned: pandas.DataFrame) -> pandas.DataFrame:
-    """Change of the mean against the rule in percent, paired by seed, with its 95 % confidence interval."""
+    """Change of the mean against the rule, percent, paired by seed, with 95 % interval."""
     rows = []
     for case, scores in planned.groupby("case", sort=False):
         table = scores.pivot(index="seed", columns="budget", values="avg_jct_s")
@@ -98,7 +98,7 @@ def _changes(planned: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def _elsewhere(params: dict, context: Context) -> pandas.DataFrame:
-    """Change against the rule on workloads that are not the run's: each with a rule that suits it."""
+    """Change against the rule on other workloads, each with a rule that suits it."""
     rows = []
     for key, case in params["elsewhere"].items():
         label = LABELS.get(key, key)
@@ -125,7 +125,7 @@ def _elsewhere(params: dict, context: Context) -> pandas.DataFrame:
 def _knowing(
     arrivals: str, workloads: list[Workload], tuned_for: str, use: str, params: dict, context: Context
 ) -> pandas.DataFrame:
-    """Average JCTs from those who know least to one who knows all, on the same workloads."""
+    """Average JCTs with increasing knowledge, from least to all, on the same workloads."""
     settings = context.settings(durations="mean")
     tuned = tuned_schedulers(context, tuned_for)
     policy = learned_policy(context, use)
@@ -179,7 +179,7 @@ def elsewhere(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def knowing(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Average JCT relative to the best schedule found, from fair sharing to what no schedule can beat."""
+    """Average JCT relative to the best known schedule, from fair sharing to the bound."""
     table = tables["knowing"]
     kinds = list(dict.fromkeys(table["arrivals"]))
     figure = plotting.style.new_figure(plotting.style.PAGE, 4.0)

@@ -72,7 +72,7 @@ def schedule_rows(instances: Sequence[Instance], schedulers: Mapping[str, str], 
 
 
 def means(rows: pandas.DataFrame, keys: Sequence[str]) -> pandas.DataFrame:
-    """Mean of every measure over instances, by the keys and the scheduler; SLR where it is defined, in batches."""
+    """Mean of every measure over instances by keys and scheduler; SLR only for batches."""
     columns = [name for name in ("makespan_s", "speedup", "slr", "above_bound") if rows[name].notna().all()]
     return rows.groupby([*keys, "scheduler"], sort=False)[columns].mean().reset_index()
 
@@ -94,7 +94,7 @@ def changes(rows: pandas.DataFrame, keys: Sequence[str], mine: str = OURS) -> pa
 
 
 def best_other(averages: pandas.DataFrame, paired: pandas.DataFrame, keys: Sequence[str], others: Sequence[str]):
-    """The change against the best of the others at every point, with what the bound allows at most.
+    """Change against the best other scheduler at every point, with the change the bound allows.
 
     Args:
         averages: Of :func:`means`.

@@ -1,4 +1,4 @@
-"""Where learning and copies pay: gain and headroom over CCR, executors and jobs; copies on, off, dropped; optima."""
+"""Benefit of learning and copies (on, off, dropped): gain, headroom, optima by CCR, executors, jobs."""
 
 from __future__ import annotations
 
