@@ -122,7 +122,7 @@ def on_streams_of_load(
     """
     tuned = context.tables("load")["load"]
     seeds = list(range(params["streams"]))
-    found = []
+    parts = []
     for gap_s in params["interarrival_s"]:
         rows = tuned[
             (tuned["interarrival_s"] == gap_s) & tuned["scheduler"].isin(BASELINES) & tuned["seed"].isin(seeds)
@@ -131,11 +131,14 @@ def on_streams_of_load(
             raise ConfigError(
                 f"experiment load has not {len(seeds)} streams of one job every {gap_s} s; {label} needs them"
             )
-        made = {name: load_policy(stored) for name, stored in policies.items()}
+        compared = {name: load_policy(stored) for name, stored in policies.items()}
         streams = source.streams(seeds, params["jobs"], gap_s)
         gap = {"interarrival_s": gap_s}
-        found += [rows, score_table(made, streams, seeds, context.settings(), context, f"{label}, {gap_s} s", **gap)]
-    return pandas.concat(found)[["interarrival_s", "scheduler", "seed", "avg_jct_s"]]
+        parts += [
+            rows,
+            score_table(compared, streams, seeds, context.settings(), context, f"{label}, {gap_s} s", **gap),
+        ]
+    return pandas.concat(parts)[["interarrival_s", "scheduler", "seed", "avg_jct_s"]]
 
 
 def changes_by_gap(scores: pandas.DataFrame, schedulers: Sequence[str], baselines: Sequence[str]) -> pandas.DataFrame:
@@ -196,5 +199,5 @@ def learned_schedulers(context: Context, use: str, *others: str) -> dict[str, Le
     stored = learned_policy(context, use)
     row = policy_row(context.policies[use])
     other = f"{row}_{'sampled' if stored.greedy else 'greedy'}"
-    made = {row: stored, other: learned_policy(context, use, greedy=not stored.greedy)}
-    return made | {policy_row(context.policies[name]): learned_policy(context, name) for name in others}
+    schedulers = {row: stored, other: learned_policy(context, use, greedy=not stored.greedy)}
+    return schedulers | {policy_row(context.policies[name]): learned_policy(context, name) for name in others}

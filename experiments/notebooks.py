@@ -53,5 +53,5 @@ def notebook_code(slug: str) -> str:
 
 def calls(code: str, function: str) -> list[str]:
     """First arguments of the calls of a function, each once."""
-    found = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
-    return list(dict.fromkeys(call.args[0].value for call in found if ast.unparse(call.func) == function))
+    nodes = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    return list(dict.fromkeys(call.args[0].value for call in nodes if ast.unparse(call.func) == function))

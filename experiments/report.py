@@ -1,4 +1,4 @@
-"""Executed notebooks, the report made of them, and the pipeline as one call."""
+"""Executed notebooks, their report, and the pipeline as one call."""
 
 from __future__ import annotations
 

@@ -86,8 +86,8 @@ def collect(run: str) -> Path:
     shown = {}
     for name, paths in figures.items():
         for path in paths:
-            content, kind = _small(path, 1024.0 * limit["figure_kb"])
-            shown[path.stem] = f"figures/{name}/{path.stem}.{kind}"
+            content, suffix = _small(path, 1024.0 * limit["figure_kb"])
+            shown[path.stem] = f"figures/{name}/{path.stem}.{suffix}"
             atomic_write_bytes(folder / shown[path.stem], content)
     left_out = {}
     for name, path in tables.items():
@@ -182,7 +182,7 @@ def _page(run: str, figures: dict[str, list[Path]], shown: dict[str, str], left_
 
 
 def _table_link(name: str, table: str, left_out: dict[str, dict]) -> str:
-    """Where a table is; figures read tables of their own experiment only."""
+    """Path of a table; figures read tables of their experiment only."""
     if f"{name}/{table}" in left_out:
         return f"{table} ([not kept](#tables-too-large-to-be-kept))"
     return f"[{table}](tables/{name}/{table}.csv)"

@@ -96,10 +96,10 @@ def paper_settings() -> pandas.DataFrame:
         ("Table 3", "waiting", rules.wait_reward),
         ("Table 3", "an executor placed", rules.placement_reward),
         ("Table 3", "a capacity broken; ends the episode", rules.invalid_reward),
-        *(("Table 4", f"{kind.name}: cores", kind.cores) for kind in TABLE_4.types),
-        *(("Table 4", f"{kind.name}: memory (GB)", kind.memory_gb) for kind in TABLE_4.types),
-        *(("Table 4", f"{kind.name}: price ($ per hour)", kind.price_per_hour) for kind in TABLE_4.types),
-        *(("Table 4", f"{kind.name}: VMs", kind.quantity) for kind in TABLE_4.types),
+        *(("Table 4", f"{vm.name}: cores", vm.cores) for vm in TABLE_4.types),
+        *(("Table 4", f"{vm.name}: memory (GB)", vm.memory_gb) for vm in TABLE_4.types),
+        *(("Table 4", f"{vm.name}: price ($ per hour)", vm.price_per_hour) for vm in TABLE_4.types),
+        *(("Table 4", f"{vm.name}: VMs", vm.quantity) for vm in TABLE_4.types),
         ("Table 5", "R_fixed", rules.fixed_reward),
         ("Table 5", "longer when badly placed (%)", rules.penalty_percent),
         ("Table 5", "batch", dqn.minibatch),
@@ -168,7 +168,7 @@ def _load(params: dict, context: Context) -> pandas.DataFrame:
     """Cost and response time by mean gap between arrivals, and by multiples of Table 4."""
     parts = []
     for copies in params["clusters"]:
-        kinds = tuple(replace(kind, quantity=copies * kind.quantity) for kind in TABLE_4.types)
+        kinds = tuple(replace(vm, quantity=copies * vm.quantity) for vm in TABLE_4.types)
         settings = PlacementSettings(cluster=Cluster(kinds, label=f"{copies} x Table 4"))
         for gap_s in params["gaps_s"]:
             jobs = f"generated:pattern=burst,interarrival_s={gap_s}"
@@ -230,8 +230,8 @@ def cloud_load_cost(tables: Tables, run: Run) -> plotting.style.Figure:
             axes = grid[row, column]
             wide = rows.pivot_table(index="interarrival_s", columns="scheduler", values=measure)
             for name in plotting.style.display_order(rows["scheduler"]):
-                look = plotting.style.scheduler_style(name)
-                axes.plot(wide[name], **look.line(), marker=look.marker, markersize=4)
+                appearance = plotting.style.scheduler_style(name)
+                axes.plot(wide[name], **appearance.line(), marker=appearance.marker, markersize=4)
             if column == 0:
                 axes.set_ylabel(plotting.cloud.MEASURES[measure])
             if row == 0:

@@ -41,8 +41,8 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     for (pattern, beta), rows in held_out.groupby(["pattern", "beta"], sort=False):
         for metric in ("cost", "duration_s"):
             table = rows.assign(avg_jct_s=rows[metric])
-            found = paired_changes(table, [*params["rules"], LEARNED], BASELINES)
-            changes.append(found.assign(pattern=pattern, beta=beta, metric=metric))
+            paired = paired_changes(table, [*params["rules"], LEARNED], BASELINES)
+            changes.append(paired.assign(pattern=pattern, beta=beta, metric=metric))
     return {
         "cloud_scores": _on_the_traces(params, context),
         "cloud_held_out": held_out,

@@ -120,12 +120,12 @@ class _Network:
 
         tensors = {name: tf.constant(value) for name, value in self._batch.tensors(np.array([decision])).items()}
         e, y, z = self._network.embed(tensors)
-        found = {"x": tensors["x"], "e": e, "y": y, "z": z, "instance": tensors["node_instance"]}
-        found["candidate"] = tensors["candidate_node"]
-        found["q"] = self._network.stage_scores(tensors, (e, y, z))
-        found["w"] = self._network.limit_scores(tensors, (e, y, z))[0]
-        found["level"] = np.repeat(np.arange(len(tensors["level_sizes"])), tensors["level_sizes"])
-        return {name: np.asarray(value) for name, value in found.items()}
+        parts = {"x": tensors["x"], "e": e, "y": y, "z": z, "instance": tensors["node_instance"]}
+        parts["candidate"] = tensors["candidate_node"]
+        parts["q"] = self._network.stage_scores(tensors, (e, y, z))
+        parts["w"] = self._network.limit_scores(tensors, (e, y, z))[0]
+        parts["level"] = np.repeat(np.arange(len(tensors["level_sizes"])), tensors["level_sizes"])
+        return {name: np.asarray(value) for name, value in parts.items()}
 
     def probabilities(self) -> dict[str, np.ndarray]:
         """Log-probabilities of all decisions."""
@@ -182,7 +182,7 @@ def _jobs_of(record: EpisodeRecord, decision: int, nodes: pandas.DataFrame) -> l
     graphs = np.sort(record.pair_instance[slice(*record.decision_pairs[decision : decision + 2])])
     first = record.instance_first[graphs]
     job_of = nodes.set_index("node")["job"]
-    return [int(job_of[place]) for place in first]
+    return [int(job_of[node]) for node in first]
 
 
 def _candidates(record: EpisodeRecord, decision: int, nodes: pandas.DataFrame, parts: dict) -> pandas.DataFrame:

@@ -190,8 +190,8 @@ def measured_jobs(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def _all_labels(panels) -> tuple[list, list]:
-    found = {label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    return list(found.values()), list(found)
+    marks = {label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    return list(marks.values()), list(marks)
 
 
 EXPERIMENT = Experiment(

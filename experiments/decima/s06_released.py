@@ -38,7 +38,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     }
     if params["long_stream_jobs"]:
         cases["long stream, seven sizes"] = source.streams(seeds[:1], params["long_stream_jobs"], 25, "released")
-    schedulers = {name: make_scheduler(kind, **values) for name, (kind, values) in SCHEDULERS.items()}
+    schedulers = {name: make_scheduler(scheduler, **values) for name, (scheduler, values) in SCHEDULERS.items()}
     policies = learned_schedulers(context, "released")
     tables = []
     for case, workloads in cases.items():

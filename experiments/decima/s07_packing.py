@@ -57,7 +57,7 @@ class Case:
 
 def classes(executors: int) -> tuple[tuple[float, int], ...]:
     """Four classes, a quarter of the executors each; larger classes get the remainder."""
-    return tuple((memory, (executors + place) // len(MEMORY)) for place, memory in enumerate(MEMORY))
+    return tuple((memory, (executors + index) // len(MEMORY)) for index, memory in enumerate(MEMORY))
 
 
 def cases(source: WorkloadSource, params: dict) -> Iterator[Case]:
@@ -140,8 +140,8 @@ def tuned(case: Case, params: dict, context: Context) -> tuple[dict[str, Compile
     rows = []
 
     def search(grid: dict[str, list[float]], fixed: dict[str, float]) -> None:
-        found = grid_search("graphene", case.train, case.cluster, grid, fixed=fixed, **context.work(label))
-        rows.append(grid_table(found).assign(**fixed))
+        searched = grid_search("graphene", case.train, case.cluster, grid, fixed=fixed, **context.work(label))
+        rows.append(grid_table(searched).assign(**fixed))
 
     values = params["grid"]
     search({name: values[name] for name in ("alpha", "order", "larger")}, dict(_OFF))
@@ -214,7 +214,7 @@ def labels(table: pandas.DataFrame) -> str:
 
 
 def _panels(table: pandas.DataFrame) -> list[tuple[str, pandas.DataFrame]]:
-    """The two workloads, the run's own first."""
+    """Label and rows of both workloads, that of the run first."""
     return list(table.groupby("workload", sort=False))
 
 

@@ -88,7 +88,7 @@ def best_so_far(curve: pandas.DataFrame) -> pandas.Series:
 
 
 def budgets(curves: pandas.DataFrame, references: pandas.DataFrame, minutes: list[float]) -> pandas.DataFrame:
-    """Table of what each run had reached after given minutes of wall time.
+    """Table of each run's score after some minutes of wall time.
 
     Args:
         curves: Of all runs.

@@ -42,7 +42,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def graphene_parts(tables: Tables, run: Run) -> plotting.style.Figure:
-    """How far the best combination of a kind is above the best of all."""
+    """Distance of the best combination without a part from the best of all."""
     table = tables["appendix_f"]
     figure = side_by_side(table, plotting.packing.cost_of_parts, sharey=True)
     caption = "The whole grid on training jobs; one point per load. 0: the best combination of all."

@@ -144,8 +144,8 @@ def fig20_series(tables: Tables, run: Run) -> plotting.style.Figure:
         for panel in column[:2]:
             panel.set_xlabel("")
         column[2].set_xlabel(column[2].get_xlabel().replace("time of arrival", "time"))
-        for place, (panel, what) in enumerate(zip(column, (label, "executors", "JCT by arrival"), strict=True), 1):
-            panel.set_title(f"({letter}{place}) {what}", loc="left")
+        for number, (panel, what) in enumerate(zip(column, (label, "executors", "JCT by arrival"), strict=True), 1):
+            panel.set_title(f"({letter}{number}) {what}", loc="left")
     for panel in grid[:, 1]:
         panel.set_ylabel("")
     plotting.style.legend_beside(grid[0, 1])

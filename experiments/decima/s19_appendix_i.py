@@ -33,10 +33,10 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     seeds = list(range(params["batches"]))
     batches = [drawn.workload(seed) for seed in seeds]
     cluster = Settings.of_mode("paper", classes=classes(params["executors"]))
-    made = {"fair": make_scheduler("fair"), "priced_srw": make_scheduler("priced_srw", **params["imitated"])}
-    made |= {name: load_policy(stored) for name, stored in params["policies"].items()}
+    schedulers = {"fair": make_scheduler("fair"), "priced_srw": make_scheduler("priced_srw", **params["imitated"])}
+    schedulers |= {name: load_policy(stored) for name, stored in params["policies"].items()}
     where = {"workload": batches[0].label, "jobs": params["jobs"], "executors": cluster.executors}
-    scores = score_table(made, batches, seeds, cluster, context, "appendix I", **where)
+    scores = score_table(schedulers, batches, seeds, cluster, context, "appendix I", **where)
     return {
         "appendix_i": scores,
         "appendix_i_changes": paired_changes(scores, list(params["policies"]), AGAINST).assign(**where),

@@ -66,14 +66,14 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
             slots.append(result.log.delays().assign(**columns))
     gains = [
         {
-            "executors": executors, "long_s": long_s, "share": share, "load": load, "without_s": found.without_s,
-            "with_s": found.with_s, "gain_percent": found.gain_percent, "residual_s": found.residual_s,
+            "executors": executors, "long_s": long_s, "share": share, "load": load, "without_s": optimum.without_s,
+            "with_s": optimum.with_s, "gain_percent": optimum.gain_percent, "residual_s": optimum.residual_s,
         }
         for executors in params["executors"]
         for load in params["load"]
         for long_s in params["long_s"]
         for share in params["share"]
-        for found in [_optimum(executors, long_s, share, load, params["step_s"], context)]
+        for optimum in [_optimum(executors, long_s, share, load, params["step_s"], context)]
     ]  # fmt: skip
     return {
         "idle_example": pandas.concat(jobs),

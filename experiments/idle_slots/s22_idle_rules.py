@@ -88,9 +88,9 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         test = [parse_jobs(f"{jobs},n={params['jobs']}").workload(seed) for seed in seeds]
         schedulers: dict[str, Scheduler] = {"capped_srw": shortest_first()}
         for rule, fixed in RULES.items():
-            found = tuned_rule(train, train_seeds, settings, params["budget"], fixed, context, f"{name}, {rule}")
-            schedulers[rule] = found.make()
-            tuned = {key: found.parameters[key] for key in found.tuned}
+            result = tuned_rule(train, train_seeds, settings, params["budget"], fixed, context, f"{name}, {rule}")
+            schedulers[rule] = result.make()
+            tuned = {key: result.parameters[key] for key in result.tuned}
             weights.append({"workload": name, "scheduler": rule, "weights": json.dumps(tuned, sort_keys=True)})
         rows = score_matrix(test, list(schedulers.values()), settings, seeds=seeds, workers=context.threads)
         table = dict(zip(schedulers, rows, strict=True))

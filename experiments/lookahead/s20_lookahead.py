@@ -115,10 +115,10 @@ def _elsewhere(params: dict, context: Context) -> pandas.DataFrame:
         planned = Lookahead(
             make_scheduler(case["base"]), PlanSettings.of_budget(params["budgets"][0], arrivals=arrivals)
         )
-        plain, found = score_matrix(
+        plain, with_plans = score_matrix(
             workloads, [make_scheduler(case["base"]), planned], settings, seeds=seeds, workers=context.threads
         )
-        rows.append((label, case["base"], params["budgets"][0], len(seeds), *paired_change(found, plain)))
+        rows.append((label, case["base"], params["budgets"][0], len(seeds), *paired_change(with_plans, plain)))
     return pandas.DataFrame(rows, columns=["case", "base", "budget", "seeds", "change_percent", "low", "high"])
 
 
@@ -139,7 +139,7 @@ def _knowing(
     scores = score_matrix(workloads, list(policies.values()), settings, workers=context.threads)
     rows = []
     for instance, workload in enumerate(workloads):
-        found = search_schedule(
+        best = search_schedule(
             workload,
             settings,
             params["search"],
@@ -148,7 +148,7 @@ def _knowing(
         )
         bound = lower_bound(workload, settings)
         values = {name: score[instance] for name, score in zip(policies, scores, strict=True)}
-        values |= {"search": found.avg_jct_s, "lower_bound": bound.avg_jct_s}
+        values |= {"search": best.avg_jct_s, "lower_bound": bound.avg_jct_s}
         values["lower_bound_unpriced"] = max(bound.path_ms, bound.work_ms, bound.combined_ms) / 1000.0
         where = {"arrivals": arrivals, "instance": instance}
         rows += [where | {"policy": name, "avg_jct_s": value} for name, value in values.items()]
@@ -183,11 +183,11 @@ def knowing(tables: Tables, run: Run) -> plotting.style.Figure:
     table = tables["knowing"]
     kinds = list(dict.fromkeys(table["arrivals"]))
     figure = plotting.style.new_figure(plotting.style.PAGE, 4.0)
-    for axes, kind in zip(figure.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True):
-        plotting.optimality.ratio_bars(table[table["arrivals"] == kind], axes, reference="search", instance="instance")
-        axes.set_title(kind, loc="left")
+    for axes, which in zip(figure.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True):
+        plotting.optimality.ratio_bars(table[table["arrivals"] == which], axes, reference="search", instance="instance")
+        axes.set_title(which, loc="left")
     nouns = {"batches": "batch", "streams": "stream"}
-    numbers = [count(rows["instance"].nunique(), nouns[kind]) for kind, rows in table.groupby("arrivals", sort=False)]
+    numbers = [count(rows["instance"].nunique(), nouns[which]) for which, rows in table.groupby("arrivals", sort=False)]
     caption = (
         f"{' and '.join(numbers)}, mean durations, {run.cluster}; policies {run.policies['batch']} and "
         f"{run.policies['residual_stream']}; from three instances on: {INTERVAL}. The optimum lies between "
