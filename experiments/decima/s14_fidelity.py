@@ -122,7 +122,7 @@ def _origin(setting: str) -> str:
 
 
 def _as_spark(runs: pandas.DataFrame, setting: str) -> pandas.Series:
-    """Mask of the runs by FIFO as in Spark, which binds no executor to a stage."""
+    """Mask of runs by FIFO as in Spark, which binds no executor to stages."""
     if setting != MIX:
         return pandas.Series(True, index=runs.index)
     return (runs["scheduler"] == SPARK) & ~runs["bound"].astype(bool)
