@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decima.connect.eventlog.tables import mean_slots, assign_slots
+from decima.connect.eventlog.tables import assign_slots, mean_slots
 from decima.workload.profile import WAVES
 
 
