@@ -1,4 +1,4 @@
-"""Papers reproduced: an experiment per module, the tables and figures they make, and the pipeline over all of them.
+"""Experiments that reproduce papers, a module each, with tables and figures, and their pipeline.
 
 Notebooks need four names: ``load`` gives the tables of an experiment, ``figure`` draws from them, ``Run`` says what
 the run consists of, ``against_paper`` sets our numbers beside the paper's. They are resolved on first use, so that

@@ -27,7 +27,7 @@ app = typer.Typer(
 
 @app.command()
 def stamps() -> None:
-    """Write what every result is made of below build/stamps; a stage runs again when its stamp has changed."""
+    """Write what every result consists of below build/stamps; changed stamps make stages run again."""
     from experiments.stamps import write_stamps
 
     typer.echo(f"stamps: {len(write_stamps())} changed")
@@ -81,7 +81,7 @@ def plot(experiment: EXPERIMENT, run: RUN = "auto") -> None:
 def notebook(
     slug: Annotated[str, typer.Argument(help="Name of the notebook without .ipynb, or all.")], run: RUN = "auto"
 ) -> None:
-    """Execute a notebook into reports/RUN/notebooks; of all, those whose stamp has changed, two at a time."""
+    """Execute a notebook into reports/RUN/notebooks, or those with changed stamps, two at a time."""
     from experiments.params import resolve_run, run_folder
     from experiments.report import execute_notebook, execute_notebooks
 
@@ -128,7 +128,7 @@ def site(
     out: Annotated[Path, typer.Option(help="Folder of the pages.")] = SITE,
     versions: Annotated[bool, typer.Option("--versions", help="Add the pages of every tag v...")] = False,
 ) -> None:
-    """Build the site; auto: with the notebooks of a complete run, else with the committed ones."""
+    """Build the site with the notebooks of a complete run, else with the committed ones."""
     from experiments.site import build_site
 
     typer.echo(f"site: {build_site(run, out, versions)}")
@@ -136,9 +136,9 @@ def site(
 
 @app.command()
 def adopt(run: RUN = "auto") -> None:
-    """Give the kept tables of a run the present stamps, after a change of code that moves no number.
+    """Renew the stamps of a run's kept tables after code changes that change no number.
 
-    Whether it moves none is for `decima reproduce --check` to say. Tables of changed parameters or inputs stay.
+    `decima reproduce --check` says whether a number has changed. Tables of changed parameters or inputs stay.
     """
     from experiments.params import resolve_run
     from experiments.reference import adopt as renew
@@ -153,10 +153,11 @@ def reproduce(
     check: Annotated[bool, typer.Option("--check", help="Compare with the results that are kept.")] = False,
     record: Annotated[bool, typer.Option("--record", help="Keep the results to compare with.")] = False,
 ) -> None:
-    """Fetch the data, run the whole pipeline and say where the report is; without TPC-H use the embedded workload.
+    """Fetch the data, run the whole pipeline and print the path of the report.
 
-    With --check it also says which tables and figures equal the kept ones and by how much others differ, and exits 1
-    if a table differs that may not; timings and what TensorFlow trains may.
+    Without TPC-H, the run uses the embedded workload. With --check it also says which tables and figures equal the kept
+    ones and by how much others differ, and exits 1 if a table differs that may not; timings and what TensorFlow trains
+    may.
     """
     from experiments.params import checkout, run_folder
     from experiments.report import reproduce as run_pipeline
@@ -180,7 +181,7 @@ def reproduce(
 
 
 def _each(experiment: str, run: str, part: str) -> list[tuple[str, str, Path]]:
-    """Names of the experiments that are meant, with the run and the folder of a part of its results."""
+    """Names of the selected experiments, with the run and the folder of a result's part."""
     from experiments.experiment import experiment_names
     from experiments.params import resolve_run, run_folder
 

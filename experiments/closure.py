@@ -1,4 +1,4 @@
-"""Import closure: the files of this repository that a piece of code executes, found without running it.
+"""Import closure: the repository's files that a piece of code executes, determined statically.
 
 Imports are followed wherever they stand, in functions too, except those for type checkers. Beside the import statements
 these count: attributes of a package that are its modules (``plotting.bars``), names that a package gives on first use,
@@ -54,7 +54,7 @@ def _closure(entries: tuple[str, ...], source: str) -> tuple[Path, ...]:
 
 
 def digest(files: Iterable[Path]) -> str:
-    """SHA-256 of the syntax trees of files and of their names; the same on every machine."""
+    """SHA-256 of files' syntax trees and names; the same on every machine."""
     content = hashlib.sha256()
     for path in sorted(files):
         content.update(path.as_posix().encode() + b"\0" + _content_digest(path))
@@ -95,8 +95,8 @@ class _Module:
         self.name, self.path = name, path
         self.definitions: dict[str, list[ast.stmt]] = {}
         self.always: list[ast.stmt] = []  # neither definition nor import: executed whatever is asked for
-        self.imported: dict[str, Place] = {}  # by the name it has here
-        self.for_types: dict[str, Place] = {}  # the same below TYPE_CHECKING: what a package gives on first use
+        self.imported: dict[str, Part] = {}  # by the name it has here
+        self.for_types: dict[str, Part] = {}  # the same below TYPE_CHECKING: what a package gives on first use
         for node in tree.body:
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 self.imported |= self.targets(node)
@@ -111,17 +111,17 @@ class _Module:
                 self.always.append(node)
 
     @staticmethod
-    def targets(node: ast.Import | ast.ImportFrom) -> dict[str, Place]:
+    def targets(node: ast.Import | ast.ImportFrom) -> dict[str, Part]:
         """What an import statement binds."""
         if isinstance(node, ast.Import):
             # ``import a.b`` binds a; ``import a.b as c`` binds a.b.
             roots = {alias: alias.name if alias.asname else alias.name.split(".")[0] for alias in node.names}
             return {alias.asname or root: (root, None) for alias, root in roots.items()}
-        found = {}
+        bound = {}
         for alias in node.names:
             inner = f"{node.module}.{alias.name}"
-            found[alias.asname or alias.name] = (inner, None) if find_module(inner) else (node.module, alias.name)
-        return found
+            bound[alias.asname or alias.name] = (inner, None) if find_module(inner) else (node.module, alias.name)
+        return bound
 
 
 @cache
@@ -130,22 +130,22 @@ def _parsed(name: str) -> _Module:
     return _Module(name, path, ast.parse(path.read_text(encoding="utf-8")))
 
 
-Place = tuple[str, str | None]  # module, and a part of it: None is all of it, "" what importing it executes
+Part = tuple[str, str | None]  # module, and a part of it: None is all of it, "" what importing it executes
 
 
-def _walk(waiting: list[Place], files: set[Path]) -> set[Path]:
-    done: set[Place] = set()
-    followed: set[Place] = set()  # names that a package gives on first use
+def _walk(waiting: list[Part], files: set[Path]) -> set[Path]:
+    done: set[Part] = set()
+    followed: set[Part] = set()  # names that a package gives on first use
     while waiting:
         name, part = waiting.pop()
         path = find_module(name)
         if path is None:
             continue
         if not name.startswith(SLICED):
-            given = _parsed(name).for_types.get(part or "")
-            if given and given not in followed:  # two packages may give a name to each other
-                followed.add(given)
-                waiting.append(given)
+            lazy = _parsed(name).for_types.get(part or "")
+            if lazy and lazy not in followed:  # two packages may give a name to each other
+                followed.add(lazy)
+                waiting.append(lazy)
             part = None
         if (name, part) in done:
             continue
@@ -161,7 +161,7 @@ def _walk(waiting: list[Place], files: set[Path]) -> set[Path]:
 
 
 @cache
-def _uses(name: str, part: str | None) -> tuple[frozenset[Place], frozenset[Path]]:
+def _uses(name: str, part: str | None) -> tuple[frozenset[Part], frozenset[Path]]:
     """What a part of a module imports or names, directly."""
     return _Scope(_parsed(name)).of_part(part)
 
@@ -171,10 +171,10 @@ class _Scope:
 
     def __init__(self, module: _Module) -> None:
         self._module = module
-        self._targets: set[Place] = set()
+        self._targets: set[Part] = set()
         self._data: set[Path] = set()
 
-    def of_part(self, part: str | None) -> tuple[frozenset[Place], frozenset[Path]]:
+    def of_part(self, part: str | None) -> tuple[frozenset[Part], frozenset[Path]]:
         module = self._module
         nodes = list(module.always)
         if part is None:
@@ -190,7 +190,7 @@ class _Scope:
             self._use(node, module.imported)
         return frozenset(self._targets), frozenset(self._data)
 
-    def _use(self, node: ast.stmt, imported: dict[str, Place]) -> None:
+    def _use(self, node: ast.stmt, imported: dict[str, Part]) -> None:
         if isinstance(node, ast.ClassDef):
             for inner in [*node.bases, *node.decorator_list, *node.body]:
                 self._use(inner, imported)
@@ -199,9 +199,9 @@ class _Scope:
         imported = dict(imported)
         for inner in nodes:
             if isinstance(inner, (ast.Import, ast.ImportFrom)):
-                found = self._module.targets(inner)
-                imported |= found
-                self._targets |= set(found.values())
+                bound = self._module.targets(inner)
+                imported |= bound
+                self._targets |= set(bound.values())
         # A variable of a function hides what the module calls by the same name.
         local = _variables(nodes) if isinstance(node, ast.FunctionDef) else set()
         imported = {name: target for name, target in imported.items() if name not in local}
@@ -218,7 +218,7 @@ class _Scope:
             elif isinstance(inner, ast.Constant) and isinstance(inner.value, str):
                 self._named_data(inner.value)
 
-    def _attribute(self, node: ast.expr, imported: dict[str, Place]) -> None:
+    def _attribute(self, node: ast.expr, imported: dict[str, Part]) -> None:
         """Follow ``package.module.name``: every part that is a module of the package, and what it gives."""
         names: list[str] = []
         while isinstance(node, ast.Attribute):
@@ -226,14 +226,14 @@ class _Scope:
             node = node.value
         if not isinstance(node, ast.Name) or imported.get(node.id, ("", ""))[1] is not None:
             return
-        place = imported[node.id][0]
+        owner = imported[node.id][0]
         for name in names:
-            if find_module(f"{place}.{name}") is None:
-                if find_module(place):
-                    self._targets.add(_parsed(place).for_types.get(name, (place, name)))
+            if find_module(f"{owner}.{name}") is None:
+                if find_module(owner):
+                    self._targets.add(_parsed(owner).for_types.get(name, (owner, name)))
                 return
-            place = f"{place}.{name}"
-            self._targets.add((place, ""))
+            owner = f"{owner}.{name}"
+            self._targets.add((owner, ""))
 
     def _dynamic(self, call: ast.Call) -> None:
         """Follow ``import_module(f"decima.package.{name}")``, every module of that form, and members of registries.
@@ -242,13 +242,13 @@ class _Scope:
         package count, and of the modules that are written into the call those of the same system or room.
         """
         called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        own = self._module.name
-        package = own if self._module.path.name == "__init__.py" else own.rpartition(".")[0]
+        module_name = self._module.name
+        package = module_name if self._module.path.name == "__init__.py" else module_name.rpartition(".")[0]
         if called == "Registry":
             self._registered(package, {word.arg: word.value for word in call.keywords})
         if called != "import_module" or not call.args or not isinstance(call.args[0], ast.JoinedStr):
             return
-        text = ast.unparse(call.args[0])[2:-1].replace("{__package__}", package).replace("{__name__}", own)
+        text = ast.unparse(call.args[0])[2:-1].replace("{__package__}", package).replace("{__name__}", module_name)
         prefix, _, rest = text.partition(".{")
         if rest and find_module(prefix):
             folder = find_module(prefix).parent
@@ -270,7 +270,7 @@ class _Scope:
             self._targets |= {(name, None) for name in names if name.startswith(f"{room}.")}
 
     def _named_data(self, text: str) -> None:
-        """Add the file, or all files of the folder, that a string names beside the module."""
+        """Add the file or folder beside the module that a string names."""
         if not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)*", text) or text.endswith(".py"):
             return
         named = self._module.path.parent / text

@@ -1,4 +1,4 @@
-"""Scores of many schedulers on many workloads as tidy frames, and the stored policies as rows of them."""
+"""Scores of many schedulers on many workloads as tidy frames, with rows for stored policies."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def score_table(
 
 
 def paired_changes(scores: pandas.DataFrame, schedulers: Sequence[str], baselines: Sequence[str]) -> pandas.DataFrame:
-    """Change of the mean against each baseline in percent, paired by seed, with its 95 % confidence interval.
+    """Change of the mean against each baseline, percent, paired by seed, with 95 % interval.
 
     Args:
         scores: scheduler, seed, avg_jct_s.
@@ -105,7 +105,7 @@ BASELINES = ("fair", "weighted_fair_arrival", "weighted_fair", "capped_srw")
 def on_streams_of_load(
     policies: Mapping[str, str], source: WorkloadSource, params: Mapping, context: Context, label: str
 ) -> pandas.DataFrame:
-    """Average JCT of stored policies on the streams of experiment ``load``, beside the heuristics tuned there.
+    """Average JCT of stored policies on the streams of experiment ``load``, with its tuned heuristics.
 
     Args:
         policies: Names of stored policies by what the rows call them.
@@ -122,7 +122,7 @@ def on_streams_of_load(
     """
     tuned = context.tables("load")["load"]
     seeds = list(range(params["streams"]))
-    found = []
+    parts = []
     for gap_s in params["interarrival_s"]:
         rows = tuned[
             (tuned["interarrival_s"] == gap_s) & tuned["scheduler"].isin(BASELINES) & tuned["seed"].isin(seeds)
@@ -131,11 +131,14 @@ def on_streams_of_load(
             raise ConfigError(
                 f"experiment load has not {len(seeds)} streams of one job every {gap_s} s; {label} needs them"
             )
-        made = {name: load_policy(stored) for name, stored in policies.items()}
+        compared = {name: load_policy(stored) for name, stored in policies.items()}
         streams = source.streams(seeds, params["jobs"], gap_s)
         gap = {"interarrival_s": gap_s}
-        found += [rows, score_table(made, streams, seeds, context.settings(), context, f"{label}, {gap_s} s", **gap)]
-    return pandas.concat(found)[["interarrival_s", "scheduler", "seed", "avg_jct_s"]]
+        parts += [
+            rows,
+            score_table(compared, streams, seeds, context.settings(), context, f"{label}, {gap_s} s", **gap),
+        ]
+    return pandas.concat(parts)[["interarrival_s", "scheduler", "seed", "avg_jct_s"]]
 
 
 def changes_by_gap(scores: pandas.DataFrame, schedulers: Sequence[str], baselines: Sequence[str]) -> pandas.DataFrame:
@@ -158,7 +161,7 @@ def policy_row(policy: str) -> str:
 
 
 def rows_renamed(names: Mapping[str, str], table: pandas.DataFrame) -> pandas.DataFrame:
-    """The table with other names of rows in its columns ``scheduler`` and ``against``, where it has them."""
+    """Table with other names in its columns ``scheduler`` and ``against``, if it has them."""
     return table.replace({column: dict(names) for column in ("scheduler", "against") if column in table})
 
 
@@ -196,5 +199,5 @@ def learned_schedulers(context: Context, use: str, *others: str) -> dict[str, Le
     stored = learned_policy(context, use)
     row = policy_row(context.policies[use])
     other = f"{row}_{'sampled' if stored.greedy else 'greedy'}"
-    made = {row: stored, other: learned_policy(context, use, greedy=not stored.greedy)}
-    return made | {policy_row(context.policies[name]): learned_policy(context, name) for name in others}
+    schedulers = {row: stored, other: learned_policy(context, use, greedy=not stored.greedy)}
+    return schedulers | {policy_row(context.policies[name]): learned_policy(context, name) for name in others}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Input(Protocol):
-    """Something that an experiment reads besides code and its own parameters."""
+    """Input of an experiment besides its code and parameters."""
 
     def paths(self, run: str, params: Mapping) -> list[str]:
         """Files and folders relative to the checkout.
@@ -118,7 +118,7 @@ class StoredPolicy(PolicyInput):
 
 @dataclass(frozen=True)
 class PoliciesIn(PolicyInput):
-    """Stored policies that parameters of an experiment name, each a mapping with names of policies as values."""
+    """Stored policies named by an experiment's parameters, each a mapping with policies as values."""
 
     experiment: str
     parameters: tuple[str, ...]
@@ -131,7 +131,7 @@ class PoliciesIn(PolicyInput):
 
 @dataclass(frozen=True)
 class Context:
-    """Surroundings that every experiment gets besides its own parameters."""
+    """Surroundings that every experiment gets besides its parameters."""
 
     run: str  # name of the run
     tables: Callable[[str], dict[str, pandas.DataFrame]]  # tables of another experiment of the same run, by its name
@@ -175,8 +175,8 @@ class Experiment:
 @cache
 def _modules() -> dict[str, str]:
     """Module of every experiment by its name, in the order of the papers' sections."""
-    found = sorted(Path(__file__).parent.glob("*/s[0-9][0-9]_*.py"))
-    return {re.sub(r"^s\d\d_", "", path.stem): f"{__package__}.{path.parent.name}.{path.stem}" for path in found}
+    paths = sorted(Path(__file__).parent.glob("*/s[0-9][0-9]_*.py"))
+    return {re.sub(r"^s\d\d_", "", path.stem): f"{__package__}.{path.parent.name}.{path.stem}" for path in paths}
 
 
 def experiment_module(name: str) -> str:

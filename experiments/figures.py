@@ -30,7 +30,7 @@ def figure(name: str, tables: Tables, run: str = "auto") -> Figure:
     """
     owner = experiment(experiment_of(name))
     (make,) = [make for make in owner.figures if make.__name__ == name]
-    return _made(make, tables, run)
+    return _draw_from(make, tables, run)
 
 
 def experiment_of(name: str) -> str:
@@ -53,7 +53,7 @@ def draw(name: str, run: str, tables: Tables, folder: str | Path) -> list[Path]:
     """
     paths: list[Path] = []
     for make in experiment(name).figures:
-        paths += plotting.style.save(_made(make, tables, run), Path(folder) / make.__name__)
+        paths += plotting.style.save(_draw_from(make, tables, run), Path(folder) / make.__name__)
     return paths
 
 
@@ -69,10 +69,10 @@ class _ReadTables(dict):
         return super().__getitem__(name)
 
 
-def _made(make: Callable[..., Figure], tables: Tables, run: str) -> Figure:
+def _draw_from(make: Callable[..., Figure], tables: Tables, run: str) -> Figure:
     """A figure that says which tables it was drawn from."""
     tables = _ReadTables(tables)
     with plotting.style.context():
-        made = make(tables, Run.named(run))
-    made.sources = tuple(tables.read)
-    return made
+        figure = make(tables, Run.named(run))
+    figure.sources = tuple(tables.read)
+    return figure

@@ -18,7 +18,7 @@ def notebooks_folder() -> Path:
 
 
 def notebook_slugs() -> list[str]:
-    """Names of the notebooks on papers, in their order; ``00-start-here`` depends on no run and is not among them."""
+    """Ordered names of the notebooks on papers, without ``00-start-here``, which depends on no run."""
     return sorted(path.stem for path in notebooks_folder().glob("*/[0-9]*.ipynb"))
 
 
@@ -53,5 +53,5 @@ def notebook_code(slug: str) -> str:
 
 def calls(code: str, function: str) -> list[str]:
     """First arguments of the calls of a function, each once."""
-    found = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
-    return list(dict.fromkeys(call.args[0].value for call in found if ast.unparse(call.func) == function))
+    nodes = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    return list(dict.fromkeys(call.args[0].value for call in nodes if ast.unparse(call.func) == function))

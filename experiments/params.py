@@ -1,4 +1,4 @@
-"""Runs and their parameters in ``params.yaml`` and ``params``, and where their results lie in the checkout.
+"""Runs, their parameters in ``params.yaml`` and ``params``, and the paths of their results.
 
 A *run* is a workload and a profile, such as ``tpch-quick``; runs differ only in parameters.
 """
@@ -53,7 +53,7 @@ def run_params(run: str) -> dict:
 
 
 def _with_experiments(block: dict) -> dict:
-    """A run with the parameters of its experiments; of an experiment, a later file replaces single parameters."""
+    """Run with its experiments' parameters, of which later files replace single ones."""
     files = ("common", block.get("profile", ""), block.get("workload", ""))
     merged: dict = {}
     for layer in [*(_read(checkout() / "params" / f"{name}.yaml") for name in files if name), block]:

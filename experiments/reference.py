@@ -1,4 +1,4 @@
-"""Results kept in the repository, and how far those of a run on this machine are from them.
+"""Results kept in the repository, and the distance of a run's results from them.
 
 ``reports/reference/<run>.zip`` holds the tables of a run as csv and the digests of its figures, ``<run>.json`` beside
 it says what they are made of. Of runs that people look at, ``reports/results/<run>`` has the same
@@ -71,7 +71,7 @@ class Comparison:
 
 
 def record(run: str) -> Path:
-    """Keep the tables and the figures' digests of a run, or all that ``reports/results`` has of it.
+    """Keep a run's tables and figure digests, or what ``reports/results`` has of it.
 
     Returns:
         The file or folder.
@@ -93,7 +93,7 @@ def record(run: str) -> Path:
 
 
 def adopt(run: str) -> list[str]:
-    """Renew the code's part of the stamps of kept tables, where parameters and inputs are those of today.
+    """Renew the code part of kept tables' stamps where parameters and inputs are unchanged.
 
     Returns:
         Names of the experiments whose cards changed.
@@ -135,8 +135,8 @@ def compare_with_kept(run: str) -> Comparison:
         ConfigError: Nothing is kept of the run, or an experiment has no tables yet.
     """
     kept, figures = _kept(run)
-    found = {name: path.read_bytes() for name, path in table_files(run).items()}
-    verdicts = [_verdict(name, kept.get(name), found.get(name)) for name in sorted(kept.keys() | found.keys())]
+    present = {name: path.read_bytes() for name, path in table_files(run).items()}
+    verdicts = [_verdict(name, kept.get(name), present.get(name)) for name in sorted(kept.keys() | present.keys())]
     drawn = figure_digests(run, *{Path(name).suffix for name in figures})
     same = [name for name in sorted(figures) if figures[name] == drawn.get(name)]
     return Comparison(verdicts, same, sorted((figures.keys() | drawn.keys()) - set(same)))
@@ -161,16 +161,16 @@ def _kept(run: str) -> tuple[dict[str, bytes | str], dict[str, str]]:
     return kept, figures
 
 
-def _verdict(name: str, kept: bytes | str | None, found: bytes | None) -> Verdict:
-    if kept is None or found is None:
+def _verdict(name: str, kept: bytes | str | None, present: bytes | None) -> Verdict:
+    if kept is None or present is None:
         return Verdict(name, DIFFERS, "the table is new" if kept is None else "the table is gone")
-    if kept in (found, hashlib.sha256(found).hexdigest()):
+    if kept in (present, hashlib.sha256(present).hexdigest()):
         return Verdict(name, EQUAL)
     owner, _, table = name.partition("/")
     allowed = experiment(owner).may_differ.get(table, ()) if owner in experiment_names() else ()
     if isinstance(kept, str):
         return Verdict(name, MAY_DIFFER if allowed else DIFFERS, "which columns is not known: only its digest is kept")
-    before, now = (pandas.read_csv(io.BytesIO(content)) for content in (kept, found))
+    before, now = (pandas.read_csv(io.BytesIO(content)) for content in (kept, present))
     if list(before.columns) != list(now.columns) or len(before) != len(now):
         shapes = " instead of ".join(f"{len(table)} rows of {len(table.columns)} columns" for table in (now, before))
         return Verdict(name, DIFFERS, shapes)

@@ -1,4 +1,4 @@
-"""Executed notebooks, the report made of them, and the pipeline as one call."""
+"""Executed notebooks, their report, and the pipeline as one call."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _execute_and_say(slug: str, run: str) -> bool:
 
 
 def _stamp_of(slug: str, run: str) -> str | None:
-    """Key of the present stamp of a notebook; None for one that depends on no run."""
+    """Key of a notebook's present stamp; None for one that depends on no run."""
     return key(notebook_stamp(slug, run)) if slug in notebook_slugs() else None
 
 
@@ -193,7 +193,7 @@ def _reproduce(profile: str) -> str:
 
 
 def num_stages(target: str) -> int:
-    """Number of stages that DVC has to look at for a target; those that are frozen are never run."""
+    """Number of stages that DVC checks for a target, without the frozen ones."""
     from dvc.repo import Repo
 
     with Repo(str(checkout())) as repo:

@@ -1,4 +1,4 @@
-"""Results that the repository shows: ``reports/results/<run>``, small enough to be committed, readable on a code host.
+"""Results that the repository shows in ``reports/results/<run>``: small, committed, readable on code hosts.
 
 ``results`` in ``params.yaml`` names the runs and the limits. A figure is kept as SVG, or as a small PNG where its
 vector form is larger than the limit; a table as csv, or, beyond the limit, by its digest alone. ``README.md`` has every
@@ -86,8 +86,8 @@ def collect(run: str) -> Path:
     shown = {}
     for name, paths in figures.items():
         for path in paths:
-            content, kind = _small(path, 1024.0 * limit["figure_kb"])
-            shown[path.stem] = f"figures/{name}/{path.stem}.{kind}"
+            content, suffix = _small(path, 1024.0 * limit["figure_kb"])
+            shown[path.stem] = f"figures/{name}/{path.stem}.{suffix}"
             atomic_write_bytes(folder / shown[path.stem], content)
     left_out = {}
     for name, path in tables.items():
@@ -116,7 +116,7 @@ def _figure_files(run: str, name: str) -> list[Path]:
 
 
 def _small(path: Path, limit: float) -> tuple[bytes, str]:
-    """Content and format to keep a figure in: the SVG, or where it is too large the PNG beside it, made smaller."""
+    """Content and format of a kept figure: SVG, or a small PNG of large figures."""
     content = path.read_bytes()
     if len(content) <= limit:
         return content, "svg"
@@ -182,7 +182,7 @@ def _page(run: str, figures: dict[str, list[Path]], shown: dict[str, str], left_
 
 
 def _table_link(name: str, table: str, left_out: dict[str, dict]) -> str:
-    """Where a table is; figures read tables of their own experiment only."""
+    """Path of a table; figures read tables of their experiment only."""
     if f"{name}/{table}" in left_out:
         return f"{table} ([not kept](#tables-too-large-to-be-kept))"
     return f"[{table}](tables/{name}/{table}.csv)"

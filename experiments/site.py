@@ -63,7 +63,7 @@ def _git(*words: str) -> str:
 
 
 def sphinx_command(target: Path) -> list[str]:
-    """Words of the command that makes the pages, to be run in the checkout; warnings count as errors."""
+    """Command, run in the checkout, that makes the pages; warnings count as errors."""
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-c", "docs"]
     return [*command, "-d", f"{target}.doctrees", ".", str(target)]
 

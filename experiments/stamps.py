@@ -1,4 +1,4 @@
-"""Stamps: what a result was made of, so that one mechanism says whether it is up to date.
+"""Stamps of what results consist of, by which one mechanism finds outdated results.
 
 A stamp names the digests of the code that makes a result (:mod:`experiments.closure`: syntax trees, so that words and
 comments do not count), of its parameters, and of every other input. Cards of tables, kept results and the stages of
@@ -58,7 +58,7 @@ def figure_stamp(name: str, run: str) -> dict[str, str]:
 
 
 def notebook_stamp(slug: str, run: str) -> dict[str, str]:
-    """Stamp of an executed notebook: of its cells, of the code that they execute and of the tables that they read."""
+    """Stamp of an executed notebook: its cells, the code they execute, the tables they read."""
     cells = notebook_cells(slug)
     code = code_of(cells)
     files = closure([f"{__package__}.report:execute_notebook", *_figure_code(calls(code, "experiments.figure"))], code)
@@ -133,7 +133,7 @@ def _policy(name: str) -> str:
 
 
 def _content(path: Path) -> str:
-    """Digest of a file, or of all files of a folder; of nothing where neither is, which computing will report."""
+    """Digest of a file or a folder's files; computing reports missing paths, counted as empty."""
     inner = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path] * path.is_file()
     content = hashlib.sha256()
     for each in inner:

@@ -62,7 +62,7 @@ def run_experiment(name: str, run: str, *, threads: int | None = None, progress:
 def load(
     name: str, run: str = "auto", *, threads: int | None = None, progress: bool = False, kept: bool = True
 ) -> dict[str, pandas.DataFrame]:
-    """Tables of an experiment; computed first if they are missing, or their stamp is not the present one.
+    """Tables of an experiment, computed first if missing or with an old stamp.
 
     Where the repository keeps tables of the run with the present stamp, those are read and none are computed, unless
     some of them are timings, which are this machine's own. Of several processes that want the same tables at once,
@@ -94,7 +94,7 @@ def load(
 
 
 def _present(name: str, run: str) -> dict[str, Path] | None:
-    """Paths of an experiment's tables; None where one is missing or they are not of the present code and parameters."""
+    """Paths of an experiment's tables; None if one is missing or the stamp is old."""
     path = card_path(name, run)
     card = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     paths = {table: run_folder(run) / "tables" / name / f"{table}.csv" for table in card.get("tables", ())}
@@ -116,7 +116,7 @@ def reference_path(run: str) -> Path:
 
 
 def stamps_path(run: str) -> Path:
-    """File of what the kept results of a run are made of: by experiment its stamp and the names of its tables.
+    """File with the origin of a run's kept results: stamps and table names by experiment.
 
     It lies beside the tables, so that a change of code that moves no number changes a small text and not the archive.
     """

@@ -51,10 +51,10 @@ class PlannedApplication:
     def runs(self) -> list[tuple[str, str]]:
         """Query and temperature of every run, in a shuffled order that is always the same."""
         order: list[tuple[str, str]] = []
-        for kind in self.kinds:
+        for temperature in self.kinds:
             names = list(tpch_queries.NAMES)
-            random.Random(f"{self.repetition}-{kind}").shuffle(names)
-            order += [(name, kind) for name in names]
+            random.Random(f"{self.repetition}-{temperature}").shuffle(names)
+            order += [(name, temperature) for name in names]
         return order
 
 
@@ -168,9 +168,9 @@ class Measurement:
             spark.sparkContext.setLocalProperty("decima.query", "warm-up")
             for _ in range(2):
                 spark.sql(WARM_UP).collect()
-            for query, kind in missing:
-                started = None if kind == "warm" else replace_executors(spark, application.executors)
-                yield self._run(spark, cluster, application, query, kind, name + ENDING, attempt, started)
+            for query, temperature in missing:
+                started = None if temperature == "warm" else replace_executors(spark, application.executors)
+                yield self._run(spark, cluster, application, query, temperature, name + ENDING, attempt, started)
         finish_logs(logs)
 
     def _run(
@@ -179,7 +179,7 @@ class Measurement:
         cluster: StandaloneCluster,
         application: PlannedApplication,
         query: str,
-        kind: str,
+        temperature: str,
         log: str,
         attempt: int,
         started: float | None,
@@ -188,7 +188,7 @@ class Measurement:
         from pyspark.errors import PySparkException
 
         context = spark.sparkContext
-        name = f"{query}#{kind}-{application.repetition}"
+        name = f"{query}#{temperature}-{application.repetition}"
         context.setLocalProperty("decima.query", name)
         context.setLocalProperty("decima.profile", query)
         statement = tpch_queries.sql(query, application.scale)
@@ -208,7 +208,7 @@ class Measurement:
             id=name,
             log=log,
             query=query,
-            kind=kind,
+            kind=temperature,
             scale=application.scale,
             executors=application.executors,
             repetition=application.repetition,

@@ -1,1 +1,1 @@
-"""Islam, Karunasekera and Buyya: Performance and Cost-Efficient Spark Job Scheduling Based on Deep RL in Clouds."""
+"""Islam et al.: Performance and Cost-Efficient Spark Job Scheduling Based on Deep RL in Clouds."""

@@ -1,4 +1,4 @@
-"""The environment of executor placement: Figure 2 stepped, Tables 3 to 5, the clock, billing, prices, load."""
+"""Environment of executor placement: Figure 2 by steps, Tables 3-5, clock, billing, prices, load."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ def paper_settings() -> pandas.DataFrame:
         ("Table 3", "waiting", rules.wait_reward),
         ("Table 3", "an executor placed", rules.placement_reward),
         ("Table 3", "a capacity broken; ends the episode", rules.invalid_reward),
-        *(("Table 4", f"{kind.name}: cores", kind.cores) for kind in TABLE_4.types),
-        *(("Table 4", f"{kind.name}: memory (GB)", kind.memory_gb) for kind in TABLE_4.types),
-        *(("Table 4", f"{kind.name}: price ($ per hour)", kind.price_per_hour) for kind in TABLE_4.types),
-        *(("Table 4", f"{kind.name}: VMs", kind.quantity) for kind in TABLE_4.types),
+        *(("Table 4", f"{vm.name}: cores", vm.cores) for vm in TABLE_4.types),
+        *(("Table 4", f"{vm.name}: memory (GB)", vm.memory_gb) for vm in TABLE_4.types),
+        *(("Table 4", f"{vm.name}: price ($ per hour)", vm.price_per_hour) for vm in TABLE_4.types),
+        *(("Table 4", f"{vm.name}: VMs", vm.quantity) for vm in TABLE_4.types),
         ("Table 5", "R_fixed", rules.fixed_reward),
         ("Table 5", "longer when badly placed (%)", rules.penalty_percent),
         ("Table 5", "batch", dqn.minibatch),
@@ -115,7 +115,7 @@ def paper_settings() -> pandas.DataFrame:
 
 
 def _clock(params: dict, context: Context) -> pandas.DataFrame:
-    """Change of cost by each switch alone, on the released cluster, per pattern and rule; percent of mode paper."""
+    """Cost change by each switch, released cluster, percent of mode paper, per pattern and rule."""
     rows = []
     for pattern, jobs in params["jobs"].items():
         workload = parse_placement_jobs(jobs).workload(0)
@@ -165,10 +165,10 @@ def _averages(parts: list[pandas.DataFrame], keys: list[str], params: dict) -> p
 
 
 def _load(params: dict, context: Context) -> pandas.DataFrame:
-    """Cost and response time by mean gap between arrivals, and by how many times the VMs of Table 4 there are."""
+    """Cost and response time by mean gap between arrivals, and by multiples of Table 4."""
     parts = []
     for copies in params["clusters"]:
-        kinds = tuple(replace(kind, quantity=copies * kind.quantity) for kind in TABLE_4.types)
+        kinds = tuple(replace(vm, quantity=copies * vm.quantity) for vm in TABLE_4.types)
         settings = PlacementSettings(cluster=Cluster(kinds, label=f"{copies} x Table 4"))
         for gap_s in params["gaps_s"]:
             jobs = f"generated:pattern=burst,interarrival_s={gap_s}"
@@ -178,7 +178,7 @@ def _load(params: dict, context: Context) -> pandas.DataFrame:
 
 
 def by_pattern(table: pandas.DataFrame, draw, *about, height: float = 4.4, **subplots) -> plotting.style.Figure:
-    """A row of axes per pattern of arrivals; ``draw`` gets the rows of the table, what it is told, and the axes."""
+    """Figure with axes per pattern; ``draw`` receives the pattern's rows, ``about``, and the axes."""
     patterns = list(dict.fromkeys(table["pattern"]))
     figure = plotting.style.new_figure(plotting.style.PAGE, height)
     for axes, pattern in zip(figure.subplots(len(patterns), 1, **subplots), patterns, strict=True):
@@ -200,7 +200,7 @@ def cloud_clock_effect(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def _costs(table: pandas.DataFrame, column: str, title: str, caption: str) -> plotting.style.Figure:
-    """Cost of rules by a column, a panel per pattern; the caption has a place for the number of traces."""
+    """Cost of rules by a column, per pattern; the caption receives the number of traces."""
     figure = by_pattern(table, plotting.cloud.bars, column, "cost", "cost ($)")
     caption = caption.format(traces=count(int(table["seeds"].iloc[0]), "drawn trace"))
     return plotting.style.entitle(figure, title, caption, "cloud VMs")
@@ -230,8 +230,8 @@ def cloud_load_cost(tables: Tables, run: Run) -> plotting.style.Figure:
             axes = grid[row, column]
             wide = rows.pivot_table(index="interarrival_s", columns="scheduler", values=measure)
             for name in plotting.style.display_order(rows["scheduler"]):
-                look = plotting.style.scheduler_style(name)
-                axes.plot(wide[name], **look.line(), marker=look.marker, markersize=4)
+                appearance = plotting.style.scheduler_style(name)
+                axes.plot(wide[name], **appearance.line(), marker=appearance.marker, markersize=4)
             if column == 0:
                 axes.set_ylabel(plotting.cloud.MEASURES[measure])
             if row == 0:

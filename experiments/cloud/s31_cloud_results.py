@@ -1,4 +1,4 @@
-"""What placement policies cost and how long jobs take: Figures 4 to 9, held-out traces, the optimum beside them.
+"""Cost and job times of placement policies: Figures 4 to 9, held-out traces, optimum.
 
 Nothing is trained here. ``models/training/cloud.csv`` has the curves of training runs,
 ``models/training/cloud_grid.csv`` those of the paper's recipe by weight of cost, and
@@ -34,15 +34,15 @@ DRAWN = ("rr", "aep", "ilp", "ilp_beta", "good_first", LEARNED, HERE, OPTIMUM)
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables of scores, held-out traces and changes there, and of what training runs wrote: curves, grid, ablation."""
+    """Tables of scores, held-out traces with changes, and training: curves, grid, ablation."""
     require_traces(params["jobs"])
     held_out = _held_out(params, context)
     changes = []
     for (pattern, beta), rows in held_out.groupby(["pattern", "beta"], sort=False):
         for metric in ("cost", "duration_s"):
             table = rows.assign(avg_jct_s=rows[metric])
-            found = paired_changes(table, [*params["rules"], LEARNED], BASELINES)
-            changes.append(found.assign(pattern=pattern, beta=beta, metric=metric))
+            paired = paired_changes(table, [*params["rules"], LEARNED], BASELINES)
+            changes.append(paired.assign(pattern=pattern, beta=beta, metric=metric))
     return {
         "cloud_scores": _on_the_traces(params, context),
         "cloud_held_out": held_out,
@@ -54,7 +54,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def _on_the_traces(params: dict, context: Context) -> pandas.DataFrame:
-    """Every measure on one trace per pattern: rules, policies, and the best that is known, per weight of cost."""
+    """Every measure on one trace per pattern and weight of cost: rules, policies, best known."""
     parts = []
     for pattern, jobs in params["jobs"].items():
         workload = parse_placement_jobs(jobs).workload(0)

@@ -1,4 +1,4 @@
-"""§2: jobs as graphs, what parallelism is worth to them, and one mix of jobs under four schedulers (Figures 1 to 3)."""
+"""§2: jobs as graphs, gain from parallelism, and four schedulers on one mix (Figures 1-3)."""
 
 from __future__ import annotations
 

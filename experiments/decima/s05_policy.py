@@ -1,4 +1,4 @@
-"""§5.1, §5.2: one decision of the learned policy in all its parts, on three small jobs (Figures 5 and 6).
+"""§5.1, §5.2: all parts of one learned decision on three small jobs (Figures 5, 6).
 
 Embeddings and scores come from TensorFlow; what the compiled core computed for the same decision, and the probabilities
 of all decisions of the run, are held against them.
@@ -76,7 +76,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def telling_decision(record: EpisodeRecord) -> int:
-    """The decision that shows most: stages of several jobs to choose from, limits that matter, a close call."""
+    """Most instructive decision: stages of several jobs, limits that matter, a close call."""
     nodes = np.diff(record.instance_first)
 
     def shows(decision: int) -> tuple:
@@ -115,17 +115,17 @@ class _Network:
         self._network = DecimaNetwork(policy.architecture, batch.num_levels, policy.weights)
 
     def parts(self, decision: int) -> dict[str, np.ndarray]:
-        """Level and features of the nodes, e, y, z, q of the candidates and w of the limits of one decision."""
+        """Parts of one decision: nodes' levels and features, e, y, z, q, w of limits."""
         import tensorflow as tf
 
         tensors = {name: tf.constant(value) for name, value in self._batch.tensors(np.array([decision])).items()}
         e, y, z = self._network.embed(tensors)
-        found = {"x": tensors["x"], "e": e, "y": y, "z": z, "instance": tensors["node_instance"]}
-        found["candidate"] = tensors["candidate_node"]
-        found["q"] = self._network.stage_scores(tensors, (e, y, z))
-        found["w"] = self._network.limit_scores(tensors, (e, y, z))[0]
-        found["level"] = np.repeat(np.arange(len(tensors["level_sizes"])), tensors["level_sizes"])
-        return {name: np.asarray(value) for name, value in found.items()}
+        parts = {"x": tensors["x"], "e": e, "y": y, "z": z, "instance": tensors["node_instance"]}
+        parts["candidate"] = tensors["candidate_node"]
+        parts["q"] = self._network.stage_scores(tensors, (e, y, z))
+        parts["w"] = self._network.limit_scores(tensors, (e, y, z))[0]
+        parts["level"] = np.repeat(np.arange(len(tensors["level_sizes"])), tensors["level_sizes"])
+        return {name: np.asarray(value) for name, value in parts.items()}
 
     def probabilities(self) -> dict[str, np.ndarray]:
         """Log-probabilities of all decisions."""
@@ -160,7 +160,7 @@ def _jobs(workload: Workload, state: ClusterState, nodes: pandas.DataFrame) -> d
 
 
 def _nodes(state: ClusterState, record: EpisodeRecord, decision: int, parts: dict) -> pandas.DataFrame:
-    """Job, stage, level, features and embedding of every node, in the order of the network's nodes."""
+    """Job, stage, level, features and embedding of every node, in order of the network's nodes."""
     pairs = record.pair_instance[slice(*record.decision_pairs[decision : decision + 2])]
     order = np.argsort(pairs)
     places = [np.arange(*record.instance_first[graph : graph + 2]) for graph in pairs[order]]
@@ -182,7 +182,7 @@ def _jobs_of(record: EpisodeRecord, decision: int, nodes: pandas.DataFrame) -> l
     graphs = np.sort(record.pair_instance[slice(*record.decision_pairs[decision : decision + 2])])
     first = record.instance_first[graphs]
     job_of = nodes.set_index("node")["job"]
-    return [int(job_of[place]) for place in first]
+    return [int(job_of[node]) for node in first]
 
 
 def _candidates(record: EpisodeRecord, decision: int, nodes: pandas.DataFrame, parts: dict) -> pandas.DataFrame:
@@ -195,7 +195,7 @@ def _candidates(record: EpisodeRecord, decision: int, nodes: pandas.DataFrame, p
 def _parity(
     state: ClusterState, record: EpisodeRecord, decision: int, nodes: pandas.DataFrame, parts: dict, probabilities: dict
 ) -> pandas.DataFrame:
-    """Largest difference between TensorFlow and what the compiled core left in the state and in the record."""
+    """Largest difference between TensorFlow and the compiled core's values in state and record."""
     features, width = parts["x"].shape[1], parts["e"].shape[1]
     stage = state.job_first_stage[nodes["job"]] + nodes["stage"]
     compiled = state.net_xe.reshape(-1, features + width)[stage]

@@ -1,4 +1,4 @@
-"""§5.3: what the rest of an arrival sequence does to the reward, whatever the action (Figure 7).
+"""§5.3: influence of the remaining arrivals on the reward, whatever the action (Figure 7).
 
 Sequences share their first jobs and differ from a time on. The sampled policy runs several times on each; the return
 from then on is minus the integral of the number of jobs in the system up to the horizon.

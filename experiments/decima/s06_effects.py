@@ -1,4 +1,4 @@
-"""§6.2: the simulator's real-world effects on and off, and each switch between the released rules and the paper's."""
+"""§6.2: real-world effects on and off, and each switch between released rules and the paper's."""
 
 from __future__ import annotations
 
@@ -109,11 +109,11 @@ def switches(tables: Tables, run: Run) -> plotting.style.Figure:
     figure = plotting.style.new_figure(plotting.style.PAGE, 0.8 + 1.7 * len(bases))
     grid = figure.subplots(len(bases), len(arrivals), sharex="col", sharey="row", squeeze=False)
     for row, base in zip(grid, bases, strict=True):
-        for axes, kind in zip(row, arrivals, strict=True):
-            rows = table[(table["base"] == base) & (table["arrivals"] == kind)]
+        for axes, arrival in zip(row, arrivals, strict=True):
+            rows = table[(table["base"] == base) & (table["arrivals"] == arrival)]
             changes = plotting.bars.changes_against(rows, "switch", "none")
             plotting.bars.change_points(changes, "switch", axes, legend=axes is grid[0, -1])
-            axes.set_title(f"{base} rules, {kind}", loc="left")
+            axes.set_title(f"{base} rules, {arrival}", loc="left")
     for axes in grid[:-1].ravel():
         axes.set_xlabel("")
     caption = (

@@ -1,4 +1,4 @@
-"""§6.2: the project's own measured workload, the scaling model fitted to it, and how far the model can be trusted."""
+"""§6.2: the project's measured workload, the scaling model fitted to it, and its accuracy."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _parameters(model: scaling_model.ScalingModel) -> pandas.DataFrame:
 
 
 def _holdouts(table: pandas.DataFrame, bootstrap: int) -> pandas.DataFrame:
-    """Predictions of the largest executor count and of the largest scale from all smaller ones, and what is simpler."""
+    """Predictions of the largest executor count and scale from smaller ones, beside simpler methods."""
     rows = []
     for variable, what in (("level", "executors"), ("scale", "input size")):
         most = table[variable].max()
@@ -74,7 +74,7 @@ def _holdouts(table: pandas.DataFrame, bootstrap: int) -> pandas.DataFrame:
 
 
 def slowdown(table: pandas.DataFrame, levels: Iterable[int], reference: int) -> pandas.DataFrame:
-    """Weighted geometric mean of the duration at each level over that at the reference, same query, stage and scale.
+    """Weighted geometric mean, per level, of duration over reference duration of equal query, stage, scale.
 
     Args:
         table: as of `measure.scaling_fit.cells`.
@@ -104,7 +104,7 @@ def slowdown(table: pandas.DataFrame, levels: Iterable[int], reference: int) -> 
 def _slowdowns(
     table: pandas.DataFrame, model: scaling_model.ScalingModel, authors: tuple[JobProfile, ...]
 ) -> pandas.DataFrame:
-    """Measured and modelled relative to one executor, the authors' set to the model's where theirs begins."""
+    """Slowdown relative to one executor: measured, modelled, and the authors', which start on the model."""
     parts = []
     theirs = fitting.cells(authors) if authors else None
     for wave in WAVES:
@@ -127,7 +127,7 @@ def _slowdowns(
 
 
 def _jobs(authors: tuple[JobProfile, ...]) -> pandas.DataFrame:
-    """One row per profile: of the largest measured scale, of the paper's sizes extrapolated, and the authors'."""
+    """Row per profile: largest measured scale, the paper's sizes extrapolated, and the authors'."""
     groups = {
         "measured": measured.measured_profiles(f"{measured.scales()[-1]:g}g"),
         "extrapolated": embedded.embedded_profiles("paper"),
@@ -146,7 +146,7 @@ def _jobs(authors: tuple[JobProfile, ...]) -> pandas.DataFrame:
 
 
 def measured_slowdown(tables: Tables, run: Run) -> plotting.style.Figure:
-    """§6.2, effect 3: tasks against the number of executors, measured, modelled and in the authors' profiles."""
+    """§6.2, effect 3: task durations by executors, measured, modelled and in the authors' profiles."""
     table = tables["measured_slowdown"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
     panels = figure.subplots(1, 3, sharey=True)
@@ -190,8 +190,8 @@ def measured_jobs(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def _all_labels(panels) -> tuple[list, list]:
-    found = {label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    return list(found.values()), list(found)
+    marks = {label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    return list(marks.values()), list(marks)
 
 
 EXPERIMENT = Experiment(

@@ -1,4 +1,4 @@
-"""Heuristics and a policy of the published shape under the released rules, beside the published simulator's numbers."""
+"""Heuristics and a policy of published shape under released rules, beside the published simulator's numbers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ SCHEDULERS = {
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Table ``released``: batches of 20 (seven and six sizes) and streams of 1 + 200 jobs at 25 s (seven sizes).
+    """Table ``released``: batches of 20 jobs in seven and six sizes, and streams.
 
-    The learned policy was trained on batches and is tested on batches.
+    Streams have 1 + 200 jobs of seven sizes, one every 25 s. The learned policy was trained on batches and is tested on
+    batches.
     """
     seeds = list(range(params["seeds"]))
     settings = context.settings("released")
@@ -37,7 +38,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     }
     if params["long_stream_jobs"]:
         cases["long stream, seven sizes"] = source.streams(seeds[:1], params["long_stream_jobs"], 25, "released")
-    schedulers = {name: make_scheduler(kind, **values) for name, (kind, values) in SCHEDULERS.items()}
+    schedulers = {name: make_scheduler(scheduler, **values) for name, (scheduler, values) in SCHEDULERS.items()}
     policies = learned_schedulers(context, "released")
     tables = []
     for case, workloads in cases.items():

@@ -1,4 +1,4 @@
-"""§7.4: what each key idea is worth on streams, over load (Figure 14), and how limits are best encoded (§5.2)."""
+"""§7.4: value of each key idea by load (Figure 14), and encodings of limits (§5.2)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def fig14_ablations(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Figure 14: change against tuned weighted fair over load, of the whole policy and without each key idea."""
+    """Figure 14: change against tuned weighted fair by load, whole policy and without key ideas."""
     changes = tables["ablation_changes"]
     changes = changes[changes["against"] == AGAINST[0]]
     figure = plotting.style.new_figure(plotting.style.PAGE, 4.6)
@@ -50,7 +50,7 @@ def fig14_ablations(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def best_of_each(tables: Tables) -> pandas.DataFrame:
-    """Table of the average JCT in seconds: a row per policy and start of its training, a column per gap.
+    """Average JCT in seconds: a row per policy and training start, a column per gap.
 
     Heuristics come first.
     """

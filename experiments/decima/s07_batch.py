@@ -1,4 +1,4 @@
-"""§7.2, batched arrivals: average JCT of Decima and the heuristics over many batches (Figure 9a), curve over alpha."""
+"""§7.2, batches: average JCT of Decima and heuristics (Figure 9a), and a curve over alpha."""
 
 from __future__ import annotations
 

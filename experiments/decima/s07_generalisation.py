@@ -1,4 +1,4 @@
-"""§7.4 and appendix I: policies on loads, clusters and queries that they were not trained on (Table 2)."""
+"""§7.4, appendix I: policies on loads, clusters and queries outside of their training (Table 2)."""
 
 from __future__ import annotations
 
@@ -37,33 +37,35 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 def _executors(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
     """Paired changes of the batch policy against heuristics by number of executors."""
     seeds = list(range(params["batches"]))
-    made = {name: make_scheduler(text) for name, text in UNTUNED.items()}
-    made |= {"decima": learned_policy(context, "batch")}
+    schedulers = {name: make_scheduler(text) for name, text in UNTUNED.items()}
+    schedulers |= {"decima": learned_policy(context, "batch")}
     batches = source.batches(seeds, params["jobs"])
-    found = []
+    parts = []
     for executors in params["numbers"]:
         settings = Settings.paper(executors=executors)
-        table = score_table(made, batches, seeds, settings, context, f"{executors} executors")
-        found.append(paired_changes(table, ["decima"], list(UNTUNED)).assign(executors=executors))
-    return pandas.concat(found)
+        table = score_table(schedulers, batches, seeds, settings, context, f"{executors} executors")
+        parts.append(paired_changes(table, ["decima"], list(UNTUNED)).assign(executors=executors))
+    return pandas.concat(parts)
 
 
 def _queries(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
-    """Average JCT on streams of all queries and of those left out, by policy and stream."""
-    made = {name: load_policy(stored) for name, stored in params["query_policies"].items()}
-    made |= {name: make_scheduler(name) for name in ("fair",)} | {"capped_srw": make_scheduler("capped_srw:stream")}
+    """Average JCT on streams of all queries and of left-out queries, by policy and stream."""
+    schedulers = {name: load_policy(stored) for name, stored in params["query_policies"].items()}
+    schedulers |= {name: make_scheduler(name) for name in ("fair",)} | {
+        "capped_srw": make_scheduler("capped_srw:stream")
+    }
     seeds = list(range(params["streams"]))
-    gap_s, found = min(params["interarrival_s"]), []
+    gap_s, parts = min(params["interarrival_s"]), []
     for queries in ("all", params["left_out"]):
         streams = [source.stream(params["jobs"], gap_s, seed, queries=queries) for seed in seeds]
-        found.append(
-            score_table(made, streams, seeds, context.settings(), context, f"queries {queries}", queries=queries)
+        parts.append(
+            score_table(schedulers, streams, seeds, context.settings(), context, f"queries {queries}", queries=queries)
         )
-    return pandas.concat(found)
+    return pandas.concat(parts)
 
 
 def table2_generalisation(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Table 2 as curves: every policy at every gap, against weighted fair that is tuned there."""
+    """Table 2 as curves: every policy at every gap, against weighted fair tuned there."""
     changes = tables["generalisation_changes"]
     changes = changes[changes["against"] == "weighted_fair"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
@@ -79,7 +81,7 @@ def table2_generalisation(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def table2(tables: Tables) -> pandas.DataFrame:
-    """Table 2 and more: average JCT in seconds and standard error by scheduler, a column per gap of the test."""
+    """Table 2, extended: average JCT in s and standard error by scheduler and test gap."""
     groups = tables["generalisation"].groupby(["scheduler", "interarrival_s"], sort=False)["avg_jct_s"]
     means, errors = (values.unstack("interarrival_s") for values in (groups.mean(), groups.sem()))
     return means.round(1).astype(str) + " ± " + errors.round(1).astype(str)

@@ -1,4 +1,4 @@
-"""§7.4, Figure 13: policies trained for other goals, each in every environment and judged by every objective."""
+"""§7.4, Figure 13: policies for other goals, in every environment and by every objective."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ OBJECTIVES = ("avg_jct", "makespan", "p90_jct")
 # Changes of the settings by what a move of an executor to another job costs. First tasks on an executor that is new to
 # the job are slower in both.
 ENVIRONMENTS: dict[str, dict[str, float]] = {"cost": {}, "free": {"moving_delay_ms": 0.0}}
-# What a policy was trained for -> the environment and the objective of its own.
-OWN = {
+# What a policy was trained for -> its home, the environment and the objective.
+HOME = {
     "average": ("cost", "avg_jct"),
     "free": ("free", "avg_jct"),
     "makespan": ("cost", "makespan"),
@@ -64,7 +64,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
     Args:
         source: Where batches are drawn from.
-        params: ``policies`` by goal (those of ``OWN``; some may be missing), ``batches`` and ``jobs`` of the test,
+        params: ``policies`` by goal (those of ``HOME``; some may be missing), ``batches`` and ``jobs`` of the test,
             ``train`` and ``budget`` of tuning, and ``shown``, the seed of the batch that is drawn.
         context: The run.
     """
@@ -74,27 +74,33 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     train, test = (source.batches(each, params["jobs"]) for each in (train_seeds, seeds))
     shown = source.batches([params["shown"]], params["jobs"])[0]
     scores, tuned, behaviour, tasks = [], [], [], []
-    for moves, changes in ENVIRONMENTS.items():
+    for environment, changes in ENVIRONMENTS.items():
         settings = context.settings(**changes)
         schedulers: dict[tuple[str, str], Scheduler] = {(name, NOT_TUNED): make_scheduler(name) for name in UNTUNED}
         for objective in OBJECTIVES:
             for name in FORMS:
-                found = _tuned(name, objective, train, train_seeds, settings, params["budget"], context, moves)
-                schedulers[name, objective] = make_scheduler(name, **found)
-                parameters = json.dumps(found, sort_keys=True)
-                tuned.append({"moves": moves, "objective": objective, "scheduler": name, "parameters": parameters})
+                tuned_values = _tuned(
+                    name, objective, train, train_seeds, settings, params["budget"], context, environment
+                )
+                schedulers[name, objective] = make_scheduler(name, **tuned_values)
+                parameters = json.dumps(tuned_values, sort_keys=True)
+                tuned.append(
+                    {"moves": environment, "objective": objective, "scheduler": name, "parameters": parameters}
+                )
         schedulers |= {(name, NOT_TUNED): policy for name, policy in policies.items()}
         with RunPool(test, settings, seeds=seeds, workers=context.threads, keep=False) as pool:
-            values = pool.measure(list(schedulers.values()), OBJECTIVES, progress=context.bar(f"goals, moves {moves}"))
+            values = pool.measure(
+                list(schedulers.values()), OBJECTIVES, progress=context.bar(f"goals, moves {environment}")
+            )
         for index, ((name, objective), scheduler) in enumerate(schedulers.items()):
-            what = {"moves": moves, "scheduler": name, "tuned_for": objective}
+            what = {"moves": environment, "scheduler": name, "tuned_for": objective}
             columns = {column: values[column][index] for column in map(_column, OBJECTIVES)}
             scores.append(pandas.DataFrame(what | {"seed": seeds} | columns))
             for seed, workload in zip(seeds, test, strict=True):
                 result = simulate(workload, scheduler, seed=seed, cluster=settings, log=True)
                 behaviour.append(what | {"seed": seed} | measured(result))
         for goal in params["policies"]:
-            if OWN[goal][0] == moves:
+            if HOME[goal][0] == environment:
                 result = simulate(shown, policies[policy_row(goal)], seed=params["shown"], cluster=settings, log=True)
                 tasks.append(result.task_frame().assign(scheduler=policy_row(goal)))
     table, seen = pandas.concat(scores), pandas.DataFrame(behaviour)
@@ -121,10 +127,10 @@ def _tuned(
     settings: Settings,
     budget: int,
     context: Context,
-    moves: str,
+    environment: str,
 ) -> dict[str, float]:
     """Parameters of a heuristic for one cell, the best of its forms on training batches."""
-    found = [
+    results = [
         tune(
             name,
             train,
@@ -133,11 +139,11 @@ def _tuned(
             metric=objective,
             budget=budget,
             fixed=form,
-            **context.work(f"{name}, {objective}, moves {moves}"),
+            **context.work(f"{name}, {objective}, moves {environment}"),
         )
         for form in FORMS[name]
     ]
-    return min(found, key=lambda each: each.train["tuned"].mean()).parameters
+    return min(results, key=lambda each: each.train["tuned"].mean()).parameters
 
 
 def measured(result: Result) -> dict[str, float]:
@@ -164,16 +170,16 @@ def measured(result: Result) -> dict[str, float]:
 
 
 def _changes(table: pandas.DataFrame, policies: Sequence[str]) -> pandas.DataFrame:
-    """Paired changes of the policies and of the heuristics tuned for each cell, against these and ``goal_average``."""
+    """Paired changes of policies and heuristics tuned per cell, against heuristics and ``goal_average``."""
     average = policy_row("average")
     rows = []
-    for moves, of_moves in table.groupby("moves", sort=False):
+    for environment, of_environment in table.groupby("moves", sort=False):
         for objective in OBJECTIVES:
-            chosen = of_moves[of_moves["tuned_for"].isin([NOT_TUNED, objective])]
+            chosen = of_environment[of_environment["tuned_for"].isin([NOT_TUNED, objective])]
             scores = chosen.pivot(index="seed", columns="scheduler", values=_column(objective))
             against = [*UNTUNED, *FORMS, *([average] if average in scores else [])]
             rows += [
-                (moves, objective, baseline, name, len(scores), *paired_change(scores[name], scores[baseline]))
+                (environment, objective, baseline, name, len(scores), *paired_change(scores[name], scores[baseline]))
                 for baseline in against
                 for name in (*UNTUNED, *FORMS, *policies)
                 if name != baseline
@@ -183,7 +189,7 @@ def _changes(table: pandas.DataFrame, policies: Sequence[str]) -> pandas.DataFra
 
 
 def targets(changes: pandas.DataFrame, behaviour: pandas.DataFrame, goals: list[str]) -> pandas.DataFrame:
-    """What the policies should reach, what they reach, and whether the interval allows to say so.
+    """Claims on policies: the target, the result, and whether the interval supports a verdict.
 
     Args:
         changes: The table ``goals_changes``.
@@ -196,10 +202,12 @@ def targets(changes: pandas.DataFrame, behaviour: pandas.DataFrame, goals: list[
     cells = changes.set_index(["moves", "objective", "against", "scheduler"])[["change_percent", "low", "high"]]
     rows = []
     for goal in goals:
-        moves, objective = OWN[goal]
-        best = max(FORMS, key=lambda name: cells.loc[(moves, objective, name, policy_row(goal)), "change_percent"])
-        claim = f"{policy_row(goal)}: {objective} at most 2 % above the best heuristic, {best} (moves {moves})"
-        rows.append((claim, 2.0, *cells.loc[(moves, objective, best, policy_row(goal))]))
+        environment, objective = HOME[goal]
+        best = max(
+            FORMS, key=lambda name: cells.loc[(environment, objective, name, policy_row(goal)), "change_percent"]
+        )
+        claim = f"{policy_row(goal)}: {objective} at most 2 % above the best heuristic, {best} (moves {environment})"
+        rows.append((claim, 2.0, *cells.loc[(environment, objective, best, policy_row(goal))]))
     average = policy_row("average")
     if {"average", "makespan"} <= set(goals):
         change = cells.loc[("cost", "makespan", average, policy_row("makespan"))]
@@ -216,7 +224,7 @@ def targets(changes: pandas.DataFrame, behaviour: pandas.DataFrame, goals: list[
 
 
 def _verdict(target: float, change: float, low: float, high: float) -> str:
-    """Met, missed by so many points, or on which side of the target it is when the interval holds the target."""
+    """Verdict: met, missed by so many points, or undecided on one side of the target."""
     at_least = target > 2.0
     gap = target - change if at_least else change - target
     sure = low >= target or high < target if at_least else high <= target or low > target
@@ -226,7 +234,7 @@ def _verdict(target: float, change: float, low: float, high: float) -> str:
 
 
 def fig13_schedules(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Figure 13: one batch under policies with different goals, each in its own environment."""
+    """Figure 13: one batch under policies with different goals, each in its home environment."""
     tasks = tables["goals_tasks"]
     names = plotting.style.display_order(tasks["scheduler"])
     rows = (len(names) + 1) // 2
@@ -258,8 +266,8 @@ def goals_matrix(tables: Tables, run: Run) -> plotting.style.Figure:
     reference = "capped_srw"
     shown = changes[changes["against"] == reference]
     cells = [
-        f"{get_objective(objective).label},\n{'free moves' if moves == 'free' else 'moves cost 2 s'}"
-        for objective, moves in zip(shown["objective"], shown["moves"], strict=True)
+        f"{get_objective(objective).label},\n{'free moves' if environment == 'free' else 'moves cost 2 s'}"
+        for objective, environment in zip(shown["objective"], shown["moves"], strict=True)
     ]
     figure = plotting.style.new_figure(plotting.style.PAGE, 5.0)
     axes = plotting.bars.change_points(shown.assign(cell=cells), "cell", figure.subplots())
@@ -274,7 +282,7 @@ def goals_matrix(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def goals_behaviour(tables: Tables, run: Run) -> plotting.style.Figure:
-    """What Figure 13 shows by colours: moves, jobs that end together, executors busy."""
+    """Measures of Figure 13's colours: executor changes, jobs that end together, executors busy."""
     table = tables["goals_behaviour"]
     table = table[table["tuned_for"] == NOT_TUNED]
     table = table.assign(moves=table["moves"].replace({"cost": "cost 2 s"}))

@@ -1,4 +1,4 @@
-"""§7.4: how long a decision takes, and how often one is asked for (Figure 15b). One thread, wall clock."""
+"""§7.4: duration and frequency of decisions (Figure 15b), one thread, wall clock."""
 
 from __future__ import annotations
 

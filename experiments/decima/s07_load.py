@@ -1,4 +1,4 @@
-"""§7.4 and appendix B: average JCT of every scheduler over the load of a stream, and what load means."""
+"""§7.4, appendix B: average JCT of every scheduler by stream load, and meanings of load."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 def _tuned(
     train: list[Workload], seeds: list[int], budget: int, context: Context, gap_s: float
 ) -> dict[str, CompiledScheduler]:
-    """Weighted fair at its best, the same with jobs by arrival, and capped SRW, for one gap."""
+    """Best weighted fair, the same with jobs by arrival, and capped SRW, for one gap."""
     settings, label = context.settings(), f"{gap_s} s"
     sweep = alpha_sweep(
         train, settings, variants=SHOWN, seeds=seeds, workers=context.threads, progress=context.bar(f"alpha, {label}")
@@ -89,11 +89,11 @@ def _tuned(
 
 
 def loads(result: Result) -> dict[str, float]:
-    """Three meanings of the load of a logged stream, each a part of all executor time up to the last arrival.
+    """Load of a logged stream in three meanings, as shares of total executor time.
 
-    ``nominal`` is the nominal work of the jobs; ``busy`` the time in which tasks run; ``held`` the time in which an
-    executor belongs to a job or moves to one: from the start of the move before its first task of a job until the job
-    ends, or until it leaves for another.
+    Executor time counts up to the last arrival. ``nominal`` is the nominal work of the jobs; ``busy`` the time in which
+    tasks run; ``held`` the time in which an executor belongs to a job or moves to one: from the start of the move
+    before its first task of a job until the job ends, or until it leaves for another.
     """
     horizon_ms = float(result.workload.arrival_ms.max())
     total_ms = result.settings.executors * horizon_ms
@@ -126,7 +126,7 @@ def _inside(begin_ms: np.ndarray, end_ms: np.ndarray, horizon_ms: float) -> floa
 
 
 def jct_over_load(tables: Tables, run: Run) -> Figure:
-    """Average JCT of every scheduler over the gap between arrivals, and the loads that the gaps mean."""
+    """Average JCT of every scheduler by the gap between arrivals, and the gaps' loads."""
     table, changes, meanings = tables["load"], tables["load_changes"], tables["load_meanings"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 6.2)
     first, second, third = figure.subplots(3, 1, height_ratios=(1.8, 1, 1))

@@ -1,4 +1,4 @@
-"""§7.3 and Figures 11 and 12: executors of four sizes, on TPC-H with drawn requests and on the Alibaba trace."""
+"""§7.3, Figures 11 and 12: executors of four sizes, on TPC-H with requests and Alibaba."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Case:
 
     @property
     def load(self) -> float:
-        """Nominal work that arrives over what all executors can do until the last arrival, mean over the test jobs."""
+        """Nominal arriving work over executor capacity until the last arrival, mean over test jobs."""
         parts = [
             sum(job.profile.work_ms for job in jobs.jobs) / (self.cluster.executors * jobs.arrival_ms.max())
             for jobs in self.test
@@ -56,12 +56,12 @@ class Case:
 
 
 def classes(executors: int) -> tuple[tuple[float, int], ...]:
-    """Four classes of a quarter of the executors each; what is over goes to the larger ones."""
-    return tuple((memory, (executors + place) // len(MEMORY)) for place, memory in enumerate(MEMORY))
+    """Four classes, a quarter of the executors each; larger classes get the remainder."""
+    return tuple((memory, (executors + index) // len(MEMORY)) for index, memory in enumerate(MEMORY))
 
 
 def cases(source: WorkloadSource, params: dict) -> Iterator[Case]:
-    """The run's workload at some gaps between arrivals, then the trace on some numbers of executors."""
+    """Cases: the run's workload at some gaps, then the trace on some numbers of executors."""
     train_seeds = [TRAINING_SEED + index for index in range(params["sequences"])]
     seeds = range(params["streams"])
     cluster = Settings.of_mode("paper", classes=classes(params["executors"]))
@@ -140,8 +140,8 @@ def tuned(case: Case, params: dict, context: Context) -> tuple[dict[str, Compile
     rows = []
 
     def search(grid: dict[str, list[float]], fixed: dict[str, float]) -> None:
-        found = grid_search("graphene", case.train, case.cluster, grid, fixed=fixed, **context.work(label))
-        rows.append(grid_table(found).assign(**fixed))
+        searched = grid_search("graphene", case.train, case.cluster, grid, fixed=fixed, **context.work(label))
+        rows.append(grid_table(searched).assign(**fixed))
 
     values = params["grid"]
     search({name: values[name] for name in ("alpha", "order", "larger")}, dict(_OFF))
@@ -171,7 +171,7 @@ def tuned(case: Case, params: dict, context: Context) -> tuple[dict[str, Compile
 
 
 def graphene_forms(grid: pandas.DataFrame) -> dict[str, CompiledScheduler]:
-    """Graphene* with the best parameters of a grid search: with jobs by arrival, as in the paper, and in any order.
+    """Graphene* with the best parameters of a grid: jobs by arrival (paper), and any order.
 
     Args:
         grid: Rows of ``packing_grid`` of one workload and load; those without suppression are passed over.
@@ -182,12 +182,12 @@ def graphene_forms(grid: pandas.DataFrame) -> dict[str, CompiledScheduler]:
 
 
 def _at_best(rows: pandas.DataFrame) -> CompiledScheduler:
-    """Graphene* with the parameters of the best row; without suppression that is weighted fair by best fit."""
+    """Graphene* with the best row's parameters; without suppression, weighted fair by best fit."""
     return make_scheduler("graphene", **rows.loc[rows["mean_s"].idxmin(), _PARAMETERS].to_dict())
 
 
 def _uses(result: Result) -> pandas.DataFrame:
-    """Executor seconds per job by size of jobs (0: the smallest fifth by work) and class, and the JCT of these jobs."""
+    """Executor seconds per job by size fifth (0: smallest work) and class, with the JCT."""
     work = result.jobs["work_s"].to_numpy()
     rank = np.argsort(np.argsort(work, kind="stable"), kind="stable")
     usage = result.class_usage()
@@ -198,7 +198,7 @@ def _uses(result: Result) -> pandas.DataFrame:
 
 
 def shown(table: pandas.DataFrame) -> pandas.DataFrame:
-    """The table as figures show it: rows ``decima`` are of policies that imitated a rule first."""
+    """Table for figures, where rows ``decima`` mean policies that imitated a rule first."""
     return table.replace({"scheduler": {"decima": ROWS[WARM]}})
 
 
@@ -214,7 +214,7 @@ def labels(table: pandas.DataFrame) -> str:
 
 
 def _panels(table: pandas.DataFrame) -> list[tuple[str, pandas.DataFrame]]:
-    """The two workloads, the run's own first."""
+    """Label and rows of both workloads, that of the run first."""
     return list(table.groupby("workload", sort=False))
 
 

@@ -1,4 +1,4 @@
-"""§7.2 on a real cluster: one batch of queries under several schedulers, as measured on Spark and as simulated.
+"""§7.2 on a real cluster: one batch of queries under several schedulers, measured and simulated.
 
 The measured side is read from `data/spark/experiment`, which `decima spark experiment` writes; no Spark is needed here.
 """
@@ -77,7 +77,7 @@ def _profiles(measured: Measured) -> dict[str, dict[str, JobProfile]]:
 
 def _schedulers(card: dict, context: Context) -> dict[str, Scheduler]:
     """The schedulers of the card; the policy must be the one that was measured."""
-    made = {}
+    schedulers = {}
     for name, entry in card["schedulers"].items():
         parameters = dict(entry["parameters"])
         if "policy" in parameters:
@@ -87,16 +87,16 @@ def _schedulers(card: dict, context: Context) -> dict[str, Scheduler]:
                     f"policy {stored.name} is not the one that was measured on Spark: weights "
                     f"{stored.card['weights_sha256'][:12]}..., measured {entry['weights_sha256'][:12]}..."
                 )
-            made[name] = learned.decima(**parameters)
+            schedulers[name] = learned.decima(**parameters)
         else:
-            made[name] = make_scheduler(entry["scheduler"], **parameters)
-    return made
+            schedulers[name] = make_scheduler(entry["scheduler"], **parameters)
+    return schedulers
 
 
 def _simulate(
     measured: Measured, profiles: dict[str, JobProfile], schedulers: dict[str, Scheduler], seeds: int
 ) -> tuple[pandas.DataFrame, pandas.DataFrame, pandas.DataFrame]:
-    """Scores per measured run, mean over seeds; JCT per job and run; tasks of the first seed.
+    """Mean scores over seeds per measured run; JCT per job; tasks of first seed.
 
     Jobs arrive when the first Spark job of the query did, and JCT counts from the first submission, as measured.
     """
@@ -130,7 +130,7 @@ def _changed(settings: dict) -> dict:
 
 
 def changes(scores: pandas.DataFrame) -> pandas.DataFrame:
-    """Change of the mean of every scheduler against every other in percent, paired by batch and repetition.
+    """Change of the mean between all schedulers in percent, paired by batch and repetition.
 
     Args:
         scores: where, batch, repetition, scheduler, avg_jct_s, makespan_s.
@@ -160,9 +160,9 @@ def shown_round(measured: Measured) -> tuple[int, int]:
     """
     scores = measured.scores()
     wanted = set(measured.plan.schedulers) | ({CONTROL} if measured.plan.control else set())
-    for place, part in scores.groupby(["batch", "repetition"]):
+    for cell, part in scores.groupby(["batch", "repetition"]):
         if set(part["scheduler"]) >= wanted:
-            return place
+            return cell
     raise ConfigError("there is no round in which every scheduler has a usable run")
 
 
@@ -261,15 +261,15 @@ def real_spark_jobs(tables: Tables, run: Run) -> plotting.style.Figure:
     end = 1.05 * float(max(table["real_s"].max(), table["simulated_s"].max()))
     figure = plotting.style.new_figure(plotting.style.PAGE, 3.2)
     grid = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
-    for axes, kind in zip(grid, kinds, strict=True):
+    for axes, where in zip(grid, kinds, strict=True):
         for name in plotting.style.display_order(table["scheduler"]):
-            part = table[(table["scheduler"] == name) & (table["where"] == kind)]
-            look = plotting.style.scheduler_style(name)
-            marks = {"s": 14, "color": look.color, "marker": look.marker, "label": look.label}
+            part = table[(table["scheduler"] == name) & (table["where"] == where)]
+            appearance = plotting.style.scheduler_style(name)
+            marks = {"s": 14, "color": appearance.color, "marker": appearance.marker, "label": appearance.label}
             axes.scatter(part["real_s"], part["simulated_s"], **marks)
         axes.plot([0.0, end], [0.0, end], color=plotting.style.GREY, linewidth=0.8, zorder=1)
         axes.set(xlabel="JCT on real Spark (s)", xlim=(0.0, end), ylim=(0.0, end), aspect="equal")
-        axes.set_title(kind, loc="left")
+        axes.set_title(where, loc="left")
     grid[0].set_ylabel("JCT simulated (s)")
     grid[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     caption = f"One point per job of a batch and scheduler, mean over runs: {_runs(tables)}."

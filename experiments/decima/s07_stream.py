@@ -36,11 +36,11 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     seeds = list(range(params["streams"]))
     scores, changes, curves, jobs, series, executed = [], [], [], [], [], []
     for gap_s in params["interarrival_s"]:
-        kind = f"stream-{gap_s}s"
+        arrivals = f"stream-{gap_s}s"
         learned = learned_schedulers(context, *LEARNED)
         workloads = source.streams(seeds, params["jobs"], gap_s)
-        schedulers = {name: make_scheduler(name) for name in UNTUNED} | tuned_schedulers(context, kind)
-        schedulers |= {"weighted_fair_arrival": weighted_fair_by_arrival(context, kind)}
+        schedulers = {name: make_scheduler(name) for name in UNTUNED} | tuned_schedulers(context, arrivals)
+        schedulers |= {"weighted_fair_arrival": weighted_fair_by_arrival(context, arrivals)}
         schedulers |= learned
         gap = {"interarrival_s": gap_s}
         table = score_table(schedulers, workloads, seeds, context.settings(), context, f"streams, {gap_s} s", **gap)
@@ -134,8 +134,8 @@ def stream_changes(tables: Tables, run: Run) -> Figure:
         axes.set_xlabel("change (%)")
         axes.set_title(f"a job every {gap:g} s", loc="left")
     # Not every panel has every policy.
-    looks = {label: mark for axes in grid for mark, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    plotting.style.legend_beside(grid[-1], handles=looks.values(), labels=looks.keys())
+    marks = {label: mark for axes in grid for mark, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    plotting.style.legend_beside(grid[-1], handles=marks.values(), labels=marks.keys())
     caption = (
         f"Change of average JCT, paired by seed; bars: {INTERVAL}; {int(changes['seeds'].iloc[0])} streams per gap, "
         f"{run.cluster}. {_policies(tables['stream'], run)}."

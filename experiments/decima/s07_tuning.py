@@ -1,4 +1,4 @@
-"""Parameters of the tuned heuristics, found on training sequences that no test sees (§7.1 (5))."""
+"""Parameters of the heuristics, tuned on training sequences outside of all tests (§7.1 (5))."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHOWN = ((1, 0, 0), (0, 0, 0), (1, 0, 1), (0, 0, 1))
 
 
 def arrival_kinds(source: WorkloadSource, params: dict, seeds: list[int]) -> dict[str, list[Workload]]:
-    """Sequences by kind: ``batch`` and one ``stream-<gap>s`` per mean interarrival time."""
+    """Sequences by arrivals: ``batch`` and one ``stream-<gap>s`` per mean interarrival time."""
     kinds = {"batch": source.batches(seeds, params["batch_jobs"])}
     for gap_s in params["interarrival_s"]:
         kinds[f"stream-{gap_s}s"] = source.streams(seeds, params["stream_jobs"], gap_s)
@@ -28,22 +28,26 @@ def arrival_kinds(source: WorkloadSource, params: dict, seeds: list[int]) -> dic
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Tables ``tuned`` (best parameters by kind of arrivals) and ``alpha_training`` (curves of all variants)."""
+    """Tables ``tuned`` (best parameters by arrivals) and ``alpha_training`` (curves of all variants)."""
     seeds = [TRAINING_SEED + index for index in range(params["sequences"])]
     settings = context.settings()
     tuned, curves = [], []
-    for kind, workloads in arrival_kinds(source, params, seeds).items():
-        sweep = alpha_sweep(workloads, settings, variants=ALL_VARIANTS, seeds=seeds, **context.work(f"alpha, {kind}"))
-        curves.append(sweep.table.assign(arrivals=kind))
-        found = {"weighted_fair": sweep.best(), "capped_srw": _tune(workloads, seeds, params, context, kind)}
+    for arrivals, workloads in arrival_kinds(source, params, seeds).items():
+        sweep = alpha_sweep(
+            workloads, settings, variants=ALL_VARIANTS, seeds=seeds, **context.work(f"alpha, {arrivals}")
+        )
+        curves.append(sweep.table.assign(arrivals=arrivals))
+        best = {"weighted_fair": sweep.best(), "capped_srw": _tune(workloads, seeds, params, context, arrivals)}
         tuned += [
-            {"arrivals": kind, "scheduler": name, "parameters": json.dumps(values, sort_keys=True)}
-            for name, values in found.items()
+            {"arrivals": arrivals, "scheduler": name, "parameters": json.dumps(values, sort_keys=True)}
+            for name, values in best.items()
         ]
     return {"tuned": pandas.DataFrame(tuned), "alpha_training": pandas.concat(curves)}
 
 
-def _tune(workloads: list[Workload], seeds: list[int], params: dict, context: Context, kind: str) -> dict[str, float]:
+def _tune(
+    workloads: list[Workload], seeds: list[int], params: dict, context: Context, arrivals: str
+) -> dict[str, float]:
     result = tune(
         "capped_srw",
         workloads,
@@ -51,22 +55,22 @@ def _tune(workloads: list[Workload], seeds: list[int], params: dict, context: Co
         train_seeds=seeds,
         budget=params["budget"],
         fixed={"preset": "plain"},
-        **context.work(f"capped_srw, {kind}"),
+        **context.work(f"capped_srw, {arrivals}"),
     )
     return result.parameters
 
 
-def tuned_schedulers(context: Context, kind: str) -> dict[str, CompiledScheduler]:
-    """``weighted_fair`` and ``capped_srw`` with the parameters found for this kind of arrivals."""
+def tuned_schedulers(context: Context, arrivals: str) -> dict[str, CompiledScheduler]:
+    """``weighted_fair`` and ``capped_srw`` with the parameters tuned for these arrivals."""
     table = context.tables("tuning")["tuned"]
-    rows = table[table["arrivals"] == kind]
+    rows = table[table["arrivals"] == arrivals]
     return {row.scheduler: make_scheduler(row.scheduler, **json.loads(row.parameters)) for row in rows.itertuples()}
 
 
-def weighted_fair_by_arrival(context: Context, kind: str) -> CompiledScheduler:
-    """Weighted fair at its best for this kind of arrivals if jobs below their share are served by arrival."""
+def weighted_fair_by_arrival(context: Context, arrivals: str) -> CompiledScheduler:
+    """Best weighted fair for these arrivals with jobs below their share served by arrival."""
     curves = context.tables("tuning")["alpha_training"]
-    rows = curves[(curves["arrivals"] == kind) & (curves["order"] == 0)]
+    rows = curves[(curves["arrivals"] == arrivals) & (curves["order"] == 0)]
     means = rows.groupby(["alpha", "sticky", "stage_rule"])["avg_jct_s"].mean()
     alpha, sticky, stage_rule = means.idxmin()
     return make_scheduler("weighted_fair", alpha=alpha, sticky=sticky, stage_rule=stage_rule, order=0)
@@ -77,9 +81,9 @@ def alpha_training(tables: Tables, run: Run) -> plotting.style.Figure:
     table = tables["alpha_training"]
     kinds = list(dict.fromkeys(table["arrivals"]))
     figure = plotting.style.new_figure(plotting.style.PAGE, 0.6 + 2.4 * len(kinds))
-    for axes, kind in zip(figure.subplots(len(kinds), 1, squeeze=False)[:, 0], kinds, strict=True):
-        plotting.curves.alpha_curve(table[table["arrivals"] == kind], axes, legend="beside")
-        axes.set_title(kind, loc="left")
+    for axes, arrivals in zip(figure.subplots(len(kinds), 1, squeeze=False)[:, 0], kinds, strict=True):
+        plotting.curves.alpha_curve(table[table["arrivals"] == arrivals], axes, legend="beside")
+        axes.set_title(arrivals, loc="left")
     caption = f"Training sequences, {distinct(table, 'seed', 'seed')}; band: one standard error; {run.cluster}."
     return plotting.style.entitle(figure, "Tuning weighted fair", caption, run.workload)
 

@@ -1,4 +1,4 @@
-"""Appendix A: the example of Figure 16, a critical path heuristic against the best order of stages on five slots.
+"""Appendix A, Figure 16: a critical path heuristic against the best order on five slots.
 
 The text gives two branches that meet in a join, 90 task-seconds on the right, 10 on the left, and makespans of
 28+3e and 20+3e seconds; the stages themselves are only drawn. The numbers leave little choice:
@@ -75,7 +75,7 @@ def example_job(epsilon_s: float = 0.1) -> JobProfile:
 
 
 class StageOrder:
-    """Serves the stages of a single job by a fixed order; executors wait for the first stage that may be chosen.
+    """Scheduler of one job's stages in fixed order; executors wait for the first eligible stage.
 
     Args:
         order: Stage indices from first to last.

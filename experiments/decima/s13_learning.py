@@ -83,12 +83,12 @@ def _curve(run) -> pandas.DataFrame:
 
 
 def best_so_far(curve: pandas.DataFrame) -> pandas.Series:
-    """Validation score of the checkpoint that would be kept if training ended here: the best one, greedy or sampled."""
+    """Best validation score so far, greedy or sampled, of the checkpoint that would be kept."""
     return curve[["val_greedy", "val_sampled"]].min(axis=1).cummin()
 
 
 def budgets(curves: pandas.DataFrame, references: pandas.DataFrame, minutes: list[float]) -> pandas.DataFrame:
-    """Table of what each run had reached after given minutes of wall time.
+    """Table of each run's score after some minutes of wall time.
 
     Args:
         curves: Of all runs.
@@ -127,7 +127,7 @@ def fig15a_curve(tables: Tables, run: Run) -> Figure:
 
 
 def fig15a_encodings(tables: Tables, run: Run) -> Figure:
-    """Figure 15a: three encodings of the limit, from random weights, on streams of one job every 14 s."""
+    """Figure 15a: three encodings of the limit from random weights, on 14 s streams."""
     curves = tables["learning_encodings"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 2.8)
     axes = figure.subplots()
@@ -172,7 +172,7 @@ def alone_ingredients(tables: Tables, run: Run) -> Figure:
 
 
 def training_curves(tables: Tables, run: Run) -> Figure:
-    """Training report: validation score over time after a warm start, a row of panels per setting."""
+    """Training report: validation score over time after warm starts, a row of panels per setting."""
     curves = tables["learning_curves"]
     curves = curves[(curves["variant"] == "recipe") & ~curves["setting"].isin(_alone(run))]
     settings = list(dict.fromkeys(curves["setting"]))

@@ -1,4 +1,4 @@
-"""Appendix D: simulated against real job durations, from the committed event logs in ``data/spark`` (Figure 18)."""
+"""Appendix D: simulated against real job durations, from event logs in ``data/spark`` (Figure 18)."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def fidelity_effects(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def _main(tables: Tables, setting: str) -> pandas.DataFrame:
-    """Runs with all effects, profiles that do not know the run, under the rules that Spark had."""
+    """Runs with all effects, profiles from other runs, and the rules that Spark had."""
     runs = tables["fidelity_runs"]
     chosen = (runs["setting"] == setting) & (runs["variant"] == ALL_EFFECTS) & (runs["profile"] == _origin(setting))
     return runs[chosen & _as_spark(runs, setting)]
@@ -122,7 +122,7 @@ def _origin(setting: str) -> str:
 
 
 def _as_spark(runs: pandas.DataFrame, setting: str) -> pandas.Series:
-    """Spark's own FIFO binds no executor to a stage."""
+    """Mask of runs by FIFO as in Spark, which binds no executor to stages."""
     if setting != MIX:
         return pandas.Series(True, index=runs.index)
     return (runs["scheduler"] == SPARK) & ~runs["bound"].astype(bool)

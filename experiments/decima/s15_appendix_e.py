@@ -58,7 +58,7 @@ class Graphs:
 
     @cached_property
     def critical_path(self) -> np.ndarray:
-        """Float64 [G, n], work of the heaviest path from each stage on: cp(v) = max of cp(children) + work(v)."""
+        """Heaviest path's work from each stage, float64 [G, n]: cp(v) = max cp(children) + work(v)."""
         path = self.work.copy()
         for stage in range(path.shape[1] - 2, -1, -1):
             path[:, stage] += np.where(self.child[:, stage], path, 0.0).max(axis=1)
@@ -101,12 +101,12 @@ class Graphs:
         return {name: np.asarray(value, dtype=TENSORS[name][0]) for name, value in values.items()}
 
     def accuracy(self, predicted: np.ndarray) -> float:
-        """Share of the graphs in which the stage with the largest predicted value, [G, n], is the true one."""
+        """Share of graphs whose stage with the largest prediction, [G, n], is the true one."""
         return float((predicted.argmax(axis=1) == self.critical_path.argmax(axis=1)).mean())
 
     @property
     def guess_accuracy(self) -> float:
-        """Expected accuracy of a guess among the stages without parents, one of which is always the true one."""
+        """Expected accuracy of a guess among stages without parents, one of which is true."""
         return float((1.0 / (~self.child.any(axis=1)).sum(axis=1)).mean())
 
 
@@ -148,7 +148,7 @@ class CriticalPathLearner:
         return sum(int(np.prod(variable.shape)) for variable in self._variables)
 
     def train(self, seed: int, iterations: int, every: int, test: Graphs) -> Iterator[tuple[int, float, float]]:
-        """Train from new weights, on new graphs in every iteration, with a learning rate that falls along a cosine.
+        """Train from new weights, on new graphs per iteration, with a cosine learning rate.
 
         Args:
             seed: Of weights and graphs.

@@ -24,7 +24,7 @@ PARTS = {
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Table ``appendix_f``: per workload, load and part, the best of the combinations without it on the training jobs.
+    """Table ``appendix_f``: per workload, load and part, best combination without it on training jobs.
 
     A part of which the grid has no combination has no row.
     """
@@ -42,7 +42,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def graphene_parts(tables: Tables, run: Run) -> plotting.style.Figure:
-    """How far the best combination of a kind is above the best of all."""
+    """Distance of the best combination without a part from the best of all."""
     table = tables["appendix_f"]
     figure = side_by_side(table, plotting.packing.cost_of_parts, sharey=True)
     caption = "The whole grid on training jobs; one point per load. 0: the best combination of all."

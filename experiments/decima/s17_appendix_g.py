@@ -1,4 +1,4 @@
-"""Appendix G: one stream on executors of four sizes in detail, and who uses which (Figures 12a, 20 and 21)."""
+"""Appendix G: details of one stream on executors of four sizes (Figures 12a, 20, 21)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _graphene(grids: pandas.DataFrame, case: Case) -> CompiledScheduler:
 
 
 def load_series(result: Result, step_s: float) -> pandas.DataFrame:
-    """Jobs in the system and the executors that run tasks for each, at regular times of a logged run.
+    """Active jobs, and busy executors per job, at regular times of a logged run.
 
     Args:
         result: The run.
@@ -94,7 +94,7 @@ def load_series(result: Result, step_s: float) -> pandas.DataFrame:
 
 
 def profile(result: Result) -> pandas.DataFrame:
-    """What jobs of each size use of each class, means over these jobs, in a logged run.
+    """Mean use of each class by jobs of each size in a logged run.
 
     Returns:
         size (0: the smallest fifth by work); memory of the class; executors of the class that ran the job's tasks at
@@ -144,8 +144,8 @@ def fig20_series(tables: Tables, run: Run) -> plotting.style.Figure:
         for panel in column[:2]:
             panel.set_xlabel("")
         column[2].set_xlabel(column[2].get_xlabel().replace("time of arrival", "time"))
-        for place, (panel, what) in enumerate(zip(column, (label, "executors", "JCT by arrival"), strict=True), 1):
-            panel.set_title(f"({letter}{place}) {what}", loc="left")
+        for number, (panel, what) in enumerate(zip(column, (label, "executors", "JCT by arrival"), strict=True), 1):
+            panel.set_title(f"({letter}{number}) {what}", loc="left")
     for panel in grid[:, 1]:
         panel.set_ylabel("")
     plotting.style.legend_beside(grid[0, 1])
@@ -157,7 +157,7 @@ def fig20_series(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def fig21_profile(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Figure 21: executors of each class at once, policy over Graphene*, by size of jobs; the first column is 12b."""
+    """Figure 21: simultaneous executors by class and job size, policy over Graphene*; first column 12b."""
     table = tables["appendix_g_profile"]
     what = {"value": "executors", "label": "executors per job, policy / Graphene*"}
     draw, legend = partial(plotting.packing.use_of_classes, **what), {"title": "memory"}

@@ -1,4 +1,4 @@
-"""Appendix H: Decima and heuristics against the best of all orders of a batch, simplified environment (Figure 22)."""
+"""Appendix H: Decima and heuristics against a batch's best order, simplified environment (Figure 22)."""
 
 from __future__ import annotations
 

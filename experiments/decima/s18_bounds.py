@@ -1,4 +1,4 @@
-"""Distance from the optimum: Decima, heuristics, the best schedule found by search and a lower bound on instances."""
+"""Distance from the optimum: Decima, heuristics, best known schedules and a lower bound."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str, pandas.DataFrame]:
-    """Table ``bounds``: average JCT with mean durations by kind of arrivals, instance and policy.
+    """Table ``bounds``: average JCT with mean durations by arrivals, instance and policy.
 
     ``search`` is clairvoyant: it knows the batch and looks for the best schedule of that very batch.
     """
@@ -35,7 +35,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     scores = score_matrix(workloads, list(policies.values()), settings, workers=context.threads)
     rows = []
     for seed, workload in zip(seeds, workloads, strict=True):
-        found = search_schedule(
+        best = search_schedule(
             workload,
             settings,
             params["budget"],
@@ -44,22 +44,22 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
             progress=context.bar(f"search, instance {seed}"),
         )
         values = {name: score[seed] for name, score in zip(policies, scores, strict=True)}
-        values |= {"search": found.avg_jct_s, "lower_bound": lower_bound(workload, settings).avg_jct_s}
+        values |= {"search": best.avg_jct_s, "lower_bound": lower_bound(workload, settings).avg_jct_s}
         instance = {"arrivals": "batch", "instance": seed}
         rows += [instance | {"policy": name, "avg_jct_s": value} for name, value in values.items()]
     return {"bounds": pandas.DataFrame(rows)}
 
 
 def bounds(tables: Tables, run: Run) -> Figure:
-    """Draw how far every policy is from the best schedule found and from a bound that none can beat."""
+    """Draw the distance of every policy from the best known schedule and a lower bound."""
     table = tables["bounds"]
     kinds = list(dict.fromkeys(table["arrivals"]))
     number = int(table.groupby("arrivals")["instance"].nunique().max())
     figure = plotting.style.new_figure(plotting.style.PAGE, max(2.1, 1.2 + 0.28 * number))
     grid = figure.subplots(1, len(kinds), squeeze=False)[0]
-    for axes, kind in zip(grid, kinds, strict=True):
-        plotting.optimality.distance_from_floor(table[table["arrivals"] == kind], axes, legend=axes is grid[-1])
-        axes.set_title(kind, loc="left")
+    for axes, arrivals in zip(grid, kinds, strict=True):
+        plotting.optimality.distance_from_floor(table[table["arrivals"] == arrivals], axes, legend=axes is grid[-1])
+        axes.set_title(arrivals, loc="left")
     caption = (
         f"{count(number, 'instance')}{' of each kind' if len(kinds) > 1 else ''}, mean durations, {run.cluster}; "
         f"{learned_words(run, table['policy'], 'batch', 'warm_batch')}. The "

@@ -1,4 +1,4 @@
-"""Appendix I: policies trained with fewer jobs, or executors, than they are tested with, on the trace (Table 3)."""
+"""Appendix I: trace policies trained with fewer jobs or executors than tested (Table 3)."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     seeds = list(range(params["batches"]))
     batches = [drawn.workload(seed) for seed in seeds]
     cluster = Settings.of_mode("paper", classes=classes(params["executors"]))
-    made = {"fair": make_scheduler("fair"), "priced_srw": make_scheduler("priced_srw", **params["imitated"])}
-    made |= {name: load_policy(stored) for name, stored in params["policies"].items()}
+    schedulers = {"fair": make_scheduler("fair"), "priced_srw": make_scheduler("priced_srw", **params["imitated"])}
+    schedulers |= {name: load_policy(stored) for name, stored in params["policies"].items()}
     where = {"workload": batches[0].label, "jobs": params["jobs"], "executors": cluster.executors}
-    scores = score_table(made, batches, seeds, cluster, context, "appendix I", **where)
+    scores = score_table(schedulers, batches, seeds, cluster, context, "appendix I", **where)
     return {
         "appendix_i": scores,
         "appendix_i_changes": paired_changes(scores, list(params["policies"]), AGAINST).assign(**where),
@@ -44,7 +44,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def table3_generalisation(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Table 3 as bars: average JCT in the setting of the test, by what a policy was trained with."""
+    """Table 3 as bars: average JCT in the test setting, by setting of the training."""
     table = tables["appendix_i"]
     (label,), (jobs,), (executors,) = (table[name].unique() for name in ("workload", "jobs", "executors"))
     rows = table.assign(test=f"test: {jobs} jobs, {executors:,} executors")

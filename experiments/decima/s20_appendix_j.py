@@ -43,12 +43,12 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
     """
     params_of = params["policies"]
     seeds = list(range(params["batches"]))
-    made = {name: make_scheduler(name) for name in ("fifo", "fair")} | tuned_schedulers(context, "batch")
-    made |= {"weighted_fair_arrival": weighted_fair_by_arrival(context, "batch")}
-    made |= {policy_row(context.policies[use]): learned_policy(context, use) for use in ("batch", "warm_batch")}
-    made |= {BLIND: load_policy(params_of["batch"])}
+    schedulers = {name: make_scheduler(name) for name in ("fifo", "fair")} | tuned_schedulers(context, "batch")
+    schedulers |= {"weighted_fair_arrival": weighted_fair_by_arrival(context, "batch")}
+    schedulers |= {policy_row(context.policies[use]): learned_policy(context, use) for use in ("batch", "warm_batch")}
+    schedulers |= {BLIND: load_policy(params_of["batch"])}
     batches = source.batches(seeds, params["batch_jobs"])
-    table = score_table(made, batches, seeds, context.settings(), context, "batches without durations")
+    table = score_table(schedulers, batches, seeds, context.settings(), context, "batches without durations")
     scores = [table.assign(arrivals="batch")]
     changes = [paired_changes(table, ("decima", SEEING, BLIND), BASELINES).assign(arrivals="batch")]
     streams = on_streams_of_load(
@@ -73,16 +73,16 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 def _wrong_estimates(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
     """Average JCT on the busiest streams by spread of the estimates' errors."""
     seeds, gap_s = list(range(params["streams"])), min(params["interarrival_s"])
-    made = {"fair": make_scheduler("fair"), **tuned_schedulers(context, f"stream-{gap_s}s")}
+    schedulers = {"fair": make_scheduler("fair"), **tuned_schedulers(context, f"stream-{gap_s}s")}
     policies = params["policies"]
-    made |= {SEEING: load_policy(policies["seeing"]), BLIND: load_policy(policies["stream"])}
+    schedulers |= {SEEING: load_policy(policies["seeing"]), BLIND: load_policy(policies["stream"])}
     streams = source.streams(seeds, params["jobs"], gap_s)
-    found = []
+    scores = []
     for spread in params["spreads"]:
         wrong = [with_wrong_estimates(stream, spread, seed) for stream, seed in zip(streams, seeds, strict=True)]
         label = f"estimates wrong by {spread}"
-        found.append(score_table(made, wrong, seeds, context.settings(), context, label, spread=spread))
-    return pandas.concat(found)
+        scores.append(score_table(schedulers, wrong, seeds, context.settings(), context, label, spread=spread))
+    return pandas.concat(scores)
 
 
 def fig23_no_durations(tables: Tables, run: Run) -> Figure:
@@ -91,8 +91,8 @@ def fig23_no_durations(tables: Tables, run: Run) -> Figure:
     kinds = list(dict.fromkeys(table["arrivals"]))
     figure = plotting.bars.scheduler_bars(table[table["scheduler"] != "fifo"], group="arrivals").figure
     counts = " and ".join(
-        distinct(table[table["arrivals"] == kind], "seed", "batch" if kind == "batch" else "stream")
-        for kind in (kinds[0], kinds[-1])
+        distinct(table[table["arrivals"] == arrivals], "seed", "batch" if arrivals == "batch" else "stream")
+        for arrivals in (kinds[0], kinds[-1])
     )
     caption = (
         f"{counts} per panel; bars: {INTERVAL}; {run.cluster}. Fair sharing knows no durations either, the other rules "

@@ -1,4 +1,4 @@
-"""Figure 1, and what idling can gain at all: two jobs followed by hand, and the optimum of two classes of jobs."""
+"""Figure 1 and the limits of idling: two jobs by hand, optimum of two classes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SlotBeforeTheFirst:
         """Nothing to forget."""
 
     def decide(self, observation: Observation) -> Decision:
-        """Delay stage 0 if it was not; else the first stage of the frontier, but of two jobs the later one."""
+        """Delay stage 0 once; then take the first frontier stage, of two jobs the later."""
         stage = max(observation.frontier, key=lambda each: each.job.arrival_ms)
         if self.slot_s > 0.0 and stage.id == 0 and stage.delayable:
             return Decision(stage, delay_ms=1000.0 * self.slot_s)
@@ -66,14 +66,14 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
             slots.append(result.log.delays().assign(**columns))
     gains = [
         {
-            "executors": executors, "long_s": long_s, "share": share, "load": load, "without_s": found.without_s,
-            "with_s": found.with_s, "gain_percent": found.gain_percent, "residual_s": found.residual_s,
+            "executors": executors, "long_s": long_s, "share": share, "load": load, "without_s": optimum.without_s,
+            "with_s": optimum.with_s, "gain_percent": optimum.gain_percent, "residual_s": optimum.residual_s,
         }
         for executors in params["executors"]
         for load in params["load"]
         for long_s in params["long_s"]
         for share in params["share"]
-        for found in [_optimum(executors, long_s, share, load, params["step_s"], context)]
+        for optimum in [_optimum(executors, long_s, share, load, params["step_s"], context)]
     ]  # fmt: skip
     return {
         "idle_example": pandas.concat(jobs),
@@ -112,7 +112,7 @@ def fig1_idle_slot(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def idle_gain_map(tables: Tables, run: Run) -> plotting.style.Figure:
-    """What the best rule that may idle gains, over the share of long jobs, per length, executors and load."""
+    """Gain of the best idling rule by share of long jobs, length, executors and load."""
     table = tables["idle_gain"]
     cases = list(table.groupby(["executors", "load"]).groups)
     columns = min(2, len(cases))

@@ -1,4 +1,4 @@
-"""Learned policies with idle slots against twins of equal budget that have none, and against the best rule without."""
+"""Policies with idle slots against control policies of equal budget and the best slotless rule."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from experiments.comparisons import score_table
 from experiments.experiment import Context, Experiment, Policies
 from experiments.idle_slots.s22_idle_rules import LABELS, shortest_first, streams
 
-POLICY, TWIN = "idle_policy", "idle_twin"
+POLICY, CONTROL = "idle_policy", "idle_twin"
 # The same policy without the shape of jobs, and with it in the places of two other features, drawn by a seed.
 PLAIN, REPLACED = "idle_plain", "idle_replaced"
-KINDS = (TWIN, PLAIN, REPLACED, POLICY)
+KINDS = (CONTROL, PLAIN, REPLACED, POLICY)
 RULE = "capped_srw"
 # Workloads of Figures 4 and 5, the paper's synthetic jobs and some for which slots pay: source, executors, mean length
 # in seconds, and the policies that were trained on them.
 CASES = {
-    "half long, 3 executors": ("half_long", 3, 30.0, {POLICY: "idle-half-long-3", TWIN: "idle-half-long-3-twin"}),
-    "rare long, 2 executors": ("rare_long", 2, 29.0, {POLICY: "idle-rare-long-2", TWIN: "idle-rare-long-2-twin"}),
+    "half long, 3 executors": ("half_long", 3, 30.0, {POLICY: "idle-half-long-3", CONTROL: "idle-half-long-3-twin"}),
+    "rare long, 2 executors": ("rare_long", 2, 29.0, {POLICY: "idle-rare-long-2", CONTROL: "idle-rare-long-2-twin"}),
 }
 HALF_LONG = {
     PLAIN: "idle-half-long-3-plain",
@@ -37,7 +37,7 @@ HALF_LONG = {
 MIXED = "mixed, 10 executors"
 MIXED_POLICIES = {
     POLICY: "idle-mixed-10",
-    TWIN: "idle-mixed-10-twin",
+    CONTROL: "idle-mixed-10-twin",
     PLAIN: "idle-mixed-10-plain",
     REPLACED: "idle-mixed-10-replaced",
 }
@@ -53,7 +53,7 @@ def _settings(mode: str, executors: int) -> Settings:
 
 
 def _rule(mode: str) -> Scheduler:
-    """The best rule known that never idles: with jobs of several tasks, that caps what a job gets."""
+    """Best known rule without idling, with a cap per job for jobs of several tasks."""
     return shortest_first() if mode == "simplified" else make_scheduler("capped_srw")
 
 
@@ -64,18 +64,18 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         name = LABELS.get(key, key)
         executors, mode = case["executors"], case.get("mode", "simplified")
         count, number = (case.get(key, params[key]) for key in ("streams", "jobs_each"))
-        made: dict[str, Scheduler] = {RULE: _rule(mode)}
-        made |= {kind: load_policy(case[kind]) for kind in KINDS if kind in case}
+        schedulers: dict[str, Scheduler] = {RULE: _rule(mode)}
+        schedulers |= {policy: load_policy(case[policy]) for policy in KINDS if policy in case}
         arrivals = {"interarrival_s": case["interarrival_s"]} if "interarrival_s" in case else {}
         arrivals = arrivals or {"load": case["load"], "executors": executors}
         workloads = streams(case["jobs"], count, number, **arrivals)
         settings, seeds = _settings(mode, executors), list(range(count))
-        table = score_table(made, workloads, seeds, settings, context, name, workload=name)
+        table = score_table(schedulers, workloads, seeds, settings, context, name, workload=name)
         scores.append(table)
         rows = table.pivot(index="seed", columns="scheduler", values="avg_jct_s")
         changes += [
             (name, against, *paired_change(rows[POLICY].to_numpy(), rows[against].to_numpy()))
-            for against in made
+            for against in schedulers
             if against != POLICY
         ]
     columns = ["workload", "against", "change_percent", "low", "high"]
@@ -90,45 +90,47 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 def _distributions(params: dict) -> pandas.DataFrame:
     """Percentiles of the JCT of all jobs by workload, load and scheduler."""
     percents = np.arange(1, 101)
-    found = []
+    parts = []
     cases = {name: (*case[:2], "simplified", case[3]) for name, case in CASES.items()}
     half_long = next(iter(CASES))
     cases[half_long] = (*cases[half_long][:3], cases[half_long][3] | HALF_LONG)
     cases[MIXED] = (params["mixed"], 10, "paper", MIXED_POLICIES)
     for case, (jobs, executors, mode, policies) in cases.items():
-        made = {"fifo": make_scheduler("fifo"), RULE: _rule(mode)}
-        made |= {kind: load_policy(policies[kind]) for kind in KINDS if kind in policies}
+        schedulers = {"fifo": make_scheduler("fifo"), RULE: _rule(mode)}
+        schedulers |= {policy: load_policy(policies[policy]) for policy in KINDS if policy in policies}
         settings = _settings(mode, executors)
         for load in params["load"]:
             workloads = streams(jobs, params["streams"], params["jobs"], load=load, executors=executors)
-            for name, scheduler in made.items():
+            for name, scheduler in schedulers.items():
                 jct_s = [simulate(each, scheduler, cluster=settings).jct_ms / 1000.0 for each in workloads]
                 columns = {"workload": case, "load": load, "scheduler": name, "percent": percents}
-                found.append(pandas.DataFrame(columns | {"jct_s": np.percentile(np.concatenate(jct_s), percents)}))
-    return pandas.concat(found)
+                parts.append(pandas.DataFrame(columns | {"jct_s": np.percentile(np.concatenate(jct_s), percents)}))
+    return pandas.concat(parts)
 
 
 def _loads(params: dict, context: Context) -> pandas.DataFrame:
     """Average JCT and makespan by number of jobs that arrive in one span of time."""
-    found = []
+    parts = []
     seeds = range(params["streams"])
     for case, (jobs, executors, length_s, policies) in CASES.items():
-        made = {"sjf_cp": make_scheduler("sjf_cp")} | {kind: load_policy(name) for kind, name in policies.items()}
+        schedulers = {"sjf_cp": make_scheduler("sjf_cp")} | {
+            policy: load_policy(name) for policy, name in policies.items()
+        }
         settings = Settings.simplified(executors=executors)
         for load in params["load"]:
             number = round(load * executors * params["window_s"] / length_s)
             workloads = streams(jobs, len(seeds), number, interarrival_s=params["window_s"] / number)
             with RunPool(workloads, settings, seeds=seeds, workers=context.threads, keep=False) as pool:
-                scores = pool.measure(list(made.values()), ("avg_jct", "makespan"))
-            for row, name in enumerate(made):
+                scores = pool.measure(list(schedulers.values()), ("avg_jct", "makespan"))
+            for row, name in enumerate(schedulers):
                 columns = {column: scores[column][row] for column in ("avg_jct_s", "makespan_s", UNFINISHED)}
                 case_columns = {"workload": case, "jobs": number, "scheduler": name, "seed": seeds}
-                found.append(pandas.DataFrame(case_columns | columns))
-    return pandas.concat(found)
+                parts.append(pandas.DataFrame(case_columns | columns))
+    return pandas.concat(parts)
 
 
 def learned_changes(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Change of the average JCT by the policy with slots, against its twin and the rule without, per workload."""
+    """Change of average JCT by slots, against the control policy and the rule, per workload."""
     changes = tables["idle_learned_changes"]
     shown = changes.assign(scheduler=changes["against"])
     figure = plotting.style.new_figure(plotting.style.PAGE, 0.8 + 0.45 * changes["workload"].nunique())
@@ -188,7 +190,7 @@ EXPERIMENT = Experiment(
         "workloads": {
             "rare": {
                 "jobs": "rare_long", "executors": 2, "load": 0.6,
-                POLICY: "idle-rare-long-2", TWIN: "idle-rare-long-2-twin",
+                POLICY: "idle-rare-long-2", CONTROL: "idle-rare-long-2-twin",
             },
         },
         "streams": 2, "jobs_each": 12,

@@ -1,4 +1,4 @@
-"""What simple rules reach of the gain of idling: a linear rule, tuned per workload, against the rule without slots."""
+"""Gain of idling by simple rules: a linear rule, tuned per workload, against no slots."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def tuned_rule(
     context: Context,
     label: str,
 ) -> TuneResult:
-    """The linear rule with weights that CMA-ES found on workloads; some of its values stay as they are."""
+    """Linear rule with weights tuned by CMA-ES on workloads, some of its values fixed."""
     options = {"train_seeds": seeds, "budget": budget, "fixed": BASE | fixed, "start": START}
     return tune("idle_rule", workloads, settings, **options, **context.work(label))
 
@@ -88,9 +88,9 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
         test = [parse_jobs(f"{jobs},n={params['jobs']}").workload(seed) for seed in seeds]
         schedulers: dict[str, Scheduler] = {"capped_srw": shortest_first()}
         for rule, fixed in RULES.items():
-            found = tuned_rule(train, train_seeds, settings, params["budget"], fixed, context, f"{name}, {rule}")
-            schedulers[rule] = found.make()
-            tuned = {key: found.parameters[key] for key in found.tuned}
+            result = tuned_rule(train, train_seeds, settings, params["budget"], fixed, context, f"{name}, {rule}")
+            schedulers[rule] = result.make()
+            tuned = {key: result.parameters[key] for key in result.tuned}
             weights.append({"workload": name, "scheduler": rule, "weights": json.dumps(tuned, sort_keys=True)})
         rows = score_matrix(test, list(schedulers.values()), settings, seeds=seeds, workers=context.threads)
         table = dict(zip(schedulers, rows, strict=True))
@@ -119,7 +119,7 @@ def _gain_percent(case: dict, step_s: float, context: Context) -> float:
 
 
 def idle_rule_changes(tables: Tables, run: Run) -> plotting.style.Figure:
-    """The linear rules against the rule without slots, per workload, with the optimum where it is known."""
+    """Linear rules against the rule without slots, per workload, with the optimum if known."""
     changes, scores = tables["idle_changes"], tables["idle_rules"]
     figure = plotting.style.new_figure(plotting.style.PAGE, 0.8 + 0.6 * changes["workload"].nunique())
     plotting.bars.change_points(changes, "workload", figure.subplots())

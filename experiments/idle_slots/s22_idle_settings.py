@@ -1,4 +1,4 @@
-"""What slots depend on: lengths and gaps (Figure 6), where they may be inserted, executors, and knowing what comes."""
+"""What slots depend on: lengths and gaps (Figure 6), insertion points, executors, foresight."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def _mean_slots(params: dict) -> pandas.DataFrame:
-    """Mean slot of the rule before a long job by mean length of these and gap between arrivals."""
+    """Mean slot of the rule before a long job, by these jobs' length and gap."""
     rule, settings = make_scheduler("idle_rule", **BASE, **TWO), Settings.simplified(executors=2)
-    found = []
+    rows = []
     for long_s in params["long_s"]:
         jobs = f"two_class:long_s={long_s:g},sigma_s={long_s / 6:g},short_s={SHORT_S:g},share=0.1"
         for load in params["load"]:
@@ -48,12 +48,12 @@ def _mean_slots(params: dict) -> pandas.DataFrame:
                 slots.append(float((delays["end_s"] - delays["start_s"]).sum()))
                 longs += sum(job.name.startswith("long") for job in workload.jobs)
             gap_s = float(workloads[0].arrival_ms.max()) / 1000.0 / params["jobs"]
-            found.append({"long_s": long_s, "load": load, "gap_s": gap_s, "mean_slot_s": sum(slots) / longs})
-    return pandas.DataFrame(found)
+            rows.append({"long_s": long_s, "load": load, "gap_s": gap_s, "mean_slot_s": sum(slots) / longs})
+    return pandas.DataFrame(rows)
 
 
 def _insertion(params: dict, context: Context) -> pandas.DataFrame:
-    """Slots before any stage, or before the first stage of a job only, against none: jobs of several stages.
+    """Slots before any stage, or a job's first stage, against none: jobs of several stages.
 
     Both rules are tuned alike on other streams.
     """
@@ -62,36 +62,39 @@ def _insertion(params: dict, context: Context) -> pandas.DataFrame:
     seeds = [TRAINING_SEED + index for index in range(params["train"])]
     train = [parse_jobs(f"{jobs},n={params['train_jobs']}").workload(seed) for seed in seeds]
     kinds = {"none": shortest_first()}
-    for first, kind in enumerate(("stage", "job")):
-        label = f"slots before a {kind}"
-        kinds[kind] = tuned_rule(train, seeds, settings, params["budget"], {"first": first}, context, label).make()
+    for first, before in enumerate(("stage", "job")):
+        label = f"slots before a {before}"
+        kinds[before] = tuned_rule(train, seeds, settings, params["budget"], {"first": first}, context, label).make()
     workloads = streams(jobs, params["streams"], params["jobs"])
     scores = score_matrix(workloads, list(kinds.values()), settings, workers=context.threads)
     rows = [
-        (kind, float(row.mean()), *paired_change(row, scores[0]))
-        for kind, row in zip(list(kinds)[1:], scores[1:], strict=True)
+        (before, float(row.mean()), *paired_change(row, scores[0]))
+        for before, row in zip(list(kinds)[1:], scores[1:], strict=True)
     ]
     return pandas.DataFrame(rows, columns=["insertion", "avg_jct_s", "change_percent", "low", "high"])
 
 
 def _executors(params: dict, context: Context) -> pandas.DataFrame:
-    """Average JCT of the same streams on more executors, without slots and with holding, and the speed-up by them."""
+    """Average JCT of equal streams on more executors, with and without holding, and the speed-up."""
     workloads = streams("rare_long", params["streams"], params["jobs"], load=0.8, executors=params["executors"][0])
     hold = {"hold": 1, "base": -2.476, "busy": -0.186, "length": 0.944, "remaining": 4.859, "since": -0.595}
-    made = {"capped_srw": shortest_first(), "idle_rule_hold": make_scheduler("idle_rule", **BASE, **hold, soon=-0.13)}
-    found = []
+    schedulers = {
+        "capped_srw": shortest_first(),
+        "idle_rule_hold": make_scheduler("idle_rule", **BASE, **hold, soon=-0.13),
+    }
+    rows = []
     for executors in params["executors"]:
         settings = Settings.simplified(executors=executors)
-        means = score_matrix(workloads, list(made.values()), settings, workers=context.threads).mean(axis=1)
-        found += [(executors, name, float(mean)) for name, mean in zip(made, means, strict=True)]
-    table = pandas.DataFrame(found, columns=["executors", "scheduler", "avg_jct_s"])
+        means = score_matrix(workloads, list(schedulers.values()), settings, workers=context.threads).mean(axis=1)
+        rows += [(executors, name, float(mean)) for name, mean in zip(schedulers, means, strict=True)]
+    table = pandas.DataFrame(rows, columns=["executors", "scheduler", "avg_jct_s"])
     first = table[table["scheduler"] == "capped_srw"]["avg_jct_s"].iloc[0]
     return table.assign(speed_up=first / table["avg_jct_s"])
 
 
 def _foresight(params: dict, context: Context) -> pandas.DataFrame:
-    """What delays gain for one who knows all arrivals: two searches of equal budget per instance."""
-    found = []
+    """Gain of delays with future knowledge: two searches of equal budget per instance."""
+    rows = []
     for executors in params["executors"]:
         settings = Settings.simplified(executors=executors)
         workloads = streams("half_long", params["instances"], params["jobs"], load=0.8, executors=executors)
@@ -102,8 +105,8 @@ def _foresight(params: dict, context: Context) -> pandas.DataFrame:
                 search_schedule(workload, settings, begin=begin, delays=delays, **search).avg_jct_s
                 for delays in (False, True)
             )
-            found.append((executors, instance, without, delayed, 100.0 * (1.0 - delayed / without)))
-    return pandas.DataFrame(found, columns=["executors", "instance", "without_s", "with_s", "gain_percent"])
+            rows.append((executors, instance, without, delayed, 100.0 * (1.0 - delayed / without)))
+    return pandas.DataFrame(rows, columns=["executors", "instance", "without_s", "with_s", "gain_percent"])
 
 
 def fig6_mean_slot(tables: Tables, run: Run) -> plotting.style.Figure:

@@ -1,1 +1,1 @@
-"""Planning by copies of the running cluster: what plans gain over the rules they start from."""
+"""Planning by copies of the running cluster: gain of plans over their base heuristics."""

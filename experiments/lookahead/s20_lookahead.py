@@ -1,4 +1,4 @@
-"""Planning with the simulator: what plans gain on their rule, and what knowing more would be worth."""
+"""Planning with the simulator: gain over the base rule, and the value of more knowledge."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _planned(
 
 
 def _changes(planned: pandas.DataFrame) -> pandas.DataFrame:
-    """Change of the mean against the rule in percent, paired by seed, with its 95 % confidence interval."""
+    """Change of the mean against the rule, percent, paired by seed, with 95 % interval."""
     rows = []
     for case, scores in planned.groupby("case", sort=False):
         table = scores.pivot(index="seed", columns="budget", values="avg_jct_s")
@@ -98,7 +98,7 @@ def _changes(planned: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def _elsewhere(params: dict, context: Context) -> pandas.DataFrame:
-    """Change against the rule on workloads that are not the run's: each with a rule that suits it."""
+    """Change against the rule on other workloads, each with a rule that suits it."""
     rows = []
     for key, case in params["elsewhere"].items():
         label = LABELS.get(key, key)
@@ -115,17 +115,17 @@ def _elsewhere(params: dict, context: Context) -> pandas.DataFrame:
         planned = Lookahead(
             make_scheduler(case["base"]), PlanSettings.of_budget(params["budgets"][0], arrivals=arrivals)
         )
-        plain, found = score_matrix(
+        plain, with_plans = score_matrix(
             workloads, [make_scheduler(case["base"]), planned], settings, seeds=seeds, workers=context.threads
         )
-        rows.append((label, case["base"], params["budgets"][0], len(seeds), *paired_change(found, plain)))
+        rows.append((label, case["base"], params["budgets"][0], len(seeds), *paired_change(with_plans, plain)))
     return pandas.DataFrame(rows, columns=["case", "base", "budget", "seeds", "change_percent", "low", "high"])
 
 
 def _knowing(
     arrivals: str, workloads: list[Workload], tuned_for: str, use: str, params: dict, context: Context
 ) -> pandas.DataFrame:
-    """Average JCTs from those who know least to one who knows all, on the same workloads."""
+    """Average JCTs with increasing knowledge, from least to all, on the same workloads."""
     settings = context.settings(durations="mean")
     tuned = tuned_schedulers(context, tuned_for)
     policy = learned_policy(context, use)
@@ -139,7 +139,7 @@ def _knowing(
     scores = score_matrix(workloads, list(policies.values()), settings, workers=context.threads)
     rows = []
     for instance, workload in enumerate(workloads):
-        found = search_schedule(
+        best = search_schedule(
             workload,
             settings,
             params["search"],
@@ -148,7 +148,7 @@ def _knowing(
         )
         bound = lower_bound(workload, settings)
         values = {name: score[instance] for name, score in zip(policies, scores, strict=True)}
-        values |= {"search": found.avg_jct_s, "lower_bound": bound.avg_jct_s}
+        values |= {"search": best.avg_jct_s, "lower_bound": bound.avg_jct_s}
         values["lower_bound_unpriced"] = max(bound.path_ms, bound.work_ms, bound.combined_ms) / 1000.0
         where = {"arrivals": arrivals, "instance": instance}
         rows += [where | {"policy": name, "avg_jct_s": value} for name, value in values.items()]
@@ -179,15 +179,15 @@ def elsewhere(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def knowing(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Average JCT relative to the best schedule found, from fair sharing to what no schedule can beat."""
+    """Average JCT relative to the best known schedule, from fair sharing to the bound."""
     table = tables["knowing"]
     kinds = list(dict.fromkeys(table["arrivals"]))
     figure = plotting.style.new_figure(plotting.style.PAGE, 4.0)
-    for axes, kind in zip(figure.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True):
-        plotting.optimality.ratio_bars(table[table["arrivals"] == kind], axes, reference="search", instance="instance")
-        axes.set_title(kind, loc="left")
+    for axes, which in zip(figure.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True):
+        plotting.optimality.ratio_bars(table[table["arrivals"] == which], axes, reference="search", instance="instance")
+        axes.set_title(which, loc="left")
     nouns = {"batches": "batch", "streams": "stream"}
-    numbers = [count(rows["instance"].nunique(), nouns[kind]) for kind, rows in table.groupby("arrivals", sort=False)]
+    numbers = [count(rows["instance"].nunique(), nouns[which]) for which, rows in table.groupby("arrivals", sort=False)]
     caption = (
         f"{' and '.join(numbers)}, mean durations, {run.cluster}; policies {run.policies['batch']} and "
         f"{run.policies['residual_stream']}; from three instances on: {INTERVAL}. The optimum lies between "

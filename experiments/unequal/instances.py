@@ -57,22 +57,22 @@ def schedule_rows(instances: Sequence[Instance], schedulers: Mapping[str, str], 
         schedulers: Texts of schedulers by the names that tables give them.
         **where: Columns that all rows have.
     """
-    made = {name: make_scheduler(text) for name, text in schedulers.items()}
+    built = {name: make_scheduler(text) for name, text in schedulers.items()}
     for seed, instance in enumerate(instances):
         floor_s = lower_bound(instance)
         usual = None
-        for name, scheduler in made.items():
-            found = metrics(scheduler.schedule(instance, seed))
-            usual = found if usual is None else usual
-            row = {"scheduler": name, "seed": seed, "makespan_s": found.makespan_s, "speedup": found.speedup}
-            yield where | row | {"slr": found.slr, "above_bound": found.makespan_s / floor_s}
+        for name, scheduler in built.items():
+            measured = metrics(scheduler.schedule(instance, seed))
+            usual = measured if usual is None else usual
+            row = {"scheduler": name, "seed": seed, "makespan_s": measured.makespan_s, "speedup": measured.speedup}
+            yield where | row | {"slr": measured.slr, "above_bound": measured.makespan_s / floor_s}
         ratio = usual.makespan_s / floor_s
         row = {"scheduler": BOUND, "seed": seed, "makespan_s": floor_s, "speedup": usual.speedup * ratio}
         yield where | row | {"slr": usual.slr / ratio, "above_bound": 1.0}
 
 
 def means(rows: pandas.DataFrame, keys: Sequence[str]) -> pandas.DataFrame:
-    """Mean of every measure over instances, by the keys and the scheduler; SLR where it is defined, in batches."""
+    """Mean of every measure over instances by keys and scheduler; SLR only for batches."""
     columns = [name for name in ("makespan_s", "speedup", "slr", "above_bound") if rows[name].notna().all()]
     return rows.groupby([*keys, "scheduler"], sort=False)[columns].mean().reset_index()
 
@@ -83,18 +83,18 @@ def changes(rows: pandas.DataFrame, keys: Sequence[str], mine: str = OURS) -> pa
     Returns:
         Columns: the keys, against, change_percent, low, high (95 % interval).
     """
-    found = []
+    paired = []
     for key, group in rows.groupby(list(keys), sort=False):
         table = group.pivot(index="seed", columns="scheduler", values="makespan_s")
         for other in dict.fromkeys(group["scheduler"]):
             if other != mine:
                 change = paired_change(table[mine].to_numpy(), table[other].to_numpy())
-                found.append((*key, other, *change))
-    return pandas.DataFrame(found, columns=[*keys, "against", "change_percent", "low", "high"])
+                paired.append((*key, other, *change))
+    return pandas.DataFrame(paired, columns=[*keys, "against", "change_percent", "low", "high"])
 
 
 def best_other(averages: pandas.DataFrame, paired: pandas.DataFrame, keys: Sequence[str], others: Sequence[str]):
-    """The change against the best of the others at every point, with what the bound allows at most.
+    """Change against the best other scheduler at every point, with the change the bound allows.
 
     Args:
         averages: Of :func:`means`.

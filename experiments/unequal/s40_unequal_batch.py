@@ -1,4 +1,4 @@
-"""Batches on unequal executors (Figures 7 and 8): makespan, speedup, SLR, time of a decision, for all schedulers."""
+"""Batches on unequal executors (Figures 7, 8): makespan, speedup, SLR, decision time, all schedulers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def _decision_times(source: WorkloadSource, jobs: int, context: Context):
-    """Mean time of a decision of each network, the executor included, in microseconds; the best of three runs."""
+    """Mean decision time of each network, with its executor choice, in microseconds, best of three."""
     (instance,) = drawn(source, jobs, 1.0, 1, context.executors)
     for name, policy in LEARNED.items():
         stored = load(policy)

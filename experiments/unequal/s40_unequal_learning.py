@@ -1,4 +1,4 @@
-"""Learning curves of the policies that choose nodes (Figure 6), and what parts of network and setting are for."""
+"""Learning curves of node policies (Figure 6), and the value of network parts and settings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def _curves(policies: Mapping[str, str], *columns: str) -> pandas.DataFrame:
-    """Score at every validation of trainings, from the cards of their policies, with further columns of these."""
+    """Validation scores of trainings from the cards of their policies, with further curve columns."""
     rows = []
     for label, name in policies.items():
         card = load(name).card
@@ -56,7 +56,7 @@ def _curves(policies: Mapping[str, str], *columns: str) -> pandas.DataFrame:
 
 
 def _ablations(source: WorkloadSource, params: dict, context: Context) -> pandas.DataFrame:
-    """Makespan of each short training against the mean of those that differ in the seed only, on fresh batches."""
+    """Makespan of short trainings against the mean of seed repetitions, on fresh batches."""
     texts = {label: f"lachesis:policy={name}" for label, name in (_SHORT | ABLATIONS).items()}
     texts["no copies"] += ",duplicate=false"
     rows = []

@@ -50,7 +50,7 @@ def compute(source: WorkloadSource, params: dict, context: Context) -> dict[str,
 
 
 def unequal_stream_makespan(tables: Tables, run: Run) -> plotting.style.Figure:
-    """Makespan over the lower bound where nodes are decided when an executor is free, by jobs and CCR."""
+    """Makespan over the lower bound by jobs and CCR, for decisions at idle executors."""
     table = tables["unequal_stream"]
     table = table[(table["decision"] == "idle") & table["scheduler"].isin(SHOWN)]
     figure = plotting.style.new_figure(plotting.style.PAGE, 4.4)
@@ -63,7 +63,7 @@ def unequal_stream_makespan(tables: Tables, run: Run) -> plotting.style.Figure:
 
 
 def unequal_decisions(tables: Tables, run: Run) -> plotting.style.Figure:
-    """What the time of decisions changes: makespan over the bound at the largest number of jobs."""
+    """Makespan over the bound by time of decision, at the largest number of jobs."""
     table = tables["unequal_stream"]
     table = table[(table["jobs"] == table["jobs"].max()) & table["scheduler"].isin(ALL)]
     figure = plotting.style.new_figure(plotting.style.PAGE, 3.0)

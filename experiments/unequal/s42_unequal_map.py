@@ -1,4 +1,4 @@
-"""Where learning and copies pay: gain and headroom over CCR, executors and jobs; copies on, off, dropped; optima."""
+"""Benefit of learning and copies (on, off, dropped): gain, headroom, optima by CCR, executors, jobs."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def _copies(source: WorkloadSource, params: dict, context: Context) -> pandas.Da
     rows = []
     for (ccr,) in points(context, "copies", [(ccr,) for ccr in params["ccr"]]):
         instances = drawn(source, params["copied_jobs"], ccr, params["workloads"], context.executors)
-        texts = {f"{name}/{kind}": name + setting for name in COPIES for kind, setting in KINDS.items()}
+        texts = {f"{name}/{variant}": name + setting for name in COPIES for variant, setting in KINDS.items()}
         table = pandas.DataFrame(schedule_rows(instances, texts))
         wide = table.pivot(index="seed", columns="scheduler", values="makespan_s")
         for name in COPIES:
-            for kind in ("copies", "unread dropped"):
-                found = paired_change(wide[f"{name}/{kind}"].to_numpy(), wide[f"{name}/no copies"].to_numpy())
-                rows.append((str(ccr), name, kind, len(instances), *found))
+            for variant in ("copies", "unread dropped"):
+                change = paired_change(wide[f"{name}/{variant}"].to_numpy(), wide[f"{name}/no copies"].to_numpy())
+                rows.append((str(ccr), name, variant, len(instances), *change))
     return pandas.DataFrame(rows, columns=["ccr", "scheduler", "copies", "batches", "change_percent", "low", "high"])
 
 
@@ -76,8 +76,8 @@ def _optima(params: dict, context: Context) -> pandas.DataFrame:
             proved += 1
             for name in SMALL:
                 gaps[name].append(100.0 * (make_scheduler(name).schedule(instance).makespan_s / best_s - 1.0))
-            found = search(instance, params["budget"], seed)
-            gaps["search"].append(100.0 * (found.makespan_s / best_s - 1.0))
+            best = search(instance, params["budget"], seed)
+            gaps["search"].append(100.0 * (best.makespan_s / best_s - 1.0))
         for name, values in gaps.items():
             if values:
                 mean = sum(values) / len(values)

@@ -86,7 +86,7 @@ class Variant:
     dispatch: bool = True
     # Durations of the level that equals the number of executors in use by *this job* in the simulator, as in
     # training; else those measured with as many executors as the cluster has.
-    own_level: bool = False
+    level_of_job: bool = False
     lowest_level: bool = False  # durations of the lowest level measured, whatever the cluster
 
 
@@ -101,7 +101,7 @@ VARIANTS: Mapping[str, Variant] = {
     "no slowdown by parallelism": Variant({}, lowest_level=True),
     "none of the three": Variant({"first_wave": False, "startup": False}, lowest_level=True),
     "no dispatch times": Variant({}, dispatch=False),
-    "level by the job's executors": Variant({}, own_level=True),
+    "level by the job's executors": Variant({}, level_of_job=True),
 }
 
 
@@ -111,11 +111,11 @@ def _shaped(
     """Reduce a profile to the levels of a variant; None if not measured."""
     if profile is None or executors not in profile.stages[0].levels:
         return None
-    if (variant.lowest_level or variant.own_level) and executors > 1 and len(profile.stages[0].levels) == 1:
+    if (variant.lowest_level or variant.level_of_job) and executors > 1 and len(profile.stages[0].levels) == 1:
         if not comparable(profile, other, executors):
             return None
         profile = with_levels(profile, other)
-    if variant.own_level:
+    if variant.level_of_job:
         return profile
     return at_level(profile, profile.stages[0].levels[0] if variant.lowest_level else executors)
 

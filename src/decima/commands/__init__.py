@@ -1,4 +1,4 @@
-"""The subcommands of `decima`, one module per topic; each adds its own by `register(app)`.
+"""The subcommands of `decima`, one module per topic; each registers them by `register(app)`.
 
 Heavy imports stand inside the commands, so that `decima --help` is quick.
 """

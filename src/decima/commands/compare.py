@@ -108,10 +108,10 @@ def compare(
     inputs = cluster.files()
     check_output(out, *TABLES, ".md", ".tex", inputs=inputs)
     check_chart(gantt, module, inputs)
-    with options.opened(schedulers, system) as made:
+    with options.opened(schedulers, system) as competitors:
         settings, spec = cluster.settings(), cluster.spec()
         comparison = run(
-            made | cluster.searches(),
+            competitors | cluster.searches(),
             spec,
             seeds=range(seed, seed + seeds),
             cluster=settings,
@@ -123,7 +123,7 @@ def compare(
         )
         if gantt is not None:
             workload = spec.workload(seed)
-            runs = [simulate(workload, each, seed=seed, cluster=settings, log=True) for each in made.values()]
+            runs = [simulate(workload, each, seed=seed, cluster=settings, log=True) for each in competitors.values()]
             draw_schedules(gantt, module, runs)
     if out is not None:
         if out.suffix in (".md", ".tex"):

@@ -70,24 +70,26 @@ def bound(
     seeds = range(seed, seed + instances)
     workloads = spec.workloads(seeds)
     together = {"workers": workers, "backend": backend}
-    with options.opened(schedulers or ["fair", "weighted_fair", "capped_srw"]) as made:
-        scores = score_matrix(workloads, list(made.values()), settings, seeds=seeds, progress="heuristics", **together)
+    with options.opened(schedulers or ["fair", "weighted_fair", "capped_srw"]) as heuristics:
+        scores = score_matrix(
+            workloads, list(heuristics.values()), settings, seeds=seeds, progress="heuristics", **together
+        )
     # The search steers capped_srw; it begins with the parameters that this has here.
-    start = next((scheduler.values for scheduler in made.values() if scheduler.name == "capped_srw"), None)
+    start = next((scheduler.values for scheduler in heuristics.values() if scheduler.name == "capped_srw"), None)
     rows = []
     for instance, workload in enumerate(workloads):
-        values = dict(zip(made, scores[:, instance].tolist(), strict=True))
+        values = dict(zip(heuristics, scores[:, instance].tolist(), strict=True))
         if budget > 0:
             label = f"search, instance {instance + 1} of {instances}"
-            found = search_schedule(
+            searched = search_schedule(
                 workload, settings, budget, start=start, seed=seeds[instance], progress=label, **together
             )
-            values["search"] = found.avg_jct_s
+            values["search"] = searched.avg_jct_s
             if delays:
                 # Both have tried as much in the end.
                 for name, delayed in (("search_twice", False), ("search_delays", True)):
                     longer = search_schedule(
-                        workload, settings, budget, begin=found, delays=delayed, seed=seeds[instance],
+                        workload, settings, budget, begin=searched, delays=delayed, seed=seeds[instance],
                         progress=f"{name}, instance {instance + 1} of {instances}", **together,
                     )  # fmt: skip
                     values[name] = longer.avg_jct_s

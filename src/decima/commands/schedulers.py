@@ -62,9 +62,9 @@ def _parameter_lines(entry: Any) -> Iterator[str]:
     parameters = getattr(entry, "parameters", ())
     forms = [{each.name: each.default for each in parameters}]
     if not parameters and not entry.options:
-        made = entry.make({})
-        parameters = getattr(made, "parameters", ())
-        forms = [getattr(form_for(made, streaming), "values", {}) for streaming in (False, True)]
+        scheduler = entry.make({})
+        parameters = getattr(scheduler, "parameters", ())
+        forms = [getattr(form_for(scheduler, streaming), "values", {}) for streaming in (False, True)]
     # Of a batch and of jobs that arrive over time, where they differ.
     defaults = ["|".join(dict.fromkeys(f"{form[item.name]:g}" for form in forms)) for item in parameters]
     width = max(6, *map(len, defaults), 0)

@@ -1,1 +1,1 @@
-"""Real Spark: event logs read into workloads, a local cluster measured, and jobs scheduled through the service."""
+"""Real Spark: workloads from event logs, measurements on a local cluster, scheduling through the service."""

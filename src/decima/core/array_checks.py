@@ -34,9 +34,9 @@ class CheckedArray(types.Type):
 
 @register_model(CheckedArray)
 class _CheckedModel(models.StructModel):
-    def __init__(self, manager, kind):
-        members = [("data", types.CPointer(kind.dtype)), ("length", types.int64), ("name", types.voidptr)]
-        super().__init__(manager, kind, members)
+    def __init__(self, manager, array_type):
+        members = [("data", types.CPointer(array_type.dtype)), ("length", types.int64), ("name", types.voidptr)]
+        super().__init__(manager, array_type, members)
 
 
 @infer_global(operator.getitem)
@@ -57,9 +57,9 @@ class _SetItem(AbstractTemplate):
         return None
 
 
-def _place(context, builder, kind, array, index):
+def _element(context, builder, array_type, array, index):
     """Address of an entry; ends the process if there is none."""
-    view = cgutils.create_struct_proxy(kind)(context, builder, value=array)
+    view = cgutils.create_struct_proxy(array_type)(context, builder, value=array)
     outside = builder.icmp_unsigned(">=", index, view.length)
     with builder.if_then(outside, likely=False):
         text, number = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -75,23 +75,23 @@ def _place(context, builder, kind, array, index):
 
 @lower_builtin(operator.getitem, CheckedArray, types.Integer)
 def _get(context, builder, signature, args):
-    return builder.load(_place(context, builder, signature.args[0], *args))
+    return builder.load(_element(context, builder, signature.args[0], *args))
 
 
 @lower_builtin(operator.setitem, CheckedArray, types.Integer, types.Any)
 def _set(context, builder, signature, args):
     array, index, value = args
-    builder.store(value, _place(context, builder, signature.args[0], array, index))
+    builder.store(value, _element(context, builder, signature.args[0], array, index))
 
 
 @lower_cast(CheckedArray, types.CPointer)
-def _to_address(context, builder, kind, _other, value):
-    return cgutils.create_struct_proxy(kind)(context, builder, value=value).data
+def _to_address(context, builder, array_type, _other, value):
+    return cgutils.create_struct_proxy(array_type)(context, builder, value=value).data
 
 
-def checked_array(context, builder, kind, data, length, name):
+def checked_array(context, builder, array_type, data, length, name):
     """Value of a checked array from its address, its length and its name."""
-    view = cgutils.create_struct_proxy(kind)(context, builder)
+    view = cgutils.create_struct_proxy(array_type)(context, builder)
     view.data = data
     view.length = length
     view.name = context.insert_const_string(builder.module, name)

@@ -89,16 +89,16 @@ def import_closure(module: str, read: Callable[[str], str] | None = None) -> set
         read: Source of a module by name, "" if there is none; the installed package when omitted.
     """
     read = read or _read
-    found: set[str] = set()
+    modules: set[str] = set()
     left = [module]
     while left:
         name = left.pop()
-        if name not in found and (source := read(name)):
-            found.add(name)
+        if name not in modules and (source := read(name)):
+            modules.add(name)
             for origin, names, plain in _IMPORT.findall(source):
                 left.append(plain or origin)
                 left += [f"{origin}.{part}" for part in re.findall(r"\w+", names)]
-    return found
+    return modules
 
 
 @cache

@@ -61,20 +61,20 @@ class Configuration:
         """Raise ConfigError if this part contradicts another one of the ``Recipe`` that holds it."""
 
 
-def _checked(name: str, given, rule):
+def _checked(name: str, value, rule):
     """The value in the type of its field."""
-    if "options" in rule and given not in rule["options"]:
-        raise ConfigError(f"recipe: {name} must be one of {', '.join(rule['options'])}, got {given!r}")
-    if "switch" in rule and not isinstance(given, bool):
-        raise ConfigError(f"recipe: {name} must be true or false, got {given!r}")
-    if "low" not in rule or (given is None and rule["none"]):
-        return given
-    valid = isinstance(given, numbers.Real) and not isinstance(given, bool) and math.isfinite(given)
-    valid = valid and (given > rule["low"] if rule["above"] else given >= rule["low"]) and given <= rule["high"]
-    if not valid or (rule["whole"] and given != int(given)):
-        kind = "a whole number" if rule["whole"] else "a number"
+    if "options" in rule and value not in rule["options"]:
+        raise ConfigError(f"recipe: {name} must be one of {', '.join(rule['options'])}, got {value!r}")
+    if "switch" in rule and not isinstance(value, bool):
+        raise ConfigError(f"recipe: {name} must be true or false, got {value!r}")
+    if "low" not in rule or (value is None and rule["none"]):
+        return value
+    valid = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    valid = valid and (value > rule["low"] if rule["above"] else value >= rule["low"]) and value <= rule["high"]
+    if not valid or (rule["whole"] and value != int(value)):
+        expected = "a whole number" if rule["whole"] else "a number"
         bound = f"above {rule['low']:g}" if rule["above"] else f"of at least {rule['low']:g}"
         top = f" and at most {rule['high']:g}" if rule["high"] < math.inf else ""
         allowed = " (or none)" if rule["none"] else ""
-        raise ConfigError(f"recipe: {name} must be {kind} {bound}{top}{allowed}, got {given!r}")
-    return int(given) if rule["whole"] else float(given)
+        raise ConfigError(f"recipe: {name} must be {expected} {bound}{top}{allowed}, got {value!r}")
+    return int(value) if rule["whole"] else float(value)

@@ -45,8 +45,8 @@ def call_decide(_typing, function, record):
     """Call the compiled decision rule at address ``function`` with a record."""
 
     def codegen(context, builder, _signature, args):
-        kind = ir.FunctionType(ir.VoidType(), [_WORD])
-        pointer = builder.inttoptr(args[0], kind.as_pointer())
+        function_type = ir.FunctionType(ir.VoidType(), [_WORD])
+        pointer = builder.inttoptr(args[0], function_type.as_pointer())
         builder.call(pointer, [builder.ptrtoint(args[1], _WORD)])
         return context.get_dummy_value()
 
@@ -101,7 +101,7 @@ class CompiledDecision:
 
     @classmethod
     def reading(cls, parameters: Sequence[Any], arrays: Sequence[str] = ()) -> Callable[[Callable], CompiledDecision]:
-        """Decorator for a rule that reads parameters, or arrays that have to be given."""
+        """Decorator for a rule that reads parameters or requires arrays."""
         return lambda function: cls(function, parameters, arrays)
 
     def __reduce__(self) -> tuple:

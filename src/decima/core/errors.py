@@ -11,7 +11,7 @@ class DecimaError(Exception):
 
 
 class ConfigError(DecimaError, ValueError):
-    """A parameter is outside its range or of the wrong kind."""
+    """A parameter is outside its range or of the wrong type."""
 
 
 class RecordError(ConfigError):

@@ -26,7 +26,7 @@ def heap_fields(extent: str) -> list[Field]:
 
 @njit
 def event_kind(event):
-    """Kind in an entry of ``heap_event``."""
+    """Code of the event in an entry of ``heap_event``."""
     return event >> _SUBJECT_BITS
 
 
@@ -38,7 +38,7 @@ def event_subject(event):
 
 @njit
 def heap_kind(state):
-    """Kind of the earliest event."""
+    """Code of the earliest event."""
     return event_kind(state.heap_event[0])
 
 

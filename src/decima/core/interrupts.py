@@ -26,12 +26,12 @@ def clock_ns(_typing):
     def codegen(context, builder, _signature, _args):
         number, word = ir.IntType(32), ir.IntType(64)
         moment = ir.ArrayType(word, 2)  # seconds, nanoseconds
-        kind = ir.FunctionType(number, [number, moment.as_pointer()])
-        read = builder.module.globals.get("clock_gettime") or ir.Function(builder.module, kind, "clock_gettime")
+        signature = ir.FunctionType(number, [number, moment.as_pointer()])
+        read = builder.module.globals.get("clock_gettime") or ir.Function(builder.module, signature, "clock_gettime")
         with builder.goto_entry_block():
-            place = builder.alloca(moment)
-        builder.call(read, [number(time.CLOCK_MONOTONIC), place])
-        now = builder.load(place)
+            pointer = builder.alloca(moment)
+        builder.call(read, [number(time.CLOCK_MONOTONIC), pointer])
+        now = builder.load(pointer)
         seconds = builder.mul(builder.extract_value(now, 0), word(1_000_000_000))
         return builder.add(seconds, builder.extract_value(now, 1))
 

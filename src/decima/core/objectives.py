@@ -121,7 +121,7 @@ class Objective:
                 )
 
     def __reduce_ex__(self, protocol: int) -> str | tuple:
-        """Pickle a registered objective as its name: its functions need no name of their own."""
+        """Pickle a registered objective as its name, whose functions may be anonymous."""
         if self.name in OBJECTIVES and OBJECTIVES.find(self.name) is self:
             return get_objective, (OBJECTIVES.spelling(self),)
         return super().__reduce_ex__(protocol)
@@ -210,7 +210,7 @@ class Objective:
 
 
 def _adopted(name: str, item: object) -> Objective:
-    """An objective from outside, registered under its own name too."""
+    """Objective from outside, also registered under the name it has."""
     if not isinstance(item, Objective):
         raise ConfigError(f"{name} is {item!r:.60}; expected an Objective")
     return register_objective(item)
@@ -253,8 +253,8 @@ def get_objective(objective: str | Objective) -> Objective:
 
 def axis_label(column: str, other: str | None = None) -> str:
     """Label and unit of the objective of a column; else ``other`` or the column's name."""
-    found = [each for each in OBJECTIVES.members() if each.column == column]
-    return found[0].axis_label if found else other or column
+    matching = [each for each in OBJECTIVES.members() if each.column == column]
+    return matching[0].axis_label if matching else other or column
 
 
 def objective_at_end(

@@ -53,7 +53,7 @@ def progress_bar(label: str | None, total: float, unit: str = "it", *, done: flo
 
 
 class _Lines(io.TextIOBase):
-    """What tqdm writes to redraw one line, as lines of their own."""
+    """Stream that turns tqdm's redrawn line into separate lines."""
 
     bar: tqdm | None = None
     _last = ""

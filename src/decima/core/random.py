@@ -23,8 +23,8 @@ def next_raw(_typing, function, generator):
 
     def codegen(context, builder, _signature, args):
         byte = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.IntType(64), [byte])
-        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), [builder.inttoptr(args[1], byte)])
+        function_type = ir.FunctionType(ir.IntType(64), [byte])
+        return builder.call(builder.inttoptr(args[0], function_type.as_pointer()), [builder.inttoptr(args[1], byte)])
 
     return types.uint64(types.int64, types.int64), codegen
 

@@ -90,7 +90,7 @@ class FieldGroup:
 
     @classmethod
     def of(cls, title: str, *parts: list[Field]) -> FieldGroup:
-        """A group of lists made by :func:`fields`."""
+        """Group of lists from :func:`fields`."""
         return cls(title, tuple(field for part in parts for field in part))
 
 
@@ -189,8 +189,8 @@ class Record:
         self._arrays: dict[str, np.ndarray] = {}
         lengths = np.array([self._length(field) for field in layout.arrays.values()], dtype=np.int64)
         sizes = lengths * layout.itemsizes
-        header, own = layout.header_dtype.itemsize, layout.stored[RUN]
-        places = np.cumsum(-(-np.array([header, *sizes[own]]) // _ALIGNMENT) * _ALIGNMENT)
+        header, stored = layout.header_dtype.itemsize, layout.stored[RUN]
+        places = np.cumsum(-(-np.array([header, *sizes[stored]]) // _ALIGNMENT) * _ALIGNMENT)
         memory = np.zeros(int(places[-1]) + _ALIGNMENT, dtype=np.uint8)
         start = -memory.ctypes.data % _ALIGNMENT
         self._memory = memory[start : start + int(places[-1])]
@@ -203,10 +203,10 @@ class Record:
         self._running = self._memory[layout.run_offset :]
         self._zeros = _zeros(int(sizes[layout.stored[GIVEN]].max(initial=0)))
         self._addresses[:] = self._zeros.ctypes.data
-        self._addresses[own] = self._memory.ctypes.data + places[:-1]
+        self._addresses[stored] = self._memory.ctypes.data + places[:-1]
         for field in layout.arrays.values():
             if field.storage == BUFFER and self._length(field):
-                self._place(field.name, np.empty(self._length(field), dtype=field.dtype))
+                self._bind(field.name, np.empty(self._length(field), dtype=field.dtype))
 
     def _length(self, field: Field) -> int:
         try:
@@ -216,7 +216,7 @@ class Record:
                 f"array {field.name} of {self.layout.name}: the extent {field.extent!r} has no length"
             ) from None
 
-    def _place(self, name: str, array: np.ndarray) -> None:
+    def _bind(self, name: str, array: np.ndarray) -> None:
         """Let a name stand for an array of the right type and length."""
         self._arrays[name] = array
         index = self.layout.index[name]
@@ -228,10 +228,10 @@ class Record:
         array = self._arrays.get(name)
         if array is None:
             field = self.layout.arrays[name]
-            memory, place = self._zeros, 0
+            memory, start = self._zeros, 0
             if field.storage == RUN:
-                memory, place = self._memory, int(self._addresses[self.layout.index[name]]) - self.address
-            array = memory[place : place + self._length(field) * field.dtype.itemsize].view(field.dtype)
+                memory, start = self._memory, int(self._addresses[self.layout.index[name]]) - self.address
+            array = memory[start : start + self._length(field) * field.dtype.itemsize].view(field.dtype)
             self._arrays[name] = array
         return array
 
@@ -254,9 +254,9 @@ class Record:
         return copy.deepcopy(self)
 
     def __deepcopy__(self, memo: dict) -> Record:
-        twin = memo[id(self)] = Record(self.layout, self.extents)
-        self.copy_into(twin)
-        return twin
+        duplicate = memo[id(self)] = Record(self.layout, self.extents)
+        self.copy_into(duplicate)
+        return duplicate
 
     def __getstate__(self) -> dict[str, Any]:
         """All that another process needs to rebuild this record, without addresses."""
@@ -291,7 +291,7 @@ class Record:
                 self._array(name)[:] = array
 
     def bind(self, name: str, values, *, copy: bool = True) -> None:
-        """Let a given array be ``values``, one-dimensional, as long as its extent.
+        """Set an input array to ``values``, one-dimensional, as long as its extent.
 
         Args:
             name: A field of storage ``"given"``.
@@ -322,11 +322,11 @@ class Record:
                 raise self._wrong(field, f"NaN at place {int(np.flatnonzero(np.isnan(array))[0])}")
         elif not array.flags.c_contiguous:
             raise self._wrong(field, "an array that is not contiguous")
-        self._place(name, array)
+        self._bind(name, array)
         self.given.add(name)
 
     def release(self, *names: str) -> None:
-        """Let given arrays be zeros again, as if they had never been given."""
+        """Reset input arrays to zeros, as if they had never been set."""
         for name in names:
             self._arrays.pop(name, None)
             self._addresses[self.layout.index[name]] = self._zeros.ctypes.data
@@ -377,7 +377,7 @@ class Record:
                 old, new = self._array(field.name), np.empty(self._length(field), dtype=field.dtype)
                 kept = min(len(old), len(new))
                 new[:kept] = old[:kept]
-                self._place(field.name, new)
+                self._bind(field.name, new)
 
     def copy_run_into(self, other: Record) -> None:
         """Copy what a run changes into a record of the same type and extents, unchecked."""
@@ -395,10 +395,10 @@ class Record:
         other._template[:] = self._template
         for name, field in self.layout.arrays.items():
             if field.storage == GIVEN and name in self.given and other._arrays.get(name) is not self._arrays[name]:
-                other._place(name, self._arrays[name])
+                other._bind(name, self._arrays[name])
             elif field.storage == BUFFER and len(self._array(name)):
                 if len(other._array(name)) != len(self._array(name)):
-                    other._place(name, np.empty_like(self._array(name)))
+                    other._bind(name, np.empty_like(self._array(name)))
                 other._array(name)[:] = self._array(name)
         other.release(*other.given - self.given)
         other.given = set(self.given)
@@ -435,8 +435,8 @@ register_model(_RecordPointer)(models.OpaqueModel)
 class _RecordAttribute(AttributeTemplate):
     key = _RecordPointer
 
-    def generic_resolve(self, kind, name):
-        layout = kind.layout
+    def generic_resolve(self, record_type, name):
+        layout = record_type.layout
         if name in layout.scalars:
             return from_dtype(layout.scalars[name].dtype)
         if name in layout.arrays:
@@ -451,12 +451,12 @@ def _slot(builder, layout, record, name, llvm_type):
 
 
 @lower_getattr_generic(_RecordPointer)
-def _load_attribute(context, builder, kind, record, name):
-    layout = kind.layout
+def _load_attribute(context, builder, record_type, record, name):
+    layout = record_type.layout
     if name in layout.scalars:
-        place = _slot(builder, layout, record, name, context.get_value_type(from_dtype(layout.scalars[name].dtype)))
+        scalar = _slot(builder, layout, record, name, context.get_value_type(from_dtype(layout.scalars[name].dtype)))
         fixed = layout.scalars[name].storage in (ADDRESS, CODE)
-        return _load_fixed(builder, place) if fixed else builder.load(place)
+        return _load_fixed(builder, scalar) if fixed else builder.load(scalar)
     dtype = from_dtype(layout.arrays[name].dtype)
     pointer = context.get_value_type(types.CPointer(dtype))
     address = _load_fixed(builder, _slot(builder, layout, record, name, pointer))
@@ -466,9 +466,9 @@ def _load_attribute(context, builder, kind, record, name):
     return checked_array(context, builder, CheckedArray(dtype), address, length, name)
 
 
-def _load_fixed(builder, place):
+def _load_fixed(builder, pointer):
     """Load a constant of compiled code, so that loops may hoist the load."""
-    load = builder.load(place)
+    load = builder.load(pointer)
     load.set_metadata("invariant.load", builder.module.add_metadata([]))
     return load
 
@@ -477,17 +477,17 @@ def _load_fixed(builder, place):
 def _store_attribute(context, builder, signature, args, name):
     layout = signature.args[0].layout
     record, value = args
-    kind = from_dtype(layout.scalars[name].dtype)
-    value = context.cast(builder, value, signature.args[1], kind)
-    builder.store(value, _slot(builder, layout, record, name, context.get_value_type(kind)))
+    scalar_type = from_dtype(layout.scalars[name].dtype)
+    value = context.cast(builder, value, signature.args[1], scalar_type)
+    builder.store(value, _slot(builder, layout, record, name, context.get_value_type(scalar_type)))
 
 
-def _record_at(kind: _RecordPointer):
+def _record_at(record_type: _RecordPointer):
     @intrinsic
     def record_at(_typing, address):
         def codegen(context, builder, _signature, args):
             return builder.inttoptr(args[0], ir.IntType(8).as_pointer())
 
-        return kind(types.int64), codegen
+        return record_type(types.int64), codegen
 
     return record_at

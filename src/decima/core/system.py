@@ -190,7 +190,7 @@ class System(Protocol):
         """Names of its schedulers, sorted."""
 
     def objectives(self) -> list[str | Objective]:
-        """Objectives of its outcomes: names of the shared ones, and its own."""
+        """Objectives of its outcomes: names of shared ones, and objects of specific ones."""
 
 
 SYSTEMS: Registry[System] = Registry("system", modules=SYSTEM_MODULES)
@@ -259,7 +259,7 @@ def system_for(jobs: object, name: str | None = None) -> System:
 def chosen_settings(
     jobs: object, cluster: SystemSettings | None, mode: str | None, system: str | None = None, **fields: Any
 ) -> SystemSettings:
-    """Settings given whole, else those of a mode of the jobs' system with fields replaced.
+    """Complete settings, else those of a mode of the jobs' system with fields replaced.
 
     Args:
         jobs: Workload, or workloads in a list; anything else belongs to the default system.
@@ -271,10 +271,10 @@ def chosen_settings(
     Raises:
         ConfigError: Both were given, or a field is unknown or out of range.
     """
-    given = {name: value for name, value in fields.items() if value is not None}
+    replaced = {name: value for name, value in fields.items() if value is not None}
     if cluster is None:
-        return system_for(jobs, system).settings_type.of_mode(mode or "paper", **given)
-    if named := [*given, *(["mode"] * (mode is not None)), *(["system"] * (system is not None))]:
+        return system_for(jobs, system).settings_type.of_mode(mode or "paper", **replaced)
+    if named := [*replaced, *(["mode"] * (mode is not None)), *(["system"] * (system is not None))]:
         raise ConfigError(f"{', '.join(named)} cannot be given beside cluster; use cluster.replace(...)")
     return cluster
 

@@ -1,7 +1,7 @@
 """Minimisation by CMA-ES that repeats exactly and can be resumed.
 
 The search draws from a generator of its own, never from NumPy's global one. Given the seed it is a function of the
-values it was told, so these values are all that a checkpoint needs: replaying them restores the search.
+reported values, so these values are all that a checkpoint needs: replaying them restores the search.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def minimize(
     seed: int,
     population: int | None = None,
     inject: Sequence[Sequence[float]] = (),
-    told: Sequence[Sequence[float]] = (),
+    known: Sequence[Sequence[float]] = (),
     on_generation: Callable[[list[list[float]], Minimum], None] | None = None,
 ) -> Minimum:
     """Minimise a function of n numbers; the start itself is always among the points tried.
@@ -83,11 +83,11 @@ def minimize(
         seed: Source of chance.
         population: Points per generation, 4 + 3 ln n by default.
         inject: Further points of the first generation.
-        told: Values of generations already evaluated, in order, from an interrupted search with the same arguments.
+        known: Values of generations already evaluated, in order, from an interrupted search with the same arguments.
         on_generation: Called with all values so far and the best point after each new generation.
 
     Raises:
-        ConfigError: The budget is below 1, or ``told`` is not from such a search.
+        ConfigError: The budget is below 1, or ``known`` is not from such a search.
 
     Source: Hansen, The CMA Evolution Strategy: A Tutorial, arXiv:1604.00772.
     """
@@ -109,8 +109,8 @@ def minimize(
         if not values:
             points[: len(padded)] = padded
         plain = np.array([point[: len(start)] for point in points])
-        if len(values) < len(told):
-            generation = [float(value) for value in told[len(values)]]
+        if len(values) < len(known):
+            generation = [float(value) for value in known[len(values)]]
             if len(generation) != len(points):
                 raise ConfigError(
                     f"cannot resume: generation {len(values)} of the checkpoint has {len(generation)} values, "

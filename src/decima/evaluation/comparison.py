@@ -248,20 +248,20 @@ def compare(
     objective = objective_of(runs_on, runs_on.scored[0] if metric is None else metric)
     objectives = dict.fromkeys([*(objective_of(runs_on, name) for name in runs_on.scored), objective])
     named = _labelled(schedulers, runs_on)
-    made = list(named.values())
+    competitors = list(named.values())
     baseline = next(iter(named)) if baseline is None else baseline
     if baseline not in list(named):
         raise ConfigError(f"baseline {baseline!r} is not among the compared schedulers: {', '.join(named)}")
     workloads, seeds = _workloads(jobs, seeds, runs_on)
     one = len(seeds) > 1 and all(workload is workloads[0] for workload in workloads)
     draws = getattr(chosen, "draws", True) and getattr(workloads[0], "draws", True)
-    tried = one and not draws and not any(getattr(each, "draws", False) for each in made)
+    tried = one and not draws and not any(getattr(each, "draws", False) for each in competitors)
     parts = []
     # Nothing is drawn where the workload is one for all seeds and the first run of every scheduler took no chance.
     for part in (slice(1), slice(1, None)) if tried else (slice(None),):
         options = {"workers": workers, "backend": backend}
         with RunPool(workloads[part], chosen, seeds=seeds[part], keep=False, **options) as runs:
-            parts.append(runs.measure(made, objectives, progress=progress))
+            parts.append(runs.measure(competitors, objectives, progress=progress))
         drawn = not tried or bool(parts[0][DRAWN].any())
         if not drawn:
             break
@@ -269,7 +269,7 @@ def compare(
     seeds = seeds if drawn else seeds[:1]
     if not values[UNFINISHED].any():
         del values[TO_COME]
-    frame = {"scheduler": np.repeat(list(named), len(seeds)), "seed": np.tile(seeds, len(made))}
+    frame = {"scheduler": np.repeat(list(named), len(seeds)), "seed": np.tile(seeds, len(competitors))}
     frame |= {name: scores.ravel() for name, scores in values.items()}
     label = ", ".join(dict.fromkeys(workload.label for workload in workloads))
     return Comparison(pandas.DataFrame(frame), baseline, objective, chosen, label, drawn)
@@ -282,11 +282,11 @@ def _labelled(schedulers, system: System) -> dict[str, SystemScheduler]:
     else:
         if isinstance(schedulers, str) or not isinstance(schedulers, Sequence):
             raise ConfigError(f"schedulers must be a list of names or schedulers, got {schedulers!r}")
-        made = [system.make_scheduler(item) for item in schedulers]
-        names = [item.name for item in made]
+        ready = [system.make_scheduler(item) for item in schedulers]
+        names = [item.name for item in ready]
         named = {}
-        for given, item in zip(schedulers, made, strict=True):
-            label = given if isinstance(given, str) else _long_label(item)
+        for request, item in zip(schedulers, ready, strict=True):
+            label = request if isinstance(request, str) else _long_label(item)
             label = item.name if names.count(item.name) == 1 else label
             if label in named:
                 raise ConfigError(f"scheduler {label} is given twice; use a mapping from labels to schedulers")

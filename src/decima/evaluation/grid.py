@@ -96,8 +96,8 @@ def grid_search(
     against = None if baseline is None else system.make_scheduler(baseline)
     label = baseline if isinstance(baseline, str) else getattr(against, "name", None)
     with RunPool(train, settings, seeds=train_seeds, workers=workers, backend=backend) as pool:
-        found = pool.measure(candidates, (objective,), progress=progress)[objective.column]
-        loss = np.where(np.isnan(found).any(axis=1), np.inf, objective.loss(found.mean(axis=1)))
+        scores = pool.measure(candidates, (objective,), progress=progress)[objective.column]
+        loss = np.where(np.isnan(scores).any(axis=1), np.inf, objective.loss(scores.mean(axis=1)))
         best = candidates[int(np.argmin(loss))]
         policies = {"tuned": best, "default": default} | ({} if against is None else {label: against})
         train_scores = pool.measure(list(policies.values()), (objective,))[objective.column]
@@ -118,7 +118,7 @@ def grid_search(
         train=dict(zip(policies, train_scores, strict=True)),
         test=dict(zip(policies, test_scores, strict=bool(len(test_scores)))),
         baseline=None if against is None else label,
-        curve=[point | {column: float(np.mean(row))} for point, row in zip(points, found, strict=True)],
+        curve=[point | {column: float(np.mean(row))} for point, row in zip(points, scores, strict=True)],
         about=about,
     )
 

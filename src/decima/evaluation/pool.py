@@ -1,4 +1,4 @@
-"""Many runs on the same workloads, or of one workload: prepared once, shared out to workers."""
+"""Many runs on the same workload or workloads, prepared once and distributed to workers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _is_concurrent(scheduler: SystemScheduler) -> bool:
 
 
 class _Runs:
-    """Function from (index of a workload, schedulers) to the outcomes of the runs of these schedulers on it.
+    """Function from a workload's index and schedulers to the outcomes of their runs on it.
 
     Args:
         workloads: What to run.
@@ -66,7 +66,7 @@ class _Runs:
 
 
 class RunPool:
-    """Workloads on one kind of cluster, ready to be run again and again.
+    """Workloads on one cluster, ready for repeated runs.
 
     Args:
         workloads: W workloads, at least one.
@@ -175,15 +175,15 @@ class RunPool:
         return values
 
     def _run_here(self, items: Sequence, advance) -> list:
-        found = []
+        outcomes = []
         for item in items:
-            found.append(self._runs(item))
-            advance(found[-1])
-        return found
+            outcomes.append(self._runs(item))
+            advance(outcomes[-1])
+        return outcomes
 
 
 def _best(objective: Objective, names: Sequence[str], means: np.ndarray) -> str:
-    """Name and mean score of the best of some schedulers, float64 [schedulers]; nothing while no score is known."""
+    """Name and mean score of the best scheduler, or "" if all scores are NaN."""
     if np.isnan(means).all():
         return ""
     row = int(np.nanargmin(objective.loss(means)))
@@ -191,7 +191,7 @@ def _best(objective: Objective, names: Sequence[str], means: np.ndarray) -> str:
 
 
 class _Candidates:
-    """Function from (scheduler, arrays by name) to the outcome of its run on one workload with one seed."""
+    """Function from a scheduler and named arrays to its run on one workload and seed."""
 
     def __init__(self, workload: SystemWorkload, settings: SystemSettings, seed: int) -> None:
         self._workload, self._settings, self._seed = workload, settings, seed
@@ -223,7 +223,7 @@ class _Candidates:
 
 
 class CandidatePool:
-    """One workload and one seed, many candidate schedules at once, each on a state that no other worker uses.
+    """Pool that runs candidate schedules of one workload and seed, each on a private state.
 
     Args:
         workload: What to run.

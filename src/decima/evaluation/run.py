@@ -64,10 +64,10 @@ def simulate(
     parameters = {} if parameters is None else parameters
     if not isinstance(parameters, Mapping) or not all(isinstance(name, str) for name in parameters):
         raise ConfigError(f"parameters must be values by name, got {parameters!r:.60}")
-    made = runs.make_scheduler(scheduler, **parameters)
+    policy = runs.make_scheduler(scheduler, **parameters)
     state = runs.state(runs.tables(jobs, chosen), chosen, log=log)
-    runs.run(state, made, seed)
-    return runs.result(state, made.name, seed)
+    runs.run(state, policy, seed)
+    return runs.result(state, policy.name, seed)
 
 
 def optimum(

@@ -223,7 +223,7 @@ def tune(
             "search": about["search"],
         }
     )
-    told = _read_checkpoint(checkpoint, problem) if checkpoint is not None else []
+    known = _read_checkpoint(checkpoint, problem) if checkpoint is not None else []
 
     def scores(runs: RunPool, schedulers: list[SystemScheduler]) -> np.ndarray:
         return runs.measure(schedulers, (objective,))[objective.column]
@@ -232,8 +232,8 @@ def tune(
         return system.make_scheduler(name, **(default.values | scaling.decode(unit)))
 
     def evaluate(units: np.ndarray) -> np.ndarray:
-        found = scores(pool, [candidate(unit) for unit in units])
-        return np.where(np.isnan(found).any(axis=1), np.inf, objective.loss(found.mean(axis=1)))
+        measured = scores(pool, [candidate(unit) for unit in units])
+        return np.where(np.isnan(measured).any(axis=1), np.inf, objective.loss(measured.mean(axis=1)))
 
     def after_generation(values: list[list[float]], best: Minimum) -> None:
         if checkpoint is not None:
@@ -242,7 +242,7 @@ def tune(
         bar.set_postfix_str(f"best {best.value:.2f}", refresh=False)
         bar.update(len(values[-1]))
 
-    done = sum(map(len, told))
+    done = sum(map(len, known))
     with progress_bar(progress, max(budget, done), "candidate", done=done) as bar, pool:
         best = minimize(
             evaluate,
@@ -253,7 +253,7 @@ def tune(
             seed=seed,
             population=population,
             inject=[scaling.encode(default.values)] if start else (),
-            told=told,
+            known=known,
             on_generation=after_generation,
         )
         tuned = candidate(best.x)
@@ -301,13 +301,13 @@ def _read_checkpoint(path: str | Path, problem: dict) -> list[list[float]]:
         return []
     try:
         content = files.read_json(path)
-        found, values = dict(content["problem"]), content["values"]
-        told = [[float(value) for value in generation] for generation in values]
+        header, values = dict(content["problem"]), content["values"]
+        generations = [[float(value) for value in generation] for generation in values]
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is not a checkpoint of a parameter search: {error!r}") from error
-    if found != problem:
-        differs = ", ".join(sorted(key for key in problem if found.get(key) != problem[key])) or "contents"
+    if header != problem:
+        differs = ", ".join(sorted(key for key in problem if header.get(key) != problem[key])) or "contents"
         raise ConfigError(
             f"the checkpoint {path} belongs to another search ({differs} differ); remove it or choose another file"
         )
-    return told
+    return generations

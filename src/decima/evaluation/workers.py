@@ -1,4 +1,4 @@
-"""One function applied to many items at once: in threads, in processes, or on the machines of a Ray cluster.
+"""One function applied to many items in parallel, by threads, processes or a Ray cluster.
 
 Comparison, tuning, search and rollouts of training run their work through this module. Results come in the order of the
 items and depend neither on the backend nor on the number of workers; an exception in a worker (and Ctrl-C) is raised in
@@ -67,7 +67,7 @@ def _gather(results: Iterable, advance: Callable[[Any], object] | None) -> list:
 
 
 class ThreadWorkers:
-    """Threads of this process; they run side by side inside the compiled core, which releases the interpreter lock."""
+    """Threads that run side by side inside the compiled core, which releases the interpreter lock."""
 
     def __init__(self, function: Callable, workers: int | None = None) -> None:
         self.workers = check_workers(workers)
@@ -131,7 +131,7 @@ _function_of_process: Callable | None = None
 
 
 class _Spawn(multiprocessing.context.SpawnContext):
-    """Starts processes and remembers them, so that they can be ended in the middle of their work."""
+    """Context that starts processes and remembers them, to end them in the middle of work."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ class _Spawn(multiprocessing.context.SpawnContext):
 
 
 def _enter_process(function: bytes) -> None:
-    """Prepare a worker process. Ctrl-C reaches the whole group of processes; the caller alone decides about it."""
+    """Prepare a worker process; Ctrl-C, which reaches all processes, is left to the caller."""
     global _function_of_process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _function_of_process = pickle.loads(function)
@@ -167,7 +167,7 @@ class _Actor:
 
 
 class RayWorkers:
-    """Ray actors of one core each, on the cluster named by ``RAY_ADDRESS``, else on this machine.
+    """Ray actors of one core each, on the cluster of ``RAY_ADDRESS``, else on this machine.
 
     Each begins as soon as the cluster has a core for it; nothing waits for the others. When an actor dies, alone or
     with its machine, another one does its item again, and a warning says so.
@@ -251,8 +251,8 @@ class RayWorkers:
         """Give items to free actors, and ask for more actors."""
         self._start()
         if (missing := min(self.workers, len(items)) - len(self._free) - len(self._calls)) > 0:
-            kind, function = self._ray.remote(num_cpus=1)(_Actor), self._ray.put(self._function)
-            for actor in [kind.remote() for _ in range(missing)]:
+            actor_class, function = self._ray.remote(num_cpus=1)(_Actor), self._ray.put(self._function)
+            for actor in [actor_class.remote() for _ in range(missing)]:
                 self._calls[actor.prepare.remote(function)] = actor, None
         while self._free and left:
             actor, index = self._free.pop(), left.popleft()
@@ -325,10 +325,10 @@ def make_workers(function: Callable, backend: str | None = None, workers: int | 
         ConfigError: The backend is unknown, ``workers`` is no whole number of at least 1.
         MissingExtraError: The backend is Ray's, which is not installed.
     """
-    kind = backend or ("ray" if os.environ.get("RAY_ADDRESS") else "threads")
-    if kind not in BACKENDS:
+    name = backend or ("ray" if os.environ.get("RAY_ADDRESS") else "threads")
+    if name not in BACKENDS:
         raise ConfigError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
-    return BACKENDS[kind](function, workers)
+    return BACKENDS[name](function, workers)
 
 
 def map_threads(

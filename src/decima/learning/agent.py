@@ -1,4 +1,4 @@
-"""Protocol between the algorithms and a policy that acts in a system and can be improved."""
+"""Protocol between the algorithms and a policy that acts in a system and learns."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class WeightLearner(Protocol):
 
 
 class Agent(Protocol):
-    """A network, its batches and its way to act: what another system brings to be trained by the same algorithms.
+    """Network, batches and actions that a system provides for training by the shared algorithms.
 
     Records of episodes are the agent's own business: algorithms only hand them back. Decisions are numbered through
     all records of an iteration.
@@ -86,7 +86,7 @@ class Agent(Protocol):
         """Int64 per episode: the decisions with a choice."""
 
     def recorded_log_prob(self, records: Sequence, effect_classes: bool) -> np.ndarray:
-        """Float32 [D]: log-probabilities of all decisions when they were made."""
+        """Float32 [D]: log-probabilities of all decisions under the policy that decided."""
 
     def describe(self, records: Sequence) -> dict[str, float]:
         """Values of ``columns``."""

@@ -30,7 +30,7 @@ def trace(function):
 
 
 class Traced:
-    """A function that is traced at its first call, and from then on called as the graph that it became.
+    """Function that is traced at its first call, and afterwards called as a graph.
 
     On small networks ``tf.function`` takes longer to check and convert arguments than TensorFlow to compute.
 

@@ -16,7 +16,7 @@ class Progress:
     share: float  # used part of the budget that was left when the phase began, 0 to 1
 
     def after(self, first: int, used_before: float) -> Progress:
-        """Progress of a phase that began at iteration ``first`` with a part ``used_before`` of the budget used."""
+        """Progress of a phase that began at iteration ``first`` after ``used_before`` of the budget."""
         left = max(1.0 - used_before, 1e-9)
         return Progress(self.iteration, self.iteration - first, min(1.0, (self.share - used_before) / left))
 
@@ -44,7 +44,7 @@ class Budget(Configuration):
         return any(getattr(self, name) is not None for name in self.LIMITS)
 
     def used(self, iteration: int, wall_s: float, cpu_s: float) -> float:
-        """Share of the budget that is used, 0 to 1; of the iterations if these are limited, else of the time."""
+        """Used share of the budget, 0 to 1, by iterations if limited, else by time."""
         if self.iterations is not None:
             return min(1.0, iteration / self.iterations)
         shares = [used / limit for used, limit in ((wall_s, self.wall_seconds), (cpu_s, self.cpu_seconds)) if limit]

@@ -1,4 +1,4 @@
-"""The state of a training run in one file, replaced atomically: a killed run leaves the old or the new one."""
+"""State of a training run in one file, replaced atomically: kills leave a complete file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FILE_NAME = "checkpoint.npz"
 
 @dataclass
 class Checkpoint:
-    """Everything that the next iteration depends on. Chance is not here: it is a function of seed and iteration."""
+    """Everything that the next iteration depends on, except chance (a function of seed and iteration)."""
 
     about: dict  # what is trained and how: task, recipe, architecture, seed (JSON)
     counters: dict  # iteration, elapsed times, best validation and the like (JSON)
@@ -88,7 +88,7 @@ def _checksum(document: np.ndarray, arrays: dict[str, np.ndarray]) -> bytes:
 
 
 def _require_plain(content: zipfile.ZipFile, size: int) -> None:
-    """Refuse what would take more memory than the file has bytes: compressed entries, and arrays longer than they are.
+    """Refuse compressed entries and arrays longer than their data, which could exhaust the memory.
 
     Raises:
         ValueError: There is one.

@@ -49,8 +49,8 @@ def _make_block(width: int, group: int):
             word = ir.IntType(64)
             zero = ir.Constant(vector, 0.0) if width == 1 else ir.Constant(vector, [0.0] * width)
             suffix = "f32" if width == 1 else f"v{width}f32"
-            kind = ir.FunctionType(vector, [vector] * 3)
-            fma = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fmuladd.{suffix}")
+            function_type = ir.FunctionType(vector, [vector] * 3)
+            fma = cgutils.get_or_insert_function(builder.module, function_type, f"llvm.fmuladd.{suffix}")
             sums = [cgutils.alloca_once(builder, vector) for _ in range(group)]
             biased = builder.icmp_signed(">=", b_first, word(0))
 
@@ -150,36 +150,36 @@ def dense(
     while column < outputs:
         left = outputs - column
         bias = b_first + column if b_first >= 0 else -1
-        place = o_first + column
+        start = o_first + column
         weight = w_first + column
         if left >= 32:
             _block32(
-                x, x_first, x_stride, x_step, rows, inputs, w, weight, outputs, b, bias, b_stride, out, place, o_stride,
+                x, x_first, x_stride, x_step, rows, inputs, w, weight, outputs, b, bias, b_stride, out, start, o_stride,
                 rectify,
             )  # fmt: skip
             column += 32
         elif left >= 16:
             _block16(
-                x, x_first, x_stride, x_step, rows, inputs, w, weight, outputs, b, bias, b_stride, out, place, o_stride,
+                x, x_first, x_stride, x_step, rows, inputs, w, weight, outputs, b, bias, b_stride, out, start, o_stride,
                 rectify,
             )  # fmt: skip
             column += 16
         elif left >= 8:
             _block8(
-                x, x_first, x_stride, x_step, rows, inputs, w, weight, outputs, b, bias, b_stride, out, place, o_stride,
+                x, x_first, x_stride, x_step, rows, inputs, w, weight, outputs, b, bias, b_stride, out, start, o_stride,
                 rectify,
             )  # fmt: skip
             column += 8
         else:
             _block1(
-                x, x_first, x_stride, x_step, rows, inputs, w, weight, outputs, b, bias, b_stride, out, place, o_stride,
+                x, x_first, x_stride, x_step, rows, inputs, w, weight, outputs, b, bias, b_stride, out, start, o_stride,
                 rectify,
             )  # fmt: skip
             column += 1
 
 
 class _CompiledLayer(CompiledDecision):
-    """``dense`` compiled on its own, so that its code is not copied into, and compiled with, all that use it."""
+    """Separately compiled ``dense``, so that its users neither copy nor recompile its code."""
 
     i64 = types.int64
     signature = types.void(
@@ -191,7 +191,7 @@ class _CompiledLayer(CompiledDecision):
 def dense_layer(
     x, x_first, x_stride, rows, inputs, w, w_first, b, b_first, b_stride, out, o_first, o_stride, outputs, rectify
 ):
-    """Layer :func:`dense` as compiled on its own; its address is ``net_dense`` of the policy's record."""
+    """Separately compiled layer :func:`dense`; its address is ``net_dense`` of the policy's record."""
     dense(
         x,
         x_first,
@@ -227,7 +227,7 @@ def _call(function_signature):
     """Code that calls the function at the address that comes first."""
 
     def codegen(context, builder, signature, args):
-        kinds = [context.get_value_type(kind) for kind in signature.args[1:]]
+        kinds = [context.get_value_type(type_) for type_ in signature.args[1:]]
         function = builder.inttoptr(args[0], ir.FunctionType(ir.VoidType(), kinds).as_pointer())
         builder.call(function, args[1:])
         return context.get_dummy_value()

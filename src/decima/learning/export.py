@@ -1,4 +1,4 @@
-"""The outcome of a training run as a stored policy: weights and a card that says where they come from."""
+"""Export of a training run as stored policy: weights and a card of their origin."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KEPT = ("iteration", "phase", "wall_s", "cpu_s", "jct_s", "val_greedy", "val_sa
 
 
 class TrainedTask(Protocol):
-    """What was learned to do, as a card tells it."""
+    """Learned task, as a card describes it."""
 
     @property
     def label(self) -> str:
@@ -31,7 +31,7 @@ class TrainedTask(Protocol):
 
     @property
     def metric(self) -> str:
-        """Column of the score that selected the weights; one that ends in ``_s`` is in seconds."""
+        """Column of the score that selected the weights, in seconds if it ends in ``_s``."""
 
     @property
     def data_version(self) -> str:
@@ -95,7 +95,7 @@ def card(run: TrainingRun, trained: Trained) -> dict:
 
 
 def git_revision() -> str | None:
-    """Commit of the checkout that this code is in, with a plus if files differ from it; None outside of one."""
+    """Commit of this code's checkout, with a plus if files differ; None outside of one."""
     root = checkout_root(Path(__file__).parent)
     if root is None:
         return None
@@ -104,10 +104,10 @@ def git_revision() -> str | None:
         return subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
 
     try:
-        found = git("rev-parse", "HEAD")
+        commit = git("rev-parse", "HEAD")
         changed = git("status", "--porcelain", "--untracked-files=no", "--", "src")
     except FileNotFoundError:  # no git on this machine
         return None
-    if found.returncode != 0:
+    if commit.returncode != 0:
         return None
-    return found.stdout.strip() + ("+" if changed.stdout.strip() else "")
+    return commit.stdout.strip() + ("+" if changed.stdout.strip() else "")

@@ -96,9 +96,10 @@ class Learner(AdamWeights):
 
 
 def chunks(count: int, largest: int) -> list[slice]:
-    """Cut ``count`` decisions into equal chunks of at most ``largest``, a multiple of four of them if there are many.
+    """Cut ``count`` decisions into equal chunks of at most ``largest``.
 
-    Four, so that the usual numbers of cores finish together; the number of threads must not matter.
+    Their number is a multiple of four from ``largest`` decisions on. Four, so that the usual numbers of cores finish
+    together; the number of threads must not matter.
     """
     parts = -(-count // largest)
     if count >= largest:

@@ -21,9 +21,9 @@ class PerceptronLayer(keras.layers.Layer):
         self.perceptron = perceptron
         self.kernels, self.biases = [], []
         for name, shape in perceptron.shapes:
-            _, layer, kind = name.split("/")
-            weight = self.add_weight(name=f"{kind}_{layer}", shape=shape, initializer="zeros", dtype="float32")
-            (self.kernels if kind == "kernel" else self.biases).append(weight)
+            _, layer, array = name.split("/")
+            weight = self.add_weight(name=f"{array}_{layer}", shape=shape, initializer="zeros", dtype="float32")
+            (self.kernels if array == "kernel" else self.biases).append(weight)
         if len(self.biases) < len(self.kernels):
             self.biases.append(None)
         self.built = True
@@ -33,7 +33,7 @@ class PerceptronLayer(keras.layers.Layer):
         return self.after_first(tf.matmul(inputs, self.kernels[0]))
 
     def parts(self, *widths: int) -> list[tf.Tensor]:
-        """The first kernel cut into blocks of rows, for inputs of which some are shared by many rows."""
+        """Row blocks of the first kernel, for inputs that are partly shared by many rows."""
         return tf.split(tf.convert_to_tensor(self.kernels[0]), widths)
 
     def after_first(self, values: tf.Tensor) -> tf.Tensor:
@@ -50,7 +50,7 @@ class PerceptronLayer(keras.layers.Layer):
 
 
 class StageMessages(MessagePassing):
-    """Messages from children to parents: ``g(sum of f(e_u) over the children u)``, without g if there is none.
+    """Messages from children to parents: ``g(sum of f(e_u) over the children u)``; g is optional.
 
     Called with ``[e, a]``, embeddings [N, width] and a sparse matrix [N, N] with a[child, parent] = 1, it gives the
     messages that every stage receives; with ``[e, a, x]``, f sees the features x of an edge after the embedding of the
@@ -86,13 +86,13 @@ class StageMessages(MessagePassing):
         return self.update(self.aggregate(self.message(e, edges)))
 
     def propagate(self, x: tf.Tensor, a: tf.SparseTensor, e: tf.Tensor | None = None, **kwargs) -> tf.Tensor:
-        """Messages to all stages at once; see the class. Features ``e`` are in the order of the entries of ``a``."""
+        """Messages to all stages at once, with features ``e`` in the order of ``a``'s entries."""
         self.index_sources, self.index_targets = a.indices[:, 0], a.indices[:, 1]
         self.n_nodes = tf.shape(x)[0]
         return self.update(self.aggregate(self.message(x, e)))
 
     def message(self, x: tf.Tensor, e: tf.Tensor | None = None, **kwargs) -> tf.Tensor:
-        """Transformed embeddings of the children, one row per edge, with the features ``e`` of the edge if given."""
+        """Transformed embeddings of the children, one row per edge, with its features ``e`` if any."""
         sent = self.get_sources(x)
         return self.f(sent if e is None else tf.concat([sent, e], axis=1))
 
@@ -102,7 +102,7 @@ class StageMessages(MessagePassing):
 
 
 def _sum_of_sorted(values: tf.Tensor, index: tf.Tensor, count: tf.Tensor | None) -> tf.Tensor:
-    """Sums of rows with the same index; the indices ascend and miss no value if the count is left out."""
+    """Sums of rows with equal indices; without a count, these ascend and miss none."""
     if count is None:
         return tf.math.segment_sum(values, index)
     return sum_by(values, index, count)
@@ -110,13 +110,13 @@ def _sum_of_sorted(values: tf.Tensor, index: tf.Tensor, count: tf.Tensor | None)
 
 @tf.custom_gradient
 def sum_by(values: tf.Tensor, index: tf.Tensor, count: tf.Tensor):
-    """Sums [count, width] of the rows with the same index, in any order; its gradient is one gather."""
+    """Sums [count, width] of rows with equal indices, unsorted; the gradient is one gather."""
     return tf.math.unsorted_segment_sum(values, index, count), lambda up: (tf.gather(up, index), None, None)
 
 
 @tf.custom_gradient
 def gather_ascending(values: tf.Tensor, index: tf.Tensor):
-    """Rows of ``values``, where indices ascend and miss none: the gradient is a sum of neighbours, not a scatter."""
+    """Rows of ``values`` by ascending indices without gaps; the gradient sums neighbours, no scatter."""
     return tf.gather(values, index), lambda up: (tf.math.segment_sum(up, index), None)
 
 

@@ -1,4 +1,4 @@
-"""What the networks of all systems consist of: perceptrons, and the flat vector that holds their weights.
+"""Parts of the networks of all systems: perceptrons, and the flat vector of their weights.
 
 No TensorFlow here: running a stored policy needs only its architecture and its weights.
 """
@@ -103,7 +103,7 @@ class NetworkShape:
 
     @property
     def shapes(self) -> list[tuple[str, tuple[int, ...]]]:
-        """(name, shape) of all weight arrays; the flat vector holds them one after the other, row by row."""
+        """Pairs (name, shape) of the weight arrays, concatenated row by row in the flat vector."""
         return [shape for net in self.perceptrons for shape in net.shapes]
 
     @cached_property

@@ -1,4 +1,4 @@
-"""TensorFlow without its notes on accelerators that are not there, and without threads of its own."""
+"""TensorFlow without notes on missing accelerators and without private threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recipe of training: a budget and the configurations of algorithms, in one record that a YAML file can hold."""
+"""Recipe of training: a budget and configurations of algorithms in one YAML-compatible record."""
 
 from __future__ import annotations
 
@@ -55,10 +55,11 @@ class AdamConfig(Configuration):
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that shapes learning. Times in seconds. The defaults are Algorithm 1 with the values of appendix C.
+    """Everything that shapes learning, by default Algorithm 1 with the values of appendix C.
 
-    Outside, a recipe is flat: in files, on the command line, in cards and for :meth:`of_fields` a field is given by its
-    name alone; one that several parts have is the same for all of them. :meth:`documentation` lists all fields.
+    Times are in seconds. Outside, a recipe is flat: in files, on the command line, in cards and for :meth:`of_fields` a
+    field is given by its name alone; one that several parts have is the same for all of them. :meth:`documentation`
+    lists all fields.
 
     Raises:
         ConfigError: The parts contradict each other.
@@ -115,12 +116,14 @@ class Recipe:
         for key in values:
             if key not in known:
                 raise ConfigError(f"recipe: unknown field {key!r}{hint(key, known) or '; known: ' + ', '.join(known)}")
-        made = []
+        configurations = []
         for part in parts:
             names = {item.name for item in fields(part)}
-            told = {"algorithm": algorithm} if "algorithm" in names else {}
-            made.append(part(**({key: value for key, value in values.items() if key in names} | told)))
-        return cls(name, algorithm, *made)
+            of_algorithm = {"algorithm": algorithm} if "algorithm" in names else {}
+            configurations.append(
+                part(**({key: value for key, value in values.items() if key in names} | of_algorithm))
+            )
+        return cls(name, algorithm, *configurations)
 
     def as_dict(self) -> dict:
         """Flat fields by name, JSON-ready."""
@@ -134,7 +137,7 @@ class Recipe:
         return {name: value for name, value in self.as_dict().items() if name not in Budget.LIMITS}
 
     def replace(self, **changes) -> Recipe:
-        """A copy with some flat fields changed; with another teacher, what was said of the former one does not stay.
+        """Copy with some flat fields changed; a new teacher discards what described the former one.
 
         With another algorithm, fields that it does not know are dropped.
 
@@ -155,8 +158,8 @@ class Recipe:
         Args:
             algorithm: Whose fields to list beside those of all recipes.
         """
-        own = {"name": "What cards and logs call it.", "algorithm": "Registered algorithm that trains."}
-        return own | {item.name: item.metadata["doc"] for part in _parts(algorithm) for item in fields(part)}
+        documents = {"name": "What cards and logs call it.", "algorithm": "Registered algorithm that trains."}
+        return documents | {item.name: item.metadata["doc"] for part in _parts(algorithm) for item in fields(part)}
 
     # ---- where recipes come from --------------------------------------------------------------------------------
 
@@ -174,7 +177,7 @@ class Recipe:
 
     @classmethod
     def load(cls, path: str | Path, kind: str = "batch") -> Recipe:
-        """Read a YAML file of flat fields; ``base: fast`` starts from a named recipe instead of the defaults.
+        """Read flat fields from YAML; ``base: fast`` starts from a recipe instead of the defaults.
 
         Args:
             path: The file.
@@ -200,7 +203,7 @@ class Recipe:
 
     @classmethod
     def of(cls, name: str | Recipe, texts: Mapping[str, str] | None = None, kind: str = "batch") -> Recipe:
-        """A named recipe or YAML file, some flat fields replaced by texts as a command line gives them.
+        """Recipe by name or YAML file, with flat fields replaced by command-line texts.
 
         Args:
             name: Name, path, or a recipe.

@@ -55,9 +55,9 @@ class ReplayMemory:
     def _held(self) -> int:
         return len(self._full) * self._block + (0 if self._filling is None else len(self._filling))
 
-    def add(self, found: Transitions) -> None:
+    def add(self, transitions: Transitions) -> None:
         """Take transitions in; the oldest ones beyond the capacity are forgotten."""
-        filling = found if self._filling is None else Transitions.joined([self._filling, found])
+        filling = transitions if self._filling is None else Transitions.joined([self._filling, transitions])
         while len(filling) >= self._block:
             self._full.append(filling.part(slice(0, self._block)))
             filling = filling.part(slice(self._block, None))
@@ -88,11 +88,11 @@ class ReplayMemory:
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over what :meth:`state` returned."""
-        found: dict[int, dict[str, np.ndarray]] = {}
+        columns: dict[int, dict[str, np.ndarray]] = {}
         for key, values in arrays.items():
             index, _, name = key.partition("/")
-            found.setdefault(int(index), {})[name] = values
-        blocks = [Transitions(found[index]) for index in sorted(found)]
+            columns.setdefault(int(index), {})[name] = values
+        blocks = [Transitions(columns[index]) for index in sorted(columns)]
         self._filling = None
         if blocks and len(blocks[-1]) < self._block:
             self._filling = blocks.pop()

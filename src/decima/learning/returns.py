@@ -30,7 +30,7 @@ class Episode:
 
 
 def discounted_rewards(episode: Episode, horizon_s: float | None) -> np.ndarray:
-    """Rewards seen from their decision: r (1 - exp(-dt / H)) H / dt, since they accrue evenly over dt; float64 [D]."""
+    """Rewards, accrued evenly, discounted to their decision: r (1 - exp(-dt/H)) H/dt, float64 [D]."""
     if horizon_s is None:
         return episode.rewards
     share = episode.gaps_s / horizon_s
@@ -55,12 +55,12 @@ def decay(gaps_s: np.ndarray, *constants_s: float | None) -> np.ndarray:
 
 
 def returns_to_go(episode: Episode, horizon_s: float | None = None) -> np.ndarray:
-    """R_k of Algorithm 1, line 6: (discounted) rewards from each decision to the end; float64 [D]."""
+    """Discounted rewards from each decision to the end: R_k (Algorithm 1, line 6), float64 [D]."""
     return backward_sums(discounted_rewards(episode, horizon_s), decay(episode.gaps_s, horizon_s))
 
 
 def at_times(episode: Episode, values: np.ndarray, when_s: np.ndarray) -> np.ndarray:
-    """Values between decisions, linearly interpolated; the first before all of them, 0 from the end on.
+    """Values interpolated linearly between decisions; the first before all, 0 after the end.
 
     Args:
         episode: Where the values belong.
@@ -77,13 +77,13 @@ def at_times(episode: Episode, values: np.ndarray, when_s: np.ndarray) -> np.nda
     gap = times[inside] - times[inside - 1]
     share = np.clip((when_s - times[inside - 1]) / np.where(gap > 0.0, gap, 1.0), 0.0, 1.0)
     share = share.reshape(-1, *[1] * (values.ndim - 1))
-    found = padded[inside - 1] * (1.0 - share) + padded[inside] * share
-    found[when_s >= episode.end_s] = 0.0
-    return found
+    interpolated = padded[inside - 1] * (1.0 - share) + padded[inside] * share
+    interpolated[when_s >= episode.end_s] = 0.0
+    return interpolated
 
 
 def time_average(episodes: Sequence[Episode], values: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Mean over the episodes of a sequence of their values at the time of each decision (§5.3, Algorithm 1, line 8).
+    """Mean of a sequence's episodes at each decision's time (§5.3, Algorithm 1, line 8).
 
     Differs: Algorithm 1 averages over equal step numbers. Steps of different episodes lie at different times, so values
     are interpolated at equal times, as the published code does.
@@ -93,15 +93,15 @@ def time_average(episodes: Sequence[Episode], values: Sequence[np.ndarray]) -> l
     """
     when = np.concatenate([episode.time_s for episode in episodes])
     total = np.zeros((len(when), *values[0].shape[1:]))
-    for own, mine in zip(episodes, values, strict=True):
-        total += at_times(own, mine, when)
+    for episode, mine in zip(episodes, values, strict=True):
+        total += at_times(episode, mine, when)
     mean = total / len(episodes)
     return np.split(mean, np.cumsum([len(episode.time_s) for episode in episodes])[:-1])
 
 
 @dataclass
 class RegressionMemory:
-    """Sums of products from which the linear part of the baseline is fitted, kept between iterations."""
+    """Sums of products, kept between iterations, to fit the baseline's linear part."""
 
     gram: np.ndarray  # float64 [K, K], sum of products of summary columns
     moment: np.ndarray  # float64 [K], sum of summary x residual return
@@ -113,7 +113,7 @@ class RegressionMemory:
 
 
 def solve_ridge(gram: np.ndarray, moment: np.ndarray, ridge: float) -> np.ndarray:
-    """Coefficients of a ridge regression whose penalty is relative to each column's own sum of squares; float64 [K]."""
+    """Ridge regression coefficients, float64 [K], penalised relative to each column's sum of squares."""
     scale = np.sqrt(np.diag(gram))
     used = scale > 1e-9 * max(float(scale.max(initial=0.0)), 1e-300)
     weights = np.zeros(len(moment))
@@ -172,16 +172,16 @@ def advantages(
         _add_linear_part(sequences, returns, baselines, memory, memory_share, ridge)
     spread.append(_mean_square(returns, baselines))
     values = []
-    for episodes, own_returns, own_baselines in zip(sequences, returns, baselines, strict=True):
-        found = []
-        for episode, total, baseline in zip(episodes, own_returns, own_baselines, strict=True):
+    for episodes, episode_returns, episode_baselines in zip(sequences, returns, baselines, strict=True):
+        weighted = []
+        for episode, total, baseline in zip(episodes, episode_returns, episode_baselines, strict=True):
             if trace_s is None:
-                found.append(total - baseline)
+                weighted.append(total - baseline)
                 continue
             ahead = np.append(baseline[1:], 0.0) * decay(episode.gaps_s, horizon_s)
             surprise = discounted_rewards(episode, horizon_s) + ahead - baseline
-            found.append(backward_sums(surprise, decay(episode.gaps_s, horizon_s, trace_s)))
-        values.append(found)
+            weighted.append(backward_sums(surprise, decay(episode.gaps_s, horizon_s, trace_s)))
+        values.append(weighted)
     flat = [part for group in _normalised(values, normalise) for part in group]
     by_time, by_summary = (1.0 - after / before if before > 0.0 else 0.0 for before, after in pairwise(spread))
     return Advantages(flat, [total for group in returns for total in group], by_time, by_summary)
@@ -196,22 +196,22 @@ def _mean_square(returns: list[list[np.ndarray]], baselines: list[list[np.ndarra
 
 
 def _add_linear_part(sequences, returns, baselines, memory: RegressionMemory, share: float, ridge: float) -> None:
-    """Fit the linear function and add it to the baselines in place."""
+    """Fit the linear function and add it to the baselines, which change."""
     differences, sums = [], []
-    for episodes, own_returns, own_baselines in zip(sequences, returns, baselines, strict=True):
+    for episodes, episode_returns, episode_baselines in zip(sequences, returns, baselines, strict=True):
         means = time_average(episodes, [episode.summary for episode in episodes])
-        for episode, mean, total, baseline in zip(episodes, means, own_returns, own_baselines, strict=True):
+        for episode, mean, total, baseline in zip(episodes, means, episode_returns, episode_baselines, strict=True):
             difference = episode.summary - mean
             differences.append(difference)
             sums.append((difference.T @ difference, difference.T @ (total - baseline)))
-    gram = share * memory.gram + sum(own for own, _ in sums)
-    moment = share * memory.moment + sum(own for _, own in sums)
+    gram = share * memory.gram + sum(gram_of for gram_of, _ in sums)
+    moment = share * memory.moment + sum(moment_of for _, moment_of in sums)
     index = 0
-    for own_baselines in baselines:
-        for place, baseline in enumerate(own_baselines):
-            own_gram, own_moment = sums[index]
-            weights = solve_ridge(gram - own_gram, moment - own_moment, ridge)
-            own_baselines[place] = baseline + differences[index] @ weights
+    for episode_baselines in baselines:
+        for number, baseline in enumerate(episode_baselines):
+            sum_gram, sum_moment = sums[index]
+            weights = solve_ridge(gram - sum_gram, moment - sum_moment, ridge)
+            episode_baselines[number] = baseline + differences[index] @ weights
             index += 1
     memory.gram, memory.moment = gram, moment
 

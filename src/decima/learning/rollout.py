@@ -1,4 +1,4 @@
-"""Running episodes of the current policy: in threads, in processes or on a Ray cluster, with the same result."""
+"""Episodes of the current policy on threads, processes or Ray, with the same result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RolloutJob:
 
 
 class RolloutBackend(Protocol):
-    """Backend on which episodes run. Records must not depend on the backend or on the number of its workers."""
+    """Backend that runs episodes; records depend neither on it nor on its number of workers."""
 
     def collect(self, architecture: NetworkShape, weights: np.ndarray, jobs: Sequence[RolloutJob]) -> list:
         """Run the jobs with these weights, float32 [parameters]; records in the order of the jobs."""

@@ -1,4 +1,4 @@
-"""One training of a policy in any system: task, recipe, network and seed, and the trainer that they make."""
+"""One training of a policy in any system: task, recipe, network, seed, and their trainer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from decima.learning.trainer import Trainer, Validation
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """Everything that the outcome of a training is a function of, if its budget is a number of iterations.
+    """Everything that determines the outcome of a training with a budget in iterations.
 
     A system subclasses it with the five methods that raise NotImplementedError here.
 

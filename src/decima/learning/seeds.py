@@ -1,4 +1,4 @@
-"""Seeds of training: which sequences of jobs may be trained and validated on, and the chance of rollouts."""
+"""Seeds of training: sequences of jobs for training and validation, and chance of rollouts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SEQUENCE_SEED = 200_000
 
 
 def rollout_seeds(seed: int, iteration: int, count: int) -> list[int]:
-    """Seeds of the episodes of one iteration, for the durations of tasks and the draws of the policy.
+    """Seeds of an iteration's episodes, for durations of tasks and draws of the policy.
 
     Args:
         seed: Seed of the training run.

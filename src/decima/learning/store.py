@@ -34,7 +34,7 @@ WEIGHTS, CARD = ".weights.h5", ".json"
 FORMAT = 3  # of cards
 _WEIGHTS_FORMAT = 1
 # Written by `save_policy` itself.
-_OWN_KEYS = ("format", "name", "system", "architecture", "parameters", "weights_sha256", "policy_sha256")
+_CARD_KEYS = ("format", "name", "system", "architecture", "parameters", "weights_sha256", "policy_sha256")
 # A file of weights is their bytes and a few hundred more per array; what is far larger is not read at all.
 _MOST_BYTES, _MOST_BYTES_PER_WEIGHT = 2**20, 16
 _PACKAGE = Path(__file__).parents[1]
@@ -76,9 +76,9 @@ def save_policy(path: str | os.PathLike, architecture: NetworkShape, weights: np
     except ConfigError as error:
         raise PolicyError(str(error)) from error
     _require_finite(parts, weights_path)
-    if taken := sorted(set(card) & set(_OWN_KEYS)):
+    if taken := sorted(set(card) & set(_CARD_KEYS)):
         raise PolicyError(f"the card of a policy has {', '.join(taken)} of its own, leave it out")
-    own = {
+    entries = {
         "format": FORMAT,
         "name": _name(weights_path),
         "system": architecture.system,
@@ -86,11 +86,11 @@ def save_policy(path: str | os.PathLike, architecture: NetworkShape, weights: np
         "parameters": architecture.num_parameters,
         "weights_sha256": _checksum(weights),
     }
-    own["policy_sha256"] = _policy_checksum(own)
+    entries["policy_sha256"] = _policy_checksum(entries)
     try:
-        text = json.dumps(plain(own | card), indent=2, allow_nan=False)
+        text = json.dumps(plain(entries | card), indent=2, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise PolicyError(f"the card of policy {own['name']} cannot be written as JSON: {error}") from error
+        raise PolicyError(f"the card of policy {entries['name']} cannot be written as JSON: {error}") from error
     import h5py
 
     content = io.BytesIO()  # on a full disk, h5py takes the process down when it closes a file
@@ -133,7 +133,7 @@ def read_policy(name_or_path: str | os.PathLike, network: type[NetworkShape] | N
 
 
 def greedy_of(policy: StoredPolicy, greedy: bool | None = None) -> bool:
-    """Whether a stored policy takes the likeliest decision: as asked for, else as its card says, else yes.
+    """Whether a stored policy decides greedily: as requested, else by its card, else yes.
 
     Raises:
         PolicyError: The card says neither true nor false.
@@ -145,7 +145,7 @@ def greedy_of(policy: StoredPolicy, greedy: bool | None = None) -> bool:
 
 
 def list_policies(system: str | None = None) -> list[str]:
-    """Names of the policies in the checkout and in the installed package, sorted; of one system, or of all."""
+    """Sorted names of the policies, of one system or all, in checkout and package."""
     paths = {_name(path): path for folder in reversed(_papers()) for path in folder.glob(f"*{WEIGHTS}")}
     if system is None:
         return sorted(paths)
@@ -174,7 +174,7 @@ def _network_of(card: dict[str, Any], path: Path) -> type[NetworkShape]:
 
 
 def _folders() -> list[Path]:
-    """Folders of trained policies: of the checkout around the current folder, and those that came with the package."""
+    """Folders of trained policies, in the checkout around the current folder and in the package."""
     folders = [_PACKAGE / "models"]
     if (root := checkout_root()) is not None:
         folders.insert(0, root / "models")
@@ -207,8 +207,8 @@ def _find(name_or_path: str | os.PathLike, system: str | None) -> tuple[Path, Pa
     if not isinstance(text, str) or not text.strip():
         raise PolicyError(f"a policy is given by its name or path, got {name_or_path!r:.60}")
     if isinstance(name_or_path, str) and Path(text).name == text and not text.endswith((WEIGHTS, CARD)):
-        found = stored_files(text)
-        if found is None:
+        files = stored_files(text)
+        if files is None:
             known = list_policies(system)
             close = difflib.get_close_matches(text.lower(), known, n=3)
             hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
@@ -216,14 +216,14 @@ def _find(name_or_path: str | os.PathLike, system: str | None) -> tuple[Path, Pa
             places = ", ".join(str(folder) for folder in _folders())
             raise PolicyError(f"unknown policy {text!r}{hint}; {stored} (in {places})")
     else:
-        found = _files(text)
-        if not any(path.exists() for path in found) and (stored := stored_files(_name(found[0]))) is not None:
+        files = _files(text)
+        if not any(path.exists() for path in files) and (stored := stored_files(_name(files[0]))) is not None:
             path = stored[0].with_name(_name(stored[0]))
             raise PolicyError(f"there is no policy {text}: {path.name} is stored as {path}, its name alone will do")
-    for path, what in zip(found, ("weights", "card"), strict=True):
+    for path, what in zip(files, ("weights", "card"), strict=True):
         if not path.is_file():
             raise PolicyError(f"policy {_name(path)} lacks its {what}: there is no file {path}")
-    return found
+    return files
 
 
 def stored_files(name: str) -> tuple[Path, Path] | None:
@@ -283,11 +283,11 @@ def _read_weights(path: Path, architecture: NetworkShape) -> np.ndarray:
         if (size := path.stat().st_size) > most:
             raise PolicyError(f"{path} has {size:,} bytes, its card's architecture expects at most {most:,}")
         with h5py.File(io.BytesIO(path.read_bytes()), "r") as file:
-            found: dict[str, h5py.Dataset] = {}
-            file.visititems(lambda name, item: found.update({name: item} if isinstance(item, h5py.Dataset) else {}))
+            datasets: dict[str, h5py.Dataset] = {}
+            file.visititems(lambda name, item: datasets.update({name: item} if isinstance(item, h5py.Dataset) else {}))
             # Compressed, a data set of any size fits into a small file: it is read once its shape is known to be right.
-            _require_shapes(found, architecture, path)
-            arrays = {name: found[name][()] for name, _ in architecture.shapes}
+            _require_shapes(datasets, architecture, path)
+            arrays = {name: datasets[name][()] for name, _ in architecture.shapes}
     except PolicyError:
         raise
     except Exception as error:  # of damaged bytes, h5py raises whatever comes of them
@@ -296,17 +296,17 @@ def _read_weights(path: Path, architecture: NetworkShape) -> np.ndarray:
     return np.concatenate([values.reshape(-1) for values in arrays.values()])
 
 
-def _require_shapes(found: Mapping[str, h5py.Dataset], architecture: NetworkShape, path: Path) -> None:
+def _require_shapes(datasets: Mapping[str, h5py.Dataset], architecture: NetworkShape, path: Path) -> None:
     expected = dict(architecture.shapes)
-    for name in [*expected, *sorted(set(found) - set(expected))]:
-        shape = found[name].shape if name in found else None
+    for name in [*expected, *sorted(set(datasets) - set(expected))]:
+        shape = datasets[name].shape if name in datasets else None
         if shape != expected.get(name):
             raise PolicyError(
                 f"{path} holds weights of another architecture: {name} has shape {shape or 'none'}, "
                 f"architecture {architecture.name} of its card expects {expected.get(name, 'none')}"
             )
-        if found[name].dtype != np.float32:
-            raise PolicyError(f"{path} holds {found[name].dtype} in {name}, expected float32")
+        if datasets[name].dtype != np.float32:
+            raise PolicyError(f"{path} holds {datasets[name].dtype} in {name}, expected float32")
 
 
 def _require_finite(arrays: dict[str, np.ndarray], path: Path) -> None:
@@ -324,6 +324,6 @@ def _checksum(weights: np.ndarray) -> str:
 
 
 def _policy_checksum(card: dict[str, Any]) -> str:
-    """SHA-256 over the architecture as the card states it and the checksum of the weights, in hexadecimal."""
+    """SHA-256, in hexadecimal, over the card's architecture and the checksum of the weights."""
     content = {key: card[key] for key in ("architecture", "weights_sha256")}
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -18,7 +18,7 @@ from decima.learning.checkpoint import FILE_NAME, Checkpoint
 from decima.learning.logs import TrainingLog
 
 _BEST, _ALGORITHM = "best", "algorithm."
-_OWN_COLUMNS = ("iteration", "wall_s", "cpu_s")
+_RUN_COLUMNS = ("iteration", "wall_s", "cpu_s")
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Trainer:
     ) -> None:
         if not budget.has_stop:
             raise ConfigError("nothing ends the training: set iterations, wall_seconds or cpu_seconds")
-        self.columns = (*_OWN_COLUMNS, *algorithm.columns, *validation.columns)
+        self.columns = (*_RUN_COLUMNS, *algorithm.columns, *validation.columns)
         if twice := sorted({name for name in self.columns if self.columns.count(name) > 1}):
             raise ConfigError(f"two parts of the training have a column {twice[0]!r}; expected different names")
         self.algorithm, self.validation, self.budget = algorithm, validation, budget
@@ -141,7 +141,7 @@ class Trainer:
         return self._outcome()
 
     def _loop(self, log: TrainingLog) -> None:
-        """Iterations until the budget is used; a checkpoint is always of a whole number of them."""
+        """Run whole iterations until the budget is used; checkpoints fall between them."""
         self._start = time.perf_counter() - self._counters["wall_s"], time.process_time() - self._counters["cpu_s"]
         over = self._is_over()
         if not over and self.iterations == 0:
@@ -173,21 +173,21 @@ class Trainer:
         good.save(self.folder)
 
     def _validate(self, over: bool) -> dict:
-        """Columns of a validation if one is due; keeps the weights if they are the best so far."""
+        """Columns of a validation if one is due; keep the weights if best so far."""
         if not (over or self.algorithm.at_milestone or self.iterations % self.budget.validate_every == 0):
             return {}
         weights = self.algorithm.weights
-        found = self.validation.measure(weights)
+        scores = self.validation.measure(weights)
         best = self._counters["best_score"]
         # Of equal scores the later weights are kept: they have learned for longer.
-        if best is None or (found.score <= best if self.validation.lower_is_better else found.score >= best):
+        if best is None or (scores.score <= best if self.validation.lower_is_better else scores.score >= best):
             self._best = weights
             self._counters |= {
-                "best_score": found.score,
-                "best_mode": found.mode,
+                "best_score": scores.score,
+                "best_mode": scores.mode,
                 "best_iteration": self.iterations,
             }
-        return found.row
+        return scores.row
 
     # ---- time and budget ----------------------------------------------------------------------------------------
 

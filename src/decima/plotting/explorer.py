@@ -258,11 +258,11 @@ class _Run:
         self.causes = [f"its job arrived at {_seconds(since)}" for since in self.ready_s]
         for job, profile in enumerate(jobs.graphs):
             first = jobs.first[job]
-            for own, stage in enumerate(profile.stages):
+            for index, stage in enumerate(profile.stages):
                 last = max(stage.parents, key=lambda parent: self.done_s[first + parent], default=None)
-                if last is not None and self.done_s[first + last] > self.ready_s[first + own]:
-                    self.ready_s[first + own] = since = self.done_s[first + last]
-                    self.causes[first + own] = (
+                if last is not None and self.done_s[first + last] > self.ready_s[first + index]:
+                    self.ready_s[first + index] = since = self.done_s[first + last]
+                    self.causes[first + index] = (
                         f"its stage waited for stage {jobs.stage_name(job, last)} until {_seconds(since)}"
                     )
 
@@ -436,16 +436,16 @@ def _graph(jobs: _Jobs, runs: Sequence[_Run], chosen: GroupFilter) -> figure:
         low, high = places.min(axis=0), places.max(axis=0)
         x, y = np.where(high > low, (places - low) / np.where(high > low, high - low, 1.0), 0.5).T
         most = max(stage.num_tasks for stage in profile.stages)
-        for own, stage in enumerate(profile.stages):
-            spans = "<br>".join(_span(run, int(jobs.first[job]) + own) for run in runs)
+        for index, stage in enumerate(profile.stages):
+            spans = "<br>".join(_span(run, int(jobs.first[job]) + index) for run in runs)
             values = (
-                jobs.names[job], x[own], y[own], 9.0 + 13.0 * np.sqrt(stage.num_tasks / most), job, str(own),
-                jobs.stage_name(job, own), stage.num_tasks, spans,
+                jobs.names[job], x[index], y[index], 9.0 + 13.0 * np.sqrt(stage.num_tasks / most), job, str(index),
+                jobs.stage_name(job, index), stage.num_tasks, spans,
             )  # fmt: skip
             for column_values, value in zip(nodes.values(), values, strict=True):
                 column_values.append(value)
             for parent in stage.parents:
-                ends = (jobs.names[job], x[parent], y[parent], x[own], y[own])
+                ends = (jobs.names[job], x[parent], y[parent], x[index], y[index])
                 for column_values, value in zip(edges.values(), ends, strict=True):
                     column_values.append(value)
     view = CDSView(filter=chosen)

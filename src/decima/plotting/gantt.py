@@ -251,17 +251,17 @@ def gantt_grid(tasks: pandas.DataFrame, *, executors: int) -> style.Figure:
     figure = style.new_figure(style.PAGE, 1.2 + 0.95 * len(names))
     grid = figure.subplots(len(names), len(kinds), sharex=True, sharey=True, squeeze=False)
     for number, name in enumerate(names):
-        for axes, kind in zip(grid[number], kinds, strict=True):
-            part = tasks[(tasks["scheduler"] == name) & (tasks["where"] == kind)]
+        for axes, where in zip(grid[number], kinds, strict=True):
+            part = tasks[(tasks["scheduler"] == name) & (tasks["where"] == where)]
             if len(part):
-                title = f"{style.scheduler_style(name).label}, {kind}"
+                title = f"{style.scheduler_style(name).label}, {where}"
                 gantt(part, axes, colors=colors, executors=executors, title=title)
                 axes.set_title(axes.get_title(loc="left"), loc="left", fontsize=7.5)
             else:
                 axes.set_axis_off()
             if number < len(names) - 1:
                 axes.set_xlabel("")
-            if kind != kinds[0]:
+            if where != kinds[0]:
                 axes.set_ylabel("")
     grid[0, 0].set_xlim(0.0, float(tasks["finish_s"].max()))
     if len(colors) <= FEW_JOBS:
@@ -294,7 +294,7 @@ def placement_gantt(result: Any, axes: Axes | None = None) -> Axes:
     Raises:
         ConfigError: No job was placed.
     """
-    axes = gantt_of(result, style.own_axes(axes, style.PAGE, 2.8))
+    axes = gantt_of(result, style.axes_or_new(axes, style.PAGE, 2.8))
     rows, cluster = result.vm_rows(), result.settings.cluster
     axes.hlines(rows[1:-1] - 0.5, *axes.get_xlim(), color="white", linewidth=1.2, zorder=4, gid="vms")
     axes.set_yticks((rows[:-1] + rows[1:] - 1) / 2.0, cluster.names, fontsize=6)
@@ -334,7 +334,7 @@ def schedule_gantt(schedule: Any, axes: Axes | None = None, *, title: str | None
     """
     instance = schedule.instance
     rows = len(instance.cluster)
-    axes = style.own_axes(axes, style.PAGE, min(9.0, 1.2 + 0.25 * max(rows, 4)))
+    axes = style.axes_or_new(axes, style.PAGE, min(9.0, 1.2 + 0.25 * max(rows, 4)))
     one = len(instance.jobs) == 1
     subject = schedule.node if one else instance.job_of_node[schedule.node]
     colors = job_colors(len(instance) if one else len(instance.jobs))

@@ -86,7 +86,7 @@ def budget_points(budgets: pandas.DataFrame, axes: Axes | None = None, *, legend
         legend: Name the budgets beside the axes.
     """
     variants = list(dict.fromkeys(["recipe", *budgets["variant"]]))
-    axes = style.own_axes(axes, style.PAGE, 1.1 + 0.28 * len(variants))
+    axes = style.axes_or_new(axes, style.PAGE, 1.1 + 0.28 * len(variants))
     minutes = sorted(budgets["budget_min"].unique())
     shades = np.linspace(0.75, 0.0, len(minutes))
     for index, budget in enumerate(minutes):

@@ -120,7 +120,7 @@ def change_by_case(changes: pandas.DataFrame, axes: Axes | None = None) -> Axes:
         changes: case, base (the rule), change_percent, low and high.
         axes: Where to draw; a new figure when omitted.
     """
-    axes = style.own_axes(axes, style.PAGE, 0.9 + 0.35 * len(changes))
+    axes = style.axes_or_new(axes, style.PAGE, 0.9 + 0.35 * len(changes))
     position = range(len(changes))
     reach = [changes["change_percent"] - changes["low"], changes["high"] - changes["change_percent"]]
     axes.errorbar(

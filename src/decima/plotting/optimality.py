@@ -75,7 +75,7 @@ def policy_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, instance:
 
     Source: appendix H, Figure 22.
     """
-    axes = _bars(scores, "avg_jct_s", "{:.1f} s", style.own_axes(axes, style.COLUMN, 2.6), instance)
+    axes = _bars(scores, "avg_jct_s", "{:.1f} s", style.axes_or_new(axes, style.COLUMN, 2.6), instance)
     axes.set_xlabel(AVG_JCT.axis_label)
     return axes
 
@@ -84,7 +84,7 @@ def policy_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, instance:
 def ratio_bars(scores: pandas.DataFrame, axes: Axes | None = None, *, reference: str, instance: str = "batch") -> Axes:
     """Bars of the average JCT per policy relative to a reference policy."""
     ratios = relative_to(scores, instance, reference)
-    axes = _bars(ratios, "ratio", "{:.2f}", style.own_axes(axes, style.COLUMN, 2.6), instance)
+    axes = _bars(ratios, "ratio", "{:.2f}", style.axes_or_new(axes, style.COLUMN, 2.6), instance)
     axes.set_xlabel(f"average JCT / {style.scheduler_style(reference).label}")
     axes.axvline(1.0, color=style.BLACK, linewidth=0.8, linestyle="--")
     return axes

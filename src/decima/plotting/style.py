@@ -127,7 +127,7 @@ def on_axes(
         def inside(*args, **kwargs) -> Axes:
             shown = legend is not None and kwargs.pop("legend", True)
             bound = shape.bind(*args, **kwargs)
-            axes = bound.arguments["axes"] = own_axes(bound.arguments.get("axes"), width, height)
+            axes = bound.arguments["axes"] = axes_or_new(bound.arguments.get("axes"), width, height)
             draw(*bound.args, **bound.kwargs)
             if shown:
                 legend(axes)
@@ -171,7 +171,7 @@ def new_figure(width: float = COLUMN, height: float = 2.4) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def own_axes(axes: Axes | None, width: float = COLUMN, height: float = 2.4) -> Axes:
+def axes_or_new(axes: Axes | None, width: float = COLUMN, height: float = 2.4) -> Axes:
     """Axes to draw on, those of a new figure (inches) by default."""
     return new_figure(width, height).subplots() if axes is None else axes
 
@@ -204,13 +204,13 @@ def save(figure: matplotlib.figure.Figure, path: str | Path) -> list[Path]:
     """
     stem = Path(path)
     stem = stem.with_suffix("") if stem.suffix[1:] in KINDS else stem
-    targets = [stem.with_name(f"{stem.name}.{kind}") for kind in KINDS]
+    targets = [stem.with_name(f"{stem.name}.{suffix}") for suffix in KINDS]
     for target in targets:
         atomic_write_bytes(target, image(figure, target.suffix[1:]))
     return targets
 
 
-def image(figure: matplotlib.figure.Figure, kind: str) -> bytes:
+def image(figure: matplotlib.figure.Figure, suffix: str) -> bytes:
     """Draw a figure as ``"png"``, ``"pdf"`` or ``"svg"``; equal figures give equal bytes.
 
     Files are written of these bytes, not by matplotlib, whose PDF writer hides that a disk is full behind an error of
@@ -218,14 +218,14 @@ def image(figure: matplotlib.figure.Figure, kind: str) -> bytes:
     """
     content = io.BytesIO()
     with context():
-        figure.savefig(content, format=kind, metadata=_metadata(figure, kind))
+        figure.savefig(content, format=suffix, metadata=_metadata(figure, suffix))
     return content.getvalue()
 
 
-def _metadata(figure: matplotlib.figure.Figure, kind: str) -> dict[str, str | None]:
+def _metadata(figure: matplotlib.figure.Figure, suffix: str) -> dict[str, str | None]:
     """Metadata of a file, without date and version; SVG describes the picture."""
-    if kind != "svg":
-        return {"Software" if kind == "png" else "CreationDate": None}
+    if suffix != "svg":
+        return {"Software" if suffix == "png" else "CreationDate": None}
     words = {"Date": None, "Creator": None}
     if isinstance(figure, Figure) and figure.title:
         words |= {"Title": figure.title, "Description": figure.caption, "Source": ", ".join(figure.sources)}

@@ -45,9 +45,9 @@ def lines(table: pandas.DataFrame, across: str, value: str, label: str, axes: Ax
         legend: Whether the axes get a legend.
     """
     for name in style.display_order(table["scheduler"]):
-        own = table[table["scheduler"] == name]
+        rows = table[table["scheduler"] == name]
         mark = style.scheduler_style(name)
-        axes.plot(own[across], own[value], marker=mark.marker, markersize=3.0, linewidth=1.0, **mark.line())
+        axes.plot(rows[across], rows[value], marker=mark.marker, markersize=3.0, linewidth=1.0, **mark.line())
     axes.set_xlabel(across)
     axes.set_ylabel(label)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -66,12 +66,12 @@ def lines_by_ccr(
     """
     panels = _panels(table, "ccr", figure, 3)
     for ccr, axes in panels:
-        own = table[table["ccr"] == ccr]
-        wide = own.pivot(index=across, columns="scheduler", values=value)
+        rows = table[table["ccr"] == ccr]
+        wide = rows.pivot(index=across, columns="scheduler", values=value)
         distance = wide.div(wide["lachesis"], axis=0).sub(1.0).abs().max()
         hidden = [name for name in style.display_order(wide) if name != "lachesis" and distance[name] < near]
         named = label if axes.get_subplotspec().is_first_col() else ""
-        lines(own[~own["scheduler"].isin(hidden)], across, value, named, axes, legend=False)
+        lines(rows[~rows["scheduler"].isin(hidden)], across, value, named, axes, legend=False)
         axes.set_title(_ccr_title(ccr))
         if hidden:
             names = ", ".join(style.scheduler_style(name).label for name in hidden)
@@ -114,14 +114,14 @@ def settings_points(
         settings = list(dict.fromkeys(part[across]))
         names = style.display_order(part["scheduler"])
         for position, name in enumerate(names):
-            own = part[part["scheduler"] == name].set_index(across).loc[settings]
+            rows = part[part["scheduler"] == name].set_index(across).loc[settings]
             mark = style.scheduler_style(name)
             x = [index + 0.7 * ((position + 0.5) / len(names) - 0.5) for index in range(len(settings))]
             bars = None
             if intervals:
-                bars = [(own[value] - own["low"]).to_numpy(), (own["high"] - own[value]).to_numpy()]
+                bars = [(rows[value] - rows["low"]).to_numpy(), (rows["high"] - rows[value]).to_numpy()]
             axes.errorbar(
-                x, own[value], yerr=bars, fmt=mark.marker, color=mark.color, label=mark.label, markersize=3.5,
+                x, rows[value], yerr=bars, fmt=mark.marker, color=mark.color, label=mark.label, markersize=3.5,
                 linewidth=0.8,
             )  # fmt: skip
         axes.set_xticks(range(len(settings)), settings, rotation=0 if across == "ccr" else 90)
@@ -145,11 +145,14 @@ def change_panels(table: pandas.DataFrame, across: str, figure: style.Figure) ->
     for ccr, axes in _panels(table, "ccr", figure, 5):
         part = table[table["ccr"] == ccr]
         for name in style.display_order(part["scheduler"]):
-            own = part[part["scheduler"] == name]
+            points = part[part["scheduler"] == name]
             mark = style.scheduler_style(name)
-            bars = [(own["change_percent"] - own["low"]).to_numpy(), (own["high"] - own["change_percent"]).to_numpy()]
+            bars = [
+                (points["change_percent"] - points["low"]).to_numpy(),
+                (points["high"] - points["change_percent"]).to_numpy(),
+            ]
             axes.errorbar(
-                own[across], own["change_percent"], yerr=bars, marker=mark.marker, markersize=3.0, linewidth=1.0,
+                points[across], points["change_percent"], yerr=bars, marker=mark.marker, markersize=3.0, linewidth=1.0,
                 **mark.line(),
             )  # fmt: skip
         axes.axhline(0.0, color=style.GREY, linewidth=0.6)
@@ -169,20 +172,20 @@ def learning(table: pandas.DataFrame, label: str, axes: Axes) -> Axes:
         label: Text of the vertical axis.
         axes: Where to draw.
     """
-    for (scheduler, name), own in table.groupby(["scheduler", "policy"], sort=False):
+    for (scheduler, name), rows in table.groupby(["scheduler", "policy"], sort=False):
         mark = style.scheduler_style(scheduler)
-        _curve(own, "iteration", name, mark.color, mark.linestyle, axes)
+        _curve(rows, "iteration", name, mark.color, mark.linestyle, axes)
     axes.set_xlabel("iteration")
     axes.set_ylabel(label)
     axes.legend(fontsize="x-small")
     return axes
 
 
-def _curve(own: pandas.DataFrame, across: str, name: str, color: str, linestyle: str, axes: Axes) -> None:
+def _curve(rows: pandas.DataFrame, across: str, name: str, color: str, linestyle: str, axes: Axes) -> None:
     """One training; points of imitation are filled."""
-    axes.plot(own[across], own["val_greedy"], color=color, linewidth=1.0, linestyle=linestyle, label=name)
+    axes.plot(rows[across], rows["val_greedy"], color=color, linewidth=1.0, linestyle=linestyle, label=name)
     for imitated, face in ((True, color), (False, "white")):
-        part = own[(own["phase"] == "imitation") == imitated]
+        part = rows[(rows["phase"] == "imitation") == imitated]
         axes.plot(part[across], part["val_greedy"], "o", markersize=3.0, markeredgecolor=color, markerfacecolor=face)
 
 
@@ -196,10 +199,10 @@ def recipes(table: pandas.DataFrame, references: Mapping[str, float], label: str
         label: Text of the vertical axis.
         axes: Where to draw.
     """
-    for name, own in table.groupby("policy", sort=False):
-        imitates = (own["phase"] == "imitation").any()
+    for name, rows in table.groupby("policy", sort=False):
+        imitates = (rows["phase"] == "imitation").any()
         color = style.BLACK if imitates else style.GREY
-        _curve(own, "cpu_s", name, color, "-", axes)
+        _curve(rows, "cpu_s", name, color, "-", axes)
     for name, score in references.items():
         mark = style.scheduler_style(name)
         axes.axhline(score, color=mark.color, linewidth=0.8, linestyle="--", label=mark.label)

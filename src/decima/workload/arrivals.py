@@ -1,4 +1,4 @@
-"""Arrivals of jobs: batches, Poisson streams, clocked bursts and given times, over any profiles.
+"""Arrivals of jobs: batches, Poisson streams, periodic bursts and explicit times, over any profiles.
 
 Which profile comes next and how long the gap is are two sources of chance with a generator each, both spawned
 from one seed. So a batch and a stream of the same seed hold the same jobs, and a longer stream begins like a
@@ -118,7 +118,7 @@ def clocked(
     check_count("burst", burst, least=1)
     free, ticking = parts
     jobs_rng, gaps_rng = _generators(seed)
-    part, place = _places(initial + n, jobs_rng, parts)
+    part, position = _positions(initial + n, jobs_rng, parts)
     gap_ms = 1000.0 * mean_interarrival_s
     times = [np.empty(0), np.empty(0)]
     if free.probability > 0.0:
@@ -128,7 +128,7 @@ def clocked(
     merged = np.concatenate(times)
     order = np.argsort(merged, kind="stable")[:n]
     part[initial:] = np.repeat([0, 1], [len(each) for each in times])[order]
-    drawn = _pick(profiles, parts, part, place)
+    drawn = _pick(profiles, parts, part, position)
     return _stream(profiles, drawn[:initial], drawn[initial:], merged[order], label)
 
 
@@ -152,23 +152,23 @@ def explicit(profiles: Sequence[JobProfile], arrivals_s: Sequence[float], *, lab
     )
 
 
-def with_requests(workload: Workload, kind: str, seed: int) -> Workload:
+def with_requests(workload: Workload, requests: str, seed: int) -> Workload:
     """Draw a memory request for every stage; jobs and arrivals stay unchanged.
 
     Args:
         workload: the jobs, drawn with this seed.
-        kind: `uniform`: from (0, 1], drawn anew for each stage of each job from a third generator of the seed;
+        requests: `uniform`: from (0, 1], drawn anew for each stage of each job from a third generator of the seed;
             `none`: what the profiles say.
         seed: 0 or more.
 
     Raises:
-        ConfigError: there is no such kind.
+        ConfigError: `requests` is neither.
 
     Source: §7.3.
     """
-    if kind not in REQUESTS:
-        raise ConfigError(f"requests is {kind!r}; expected {' or '.join(REQUESTS)}")
-    if kind == "none":
+    if requests not in REQUESTS:
+        raise ConfigError(f"requests is {requests!r}; expected {' or '.join(REQUESTS)}")
+    if requests == "none":
         return workload
     rng = np.random.default_rng(np.random.SeedSequence(int(seed)).spawn(3)[2])
     jobs = [replace(job, requests=1.0 - rng.random(len(job.profile.stages))) for job in workload.jobs]
@@ -197,7 +197,7 @@ def with_wrong_estimates(workload: Workload, spread: float, seed: int) -> Worklo
     for profile in workload.universe:
         factors = np.exp(spread * rng.standard_normal(len(profile.stages)))
         stages = (
-            replace(stage, told_ms=stage.mean_duration_ms * factor)
+            replace(stage, reported_ms=stage.mean_duration_ms * factor)
             for stage, factor in zip(profile.stages, factors.tolist(), strict=True)
         )
         wrong[profile] = replace(profile, stages=tuple(stages))
@@ -217,23 +217,23 @@ def _draw(
     if not len(profiles):
         raise ConfigError("no profiles to draw jobs from; expected at least one")
     if parts:
-        return _pick(profiles, parts, *_places(count, rng, parts))
+        return _pick(profiles, parts, *_positions(count, rng, parts))
     return [profiles[index] for index in rng.integers(len(profiles), size=count)]
 
 
-def _places(count: int, rng: np.random.Generator, parts: Sequence[Part]) -> tuple[np.ndarray, np.ndarray]:
+def _positions(count: int, rng: np.random.Generator, parts: Sequence[Part]) -> tuple[np.ndarray, np.ndarray]:
     """Draw each job's part, int64 [jobs], and position within it, float64 [jobs]."""
-    part_rng, place_rng = rng.spawn(2)
+    part_rng, position_rng = rng.spawn(2)
     ends = np.cumsum([part.probability for part in parts])
     ends[-1] = 1.0  # rounding apart, it is
-    return np.searchsorted(ends, part_rng.random(count), side="right"), place_rng.random(count)
+    return np.searchsorted(ends, part_rng.random(count), side="right"), position_rng.random(count)
 
 
 def _pick(
-    profiles: Sequence[JobProfile], parts: Sequence[Part], part: np.ndarray, place: np.ndarray
+    profiles: Sequence[JobProfile], parts: Sequence[Part], part: np.ndarray, position: np.ndarray
 ) -> list[JobProfile]:
     counts = np.array([each.count for each in parts])
-    index = (np.cumsum(counts) - counts)[part] + (place * counts[part]).astype(np.int64)
+    index = (np.cumsum(counts) - counts)[part] + (position * counts[part]).astype(np.int64)
     return [profiles[number] for number in index]
 
 

@@ -1,4 +1,4 @@
-"""Jobs that arrive at a cluster, and workloads made of them."""
+"""Jobs that arrive at a cluster, and workloads of such jobs."""
 
 from __future__ import annotations
 
@@ -194,21 +194,21 @@ def _requests(job: Job) -> np.ndarray:
     """Requests of a job with both columns, checked."""
     stages = job.profile.stages
     try:
-        given = np.array(job.requests, dtype=np.float64)
+        requests = np.array(job.requests, dtype=np.float64)
     except (TypeError, ValueError):
-        given = np.zeros(0)
-    if given.shape not in ((len(stages),), (len(stages), 2)):
+        requests = np.zeros(0)
+    if requests.shape not in ((len(stages),), (len(stages), 2)):
         raise WorkloadError(
             f"job {job.name!r}: requests are {job.requests!r:.60}; expected memory, or memory and CPUs, of each of "
             f"{len(stages)} stages"
         )
-    if given.ndim == 1:
-        given = np.stack([given, np.ones(len(stages))], axis=1)
-    if not (np.isfinite(given) & (given > 0.0)).all():
-        for stage, (memory, cpu) in zip(stages, given.tolist(), strict=True):
+    if requests.ndim == 1:
+        requests = np.stack([requests, np.ones(len(stages))], axis=1)
+    if not (np.isfinite(requests) & (requests > 0.0)).all():
+        for stage, (memory, cpu) in zip(stages, requests.tolist(), strict=True):
             for name, value in (("memory", memory), ("cpu", cpu)):
                 check_request(f"job {job.name!r}, stage {stage.name!r}", name, value)
-    return _frozen(given)
+    return _frozen(requests)
 
 
 def _epoch_hint(arrival_ms: float) -> str:

@@ -142,8 +142,8 @@ def _profile(where: str, name: str, body: Any) -> JobProfile:
     bodies = _expect(where, "stages", body["stages"], list)
     names = []
     for index, stage in enumerate(bodies):
-        name_given = _expect(where, "stage", stage, dict).get("name", str(index))
-        names.append(_expect(f"{where}, stage {index}", "name", name_given, str))
+        stage_name = _expect(where, "stage", stage, dict).get("name", str(index))
+        names.append(_expect(f"{where}, stage {index}", "name", stage_name, str))
     # The first stage of a name is meant by it; JobProfile refuses names that occur twice.
     number = {stage: index for index, stage in reversed(list(enumerate(names)))}
     stages = tuple(
@@ -293,11 +293,11 @@ def _number(value: float) -> int | float:
     return int(value) if value.is_integer() else value
 
 
-def _expect(where: str, name: str, value: Any, kind: type | tuple[type, ...]) -> Any:
+def _expect(where: str, name: str, value: Any, expected: type | tuple[type, ...]) -> Any:
     """Return a value of a type of `_EXPECTED`; true and false are no numbers."""
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+    if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
         got = _EXPECTED[type(value)] if isinstance(value, (list, dict)) else json.dumps(value)
-        raise WorkloadError(f"{where}: {name} is {got}; expected {_EXPECTED[kind]}")
+        raise WorkloadError(f"{where}: {name} is {got}; expected {_EXPECTED[expected]}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""TPC-H as measured on this project's own Spark, from event logs and nothing else (`docs/measured-workload.md`).
+"""TPC-H as measured on this project's Spark, from event logs only (`docs/measured-workload.md`).
 
 The profiles hold the executor counts and scale factors that were run. What is beyond them is
 `decima.workload.embedded`.
@@ -51,7 +51,7 @@ def conditions() -> dict[str, str]:
 def measured_profiles(
     sizes: str | Sequence[str] = "all", queries: str | Sequence[int] = "all"
 ) -> tuple[JobProfile, ...]:
-    """Profiles of the given queries at the given scale factors, size by size.
+    """Profiles of queries at scale factors, size by size.
 
     Args:
         sizes: `"all"`, one size or a list of them; `"0.25g"` is scale factor 0.25. `"paper"` and `"released"`, which

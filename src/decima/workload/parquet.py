@@ -126,7 +126,7 @@ def read_profiles(path: str | os.PathLike) -> list[JobProfile]:
 
 @contextlib.contextmanager
 def inside(where: str | os.PathLike) -> Iterator[None]:
-    """Put a place before the messages of errors that say nothing of it."""
+    """Prefix messages of errors with the path or part of the file."""
     try:
         yield
     except WorkloadError as error:

@@ -53,7 +53,7 @@ class PinnedFiles:
     def fetch(
         self, destination: Path, *, force: bool = False, all_or_none: bool = False, progress: str | None = None
     ) -> Path:
-        """Fetch missing files and verify each before it is put in place.
+        """Fetch missing files and verify each before it gets its name.
 
         Args:
             destination: Where to put them.

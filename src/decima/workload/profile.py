@@ -41,9 +41,9 @@ class Stage:
     cpu: float = 1.0
     # Megabytes that each parent sends, in the order of `parents`; None: not known. The Spark simulator ignores them.
     data_mb: tuple[float, ...] | None = None
-    # What schedulers are told that a task takes, in ms, where that is not the mean of its durations. Files of
+    # Duration of a task in ms that schedulers observe, where that is not the mean of its durations. Files of
     # workloads do not hold it.
-    told_ms: float | None = None
+    reported_ms: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parents", tuple(self.parents))
@@ -67,8 +67,8 @@ class Stage:
     @cached_property
     def mean_duration_ms(self) -> float:
         """Nominal task duration in ms: the reported one, else the mean over all durations."""
-        if self.told_ms is not None:
-            return float(self.told_ms)
+        if self.reported_ms is not None:
+            return float(self.reported_ms)
         pooled = self.all_durations_ms
         return math.fsum(pooled.tolist()) / len(pooled)  # fsum: exact, the same on every platform
 
@@ -79,7 +79,7 @@ class Stage:
 
     def equals(self, other: Stage) -> bool:
         """True when all fields, durations included, are the same."""
-        fields = ("name", "num_tasks", "parents", "levels", "memory", "cpu", "data_mb", "told_ms")
+        fields = ("name", "num_tasks", "parents", "levels", "memory", "cpu", "data_mb", "reported_ms")
         return all(getattr(self, field) == getattr(other, field) for field in fields) and all(
             np.array_equal(durations, others)
             for wave in WAVES
@@ -123,8 +123,8 @@ class JobProfile:
             if stage.memory is not None:
                 check_request(where, "memory", stage.memory)
             check_request(where, "cpu", stage.cpu)
-            if stage.told_ms is not None:
-                check_request(where, "told_ms", stage.told_ms)
+            if stage.reported_ms is not None:
+                check_request(where, "reported_ms", stage.reported_ms)
             _check_data(where, stage)
             _check_levels(where, stage)
             _check_durations(where, stage)
@@ -190,7 +190,7 @@ class JobProfile:
         """True when all fields, durations included, are the same."""
         if (self.name, self.source, len(self.stages)) != (other.name, other.source, len(other.stages)):
             return False
-        return all(stage.equals(twin) for stage, twin in zip(self.stages, other.stages, strict=True))
+        return all(stage.equals(counterpart) for stage, counterpart in zip(self.stages, other.stages, strict=True))
 
     def longest_path_down(self, weight: Sequence[float]) -> np.ndarray:
         """Largest sum of weights on a path down from each stage, float64 [stages]."""
@@ -207,9 +207,9 @@ def check_writable(profile: JobProfile) -> None:
         WorkloadError: Schedulers are told other durations than the mean.
     """
     for stage in profile.stages:
-        if stage.told_ms is not None:
+        if stage.reported_ms is not None:
             raise WorkloadError(
-                f"job {profile.name!r}, stage {stage.name!r}: told_ms is set, which files of workloads do not hold"
+                f"job {profile.name!r}, stage {stage.name!r}: reported_ms is set, which files of workloads do not hold"
             )
 
 

@@ -132,15 +132,15 @@ def extrapolate(
         most_samples: longest list of durations.
     """
     stages = []
-    for stage, kind, *others in zip(bases[0].stages, kinds, *(base.stages for base in bases[1:]), strict=True):
-        tasks = task_count(stage.num_tasks, kind, scale / base_scale, partition)
+    for stage, growth, *others in zip(bases[0].stages, kinds, *(base.stages for base in bases[1:]), strict=True):
+        tasks = task_count(stage.num_tasks, growth, scale / base_scale, partition)
         lists: dict[str, list[np.ndarray]] = {wave: [] for wave in WAVES}
         at_one = {}
         for wave in WAVES:
             measured_in = next((one for one in (stage, *others) if any(map(len, getattr(one, wave)))), stage)
             measured = zip(measured_in.levels, getattr(measured_in, wave), strict=True)
             at_one[wave] = np.concatenate([values / model.factor(query, wave, level) for level, values in measured])
-        if kind == GROWING:
+        if growth == GROWING:
             at_one = widen(at_one, partition, model.overhead_ms)
         at_one = {wave: np.sort(values) for wave, values in at_one.items()}
         for level in levels:
@@ -152,16 +152,16 @@ def extrapolate(
     return JobProfile(name, tuple(stages), source)
 
 
-def task_count(measured: int, kind: str, scale_ratio: float, partition: int) -> int:
+def task_count(measured: int, growth: str, scale_ratio: float, partition: int) -> int:
     """Number of tasks of a stage at another scale and with other partitions.
 
     Args:
         measured: its tasks.
-        kind: `"growing"` or `"fixed"`.
+        growth: `"growing"` or `"fixed"`.
         scale_ratio: new scale factor over the measured one.
         partition: size of the new partitions over that of the measured ones.
     """
-    return max(1, round(measured * scale_ratio / partition)) if kind == GROWING else measured
+    return max(1, round(measured * scale_ratio / partition)) if growth == GROWING else measured
 
 
 def widen(waves: Mapping[str, np.ndarray], partition: int, overhead_ms: float) -> dict[str, np.ndarray]:

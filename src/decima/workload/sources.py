@@ -85,7 +85,7 @@ class WorkloadSource:
     replay: Callable[..., Workload] | None = None
 
     @property
-    def stream_kind(self) -> str:
+    def stream_arrivals(self) -> str:
         """How the jobs of a stream arrive: ``"poisson"`` or ``"clocked"``."""
         return "poisson" if self.burst is None else "clocked"
 
@@ -165,7 +165,7 @@ class WorkloadSource:
         return arrivals.with_requests(workload, requests, seed)
 
     def interarrival_s(self, load: float, executors: int, sizes: str | Sequence[str] = "paper", **options) -> float:
-        """Mean gap in seconds of a stream that brings a given load.
+        """Mean gap in seconds of a stream with this load.
 
         Args:
             load: Arrival rate x mean nominal work of a job / executors; above 0, at most 10.
@@ -215,7 +215,7 @@ class WorkloadSource:
     def _universe(
         self, sizes: str | Sequence[str], options: Mapping[str, Any]
     ) -> tuple[tuple[JobProfile, ...], tuple[arrivals.Part, ...]]:
-        """Profiles, and the parts that they are made of if they are not equally likely."""
+        """Profiles, and their parts if these are not equally likely."""
         if SIZES in self.options:
             options = {"sizes": sizes, **options}
         elif sizes != "paper":
@@ -355,15 +355,15 @@ def parse_jobs(text: str) -> JobSpec:
     first = source.options[0].name if source.options else None
     texts = split_options(text, first, name)[1]
     known = (*JOB_OPTIONS, *source.options)
-    given = read_options((split_options(preset)[1] if preset != name else {}) | texts, known, where)
-    if missing := [option.name for option in source.options if option.required and option.name not in given]:
+    choices = read_options((split_options(preset)[1] if preset != name else {}) | texts, known, where)
+    if missing := [option.name for option in source.options if option.required and option.name not in choices]:
         raise ConfigError(f"{where}: {missing[0]} is missing; expected {name}:{missing[0]}=VALUE")
-    values = {option.name: given.pop(option.name) for option in JOB_OPTIONS if option.name in given}
+    values = {option.name: choices.pop(option.name) for option in JOB_OPTIONS if option.name in choices}
     if texts.get("arrivals") == "batch":  # what a preset says about its stream is of no use then
         values = {key: value for key, value in values.items() if key in texts or key not in _STREAM_ONLY}
     if "interarrival_s" in texts:
         values = {key: value for key, value in values.items() if key in texts or key not in ("load", "executors")}
-    stream = source.stream_kind
+    stream = source.stream_arrivals
     kinds = ["batch", stream]
     still = "batch"
     if source.replay is not None:
@@ -389,10 +389,10 @@ def parse_jobs(text: str) -> JobSpec:
     if load is not None:
         loads = _range(load, f"{where}: load")
         if isinstance(loads, tuple):
-            values["interarrival_s"] = tuple(source.interarrival_s(each, executors, **given) for each in loads[::-1])
+            values["interarrival_s"] = tuple(source.interarrival_s(each, executors, **choices) for each in loads[::-1])
         else:
-            values["interarrival_s"] = source.interarrival_s(loads, executors, **given)
-    return JobSpec(text, source=source, options=given, **values)
+            values["interarrival_s"] = source.interarrival_s(loads, executors, **choices)
+    return JobSpec(text, source=source, options=choices, **values)
 
 
 def resolve_sizes(

@@ -119,13 +119,13 @@ def _profile(name: str, number: int, length_ms: float, variants: int, stages: in
         parents = random_dag(rng, SyntheticParameters(mean_stages=stages, min_stages=2, max_stages=2 * stages))
         parts = rng.uniform(0.5, 1.5, len(parents))
     works = length_ms * (parts / math.fsum(parts.tolist()))
-    made = []
+    profile_stages = []
     for index, (work_ms, above) in enumerate(zip(works.tolist(), parents, strict=True)):
         durations = np.array([work_ms / tasks])
         durations.setflags(write=False)
         wave = (durations,)
-        made.append(Stage(str(index), tasks, above, (1,), wave, wave, wave))
-    return JobProfile(name if variants == 1 else f"{name}-{number:03d}", tuple(made), ORIGIN)
+        profile_stages.append(Stage(str(index), tasks, above, (1,), wave, wave, wave))
+    return JobProfile(name if variants == 1 else f"{name}-{number:03d}", tuple(profile_stages), ORIGIN)
 
 
 SOURCE = WorkloadSource(

@@ -53,7 +53,7 @@ def test_continues_an_interrupted_search():
         evaluated.append(len(points))
         return bowl(points)
 
-    resumed = minimize(counted, [0.9] * 3, sigma=0.2, bounds=(0.0, 1.0), budget=400, seed=1, told=told[-1])
+    resumed = minimize(counted, [0.9] * 3, sigma=0.2, bounds=(0.0, 1.0), budget=400, seed=1, known=told[-1])
     whole = search(400)
     assert np.array_equal(resumed.x, whole.x)
     assert resumed.curve == whole.curve
@@ -76,4 +76,4 @@ def test_bad_input():
     with pytest.raises(ConfigError, match="budget must be"):
         search(0)
     with pytest.raises(ConfigError, match="generation 0 of the checkpoint has 2 values, expected 7"):
-        search(50, told=[[1.0, 2.0]])
+        search(50, known=[[1.0, 2.0]])

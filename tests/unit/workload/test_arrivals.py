@@ -140,6 +140,6 @@ def test_no_file_holds_wrong_estimates(tmp_path):
         lambda: save(wrong, tmp_path / "a.json"),
         lambda: write_profiles(wrong.profiles, tmp_path / "a.parquet"),
     ):
-        with pytest.raises(WorkloadError, match="told_ms is set"):
+        with pytest.raises(WorkloadError, match="reported_ms is set"):
             write()
     assert not list(tmp_path.iterdir())

@@ -146,7 +146,7 @@ def grouped(
 
 
 def require_different(texts: Sequence[str]) -> None:
-    """Raise ConfigError if a text is given twice."""
+    """Raise ConfigError if a text is repeated."""
     for text in texts:
         if text.isdigit():
             raise ConfigError(f"{text!r} is no scheduler; an option such as --executors takes one number")
@@ -166,8 +166,8 @@ def opened(texts: Sequence[str], system: str = DEFAULT_SYSTEM) -> Iterator[dict[
 
     require_different(texts)
     with ExitStack() as stack:
-        made = {text: get_system(system).make_scheduler(text) for text in texts}
-        for scheduler in made.values():
+        schedulers = {text: get_system(system).make_scheduler(text) for text in texts}
+        for scheduler in schedulers.values():
             if hasattr(scheduler, "__exit__"):
                 stack.enter_context(scheduler)
-        yield made
+        yield schedulers

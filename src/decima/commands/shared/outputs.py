@@ -33,9 +33,9 @@ def check_output(path: Path | None, *endings: str, inputs: tuple[Path | None, ..
         raise ConfigError(f"cannot write {path}: expected a name that ends in {' or '.join(endings)}")
     if path.exists() and not path.is_file():
         # Devices, too: renaming the finished file would put it in their place.
-        kind = "a folder" if path.is_dir() else "not a regular file"
-        raise ConfigError(f"cannot write {path}: it is {kind}")
-    if any(given is not None and given.exists() and _same(given, path) for given in inputs):
+        what = "a folder" if path.is_dir() else "not a regular file"
+        raise ConfigError(f"cannot write {path}: it is {what}")
+    if any(source is not None and source.exists() and _same(source, path) for source in inputs):
         raise ConfigError(f"cannot write {path}: the command reads that file")
     if path.suffix == ".parquet":
         require("parquet")

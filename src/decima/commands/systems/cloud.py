@@ -99,7 +99,7 @@ class CompareOptions(Options):
 
 
 def all_schedulers() -> list[str]:
-    """Names that are compared where none is given."""
+    """Names that are compared by default."""
     return schedulers().names()
 
 

@@ -45,7 +45,7 @@ Changes = Annotated[
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """Options of the simulated cluster; whatever is not given has the value of the mode."""
+    """Options of the simulated cluster; the mode supplies all others."""
 
     executors: ClusterExecutors = None
     mode: Annotated[
@@ -88,8 +88,8 @@ class ClusterOptions:
         """
         from decima.systems.spark.settings import settings_from
 
-        own = {"executors": self.executors, "classes": self.classes, "durations": self.durations}
-        return settings_from(self.mode, values, time_limit_s=time_limit_s, **own)
+        by_option = {"executors": self.executors, "classes": self.classes, "durations": self.durations}
+        return settings_from(self.mode, values, time_limit_s=time_limit_s, **by_option)
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class CompareOptions(Options):
 
 
 def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
-    """Name and given values of a scheduler's text."""
+    """Name and values of a scheduler's text."""
     from decima.systems.spark.schedulers import read_scheduler as read
 
     return read(text)

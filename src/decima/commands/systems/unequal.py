@@ -99,7 +99,7 @@ class CompareOptions(Options):
 
 
 def all_schedulers() -> list[str]:
-    """Names that are compared where none is given."""
+    """Names that are compared by default."""
     from decima.systems.unequal import list_schedulers
 
     return list_schedulers(bare=True)
@@ -118,7 +118,7 @@ def schedulers() -> Any:
 
 
 def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
-    """Name and given values of a scheduler's text."""
+    """Name and values of a scheduler's text."""
     from decima.systems.unequal.schedulers.registry import read_scheduler as read
 
     return read(text)

@@ -1,1 +1,1 @@
-"""A standalone Spark cluster on this machine, and the TPC-H tables and queries that run on it."""
+"""Standalone Spark cluster on this machine, with the TPC-H tables and queries it runs."""

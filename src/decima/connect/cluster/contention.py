@@ -51,7 +51,7 @@ class Load:
 
 
 def sample(pids: Iterable[int], time_s: float) -> Sample:
-    """Read the counters of these processes and of the machine; processes that are gone are left out."""
+    """Read the counters of the machine and of those processes that still exist."""
     threads = {}
     for pid in pids:
         try:
@@ -72,7 +72,7 @@ def sample(pids: Iterable[int], time_s: float) -> Sample:
 
 
 def between(before: Sample, after: Sample, cores: int | None = None) -> Load:
-    """Load between two samples of the same processes; a thread that started in between counts from its start."""
+    """Load between two samples of the same processes; threads started meanwhile count from their start."""
     run = wait = 0
     for key, (run_ns, wait_ns) in after.threads.items():
         run_before, wait_before = before.threads.get(key, (0, 0))

@@ -41,17 +41,17 @@ def require_spark() -> None:
 
 
 def java_command() -> str:
-    """Path of the Java that Spark will use: that of `JAVA_HOME`, else the first on the PATH.
+    """Path of Java for Spark: that of `JAVA_HOME`, else the first on the PATH.
 
     Raises:
         SparkError: there is none.
     """
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home, "bin")) if home else None)
-    if found is None:
+    java = shutil.which("java", path=str(Path(home, "bin")) if home else None)
+    if java is None:
         where = f"in JAVA_HOME={home}" if home else "on the PATH"
         raise SparkError(f"Spark needs Java 17 or newer, and none was found {where}: install openjdk-17-jre-headless")
-    return found
+    return java
 
 
 def check_memory(executors: int, memory_mb: int, driver_memory_mb: int = DRIVER_MB) -> None:

@@ -1,4 +1,4 @@
-"""Process groups that end with the work they were started for, also when the process that started them dies."""
+"""Process groups that end with their work, also if the process that started them dies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 
 def guard(groups: list[int]) -> subprocess.Popen:
-    """Start a process that kills these process groups when this process ends before it has called `release`."""
+    """Start a process that kills these groups if this process ends before calling `release`."""
     # Its input ends without a line when this process dies, of whatever.
     return subprocess.Popen(
         ["/bin/sh", "-c", 'read -r _ || kill -s KILL -- "$@"', "guard", *(str(-group) for group in groups)],
@@ -58,7 +58,7 @@ def end_group(process: subprocess.Popen) -> None:
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the block as an exception does, so that what it opened is closed.
+    """Let SIGTERM and SIGHUP end the block like an exception, so that its resources close.
 
     By default both end this process at once. SIGINT raises KeyboardInterrupt already. Works in the main thread only.
     """

@@ -1,4 +1,4 @@
-"""A standalone Spark cluster on this machine, started from the installed pyspark and stopped with all its processes."""
+"""Standalone Spark cluster on this machine, started from the installed pyspark and stopped completely."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ BASE_CONF: Mapping[str, str] = {
 
 @dataclass
 class StandaloneCluster:
-    """One master and one worker of Spark's standalone mode on the loopback address, as a context manager.
+    """Context manager of a standalone Spark master and worker on the loopback address.
 
     Each of the two is the leader of a process group of its own (executors belong to the worker's), and the whole
     groups are ended when the block ends, however it ends. Should this process be killed, a third one, which only waits
@@ -162,7 +162,7 @@ def session(
     name: str = "decima",
     driver_memory_mb: int = DRIVER_MB,
 ) -> Iterator[SparkSession]:
-    """Run one Spark application with a driver JVM of its own; the session comes once all executors are registered.
+    """Run a Spark application in a new driver JVM; yield once all executors are registered.
 
     Args:
         cluster: where it runs.
@@ -211,7 +211,7 @@ def session(
 
 
 def _start_driver(builder: SparkSession.Builder, folder: Path) -> SparkSession:
-    """Start a driver JVM, whose output goes to `driver.log` instead of this terminal, and give its session."""
+    """Start a driver JVM that writes to `driver.log` instead of this terminal; return its session."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -240,8 +240,8 @@ def _start_driver(builder: SparkSession.Builder, folder: Path) -> SparkSession:
 
 def executor_ids(spark: SparkSession) -> list[str]:
     """Ids of the executors that are registered with the application now."""
-    found = spark.sparkContext._jsc.sc().getExecutorIds()
-    return [found.apply(index) for index in range(found.size())]
+    ids = spark.sparkContext._jsc.sc().getExecutorIds()
+    return [ids.apply(index) for index in range(ids.size())]
 
 
 def wait_for_executors(spark: SparkSession, count: int) -> None:
@@ -295,7 +295,7 @@ def worker_command(url: str, executors: int, memory_mb: int, work: Path) -> list
 
 
 def _close(spark: SparkSession | None) -> None:
-    """Stop the application and end its driver JVM, so that the next one starts like the first."""
+    """Stop the application and end its driver JVM; the next one starts like the first."""
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
 

@@ -1,4 +1,4 @@
-"""TPC-H tables as parquet files: generated once per scale factor, kept in a cache, registered as views."""
+"""TPC-H tables as parquet files, generated once per scale factor, cached and registered as views."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _VARIABLE = "DECIMA_SPARK_DATA"
 
 
 def shuffle_partitions(scale: float) -> int:
-    """Number of tasks of a stage behind a shuffle; it grows with the scale factor, as that of scans does."""
+    """Task count behind a shuffle, which grows with the scale factor as that of scans."""
     return max(LEAST_PARTITIONS, round(SHUFFLE_PARTITIONS * scale))
 
 
 def conf(scale: float) -> dict[str, str]:
-    """Spark settings that fix the number of tasks per stage by the scale factor, whatever the number of executors."""
+    """Spark settings that make the number of tasks per stage depend only on the scale."""
     return {
         "spark.sql.shuffle.partitions": str(shuffle_partitions(scale)),
         "spark.sql.files.maxPartitionBytes": str(SCAN_BYTES),
@@ -45,8 +45,8 @@ def conf(scale: float) -> dict[str, str]:
 
 def cache_folder() -> Path:
     """Folder that keeps the tables: `$DECIMA_SPARK_DATA`, else a folder in the platform's cache."""
-    given = os.environ.get(_VARIABLE)
-    return Path(given) if given else Path(platformdirs.user_cache_dir("decima")) / "tpch-tables"
+    folder = os.environ.get(_VARIABLE)
+    return Path(folder) if folder else Path(platformdirs.user_cache_dir("decima")) / "tpch-tables"
 
 
 def generate(scale: float, folder: Path | None = None, threads: int | None = None) -> Path:
@@ -96,14 +96,14 @@ def generator() -> list[str]:
     import sys
 
     beside = Path(sys.executable).parent / "tpchgen-cli"
-    found = str(beside) if beside.is_file() else shutil.which("tpchgen-cli")
-    if found is None:
+    command = str(beside) if beside.is_file() else shutil.which("tpchgen-cli")
+    if command is None:
         raise SparkError("tpchgen-cli is not installed: pip install 'decima-sched[spark]'")
-    return [found]
+    return [command]
 
 
 def register(spark: SparkSession, folder: Path) -> None:
-    """Register the tables of a folder as views, so that no query starts a job of its own to read file footers.
+    """Register a folder's tables as views, without a job per query that reads footers.
 
     Raises:
         SparkError: a table is missing.

@@ -1,4 +1,4 @@
-"""Spark event logs as tables: tasks, stages, queries, executors, and a report of what could not be used.
+"""Tables of a Spark event log: tasks, stages, queries, executors, and unusable parts.
 
     application = read_event_log("logs/app-20260101120000-0000.zstd")
     application.tasks.groupby(["name", "wave"]).duration_ms.mean()
@@ -47,7 +47,7 @@ class Application:
     report: pandas.DataFrame
 
     def only(self, ids: Collection[str]) -> Application:
-        """Copy of the application in which all queries but the given ones are marked as skipped.
+        """Copy of the application with all queries except ``ids`` marked as skipped.
 
         Args:
             ids: column `query` of the queries to keep.
@@ -72,7 +72,7 @@ def read_event_log(path: str | os.PathLike) -> Application:
 
 
 def read_event_logs(paths: Iterable[str | os.PathLike]) -> list[Application]:
-    """Read all logs of files, `eventlog_v2_` folders and folders that hold some of these, in the order of the paths.
+    """Read the logs of files, `eventlog_v2_` folders and folders of these, in the paths' order.
 
     Raises:
         DecimaError: as for :func:`read_event_log`.
@@ -86,8 +86,8 @@ def _read(log: LogFiles) -> Application:
     for line in read_lines(log, damage):
         records.read(line)
     if not records.lines["read"]:
-        found = ", ".join(f"{count} lines {kind}" for kind, count in records.lines.items() if kind != "all")
-        raise EventLogError(f"{log.path} holds no event of a Spark event log ({found or 'it is empty'})")
+        counts = ", ".join(f"{count} lines {group}" for group, count in records.lines.items() if group != "all")
+        raise EventLogError(f"{log.path} holds no event of a Spark event log ({counts or 'it is empty'})")
     return _application(log, records, damage)
 
 

@@ -1,4 +1,4 @@
-"""Plain records made of the lines of an event log, whose fields may be missing or of any type."""
+"""Plain records from the lines of an event log, with missing fields and any types."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class ExecutorRecord:
 
 
 class TaskColumns:
-    """Columns of the ended tasks in compact arrays, since a log may hold a million of them."""
+    """Columns of the ended tasks in compact arrays, for logs of a million tasks."""
 
     def __init__(self) -> None:
         self.numbers = {name: array("q") for name in TASK_NUMBERS}
@@ -168,7 +168,7 @@ class EventRecords:
 
 
 def integer(value: Any, low: int = 0, high: int = MAX_MS) -> int | None:
-    """Integer of a JSON field, also one written as float or text; None if there is none in the range."""
+    """Integer of a JSON field (integer, whole float or text); None if outside the range."""
     if isinstance(value, str):
         try:
             value = int(value)
@@ -187,14 +187,14 @@ def mapping(value: Any) -> dict:
 
 
 def text(value: Any) -> str:
-    """Text of a JSON field, integers as text; empty if it holds anything else. What UTF-8 cannot hold is replaced."""
+    """Text of a JSON string or integer, else empty; characters UTF-8 cannot hold are replaced."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     return str(value) if type(value) is int else ""
 
 
 def _without_accumulables(line: bytes) -> bytes:
-    """Empty the list of accumulables, half of the line, where the fields stand in their usual order.
+    """Empty the list of accumulables, half of a line, if fields are in usual order.
 
     Quotes inside JSON texts are escaped, so the searched byte sequences can only be what they look like.
     """
@@ -396,16 +396,16 @@ def _status(info: dict, reason: str) -> str:
 
 
 def _metric(metrics: dict, paths: tuple[tuple[str, ...], ...], unit: float) -> float:
-    """Sum of the fields in the column's unit; NaN when the log has none of them."""
-    total, found = 0, False
+    """Sum of the fields in the column's unit; NaN if the log has none."""
+    total, any_read = 0, False
     for path in paths:
         value: Any = metrics
         for name in path:
             value = value.get(name) if isinstance(value, dict) else None
         number = integer(value)
         if number is not None:
-            total, found = total + number, True
-    return total * unit if found else float("nan")
+            total, any_read = total + number, True
+    return total * unit if any_read else float("nan")
 
 
 _HANDLERS: dict[str, Callable[[EventRecords, dict], str | None]] = {

@@ -58,12 +58,12 @@ def find_logs(paths: Iterable[str | os.PathLike]) -> list[LogFiles]:
         DataUnavailableError: a path does not exist, or a folder holds no log.
         ConfigError: a path is neither a file nor a folder.
     """
-    found: list[LogFiles] = []
+    logs: list[LogFiles] = []
     for path in map(Path, paths):
         if path.is_file():
-            found.append(LogFiles(path, (path,)))
+            logs.append(LogFiles(path, (path,)))
         elif path.is_dir():
-            found += [_rolled(path)] if _rolled_files(path) else _inside(path)
+            logs += [_rolled(path)] if _rolled_files(path) else _inside(path)
         elif path.exists():
             raise ConfigError(f"cannot read {path}: it is neither a file nor a folder")
         elif address := re.match(r"(\w{2,}):/+", str(path)):
@@ -71,11 +71,11 @@ def find_logs(paths: Iterable[str | os.PathLike]) -> list[LogFiles]:
             raise DataUnavailableError(f"no event log at {path}: {why}")
         else:
             raise DataUnavailableError(f"no event log at {path}")
-    return list({log.path.resolve(): log for log in found}.values())
+    return list({log.path.resolve(): log for log in logs}.values())
 
 
 def read_lines(log: LogFiles, damage: Damage) -> Iterator[bytes]:
-    """Read the lines of a log, each with its line end; what cannot be read is noted in `damage`.
+    """Read the lines of a log with their line ends; `damage` lists unreadable parts.
 
     Raises:
         DataUnavailableError: a file cannot be opened or read.
@@ -218,7 +218,7 @@ _SNAPPY_MAGIC = b"\x82SNAPPY\x00"
 
 
 def lz4_blocks(path: Path) -> Iterator[bytes]:
-    """Decompress the blocks of an lz4 file one by one; their checksums (xxHash) are not verified.
+    """Decompress the blocks of an lz4 file one by one, without verifying checksums (xxHash).
 
     Raises:
         ValueError: the file is damaged or cut; the blocks before that place have been given.

@@ -31,12 +31,12 @@ class MergedStage:
     num_tasks: int  # tasks as announced for the first of them
     parents: tuple[int, ...]  # positions of its parents in the list of merged stages
     operators: tuple[str, ...]  # names of the SQL operators or RDDs inside, sorted
-    kind: str  # `shuffle` or `result`
+    output: str  # `shuffle` or `result`
 
 
 @dataclass
 class _Node:
-    kind: str
+    output: str
     ran: list[int]
     record: StageRecord
     parents: set
@@ -45,11 +45,12 @@ class _Node:
 def merge_jobs(
     jobs: Sequence[JobRecord], stages: Mapping[int, StageRecord], ran: set[int], result_stages: set[int]
 ) -> list[MergedStage]:
-    """Merge the jobs of one query into its DAG, in an order that depends neither on ids nor on the timing of the run.
+    """Merge the jobs of one query into its DAG, in a reproducible order.
 
-    The DAG holds the stages that ran; one that never ran, as for a cached table, passes its parents on. Edges
-    are the shuffles of the RDD lineage and, where the result of a job goes back to the driver (broadcast tables,
-    subqueries), inferred: such a job comes before the entry stages of the next job submitted after its end.
+    The order depends neither on ids nor on the timing of the run. The DAG holds the stages that ran; one that never
+    ran, as for a cached table, passes its parents on. Edges are the shuffles of the RDD lineage and, where the result
+    of a job goes back to the driver (broadcast tables, subqueries), inferred: such a job comes before the entry stages
+    of the next job submitted after its end.
 
     Args:
         jobs: the jobs of the query that succeeded.
@@ -73,14 +74,14 @@ def merge_jobs(
             nodes[key].record.num_tasks,
             tuple(sorted(position[parent] for parent in edges[key])),
             nodes[key].record.operators,
-            nodes[key].kind,
+            nodes[key].output,
         )
         for key in order
     ]
 
 
 def _identify(jobs, stages, ran, result_stages):
-    """Nodes by key, and per job the keys of the stages that ran for it; a key is (RDD, kind, occurrence)."""
+    """Nodes by key, and executed stages per job; a key is (RDD, type, occurrence)."""
     nodes: dict[tuple, _Node] = {}
     key_of_id: dict[int, tuple] = {}
     members: list[tuple[JobRecord, list[tuple]]] = []
@@ -91,10 +92,10 @@ def _identify(jobs, stages, ran, result_stages):
             if stage_id in key_of_id:  # without adaptive execution, a later job names the same stage
                 continue
             record = stages[stage_id]
-            kind = RESULT if stage_id in result_stages else SHUFFLE
-            base = ("rdd", record.rdd_id, kind) if record.rdd_id is not None else ("stage", stage_id, kind)
+            output = RESULT if stage_id in result_stages else SHUFFLE
+            base = ("rdd", record.rdd_id, output) if record.rdd_id is not None else ("stage", stage_id, output)
             key = (*base, seen[base])
-            if kind == RESULT:  # a second action on one RDD runs its result stage anew
+            if output == RESULT:  # a second action on one RDD runs its result stage anew
                 while key in nodes:
                     seen[base] += 1
                     key = (*base, seen[base])
@@ -102,7 +103,7 @@ def _identify(jobs, stages, ran, result_stages):
             key_of_id[stage_id] = key
             node = nodes.get(key)
             if node is None:
-                node = nodes[key] = _Node(kind, [], record, set())
+                node = nodes[key] = _Node(output, [], record, set())
             if stage_id in ran:
                 if not node.ran:
                     node.record = record
@@ -116,18 +117,18 @@ def _identify(jobs, stages, ran, result_stages):
 
 
 def _nearest_run(key: tuple, nodes: dict[tuple, _Node]) -> set[tuple]:
-    """Parents that ran; a skipped parent is replaced by its own."""
-    found, visited, stack = set(), {key}, list(nodes[key].parents)
+    """Parents that ran; a skipped parent is replaced by its parents."""
+    executed, visited, stack = set(), {key}, list(nodes[key].parents)
     while stack:
         parent = stack.pop()
         if parent in visited:
             continue
         visited.add(parent)
         if nodes[parent].ran:
-            found.add(parent)
+            executed.add(parent)
         else:
             stack.extend(nodes[parent].parents)
-    return found
+    return executed
 
 
 def _add_driver_edges(edges: dict[tuple, set], nodes: dict[tuple, _Node], members) -> None:
@@ -140,25 +141,27 @@ def _add_driver_edges(edges: dict[tuple, set], nodes: dict[tuple, _Node], member
         if not sinks or following == len(members):
             continue
         new = members[following][1]
-        own = set(new)
-        entries = [key for key in new if not edges[key] & own]
+        next_keys = set(new)
+        entries = [key for key in new if not edges[key] & next_keys]
         for entry in entries:
             edges[entry] |= set(sinks) - {entry}
 
 
 def _canonical_order(edges: dict[tuple, set], nodes: dict[tuple, _Node]) -> list[tuple]:
-    """Parents first; among equals by what a stage and its neighbourhood compute, then by parents, then by RDD id.
+    """Canonical order of the stages in which parents come first.
 
-    Labels are refined from the neighbours' (Weisfeiler and Lehman) until they see the whole graph. Numbers of code
-    generation stages are left out at first: with adaptive execution they depend on which stage ended first. RDD ids
-    follow the order in which the driver built the query.
+    Among equals, what a stage and its neighbourhood compute decides, then parents, then the RDD id. Labels are refined
+    from the neighbours' (Weisfeiler and Lehman) until they see the whole graph. Numbers of code generation stages are
+    left out at first: with adaptive execution they depend on which stage ended first. RDD ids follow the order in which
+    the driver built the query.
     """
     children: dict[tuple, set] = {key: set() for key in edges}
     for key, parents in edges.items():
         for parent in parents:
             children[parent].add(key)
     label = {
-        key: _digest(nodes[key].kind, *(_NUMBER.sub("", name) for name in nodes[key].record.operators)) for key in edges
+        key: _digest(nodes[key].output, *(_NUMBER.sub("", name) for name in nodes[key].record.operators))
+        for key in edges
     }
     for _ in range(min(len(edges), _ROUNDS)):
         refined = {
@@ -175,7 +178,7 @@ def _canonical_order(edges: dict[tuple, set], nodes: dict[tuple, _Node]) -> list
         label = refined
     position: dict[tuple, int] = {}
 
-    def place(generation) -> None:
+    def append(generation) -> None:
         def rank(key: tuple):
             return label[key], sorted(position[parent] for parent in edges[key]), nodes[key].record.operators, key
 
@@ -183,7 +186,7 @@ def _canonical_order(edges: dict[tuple, set], nodes: dict[tuple, _Node]) -> list
             position[key] = len(position)
 
     for generation in networkx.topological_generations(_graph(edges)):
-        place(generation)
+        append(generation)
     return list(position)
 
 

@@ -1,4 +1,4 @@
-"""Job profiles made of event logs: runs of the same query at several executor counts become one profile."""
+"""Job profiles from event logs: runs of a query at several executor counts are merged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOURCE = "spark"
 
 @dataclass(frozen=True, eq=False)
 class LogProfiles:
-    """Job profiles of event logs, with the sizes of their stages, the runs behind them and a report."""
+    """Job profiles of event logs with stage sizes, the runs behind them and a report."""
 
     profiles: list[JobProfile]  # one per query and structure, in the order in which they first appear
     # One row per stage of a profile: `job`, `stage_index`, `stage`, `operators`, `runs`, `num_tasks`, and the mean over
@@ -121,7 +121,7 @@ def collect_profiles(applications: Sequence[Application], *, named_only: bool = 
 
 
 def profiles_of(applications: Iterable[Application], chosen: Iterable[Collection[str]]) -> dict[str, JobProfile]:
-    """Job profiles by name, made of some queries only.
+    """Job profiles by name, from a selection of queries.
 
     Args:
         applications: what was read.
@@ -140,7 +140,7 @@ def level(query) -> int:
 
 
 def _parts(application: Application):
-    """Make a function that gives the stages and tasks of a query by its row in the query table."""
+    """Make a function from a query's row in the table to its stages and tasks."""
     stages, tasks = application.stages, application.tasks
     tasks = tasks[tasks.use == USED].sort_values("query_number", kind="stable")
     stage, wave, duration = tasks.stage.to_numpy(), tasks.wave.cat.codes.to_numpy(), tasks.duration_ms.to_numpy()
@@ -152,11 +152,11 @@ def _parts(application: Application):
     sizes = stages[list(SIZES)].to_numpy(float)
 
     def of(row: int):
-        mine = slice(first_stage[row], first_stage[row + 1])
-        own = slice(first_task[row], first_task[row + 1])
+        stages_of_row = slice(first_stage[row], first_stage[row + 1])
+        tasks_of_row = slice(first_task[row], first_task[row + 1])
         return (
-            *(tuple(parents[mine]), num_tasks[mine], operators[mine], sizes[mine]),
-            *(stage[own], wave[own], duration[own]),
+            *(tuple(parents[stages_of_row]), num_tasks[stages_of_row], operators[stages_of_row], sizes[stages_of_row]),
+            *(stage[tasks_of_row], wave[tasks_of_row], duration[tasks_of_row]),
         )
 
     return of

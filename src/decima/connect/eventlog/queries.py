@@ -1,4 +1,4 @@
-"""Queries of a log: the Spark jobs that belong to one, whether the log has all of them, and the merged DAG."""
+"""Queries of a log: their Spark jobs, whether these are complete, and the merged DAG."""
 
 from __future__ import annotations
 

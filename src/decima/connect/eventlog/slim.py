@@ -43,7 +43,7 @@ _PRIVATE = ("dir", "host", "address", "port", "path", "jars", "master", "java")
 
 
 def slim_log(path: str | Path, out: str | Path) -> int:
-    """Write a zstd-compressed copy of an event log that reads the same and is about a hundredth as large.
+    """Write an equivalent zstd-compressed copy of an event log, about a hundredth as large.
 
     Left out are metrics and settings that the reader does not use, query plans, names of call sites, and paths of the
     machine. The copy is a valid event log of Spark.

@@ -1,4 +1,4 @@
-"""Tables of an application, made of the records of its event log; a slot stands for an executor of the paper."""
+"""Tables from the event log of an application; its slots are the paper's executors."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ FRESH, FIRST, REST = range(len(WAVES))
 
 @dataclass(frozen=True)
 class Placement:
-    """Slot and wave of every task, in the order the tasks were given."""
+    """Slot and wave of every task, in the order of the tasks."""
 
     slot: np.ndarray  # int64 [tasks], slot of its executor
     wave: np.ndarray  # int8 [tasks], index of the wave in `WAVES`
     first_of_query: np.ndarray  # bool [tasks], the slot's first task of the query
 
 
-def place_tasks(
+def assign_slots(
     executor: np.ndarray,
     launch_ms: np.ndarray,
     finish_ms: np.ndarray,
@@ -77,12 +77,12 @@ def place_tasks(
             fresh = True
         heapq.heappush(heap, (finish, number))
         slot[row] = number
-        place = (process, number, of_stage)
-        wave[row] = FRESH if fresh else REST if place in known_stages else FIRST
-        known_stages.add(place)
-        place = (process, number, of_query)
-        new_query[row] = place not in known_queries
-        known_queries.add(place)
+        key_of_slot = (process, number, of_stage)
+        wave[row] = FRESH if fresh else REST if key_of_slot in known_stages else FIRST
+        known_stages.add(key_of_slot)
+        key_of_slot = (process, number, of_query)
+        new_query[row] = key_of_slot not in known_queries
+        known_queries.add(key_of_slot)
     return Placement(slot, wave, new_query)
 
 
@@ -107,7 +107,7 @@ def mean_slots(begin_ms: float, end_ms: float, added_ms: Sequence[float], remove
 
 
 def task_table(records: EventRecords, runs: Sequence[QueryRun], executors: pandas.DataFrame) -> pandas.DataFrame:
-    """Make the table of ended tasks in the order of their launch; its columns are in `docs/event-logs.md`."""
+    """Make the table of ended tasks by launch time; `docs/event-logs.md` lists the columns."""
     columns = records.tasks
     table = pandas.DataFrame({name: np.array(values, np.int64) for name, values in columns.numbers.items()})
     for name in TASK_TEXTS:
@@ -120,12 +120,12 @@ def task_table(records: EventRecords, runs: Sequence[QueryRun], executors: panda
     accounted = table.run_ms + table.deserialize_ms + table.result_serialize_ms + table.getting_result_ms
     table["scheduler_delay_ms"] = (table.duration_ms - accounted).clip(lower=0.0)
     _assign(table, runs)
-    _place(table, executors)
+    _add_slots(table, executors)
     return table.sort_values(["launch_ms", "task_id"], kind="stable", ignore_index=True)
 
 
 def _assign(table: pandas.DataFrame, runs: Sequence[QueryRun]) -> None:
-    """Add columns: query, merged stage and Spark job of each task, and whether a profile may use it."""
+    """Add columns: each task's query, merged stage and Spark job, and its use for profiles."""
     places = {id_: index for run in runs for index, stage in enumerate(run.stages) for id_ in stage.stage_ids}
     job_of: dict[int, tuple[int, int]] = {}
     for number, run in enumerate(runs):
@@ -156,13 +156,13 @@ def _assign(table: pandas.DataFrame, runs: Sequence[QueryRun]) -> None:
     table["use"] = pandas.Categorical(reason)
 
 
-def _place(table: pandas.DataFrame, executors: pandas.DataFrame) -> None:
+def _add_slots(table: pandas.DataFrame, executors: pandas.DataFrame) -> None:
     number = {name: index for index, name in enumerate(executors.executor)}
     codes = np.array([number[name] for name in table.executor.cat.categories] or [0], np.int64)
     process = codes[table.executor.cat.codes.to_numpy()] if len(table) else np.zeros(0, np.int64)
     # Spark's own stage id tells stages apart that no query owns.
     stage = np.where(table.stage >= 0, table.query_number * 2**32 + table.stage, -1 - table.spark_stage_id)
-    placement = place_tasks(
+    placement = assign_slots(
         process,
         table.launch_ms.to_numpy(),
         table.finish_ms.to_numpy(),
@@ -177,7 +177,7 @@ def _place(table: pandas.DataFrame, executors: pandas.DataFrame) -> None:
 
 
 def executor_table(records: EventRecords) -> pandas.DataFrame:
-    """Make the table of executor processes; those the log does not announce are inferred from their tasks."""
+    """Make the table of executor processes; unannounced ones are inferred from their tasks."""
     columns = records.tasks
     codes = np.array(columns.codes["executor"], np.int64)
     launch, finish = (np.array(columns.numbers[name], np.int64) for name in ("launch_ms", "finish_ms"))
@@ -243,7 +243,7 @@ def query_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame, executors: pa
 
 
 def stage_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame) -> pandas.DataFrame:
-    """Make the table of merged stages, in DAG order inside each query; sizes are sums over the tasks profiles use."""
+    """Table of merged stages, per query in DAG order; sizes sum tasks that profiles use."""
     used = tasks[tasks.use == USED].groupby(["query_number", "stage"], observed=True)
     sums = used[list(SIZES)].sum().to_dict("index")
     spans = used.agg(tasks_seen=("partition", "size"), launch=("launch_ms", "min"), finish=("finish_ms", "max"))
@@ -255,7 +255,7 @@ def stage_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame) -> pandas.Dat
             rows.append({
                 "query": run.query, "name": run.name, "stage": index, "num_tasks": stage.num_tasks,
                 "tasks_seen": span["tasks_seen"] if span else 0, "parents": stage.parents,
-                "spark_stage_ids": stage.stage_ids, "kind": stage.kind, "operators": ", ".join(stage.operators),
+                "spark_stage_ids": stage.stage_ids, "kind": stage.output, "operators": ", ".join(stage.operators),
                 "first_launch_ms": float(span["launch"]) if span else np.nan,
                 "last_finish_ms": float(span["finish"]) if span else np.nan,
                 **(sums.get((number, index)) or dict.fromkeys(SIZES, 0.0)),
@@ -267,19 +267,19 @@ def stage_table(runs: Sequence[QueryRun], tasks: pandas.DataFrame) -> pandas.Dat
 
 
 def _busy_ms(launch: np.ndarray, left: np.ndarray, begin: float, end: float) -> float:
-    """Total time for which slots were taken within a span; killed copies of tasks may outlive their query."""
+    """Total busy time of slots within a span; killed copies may outlive their query."""
     return float((np.clip(left, begin, end) - np.clip(launch, begin, end)).sum())
 
 
 def _alone(spans: np.ndarray) -> np.ndarray:
-    """Whether each query ran alone, bool [queries]; spans are float64 [queries, 2], begin and end, by begin."""
+    """Whether each query ran alone, bool [queries]; spans (begin, end), float64 [queries, 2], ascend."""
     latest_before = np.concatenate([[-np.inf], np.maximum.accumulate(spans[:, 1])[:-1]])
     next_begin = np.concatenate([spans[1:, 0], [np.inf]])
     return (latest_before <= spans[:, 0]) & (next_begin >= spans[:, 1])
 
 
 def _peak(launch: np.ndarray, left: np.ndarray) -> int:
-    """Largest number of slots taken at one time; an end and a launch at the same time do not overlap."""
+    """Largest number of slots busy at once; an end precedes a simultaneous launch."""
     if not len(launch):
         return 0
     times = np.concatenate([launch, left])

@@ -1,1 +1,1 @@
-"""The plugin that lets a scheduling service order the stages of a real Spark; `build` compiles it."""
+"""Plugin with which a scheduling service orders stages of a real Spark; `build` compiles it."""

@@ -1,4 +1,4 @@
-"""Compilation of the Spark plugin against the installed pyspark into the jar for the class path of a driver."""
+"""Compilation of the Spark plugin against the installed pyspark into a jar for drivers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def plugin_jar(out: str | os.PathLike | None = None) -> Path:
-    """Path of the compiled plugin, which is compiled first if these sources have not been compiled before.
+    """Path of the compiled plugin; new sources are compiled first.
 
     The compiled plugin is kept in the user's cache folder under a hash of its sources and the Spark version.
 

@@ -106,7 +106,7 @@ class ServiceClient:
 
 
 class ClientSession:
-    """Session of a client, opened when it is needed, and again when the server has lost it.
+    """Session of a client, opened on demand, and again after the server has lost it.
 
     Args:
         client: Whom to ask.
@@ -186,7 +186,7 @@ class ClientSession:
         return reply
 
     def close(self) -> None:
-        """End the session; a service that does not answer is not told."""
+        """End the session; ignore a service that does not answer."""
         if self._session:
             with contextlib.suppress(grpc.RpcError):
                 self._client.call("Close", protocol.CloseRequest(session=self._session), protocol.CloseReply)

@@ -1,4 +1,4 @@
-"""Coordination of several applications of one cluster manager by one scheduler: who holds how many executors.
+"""Assignment of executors to several applications of one cluster manager by one scheduler.
 
 Source: §6.1, Figure 8: Decima's agent in the cluster's master moves executors between applications. Differs: the master
 stays as it is. Every application's driver is told how many executors to ask it for (`Command.target`); a move is one
@@ -68,7 +68,7 @@ class SharedCluster:
         return self.settings.executors - sum(driver.target for driver in self.drivers.values())
 
     def allocate(self, now_ms: float) -> Steps[None]:
-        """Decide about the executors that belong to no driver, and have drivers offer those they left idle."""
+        """Assign executors that belong to no driver; let drivers offer the executors they left idle."""
         while (free := self.unallocated) > 0:
             choice, _ = yield from timed_choice(self.mirror, now_ms, None, free)
             yield
@@ -139,7 +139,7 @@ class Driver:
         return protocol.Command(number=self._number, target=self.target, ask=self._ask)
 
     def grow(self, choice: Choice) -> None:
-        """Raise the target by the executors that are to come for a stage of one of its jobs."""
+        """Raise the target by the executors chosen for a stage of one of its jobs."""
         self.target += choice.executors
         which = choice.key, self._cluster.mirror.slots[choice.key].graph.stage_ids[choice.stage]
         self._promised[which] += choice.executors
@@ -219,7 +219,7 @@ class Driver:
         return {(key, stage) for key, slot in slots.items() if key[0] == self.key for stage in slot.graph.schedulable}
 
     def _slot(self, which: tuple[tuple, int]) -> Slot | None:
-        """Find the place of a promised stage's job; None if the stage is gone."""
+        """Find the slot of a promised stage's job; None if the stage is gone."""
         slot = self._cluster.mirror.slots.get(which[0])
         return slot if slot is not None and which[1] in slot.graph.index else None
 
@@ -237,7 +237,7 @@ class Driver:
     # ---- decisions --------------------------------------------------------------------------------------------------
 
     def _decide(self, request: protocol.DecideRequest, source: tuple | None, reply: protocol.Decision) -> Steps[bool]:
-        """Decide about offered executors of this driver, for its own stages or for those of others.
+        """Decide about this driver's offered executors, for its stages or those of others.
 
         Returns:
             True if it gave executors back to nobody.
@@ -263,7 +263,7 @@ class Driver:
         return False
 
     def _assign(self, reply: protocol.Decision, choice: Choice) -> None:
-        """Give executors to a stage of the driver; no others may get its tasks until the driver reports that."""
+        """Assign executors to a stage; its tasks are reserved until the driver reports them."""
         mirror = self._cluster.mirror
         put_choice(reply, mirror, choice)
         self._assigned = choice
@@ -276,7 +276,7 @@ class Driver:
             mirror.add_moving(mirror.slots[choice.key], choice.stage, -choice.executors, count_for_job=False)
 
     def _kept_promise(self, offered: int) -> Choice | None:
-        """Choose the stage that new executors were sent for, if it can still use them; else forget the promise."""
+        """Choose the stage that new executors were promised to, or drop a promise without use."""
         mirror = self._cluster.mirror
         for which in list(self._promised):
             executors = min(offered, self._promised[which])

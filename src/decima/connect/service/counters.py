@@ -125,7 +125,7 @@ def _put_runnable(mirror: Mirror, slot: Slot, stages) -> None:
 
 
 def _put_delayed(mirror: Mirror, slot: Slot, stages) -> None:
-    """Write which stages were delayed and when their slots end; a withheld one is neither runnable nor schedulable."""
+    """Write delayed stages and when their slots end; withheld ones are neither runnable nor schedulable."""
     state, graph = mirror.state, slot.graph
     if len(stages) > slot.size:
         raise invalid(f"job {graph.label!r:.60} has {slot.size} stages, but entries: {len(stages)} in delayed")

@@ -1,6 +1,7 @@
-"""Graphs of jobs as flat arrays, and what follows from them, in time linear in stages and edges.
+"""Graphs of jobs as flat arrays, with properties computed in linear time.
 
-Clients send graphs of thousands of stages; everything here is one compiled pass over the edges.
+Times are linear in stages and edges: clients send graphs of thousands of stages, and everything here is one compiled
+pass over the edges.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Dag:
 
     @classmethod
     def of_lists(cls, tasks: Sequence[int], num_parents: Sequence[int], parents: Sequence[int]) -> Dag:
-        """Make one from numbers of tasks, numbers of parents, and the parents of all stages one after the other."""
+        """Make a graph from task counts, parent counts, and the concatenated parents of all stages."""
         offset = np.zeros(len(tasks) + 1, dtype=np.int32)
         np.cumsum(num_parents, out=offset[1:])
         upwards = Links(offset, np.array(parents, dtype=np.int32))
@@ -81,7 +82,7 @@ class Dag:
         )
 
     def wrong_parent(self) -> int:
-        """First stage that is its own parent or has a parent twice, -1 if there is none."""
+        """First stage that has itself or a repeated stage as parent, else -1."""
         return _wrong_parent(*self.parents)
 
     def cycle(self) -> list[int]:
@@ -99,7 +100,7 @@ class Dag:
         return path[: place[stage] - 1 if place[stage] else None : -1]
 
     def longest_path_down(self, weights: np.ndarray) -> np.ndarray:
-        """Largest sum of stage weights on a path from each stage down, itself included, float64 [stages]."""
+        """Largest weight of a path from each stage down, itself included, float64 [stages]."""
         return _longest_path_down(self.order, *self.children, weights)
 
     def finished(self, finished: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
@@ -118,7 +119,7 @@ class Dag:
         return _finished(self.order, *self.parents, self.tasks, np.array(finished, dtype=np.int32))
 
     def ancestry(self, with_tasks: bool) -> list[int]:
-        """Return a number per stage, the same for stages with the same ancestors, with their task counts or without."""
+        """Number per stage, equal for equal ancestors, with their task counts or without."""
         return _ancestry(self.order, *self.parents, self.tasks if with_tasks else np.zeros_like(self.tasks)).tolist()
 
 

@@ -1,4 +1,4 @@
-"""Nominal task durations of a client's stages: stated by it, from a profile, or estimated from finished tasks.
+"""Nominal task durations of a client's stages: stated, from a profile, or estimated from tasks.
 
 Source: §6.1 (Decima takes durations from earlier runs of a recurring job). Differs: where there was no earlier run, the
 mean of the finished tasks stands in, first of the stage, else of its job, else of the session, else ``PRIOR_MS``.
@@ -55,7 +55,7 @@ class Durations:
         self.measured_tasks[:count], self.measured_ms[:count] = old.measured_tasks, old.measured_ms
 
     def measure(self, stage: int, tasks: int, total_ms: float) -> bool:
-        """Note how many tasks of a stage were measured so far and the sum of their durations.
+        """Record the number of measured tasks of a stage and the sum of their durations.
 
         Returns:
             True if that changed an estimate.
@@ -101,7 +101,7 @@ class ProfileBook:
         return self._profiles.get(name)
 
     def durations_ms(self, name: str, graph: Dag) -> Steps[list[float | None]]:
-        """Nominal durations of a job's stages in ms according to a profile, None for those that are not in it.
+        """Nominal durations of a job's stages in ms by a profile, None for unknown stages.
 
         The job may be a part of the profiled one, parents first, as Spark reports its stages. A stage of it is the
         profiled stage with the same ancestors, task counts included; where there is none, task counts do not matter.
@@ -122,7 +122,7 @@ class ProfileBook:
 
 
 def _match(matches: list[int | None], wanted: Sequence[int], known: Sequence[int]) -> None:
-    """Fill the gaps of ``matches`` with stages of the same code that are not taken, in order."""
+    """Fill the gaps of ``matches`` with free stages of the same code, in order."""
     free = defaultdict(list)
     taken = set(matches)
     for index, code in reversed(list(enumerate(known))):

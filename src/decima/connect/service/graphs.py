@@ -156,7 +156,7 @@ def _dag(
     num_parents: list[int],
     parents: list[int],
 ) -> Steps[Dag]:
-    """Check the edges between stages, whose parents are given by id."""
+    """Check the edges between stages whose parents are identified by id."""
     yield
     try:
         local = [index[parent] for parent in parents]
@@ -179,5 +179,5 @@ def _dag(
 
 
 def _owner(num_parents: list[int], place: int) -> int:
-    """Index of the stage in whose list of parents a place of the list of all parents lies."""
+    """Index of the stage that owns an entry in the concatenated list of parents."""
     return int(np.searchsorted(np.cumsum(num_parents), place, side="right"))

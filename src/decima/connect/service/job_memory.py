@@ -1,4 +1,4 @@
-"""Memory of a mirrored cluster: where its jobs lie in the state, and numbers that follow from what is reported."""
+"""Memory of a mirrored cluster: positions of jobs in the state, and derived numbers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _HINTS = ("job_rank", "job_limit_cap")
 
 @dataclass(frozen=True)
 class Capacity:
-    """Sizes that a mirror has room for; a learned policy makes its workspace from these numbers."""
+    """Sizes that a mirror has room for; they size the workspace of a learned policy."""
 
     jobs: int  # jobs, those that are gone included
     stages: int  # stages of these jobs
@@ -76,7 +76,7 @@ class Capacity:
         return self.covers(half_more) and self.stages <= 8 * max(64, need.stages)
 
     def grown(self, need: Capacity) -> Capacity:
-        """Capacity for a need: twice what jobs use up, and of the rest no less than before."""
+        """Capacity for a need: twice what jobs use, and at least the present rest."""
         return Capacity(
             jobs=max(8, 2 * need.jobs),
             stages=max(64, 2 * need.stages),
@@ -132,7 +132,7 @@ class MirrorTables:
 
 @dataclass
 class Slot:
-    """Place of a job in the mirror: its index, its first stage, and its graph."""
+    """Position of a job in the mirror: its index, its first stage, and its graph."""
 
     job: int
     first: int
@@ -283,7 +283,7 @@ class JobMemory(ABC):
         self._active = None
 
     def _copy(self, old: ClusterState, source: Slot, target: Slot) -> None:
-        """Copy the state of a job from its old place; the new one may have more stages."""
+        """Copy the state of a job to a new slot of at least its size."""
         numberings = [
             Numbering(
                 np.arange(before, before + size, dtype=np.int32), np.arange(after, after + size, dtype=np.int32), before
@@ -307,7 +307,7 @@ class JobMemory(ABC):
         yield from self._move(self.state) if self._capacity.suits(need) else self._build(self._capacity.grown(need))
 
     def _append(self, key: Hashable, graph: JobGraph) -> Slot:
-        """Write a job's graph behind all others and return its place."""
+        """Write a job's graph behind all others and return its slot."""
         state, slot = self.state, Slot(self._next_job, self._next_stage, graph)
         if key in self.slots:
             self._uncount(self.slots[key])
@@ -340,7 +340,7 @@ class JobMemory(ABC):
     # ---- jobs -------------------------------------------------------------------------------------------------------
 
     def put_job(self, key: Hashable, graph: JobGraph) -> None:
-        """Add a job for which there is room, or replace one by itself with more stages, which then keeps its place."""
+        """Add a job that fits, or replace one in position by its extended version."""
         old_slot = self.slots.get(key)
         slot = self._append(key, graph)  # a known key keeps its place in the order of arrival
         if old_slot is None:
@@ -357,14 +357,14 @@ class JobMemory(ABC):
         self.put_counts(slot)
 
     def _put_history(self) -> None:
-        """Write the last arrivals into the state, jobs at time 0 left out as in a simulated cluster."""
+        """Write the last arrivals into the state, without jobs at time 0 as in simulations."""
         state, places = self.state, slice(self._capacity.jobs, self._capacity.jobs + len(self._history))
         if self._history:
             state.job_arrival_ms[places], state.job_work_ms[places] = np.array(self._history).T
         state.put(next_arrival=len(self._history))
 
     def drop_job(self, key: Hashable) -> None:
-        """Remove a job; its place stays empty until all jobs move to new memory."""
+        """Remove a job; its slot stays empty until all jobs move to new memory."""
         self._active = None
         slot = self.slots.pop(key)
         self._uncount(slot)
@@ -375,7 +375,7 @@ class JobMemory(ABC):
         self.num_edges -= slot.graph.dag.num_edges
 
     def _bury(self, slot: Slot) -> None:
-        """Clear a place, so that nothing in it can be chosen."""
+        """Clear a slot, so that nothing in it can be chosen."""
         self.state.job_state[slot.job] = 0
         self.state.stage_in_frontier[slot.first : slot.first + slot.size] = 0
 
@@ -388,7 +388,7 @@ class JobMemory(ABC):
         self.put_counts(slot)
 
     def sort_jobs(self, keys: Sequence[Hashable] | None = None) -> None:
-        """Sort the jobs by arrival; jobs that arrived together stand as in ``keys``, else as they were."""
+        """Sort the jobs by arrival; equal arrivals follow ``keys``, else their present order."""
         slots = [(key, self.slots[key]) for key in (self.slots if keys is None else keys)]
         self.slots = dict(sorted(slots, key=lambda item: item[1].graph.arrival_ms))
         self._active = None

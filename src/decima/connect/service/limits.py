@@ -1,4 +1,4 @@
-"""Limits on what clients may ask of the service, each of them and all together, so that none can exhaust it."""
+"""Limits on requests to the service, per client and in total, against exhaustion."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Budget:
 
     @property
     def half_full(self) -> bool:
-        """Whether half of some kind is taken."""
+        """Whether half of some limited resource is taken."""
         return any(2 * self.taken[kind] >= most for kind, most in self._most.items())
 
     def account(self) -> Account:
@@ -66,7 +66,7 @@ class Budget:
         return Account(self)
 
     def move(self, kind: str, more: int) -> None:
-        """Take more of a kind, or give it back (below 0).
+        """Take more of a resource, or return some (below 0).
 
         Raises:
             RefusalError: There is not so much left.
@@ -92,7 +92,7 @@ class Account:
         self._held = dict.fromkeys(TOTALS, 0)
 
     def hold(self, kind: str, amount: int) -> None:
-        """Hold so much of a kind from now on.
+        """Hold this amount of a resource from now on.
 
         Raises:
             RefusalError: There is not so much left; what was held before is kept.

@@ -1,4 +1,4 @@
-"""Mirror of a client's cluster as a ``ClusterState``, so that every scheduler decides on it as on a simulated one."""
+"""Mirror of a client's cluster as a ``ClusterState`` for decisions as on a simulated one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OF_DURATIONS = frozenset({"entry_cost", "entry_room", "level_work", "slope"})
 
 
 def _require_known(scheduler: Scheduler, running: bool) -> None:
-    """Check that a scheduler gets to know what it looks at.
+    """Check that the client reports what a scheduler reads.
 
     Raises:
         ConfigError: It needs what no client reports, or what this client does not.
@@ -65,13 +65,13 @@ def _require_known(scheduler: Scheduler, running: bool) -> None:
 
 
 def told_the_gap(scheduler: Scheduler) -> bool:
-    """Whether it is a policy that is told the mean interarrival time."""
+    """Whether a scheduler is a policy with the mean interarrival time as input."""
     architecture = getattr(scheduler, "architecture", None)
     return architecture is not None and architecture.interarrival_hint
 
 
 def _require_gap(scheduler: Scheduler, hint_ms: float) -> None:
-    """Refuse to leave a policy without the gap that it is to be told."""
+    """Refuse a policy that needs the mean gap from a client that names none."""
     if told_the_gap(scheduler) and not hint_ms > 0.0:
         raise ConfigError(
             f"scheduler {scheduler.name} is told the mean gap between arrivals, and this client names none; "
@@ -206,7 +206,7 @@ class Mirror(JobMemory):
         return kept_executors(self.views, slot.job) - (offered if slot is source else 0)
 
     def put_running(self, source: Hashable | None, stage: int | None) -> None:
-        """Write what runs into the state, executors at work or on their way, and the stage that the offer comes from.
+        """Write executors at work or on their way, and the offer's stage, into the state.
 
         Args:
             source: Key of the job that the offered executors were in last, None if there is none.

@@ -1,4 +1,4 @@
-"""Simulated cluster of unequal executors as a client of the service: it executes what it is told as expected."""
+"""Simulated cluster of unequal executors as a client that executes the service's assignments."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def schedule_by_service(
     forget: bool = False,
     patience_s: float = 10.0,
 ) -> Schedule:
-    """Schedule an instance as a platform would: jobs are told when they arrive, nodes as soon as they were executed.
+    """Schedule an instance through the service, reporting arrivals and executed nodes as a platform would.
 
     The schedule is that of the service's scheduler in this process, to the last bit, where jobs are listed by arrival.
 
@@ -161,7 +161,7 @@ class _Platform:
         return request
 
     def execute(self, reply: protocol.Assignments) -> None:
-        """Do as told; what was assigned finishes when it was expected to."""
+        """Execute the assignments; every node finishes at its expected time."""
         for told in reply.assignments:
             if told.HasField("duplicate"):
                 self._execute(told, told.duplicate)

@@ -1,4 +1,4 @@
-"""Session whose executors differ in speed: which node goes to which executor, behind a copy of which parent.
+"""Session for executors of unequal speeds: nodes with their executors and duplicated parents.
 
 The service of section V-A of Luo et al., "Learning to Optimize DAG Scheduling in Heterogeneous Environment": the client
 tells jobs, times from which executors are available and what was executed, and gets nodes with their executors.
@@ -89,7 +89,7 @@ class NodeRule:
         return bool(self.scheduler.list_rule(instance).planner.record.has_bias)
 
     def warm_up(self) -> None:
-        """Decide once, so that what is compiled on first use is compiled before clients wait for it."""
+        """Decide once, so that compilation on first use happens before clients wait."""
         instance = Instance([Job("first", [1.0, 1.0], [(0, 1)], [1.0])], Cluster([1.0, 2.0], 1.0))
         rule = self.scheduler.list_rule(instance)
         copies = decide(rule, [], np.zeros(2), 0.0, 1)
@@ -326,7 +326,7 @@ class NodeSession:
         told.jobs[message.job].placed.add(node)
 
     def _hold(self) -> None:
-        """Hold what the session takes, before the arrays are made."""
+        """Reserve what the session takes, before the arrays are allocated."""
         jobs = self._told.jobs.values()
         nodes, edges = sum(len(each.ids) for each in jobs), sum(len(each.job.edges) for each in jobs)
         executors = self._executors

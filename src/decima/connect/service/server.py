@@ -199,7 +199,7 @@ class Service:
     # ---- calls ------------------------------------------------------------------------------------------------------
 
     def _handlers(self) -> grpc.GenericRpcHandler:
-        """Make handlers that get bytes: what cannot be parsed is the caller's mistake, not a failure of the server."""
+        """Make handlers of bytes; unparsable input is the caller's error, not a server failure."""
         calls = {
             "Open": self._open,
             "Decide": self._decide,

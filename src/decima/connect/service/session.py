@@ -67,7 +67,7 @@ def cluster_settings(request: protocol.OpenRequest, limits: Limits) -> Settings:
 
 
 def chance(request: protocol.OpenRequest) -> np.random.Generator:
-    """Generator of a session's scheduler: the client's own one continued, or one from its seed."""
+    """Generator of a session's scheduler: the client's generator continued, or one from its seed."""
     if not request.HasField("generator"):
         return spawn_generators(request.seed)[1]
     words = request.generator
@@ -126,7 +126,7 @@ class JobTable:
         return list(graphs)
 
     def _require_room(self, graphs: dict[tuple, JobGraph]) -> None:
-        """Check that no limit is exceeded with further graphs of jobs, which take the place of those that are there.
+        """Check that replacing or adding these graphs of jobs exceeds no limit.
 
         Raises:
             RefusalError: There are too many jobs, stages or edges.
@@ -185,7 +185,7 @@ class JobTable:
         return keys
 
     def check_offer(self, prefix: Hashable, offer: protocol.Offer, executors: int) -> tuple | None:
-        """Check an offer and return the key of the job that its executors come from, None if there is none.
+        """Check an offer and return the key of its executors' source job, or None.
 
         Raises:
             RefusalError: More are offered than there are, or than the job holds.
@@ -231,7 +231,7 @@ class CallOrder:
 
 
 class Session:
-    """Session of a client with a cluster of its own.
+    """Session of a client with a private cluster.
 
     Args:
         client: Name of the client, for logs.
@@ -295,7 +295,7 @@ class Session:
         return reply
 
     def _offered_stage(self, source: tuple | None, offer: protocol.Offer) -> int | None:
-        """Index of the stage that offered executors are on inside their job, None if they are free.
+        """Index inside its job of the offered executors' stage, None if they are free.
 
         Raises:
             RefusalError: There is no such stage.

@@ -85,7 +85,7 @@ class Offering:
 
 
 def _warm_up(scheduler: Scheduler) -> None:
-    """Decide once, so that what is compiled on first use is compiled before clients wait for it."""
+    """Decide once, so that compilation on first use happens before clients wait."""
     request = protocol.DecideRequest(sequence=1, full=True, executors=1, offer=protocol.Offer(executors=1))
     request.jobs.add(job="first", stages=[protocol.Stage(stage=0, num_tasks=1)])
     request.states.add(job="first", runnable=[0], schedulable=[0])
@@ -98,7 +98,7 @@ def _warm_up(scheduler: Scheduler) -> None:
 
 @dataclass(slots=True)
 class Entry:
-    """Open session, its scheduler's name, how long it may be unused, when it was used last, and calls under way."""
+    """Open session with its scheduler's name, permitted idle time, last use and calls under way."""
 
     session: Session | Driver | NodeSession
     scheduler: str
@@ -190,7 +190,7 @@ class Sessions:
     def _join(
         self, key: str, request: protocol.OpenRequest, settings: Settings, account: Account
     ) -> tuple[str, Driver]:
-        """Make a driver of a shared cluster, which begins with its first driver and ends with its last."""
+        """Make a driver of a shared cluster, which exists as long as it has drivers."""
         name = request.shared_cluster
         if name in self._clusters:
             scheduler, cluster = self._clusters[name]
@@ -232,13 +232,13 @@ class Sessions:
         ]
 
     def decided(self, entry: Entry) -> None:
-        """Note that a stage or a node was named: the session's client is no longer one that only opens sessions."""
+        """Record that a stage or node was named: the client does more than open sessions."""
         entry.decided = True
         if isinstance(entry.session, (Session, NodeSession)):
             entry.lease_s = self.limits.lease_s
 
     def remove(self, key: str) -> Session | Driver | NodeSession | None:
-        """Forget a session, which is then to be left; None if there is none of that id."""
+        """Remove a session, which the caller has to leave; None for an unknown id."""
         entry = self._open.pop(key, None)
         return None if entry is None else entry.session
 

@@ -81,7 +81,7 @@ class StateReporter:
         return request
 
     def _changed(self, names: Iterable[str], length: int) -> np.ndarray:
-        """Mask of the entries of some arrays that differ from what was sent; remembers what they are now."""
+        """Mask of the array entries that differ from those sent last; remembers the present values."""
         mask = np.zeros(length, dtype=bool)
         for name in names:
             now = getattr(self._state, name)
@@ -110,7 +110,7 @@ class StateReporter:
             )
 
     def _running_since_ms(self, stage: int) -> list[float]:
-        """When the running tasks of a stage began, by executor; the one that is offered has ended its task."""
+        """Start times of a stage's running tasks, by executor, without that of the offered executor."""
         state = self._state
         busy = (state.executor_stage == stage) & (state.executor_pool == NONE) & (state.executor_moving == 0)
         if state.num_free > 0 and state.source == stage:
@@ -137,9 +137,10 @@ class StateReporter:
 
 
 class RemoteScheduler:
-    """Scheduler that asks a service for every decision; it gives the same schedule as the service's scheduler here.
+    """Scheduler that asks a service for every decision.
 
-    Where the server was restarted during a run, that holds for schedulers without chance and without memory.
+    It gives the same schedule as the service's scheduler in this process. Where the server was restarted during a run,
+    that holds for schedulers without chance and without memory.
 
     Args:
         service: ``host:port``.

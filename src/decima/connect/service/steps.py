@@ -49,7 +49,7 @@ def outcome(work: Callable[[], Any]) -> Future:
 
 
 class Pace:
-    """Runs steps on one event loop, quick ones at once, others a slice at a time."""
+    """Scheduler of steps on one event loop: quick ones at once, others sliced."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="decima-decision")

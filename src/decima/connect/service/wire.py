@@ -1,4 +1,4 @@
-"""Protocol of the service: its name and version, which state its messages carry, and the range of its numbers."""
+"""Protocol of the service: its name and version, state in messages, and range of numbers."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _merge(message: Message, data: bytes, most_fields: int) -> Steps[None]:
 
 
 def _merge_large(message: Message, field: FieldDescriptor, data: bytes) -> Steps[None]:
-    """Parse one large field of a message, a message itself or packed numbers of different lengths."""
+    """Parse one large field of a message: a submessage or packed numbers of different lengths."""
     if field.message_type is not None:
         part = getattr(message, field.name)
         part = part.add() if field.is_repeated else part
@@ -120,7 +120,7 @@ def _merge_large(message: Message, field: FieldDescriptor, data: bytes) -> Steps
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
-    """Read a number; returns it and the place behind it."""
+    """Read a number; return it and the position behind it."""
     number = shift = 0
     while place < len(data) and shift < 70:
         byte = data[place]

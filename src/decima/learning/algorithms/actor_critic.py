@@ -30,10 +30,10 @@ _COLUMNS = (
 
 
 class Critic(Protocol):
-    """Values of actions, one for every action that could be taken, with a slower copy: what an agent has beside it."""
+    """Values of all possible actions, with a slower copy, which an agent keeps."""
 
     def values(self, batch: Any, decisions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Values of the recorded actions, mean values under the present policy, and the slower copy's of those actions.
+        """Values of recorded actions, mean values under the present policy, slow values of those actions.
 
         Each is float64 [D].
 
@@ -102,7 +102,7 @@ class ActorCritic(AgentAlgorithm):
         self.critic.restart_adam()
 
     def iterate(self, now: Progress) -> dict:
-        """Run episodes, bring the critic nearer to its targets, and change the policy by its values."""
+        """Run episodes, train the critic towards its targets, and change the policy by its values."""
         config, agent, critic = self.config, self.agent, self.critic
         length_s = config.mean_episode_s(now.since, now.share)
         records = agent.collect(now.iteration, config.sequences, config.rollouts, length_s)
@@ -145,7 +145,7 @@ class ActorCritic(AgentAlgorithm):
         return [episode.rewards for group in groups for episode in self.agent.episodes(group)]
 
     def _targets(self, rewards: list[np.ndarray], slow: np.ndarray) -> np.ndarray:
-        """Reward plus the slower critic's value of the next action (line 9), nothing behind the last, float64 [D]."""
+        """Reward plus the slow critic's next value (line 9), 0 after the last, float64 [D]."""
         targets, first = [], 0
         for own in rewards:
             following = np.append(slow[first + 1 : first + len(own)], 0.0)

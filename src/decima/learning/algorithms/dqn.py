@@ -53,7 +53,7 @@ class ValueAgent(Protocol):
 
 @dataclass(frozen=True)
 class DqnConfig(Configuration):
-    """Configuration of deep Q-learning. The defaults are Algorithm 1 and Table 5 of Islam et al."""
+    """Configuration of deep Q-learning, by default Algorithm 1 and Table 5 of Islam et al."""
 
     steps: int = whole(10, "Decisions collected per iteration.", 1)
     updates: int = whole(1, "Updates per iteration.", 1)

@@ -1,4 +1,4 @@
-"""Imitation: the policy learns a heuristic's decisions, first in its states, then in those of the policy (DAgger)."""
+"""Imitation of a heuristic's decisions, first in its states, then in the policy's states (DAgger)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IMITATED = ("cross_entropy", "entropy_stage", "entropy_limit", "gradient_norm", 
 
 @dataclass(frozen=True)
 class ImitationConfig(Updates, EpisodeLengths):
-    """Configuration of the warm start: a stored policy to begin with, and a heuristic and how it is imitated."""
+    """Configuration of the warm start: initial stored policy, heuristic, and the way of imitation."""
 
     start_policy: str | None = field(
         default=None,
@@ -80,14 +80,14 @@ class ImitationConfig(Updates, EpisodeLengths):
         return self.teacher_lr * (self.teacher_lr_end / self.teacher_lr) ** self._share(iteration)
 
     def teacher_at(self, iteration: int) -> Teacher:
-        """The teacher as rollouts are told of it, at an iteration of imitation."""
+        """Teacher of an iteration of imitation, as rollouts receive it."""
         parameters = tuple(sorted(self.teacher_parameters.items()))
         return Teacher(self.teacher, parameters, self.teacher_share(iteration), self.teacher_idles)
 
 
 @register_algorithm(ImitationConfig, "imitation")
 class Imitation(AgentAlgorithm):
-    """Lowers the cross-entropy of the teacher's recorded decisions: of its stage and of the effect of its limit.
+    """Lowers the cross-entropy of the teacher's recorded stages and effects of its limits.
 
     Args:
         config: Teacher, learning rate, passes and updates per pass.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AlgorithmState:
-    """Everything that the next iteration of an algorithm depends on, besides its configuration and the seed."""
+    """Everything that an algorithm's next iteration depends on, besides its configuration and the seed."""
 
     # Arrays by name: weights, moments of an optimiser, a replay memory. They must not change any more while the
     # algorithm goes on; a large memory is best kept in blocks that are filled once, which need no copy.

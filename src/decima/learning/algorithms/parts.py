@@ -22,7 +22,7 @@ ENDS = ("sequence", "rollout", "fixed")
 
 @dataclass(frozen=True)
 class Updates(Configuration):
-    """Fields about how often the rollouts of an iteration are used, and how large a step may be."""
+    """Fields for the number of uses of an iteration's rollouts and for the step size."""
 
     epochs: int = whole(1, "Passes over the rollouts of an iteration (ppo and imitation).", 1)
     minibatches: int = whole(1, "Updates per pass (ppo and imitation).", 1)
@@ -105,7 +105,7 @@ class LearningRates(Configuration):
 
 
 def share_of(iterations: int | None, now: Progress) -> float:
-    """Part of a change over so many iterations that is done, 0 to 1; None: the change lasts as long as the budget."""
+    """Completed part, 0 to 1, of a change over some iterations; None: over the budget."""
     return now.share if iterations is None else min(1.0, now.since / iterations)
 
 

@@ -63,7 +63,7 @@ class Phases:
         """Nothing yet: every phase begins at its first iteration."""
 
     def iterate(self, now: Progress) -> dict:
-        """One iteration of the present phase, after the beginning of a new one if that is due."""
+        """Run one iteration of the present phase, or of the next one if due."""
         if self._done == self._present.iterations and self._index + 1 < len(self.phases):
             self._index, self._began, self._done = self._index + 1, None, 0
         algorithm = self._present.algorithm

@@ -1,4 +1,4 @@
-"""Policy gradients: REINFORCE (Algorithm 1 of appendix C) and PPO, from recorded episodes to better weights."""
+"""Policy gradients from recorded episodes: REINFORCE (Algorithm 1 of appendix C) and PPO."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
-    """Configuration of the policy gradient. The defaults are Algorithm 1 with the values of appendix C."""
+    """Configuration of the policy gradient, by default Algorithm 1 with the values of appendix C."""
 
     algorithm: str = choice(
         "reinforce (Algorithm 1) or ppo (clipped surrogate, several passes over the rollouts).", "reinforce", "ppo"
@@ -129,7 +129,7 @@ class PolicyGradientConfig(Updates, EpisodeLengths, LearningRates):
         return round(self.rollouts * (end / self.rollouts) ** share)
 
     def trace_at(self, share: float) -> float | None:
-        """Time constant of the advantage's trace, s, at a share of the budget, 0 to 1; None for full returns."""
+        """Time constant of the advantage's trace, s, at a budget share; None for full returns."""
         if self.trace_s is None or self.trace_end_s is None:
             return self.trace_s
         return self.trace_s * (self.trace_end_s / self.trace_s) ** share
@@ -178,7 +178,7 @@ class PolicyGradient(AgentAlgorithm):
         )
 
     def episodes(self, records: Sequence) -> list[list[Episode]]:
-        """Episodes by sequence, in the recipe's unit of rewards; differential ones bring the reward rate up to date.
+        """Episodes by sequence, in the recipe's reward unit; differential rewards update the reward rate.
 
         Args:
             records: The rollouts of every sequence, one after the other. Where each has a sequence of its own, as many
@@ -208,7 +208,7 @@ class PolicyGradient(AgentAlgorithm):
         return sequences
 
     def advantages(self, records: Sequence, trace_s: float | None) -> Advantages:
-        """Advantages of all decisions; the memories of reward rate and regression are brought up to date.
+        """Advantages of all decisions; updates the memories of reward rate and regression.
 
         Args:
             records: The rollouts of every sequence, one after the other.

@@ -226,7 +226,7 @@ def _record_decision(state, used):
 
 @njit
 def _apply_delay(state):
-    """Carry out a decision to delay a stage; the round goes on. Returns an error code."""
+    """Delay the chosen stage and continue the round; return an error code, 0 for none."""
     stage = int(state.action[STAGE])
     if stage == NONE:
         return DELAY_OF_IDLING

@@ -181,7 +181,7 @@ class Result(ShownRun):
 
     @cached_property
     def fragmentation(self) -> float:
-        """Share of the held memory not asked for: 1 - sum(request x time) / sum(held x time).
+        """Share of held memory not requested: 1 - sum(request x time) / sum(held x time).
 
         Raises:
             ConfigError: The run kept no log, or its executors have no classes.

@@ -190,7 +190,7 @@ class Settings:
 
     @classmethod
     def simplified(cls, **overrides) -> "Settings":
-        """The environment of appendix H: no waves, no start-up or moving cost, no slowdown by parallelism."""
+        """Environment of appendix H: no waves, start-up or moving cost, or slowdown by parallelism."""
         values = {
             "mode": "simplified",
             "durations": "mean",

@@ -1,4 +1,4 @@
-"""Checks of the numbers and arrays that jobs, clusters and schedules are made of."""
+"""Checks of the numbers and arrays of jobs, clusters and schedules."""
 
 from __future__ import annotations
 

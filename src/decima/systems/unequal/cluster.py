@@ -1,4 +1,4 @@
-"""Clusters of executors that differ in speed and exchange data at given rates."""
+"""Clusters of executors that differ in speed and exchange data at fixed rates."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Cluster:
 
     @cached_property
     def mean_speed(self) -> float:
-        """Mean of the speeds; 1 where execution times are given instead."""
+        """Mean of the speeds; 1 where execution times replace them."""
         return 1.0 if self.speeds is None else float(np.mean(self.speeds))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Clusters of nodes that duplication heuristics begin with: what should run on one executor, one after the other."""
+"""Clusters of nodes that duplication heuristics start from, each for one executor in sequence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from decima.systems.unequal.workload import Instance
 
 @dataclass(frozen=True)
 class Times:
-    """Times with unlimited executors of mean speed, each node behind its favourite parent; seconds, float64 [nodes]."""
+    """Times in s, float64 [nodes], on unlimited mean-speed executors, each node after its favourite parent."""
 
     earliest_s: np.ndarray  # start
     completion_s: np.ndarray
@@ -60,7 +60,7 @@ def times(instance: Instance) -> Times:
 
 
 def clusters(instance: Instance, found: Times, *, duplicate: bool) -> list[list[int]]:
-    """Paths of nodes, each from a node without parents down; every node is on one of them at least.
+    """Paths of nodes, each starting at a node without parents, that together cover all.
 
     From the nodes with the shortest way to the end on, a path goes up to the favourite parent. If that is on a path
     already and the node can wait for its data (latest times), or if nothing may be on two paths, it goes to the parent
@@ -100,7 +100,7 @@ def clusters(instance: Instance, found: Times, *, duplicate: bool) -> list[list[
 
 
 def merged(instance: Instance, paths: list[list[int]]) -> list[list[int]]:
-    """Nodes of each executor, every node once there: the paths with the most work go first, where they end first.
+    """Nodes per executor, once each; paths with most work go first, where they end first.
 
     A path that was placed shares its nodes with later ones on the same executor, so that these add less there.
     """

@@ -1,4 +1,4 @@
-"""Decisions that go on from a schedule that was begun: what a service does whose client executes the schedule."""
+"""Decisions that continue a begun schedule, for a service whose client executes it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Copy(NamedTuple):
 def decide(
     rule: ListRule, copies: Sequence[Copy | tuple], available_s: np.ndarray, now_s: float, most: int | None = None
 ) -> list[Copy]:
-    """Decide what can be decided now, given what was decided and executed before.
+    """Decide what can be decided now, after earlier decisions and executions.
 
     With ``plan``, a node can be decided when its parents are; else when they were executed. What was to be finished by
     now and was not executed counts as finishing now. Copies that were decided by the same rule, and whose times are as
@@ -95,7 +95,7 @@ def decide(
 
 @cached(njit(cache=True, nogil=True))
 def _restore(address, now, rows, times, available):
-    """Put copies where they are; the number of the first one that cannot be there and why, else -1 and 0."""
+    """Restore copies; return the first impossible copy and the reason, else -1 and 0."""
     state = plan_at(address)
     begin_decisions(state)
     executed = np.full(state.nodes, np.inf)
@@ -150,7 +150,7 @@ def _restore(address, now, rows, times, available):
 
 @njit
 def _cut_gaps(state, executor, until):
-    """Leave of an executor's gaps only what lies behind a time; nothing fits into what is empty then."""
+    """Keep only the part of an executor's gaps after a time; other gaps admit nothing."""
     gap = state.gap_last[executor]
     while gap != NONE:
         state.gap_start[gap] = max(state.gap_start[gap], until)
@@ -161,7 +161,7 @@ def _cut_gaps(state, executor, until):
 
 @njit
 def _in_a_gap(state, executor, start, finish):
-    """Whether an executor has nothing else between two times, of which the first is before its last finish."""
+    """Whether an executor is free between two times, the first before its last finish."""
     gap = state.gap_last[executor]
     while gap != NONE:
         if state.gap_start[gap] <= start:
@@ -172,7 +172,7 @@ def _in_a_gap(state, executor, start, finish):
 
 @njit
 def _is_covered(rows, times, copy):
-    """Whether a copy before one without length, on its executor, begins before it and ends after it."""
+    """Whether a copy without length lies strictly inside an earlier copy on its executor."""
     for other in range(copy):
         if rows[other, 1] == rows[copy, 1] and times[other, 0] < times[copy, 0] < times[other, 1]:
             return True
@@ -181,5 +181,5 @@ def _is_covered(rows, times, copy):
 
 @cached(njit(cache=True, nogil=True))
 def go_on(address, now, most):
-    """Decide up to so many nodes at a time, going on from where a plan is; :func:`decide` puts it there."""
+    """Decide at most ``most`` nodes at a time, continuing the plan that :func:`decide` restored."""
     decide_now(plan_at(address), now, most)

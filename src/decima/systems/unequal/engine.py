@@ -92,7 +92,7 @@ class Planner:
         record.arriving[:] = np.argsort(instance.arrival_s, kind="stable")
 
     def run(self, priority: np.ndarray | None = None) -> float:
-        """Schedule all nodes; the schedule made before is forgotten.
+        """Schedule all nodes, and forget the former schedule.
 
         Args:
             priority: The largest goes first, float64 [nodes]; for FIXED.
@@ -121,7 +121,7 @@ class Planner:
 
 @dataclass(frozen=True)
 class ListRule:
-    """A rule that takes one node after the other, made ready for an instance."""
+    """Rule that takes one node after the other, prepared for an instance."""
 
     planner: Planner
     run: Callable[[], object]  # schedules all nodes
@@ -164,7 +164,7 @@ def _begin_order(state):
 
 @cached(njit(cache=True, nogil=True))
 def _plan(address):
-    """Place all nodes in a fixed order and return the makespan."""
+    """Assign all nodes in a fixed order and return the makespan."""
     state = plan_at(address)
     begin(state)
     _begin_order(state)
@@ -287,7 +287,7 @@ def begin_decisions(state):
 
 @njit
 def decide_now(state, now, most):
-    """Place what can be decided at a time, no more than so many nodes."""
+    """Assign what can be decided at a time, no more than so many nodes."""
     free = state.executors
     if state.only_free:
         free = 0
@@ -308,7 +308,7 @@ def decide_now(state, now, most):
 
 @cached(njit(cache=True, nogil=True))
 def _decide(address):
-    """Place nodes at arrivals and finishes of nodes and return the makespan."""
+    """Assign nodes at arrivals and finishes of nodes and return the makespan."""
     state = plan_at(address)
     begin_decisions(state)
     arrived = 0

@@ -105,7 +105,7 @@ def gaussian_elimination(
 
 
 def fft(points: int = 8, executors: int = 4, seed: int = 0, *, ccr: float = 1.0, beta: float = 1.0) -> Instance:
-    """DAG of the fast Fourier transform: 2 x points - 1 nodes of recursive calls, points x log2(points) butterflies.
+    """DAG of the FFT: 2 x points - 1 recursive calls, points x log2(points) butterflies.
 
     Nodes of one level take the same times, edges between two levels carry the same data.
 
@@ -154,7 +154,7 @@ def _with_costs(
     beta: float,
     level: list[int] | None = None,
 ) -> Instance:
-    """Instance of one job with drawn execution times and data; equal ones inside a level if levels are given."""
+    """Instance of one job with drawn execution times and data, equal inside a level."""
     if not is_number(ccr) or not 0.0 <= ccr < math.inf:
         raise ConfigError(f"ccr is {ccr!r}; expected a finite number of at least 0")
     if not is_number(beta) or not 0.0 <= beta <= 2.0:
@@ -182,7 +182,7 @@ _EDGES = (
 
 
 def canonical() -> Instance:
-    """The example: HEFT needs 80, CPOP 86, DLS 91; the optimum is 73 without and 69 with duplication.
+    """Canonical example: HEFT needs 80, CPOP 86, DLS 91; optimum 73, with duplication 69.
 
     Source: Topcuoglu, Hariri and Wu, "Performance-effective and low-complexity task scheduling for heterogeneous
     computing" (2002), Figure 2.

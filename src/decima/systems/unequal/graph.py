@@ -31,7 +31,7 @@ def lists(
 
 @cached(njit(cache=True, nogil=True))
 def longest_down(order, child_start, child, node_value, edge_value):
-    """Largest sum of nodes and edges on a path from each node down, its own value included, float64 [nodes]."""
+    """Largest path weight, nodes and edges, from each node down, itself included, float64 [nodes]."""
     length = np.zeros(len(order))
     for place in range(len(order) - 1, -1, -1):
         node = order[place]
@@ -44,7 +44,7 @@ def longest_down(order, child_start, child, node_value, edge_value):
 
 @cached(njit(cache=True, nogil=True))
 def longest_up(order, parent_start, parent, node_value, edge_value, first):
-    """Largest sum of nodes and edges above each node, float64 [nodes]; ``first`` is what a path begins with there."""
+    """Largest path weight, nodes and edges, above each node, float64 [nodes]; paths begin with ``first``."""
     length = np.zeros(len(order))
     for node in order:
         longest = first[node]
@@ -57,7 +57,7 @@ def longest_up(order, parent_start, parent, node_value, edge_value, first):
 
 @njit
 def push(heap, size, value):
-    """Add a number to a heap in an int64 array that holds ``size`` of them; the new size."""
+    """Add a number to a heap of ``size`` int64 numbers; return the new size."""
     hole = size
     while hole > 0 and heap[(hole - 1) >> 1] > value:
         heap[hole] = heap[(hole - 1) >> 1]
@@ -68,7 +68,7 @@ def push(heap, size, value):
 
 @njit
 def pop(heap, size):
-    """Remove the smallest number of a heap in an int64 array that holds ``size`` of them; the new size."""
+    """Remove the smallest number of a heap of ``size`` int64 numbers; return the new size."""
     size -= 1
     value = heap[size]
     hole = 0

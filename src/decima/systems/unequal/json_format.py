@@ -18,7 +18,7 @@ from decima.systems.unequal.workload import Instance, Job
 
 
 def load_instance(path: str | os.PathLike, cluster: Cluster | None = None) -> Instance:
-    """Read jobs, and the cluster unless one is given, from a JSON file.
+    """Read jobs, and the cluster unless one is passed, from a JSON file.
 
     Args:
         path: The file, as :func:`save_instance` writes it (docs/unequal.md).
@@ -59,7 +59,7 @@ def save_instance(instance: Instance, path: str | os.PathLike) -> None:
 
 
 def schedule_document(schedule: Schedule) -> dict[str, Any]:
-    """Content of a schedule file: who made it, how, how long it is, and all copies."""
+    """Content of a schedule file: its scheduler with settings, its length, and all copies."""
     instance = schedule.instance
     copies = []
     for copy, node in enumerate(schedule.node.tolist()):

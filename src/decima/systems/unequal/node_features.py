@@ -1,4 +1,4 @@
-"""Features of nodes that rules and networks see, in the time unit of what is known when a job arrives."""
+"""Node features for rules and networks, normalised by the mean execution time at arrival."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from decima.systems.unequal.workload import Instance
 
 
 def units(instance: Instance) -> np.ndarray:
-    """Mean execution time over the nodes of all jobs that have arrived when a job arrives, float64 [jobs], seconds.
+    """Mean execution time of the nodes arrived by each job's arrival, float64 [jobs], seconds.
 
     Nothing of it lies in the future, and twice the work and data is twice the unit; 1 where that mean is 0.
     """
@@ -109,7 +109,7 @@ def static_features(instance: Instance, names: Sequence[str], logarithms: bool) 
 
 
 def outgoing(instance: Instance, logarithms: bool) -> np.ndarray:
-    """Summed mean transfer times of the outgoing edges of every node (Eq. 7), float32 [nodes], as features."""
+    """Features from summed mean transfer times of every node's outgoing edges (Eq. 7), float32 [nodes]."""
     total = _over_edges(instance, "out", np.add) / units(instance)[instance.job_of_node]
     return (np.log1p(total) if logarithms else total * SCALE).astype(np.float32)
 

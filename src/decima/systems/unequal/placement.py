@@ -1,4 +1,4 @@
-"""Compiled placement of one node: EFT, CPEFT and DEFT over all executors (Eqs. 1-3 and 9-11).
+"""Compiled placement of a node: EFT, CPEFT and DEFT over all executors (Eqs. 1-3, 9-11).
 
 Executors that hold a copy of a parent, or of a parent of the parent that may be copied, are looked at one by one. All
 others see the same data at the same time where one transfer rate holds for all pairs, so that a single pass over their
@@ -35,7 +35,7 @@ def time_on(state, node, executor):
 
 @njit(error_model="numpy")
 def data_there(state, edge, executor):
-    """Time at which the data of an edge is on an executor, from the copy of the parent whose data comes first (Eq. 9).
+    """Time at which an edge's data reaches an executor, from its earliest source (Eq. 9).
 
     Data is not sent to other executors before ``sent_from``.
     """
@@ -82,7 +82,7 @@ def slot(state, executor, ready, duration):
 
 @njit(error_model="numpy")
 def after_copy(state, executor, ready, duration):
-    """Earliest start behind a copy that ends at ``ready`` or before; appended, the copy is the last node by then."""
+    """Earliest start after a copy that ends by ``ready``; without insertion that is ``ready``."""
     if state.insertion:
         return slot(state, executor, ready, duration)
     return ready
@@ -90,7 +90,7 @@ def after_copy(state, executor, ready, duration):
 
 @njit(error_model="numpy")
 def look_at(state, node, executor):
-    """Finish of a node on one executor, without and with a copy of the parent whose data comes last."""
+    """Finish of a node on one executor, with and without duplication of its latest parent."""
     last = NONE
     latest = -np.inf
     others = state.now
@@ -119,7 +119,7 @@ def look_at(state, node, executor):
 
 @njit(error_model="numpy")
 def inputs_there(state, node, executor):
-    """Time from which on a node could be executed on an executor, its data being there; not before now."""
+    """Earliest time, now or later, at which an executor has the inputs of a node."""
     ready = state.now
     for edge in range(state.parent_start[node], state.parent_start[node + 1]):
         ready = max(ready, data_there(state, edge, executor))
@@ -128,14 +128,14 @@ def inputs_there(state, node, executor):
 
 @njit(error_model="numpy")
 def sent_to_all(state, edge):
-    """Time at which the data of an edge is on executors without a copy of the parent; one rate holds for all pairs."""
+    """Time at which an edge's data is on executors without a parent's copy (uniform rate)."""
     transfer = state.latency + state.parent_data[edge] / state.rate
     return max(state.finish[state.parent[edge]], state.sent_from) + transfer
 
 
 @njit(error_model="numpy")
 def look_at_all(state, node):
-    """Find the executor with the earliest finish without a copy, and the one with the earliest finish behind a copy."""
+    """Find the executors with the earliest finish without duplication and with it."""
     state.chosen = NONE
     state.least = np.inf
     state.behind = NONE
@@ -179,7 +179,7 @@ def look_at_all(state, node):
 
 @njit(error_model="numpy")
 def _look_at_others(state, node, ready):
-    """Compare finishes on executors that hold no copy of any parent; where there is one, this is not too early."""
+    """Compare finishes on executors without copies of parents; on others they are upper bounds."""
     if state.insertion:
         for executor in range(state.executors):
             duration = time_on(state, node, executor)
@@ -212,7 +212,7 @@ def _appended(eft, available, speeds, executors, ready, work):
 
 @njit(error_model="numpy")
 def _behind_appended(finishes, speeds, executors, others, work):
-    """Finishes of work behind what finishes at these times, other data being there; a loop that becomes vector code."""
+    """Finishes of work after ``finishes`` and other inputs; the loop compiles to vector code."""
     for executor in range(executors):
         done = finishes[executor]
         finishes[executor] = (done if done > others else others) + work / speeds[executor]
@@ -220,7 +220,7 @@ def _behind_appended(finishes, speeds, executors, others, work):
 
 @njit(error_model="numpy")
 def _look_behind_others(state, node, parent, copy_ready, others):
-    """Compare finishes behind a copy on executors without one; where a parent's parent is, this is not too early."""
+    """Compare finishes after duplication on executors without a copy; with grandparents they are upper bounds."""
     if not state.insertion and not state.has_costs:
         copied = state.copied
         _appended(copied, state.available, state.speeds, state.executors, copy_ready, state.work[parent])
@@ -253,7 +253,7 @@ def _look_behind_others(state, node, parent, copy_ready, others):
 
 @njit(error_model="numpy")
 def _look_behind_copies(state, node, parent, others, held):
-    """Look at the executors that hold a copy of a node above the parent, if a copy of the parent may pay there."""
+    """Evaluate the executors with a copy above the parent where duplicating the parent may pay."""
     copy = state.first_copy[held]
     while copy != NONE:
         executor = state.copy_executor[copy]
@@ -267,7 +267,7 @@ def _look_behind_copies(state, node, parent, others, held):
 
 @njit(error_model="numpy")
 def _look_and_compare(state, node, executor):
-    """Look at one executor and remember it if it is earlier than those before, or as early with a lower number."""
+    """Evaluate one executor; keep it if earlier than others, or equal with a lower number."""
     state.seen[executor] = node
     look_at(state, node, executor)
     value = state.eft[executor]
@@ -284,7 +284,7 @@ def _look_and_compare(state, node, executor):
 
 @njit(error_model="numpy")
 def _look_at_holders(state, node, held):
-    """Look at the executors that hold a copy of a node, each once, if they may finish as early as what is known."""
+    """Evaluate once each executor with a copy of a node that may match the best."""
     copy = state.first_copy[held]
     while copy != NONE:
         executor = state.copy_executor[copy]
@@ -297,7 +297,7 @@ def _look_at_holders(state, node, held):
 
 @njit(error_model="numpy")
 def _smallest(values, count):
-    """Smallest of the first values; four chains of comparisons side by side, which processors work on together."""
+    """Smallest of the first values, by four parallel chains of comparisons for the processor."""
     least_a = np.inf
     least_b = np.inf
     least_c = np.inf
@@ -315,7 +315,7 @@ def _smallest(values, count):
 
 @njit
 def _first_place(values, count, value):
-    """First place of a value that is among the first ones; 0 if it is not."""
+    """First index of a value among the first ``count`` ones; 0 if it is absent."""
     for place_in_values in range(count):
         if values[place_in_values] == value:
             return place_in_values
@@ -361,7 +361,7 @@ def _new_gap(state, start, end, before):
 
 @njit(error_model="numpy")
 def _fill_gap(state, executor, start, finish):
-    """Take a span out of the gap that it lies in; one without length parts the gap, so that nothing covers it."""
+    """Remove a span from the gap that holds it; a span without length splits it."""
     later = NONE
     gap = state.gap_last[executor]
     while state.gap_start[gap] > start:
@@ -382,7 +382,7 @@ def _fill_gap(state, executor, start, finish):
 
 @njit(error_model="numpy")
 def place(state, node, now):
-    """Place a node where it finishes first, behind a copy of one parent if that is strictly earlier (Eq. 11).
+    """Assign a node where it finishes first, after duplication if strictly earlier (Eq. 11).
 
     Ties go to the lower executor. A bias is added to finishes without a copy before they are compared; with
     ``only_free``, one executor at least has to be free. Returns the executor.

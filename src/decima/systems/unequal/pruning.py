@@ -1,4 +1,4 @@
-"""Copies that nothing reads are dropped, and what stands behind them moves up."""
+"""Removal of copies that nothing reads; later copies start earlier."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _needed(schedule: Schedule) -> np.ndarray:
 
 
 def _moved_up(schedule: Schedule, kept: np.ndarray) -> Schedule:
-    """The kept copies, each as early as the order on its executor and its inputs allow."""
+    """Kept copies, each as early as the order on its executor and its inputs allow."""
     instance = schedule.instance
     place = np.empty(len(instance), dtype=np.int64)
     place[instance.order] = np.arange(len(instance))

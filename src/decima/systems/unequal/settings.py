@@ -17,7 +17,7 @@ TRANSFERS = ("finish", "decision")
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of the system; executors come with each instance unless they are given here."""
+    """Settings of the system; executors come with each instance unless set here."""
 
     cluster: Cluster | None = None  # replaces the executors of every instance
     draws = False  # the system takes no chance

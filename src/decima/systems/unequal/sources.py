@@ -50,7 +50,7 @@ class ClusterOptions:
         return [name for name, value in vars(self).items() if value is not None]
 
     def make(self, seed: int) -> Cluster:
-        """The cluster; the seed draws speeds where none are given.
+        """Cluster of the request; the seed draws unspecified speeds.
 
         Raises:
             ConfigError: Numbers of executors and speeds differ, or one is out of range.

@@ -71,7 +71,7 @@ class UnequalExecutors:
         return Tables(instance, settings, lower_bound(instance), ideal_ms)
 
     def state(self, tables: Tables, settings: Settings, *, log: bool = False) -> State:
-        """Place for a schedule, which always keeps every copy."""
+        """Holder of a schedule, which always keeps every copy."""
         return State(tables)
 
     def give(self, state: State, arrays: Mapping[str, np.ndarray]) -> NoReturn:

@@ -34,7 +34,9 @@ OWN = "own"
 
 
 def read_edges(text: str) -> float | str:
-    """Understand ``measured``, ``own``, or ``ccr=x``, of which the number is returned.
+    """Parse the text that selects data of edges; return x of ``ccr=x``.
+
+    The text is ``measured``, ``own`` (both returned as they are) or ``ccr=x``.
 
     Raises:
         ConfigError: The text is none of them, or the number is negative or infinite.
@@ -169,11 +171,12 @@ _NAME = re.compile(r"q(?P<query>\d+)-(?P<scale>\d+(?:\.\d+)?)g")
 
 
 def measured_data(profile: JobProfile) -> np.ndarray:
-    """Size in MB of each edge of a TPC-H profile, child by child as the stages list their parents, float64 [edges].
+    """Size in MB of each edge of a TPC-H profile, in order, float64 [edges].
 
-    Every child of a stage is sent all that the stage wrote. Profiles of this project's Spark have the very stages that
-    were measured. Those of others have other DAGs: there the stages with children, ranked by work, get the measured
-    bytes per second of work of the stage of the same rank in the same query, of the last one where they are more.
+    Edges go child by child, as the stages list their parents. Every child of a stage is sent all that the stage wrote.
+    Profiles of this project's Spark have the very stages that were measured. Those of others have other DAGs: there the
+    stages with children, ranked by work, get the measured bytes per second of work of the stage of the same rank in the
+    same query, of the last one where they are more.
 
     Args:
         profile: A profile of a TPC-H query, called as in ``q9-10g``.

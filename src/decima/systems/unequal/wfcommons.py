@@ -17,10 +17,10 @@ _MB = 1e6
 
 
 def import_wfcommons(path: str | os.PathLike, *, arrival_s: float = 0.0) -> Job:
-    """Read a workflow as a job: a task is a node, its runtime the work, files that a child reads of a parent the data.
+    """Read a workflow as a job of nodes (tasks), work (runtimes) and data (files).
 
-    The work is the runtime in seconds, as on an executor of speed 1; the data is in MB. What a task reads of files that
-    no parent writes is not counted.
+    The data of an edge is the files that the child reads of the parent. The work is the runtime in seconds, as on an
+    executor of speed 1; the data is in MB. What a task reads of files that no parent writes is not counted.
 
     Args:
         path: The file.

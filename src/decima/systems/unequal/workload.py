@@ -192,7 +192,7 @@ class Instance:
 
     @cached_property
     def mean_time_s(self) -> np.ndarray:
-        """Execution time at the mean speed or mean given time, float64 [nodes], seconds."""
+        """Execution time at the mean speed, or mean of the node's times, float64 [nodes], seconds."""
         costs = self.cluster.costs
         return frozen(self.work / self.cluster.mean_speed if costs is None else costs.mean(axis=1))
 

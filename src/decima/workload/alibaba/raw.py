@@ -138,8 +138,8 @@ def _instances(path: Path, keys: TaskKeys, report: TraceReport, block_bytes: int
     wanted = ("task_name", "job_name", "status", "start_time", "end_time")
     row, seconds = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
     for block in read_blocks(path, _INSTANCE_COLUMNS, wanted, ("start_time", "end_time"), block_bytes):
-        found = keys.rows(block["job_name"], block["task_name"])
-        ours = found >= 0
+        row_of = keys.rows(block["job_name"], block["task_name"])
+        ours = row_of >= 0
         if not ours.any():
             continue
         start = block["start_time"].to_numpy(zero_copy_only=False)
@@ -147,6 +147,6 @@ def _instances(path: Path, keys: TaskKeys, report: TraceReport, block_bytes: int
         done = np.array([status == DONE for status in block["status"].to_pylist()])
         whole = ours & done & (start > 0.0) & (duration >= 0.0)
         report.unfinished_instances += int(np.count_nonzero(ours & ~whole))
-        row.append(found[whole])
+        row.append(row_of[whole])
         seconds.append(duration[whole])
     return np.concatenate(row), np.concatenate(seconds)

@@ -59,7 +59,7 @@ def alibaba_trace(
     folder: str | None = None,
     **window,
 ) -> Workload:
-    """Jobs of the Alibaba trace v2018 with their own arrivals, requests and recorded task durations.
+    """Jobs of the Alibaba trace v2018 with their recorded arrivals, requests and task durations.
 
     Args:
         part: ``"train"``: arrivals of the first 1,800 s; ``"test"``: the others; ``"all"``.

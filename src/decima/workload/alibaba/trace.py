@@ -132,7 +132,7 @@ class Trace:
         window_s: float | None = None,
         n: int | None = None,
     ) -> Workload:
-        """Jobs with their own arrivals, counted from the beginning of the part or window.
+        """Jobs with their recorded arrivals, counted from the beginning of the part or window.
 
         Args:
             part: As :meth:`select`, like the others.

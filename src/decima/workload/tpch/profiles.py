@@ -39,7 +39,7 @@ def tpch_profile(size: str, query: int) -> JobProfile:
 def tpch_profiles(
     sizes: str | Sequence[str] = "released", queries: str | Sequence[int] = "all"
 ) -> tuple[JobProfile, ...]:
-    """Profiles of all given queries at all given sizes, size by size.
+    """Profiles of queries at sizes, size by size.
 
     The same object is returned for the same query and size as long as the prepared file does not change.
 

@@ -199,7 +199,7 @@ class _ArrayUnpickler(pickle.Unpickler):
 
 COMMIT = "c010dd74ff4b7566bd0ac989c90a32cfbc630d84"
 BASE_URL = f"https://raw.githubusercontent.com/hongzimao/decima-sim/{COMMIT}/spark_env/tpch"
-_BOTH_WAYS = (
+_HOW_TO_GET = (
     f"Set {config.MIRROR_VARIABLE} to a folder with tpch/<size>/*.npy and run 'decima data fetch tpch', "
     "or run it with network access; files fetched and verified are kept. "
     "The embedded workload needs no data."
@@ -221,5 +221,5 @@ def fetch_tpch(progress: bool = False, destination: Path | None = None) -> Path:
         ChecksumError: a file of the source differs from the checksum kept in the package.
     """
     destination = config.raw_tpch_dir() if destination is None else Path(destination)
-    files = PinnedFiles(LABEL, "tpch", BASE_URL, checksums(), _BOTH_WAYS)
+    files = PinnedFiles(LABEL, "tpch", BASE_URL, checksums(), _HOW_TO_GET)
     return files.fetch(destination, progress="TPC-H profiles" if progress else None)

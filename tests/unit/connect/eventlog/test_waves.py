@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from decima.connect.eventlog.tables import mean_slots, place_tasks
+from decima.connect.eventlog.tables import assign_slots, mean_slots
 from decima.workload.profile import WAVES
 
 
@@ -11,7 +11,7 @@ def place(tasks, slots=(1, 1)):
     """Tasks are (executor, launch, finish, query, stage)."""
     columns = np.array(tasks, dtype=np.int64).T
     executor, launch, finish, query, stage = columns
-    placement = place_tasks(executor, launch, finish, np.arange(len(tasks)), query, stage, slots)
+    placement = assign_slots(executor, launch, finish, np.arange(len(tasks)), query, stage, slots)
     return placement.slot.tolist(), [WAVES[code] for code in placement.wave], placement.first_of_query.tolist()
 
 
@@ -55,9 +55,9 @@ def test_order_of_the_rows_does_not_matter():
         generator.integers(0, 3, 60),
         generator.integers(0, 5, 60),
     ]
-    whole = place_tasks(*columns, [1, 3])
+    whole = assign_slots(*columns, [1, 3])
     order = generator.permutation(60)
-    mixed = place_tasks(*(column[order] for column in columns), [1, 3])
+    mixed = assign_slots(*(column[order] for column in columns), [1, 3])
     for name in ("slot", "wave", "first_of_query"):
         assert getattr(whole, name)[order].tolist() == getattr(mixed, name).tolist()
 

@@ -1,4 +1,4 @@
-"""Texts of the 22 TPC-H queries, one statement each, with the validation parameters of the specification."""
+"""Texts of the 22 TPC-H queries, one statement each, with the specification's validation parameters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def text(name: str) -> str:
 
 
 def sql(name: str, scale: float) -> str:
-    """Text of a query for a scale factor, written so that Spark plans a single job for it where possible.
+    """Text of a query for a scale factor; where possible, Spark plans a single job.
 
     `order by` without `limit` makes Spark sort by ranges, whose bounds it finds with a job of its own that runs the
     last stage twice. With a limit, every task sends its sorted rows to the driver, which merges them.

@@ -176,7 +176,7 @@ def _level(state, stage, word):
 
 @njit
 def _remaining_ms(state, stage, elapsed_ms, word):
-    """Remaining time of a task in ms, drawn among the measured durations that exceed its age.
+    """Remaining task time in ms, drawn among the measured durations longer than its age.
 
     A time below 0 is not known; then some part of a duration is left.
     """

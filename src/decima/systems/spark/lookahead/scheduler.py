@@ -130,7 +130,7 @@ class Lookahead:
             self._seed = int(rng.integers(2**63))
 
     def decide(self, observation: Observation) -> Decision:
-        """Decide by the rule and its plan, which is renewed if a job came or went.
+        """Decide by the rule and its plan; replan after a job came or went.
 
         Raises:
             InvalidDecisionError: A score of the policy that is planned is not a finite number.

@@ -151,7 +151,7 @@ class SearchDistribution:
         self.covariance = _FIRST**2 * np.eye(len(self._names))
 
     def go_on(self, jobs: Sequence[int]) -> None:
-        """Go on to other jobs: drop those gone, begin new ones at 0, widen the rest.
+        """Change the jobs: drop those that left, start new ones at 0, widen the rest.
 
         Args:
             jobs: Jobs in the system, each with one coordinate.

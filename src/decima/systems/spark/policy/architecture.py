@@ -260,7 +260,7 @@ class Architecture(NetworkShape):
 
     @property
     def stage_score_width(self) -> int:
-        """Width of the input of q: [x, e, c, y, s, z], or [x, c, s].
+        """Width of q's input: [x, e, c, y, s, z], or [x, c, s].
 
         s is the shape of the job if the heads see it, c the class of the pair if there are classes.
         """
@@ -290,7 +290,10 @@ class Architecture(NetworkShape):
 
     @property
     def limit_score_width(self) -> int:
-        """Width of the input of w without l: [e, y, s, z], [job features, y, s, z], or [x, s]."""
+        """Width of the input of w without l.
+
+        The input is [e, y, s, z], [job features, y, s, z], or [x, s].
+        """
         if not self.graph_embedding:
             return self.num_features + self.shape_width
         context_width = self.embedding if self.limit_context == "embedding" else JOB_FEATURES
@@ -298,7 +301,7 @@ class Architecture(NetworkShape):
 
     @property
     def delay_score_width(self) -> int:
-        """Width of the input of d: [y, s, z], [e, y, s, z], or [x, s]."""
+        """Width of d's input: [y, s, z], [e, y, s, z], or [x, s]."""
         if not self.graph_embedding:
             return self.num_features + self.shape_width
         return (2 + (self.delay_context == "embedding")) * self.embedding + self.shape_width

@@ -172,7 +172,7 @@ class DecimaNetwork(keras.Model):
         return tf.reshape(scores, shape[:2])
 
     def delay_scores(self, batch: dict[str, tf.Tensor], embeddings: tuple | None) -> tf.Tensor:
-        """Score d of every r for decisions free to choose it, float32 [B, g + 1]."""
+        """Score d of every r, for decisions with free delay, float32 [B, g + 1]."""
         context = "embedding" if self.architecture.delay_context == "embedding" else "none"
         return self._by_name["d"](self._context(batch, embeddings, batch["delay_decision"], context))
 

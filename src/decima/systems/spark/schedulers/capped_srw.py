@@ -90,7 +90,7 @@ def order_by_remaining_work(state):
 
 @njit
 def share_by_remaining_work(state):
-    """Decide by the rule; the parameters are the first ones of the record, as in ``PARAMETERS``."""
+    """Decide by the rule, with the first parameters of the record, ordered as in ``PARAMETERS``."""
     params = rule_of(state).params
     order_by_remaining_work(state)
     share_executors(state, params[P.release], int(params[P.stage_rule]), int(params[P.leftover]))
@@ -103,5 +103,5 @@ def _capped_srw(address):
 
 @register(NAME, presets=PRESETS)
 def capped_srw(**values) -> CompiledScheduler:
-    """Smallest remaining work first, each job capped at an oversubscribed share that grows with its work."""
+    """Smallest remaining work first; each job's cap is an oversubscribed share that grows with work."""
     return CompiledScheduler(NAME, _capped_srw, values)

@@ -62,7 +62,7 @@ class Scheduler(Protocol):
 
 
 class StageView:
-    """A stage as a scheduler sees it; reads the live state, so valid only inside ``decide``."""
+    """Stage as a scheduler sees it: the live state, valid only inside ``decide``."""
 
     __slots__ = ("_state", "id")
 
@@ -137,7 +137,7 @@ class StageView:
 
     @property
     def path_work_ms(self) -> float:
-        """Work in ms along the heaviest path from this stage to the sink (§5.1, footnote 5)."""
+        """Work in ms on the heaviest path from this stage down (§5.1, footnote 5)."""
         return float(self._state.row_path_work_ms[self._state.stage_row[self.id]])
 
     @property
@@ -168,7 +168,7 @@ class StageView:
 
 
 class JobView:
-    """A job as a scheduler sees it; reads the live state, so valid only inside ``decide``."""
+    """Job as a scheduler sees it: the live state, valid only inside ``decide``."""
 
     __slots__ = ("_state", "id")
 
@@ -226,7 +226,7 @@ class JobView:
 
 
 class Observation:
-    """The cluster at a decision. Views read the live state: keep numbers, not views, beyond ``decide``."""
+    """Cluster at a decision; its views read the live state and expire after ``decide``."""
 
     def __init__(self, state: ClusterState) -> None:
         self.state = state
@@ -248,7 +248,7 @@ class Observation:
 
     @property
     def classes(self) -> tuple[ExecutorClass, ...]:
-        """Classes of executors in ascending order of size; without classes one of memory 1 and 1 CPU."""
+        """Executor classes by ascending size; without classes, one of memory 1 and 1 CPU."""
         return self.state.settings.classes or (ExecutorClass(1.0, self.num_executors),)
 
     @property

@@ -50,7 +50,7 @@ def troublesome(
     long: float,
     frag: float,
 ) -> np.ndarray:
-    """Stages of a job that are long or hard to pack; they are to run at the same time.
+    """Stages of a job, long or hard to pack, that should run simultaneously.
 
     Args:
         durations_ms: As :func:`long_scores`.

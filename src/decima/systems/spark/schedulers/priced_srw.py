@@ -1,4 +1,4 @@
-"""Capped shortest remaining work over several classes of executors, with a price for those that are too large.
+"""Capped shortest remaining work over several executor classes, with a price for oversized ones.
 
 As ``capped_srw``: small remaining work first, each job capped at an oversubscribed share. A job that would get an
 executor ``n`` classes larger than needed is served as if its remaining work were exp(``price`` x n) times as much: a
@@ -69,5 +69,5 @@ def _priced_srw(address):
 
 @register("priced_srw")
 def priced_srw(**values) -> CompiledScheduler:
-    """Smallest remaining work first over several classes of executors, with a price for those that are too large."""
+    """Smallest remaining work first over executor classes, with a price for those too large."""
     return CompiledScheduler("priced_srw", _priced_srw, values)

@@ -40,7 +40,7 @@ PRESET = "preset"
 
 @dataclass(frozen=True)
 class Preset:
-    """Values of parameters under a name of their own; what is given beside it goes before them."""
+    """Named values of parameters; explicit values take precedence over them."""
 
     name: str  # behind the name of the scheduler: ``weighted_fair:paper``
     doc: str  # what it is for
@@ -128,7 +128,7 @@ def describe_scheduler(name: str) -> str:
 
 
 def scheduler_options(name: str) -> tuple[Option, ...]:
-    """Options of a scheduler that are more than the numbers in its ``parameters``; none for most."""
+    """Options of a scheduler beyond the numbers in its ``parameters``; most have none."""
     return SCHEDULERS.find(name).options
 
 
@@ -138,7 +138,7 @@ def scheduler_presets(name: str) -> tuple[Preset, ...]:
 
 
 def make_scheduler(scheduler: str | Scheduler, **parameters) -> Scheduler:
-    """Make a scheduler of a text; an object that already is one is returned as it is.
+    """Make a scheduler from a text; return an object that is one unchanged.
 
     Args:
         scheduler: ``"fair"``, ``"weighted_fair:alpha=-1"``, ``"weighted_fair:paper"``,
@@ -170,7 +170,7 @@ def make_scheduler(scheduler: str | Scheduler, **parameters) -> Scheduler:
 
 
 def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
-    """Name and typed parameters of the scheduler that a text means, a preset among them by its name.
+    """Name and typed parameters of the scheduler that a text means, with its preset's name.
 
     Raises:
         UnknownSchedulerError: No scheduler has that name.
@@ -198,7 +198,7 @@ def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def scheduler_text(scheduler: Scheduler) -> str:
-    """Text from which :func:`make_scheduler` makes a scheduler like the given one."""
+    """Text from which :func:`make_scheduler` makes a scheduler like this one."""
     values = ",".join(f"{key}={value}" for key, value in getattr(scheduler, "values", {}).items())
     return f"{scheduler.name}:{values}" if values else scheduler.name
 
@@ -224,7 +224,7 @@ BATCH, STREAM = "batch", "stream"
 
 
 class ByArrivals(CompiledScheduler):
-    """Two forms of one compiled scheduler, of which a run gets the one for its kind of arrivals.
+    """Two forms of a compiled scheduler; the arrivals of a run decide between them.
 
     Args:
         name: Name in the registry.
@@ -246,7 +246,7 @@ class ByArrivals(CompiledScheduler):
         return f"ByArrivals({self.forms[BATCH]!r}, {self.forms[STREAM]!r})"
 
     def of(self, *, streaming: bool) -> CompiledScheduler:
-        """The form for one kind of arrivals."""
+        """The form for batches or for streams."""
         return self.forms[STREAM if streaming else BATCH]
 
     def form_for(self, jobs: Workload | Iterable[Workload] | bool) -> CompiledScheduler:

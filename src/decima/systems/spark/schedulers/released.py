@@ -59,7 +59,7 @@ def _released_fifo(address):
 
 @register("released_fair")
 def released_fair(**values) -> CompiledScheduler:
-    """Fair as published: equal shares, but offered executors always stay with their job while it can use them."""
+    """Fair as published: equal shares, but jobs keep offered executors while they can use them."""
     return CompiledScheduler("released_fair", _released_fair, values)
 
 

@@ -1,4 +1,4 @@
-"""Tetris: whatever stage and class of executors align best, the dot product of request and executor.
+"""Tetris: the best aligned stage and executor class, by dot product of request and executor.
 
 Source: appendix F, second heuristic: the pair with the largest dot product, then as much parallelism as the stage can
 use; the formula is :func:`.alignment`. Differs: only pairs that fit count; runnable stages go
@@ -26,7 +26,7 @@ P = places(PARAMETERS)
 
 @njit
 def _best_pair(state, job, stage, executor_class, score):
-    """The better of a pair and the best pair of a job's frontier, with its score; not runnable stages score below 0."""
+    """Better of a pair and a job's best pair, scored; unrunnable stages score below 0."""
     for each in range(state.job_first_stage[job], state.job_first_stage[job + 1]):
         if not state.stage_in_frontier[each]:
             continue
@@ -61,5 +61,5 @@ def _tetris(address):
 
 @register("tetris")
 def tetris(**values) -> CompiledScheduler:
-    """Stage and class of executors with the largest dot product of request and executor, as many as it can use."""
+    """Stage and class with the largest dot product of request and executor, maximally parallel."""
     return CompiledScheduler("tetris", _tetris, values)

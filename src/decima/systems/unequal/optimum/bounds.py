@@ -28,7 +28,7 @@ class Bounds:
 
 
 def lower_bound(instance: Instance, *, duplicate: bool = True) -> float:
-    """The best bound in seconds for schedules that may copy nodes, or for those with one copy of each."""
+    """Best bound in seconds for schedules that may duplicate nodes, or may not."""
     return bounds(instance).floor(duplicate=duplicate)
 
 
@@ -54,7 +54,7 @@ def bounds(instance: Instance) -> Bounds:
 
 
 def _work_s(instance: Instance) -> float:
-    """For every arrival: the work of jobs that come then or later, spread over all executors from then on."""
+    """Bound in s: from each arrival on, later work is spread over all executors."""
     cluster = instance.cluster
     # Given times: a node takes its smallest time of some executor at least.
     amount = instance.work if cluster.costs is None else instance.least_time_s
@@ -76,7 +76,7 @@ def _with_transfers(
 
 @cached(njit(cache=True, nogil=True))
 def earliest_start(order, start, other, sent, least, first):
-    """Earliest start of each node, going through the nodes in an order; read backwards, the least time behind each.
+    """Earliest start of each node in an order; reversed, the least time after it.
 
     Args:
         order: Nodes, those that a node waits for before it, int64 [nodes].
@@ -119,7 +119,7 @@ def earliest_start(order, start, other, sent, least, first):
 
 @njit
 def _one_after_the_other(nodes, count, earliest, least):
-    """End of nodes that one executor executes, each from its earliest start on, in the order of these starts."""
+    """End of nodes executed sequentially by one executor, ordered and delayed by their earliest starts."""
     for place in range(1, count):
         node = nodes[place]
         hole = place

@@ -35,7 +35,7 @@ class SolverError(DecimaError, RuntimeError):
 
 @dataclass(frozen=True)
 class Answer:
-    """What CP-SAT found in time."""
+    """Answer of CP-SAT within the time limit."""
 
     copies: list[tuple[int, int]]  # node and executor, in the order of their starts; empty: nothing was found
     bound_s: float  # no schedule is shorter
@@ -53,7 +53,7 @@ def solve(
     time_limit_s: float,
     tick: Callable[[], object],
 ) -> Answer:
-    """Solve the program on one thread of another process; machines that have the time find the same.
+    """Solve the program on one thread of another process, reproducibly if time suffices.
 
     Args:
         instance: Jobs and cluster.
@@ -86,7 +86,7 @@ def solve(
 def _problem(
     instance: Instance, times: np.ndarray, sent: np.ndarray, arrival: np.ndarray, duplicate: bool, most: float
 ) -> dict[str, Any]:
-    """What ``cp_sat_program`` is told, from times in units."""
+    """Input of ``cp_sat_program``, from times in units."""
     # What is longer than the known schedule need not be told apart.
     times, sent, arrival = (np.floor(np.minimum(each, most + 1.0)) for each in (times, sent, arrival))
     least = times.min(axis=1)
@@ -120,7 +120,7 @@ def _problem(
 
 
 def _shortest_below(instance: Instance, least: np.ndarray) -> np.ndarray:
-    """Least time between the end of a copy and the end of a path that begins with it, float64 [nodes].
+    """Least time from a copy's end to the end of its path, float64 [nodes].
 
     A copy is made for one reader: other children, with longer paths, may read other copies.
     """

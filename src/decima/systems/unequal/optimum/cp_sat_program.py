@@ -1,4 +1,4 @@
-"""The constraint program itself, run as a script: reads a problem of whole numbers as JSON, writes what CP-SAT found.
+"""Constraint program, run as a script: reads an integer problem in JSON, writes CP-SAT's solution.
 
 A process of its own, as OR-Tools and TensorFlow, each with libraries of its own for the same symbols, crash in one. It
 imports nothing of this package and so begins at once.
@@ -78,7 +78,7 @@ class Program:
             self.model.add(sum(sources) == self.present[child, receiver])
 
     def _add_copies(self) -> None:
-        """One copy of each node; of nodes with children several, where they are allowed, each with a reader."""
+        """Require one copy per node, or of inner nodes, where allowed, several copies with readers."""
         inner = {edge["parent"] for edge in self.problem["edges"]} if self.problem["duplicate"] else set()
         for node in range(len(self.times)):
             keys = [(node, executor) for executor in self.executors if (node, executor) in self.present]

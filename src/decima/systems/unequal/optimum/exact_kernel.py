@@ -1,4 +1,4 @@
-"""Compiled branch and bound over all schedules of a small instance, in the order of their starts.
+"""Compiled branch and bound over all schedules of a small instance, ordered by start.
 
 In some shortest schedule every copy starts as early as the order on its executor and its data allow. Such schedules are
 built copy by copy, starts never falling: the next copy is any node whose parents have copies, on any executor that has
@@ -254,7 +254,7 @@ def _options(
 
 @njit(error_model="numpy")
 def _of_use(node, executor, end, times, sent, parent_start, parent, child_start, child, finish, copies):
-    """Whether a further copy brings data to a child that is to come, somewhere earlier than the copies there are."""
+    """Whether another copy would bring data to some undecided child earlier than the present copies."""
     executors = times.shape[1]
     for place in range(child_start[node], child_start[node + 1]):
         below = child[place]

@@ -34,7 +34,7 @@ class Found:
 def search(
     instance: Instance, budget: int = 4000, seed: int = 0, *, rules: Rules | None = None, progress: str | None = None
 ) -> Found:
-    """Look for priorities with a short schedule by changing the best ones known at random.
+    """Search priorities with a short schedule by randomly changing the best known ones.
 
     Begins with upward ranks whose transfers count fully, in part or not at all. A try multiplies the priorities of some
     nodes, or of all nodes of a job, by log-normal factors; it is kept if the schedule is no longer. The search ends
@@ -85,7 +85,7 @@ class PrioritySearch:
     draws = True
 
     def schedule(self, instance: Instance, seed: int = 0) -> Schedule:
-        """The best schedule found; see :func:`search`."""
+        """Best known schedule; see :func:`search`."""
         return search(instance, self.budget, seed).schedule
 
 

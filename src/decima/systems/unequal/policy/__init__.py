@@ -1,1 +1,1 @@
-"""The learned choice of the next node: Lachesis, and Decima's network in its place."""
+"""Learned choice of the next node, by Lachesis or by Decima's network."""

@@ -1,4 +1,4 @@
-"""Recorded decisions as tensors: the graphs that a network saw, made again from what was chosen when."""
+"""Recorded decisions as tensors, with the graphs that the network saw reconstructed from the choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Record of a policy beside the plan that it makes: its weights, its workspace, and what it did."""
+"""Record of a policy beside the plan: its weights, its workspace, and its actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The network compiled: chooses a node among those that can be decided, and notes what it chose.
+"""Compiled network that chooses a node among those it can decide, and records its choice.
 
 The same network as :mod:`decima.systems.unequal.policy.network`. A job is embedded again when one of its nodes was
 assigned; what node and job contribute to the first layer of the score network is kept until then, so that a decision
@@ -86,7 +86,7 @@ def _begin(state, policy):
 
 @njit
 def _messages(state, policy, nodes, first, source):
-    """Sums over the children of each node of a job, from rows of ``source``, into ``sums``."""
+    """Sum rows of ``source`` over the children of each node of a job into ``sums``."""
     width = policy.embedding
     for row in range(nodes):
         for k in range(width):
@@ -129,7 +129,7 @@ def _embed_upwards(state, policy, job, first):
 
 @njit
 def _embed(state, policy, job):
-    """Features, embeddings, and the part of the first layer of q that node and job have."""
+    """Compute features, embeddings, and the part of q's first layer from node and job."""
     first = policy.first_node[job]
     nodes = policy.first_node[job + 1] - first
     features = policy.features
@@ -313,7 +313,7 @@ def _note_assigned(state, policy, node):
 
 @CompiledDecision
 def choose(address):
-    """Place of the node to decide next in the pool of a plan, into ``taken``."""
+    """Write the pool index of the node to decide next into ``taken``."""
     state = plan_at(address)
     policy = policy_at(state.policy)
     if not policy.ready:

@@ -22,7 +22,7 @@ from decima.systems.unequal.policy.batch import TENSORS, NodeBatch
 
 
 class NodeMessages(StageMessages):
-    """Messages from children to parents, all nodes at once: ``g(sum of e over the children)`` (Eq. 7)."""
+    """Messages from children to parents, all nodes at once: ``g(sum of children's e)`` (Eq. 7)."""
 
     def to_all(self, e: tf.Tensor, children: tf.Tensor, parents: tf.Tensor) -> tf.Tensor:
         """Messages that every node receives.

@@ -1,4 +1,4 @@
-"""Plans made by the compiled network, and records of them."""
+"""Plans of the compiled network, and records of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from decima.systems.unequal.workload import Instance
 
 @dataclass(frozen=True)
 class NodeRecord:
-    """What a policy did in one run, enough to see every decision again; D decisions, as many as nodes."""
+    """Actions of a policy in one run that reconstruct its D decisions, one per node."""
 
     chosen: np.ndarray  # int64 [D], node taken
     wanted: np.ndarray  # int64 [D], node that counts: the teacher's, else the one taken
@@ -45,7 +45,7 @@ class NodeRecord:
 
 
 class PolicyPlanner:
-    """Memory to plan one instance with a network again and again; one thread at a time may use it.
+    """Memory to plan one instance with a network repeatedly, by one thread at a time.
 
     Args:
         instance: Jobs and cluster.
@@ -144,7 +144,7 @@ class PolicyPlanner:
         record.put(**({"greedy": rng is None, "ready": 0, "failed": 0, "teaching": False, "share": 1.0} | teaching))
 
     def resume(self, weights: np.ndarray) -> None:
-        """Make ready to go on with the copies that the plan holds; the likeliest nodes will be taken.
+        """Prepare greedy decisions that continue from the copies of the plan.
 
         Args:
             weights: Float32 [parameters].

@@ -1,4 +1,4 @@
-"""Training of a policy on unequal executors: agent, validation, run and recipes, for the trainer of all systems."""
+"""Training on unequal executors: agent, validation, run and recipes for the trainer of all systems."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class NodeAgent(RolloutAgent):
 
     @cached_property
     def critic(self) -> NodeCritic:
-        """Values of nodes, for algorithms with a critic; made when one asks for it."""
+        """Values of nodes for algorithms with a critic, created on demand."""
         return NodeCritic(self.network, self.seed + 1, **self._adam)
 
     def collect(
@@ -113,7 +113,7 @@ class NodeAgent(RolloutAgent):
         return np.concatenate([each.record.log_prob for each in records]).astype(np.float32)
 
     def describe(self, records: Sequence[NodeEpisode]) -> dict[str, float]:
-        """Number of decisions, mean length of the schedules over the bound, share of the teacher's choices taken."""
+        """Number of decisions, mean schedule length over the bound, and share of the teacher's choices."""
         lengths = [each.record.length_s[-1] / self._seen[each.sequence][1] for each in records]
         followed = np.concatenate([each.record.chosen == each.record.wanted for each in records])
         return {
@@ -144,7 +144,7 @@ class NodeValidation:
 
     @property
     def references(self) -> dict[str, float]:
-        """Score of each rule that can be imitated, with the task's rules of placement; computed once."""
+        """Score of each imitable rule with the task's placement rules; computed once."""
         if self._references is None:
             self._references = {}
             for name in REFERENCES:

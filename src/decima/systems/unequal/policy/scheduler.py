@@ -24,7 +24,7 @@ POLICY = Option(
 
 
 def load(name: str) -> StoredPolicy:
-    """Weights and architecture of a stored policy; read once as long as the file does not change.
+    """Weights and architecture of a stored policy, read again only if the file has changed.
 
     Raises:
         PolicyError: There is none of that name, or it is damaged or of another kind.

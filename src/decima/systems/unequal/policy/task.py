@@ -1,4 +1,4 @@
-"""What a policy on unequal executors is trained for, and the episodes that it is trained on."""
+"""Training task of a policy on unequal executors, and its training episodes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Schedulers of unequal executors; found by being here."""
+"""Schedulers of unequal executors; modules in this folder register themselves."""

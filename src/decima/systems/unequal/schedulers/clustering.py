@@ -19,7 +19,7 @@ from decima.systems.unequal.workload import Instance
     open=("drop_unread",),
 )
 def tds(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
-    """Place paths of favourite parents, each on one executor, with copies of what they share.
+    """Assign paths of favourite parents, each on one executor, with copies of what they share.
 
     Differs: the paper has as many equal machines as paths. Times are means here; where paths are more than executors,
     the heaviest go first to where they end first, and share what is there already.
@@ -61,7 +61,7 @@ def tds(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
     open=("drop_unread",),
 )
 def tdca(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
-    """Place clusters of nodes on one executor each, with copies of a late parent.
+    """Assign clusters of nodes to one executor each, with copies of a late parent.
 
     Differs: a reconstruction from the four steps by which others describe it. Clusters are the paths of TDS without
     shared nodes. They are merged to as many as there are executors, the heaviest first, each to where it ends first.
@@ -84,7 +84,7 @@ def tdca(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule
     open=("drop_unread",),
 )
 def dfrn(instance: Instance, rules: Rules, rng: np.random.Generator) -> Schedule:
-    """Place nodes level by level behind copies of all parents whose data comes late.
+    """Assign nodes level by level after copies of all parents whose data comes late.
 
     On one executor, copies of the parents are made in the order in which their data would come, the latest first, each
     behind copies of its own parents; then copies are taken back whose data would come no later from elsewhere.

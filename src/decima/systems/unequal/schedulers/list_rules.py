@@ -15,13 +15,13 @@ from decima.systems.unequal.workload import Instance
 
 @register("fifo_deft", "FIFO-DEFT", "Luo et al., Section V-B", Rules(decision="idle"))
 def fifo_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
-    """Place nodes in the order of their jobs' arrivals, then of their numbers, by DEFT."""
+    """Assign nodes in the order of their jobs' arrivals, then of their numbers, by DEFT."""
     return list_rule(instance, rules, -instance.arrival_s)
 
 
 @register("sjf_deft", "SJF-DEFT", "Luo et al., Section V-B", Rules(decision="idle"))
 def sjf_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
-    """Place nodes of the job with the least mean execution time left by DEFT.
+    """Assign nodes of the job with the least mean execution time left by DEFT.
 
     Differs: the paper's sentence about it repeats the one about FIFO.
     """
@@ -30,7 +30,7 @@ def sjf_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> List
 
 @register("hrrn_deft", "HRRN-DEFT", "Luo et al., Section V-B", Rules(decision="idle"))
 def hrrn_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
-    """Place the node with the highest response ratio by DEFT.
+    """Assign the node with the highest response ratio by DEFT.
 
     Waiting begins when a node can be decided, so that with ``plan`` and ``event`` nothing waits. The usual ratio,
     waiting plus execution time over execution time, gives the same order.
@@ -40,19 +40,19 @@ def hrrn_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> Lis
 
 @register("high_rank_up_deft", "HighRankUp-DEFT", "Luo et al., Section V-B", Rules())
 def high_rank_up_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
-    """Place the node with the largest upward rank by DEFT."""
+    """Assign the node with the largest upward rank by DEFT."""
     return list_rule(instance, rules, rank_up(instance))
 
 
 @register("heft", "HEFT", "Topcuoglu, Hariri and Wu (2002), Section 4.1", Rules(slots="insertion", duplicate=False))
 def heft(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
-    """Place the node with the largest upward rank where it finishes first, without copies."""
+    """Assign the node with the largest upward rank where it finishes first, without copies."""
     return list_rule(instance, rules, rank_up(instance))
 
 
 @register("random_deft", "random", "ours, for comparison", Rules(), draws=True)
 def random_deft(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
-    """Place nodes in an order that the seed chooses by DEFT."""
+    """Assign nodes by DEFT, in an order that the seed chooses."""
     return list_rule(instance, rules, rng.random(len(instance)))
 
 
@@ -61,7 +61,7 @@ _DISCOUNT = Parameter("discount", 0.25, 0.0, 1.0, "factor on transfer times in t
 
 @register("discounted_rank", "discounted rank", "ours", Rules(slots="insertion"), parameters=(_DISCOUNT,))
 def discounted_rank(instance: Instance, rules: Rules, rng: np.random.Generator, discount: float) -> ListRule:
-    """Place the node with the largest discounted upward rank by DEFT with insertion.
+    """Assign the node with the largest discounted upward rank by DEFT with insertion.
 
     A good placement avoids most transfers, so the full mean transfer time overstates what is still to come.
     """

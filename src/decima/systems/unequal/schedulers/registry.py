@@ -40,7 +40,7 @@ class Entry(SchedulerEntry):
 
     @property
     def keys(self) -> list[str]:
-        """Everything that may be given."""
+        """Names of all permitted settings."""
         return [*super().keys, *self.open]
 
     def make(self, values: Mapping[str, Any]) -> PlanScheduler:
@@ -93,7 +93,7 @@ class PlanScheduler:
 
     @property
     def name(self) -> str:
-        """The text it was made of, for tables."""
+        """Text that describes it, for tables."""
         return self.text or self.entry.name
 
     def schedule(self, instance: Instance, seed: int = 0) -> Schedule:

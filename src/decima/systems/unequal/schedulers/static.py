@@ -1,4 +1,4 @@
-"""Static list schedulers with an executor rule of their own: CPOP, PEFT, DLS."""
+"""Static list schedulers with special executor rules: CPOP, PEFT, DLS."""
 
 import numpy as np
 from numba import njit
@@ -25,7 +25,7 @@ _ROUNDING = 1e-9
     open=("slots", "transfers", "drop_unread"),
 )
 def cpop(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
-    """Place nodes by upward plus downward rank; the critical path on one executor.
+    """Assign nodes by upward plus downward rank; the critical path on one executor.
 
     The other nodes go where they finish first. Jobs that arrive at the same time count as one DAG with one critical
     path.
@@ -66,7 +66,7 @@ def _best_executor(instance: Instance, path: list[int]) -> int:
     open=("decision", "slots", "transfers", "drop_unread"),
 )
 def peft(instance: Instance, rules: Rules, rng: np.random.Generator) -> ListRule:
-    """Place nodes by mean optimistic cost, where finish plus that cost is smallest."""
+    """Assign nodes by mean optimistic cost, where finish plus that cost is smallest."""
     table = optimistic_costs(instance)
     return list_rule(instance, rules, table.mean(axis=1), bias=table)
 

@@ -144,7 +144,7 @@ def _record(state, count, choice, log_stage, base, limits, classes, position, to
 
 @njit
 def _find_candidate(state, count, stage, executor_class):
-    """Index of a stage, or of its pair with a class, among the candidates; NONE without."""
+    """Index among the candidates of a stage or its pair with a class, else NONE."""
     policy = policy_of(state)
     if policy.net_layout[CLASS_WIDTH] == 0:
         executor_class = ANY_CLASS
@@ -165,7 +165,7 @@ def _learns_to_idle(state):
 
 @njit
 def _teacher_target(state, count, choice, stage, executor_class, length_ms):
-    """Candidate that is recorded as the teacher's choice, NONE if its decision is of no use for the network.
+    """Candidate recorded as the teacher's choice, NONE if the network cannot learn from its decision.
 
     A teacher that holds names no stage: the network's own stands for it, and the head d learns.
 
@@ -224,7 +224,7 @@ def _record_teacher(state, count, target, log_stage, stage, wanted, length_ms):
 
 @CompiledDecision
 def decide_learned(address):
-    """Choose a stage, a class, a limit and an idle slot with the network bound to the state; record it if asked."""
+    """Choose stage, class, limit and idle slot by the state's network; record if asked."""
     state = state_at(address)
     policy = policy_of(state)
     if state.num_frontier == 0:
@@ -323,4 +323,4 @@ def decide_learned(address):
 
 @CompiledDecision
 def decide_outside(address):
-    """Leave the decision as it was handed over: that of a teacher outside of the core."""
+    """Keep the decision that was passed in by a teacher outside of the core."""

@@ -1,4 +1,4 @@
-"""An architecture as integers: what the compiled policy reads to know its options and where its weights are.
+"""Architecture as integers that give the compiled policy its options and offsets of its weights.
 
 One compiled function serves every architecture: nothing of it is known when it is compiled.
 """

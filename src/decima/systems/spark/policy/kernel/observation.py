@@ -13,7 +13,7 @@ from decima.systems.spark.policy.kernel.layout import EMBEDDING, FIRST_FEATURE, 
 
 
 def _storing(first_code, end_code):
-    """Compiled function that stores any feature with a code in a range; it finds the one by bisection."""
+    """Compiled function that stores any feature with a code in a range, by bisection."""
     middle = (first_code + end_code) // 2
     if middle > first_code:
         store_lower, store_upper = _storing(first_code, middle), _storing(middle, end_code)
@@ -55,7 +55,7 @@ _PATH_SCALE, _WIDTH_SCALE = (FEATURES[CODES[name]].scale for name in SHAPE_FEATU
 
 @njit
 def _observe_shape(state, job):
-    """Bring the critical path and the average width of the whole job up to date; 1 if they differ from what was known.
+    """Update the critical path and average width of a job; 1 if they changed.
 
     They never change while a job lives, but another job may take its place in a long-lived state.
     """
@@ -75,9 +75,9 @@ def _observe_shape(state, job):
 
 @njit
 def observe_job(state, job, first):
-    """Bring x of the job's unfinished stages up to date, number them and list them in ``net_stages`` from ``first`` on.
+    """Update x of a job's unfinished stages and list them in ``net_stages`` from ``first``.
 
-    Stages only ever finish, so their number tells whether they are the same ones.
+    They are numbered in that order. Stages only ever finish, so their number tells whether they are the same ones.
 
     Returns:
         End of the list if the job differs from what was known, else NONE.

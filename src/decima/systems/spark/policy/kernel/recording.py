@@ -1,4 +1,4 @@
-"""Compiled recording of decisions: which job graphs were seen, what was chosen, a state summary for a baseline.
+"""Compiled recording of decisions: observed job graphs, choices, and a state summary for a baseline.
 
 A job graph is recorded once for as long as its features do not change; decisions refer to it.
 """
@@ -75,7 +75,7 @@ def record_decision(
     state, count, choice, log_stage, limit, low, high, class_low, class_high, classes, log_limit, log_class,
     delay, delay_free, log_delay
 ):  # fmt: skip
-    """Append a decision; sets ``rec_full`` and records no more when there is no room for it."""
+    """Append a decision, or set ``rec_full`` and record no more if there is no room."""
     policy = policy_of(state)
     if policy.rec_full or not _has_room(state, count):
         policy.rec_full = 1

@@ -1,4 +1,4 @@
-"""Scores of the rule that a residual policy starts from: of candidates by the rule's order, of limits by its amounts.
+"""Scores of a residual policy's base rule: candidates by order, limits by amounts.
 
 A candidate that the rule chooses has 0; another one loses a step for itself and one for every job that the rule serves
 before its own, up to a number of places. An effect of a limit, so many executors used, loses a step for every executor
@@ -43,7 +43,7 @@ def _ask_rule(state):
 
 @njit
 def _position_of(state, job):
-    """How many jobs with a stage to choose the rule serves before a job; of two alike, the one that came first."""
+    """Number of jobs with candidates that the rule serves before a job; ties by arrival."""
     rule = rule_of(state)
     position = 0
     before = True
@@ -78,7 +78,7 @@ def add_stage_scores(state, count):
 
 @njit
 def wanted_executors(state, stage, most):
-    """Executors of those on offer that the rule gives a stage, from 1 to ``most``; the rule was asked before."""
+    """Executors on offer that the rule, already asked, gives a stage, 1 to ``most``."""
     policy = policy_of(state)
     if stage == policy.net_rule_stage:
         used = policy.net_rule_used

@@ -1,4 +1,4 @@
-"""Scores of stages, or of pairs (stage, class), and of parallelism limits, and choices among them (§5.2, §7.3)."""
+"""Scores of stages or pairs (stage, class) and of limits, with choices (§5.2, §7.3)."""
 
 from math import exp, log, log1p
 
@@ -55,7 +55,7 @@ def _rectifies_first(state, net):
 
 @njit
 def list_candidates(state):
-    """Put what can be chosen into ``net_candidates``, jobs in order of arrival, stages by index; returns its size.
+    """List the candidates in ``net_candidates``, jobs by arrival, stages by index; return their number.
 
     That is the frontier, or with classes its pairs with the classes that fit and are on offer, the smallest first.
     """
@@ -71,7 +71,7 @@ def list_candidates(state):
 
 @njit
 def _list_pairs(state, stage, count):
-    """Append a stage of the frontier to the candidates, once for every class; returns their new number."""
+    """Append a stage of the frontier to the candidates, once per class; return their number."""
     policy = policy_of(state)
     if policy.net_layout[CLASS_WIDTH] == 0:
         policy.net_candidates[count] = stage
@@ -108,7 +108,7 @@ def _see_class(state, executor_class, larger, position):
 
 @njit
 def score_stages(state, count):
-    """Put q of the candidates into ``net_score``. What z contributes to the first layer is computed once."""
+    """Put q of the candidates into ``net_score``, computing z's part of the first layer once."""
     policy = policy_of(state)
     features = policy.net_layout[NUM_FEATURES]
     embedding = policy.net_layout[EMBEDDING]
@@ -167,7 +167,7 @@ def _levels_up_to(state, limit):
 
 @njit
 def limit_at(state, base, index):
-    """The allowed limit of an index: ``base + 1 + index``, or a level of the grid."""
+    """Allowed limit of an index: ``base + 1 + index``, or a grid level."""
     policy = policy_of(state)
     if policy.net_layout[LIMIT_GRID] == 0 or base >= state.num_executors:
         return base + 1 + index
