@@ -39,7 +39,8 @@ def learned(
         seed: Source of all chance.
 
     Returns:
-        ``from`` (``random weights``, or all that applies of ``warm start from``, ``residual on`` and ``imitation of``),
+        ``from`` (``random weights``, ``random weights by way of`` a stored policy that itself began there, or all that
+        applies of ``warm start from``, ``residual on`` and ``imitation of``),
         ``algorithm`` (of the kept iteration: ``imitation`` where learning alone found nothing better), ``iterations``,
         ``kept_iteration``, ``cpu_s``, ``wall_s``, ``seed``. None stands for what was not recorded.
     """
@@ -52,8 +53,11 @@ def learned(
     }
     phases = {row["iteration"] + 1: row.get("phase") for row in curve}
     last = curve[-1] if curve else {}
+    words = "; ".join(f"{how} {what}" for how, what in origins.items() if what) or RANDOM
+    if words == f"warm start from {(start := recipe.get('start_policy'))}" and _is_alone(start):
+        words = f"{RANDOM} by way of {start}"
     values = (
-        "; ".join(f"{how} {what}" for how, what in origins.items() if what) or RANDOM,
+        words,
         phases.get(kept_iteration) or recipe.get("algorithm"),
         iterations,
         kept_iteration,
@@ -80,9 +84,14 @@ def how_learned(card: Mapping[str, Any]) -> str:
     origin = (card.get(LEARNED) or {}).get("from")
     if not origin:
         raise PolicyError(f"the card of policy {card.get('name', '(no name)')} does not say how it was learned")
-    if origin == RANDOM:
+    if origin.startswith(RANDOM):
         return ALONE
     return RESIDUAL if "residual on" in origin else WARM
+
+
+def _is_alone(name: str) -> bool:
+    files = stored_files(name)
+    return files is not None and files[1].is_file() and how_learned(read_card(files[1])) == ALONE
 
 
 def models(system: str | None = None) -> pandas.DataFrame:

@@ -32,6 +32,12 @@ def block(recipe, architecture=None, kept=20, curve=CURVE):
             {},
             "warm start from tpch-stream",
         ),
+        ({"start_policy": "tpch-stream-random"}, {}, "random weights by way of tpch-stream-random"),
+        (
+            {"start_policy": "tpch-stream-random", "teacher": "fair", "teacher_iterations": 1},
+            {},
+            "warm start from tpch-stream-random; imitation of fair",
+        ),
         ({}, {"residual": "capped_srw:c0=1,c1=2"}, "residual on capped_srw"),
         (
             {"start_policy": "a", "teacher": "fair", "teacher_iterations": 1},
