@@ -10,10 +10,13 @@ import typer
 from decima.commands.shared.verbs import DecimaGroup
 
 RUN = Annotated[
-    str, typer.Option("--run", help="Run of params.yaml; auto: tpch-quick if TPC-H is there, else embedded-quick.")
+    str,
+    typer.Option(
+        "--run", metavar="RUN", help="Run of params.yaml; auto: tpch-quick if TPC-H is there, else embedded-quick."
+    ),
 ]
-EXPERIMENT = Annotated[str, typer.Argument(help="Name of the experiment, or all.")]
-THREADS = Annotated[int | None, typer.Option(help="Worker threads, all cores by default.")]
+EXPERIMENT = Annotated[str, typer.Argument(metavar="EXPERIMENT", help="Name of the experiment, or all.")]
+THREADS = Annotated[int | None, typer.Option(metavar="N", help="Worker threads, all cores by default.")]
 SITE = Path("build/site")
 
 app = typer.Typer(
@@ -79,7 +82,8 @@ def plot(experiment: EXPERIMENT, run: RUN = "auto") -> None:
 
 @app.command()
 def notebook(
-    slug: Annotated[str, typer.Argument(help="Name of the notebook without .ipynb, or all.")], run: RUN = "auto"
+    slug: Annotated[str, typer.Argument(metavar="NAME", help="Name of the notebook without .ipynb, or all.")],
+    run: RUN = "auto",
 ) -> None:
     """Execute a notebook into reports/RUN/notebooks, or those with changed stamps, two at a time."""
     from experiments.params import resolve_run, run_folder
@@ -110,7 +114,9 @@ def results(run: RUN = "tpch-full") -> None:
 
 
 @app.command()
-def publish(slug: Annotated[str, typer.Argument(help="Notebook without .ipynb, accounts, or all.")] = "all") -> None:
+def publish(
+    slug: Annotated[str, typer.Argument(metavar="NAME", help="Notebook without .ipynb, accounts, or all.")] = "all",
+) -> None:
     """Write accounts and outputs of the committed notebooks anew, from the published results."""
     from experiments.accounts import write_accounts
     from experiments.notebooks import notebook_slugs
@@ -125,7 +131,7 @@ def publish(slug: Annotated[str, typer.Argument(help="Notebook without .ipynb, a
 @app.command()
 def site(
     run: RUN = "auto",
-    out: Annotated[Path, typer.Option(help="Folder of the pages.")] = SITE,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the pages.")] = SITE,
     versions: Annotated[bool, typer.Option("--versions", help="Add the pages of every tag v...")] = False,
 ) -> None:
     """Build the site with the notebooks of a complete run, else with the committed ones."""
@@ -149,7 +155,9 @@ def adopt(run: RUN = "auto") -> None:
 
 @app.command()
 def reproduce(
-    profile: Annotated[str, typer.Option(help="quick (minutes) or full (the published numbers).")] = "quick",
+    profile: Annotated[
+        str, typer.Option(metavar="quick|full", help="quick (minutes) or full (the published numbers).")
+    ] = "quick",
     check: Annotated[bool, typer.Option("--check", help="Compare with the results that are kept.")] = False,
     record: Annotated[bool, typer.Option("--record", help="Keep the results to compare with.")] = False,
 ) -> None:

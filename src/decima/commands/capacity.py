@@ -38,7 +38,7 @@ _LIMITS = {
 def capacity(
     logs: Annotated[
         list[Path],
-        typer.Argument(metavar="LOGS...", help="Event logs: files, eventlog_v2_ folders, or folders of these."),
+        typer.Argument(metavar="LOG", help="Event logs: files, eventlog_v2_ folders, or folders of these."),
     ],
     executors: Annotated[
         str | None,

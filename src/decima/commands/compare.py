@@ -73,7 +73,7 @@ def compare(
     schedulers: Annotated[
         list[str],
         typer.Argument(
-            metavar="SCHEDULER...",
+            metavar="SCHEDULER",
             help="Names, with presets or parameters (weighted_fair:paper; decima:greedy=false), or tuned .json files; "
             "all where it may be omitted.",
             show_default=False,

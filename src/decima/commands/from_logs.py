@@ -48,7 +48,7 @@ def read_applications(logs: Sequence[Path]) -> tuple[list[Application], int, int
 def from_spark(
     logs: Annotated[
         list[Path],
-        typer.Argument(metavar="LOGS...", help="Event logs: files, eventlog_v2_ folders, or folders of these."),
+        typer.Argument(metavar="LOG", help="Event logs: files, eventlog_v2_ folders, or folders of these."),
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the profiles: a .parquet.")],
     named_only: Annotated[

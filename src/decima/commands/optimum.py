@@ -31,7 +31,7 @@ def bound(
     schedulers: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="SCHEDULER...",
+            metavar="SCHEDULER",
             help="Heuristics to compare with the bounds, as in 'decima compare'.",
             show_default="fair weighted_fair capped_srw",
         ),
@@ -42,7 +42,11 @@ def bound(
         int, typer.Option(metavar="N", min=0, max=options.MOST, help="Schedules to try on each; 0: no search.")
     ] = 2000,
     delays: Annotated[
-        bool, typer.Option("--delays", help="Search on without and with delays of stages: what idling can gain.")
+        bool,
+        typer.Option(
+            "--delays",
+            help="Continue the search without and with delays of stages; the difference is the gain of idling.",
+        ),
     ] = False,
     fluid: Annotated[
         bool, typer.Option("--fluid", help="Add a fluid estimate of the optimum, mean durations; it is no bound.")

@@ -109,7 +109,7 @@ def check(
 
 def import_workflows(
     system: str,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Workflows of WfCommons (.json).")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Workflows of WfCommons (.json).")],
     *,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write jobs and cluster (.json).")],
     cluster: options.SystemOptions,

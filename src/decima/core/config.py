@@ -35,8 +35,11 @@ def data_root() -> Path:
     if chosen := os.environ.get(DATA_DIR_VARIABLE):
         return Path(chosen).expanduser().absolute()
     root = checkout_root()
-    if root is not None:
-        return root / "data"
+    return user_data_root() if root is None else root / "data"
+
+
+def user_data_root() -> Path:
+    """Folder of data outside of a checkout."""
     return Path(platformdirs.user_data_dir(DISTRIBUTION, appauthor=False))
 
 

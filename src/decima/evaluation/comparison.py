@@ -170,7 +170,7 @@ class Comparison:
     def to_latex(self) -> str:
         """Table of the summary in LaTeX (booktabs), after its title as a comment."""
         table = self._shown().astype(str)
-        head, *rows = [" & ".join(map(_latex, row)) + r" \\\\" for row in [list(table), *table.values.tolist()]]
+        head, *rows = [" & ".join(map(_latex, row)) + r" \\" for row in [list(table), *table.values.tolist()]]
         begin = r"\begin{tabular}{l" + "r" * (len(table.columns) - 1) + "}"
         lines = [f"% {self.title}", begin, r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
         return "\n".join(lines)

@@ -21,6 +21,7 @@ from decima.workload.profile import WAVES, JobProfile, Stage, check_writable
 from decima.workload.sources import WorkloadSource, file_digest
 from decima.workload.tpch import profiles as tpch
 from decima.workload.tpch import raw as tpch_raw
+from decima.workload.wfcommons import is_workflow, read_workflow
 
 ORIGIN = "json"
 ANY_LEVEL = 1  # the one level of a stage whose durations do not depend on the number of executors
@@ -33,7 +34,7 @@ _TPCH_NAME = re.compile(r"q(?P<query>\d+)-(?P<size>\d+g)")
 
 
 def load(path: str | os.PathLike) -> Workload:
-    """Read a workload from JSON, or all profiles of a `.parquet` file as one batch.
+    """Read a workload from JSON, a workflow of WfCommons, or all profiles of a `.parquet` file as one batch.
 
     The label is the one in the file, else the file's name without its ending.
 
@@ -50,7 +51,10 @@ def load(path: str | os.PathLike) -> Workload:
     if path.suffix == ".parquet":
         return Workload(tuple(Job(profile) for profile in parquet.read_profiles(path)), path.stem)
     with parquet.inside(path):
-        return _workload(_parse(path), path.stem)
+        content = _parse(path)
+        if is_workflow(content):
+            return Workload((Job(read_workflow(content, "workflow").profile),), path.stem)
+        return _workload(content, path.stem)
 
 
 def save(workload: Workload, path: str | os.PathLike) -> None:

@@ -84,7 +84,7 @@ def test_a_time_limit_is_told(jobs):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Missing argument 'SCHEDULER...'"),
+        ([], "Missing argument 'SCHEDULER'"),
         (["fair:sticky"], "expected KEY=VALUE"),
         (["fair:alpha=1"], "no parameter 'alpha'"),
         (["no.json"], "cannot read the card no.json: No such file"),

@@ -69,7 +69,7 @@ def test_a_browser_finds_the_figures_of_a_page(page, pages, browser):
     found = browser.execute_script(SIZES)
     assert all(width > 0 and alt for width, alt in found), found
     if page.startswith("notebooks/"):
-        assert found[-1][1] == f"{page.rpartition('/')[2]} (TPC-H). 5 seeds."
+        assert f"{page.rpartition('/')[2]} (TPC-H). 5 seeds." in [alt for _, alt in found]
     elif page == "README":
         assert len(found) == len(re.findall(r"!\[", (ROOT / "README.md").read_text()))
 

@@ -103,10 +103,20 @@ def _table() -> dict[str, JobProfile]:
         raise DataUnavailableError(
             f"TPC-H profiles are neither at {path} nor at {raw}: run 'decima data fetch tpch' (with "
             f"{config.MIRROR_VARIABLE} set to a local copy, or with network access), "
-            "or use the embedded workload"
+            f"or use the embedded workload{_elsewhere()}"
         )
     profiles, _ = _load(*_version(prepare_tpch(raw, path)))
     return profiles
+
+
+def _elsewhere() -> str:
+    """Hint at profiles that were fetched outside of the checkout, where commands run from other folders find them."""
+    root = config.user_data_root()
+    if root == config.data_root() or not any(
+        (root / name).exists() for name in ("raw/tpch", f"workloads/{PREPARED_NAME}")
+    ):
+        return ""
+    return f"; those fetched outside of this checkout are read with {config.DATA_DIR_VARIABLE}={root}"
 
 
 def _version(path: Path) -> tuple[Path, int, int]:

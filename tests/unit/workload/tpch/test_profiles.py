@@ -41,6 +41,17 @@ def test_no_data_is_one_error_that_names_both_ways(nothing):
     assert list(nothing.iterdir()) == []
 
 
+def test_profiles_fetched_outside_of_the_checkout_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(tpch.config, "data_root", lambda: tmp_path / "checkout" / "data")
+    monkeypatch.setattr(tpch.config, "user_data_root", lambda: tmp_path / "user")
+    with pytest.raises(DataUnavailableError) as caught:
+        tpch_profile("2g", 1)
+    assert str(caught.value).endswith("embedded workload")
+    (tmp_path / "user" / "raw" / "tpch").mkdir(parents=True)
+    with pytest.raises(DataUnavailableError, match=f"are read with DECIMA_DATA_DIR={tmp_path / 'user'}$"):
+        tpch_profile("2g", 1)
+
+
 def test_incomplete_raw_data_writes_nothing(nothing):
     (nothing / "raw" / "tpch").mkdir(parents=True)
     with pytest.raises(DataUnavailableError, match=r"2g/adj_mat_1\.npy is missing"):
