@@ -70,15 +70,13 @@ def bound(
     seeds = range(seed, seed + instances)
     workloads = spec.workloads(seeds)
     together = {"workers": workers, "backend": backend}
-    with options.opened(schedulers or ["fair", "weighted_fair", "capped_srw"]) as heuristics:
-        scores = score_matrix(
-            workloads, list(heuristics.values()), settings, seeds=seeds, progress="heuristics", **together
-        )
+    with options.opened(schedulers or ["fair", "weighted_fair", "capped_srw"]) as built:
+        scores = score_matrix(workloads, list(built.values()), settings, seeds=seeds, progress="heuristics", **together)
     # The search steers capped_srw; it begins with the parameters that this has here.
-    start = next((scheduler.values for scheduler in heuristics.values() if scheduler.name == "capped_srw"), None)
+    start = next((scheduler.values for scheduler in built.values() if scheduler.name == "capped_srw"), None)
     rows = []
     for instance, workload in enumerate(workloads):
-        values = dict(zip(heuristics, scores[:, instance].tolist(), strict=True))
+        values = dict(zip(built, scores[:, instance].tolist(), strict=True))
         if budget > 0:
             label = f"search, instance {instance + 1} of {instances}"
             searched = search_schedule(
