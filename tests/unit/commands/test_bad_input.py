@@ -310,7 +310,7 @@ def test_a_module_that_is_not_installed(monkeypatch):
         raise ModuleNotFoundError("No module named 'papermill'", name="papermill")
 
     monkeypatch.setattr(params, "resolve_run", need)
-    assert refuse("report") == "papermill is not installed; 'decima doctor' says what is missing for what"
+    assert refuse("report") == "papermill is not installed; 'decima doctor' lists missing parts and what needs them"
 
 
 def test_a_trace_that_cannot_be_read(tmp_path, folder):
