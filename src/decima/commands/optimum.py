@@ -64,7 +64,7 @@ def bound(
     from decima.systems.spark.optimum.schedule_search import search_schedule
 
     if delays and budget == 0:
-        raise ConfigError("--delays goes on from a search, which --budget 0 leaves out; expected a budget above 0")
+        raise ConfigError("--delays continues a search, but --budget 0 runs none; expected a budget above 0")
     spec = cluster.spec()
     check_output(out, *TABLES, inputs=(spec.path,))
     settings = cluster.settings()

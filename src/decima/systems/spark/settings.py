@@ -263,7 +263,7 @@ def settings_from(
         ConfigError: A value has an option of its own, is unknown or out of range.
     """
     if taken := [name for name in ("executors", "mode", "durations", "classes") if name in values]:
-        raise ConfigError(f"--set settings.{taken[0]}: this has an option of its own, --{taken[0]}")
+        raise ConfigError(f"--set settings.{taken[0]}: use the option --{taken[0]} instead")
     options = {"durations": durations, "time_limit_ms": None if time_limit_s is None else 1000.0 * time_limit_s}
     options = {name: value for name, value in options.items() if value is not None}
     if classes is not None:

@@ -214,7 +214,7 @@ class LearnedScheduler(CompiledScheduler):
         last_ms = float(state.job_arrival_ms.max()) if later else 0.0
         if not last_ms > 0.0:
             raise ConfigError(
-                f"the policy {self.name} is told the mean gap between arrivals, and these jobs have none: they are all "
+                f"the policy {self.name} needs the mean gap between arrivals, and these jobs have none: they are all "
                 "there at the start; expected jobs that arrive over time"
             )
         return last_ms / later
