@@ -48,7 +48,7 @@ def register(group: typer.Typer) -> None:
 def profile(
     out: Annotated[
         Path,
-        typer.Option(metavar="DIR", help="Folder of event logs, runs.csv and profile.parquet; continued if present."),
+        typer.Option(metavar="DIR", help="Folder of event logs, runs.csv, profile.parquet; continued if present."),
     ],
     scale: Annotated[str, typer.Option(metavar="SF...", help="TPC-H scale factors.")] = "1",
     executors: Annotated[str, typer.Option(metavar="N...", help="Numbers of one-core executors.")] = "1 2 3 4",
